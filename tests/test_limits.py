@@ -81,8 +81,6 @@ FIELDS = [  # what is called, a field, values that it refuses: of its kind one
     (functools.partial(processes.launch, print, 2), "timeout", (0,)),
     (_draw, "trials", (0,)),
     (_draw, "algorithm", ("lion", None)),
-    (spaces.point, "learning_rate", (0, NAN, INF, "1")),
-    (spaces.point, "rate", (0.1,)),
     (functools.partial(Interval, high=1.0), "low", (0, NAN, 2.0 * INF, "0")),
     (functools.partial(Interval, 0.5), "high", (0.1, NAN, "1")),
     (functools.partial(Interval, 0.5, 0.9), "scale", ("cubic", None)),

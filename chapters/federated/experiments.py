@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import pandas as pd
 
 from lib.fields import Count, spec
-from lib.measuring.experiment import Experiment, searches
-from lib.measuring.stepping import OfCell, Steps
+from lib.measuring.experiment import Experiment, OfCell, searches
 from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
@@ -59,6 +58,8 @@ class Search(OfCell):
     def measure(self) -> pd.DataFrame:
         """A row per trial: learning_rate, rounds@GOAL (the first that meets it), and `costs`."""
         import torch  # slow to import, and most chapters only read
+
+        from lib.measuring.rerun import Steps
 
         goals, own = self.cell.work.goals, self.batches()
         steps = Steps(self.cell, goals)

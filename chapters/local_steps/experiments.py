@@ -9,12 +9,12 @@ import pandas as pd
 
 from lib.fields import SHARE, Count, spec
 from lib.measuring.experiment import Experiment, searches
-from lib.measuring.stepping import Steps
 from lib.methods.intervals import Interval
 from lib.studies.cells import Cell
 
 if TYPE_CHECKING:
     from chapters.local_steps.replicas import Replicas
+    from lib.measuring.rerun import Steps
 
 INNER, DILOCO, SPARSE = WAYS = ("inner method", "DiLoCo", "sparse form")
 RATES = {"learning_rate": Interval(1e-4, 0.1), "outer_rate": Interval(0.2, 1.0)}
@@ -93,6 +93,7 @@ class Search:
         """
         import torch
 
+        from lib.measuring.rerun import Steps
         from lib.messages.settings import INDEX_BYTES, VALUE_BYTES, target
 
         goals = self.cell.work.goals

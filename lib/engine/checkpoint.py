@@ -12,19 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from lib import atomic
-from lib.engine.training_state import State
-from lib.engine.validation import Validation
 
 T = TypeVar("T")
 SAVE_EVERY = 300.0  # seconds between two states at most
 SOON = 10.0  # seconds: papermill ends a notebook's process without a word, and so little is lost
 SELDOM = 100  # times as long as saving takes lie between two states
-TENSORS = ("w", "silent", "patience", "recent", "best_w", "untested")
 
 
 class Checkpoint:
@@ -87,46 +82,3 @@ class Checkpoint:
 
 
 KEPT_NOWHERE = Checkpoint()
-
-
-def parts_of(state: State, judges: list[Validation]) -> dict:
-    """All that a state holds, and what its judges have learned."""
-    exchange = state.exchange
-    return {
-        "ids": torch.from_numpy(state.ids),
-        "tensors": _tensors(state, judges),
-        "outcome": {name: _told(value) for name, value in vars(state.outcome).items()},
-        "exchange": exchange.numbers() if exchange else None,
-    }
-
-
-def _told(value: object) -> object:
-    """A field of an outcome as `torch.load` reads it back: a tensor of numbers, a list of texts."""
-    if isinstance(value, np.ndarray):
-        return value.tolist() if value.dtype == object else torch.from_numpy(value)
-    return value
-
-
-def _tensors(state: State, judges: list[Validation]) -> list[Tensor]:
-    """All tensors of a state and of its judges; writing into them changes it."""
-    found = [getattr(state, name) for name in TENSORS] + list(state.buffers.values())
-    for judge in judges:
-        found += [judge.missed, judge.order]
-    if state.exchange:
-        found += state.exchange.tensors(state.w).values()
-    return [tensor for tensor in found if tensor is not None]
-
-
-def restore(state: State, judges: list[Validation], parts: dict) -> State:
-    """The state of all trials before their first step, and its judges, brought to these parts."""
-    rows = torch.zeros(len(state.ids), dtype=torch.bool)
-    rows[parts["ids"]] = True
-    if state.exchange:
-        state.exchange = state.exchange.resume(parts["exchange"])
-    state.keep(rows.to(state.w.device))
-    for tensor, saved in zip(_tensors(state, judges), parts["tensors"], strict=True):
-        tensor.copy_(saved)
-    for name, value in parts["outcome"].items():
-        value = np.array(value, object) if isinstance(value, list) else value
-        setattr(state.outcome, name, value.numpy() if isinstance(value, Tensor) else value)
-    return state

@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from lib.engine import sequential
-from lib.engine.checkpoint import KEPT_NOWHERE, Checkpoint, parts_of, restore
+from lib.engine.checkpoint import KEPT_NOWHERE, Checkpoint
 from lib.engine.flattening import layers
 from lib.engine.sequential import Executor
 from lib.engine.training_state import Outcome, State, Trials
@@ -189,7 +189,7 @@ def train(
         patience = 1 + len(y) // (8 * batch_size)
         return State(blank, trials, buffers, patience, exchange, tested=len(judges) > 1)
 
-    now = keeper.resume(lambda parts: restore(first(), judges, parts), first)
+    now = keeper.resume(lambda parts: first().restore(judges, parts), first)
     out = now.outcome
     began = time.perf_counter() - out.wall_s
     order = itertools.islice(batches(len(y), batch_size, order_seed, sizes), out.steps, None)
@@ -197,7 +197,7 @@ def train(
 
     def parts() -> dict:
         out.wall_s = time.perf_counter() - began
-        return parts_of(now, judges)
+        return now.parts(judges)
 
     if now.trials.mask is not None:  # one that keeps nothing is of a trial that was not pruned
         now.leave(~now.trials.mask.any(1), "infeasible", "unpruned")

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lib.engine.validation import Validation
 from lib.messages.exchanges import Exchange
 
 
@@ -163,3 +164,37 @@ class State:
             setattr(self, name, getattr(self, name)[rows])
         if self.exchange:
             self.exchange.keep(rows)
+
+    def parts(self, judges: list[Validation]) -> dict:
+        """All of it, and what its judges have learned: tensors, numbers and texts, in lists."""
+        out = {}
+        for name, value in vars(self.outcome).items():
+            if isinstance(value, np.ndarray):
+                value = value.tolist() if value.dtype == object else torch.from_numpy(value)
+            out[name] = value
+        ids = torch.from_numpy(self.ids)
+        exchange = self.exchange.numbers() if self.exchange else None
+        return {"ids": ids, "tensors": self._tensors(judges), "outcome": out, "exchange": exchange}
+
+    def _tensors(self, judges: list[Validation]) -> list[Tensor]:
+        """All tensors of it and of its judges; writing into them changes it."""
+        found = [self.w, self.silent, self.patience, self.recent, self.untested]
+        found += [] if self.best_w is None else [self.best_w]
+        found += self.buffers.values()
+        for judge in judges:
+            found += [judge.missed, judge.order]
+        return found + (list(self.exchange.tensors(self.w).values()) if self.exchange else [])
+
+    def restore(self, judges: list[Validation], parts: dict) -> State:
+        """The state before the first step, and its judges, brought to these `parts`."""
+        rows = torch.zeros(len(self.ids), dtype=torch.bool)
+        rows[parts["ids"]] = True
+        if self.exchange:
+            self.exchange = self.exchange.resume(parts["exchange"])
+        self.keep(rows.to(self.w.device))
+        for tensor, saved in zip(self._tensors(judges), parts["tensors"], strict=True):
+            tensor.copy_(saved)
+        for name, value in parts["outcome"].items():
+            value = np.array(value, object) if isinstance(value, list) else value
+            setattr(self.outcome, name, value.numpy() if isinstance(value, Tensor) else value)
+        return self

@@ -13,6 +13,7 @@ import pandas as pd
 
 from lib.measuring import runner
 from lib.records import store
+from lib.studies.cells import Cell
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,41 @@ def searches(name: str, file: Callable[[Any], str], planned: Callable[[], Sequen
 
     folder = store.DATA / name
     return Collection(name, "search", folder, place, planned, precision=lambda _: "float32")
+
+
+class OfCell:
+    """Base of searches by SGD whose steps a chapter takes itself, with the draws, seeds, order and
+    split of a cell.
+
+    They have the fields workload, batch_size, trials and replicate (draws, seeds, data order and
+    split of the examples).
+    """
+
+    @property
+    def examples(self) -> int:
+        """Examples of a step."""
+        return self.batch_size
+
+    @property
+    def settings(self) -> dict:
+        """Further fields of the cell."""
+        return {"space": "learning_rate=0.01..3"}
+
+    @property
+    def cell(self) -> Cell:
+        """The search by the book's own steps."""
+        return Cell(
+            self.workload,
+            self.examples,
+            "sgd",
+            trials=self.trials,
+            replicate=self.replicate,
+            split=self.replicate,
+            **self.settings,
+        )
+
+    def definition(self) -> dict:
+        return self.cell.definition()
 
 
 @dataclass(frozen=True)

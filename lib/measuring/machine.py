@@ -38,11 +38,9 @@ UNITS = ("avx512_bf16", "amx_tile", "amx_bf16", "bf16")
 
 def processor() -> str:
     """This processor as `described`, where Linux tells of it; elsewhere as Python names it."""
-    try:
-        told = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        told = ""
-    return described(told, platform.processor() or platform.machine())
+    told = Path("/proc/cpuinfo")
+    text = told.read_text(encoding="utf-8", errors="replace") if told.exists() else ""
+    return described(text, platform.processor() or platform.machine())
 
 
 def described(cpuinfo: str, unnamed: str) -> str:
@@ -51,21 +49,16 @@ def described(cpuinfo: str, unnamed: str) -> str:
 
     cpuinfo: text of /proc/cpuinfo; unnamed: the model where the text names none.
     """
-    about: dict[str, str] = {}
-    for line in cpuinfo.splitlines():
-        name, _, value = line.partition(":")
-        about.setdefault(name.strip(), value.strip())
-    numbers = [
-        f"{word} {about[name]}"
-        for word, name in (("family", "cpu family"), ("model", "model"))
-        if name in about
-    ]
+    lines = re.findall(r"^(.+?)\s*:\s*(.*?)\s*$", cpuinfo, re.M)
+    about = dict(reversed(lines))  # of several processors, the first
+    named = [about.get("model name", unnamed)]
+    named += [f"family {about['cpu family']}"] if "cpu family" in about else []
+    named += [f"model {about['model']}"] if "model" in about else []
     has = about.get("flags", about.get("Features", "")).split()
     units = [unit for unit in UNITS if unit in has]
-    allowed = not _ceiling() or any(word in _ceiling() for word in ("BF16", "AMX"))
+    allowed = not _ceiling() or re.search("BF16|AMX", _ceiling())
     native = any("bf16" in unit for unit in units) and allowed
-    products = "bfloat16 native" if native else "bfloat16 through float32"
-    return ", ".join([about.get("model name", unnamed), *numbers, *units, products])
+    return ", ".join([*named, *units, f"bfloat16 {'native' if native else 'through float32'}"])
 
 
 def _ceiling() -> str:
@@ -78,15 +71,11 @@ def libraries() -> str:
     tells.
     """
     built = torch.__config__.show()
-    blas = re.findall(r"BLAS_INFO=(\w+)", built) + re.findall(
-        r"Math Kernel Library Version ([\d.]+)", built
-    )
-    kernels = re.findall(r"MKL-DNN v([\d.]+)", built)
-    found = [
-        " ".join(blas),
-        *(f"oneDNN {version}" for version in kernels),
-        _ceiling() and f"at most {_ceiling()}",
-    ]
+    blas = re.findall(r"BLAS_INFO=(\w+)", built)
+    blas += re.findall(r"Math Kernel Library Version ([\d.]+)", built)
+    found = [" ".join(blas)]
+    found += [f"oneDNN {version}" for version in re.findall(r"MKL-DNN v([\d.]+)", built)]
+    found += [f"at most {_ceiling()}"] if _ceiling() else []
     return ", ".join(filter(None, found))
 
 
@@ -118,17 +107,14 @@ def _rounding(dtype: torch.dtype, threads: int) -> str:
     found += [one.grad for one in (x, w, several, images, kernels)]
     if dtype == torch.float32 and torch.backends.mkl.is_available():
         found += _sparse_products((w * (w > 1.5)).detach(), x.detach(), hidden.detach())
-    return hashlib.sha256(
-        b"".join(one.detach().float().numpy().tobytes() for one in found)
-    ).hexdigest()[:8]
+    bits = b"".join(one.detach().float().numpy().tobytes() for one in found)
+    return hashlib.sha256(bits).hexdigest()[:8]
 
 
 def _sparse_products(
     few: torch.Tensor, x: torch.Tensor, hidden: torch.Tensor
 ) -> list[torch.Tensor]:
-    """Products that the engine's sparse executor takes: few [O, I] with x [B, I], and its gradient
-    for hidden [B, O].
-    """
+    """Products of a sparse matrix: few [O, I] with x [B, I], and its gradient for hidden [B, O]."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
         matrix = few.to_sparse_csr()
@@ -143,17 +129,17 @@ def origin(device: str, precision: str | None = None) -> dict:
     does where they differ in the last bit; rounding is that of the precision, or of single
     precision, and told of processors alone.
     """
-    on_cpu = torch.device(device).type == "cpu"
-    return {
+    told = {
         "torch": torch.__version__,
         "device": device_name(device),
         "processor": processor(),
         "libraries": libraries(),
-        **({"rounding": rounding(precision or "float32")} if on_cpu else {}),
-        **({"precision": precision} if precision else {}),
-        "threads": torch.get_num_threads(),
-        "source": SOURCE,
     }
+    if torch.device(device).type == "cpu":
+        told["rounding"] = rounding(precision or "float32")
+    if precision:
+        told["precision"] = precision
+    return {**told, "threads": torch.get_num_threads(), "source": SOURCE}
 
 
 def provenance(measured_with: dict, wall_s: float, **more) -> dict:
@@ -173,9 +159,8 @@ def use_one_core() -> None:
     """
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    torch.backends.cudnn.allow_tf32 = (
-        False  # a graphics processor's single precision is then as exact as a core's
-    )
+    # A graphics processor's single precision is then as exact as a core's
+    torch.backends.cudnn.allow_tf32 = False
     # Ask glibc to keep large blocks when they are freed: faulting them in anew took half of a
     # Simple-CNN step.
     with contextlib.suppress(OSError, AttributeError):

@@ -169,10 +169,12 @@ def stoppable(kept: Callable[[], str], again: str) -> Iterator[None]:
     except BaseException as error:
         for s in before:
             signal.signal(s, signal.SIG_IGN)  # the end is on its way
-        if not received and not isinstance(error, OSError | WorkerDied):
+        if received:
+            what = f"stopped by {signal.Signals(received[0]).name}"
+        elif isinstance(error, OSError | WorkerDied):
+            what = KILLED if isinstance(error, WorkerDied) else str(error)
+        else:
             raise
-        reason = KILLED if isinstance(error, WorkerDied) else str(error)
-        what = f"stopped by {signal.Signals(received[0]).name}" if received else reason
         print(f"{what}; {kept()}; to continue: {again}", file=sys.stderr)
         sys.exit(128 + received[0] if received else 1)
     finally:
@@ -200,14 +202,13 @@ def within(minutes: float | None) -> Iterator[None]:
     before = signal.signal(signal.SIGALRM, over)
     signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
     try:
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+        yield
     except KeyboardInterrupt:
         if not rang:
             raise
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 # --- progress -------------------------------------------------------------------------------------
@@ -244,26 +245,21 @@ class _Display(tqdm):
     def __init__(self, title: str, unit: str, count: int, reports: str):
         self.terminal = sys.stderr.isatty()
         pause = 0.1 if self.terminal else 5.0
-        super().__init__(
-            total=count,
-            desc=title,
-            unit=unit,
-            mininterval=pause,
-        )
-        self.reports, self.done = Path(reports), threading.Event()
+        super().__init__(total=count, desc=title, unit=unit, mininterval=pause)
+        self.reports = Path(reports)
+        self.done = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
         self.thread.start()
 
     def _watch(self) -> None:
-        began, pause = time.monotonic(), 1.0 if self.terminal else 5.0
-        while not self.done.wait(pause):
+        while not self.done.wait(max(1.0, self.mininterval)):
             now = []
             for file in sorted(self.reports.glob("*")):
                 with contextlib.suppress(OSError):
                     now.append(file.read_text(encoding="utf-8"))
             self.set_postfix_str(" | ".join(filter(None, now)))
             if not self.terminal:
-                pause = self.mininterval = max(5.0, (time.monotonic() - began) / 20)
+                self.mininterval = max(5.0, (time.time() - self.start_t) / 20)
 
     def display(self, msg=None, pos=None):
         _tell_terminal(f"\r{self if msg is None else msg}")
