@@ -19,7 +19,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
@@ -143,7 +143,6 @@ def train(
     reject_early: bool = True,
     drop_dead: bool = True,
     whole_at_end: bool = False,
-    progress: Callable[[int, int, float], None] = lambda step, alive, best: None,
     keeper: Checkpoint = KEPT_NOWHERE,
 ) -> Outcome:
     """Train all trials in lock step and say when each first met each goal.
@@ -166,8 +165,6 @@ def train(
         reject_early, drop_dead: may be switched off to test that they change nothing.
         whole_at_end: ask every trial at the last check before max_steps and read it to the end, so
             that `best_error` says what a search reached that met no goal.
-        progress: called after every check with the step, the number of trials still training and
-            the lowest error seen.
         keeper: what keeps the state in a file; if one is there, the cell goes on from it, and ends
             as if it had never been interrupted.
 
@@ -217,7 +214,6 @@ def train(
             _check(now, method, judges[0], asked, to_budget or at_end or not reject_early)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little
                 _note_losses(now, levels)
-            progress(out.steps, len(now.ids), np.nanmin(out.best_error, initial=np.inf))
             if not to_budget:
                 now.leave(_met(now), "complete")
                 if (out.status == "complete").sum() >= hits:

@@ -31,7 +31,6 @@ from lib.workloads.judge import Judge, arithmetic
 
 FIRST = 20  # steps of the first round
 GROWTH = 1.5  # how much further each round goes than the last
-SELDOM = 32  # steps between two reports, which others slow down
 EXACT = 1e-12  # by which an error may exceed the goal that it meets
 
 
@@ -288,18 +287,15 @@ def train(
     seeds: list[int],
     drawn: dict[str, np.ndarray],
     hits: int,
-    progress: Callable[[int, int, float], None] = lambda step, alive, best: None,
     keeper: Checkpoint = KEPT_NOWHERE,
 ) -> Outcome:
     """Train trials of these seeds and hyperparameters until `hits` met the hardest goal.
 
-    progress is called with the step of the trial under way, the number of trials still training and
-    the lowest error seen.  keeper: as of `lockstep.train`.  Raises `lockstep.TrialError` for what
-    the reader's code raises, and OSError naming a file that cannot be written.
+    keeper: as of `lockstep.train`.  Raises `lockstep.TrialError` for what the reader's code raises,
+    and OSError naming a file that cannot be written.
     """
     drawn = {**drawn, "batch_size": np.full(len(seeds), float(job.batch_size))}
     rows = [{name: float(v[n]) for name, v in drawn.items()} for n in range(len(seeds))]
-    ticks = itertools.count(1)
 
     def first() -> tuple[list[Trial], float]:
         trials = []
@@ -321,19 +317,12 @@ def train(
         seconds = time.perf_counter() - began
         return {"wall_s": seconds, "trials": [trial.state() for trial in trials]}
 
-    def tick() -> None:
-        keeper.save(state)
-        if next(ticks) % SELDOM == 0:
-            alive = sum(not trial.done for trial in trials)
-            errors = (e for trial in trials for e in trial.errors.values() if e == e)
-            progress(max(t.steps for t in trials), alive, min(errors, default=math.inf))
-
     far = FIRST
     while any(not t.done and t.steps < _end(trials, job, hits) for t in trials):
         for n, trial in enumerate(trials):
             if not trial.done:
                 with _name_trial(n, lambda trial=trial: trial.steps):
-                    trial.run(min(far, _end(trials, job, hits)), tick)
+                    trial.run(min(far, _end(trials, job, hits)), lambda: keeper.save(state))
         far = math.ceil(far * GROWTH)
     out = _outcome(trials, job, _end(trials, job, hits))
     out.wall_s = time.perf_counter() - began

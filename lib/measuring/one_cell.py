@@ -28,7 +28,6 @@ from lib.engine import (
 )
 from lib.engine.checkpoint import Checkpoint
 from lib.measuring import machine
-from lib.measuring.runner import Reporter
 from lib.messages import exchanges
 from lib.methods import late, method
 from lib.methods.method import Method
@@ -268,9 +267,7 @@ def _each(name: str, heads: Iterable, values: np.ndarray) -> dict[str, np.ndarra
     return {name.format(head): values[:, i] for i, head in enumerate(heads)}
 
 
-def measure(
-    cell: Cell, folder: Path, progress_folder: str | None = None, device: str = "cpu"
-) -> Path:
+def measure(cell: Cell, folder: Path, device: str = "cpu") -> Path:
     """Train a cell, or the rest of one that was interrupted, and write its record under `folder`;
     returns the file.
 
@@ -294,12 +291,11 @@ def measure(
     digest = hashlib.sha256(json.dumps(measured_with).encode()).hexdigest()[:8]
     unfinished = file.with_suffix(f".{digest}.part")
     store.prepare(file)
-    options = {"device": device, "progress": Reporter(progress_folder)}
-    outcome = train_cell(cell, unfinished=unfinished, **options)
+    outcome = train_cell(cell, device, unfinished)
     trial_steps, seconds, again = outcome.trial_steps, outcome.wall_s, {}
     if "abandoned" in outcome.status and "complete" not in outcome.status:
         wider = dataclasses.replace(cell, race=WIDER * cell.race)
-        outcome = train_cell(wider, unfinished=unfinished.with_suffix(".wider.part"), **options)
+        outcome = train_cell(wider, device, unfinished.with_suffix(".wider.part"))
         trial_steps += outcome.trial_steps
         seconds += outcome.wall_s
         again["raced_again"] = wider.race
