@@ -14,7 +14,6 @@ from lib.analysis import hardware, noisy_quadratic
 from lib.analysis.hardware import Hardware
 from lib.messages import contraction
 from lib.messages.settings import Messages, target
-from lib.methods import spaces
 from lib.methods.spaces import Interval, draw
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.records import on_record
@@ -122,7 +121,6 @@ ARRAYS = [  # functions of one number or of many
     (functools.partial(contraction.convex, VECTOR), "rounding", (-1.0, INF)),
     (contraction.convex, "profile", ([], [1.0, 2.0])),
     (contraction.iterations, "delta", (1.1, [0.5, 2.0])),
-    (functools.partial(spaces.SPACES["lee2021"]["momentum"].at), "u", (-0.1, NAN)),
 ]  # fmt: skip
 
 

@@ -80,18 +80,12 @@ class MethodOptimiser:
     """
 
     def __init__(self, method: Method, module: nn.Module, drawn: dict[str, float]):
-        named = {name: p for name, p in module.named_parameters() if p.requires_grad}
-        self.parameters = list(named.values())
-        self.w = torch.cat([p.detach().reshape(-1) for p in self.parameters])[None]
-        self.layers = ()
-        at = 0
-        for name, p in named.items():
-            where = slice(at, at + p.numel())
-            kind = flattening.kind_of(module, name)
-            self.layers += (flattening.Layer(name, where, tuple(p.shape), kind),)
-            p.data = self.w[0, where].view(p.shape)
-            at = where.stop
+        trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
         self.method = method
+        self.parameters = list(trained.values())
+        self.layers = flattening.laid_out(module, trained)
+        self.w = torch.cat([p.detach().reshape(-1) for p in self.parameters])[None]
+        nn.utils.vector_to_parameters(self.w[0], self.parameters)
         self.buffers = method.begin(self.w.clone(), self.layers)
         self.drawn = {name: self.w.new_full((1, 1), value) for name, value in drawn.items()}
         self.k = 0
@@ -103,10 +97,6 @@ class MethodOptimiser:
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
         g = torch.cat([grad.reshape(-1) for grad in grads])[None]
         self.method.step(self.w, g, self.buffers, dict(self.drawn), self.k, self.layers)
-
-    def zero_grad(self) -> None:
-        for p in self.parameters:
-            p.grad = None
 
     def state_dict(self) -> dict:
         return {"buffers": self.buffers, "k": self.k}
@@ -188,7 +178,7 @@ class Trial:
         total = 0.0
         batch = batches.to(batch, job.device)
         self.steps += 1
-        self.optimiser.zero_grad()
+        self.module.zero_grad()
         examples = max(1, batches.size(batch))
         for part in batches.cut(batch, job.own.at_once):
             with arithmetic(job.device, job.precision):
