@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,18 +28,10 @@ class Trials:
     mask: Tensor | None
     drawn: dict[str, Tensor]
 
-    def to(self, device: str) -> Trials:
-        """The trials on another device."""
-        return self._each(lambda tensor: tensor.to(device))
-
     def keep(self, rows: Tensor) -> Trials:
         """The trials in `rows` (indices or a boolean mask)."""
-        return self._each(lambda tensor: tensor[rows])
-
-    def _each(self, change: Callable[[Tensor], Tensor]) -> Trials:
-        mask = None if self.mask is None else change(self.mask)
-        drawn = {name: change(values) for name, values in self.drawn.items()}
-        return Trials(change(self.w), mask, drawn)
+        mask = None if self.mask is None else self.mask[rows]
+        return Trials(self.w[rows], mask, {name: v[rows] for name, v in self.drawn.items()})
 
     def at(self, step: int) -> dict[str, Tensor]:
         """The method's hyperparameters for update number `step` (from 1).

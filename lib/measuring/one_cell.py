@@ -76,7 +76,7 @@ def start(
     what to keep is left without any weight.
 
     Args:
-        device: where scores are computed; the trials are on the CPU.
+        device: where scores are computed, and the trials are.
 
     Raises:
         ScoresError: where the scores say of no trial what to keep.
@@ -84,15 +84,14 @@ def start(
     chosen = list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
     fresh = [models.fresh(cell.work.model, seed) for seed in chosen_seeds]
-    w = torch.stack(list(map(flattening.flatten, fresh)))
+    w = torch.stack(list(map(flattening.flatten, fresh))).to(device)
     mask = None
     if cell.sparsity:
-        mask = _masks(cell, chosen_seeds, device)
+        mask = _masks(cell, chosen_seeds, device).to(device)
         w = w * mask
-    drawn = {}
+    drawn = {"batch_size": torch.full((len(chosen), 1), float(cell.batch_size), device=device)}
     for name, values in cell.draw().items():
-        drawn[name] = torch.from_numpy(values[chosen]).float()[:, None]
-    drawn["batch_size"] = torch.full((len(chosen), 1), float(cell.batch_size))
+        drawn[name] = torch.from_numpy(values[chosen]).float()[:, None].to(device)
     return training_state.Trials(w, mask, drawn)
 
 
@@ -184,7 +183,7 @@ def train_cell(
         return rounds.train(job(cell, device), seeds(cell), cell.draw(), cell.hits, **options)
     work = cell.work
     data = datasets.load(work.dataset, cell.split)
-    trials = start(cell, device=device).to(device)
+    trials = start(cell, device=device)
     asked = {
         "method": trained_by(cell),
         "batch_size": cell.batch_size,
