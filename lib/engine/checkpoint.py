@@ -10,13 +10,11 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 import torch
 
 from lib import atomic
 
-T = TypeVar("T")
 SAVE_EVERY = 300.0  # seconds between two states at most
 SOON = 10.0  # seconds: papermill ends a notebook's process without a word, and so little is lost
 SELDOM = 100  # times as long as saving takes lie between two states
@@ -49,26 +47,24 @@ class Checkpoint:
         self.saved = time.perf_counter()
         self.pause = max(SOON, SELDOM * (self.saved - began))
 
-    def resume(self, restore: Callable[[dict], T], first: Callable[[], T]) -> T:
-        """What `restore` makes of the state in the file, or `first` where there is none or one that
-        will not do, which is set aside with a warning that names it.
+    def load(self) -> dict | None:
+        """The state in the file, or None where there is none or one that will not do, which is set
+        aside with a warning that names it.
         """
         if self.file is None or not os.path.lexists(self.file):
-            return first()
+            return None
         try:
-            parts = self._read()
-            return restore(parts)
+            return self._read()
         except Exception as error:  # whatever such a file makes torch raise
-            kind = type(error)
-            reason = f"cannot be read ({kind.__name__})"
-            if kind is ValueError:
-                reason, _, _ = str(error).partition("\n")
+            reason, _, _ = str(error).partition("\n")
+            if type(error) is not ValueError:
+                reason = f"cannot be read ({type(error).__name__})"
         aside = self.file.with_suffix(".set-aside")
         with contextlib.suppress(FileNotFoundError):  # another runner has been here
             os.replace(self.file, aside)
         message = f"{self.file}: {reason}; set aside as {aside.name}, the cell begins anew"
         warnings.warn(message, RuntimeWarning, stacklevel=3)
-        return first()
+        return None
 
     def _read(self) -> dict:
         """The state, on the CPU; nothing in the file is run."""

@@ -180,14 +180,12 @@ def train(
     budgets = tuple(2**j for j in range(max_steps.bit_length())) if to_budget else ()
     parameters = layers(executor.module)
 
-    def first() -> State:
-        blank = Outcome(len(trials.w), len(goals), budgets, len(levels))
-        buffers = method.begin(trials.w.clone(), parameters)
-        patience = 1 + len(y) // (8 * batch_size)
-        return State(blank, trials, buffers, patience, exchange, tested=len(judges) > 1)
-
-    now = keeper.resume(lambda parts: first().restore(judges, parts), first)
-    out = now.outcome
+    out = Outcome(len(trials.w), len(goals), budgets, len(levels))
+    buffers = method.begin(trials.w.clone(), parameters)
+    patience = 1 + len(y) // (8 * batch_size)
+    now = State(out, trials, buffers, patience, exchange, tested=len(judges) > 1)
+    if saved := keeper.load():
+        now.restore(judges, saved)
     began = time.perf_counter() - out.wall_s
     order = itertools.islice(batches(len(y), batch_size, order_seed, sizes), out.steps, None)
     check = next_check(last_check(out.steps, checks), checks)

@@ -225,10 +225,7 @@ class Trial:
     @torch.no_grad()
     def take_up(self, state: dict) -> None:
         """Go on from a `state`."""
-        own = self._tensors()
-        if own.keys() != state["tensors"].keys():
-            raise ValueError("of a module with other parameters or buffers")
-        for name, tensor in own.items():
+        for name, tensor in self._tensors().items():
             tensor.copy_(state["tensors"][name])
         self.optimiser.load_state_dict(state["optimiser"])
         vars(self).update(state["known"])
@@ -286,22 +283,15 @@ def train(
     """
     drawn = {**drawn, "batch_size": np.full(len(seeds), float(job.batch_size))}
     rows = [{name: float(v[n]) for name, v in drawn.items()} for n in range(len(seeds))]
-
-    def first() -> tuple[list[Trial], float]:
-        trials = []
-        for n, row in enumerate(rows):
-            with _name_trial(n, lambda: 0):
-                trials.append(Trial(job, seeds[n], row))
-        return trials, 0.0
-
-    def restore(state: dict) -> tuple[list[Trial], float]:
-        trials, _ = first()
-        for trial, parts in zip(trials, state["trials"], strict=True):
+    trials = []
+    for n, row in enumerate(rows):
+        with _name_trial(n, lambda: 0):
+            trials.append(Trial(job, seeds[n], row))
+    began = time.perf_counter()
+    if saved := keeper.load():
+        began -= saved["wall_s"]
+        for trial, parts in zip(trials, saved["trials"], strict=True):
             trial.take_up(parts)
-        return trials, state["wall_s"]
-
-    trials, wall_s = keeper.resume(restore, first)
-    began = time.perf_counter() - wall_s
 
     def state() -> dict:
         seconds = time.perf_counter() - began

@@ -176,8 +176,8 @@ class State:
             found += [judge.missed, judge.order]
         return found + (list(self.exchange.tensors(self.w).values()) if self.exchange else [])
 
-    def restore(self, judges: list[Validation], parts: dict) -> State:
-        """The state before the first step, and its judges, brought to these `parts`."""
+    def restore(self, judges: list[Validation], parts: dict) -> None:
+        """Bring the state before the first step, and its judges, to these `parts`."""
         rows = torch.zeros(len(self.ids), dtype=torch.bool)
         rows[parts["ids"]] = True
         if self.exchange:
@@ -188,4 +188,3 @@ class State:
         for name, value in parts["outcome"].items():
             value = np.array(value, object) if isinstance(value, list) else value
             setattr(self.outcome, name, value.numpy() if isinstance(value, Tensor) else value)
-        return self
