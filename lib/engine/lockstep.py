@@ -25,7 +25,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.engine import sequential
 from lib.engine.checkpoint import KEPT_NOWHERE, Checkpoint
 from lib.engine.flattening import layers
 from lib.engine.sequential import Executor
@@ -72,9 +71,10 @@ class TrialError(RuntimeError):
 def _name_trial(ids: np.ndarray, step: int) -> Iterator[None]:
     try:
         yield
-    except sequential.RowError as error:
-        cause = error.__cause__
-        raise TrialError(f"trial {ids[error.row]}, step {step}: {raised(cause)}") from cause
+    except Exception as error:
+        if not hasattr(error, "row"):
+            raise
+        raise TrialError(f"trial {ids[error.row]}, step {step}: {raised(error)}") from error
 
 
 def update(
