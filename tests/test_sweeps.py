@@ -25,7 +25,7 @@ BAD = [
     ({"sparsity": -0.1}, "sparsity: -0.1 .* number in \\[0, 1\\)"),
     ({"workload": "digit"}, "workload: 'digit' is unknown; allowed: digits-mlp"),
     ({"batch_size": 1351}, "batch_size: 1351 .* 1 to 1350 .*digits-mlp has 1350 training examples"),
-    ({"space": "learning_rate=0.1,momentum=1"}, "space: .* momentum in .0, 1."),
+    ({"space": "learning_rate=0.1,momentum=1"}, "space: .* momentum a number in .0, 1."),
     ({"messages": {"worker": 4}}, "worker: 4 is not allowed; it must be left out; did you mean workers"),
 ]
 

@@ -8,7 +8,15 @@ import numpy as np
 
 from lib.fields import Count, Whole, check
 from lib.methods import method
-from lib.methods.intervals import HIGHER_RATES, LEE2021, LOW_MOMENTUM, SHI2019, WIDE_RATES, Interval
+from lib.methods.intervals import (
+    HIGHER_RATES,
+    LEE2021,
+    LOW_MOMENTUM,
+    SCALES,
+    SHI2019,
+    WIDE_RATES,
+    Interval,
+)
 
 MOST_TRIALS = 2**20  # of one search
 SPACES = {
@@ -20,13 +28,11 @@ SPACES = {
 }
 BETWEEN = ".."  # the ends of a range
 ADAPTIVE = "adaptive"  # in a table of trials: every trial had a space of its own
-SINGLE = {  # what a point may be on an interval's scale
-    "log": ("positive", lambda v: 0 < v < np.inf),
-    "reverse-log": ("in [0, 1)", lambda v: 0 <= v < 1),
-    "integer": ("at least 1", lambda v: 1 <= v < np.inf),
-}
 # Of the learning rate, which is the engine's whatever the method
-DECAY = {"decay_steps": SINGLE["integer"], "end_factor": ("in (0, 1]", lambda v: 0 < v <= 1)}
+DECAY = {
+    "decay_steps": SCALES["integer"],
+    "end_factor": ("a number in (0, 1]", lambda v: 0 < v <= 1),
+}
 
 
 def point(**values: float) -> str:
@@ -59,7 +65,7 @@ def intervals(space: str, algorithm: str, decay: bool = False) -> dict[str, Inte
 
 def _limits(algorithm: str, decay: bool) -> dict[str, tuple[str, Callable]]:
     """What a single point may be of each hyperparameter, in words and as a test."""
-    own = {name: SINGLE[at.scale] for name, at in method(algorithm).space.items()}
+    own = {name: SCALES[at.scale] for name, at in method(algorithm).space.items()}
     return own | (DECAY if decay else {})
 
 
