@@ -25,15 +25,14 @@ if code(MEASURING) != SOURCE:
     )
 
 
+NUMBERS = ("cpu family", "model")  # as Linux names them
+
+
 def device_name(device: str) -> str:
     """What the record calls the device: its model where torch knows it."""
     if torch.device(device).type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"cpu ({torch.backends.cpu.get_cpu_capability()})" if device == "cpu" else device
-
-
-# What multiplies matrices in bfloat16, as Linux names it: the first three of x86, the last of ARM.
-UNITS = ("avx512_bf16", "amx_tile", "amx_bf16", "bf16")
 
 
 def processor() -> str:
@@ -44,26 +43,14 @@ def processor() -> str:
 
 
 def described(cpuinfo: str, unnamed: str) -> str:
-    """The model, its family and number, those of `UNITS` that it has, and whether bfloat16 products
-    are its own.
+    """The model, its family and its number, which tell what multiplies matrices.
 
     cpuinfo: text of /proc/cpuinfo; unnamed: the model where the text names none.
     """
-    lines = re.findall(r"^(.+?)\s*:\s*(.*?)\s*$", cpuinfo, re.M)
+    lines = re.findall(r"^(.+?)[ \t]*:[ \t]*(.*)$", cpuinfo, re.M)
     about = dict(reversed(lines))  # of several processors, the first
-    named = [about.get("model name", unnamed)]
-    named += [f"family {about['cpu family']}"] if "cpu family" in about else []
-    named += [f"model {about['model']}"] if "model" in about else []
-    has = about.get("flags", about.get("Features", "")).split()
-    units = [unit for unit in UNITS if unit in has]
-    allowed = not _ceiling() or re.search("BF16|AMX", _ceiling())
-    native = any("bf16" in unit for unit in units) and allowed
-    return ", ".join([*named, *units, f"bfloat16 {'native' if native else 'through float32'}"])
-
-
-def _ceiling() -> str:
-    """The instruction set beyond which oneDNN is told not to go; "" if it is told none."""
-    return os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()
+    numbers = [f"{name.removeprefix('cpu ')} {about[name]}" for name in NUMBERS if name in about]
+    return ", ".join([about.get("model name", unnamed), *numbers])
 
 
 def libraries() -> str:
@@ -71,11 +58,12 @@ def libraries() -> str:
     tells.
     """
     built = torch.__config__.show()
+    ceiling = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()  # of what oneDNN may use
     blas = re.findall(r"BLAS_INFO=(\w+)", built)
     blas += re.findall(r"Math Kernel Library Version ([\d.]+)", built)
     found = [" ".join(blas)]
     found += [f"oneDNN {version}" for version in re.findall(r"MKL-DNN v([\d.]+)", built)]
-    found += [f"at most {_ceiling()}"] if _ceiling() else []
+    found += [f"at most {ceiling}"] if ceiling else []
     return ", ".join(filter(None, found))
 
 
