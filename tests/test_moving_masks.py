@@ -139,8 +139,8 @@ def test_a_search_goes_on_with_its_masks_and_early_rejection_changes_nothing(
     np.testing.assert_array_equal(whole.first, asked.first)
     monkeypatch.setattr(Checkpoint, "save", always(Checkpoint.save, stop_at=20))
     with pytest.raises(KeyboardInterrupt):
-        trained(search, keeper=Checkpoint(tmp_path / "state"), **goals)
-    again, rest = trained(search, keeper=Checkpoint(tmp_path / "state"), **goals)
+        trained(search, checkpoint=Checkpoint(tmp_path / "state"), **goals)
+    again, rest = trained(search, checkpoint=Checkpoint(tmp_path / "state"), **goals)
     np.testing.assert_array_equal(whole.first, again.first)
     assert 0 < len(rest) < len(path) and torch.equal(rest[-1], path[-1])
 

@@ -200,7 +200,7 @@ def test_a_trial_that_cannot_be_pruned_leaves_and_says_so(monkeypatch, tmp_path)
     assert np.array_equal(found.first[others], whole.first[others], equal_nan=True)
     assert np.array_equal(found.best_error[others], whole.best_error[others], equal_nan=True)
     monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
-    kept = {"keeper": checkpoint.Checkpoint(tmp_path / "cell.part")}
+    kept = {"checkpoint": checkpoint.Checkpoint(tmp_path / "cell.part")}
     one_cell.train_cell(dataclasses.replace(cell, max_steps=10), **kept)
     again = one_cell.train_cell(cell, **kept)
     assert again.steps == found.steps and not list(tmp_path.glob("*.set-aside"))

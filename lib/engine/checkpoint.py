@@ -77,4 +77,4 @@ class Checkpoint:
         return state
 
 
-KEPT_NOWHERE = Checkpoint()
+NO_CHECKPOINT = Checkpoint()

@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.engine.checkpoint import KEPT_NOWHERE, Checkpoint
+from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint
 from lib.engine.flattening import layers
 from lib.engine.sequential import Executor
 from lib.engine.training_state import Outcome, State, Trials
@@ -143,7 +143,7 @@ def train(
     reject_early: bool = True,
     drop_dead: bool = True,
     whole_at_end: bool = False,
-    keeper: Checkpoint = KEPT_NOWHERE,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Outcome:
     """Train all trials in lock step and say when each first met each goal.
 
@@ -165,8 +165,8 @@ def train(
         reject_early, drop_dead: may be switched off to test that they change nothing.
         whole_at_end: ask every trial at the last check before max_steps and read it to the end, so
             that `best_error` says what a search reached that met no goal.
-        keeper: what keeps the state in a file; if one is there, the cell goes on from it, and ends
-            as if it had never been interrupted.
+        checkpoint: what keeps the state in a file; if one is there, the cell goes on from it, and
+            ends as if it had never been interrupted.
 
     Raises OSError naming a file that cannot be written.
     """
@@ -184,7 +184,7 @@ def train(
     buffers = method.begin(trials.w.clone(), parameters)
     patience = 1 + len(y) // (8 * batch_size)
     now = State(out, trials, buffers, patience, exchange, tested=len(judges) > 1)
-    if saved := keeper.load():
+    if saved := checkpoint.load():
         now.restore(judges, saved)
     began = time.perf_counter() - out.wall_s
     order = itertools.islice(batches(len(y), batch_size, order_seed, sizes), out.steps, None)
@@ -218,7 +218,7 @@ def train(
                     break
             if race is not None:
                 _leave_behind(now, race, levels)
-        keeper.save(parts)
+        checkpoint.save(parts)
 
     _test(now, judges)
     now.leave(_everyone(now), "budget" if out.steps == max_steps else "stopped")

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.engine import flattening, lockstep
-from lib.engine.checkpoint import KEPT_NOWHERE, Checkpoint
+from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint
 from lib.engine.training_state import Outcome
 from lib.engine.vocabulary import last_check, next_check
 from lib.methods.method import Method
@@ -236,11 +236,12 @@ class Trial:
 
 
 @contextlib.contextmanager
-def _name_trial(n: int, steps: Callable[[], int]) -> Iterator[None]:
+def _name_trial(n: int, trial: Trial | None = None) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise lockstep.TrialError(f"trial {n}, step {steps()}: {raised(error)}") from error
+        step = trial.steps if trial else 0
+        raise lockstep.TrialError(f"trial {n}, step {step}: {raised(error)}") from error
 
 
 def _end(trials: list[Trial], job: Job, hits: int) -> int:
@@ -274,21 +275,21 @@ def train(
     seeds: list[int],
     drawn: dict[str, np.ndarray],
     hits: int,
-    keeper: Checkpoint = KEPT_NOWHERE,
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Outcome:
     """Train trials of these seeds and hyperparameters until `hits` met the hardest goal.
 
-    keeper: as of `lockstep.train`.  Raises `lockstep.TrialError` for what the reader's code raises,
-    and OSError naming a file that cannot be written.
+    checkpoint: as of `lockstep.train`.  Raises `lockstep.TrialError` for what the reader's code
+    raises, and OSError naming a file that cannot be written.
     """
     drawn = {**drawn, "batch_size": np.full(len(seeds), float(job.batch_size))}
     rows = [{name: float(v[n]) for name, v in drawn.items()} for n in range(len(seeds))]
     trials = []
     for n, row in enumerate(rows):
-        with _name_trial(n, lambda: 0):
+        with _name_trial(n):
             trials.append(Trial(job, seeds[n], row))
     began = time.perf_counter()
-    if saved := keeper.load():
+    if saved := checkpoint.load():
         began -= saved["wall_s"]
         for trial, parts in zip(trials, saved["trials"], strict=True):
             trial.take_up(parts)
@@ -301,8 +302,8 @@ def train(
     while any(not t.done and t.steps < _end(trials, job, hits) for t in trials):
         for n, trial in enumerate(trials):
             if not trial.done:
-                with _name_trial(n, lambda trial=trial: trial.steps):
-                    trial.run(min(far, _end(trials, job, hits)), lambda: keeper.save(state))
+                with _name_trial(n, trial):
+                    trial.run(min(far, _end(trials, job, hits)), lambda: checkpoint.save(state))
         far = math.ceil(far * GROWTH)
     out = _outcome(trials, job, _end(trials, job, hits))
     out.wall_s = time.perf_counter() - began

@@ -178,7 +178,7 @@ def train_cell(
     begins anew.  options: of `lib.engine.lockstep.train`.
     """
     whose = [dataclasses.asdict(cell), cell.definition(), origin(cell, device)]
-    options = {"keeper": Checkpoint(unfinished, json.dumps(whose))} | options
+    options = {"checkpoint": Checkpoint(unfinished, json.dumps(whose))} | options
     if cell.alone:
         return rounds.train(job(cell, device), seeds(cell), cell.draw(), cell.hits, **options)
     work = cell.work
