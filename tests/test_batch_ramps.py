@@ -62,7 +62,7 @@ def test_cuts_out_of_order_are_refused_by_name(cuts):
 
 
 def test_a_ramp_cuts_the_same_order_of_examples_into_other_batches():
-    ramped, plain = lockstep.batches(100, 8, 3, SEESAW_RAMP), lockstep.batches(100, 8, 3)
+    ramped, plain = lockstep.batches(100, 8, 3, SEESAW_RAMP.sizes(8)), lockstep.batches(100, 8, 3)
     parts = list(itertools.islice(ramped, 120))
     assert [len(part) for part in parts] == list(itertools.islice(SEESAW_RAMP.sizes(8), 120))
     whole = torch.cat(list(itertools.islice(plain, 500)))
