@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib.engine import checkpoint, flattening, pruning, sequential
+from lib.engine import checkpoint, flattening, pruning, sequential, vocabulary
 from lib.measuring import one_cell
 from lib.messages.settings import Messages
 from lib.methods import METHODS
@@ -158,7 +158,7 @@ def test_synflow_leaves_weights_in_every_layer_of_a_normalised_network(tmp_path,
 
 
 @pytest.mark.parametrize("value", [torch.nan, -1.0])
-@pytest.mark.parametrize("method", pruning.METHODS)
+@pytest.mark.parametrize("method", vocabulary.METHODS)
 def test_scores_that_no_method_gives_are_refused(method, value):
     scores = 1 + torch.rand(50, generator=torch.Generator().manual_seed(0))
     scores[[7, 30]] = value
