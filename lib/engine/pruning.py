@@ -6,8 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lib import require
 from lib.engine.flattening import cast, outputs, unflatten
 from lib.engine.sequential import Executor
+from lib.engine.vocabulary import METHODS
 from lib.workloads.tasks import TASKS, Task
 
 PASS_BATCH = 100  # Lee et al. (2021) sum the gradient over the training set in batches of this size
@@ -59,7 +61,7 @@ def scores(
         y: its targets [N, ...].
         seed: of the network.
 
-    Raises ValueError for synflow where inputs are indices.
+    Raises ValueError for another method, and for synflow where inputs are indices.
     """
     if method == "random":
         drawn = np.random.default_rng(seed).random(len(w), dtype=np.float32)
@@ -73,13 +75,11 @@ def scores(
         sample = cast(x[pick], torch.float32)
         return grasp(module, w, sample, y[pick], executor.task, temperature)
     if method == "synflow":
-        if not x.is_floating_point():
-            raise ValueError(
-                "pruning: 'synflow' is not allowed where inputs are indices; it needs an input of "
-                "ones"
-            )
+        ones = "a method without an input of ones where inputs are indices"
+        require(x.is_floating_point(), "pruning", method, ones)
         return synflow(executor.module, w, x[:1].double(), sparsity)
-    total = torch.zeros_like(w)  # connection sensitivity
+    require(method == "connection-sensitivity", "pruning", method, METHODS)
+    total = torch.zeros_like(w)
     for batch in zip(x.split(PASS_BATCH), y.split(PASS_BATCH), strict=True):
         total += executor.gradients(w[None], *batch)[1][0]
     return (w * total).abs()
