@@ -65,22 +65,21 @@ class Objective:
         try:
             return self._trained(trial, one, until)
         finally:
-            self.taken += one.history.steps
+            self.taken += one.steps
 
     def _trained(self, trial: optuna.Trial, one: rounds.Trial, until: int) -> float:
-        history = one.history
-
         def report() -> None:
-            if history.checked and history.checked[-1] == history.steps:
-                trial.report(history.errors[-1], history.steps)
+            if one.steps in one.errors:
+                trial.report(one.errors[one.steps], one.steps)
                 if trial.should_prune():
                     raise optuna.TrialPruned
 
         one.run(until, report)
-        met = history.met(one.job.goals)[0]
-        if met is None:
-            lost = history.diverged is not None or not history.errors
-            return 2.0 * self.limit if lost else until * (1 + history.errors[-1])
+        met = one.met(one.job.goals[0])
+        if met == math.inf:
+            last = list(one.errors.values())[-1:]
+            lost = one.diverged < math.inf or not last
+            return 2.0 * self.limit if lost else until * (1 + last[0])
         self.best = met
         return float(met)
 

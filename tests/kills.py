@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 from tqdm import tqdm
 
-from lib.engine import lockstep
+from lib.engine import checkpoint
 from lib.measuring import machine, sweeps
 from lib.records import store
 from lib.studies.cells import Cell
@@ -46,7 +46,7 @@ def tables(folder: Path) -> dict[Path, str]:
 
 
 def _sweep(folder: Path) -> None:
-    lockstep.SAVE_EVERY = SAVE_EVERY
+    checkpoint.SAVE_EVERY = SAVE_EVERY
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     sweeps.run(small(), folder)
 

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from lib import ROOT, methods, own
-from lib.engine import lockstep, rounds
+from lib.engine import checkpoint, lockstep, rounds
 from lib.measuring import one_cell, sweeps
 from lib.methods.intervals import Interval
 from lib.methods.optimisers import Optimiser, Schedule
@@ -183,7 +183,7 @@ def test_interrupted_it_ends_as_if_it_had_not_been(write, tmp_path, monkeypatch,
         return step(*arguments)
 
     monkeypatch.setattr(rounds.Trial, "_step", killed)
-    monkeypatch.setattr(rounds, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             one_cell.train_cell(cell, unfinished=tmp_path / "state.part")
@@ -203,13 +203,13 @@ def test_a_trial_is_a_plain_loop_to_the_last_bit(write):
     module = job.own.model()
     optimiser = torch.optim.AdamW(module.parameters(), 0.001, weight_decay=0.1)
     (x, y), order = job.own.train, lockstep.batches(80, 16, 0)
-    for _ in range(trial.history.steps):
+    for _ in range(trial.steps):
         pick = next(order)
         optimiser.zero_grad()
         nn.functional.cross_entropy(module(x[pick]), y[pick]).backward()
         optimiser.step()
     found, expected = trial.module.state_dict(), module.state_dict()
-    assert trial.history.steps > 10 and all(torch.equal(found[name], expected[name]) for name in expected)
+    assert trial.steps > 10 and all(torch.equal(found[name], expected[name]) for name in expected)
 
 
 def test_rounds_find_what_running_every_trial_to_the_end_finds(write, monkeypatch):

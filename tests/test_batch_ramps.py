@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import shutil
 
 import numpy as np
 import pandas as pd
@@ -11,11 +10,11 @@ import torch
 from torch import nn
 
 from chapters.batch_ramps import claims, findings, searches
+from chapters.batch_ramps.ramps import Ramp, ramped
 from chapters.batch_ramps.searches import DECAY, QUARTER, SCHEDULES, SEESAW, WHOLE, Search
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
-from lib.engine import lockstep
-from lib.engine.ramps import Ramp, ramped
+from lib.engine import checkpoint, lockstep
 from lib.measuring import one_cell
 from lib.methods import METHODS
 from lib.studies.cells import Cell
@@ -38,7 +37,7 @@ def same(one, other):
 @pytest.mark.parametrize("name", ["sgd", "momentum", "adam"])
 def test_a_of_one_is_the_constant_schedule_to_the_bit(name):
     cell = Cell("digits-mlp", 16, name, trials=8, stop="budget", max_steps=90)
-    same(one_cell.train_cell(cell), one_cell.train_cell(cell, ramp=Ramp((100, 500, 900), 1, 1.0)))
+    same(one_cell.train_cell(cell), one_cell.train_cell(cell, **searches.changed(cell, Ramp((100, 500, 900), 1, 1.0))))
     assert one_cell.train_cell(cell).best_error.min() < 0.3, "nothing was learned, and nothing compared"
 
 
@@ -63,7 +62,7 @@ def test_cuts_out_of_order_are_refused_by_name(cuts):
 
 
 def test_a_ramp_cuts_the_same_order_of_examples_into_other_batches():
-    ramped, plain = lockstep.batches(100, 8, 3, SEESAW_RAMP), lockstep.batches(100, 8, 3)
+    ramped, plain = lockstep.batches(100, 8, 3, SEESAW_RAMP.sizes(8)), lockstep.batches(100, 8, 3)
     parts = list(itertools.islice(ramped, 120))
     assert [len(part) for part in parts] == list(itertools.islice(SEESAW_RAMP.sizes(8), 120))
     whole = torch.cat(list(itertools.islice(plain, 500)))
@@ -88,7 +87,7 @@ def test_the_engine_takes_the_steps_of_a_plain_loop(name):
         optimiser.step()
         if step % 4 == 0:
             errors[step] = (net(data.validation.x).argmax(1) != data.validation.y).float().mean().item()
-    out = one_cell.train_cell(cell, ramp=SEESAW_RAMP)
+    out = one_cell.train_cell(cell, **searches.changed(cell, SEESAW_RAMP))
     assert out.best_error[0] == pytest.approx(min(errors.values()), abs=0.006) and min(errors.values()) < 0.2
     assert stage == 3, "not every cut was passed"
 
@@ -110,8 +109,8 @@ def test_methods_are_told_rate_and_batch_size():
 
 
 def test_early_rejection_and_going_on_from_a_state_change_nothing(tmp_path, monkeypatch):
-    whole, gradients, steps = one_cell.train_cell(CELL, ramp=SEESAW_RAMP), lockstep.update, []
-    slow = one_cell.train_cell(CELL, ramp=SEESAW_RAMP, reject_early=False, drop_dead=False)
+    whole, gradients, steps = one_cell.train_cell(CELL, **searches.changed(CELL, SEESAW_RAMP)), lockstep.update, []
+    slow = one_cell.train_cell(CELL, **searches.changed(CELL, SEESAW_RAMP), reject_early=False, drop_dead=False)
     np.testing.assert_array_equal(slow.first, whole.first)
 
     def killed(*arguments):
@@ -121,15 +120,11 @@ def test_early_rejection_and_going_on_from_a_state_change_nothing(tmp_path, monk
         return gradients(*arguments)
 
     monkeypatch.setattr(lockstep, "update", killed)
-    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            one_cell.train_cell(CELL, ramp=SEESAW_RAMP, unfinished=tmp_path / "cell.part")
-    with pytest.warns(RuntimeWarning, match="of another cell"):
-        shutil.copy(tmp_path / "cell.part", tmp_path / "other.part")
-        one_cell.train_cell(CELL, unfinished=tmp_path / "other.part")
-    del steps[45:]
-    same(whole, one_cell.train_cell(CELL, ramp=SEESAW_RAMP, unfinished=tmp_path / "cell.part"))
+            one_cell.train_cell(CELL, **searches.changed(CELL, SEESAW_RAMP), unfinished=tmp_path / "cell.part")
+    same(whole, one_cell.train_cell(CELL, **searches.changed(CELL, SEESAW_RAMP), unfinished=tmp_path / "cell.part"))
     assert len(steps) == whole.steps + 2, "it did not go on where it was"
 
 

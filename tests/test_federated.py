@@ -11,8 +11,7 @@ from chapters.federated.experiments import AVERAGING, TURNS, Search, a_round
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import batched, flattening
-from lib.engine.halves import Halves
-from lib.engine.replicas import shards
+from lib.engine.clients import Halves, shards
 from lib.workloads import models
 
 NETWORKS = {"MLP": "mlp-64x2", "CNN": "digits-cnn"}

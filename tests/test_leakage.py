@@ -11,7 +11,7 @@ from chapters.leakage.experiments import Search, correlation, distances
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import flattening
-from lib.engine.halves import Halves
+from lib.engine.clients import Halves
 from lib.workloads import models
 
 

@@ -14,7 +14,6 @@ from lib.analysis import hardware, noisy_quadratic
 from lib.analysis.hardware import Hardware
 from lib.messages import contraction
 from lib.messages.settings import Messages, target
-from lib.methods import spaces
 from lib.methods.spaces import Interval, draw
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.records import on_record
@@ -81,8 +80,6 @@ FIELDS = [  # what is called, a field, values that it refuses: of its kind one
     (functools.partial(processes.launch, print, 2), "timeout", (0,)),
     (_draw, "trials", (0,)),
     (_draw, "algorithm", ("lion", None)),
-    (spaces.point, "learning_rate", (0, NAN, INF, "1")),
-    (spaces.point, "rate", (0.1,)),
     (functools.partial(Interval, high=1.0), "low", (0, NAN, 2.0 * INF, "0")),
     (functools.partial(Interval, 0.5), "high", (0.1, NAN, "1")),
     (functools.partial(Interval, 0.5, 0.9), "scale", ("cubic", None)),
@@ -124,7 +121,6 @@ ARRAYS = [  # functions of one number or of many
     (functools.partial(contraction.convex, VECTOR), "rounding", (-1.0, INF)),
     (contraction.convex, "profile", ([], [1.0, 2.0])),
     (contraction.iterations, "delta", (1.1, [0.5, 2.0])),
-    (functools.partial(spaces.SPACES["lee2021"]["momentum"].at), "u", (-0.1, NAN)),
 ]  # fmt: skip
 
 

@@ -9,10 +9,10 @@ import torch
 
 from chapters.local_steps import claims, experiments, findings
 from chapters.local_steps.experiments import DILOCO, INNER, SPARSE, Search
+from chapters.local_steps.replicas import Replicas
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import batched, flattening
-from lib.engine.replicas import Replicas
 from lib.methods import METHODS
 from lib.workloads import models
 

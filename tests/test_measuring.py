@@ -91,23 +91,19 @@ vendor_id\t: GenuineIntel
 cpu family\t: 6
 model\t\t: 143
 model name\t: Intel(R) Xeon(R) Processor @ 2.10GHz
-flags\t\t: fpu sse2 avx2 avx512f avx512_bf16 amx_bf16 amx_tile amx_int8
 
 processor\t: 1
 model name\t: another
 """
-CASCADE_LAKE = SAPPHIRE_RAPIDS.replace("avx512_bf16 amx_bf16 amx_tile amx_int8", "avx512_vnni").replace("143", "85")
 GRAVITON = "processor\t: 0\nFeatures\t: fp asimd sve i8mm bf16\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n"
 
 
-def test_matrix_units_tell_processors_of_one_name_apart(monkeypatch):
-    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA", raising=False)
+def test_numbers_tell_processors_of_one_name_apart():
     name = "Intel(R) Xeon(R) Processor @ 2.10GHz, family 6"
-    units = "avx512_bf16, amx_tile, amx_bf16"
-    assert machine.described(SAPPHIRE_RAPIDS, "?") == f"{name}, model 143, {units}, bfloat16 native"
-    assert machine.described(CASCADE_LAKE, "?") == f"{name}, model 85, bfloat16 through float32"
-    assert machine.described(GRAVITON, "aarch64") == "aarch64, bf16, bfloat16 native"
-    assert machine.described("", "arm") == "arm, bfloat16 through float32"
+    assert machine.described(SAPPHIRE_RAPIDS, "?") == f"{name}, model 143"
+    assert machine.described(SAPPHIRE_RAPIDS.replace("143", "85"), "?") == f"{name}, model 85"
+    assert machine.described(GRAVITON, "aarch64") == "aarch64"
+    assert machine.described("", "arm") == "arm"
 
 
 def test_rounding_tells_one_sum_from_another_and_nothing_else(monkeypatch):

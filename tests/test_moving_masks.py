@@ -137,25 +137,24 @@ def test_a_search_goes_on_with_its_masks_and_early_rejection_changes_nothing(
     asked, _ = trained(search, reject_early=False, **goals)
     assert np.isfinite(whole.first[:, 1]).any()
     np.testing.assert_array_equal(whole.first, asked.first)
-    monkeypatch.setattr(Checkpoint, "save", always(Checkpoint.save))
-
-    def stop(step, alive, best):
-        if step >= 20:
-            raise KeyboardInterrupt
-
+    monkeypatch.setattr(Checkpoint, "save", always(Checkpoint.save, stop_at=20))
     with pytest.raises(KeyboardInterrupt):
-        trained(search, unfinished=tmp_path / "state", progress=stop, **goals)
-    again, rest = trained(search, unfinished=tmp_path / "state", **goals)
+        trained(search, checkpoint=Checkpoint(tmp_path / "state"), **goals)
+    again, rest = trained(search, checkpoint=Checkpoint(tmp_path / "state"), **goals)
     np.testing.assert_array_equal(whole.first, again.first)
     assert 0 < len(rest) < len(path) and torch.equal(rest[-1], path[-1])
 
 
-def always(save):
-    """A state at every step."""
+def always(save, stop_at):
+    """A state at every step, one of which is the last."""
+    saved = []
 
-    def now(self, most, state):
+    def now(self, state):
         self.pause = -1.0
-        save(self, -1.0, state)
+        save(self, state)
+        saved.append(state)
+        if len(saved) == stop_at:
+            raise KeyboardInterrupt
 
     return now
 

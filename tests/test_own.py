@@ -67,7 +67,7 @@ def test_an_interrupted_cell_ends_as_if_it_had_not_been(write, tmp_path, monkeyp
         return update(*arguments)
 
     monkeypatch.setattr(lockstep, "update", killed)
-    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     with pytest.raises(KeyboardInterrupt):
         sweeps.run(study, tmp_path / "killed")
     assert len(list(tmp_path.rglob("*.part"))) == 1

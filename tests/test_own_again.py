@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from lib import ROOT, own
-from lib.engine import flattening, lockstep, sequential
+from lib.engine import flattening, lockstep
 from lib.measuring import one_cell, sweeps
 from lib.records import store
 from lib.records.on_record import grid
@@ -477,7 +477,7 @@ def test_an_exit_while_training_or_pruning_is_an_error(write):
     with pytest.raises(lockstep.TrialError, match=r"trial \d+, step \d+: .*SystemExit: bye"):
         one_cell.train_cell(Cell(write(late), 4, "momentum", trials=16))
     far = changed(data="x[40] = 50", top=LATER.format(limit=20), build="    return nn.Sequential(Block(), nn.Linear(4, 2))\n")
-    with pytest.raises((own.OwnError, sequential.RowError), match="SystemExit: bye"):
+    with pytest.raises((own.OwnError, RuntimeError), match="SystemExit: bye"):
         one_cell.start(Cell(write(far), 4, "sgd", 0.5, trials=1))
 
 

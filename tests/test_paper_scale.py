@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from lib import __main__ as command
-from lib.engine import lockstep
+from lib.engine import checkpoint, lockstep
 from lib.measuring import machine, paper_scale, runner, sweeps
 from lib.measuring.paper_scale import PAPER_SCALE, ROUNDING, Differs, Shelf, apart
 from lib.probes import replays
@@ -155,19 +155,20 @@ def test_time_that_is_up_ends_what_runs_and_nothing_else():
 def test_at_the_end_of_its_minutes_the_state_of_a_search_is_kept_and_it_goes_on_from_there(
     shelf, monkeypatch, capsys
 ):
-    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     shelf = dataclasses.replace(shelf, wanted=lambda: (TINY[1], LONG))
     asked = dataclasses.replace(command.EXPERIMENTS["paper-scale"], measured=shelf)
     monkeypatch.setitem(command.EXPERIMENTS, "paper-scale", asked)
-    runs = [], []
+    runs, check = ([], []), lockstep._check
     for told in runs:
 
-        def report(_, step, alive, best, told=told):
-            told.extend([step] if alive > TINY[1].trials else [])
+        def checked(now, *rest, told=told):
+            told.extend([now.outcome.steps] if len(now.ids) > TINY[1].trials else [])
             if len(told) == 5:  # checks of the long one
                 signal.raise_signal(signal.SIGALRM)
+            check(now, *rest)
 
-        monkeypatch.setattr(runner.Reporter, "__call__", report)
+        monkeypatch.setattr(lockstep, "_check", checked)
         command.main(["run", "paper-scale", "--minutes", "10"])
     said = capsys.readouterr().out
     assert (

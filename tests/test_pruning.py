@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib.engine import flattening, lockstep, pruning, sequential
+from lib.engine import checkpoint, flattening, pruning, sequential, vocabulary
 from lib.measuring import one_cell
 from lib.messages.settings import Messages
 from lib.methods import METHODS
@@ -158,7 +158,7 @@ def test_synflow_leaves_weights_in_every_layer_of_a_normalised_network(tmp_path,
 
 
 @pytest.mark.parametrize("value", [torch.nan, -1.0])
-@pytest.mark.parametrize("method", pruning.METHODS)
+@pytest.mark.parametrize("method", vocabulary.METHODS)
 def test_scores_that_no_method_gives_are_refused(method, value):
     scores = 1 + torch.rand(50, generator=torch.Generator().manual_seed(0))
     scores[[7, 30]] = value
@@ -199,8 +199,8 @@ def test_a_trial_that_cannot_be_pruned_leaves_and_says_so(monkeypatch, tmp_path)
     assert not (found.cause[others] == "unpruned").any()
     assert np.array_equal(found.first[others], whole.first[others], equal_nan=True)
     assert np.array_equal(found.best_error[others], whole.best_error[others], equal_nan=True)
-    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
-    kept = {"unfinished": tmp_path / "cell.part", "whose": "this"}
+    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
+    kept = {"checkpoint": checkpoint.Checkpoint(tmp_path / "cell.part")}
     one_cell.train_cell(dataclasses.replace(cell, max_steps=10), **kept)
     again = one_cell.train_cell(cell, **kept)
     assert again.steps == found.steps and not list(tmp_path.glob("*.set-aside"))

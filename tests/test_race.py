@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from chapters.steps_to_result import race
-from lib.engine import lockstep, training_state, validation, vocabulary
+from lib.engine import checkpoint, lockstep, training_state, validation, vocabulary
 from lib.measuring import one_cell
 from lib.studies import races
 from lib.studies.cells import Cell
@@ -91,7 +91,7 @@ def test_an_interrupted_race_ends_as_if_it_had_not_been(tmp_path, monkeypatch):
         return update(*arguments)
 
     monkeypatch.setattr(lockstep, "update", killed)
-    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     with pytest.raises(KeyboardInterrupt):
         one_cell.train_cell(RACED, unfinished=tmp_path / "cell.part")
     again = one_cell.train_cell(RACED, unfinished=tmp_path / "cell.part")

@@ -25,7 +25,7 @@ BAD = [
     ({"sparsity": -0.1}, "sparsity: -0.1 .* number in \\[0, 1\\)"),
     ({"workload": "digit"}, "workload: 'digit' is unknown; allowed: digits-mlp"),
     ({"batch_size": 1351}, "batch_size: 1351 .* 1 to 1350 .*digits-mlp has 1350 training examples"),
-    ({"space": "learning_rate=0.1,momentum=1"}, "space: .* momentum in .0, 1."),
+    ({"space": "learning_rate=0.1,momentum=1"}, "space: .* momentum a number in .0, 1."),
     ({"messages": {"worker": 4}}, "worker: 4 is not allowed; it must be left out; did you mean workers"),
 ]
 
@@ -105,7 +105,7 @@ def alive(group):
 
 STOPPED = """
 import pathlib, sys
-from lib.engine import lockstep
+from lib.engine import checkpoint, lockstep
 from lib.measuring import sweeps
 from lib.__main__ import main
 from lib.records import on_record, results, store
@@ -115,7 +115,7 @@ study = on_record.grid("digits-cnn", [64], ["momentum"], [0.0, 0.5, 0.9], trials
 plans.STUDIES["s"] = study
 for function in (results.missing, sweeps.run, results.check, results.kept):
     function.__defaults__ = tuple(folder if v == store.DATA else v for v in function.__defaults__)
-lockstep.SAVE_EVERY = 0.0
+checkpoint.SAVE_EVERY = 0.0
 main(["run", "s", "--jobs", sys.argv[2]])
 """
 

@@ -18,6 +18,7 @@ from lib import ROOT, atomic
 from lib.engine import (
     batched,
     captured,
+    checkpoint,
     flattening,
     lockstep,
     sequential,
@@ -137,7 +138,7 @@ def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, monkeypa
         return gradients(*arguments)
 
     monkeypatch.setattr(lockstep, "update", killed)
-    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             one_cell.train_cell(cell, unfinished=tmp_path / "cell.part")
@@ -154,7 +155,7 @@ def state(tmp_path_factory):
     """The state of a cell of INTERRUPTED, with sparse messages, and its outcome."""
     file, cell, pytest_patch = tmp_path_factory.mktemp("state") / "cell.part", INTERRUPTED[2], pytest.MonkeyPatch()
     with pytest_patch.context() as patch:
-        patch.setattr(lockstep, "SAVE_EVERY", 0.0)
+        patch.setattr(checkpoint, "SAVE_EVERY", 0.0)
         outcome = one_cell.train_cell(cell, unfinished=file)
     return file.read_bytes(), outcome
 
@@ -226,7 +227,7 @@ def test_a_state_that_cannot_be_written_is_named_and_the_last_one_stays(tmp_path
             raise OSError(errno.ENOSPC, "No space left on device")
         sync(number)
 
-    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     monkeypatch.setattr(atomic.os, "fsync", full)
     with pytest.raises(OSError, match=rf"cannot be written \(No space left on device\): '{file}'"):
         one_cell.train_cell(cell, unfinished=file)
@@ -248,7 +249,7 @@ def test_no_file_is_unpickled():
 def test_an_interrupted_exchange_goes_on_on_a_gpu(tmp_path, monkeypatch):
     """What the workers have sent is counted on the processor, wherever the rest goes back to."""
     cell, whole = INTERRUPTED[2], one_cell.train_cell(INTERRUPTED[2], "cuda")
-    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     short = dataclasses.replace(cell, max_steps=30)
     one_cell.train_cell(short, "cuda", unfinished=tmp_path / "cell.part")
     again = one_cell.train_cell(cell, "cuda", unfinished=tmp_path / "cell.part")

@@ -9,9 +9,10 @@ from typing import Literal
 
 import pandas as pd
 
-from lib.engine.ramps import Ramp
+from chapters.batch_ramps.ramps import Ramp, ramped
 from lib.fields import Count, spec
 from lib.measuring.experiment import Collection
+from lib.methods import method
 from lib.own import folder_name
 from lib.records import store
 from lib.records.store import DATA
@@ -124,13 +125,19 @@ class Search:
         from lib.measuring import one_cell  # brings PyTorch
 
         cell, ramp = self.cell, self.ramp
-        out = one_cell.train_cell(cell, ramp=ramp)
+        out = one_cell.train_cell(cell, **changed(cell, ramp))
         told = {"learning_rate": cell.draw()["learning_rate"], "status": out.status}
         for goal, first in zip(cell.work.goals, out.first.T):
             told[f"steps@{goal:g}"] = first
             seen = [n if n != n else ramp.examples(int(n), cell.batch_size) for n in first]
             told[f"examples@{goal:g}"] = seen
         return pd.DataFrame(told).rename_axis("trial").reset_index()
+
+
+def changed(cell: Cell, ramp: Ramp) -> dict:
+    """Options with which a cell's batch sizes and rates change as the ramp says."""
+    how = ramped(method(cell.algorithm), ramp, cell.batch_size)
+    return {"method": how, "sizes": ramp.sizes(cell.batch_size)}
 
 
 def planned() -> tuple[Search, ...]:

@@ -1,6 +1,6 @@
 """Training where the data lie, on clients.  A round of averaging: each client takes steps of SGD
 from the server's weights, and the server averages them.  A round in turns: the network is cut
-(`lib.engine.halves`), and each client takes its steps with the server and hands its part on.
+(`lib.engine.clients`), and each client takes its steps with the server and hands its part on.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import pandas as pd
 
 from lib.fields import Count, spec
-from lib.measuring.experiment import Experiment, searches
-from lib.measuring.stepping import OfCell, Steps
+from lib.measuring.experiment import Experiment, OfCell, searches
 from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
@@ -60,6 +59,8 @@ class Search(OfCell):
         """A row per trial: learning_rate, rounds@GOAL (the first that meets it), and `costs`."""
         import torch  # slow to import, and most chapters only read
 
+        from lib.measuring.rerun import Steps
+
         goals, own = self.cell.work.goals, self.batches()
         steps = Steps(self.cell, goals)
         gradients = (steps.executor if self.way == AVERAGING else steps.halves).gradients
@@ -74,11 +75,11 @@ class Search(OfCell):
 
     def batches(self) -> list:
         """Each client's endless batches (x, y), every epoch in an order of its own."""
-        from lib.engine import replicas
+        from lib.engine import clients
 
         data = self.cell.work.train(self.replicate)
-        places = replicas.shards(data.y, CLIENTS, self.skewed, self.replicate)
-        return replicas.streams(data, places, self.batch_size, self.replicate)
+        places = clients.shards(data.y, CLIENTS, self.skewed, self.replicate)
+        return clients.streams(data, places, self.batch_size, self.replicate)
 
 
 def a_round(gradients, w: Tensor, rate: Tensor, own: list, steps: int, way: str) -> Tensor:

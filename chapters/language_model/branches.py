@@ -15,7 +15,6 @@ import pandas as pd
 
 from lib.fields import Count, Number, Whole, check, spec
 from lib.measuring.experiment import Collection
-from lib.measuring.runner import Reporter
 from lib.probes import tracks
 from lib.probes.trained_again import Again
 from lib.records import store
@@ -107,7 +106,7 @@ def _place(branch: Branch, folder: Path) -> Path:
     return store.path(folder / store.place(branch.workload), branch)
 
 
-def _train(branch: Branch, _: Reporter) -> pd.DataFrame:
+def _train(branch: Branch) -> pd.DataFrame:
     # Brings PyTorch, which is slow to import, and most chapters only read
     from chapters.language_model import branching
 

@@ -11,7 +11,6 @@ import pandas as pd
 
 from lib.fields import Count, spec
 from lib.measuring.experiment import Collection
-from lib.measuring.runner import Reporter
 from lib.records import store
 from lib.records.store import DATA
 from lib.studies.cells import NUMBER
@@ -39,7 +38,7 @@ def table(rows: list[tuple]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["n", "asked", "nats", "error", "characters"])
 
 
-def _count(what: Rungs, _: Reporter) -> pd.DataFrame:
+def _count(what: Rungs) -> pd.DataFrame:
     return table(ngrams.climb(datasets.characters(what.dataset), what.order, what.split))
 
 

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lib.fields import AMOUNT, Count, Whole, spec
-from lib.measuring.experiment import Experiment, searches
-from lib.measuring.stepping import OfCell, Steps
+from lib.measuring.experiment import Experiment, OfCell, searches
 from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
@@ -49,6 +48,7 @@ class Search(OfCell):
     def measure(self) -> pd.DataFrame:
         """A row per goal: steps and learning_rate of the first trial to meet it, and `leakage`."""
         from lib.engine import lockstep
+        from lib.measuring.rerun import Steps
 
         steps = Steps(self.cell, GOALS)
         data, halves, rows = steps.train, steps.halves, []

@@ -9,12 +9,12 @@ import pandas as pd
 
 from lib.fields import SHARE, Count, spec
 from lib.measuring.experiment import Experiment, searches
-from lib.measuring.stepping import Steps
 from lib.methods.intervals import Interval
 from lib.studies.cells import Cell
 
 if TYPE_CHECKING:
-    from lib.engine.replicas import Replicas
+    from chapters.local_steps.replicas import Replicas
+    from lib.measuring.rerun import Steps
 
 INNER, DILOCO, SPARSE = WAYS = ("inner method", "DiLoCo", "sparse form")
 RATES = {"learning_rate": Interval(1e-4, 0.1), "outer_rate": Interval(0.2, 1.0)}
@@ -68,11 +68,12 @@ class Search:
         """The replicas before their first round."""
         import torch
 
-        from lib.engine import flattening, replicas
+        from chapters.local_steps import replicas
+        from lib.engine import clients, flattening
         from lib.methods import METHODS
 
         rates = {n: torch.from_numpy(v).float()[:, None] for n, v in self.drawn().items()}
-        places = replicas.shards(steps.train.y, self.replicas, False, self.replicate)
+        places = clients.shards(steps.train.y, self.replicas, False, self.replicate)
         size = self.batch_size // self.replicas
         return replicas.Replicas(
             METHODS["adam"],
@@ -80,7 +81,7 @@ class Search:
             flattening.layers(steps.executor.module),
             steps.w,
             steps.trials.drawn | rates,
-            replicas.streams(steps.train, places, size, self.replicate),
+            clients.streams(steps.train, places, size, self.replicate),
             rates["outer_rate"],
             momentum=0.0 if self.way == INNER else replicas.MOMENTUM,
             density=self.density if self.way == SPARSE else None,
@@ -92,6 +93,7 @@ class Search:
         """
         import torch
 
+        from lib.measuring.rerun import Steps
         from lib.messages.settings import INDEX_BYTES, VALUE_BYTES, target
 
         goals = self.cell.work.goals

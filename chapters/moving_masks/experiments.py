@@ -8,8 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.fields import PART, Count, spec
-from lib.measuring.experiment import Experiment, searches
-from lib.measuring.stepping import OfCell, Steps
+from lib.measuring.experiment import Experiment, OfCell, searches
 
 GOALS = (0.05, 0.06, 0.08)  # validation errors, the hardest first
 DENSITY = 0.1  # on average
@@ -57,6 +56,7 @@ class Search(OfCell):
         import torch  # slow to import, and most chapters only read
 
         from lib.engine import lockstep
+        from lib.measuring.rerun import Steps
 
         start, about = Steps(self.cell, GOALS), HORIZON[self.batch_size]
         # Within a factor of two

@@ -17,7 +17,7 @@ import pandas as pd
 from lib import forms
 from lib.analysis import scaling
 from lib.fields import spec
-from lib.measuring import adaptive, runner
+from lib.measuring import adaptive
 from lib.measuring.experiment import Collection
 from lib.records import results, store
 from lib.records.store import DATA, record
@@ -66,7 +66,7 @@ def planned(rule: str = "adaptive") -> list[Replay]:
     return [Replay(rule, *pair, split) for pair in pairs for split in SPLITS]
 
 
-def replayed(what: Replay, _: runner.Reporter) -> pd.DataFrame:
+def replayed(what: Replay) -> pd.DataFrame:
     """The plan, trained anew into a folder of its own.
 
     A row per batch size: batch_size, steps (K*), searches, trials, taken (steps, of all trials);

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lib.measuring import experiment
-from lib.measuring.experiment import Collection
-from lib.measuring.stepping import OfCell
+from lib.measuring.experiment import Collection, OfCell
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
 from lib.own import folder_name

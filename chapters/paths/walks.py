@@ -93,7 +93,7 @@ def planned() -> tuple[Walk, ...]:
     return tuple(walk for walk in walks if walk)
 
 
-def _measure(walk: Walk, _) -> pd.DataFrame:
+def _measure(walk: Walk) -> pd.DataFrame:
     from chapters.paths import walking  # brings PyTorch, which is slow to import
 
     return walking.measured(walk)

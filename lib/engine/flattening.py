@@ -14,13 +14,16 @@ from lib.methods.method import Layer
 
 def layers(module: nn.Module) -> tuple[Layer, ...]:
     """The module's parameters, in the order in which `flatten` puts them."""
+    return laid_out(module, {name: memory_order(p) for name, p in module.named_parameters()})
+
+
+def laid_out(module: nn.Module, parameters: dict[str, Tensor]) -> tuple[Layer, ...]:
+    """Some of the module's parameters by their names, laid one after the other."""
     found = []
     at = 0
-    for name, p in module.named_parameters():
+    for name, p in parameters.items():
         where = slice(at, at + p.numel())
-        shape = tuple(memory_order(p).shape)
-        kind = kind_of(module, name)
-        found.append(Layer(name, where, shape, kind))
+        found.append(Layer(name, where, tuple(p.shape), kind_of(module, name)))
         at = where.stop
     return tuple(found)
 

@@ -17,20 +17,16 @@ says how often.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import itertools
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lib.engine import sequential
-from lib.engine.checkpoint import SAVE_EVERY, Checkpoint, parts_of, restore
+from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint
 from lib.engine.flattening import layers
-from lib.engine.ramps import Ramp, ramped
 from lib.engine.sequential import Executor
 from lib.engine.training_state import Outcome, State, Trials
 from lib.engine.validation import Validation
@@ -45,10 +41,10 @@ RECENT = 128  # examples over which a trial's training loss is averaged, exponen
 
 
 def batches(
-    examples: int, batch_size: int, seed: int, ramp: Ramp | None = None
+    examples: int, batch_size: int, seed: int, sizes: Iterable[int] | None = None
 ) -> Iterator[Tensor]:
     """Endless batches of indices [batch_size]: every epoch reshuffled without replacement; a batch
-    may straddle two.  A ramp changes the sizes, and not the order of the examples.
+    may straddle two.  sizes: of the batches, where they change; the order of the examples does not.
 
     Raises ValueError if the batch is larger than the training set.
     """
@@ -58,7 +54,7 @@ def batches(
         )
     random = torch.Generator().manual_seed(seed)
     rest = torch.empty(0, dtype=torch.int64)
-    for size in ramp.sizes(batch_size) if ramp else itertools.repeat(batch_size):
+    for size in sizes or itertools.repeat(batch_size):
         while len(rest) < size:
             rest = torch.cat([rest, torch.randperm(examples, generator=random)])
         yield rest[:size]
@@ -75,9 +71,10 @@ class TrialError(RuntimeError):
 def _name_trial(ids: np.ndarray, step: int) -> Iterator[None]:
     try:
         yield
-    except sequential.RowError as error:
-        cause = error.__cause__
-        raise TrialError(f"trial {ids[error.row]}, step {step}: {raised(cause)}") from cause
+    except Exception as error:
+        if not hasattr(error, "row"):
+            raise
+        raise TrialError(f"trial {ids[error.row]}, step {step}: {raised(error)}") from error
 
 
 def update(
@@ -140,15 +137,13 @@ def train(
     race: float | None = None,
     rungs: str = "goals",
     checks: str = "geometric",
-    ramp: Ramp | None = None,
+    sizes: Iterable[int] | None = None,
     test: Split | None = None,
     exchange: Exchange | None = None,
     reject_early: bool = True,
     drop_dead: bool = True,
     whole_at_end: bool = False,
-    progress: Callable[[int, int, float], None] = lambda step, alive, best: None,
-    unfinished: Path | None = None,
-    whose: str = "",
+    checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Outcome:
     """Train all trials in lock step and say when each first met each goal.
 
@@ -164,58 +159,46 @@ def train(
         rungs: of a race, "goals"; or "losses", where each of `vocabulary.LOSSES` is a rung, too,
             with race x (1 + loss) for a factor: early on, ranks change.
         checks: of `vocabulary.next_check`.
-        ramp: of batch sizes, which begin at `batch_size`, and learning rates.
+        sizes: of all batches, if they do not stay at `batch_size`.
         exchange: what the workers send each other, if the batch is shared among several
             (`lib.messages.exchanges`).
         reject_early, drop_dead: may be switched off to test that they change nothing.
         whole_at_end: ask every trial at the last check before max_steps and read it to the end, so
             that `best_error` says what a search reached that met no goal.
-        progress: called after every check with the step, the number of trials still training and
-            the lowest error seen.
-        unfinished: a file that keeps the state every `SAVE_EVERY` seconds; if it is there, the cell
-            goes on from it, and ends as if it had never been interrupted.  A file that is damaged
-            or of another cell is named in a warning and renamed, and the cell begins anew.
-        whose: what tells the cell from any other.
+        checkpoint: what keeps the state in a file; if one is there, the cell goes on from it, and
+            ends as if it had never been interrupted.
 
     Raises OSError naming a file that cannot be written.
     """
-    device = trials.w.device
-    parameters = layers(executor.module)
-    if ramp:
-        method = ramped(method, ramp, batch_size)
-        whose += str(ramp)
     x = executor.inputs(training.x)
-    y = training.y.to(device)
+    y = training.y.to(trials.w.device)
     judges = [Validation(executor, validation, goals)]
     to_budget = stop == "budget"
-    until_goal = stop == "goal"
     if to_budget and test is not None:
         judges.append(Validation(executor, test))
     levels = LOSSES if race is not None and rungs == "losses" else ()
     budgets = tuple(2**j for j in range(max_steps.bit_length())) if to_budget else ()
+    parameters = layers(executor.module)
 
-    def first() -> State:
-        blank = Outcome(len(trials.w), len(goals), budgets, len(levels))
-        buffers = method.begin(trials.w.clone(), parameters)
-        patience = 1 + len(y) // (8 * batch_size)
-        return State(blank, trials, buffers, patience, exchange, tested=len(judges) > 1)
-
-    keeper = Checkpoint(unfinished, identity_of(whose, trials) if unfinished else "")
-    now = keeper.resume(lambda parts: restore(first(), judges, parts), first)
-    out = now.outcome
-    began = time.perf_counter() - now.outcome.wall_s
-    order = itertools.islice(batches(len(y), batch_size, order_seed, ramp), out.steps, None)
+    out = Outcome(len(trials.w), len(goals), budgets, len(levels))
+    buffers = method.begin(trials.w.clone(), parameters)
+    patience = 1 + len(y) // (8 * batch_size)
+    now = State(out, trials, buffers, patience, exchange, tested=len(judges) > 1)
+    if saved := checkpoint.load():
+        now.restore(judges, saved)
+    began = time.perf_counter() - out.wall_s
+    order = itertools.islice(batches(len(y), batch_size, order_seed, sizes), out.steps, None)
     check = next_check(last_check(out.steps, checks), checks)
 
     def parts() -> dict:
         out.wall_s = time.perf_counter() - began
-        return parts_of(now, judges)
+        return now.parts(judges)
 
-    _leave_unpruned(now)
+    if now.trials.mask is not None:  # one that keeps nothing is of a trial that was not pruned
+        now.leave(~now.trials.mask.any(1), "infeasible", "unpruned")
     while len(now.ids) and out.steps < max_steps:
-        pick = next(order).to(device)
-        losses, alive = _step(now, method, executor, parameters, (x[pick], y[pick]))
-        _leave_diverged(now, losses, alive)
+        pick = next(order).to(y.device)
+        _step(now, method, executor, parameters, (x[pick], y[pick]))
         if drop_dead:
             _leave_dead(now, method, executor, x)
         if out.steps == check:
@@ -229,12 +212,13 @@ def train(
             _check(now, method, judges[0], asked, to_budget or at_end or not reject_early)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little
                 _note_losses(now, levels)
-            progress(out.steps, len(now.ids), np.nanmin(out.best_error, initial=np.inf))
-            if until_goal and _leave_done(now) >= hits:
-                break
+            if not to_budget:
+                now.leave(_met(now), "complete")
+                if (out.status == "complete").sum() >= hits:
+                    break
             if race is not None:
                 _leave_behind(now, race, levels)
-        keeper.save(SAVE_EVERY, parts)
+        checkpoint.save(parts)
 
     _test(now, judges)
     now.leave(_everyone(now), "budget" if out.steps == max_steps else "stopped")
@@ -244,47 +228,23 @@ def train(
     return out
 
 
-def identity_of(whose: str, trials: Trials) -> str:
-    """A digest of what a cell is called and of the trials that it starts from."""
-    digest = hashlib.sha256(f"{whose}{list(trials.drawn)}".encode())
-    for tensor in (trials.w, trials.mask, *trials.drawn.values()):
-        if tensor is not None:
-            digest.update(tensor.cpu().contiguous().numpy())
-    return digest.hexdigest()
-
-
 def _step(
     now: State,
     method: Method,
     executor: Executor,
     parameters: tuple[Layer, ...],
     batch: tuple[Tensor, Tensor],
-) -> tuple[Tensor, Tensor]:
-    """All trials take the next step; their losses before it [T], and who is alive [T]."""
+) -> None:
+    """All trials take the next step, and those leave whose loss before it is no number."""
     out = now.outcome
-    k = now.outcome.steps + 1
+    k = out.steps + 1
     with _name_trial(now.ids, k):
-        found = update(
+        losses, alive = update(
             method, executor, parameters, now.trials, now.w, now.buffers, k, batch, now.exchange
         )
     out.steps = k
     out.trial_steps += len(now.ids)
-    now.recent.lerp_(found[0].to(now.recent.dtype), max(min(1.0, len(batch[1]) / RECENT), 1 / k))
-    return found
-
-
-def _leave_unpruned(now: State) -> None:
-    """Trials leave of which pruning could not say what to keep: a mask that says it keeps one
-    weight at least.
-    """
-    if now.trials.mask is not None:
-        now.leave(~now.trials.mask.any(1), "infeasible", "unpruned")
-
-
-def _leave_diverged(now: State, losses: Tensor, alive: Tensor) -> None:
-    """Trials whose loss is no number leave; of the others, it is noted for how long no unit has
-    been on.
-    """
+    now.recent.lerp_(losses.to(now.recent.dtype), max(min(1.0, len(batch[1]) / RECENT), 1 / k))
     now.silent = torch.where(alive, 0, now.silent + 1)
     now.leave(~losses.isfinite(), "infeasible", "diverged")
 
@@ -310,22 +270,16 @@ def _leave_dead(now: State, method: Method, executor: Executor, x: Tensor) -> No
     now.leave(dead, "infeasible", "dead")
 
 
-def _leave_done(now: State) -> int:
-    """Trials that met the hardest goal leave; how many have, so far."""
-    out = now.outcome
-    now.leave(torch.from_numpy(~np.isnan(out.first[now.ids, 0])).to(now.w.device), "complete")
-    return np.sum(out.status == "complete")
+def _met(now: State) -> Tensor:
+    """Which of the trials that still train have met the hardest goal."""
+    return torch.from_numpy(~np.isnan(now.outcome.first[now.ids, 0])).to(now.w.device)
 
 
 def _note_losses(now: State, levels: tuple[float, ...]) -> None:
-    """This is the first check at which a trial's training loss is as low as a level, if it had not
-    been before.
-    """
-    out = now.outcome
-    recent = now.recent.cpu().numpy()
-    fell = out.fell[now.ids]
-    new = np.isnan(fell) & (recent[:, None] <= np.array(levels))
-    out.fell[now.ids] = np.where(new, out.steps, fell)
+    """Note which training losses are at this check as low as a level for the first time."""
+    fell = now.outcome.fell[now.ids]
+    new = np.isnan(fell) & (now.recent.cpu().numpy()[:, None] <= np.array(levels))
+    now.outcome.fell[now.ids] = np.where(new, now.outcome.steps, fell)
 
 
 def _leave_behind(now: State, race: float, levels: tuple[float, ...]) -> None:
@@ -334,7 +288,7 @@ def _leave_behind(now: State, race: float, levels: tuple[float, ...]) -> None:
     """
     out = now.outcome
     came = np.concatenate([out.fell, out.first], axis=1)  # [T, rungs]
-    earliest = np.where(np.isnan(came), np.inf, came).min(0)
+    earliest = np.nanmin(came, 0, initial=np.inf)
     patience = race * (1 + np.array(levels + (0.0,) * out.first.shape[1]))
     behind = np.isnan(came[now.ids]) & (out.steps >= patience * earliest)
     now.leave(torch.from_numpy(behind.any(1)).to(now.w.device), "abandoned")
@@ -359,10 +313,9 @@ def _test(now: State, judges: list[Validation]) -> None:
     ids = now.untested.nonzero()[:, 0].cpu().numpy()
     if not len(ids):
         return
-    _, judge = judges
     with _name_trial(ids, out.steps):
-        cost, _ = judge.costs(now.best_w[now.untested])
-    error = cost.cpu().numpy()[:, None] / len(judge.y)
+        cost, _ = judges[1].costs(now.best_w[now.untested])
+    error = cost.cpu().numpy()[:, None] / len(judges[1].y)
     within = np.array(out.budgets) >= out.best_step[ids, None]
     out.test_within[ids] = np.where(within, error, out.test_within[ids])
     now.untested[:] = False
@@ -383,28 +336,20 @@ def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_s
     ids = now.ids[rows]
     limits = judge.limits.cpu().numpy()
     met = ~np.isnan(out.first[ids])  # [rows, goals]
-    loosest = np.where(met, -1, limits).max(1, initial=-1)
-    allowed = None if whole_set else torch.from_numpy(loosest).to(judge.limits)
+    loosest = torch.from_numpy(np.where(met, -1, limits).max(1, initial=-1))
     w = validated(method, now.w, now.buffers)[asked]
     with _name_trial(ids, out.steps):
-        costs, whole = judge.costs(w, allowed)
-    costs = costs.cpu().numpy()
-    whole = whole.cpu().numpy()
+        found = judge.costs(w, None if whole_set else loosest.to(judge.limits))
+    costs, whole = (tensor.cpu().numpy() for tensor in found)
     reached = whole[:, None] & (costs[:, None] <= limits)
     out.first[ids] = np.where(reached & ~met, out.steps, out.first[ids])
-    _note_errors(now, ids, w, np.where(whole, costs / len(judge.y), np.nan))
+    later = np.array(out.budgets) >= out.steps
     if now.exchange:
-        later = np.array(out.budgets) >= out.steps
         out.sent[ids] = now.exchange.sent.numpy()[rows]
         out.sent_within[np.ix_(ids, later)] = out.sent[ids, None]
-
-
-def _note_errors(now: State, ids: np.ndarray, w: Tensor, error: np.ndarray) -> None:
-    """What trials `ids` [n] with weights w [n, P] reached at this check: errors [n], or NaN."""
-    out = now.outcome
+    error = np.where(whole, costs / len(judge.y), np.nan)
     better = ~(error >= out.best_error[ids]) & ~np.isnan(error)
     risen = ids[better]
-    later = np.array(out.budgets) >= out.steps
     out.best_error[risen] = error[better]
     out.best_step[risen] = out.steps
     out.best_within[np.ix_(risen, later)] = error[better, None]

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lib import require
 from lib.engine.flattening import cast, outputs, unflatten
 from lib.engine.sequential import Executor
 from lib.engine.vocabulary import METHODS
@@ -74,18 +75,14 @@ def scores(
         sample = cast(x[pick], torch.float32)
         return grasp(module, w, sample, y[pick], executor.task, temperature)
     if method == "synflow":
-        if not x.is_floating_point():
-            raise ValueError(
-                "pruning: 'synflow' is not allowed where inputs are indices; it needs an input of "
-                "ones"
-            )
+        ones = "a method without an input of ones where inputs are indices"
+        require(x.is_floating_point(), "pruning", method, ones)
         return synflow(executor.module, w, x[:1].double(), sparsity)
-    if method == "connection-sensitivity":
-        total = torch.zeros_like(w)
-        for batch in zip(x.split(PASS_BATCH), y.split(PASS_BATCH), strict=True):
-            total += executor.gradients(w[None], *batch)[1][0]
-        return (w * total).abs()
-    raise ValueError(f"pruning: {method!r} is unknown; allowed: {', '.join(METHODS)}")
+    require(method == "connection-sensitivity", "pruning", method, METHODS)
+    total = torch.zeros_like(w)
+    for batch in zip(x.split(PASS_BATCH), y.split(PASS_BATCH), strict=True):
+        total += executor.gradients(w[None], *batch)[1][0]
+    return (w * total).abs()
 
 
 def class_balanced(y: Tensor, per_class: int, seed: int) -> Tensor:

@@ -18,21 +18,14 @@ Gradients = tuple[Tensor, Tensor, Tensor]  # losses, gradients, and which trials
 LayerStats = dict[str, tuple[Tensor, ...]]  # by the names of weights
 
 
-class RowError(RuntimeError):
-    """A network raised in the trial of row `row`; the cause is its exception."""
-
-    def __init__(self, row: int, cause: Exception):
-        super().__init__(f"row {row}: {type(cause).__name__}: {cause}")
-        self.row = row
-
-
 @contextlib.contextmanager
 def name_row(row: int):
-    """Raise what is raised inside as a `RowError`."""
+    """What is raised inside has this `row`: the trial's whose network raised it."""
     try:
         yield
     except Exception as error:
-        raise RowError(row, error) from error
+        error.row = row
+        raise
 
 
 @contextlib.contextmanager

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lib.engine.validation import Validation
 from lib.messages.exchanges import Exchange
 
 
@@ -28,18 +28,10 @@ class Trials:
     mask: Tensor | None
     drawn: dict[str, Tensor]
 
-    def to(self, device: str) -> Trials:
-        """The trials on another device."""
-        return self._each(lambda tensor: tensor.to(device))
-
     def keep(self, rows: Tensor) -> Trials:
         """The trials in `rows` (indices or a boolean mask)."""
-        return self._each(lambda tensor: tensor[rows])
-
-    def _each(self, change: Callable[[Tensor], Tensor]) -> Trials:
-        mask = None if self.mask is None else change(self.mask)
-        drawn = {name: change(values) for name, values in self.drawn.items()}
-        return Trials(change(self.w), mask, drawn)
+        mask = None if self.mask is None else self.mask[rows]
+        return Trials(self.w[rows], mask, {name: v[rows] for name, v in self.drawn.items()})
 
     def at(self, step: int) -> dict[str, Tensor]:
         """The method's hyperparameters for update number `step` (from 1).
@@ -72,8 +64,6 @@ class Outcome:
         last_step: steps known about (an infeasible trial never meets a goal).
         best_error, best_step: the lowest validation error among checks carried through, and when;
             checks that early rejection ended are not among them.
-        silent: steps in a row, up to the last, at which the last layer's inputs were zero on the
-            whole batch.
         budgets: the powers of two up to max_steps if the cell ran to its budget, else none.
         best_within: [T, budgets], the lowest validation error among checks up to that step.
         test_within: [T, budgets], the test error at that check.
@@ -86,23 +76,19 @@ class Outcome:
     def __init__(self, n: int, goals: int, budgets: tuple[int, ...] = (), losses: int = 0):
         """That of n trials before their first step."""
 
-        def unknown(*shape: int) -> np.ndarray:
-            return np.full((n, *shape), np.nan)
-
+        within = n, len(budgets)
         self.status = np.full(n, "", object)
         self.cause = np.full(n, "", object)
-        self.first = unknown(goals)
-        self.fell = unknown(losses)
+        self.first = np.full((n, goals), np.nan)
+        self.fell = np.full((n, losses), np.nan)
         self.last_step = np.zeros(n, np.int64)
-        self.silent = np.zeros(n, np.int64)
-        self.best_error = unknown()
-        self.best_step = unknown()
-        self.sent = unknown()
+        self.best_error = np.full(n, np.nan)
+        self.best_step = np.full(n, np.nan)
+        self.sent = np.full(n, np.nan)
         self.budgets = budgets
-        within = len(budgets)
-        self.best_within = unknown(within)
-        self.test_within = unknown(within)
-        self.sent_within = unknown(within)
+        self.best_within = np.full(within, np.nan)
+        self.test_within = np.full(within, np.nan)
+        self.sent_within = np.full(within, np.nan)
         self.steps = self.trial_steps = 0
         self.wall_s = 0.0
 
@@ -153,23 +139,52 @@ class State:
         """Take rows (a boolean mask) out of the training."""
         if not rows.any():
             return
-        gone = rows.cpu().numpy()
-        left = self.ids[gone]
+        left = self.ids[rows.cpu().numpy()]
         out = self.outcome
         out.status[left] = how
         out.cause[left] = why
         out.last_step[left] = out.steps
-        out.silent[left] = self.silent[rows].cpu().numpy()
         self.keep(~rows)
 
     def keep(self, rows: Tensor) -> None:
         """Go on with the trials in `rows` (a boolean mask) alone."""
         self.ids = self.ids[rows.cpu().numpy()]
         self.trials = self.trials.keep(rows)
-        self.w = self.w[rows]
         self.buffers = {name: buffer[rows] for name, buffer in self.buffers.items()}
-        self.silent = self.silent[rows]
-        self.patience = self.patience[rows]
-        self.recent = self.recent[rows]
+        for name in ("w", "silent", "patience", "recent"):
+            setattr(self, name, getattr(self, name)[rows])
         if self.exchange:
             self.exchange.keep(rows)
+
+    def parts(self, judges: list[Validation]) -> dict:
+        """All of it, and what its judges have learned: tensors, numbers and texts, in lists."""
+        out = {}
+        for name, value in vars(self.outcome).items():
+            if isinstance(value, np.ndarray):
+                value = value.tolist() if value.dtype == object else torch.from_numpy(value)
+            out[name] = value
+        ids = torch.from_numpy(self.ids)
+        exchange = self.exchange.numbers() if self.exchange else None
+        return {"ids": ids, "tensors": self._tensors(judges), "outcome": out, "exchange": exchange}
+
+    def _tensors(self, judges: list[Validation]) -> list[Tensor]:
+        """All tensors of it and of its judges; writing into them changes it."""
+        found = [self.w, self.silent, self.patience, self.recent, self.untested]
+        found += [] if self.best_w is None else [self.best_w]
+        found += self.buffers.values()
+        for judge in judges:
+            found += [judge.missed, judge.order]
+        return found + (list(self.exchange.tensors(self.w).values()) if self.exchange else [])
+
+    def restore(self, judges: list[Validation], parts: dict) -> None:
+        """Bring the state before the first step, and its judges, to these `parts`."""
+        rows = torch.zeros(len(self.ids), dtype=torch.bool)
+        rows[parts["ids"]] = True
+        if self.exchange:
+            self.exchange = self.exchange.resume(parts["exchange"])
+        self.keep(rows.to(self.w.device))
+        for tensor, saved in zip(self._tensors(judges), parts["tensors"], strict=True):
+            tensor.copy_(saved)
+        for name, value in parts["outcome"].items():
+            value = np.array(value, object) if isinstance(value, list) else value
+            setattr(self.outcome, name, value.numpy() if isinstance(value, Tensor) else value)

@@ -13,6 +13,7 @@ import pandas as pd
 
 from lib.measuring import runner
 from lib.records import store
+from lib.studies.cells import Cell
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Collection:
         folder: of the records.
         place: where one's record lies in a folder.
         planned: all that the book wants.
-        take: measures one and returns its table; the `Reporter` tells the bar how far it is.
+        take: measures one and returns its table.
         precision: of the arithmetic, None where a table tells several apart.
         device: where it is taken.
         more: what else a record's first line says.
@@ -35,7 +36,7 @@ class Collection:
     folder: Path
     place: Callable[[Any, Path], Path]
     planned: Callable[[], Sequence]
-    take: Callable[[Any, runner.Reporter], pd.DataFrame] = lambda what, _: what.measure()
+    take: Callable[[Any], pd.DataFrame] = lambda what: what.measure()
     precision: Callable[[Any], str | None] = lambda what: None
     device: Callable[[Any], str] = lambda what: "cpu"
     more: dict = field(default_factory=dict)
@@ -64,12 +65,11 @@ class Collection:
         todo = self.missing(planned, folder)
         runner.run(todo, self.measure, self.title, self.unit, jobs, folder=folder)
 
-    def measure(self, what: Any, reports: str | None = None, folder: Path | None = None) -> Path:
-        """Measure one and write its record; reports: a folder for the bar; returns the file."""
-        progress = runner.Reporter(reports)
+    def measure(self, what: Any, folder: Path | None = None) -> Path:
+        """Measure one and write its record; returns the file."""
         where = self.precision(what), self.device(what)
         file = self.record(what, folder)
-        return runner.write(file, what, lambda: self.take(what, progress), *where, **self.more)
+        return runner.write(file, what, lambda: self.take(what), *where, **self.more)
 
 
 def searches(name: str, file: Callable[[Any], str], planned: Callable[[], Sequence]) -> Collection:
@@ -86,6 +86,41 @@ def searches(name: str, file: Callable[[Any], str], planned: Callable[[], Sequen
 
     folder = store.DATA / name
     return Collection(name, "search", folder, place, planned, precision=lambda _: "float32")
+
+
+class OfCell:
+    """Base of searches by SGD whose steps a chapter takes itself, with the draws, seeds, order and
+    split of a cell.
+
+    They have the fields workload, batch_size, trials and replicate (draws, seeds, data order and
+    split of the examples).
+    """
+
+    @property
+    def examples(self) -> int:
+        """Examples of a step."""
+        return self.batch_size
+
+    @property
+    def settings(self) -> dict:
+        """Further fields of the cell."""
+        return {"space": "learning_rate=0.01..3"}
+
+    @property
+    def cell(self) -> Cell:
+        """The search by the book's own steps."""
+        return Cell(
+            self.workload,
+            self.examples,
+            "sgd",
+            trials=self.trials,
+            replicate=self.replicate,
+            split=self.replicate,
+            **self.settings,
+        )
+
+    def definition(self) -> dict:
+        return self.cell.definition()
 
 
 @dataclass(frozen=True)

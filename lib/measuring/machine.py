@@ -25,6 +25,9 @@ if code(MEASURING) != SOURCE:
     )
 
 
+NUMBERS = ("cpu family", "model")  # as Linux names them
+
+
 def device_name(device: str) -> str:
     """What the record calls the device: its model where torch knows it."""
     if torch.device(device).type == "cuda":
@@ -32,45 +35,22 @@ def device_name(device: str) -> str:
     return f"cpu ({torch.backends.cpu.get_cpu_capability()})" if device == "cpu" else device
 
 
-# What multiplies matrices in bfloat16, as Linux names it: the first three of x86, the last of ARM.
-UNITS = ("avx512_bf16", "amx_tile", "amx_bf16", "bf16")
-
-
 def processor() -> str:
     """This processor as `described`, where Linux tells of it; elsewhere as Python names it."""
-    try:
-        told = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        told = ""
-    return described(told, platform.processor() or platform.machine())
+    told = Path("/proc/cpuinfo")
+    text = told.read_text(encoding="utf-8", errors="replace") if told.exists() else ""
+    return described(text, platform.processor() or platform.machine())
 
 
 def described(cpuinfo: str, unnamed: str) -> str:
-    """The model, its family and number, those of `UNITS` that it has, and whether bfloat16 products
-    are its own.
+    """The model, its family and its number, which tell what multiplies matrices.
 
     cpuinfo: text of /proc/cpuinfo; unnamed: the model where the text names none.
     """
-    about: dict[str, str] = {}
-    for line in cpuinfo.splitlines():
-        name, _, value = line.partition(":")
-        about.setdefault(name.strip(), value.strip())
-    numbers = [
-        f"{word} {about[name]}"
-        for word, name in (("family", "cpu family"), ("model", "model"))
-        if name in about
-    ]
-    has = about.get("flags", about.get("Features", "")).split()
-    units = [unit for unit in UNITS if unit in has]
-    allowed = not _ceiling() or any(word in _ceiling() for word in ("BF16", "AMX"))
-    native = any("bf16" in unit for unit in units) and allowed
-    products = "bfloat16 native" if native else "bfloat16 through float32"
-    return ", ".join([about.get("model name", unnamed), *numbers, *units, products])
-
-
-def _ceiling() -> str:
-    """The instruction set beyond which oneDNN is told not to go; "" if it is told none."""
-    return os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()
+    lines = re.findall(r"^(.+?)[ \t]*:[ \t]*(.*)$", cpuinfo, re.M)
+    about = dict(reversed(lines))  # of several processors, the first
+    numbers = [f"{name.removeprefix('cpu ')} {about[name]}" for name in NUMBERS if name in about]
+    return ", ".join([about.get("model name", unnamed), *numbers])
 
 
 def libraries() -> str:
@@ -78,15 +58,12 @@ def libraries() -> str:
     tells.
     """
     built = torch.__config__.show()
-    blas = re.findall(r"BLAS_INFO=(\w+)", built) + re.findall(
-        r"Math Kernel Library Version ([\d.]+)", built
-    )
-    kernels = re.findall(r"MKL-DNN v([\d.]+)", built)
-    found = [
-        " ".join(blas),
-        *(f"oneDNN {version}" for version in kernels),
-        _ceiling() and f"at most {_ceiling()}",
-    ]
+    ceiling = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()  # of what oneDNN may use
+    blas = re.findall(r"BLAS_INFO=(\w+)", built)
+    blas += re.findall(r"Math Kernel Library Version ([\d.]+)", built)
+    found = [" ".join(blas)]
+    found += [f"oneDNN {version}" for version in re.findall(r"MKL-DNN v([\d.]+)", built)]
+    found += [f"at most {ceiling}"] if ceiling else []
     return ", ".join(filter(None, found))
 
 
@@ -118,17 +95,14 @@ def _rounding(dtype: torch.dtype, threads: int) -> str:
     found += [one.grad for one in (x, w, several, images, kernels)]
     if dtype == torch.float32 and torch.backends.mkl.is_available():
         found += _sparse_products((w * (w > 1.5)).detach(), x.detach(), hidden.detach())
-    return hashlib.sha256(
-        b"".join(one.detach().float().numpy().tobytes() for one in found)
-    ).hexdigest()[:8]
+    bits = b"".join(one.detach().float().numpy().tobytes() for one in found)
+    return hashlib.sha256(bits).hexdigest()[:8]
 
 
 def _sparse_products(
     few: torch.Tensor, x: torch.Tensor, hidden: torch.Tensor
 ) -> list[torch.Tensor]:
-    """Products that the engine's sparse executor takes: few [O, I] with x [B, I], and its gradient
-    for hidden [B, O].
-    """
+    """Products of a sparse matrix: few [O, I] with x [B, I], and its gradient for hidden [B, O]."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
         matrix = few.to_sparse_csr()
@@ -143,17 +117,17 @@ def origin(device: str, precision: str | None = None) -> dict:
     does where they differ in the last bit; rounding is that of the precision, or of single
     precision, and told of processors alone.
     """
-    on_cpu = torch.device(device).type == "cpu"
-    return {
+    told = {
         "torch": torch.__version__,
         "device": device_name(device),
         "processor": processor(),
         "libraries": libraries(),
-        **({"rounding": rounding(precision or "float32")} if on_cpu else {}),
-        **({"precision": precision} if precision else {}),
-        "threads": torch.get_num_threads(),
-        "source": SOURCE,
     }
+    if torch.device(device).type == "cpu":
+        told["rounding"] = rounding(precision or "float32")
+    if precision:
+        told["precision"] = precision
+    return {**told, "threads": torch.get_num_threads(), "source": SOURCE}
 
 
 def provenance(measured_with: dict, wall_s: float, **more) -> dict:
@@ -173,9 +147,8 @@ def use_one_core() -> None:
     """
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    torch.backends.cudnn.allow_tf32 = (
-        False  # a graphics processor's single precision is then as exact as a core's
-    )
+    # A graphics processor's single precision is then as exact as a core's
+    torch.backends.cudnn.allow_tf32 = False
     # Ask glibc to keep large blocks when they are freed: faulting them in anew took half of a
     # Simple-CNN step.
     with contextlib.suppress(OSError, AttributeError):

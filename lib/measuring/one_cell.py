@@ -26,8 +26,8 @@ from lib.engine import (
     training_state,
     vocabulary,
 )
+from lib.engine.checkpoint import Checkpoint
 from lib.measuring import machine
-from lib.measuring.runner import Reporter
 from lib.messages import exchanges
 from lib.methods import late, method
 from lib.methods.method import Method
@@ -76,7 +76,7 @@ def start(
     what to keep is left without any weight.
 
     Args:
-        device: where scores are computed; the trials are on the CPU.
+        device: where scores are computed, and the trials are.
 
     Raises:
         ScoresError: where the scores say of no trial what to keep.
@@ -84,15 +84,14 @@ def start(
     chosen = list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
     fresh = [models.fresh(cell.work.model, seed) for seed in chosen_seeds]
-    w = torch.stack(list(map(flattening.flatten, fresh)))
+    w = torch.stack(list(map(flattening.flatten, fresh))).to(device)
     mask = None
     if cell.sparsity:
-        mask = _masks(cell, chosen_seeds, device)
+        mask = _masks(cell, chosen_seeds, device).to(device)
         w = w * mask
-    drawn = {}
+    drawn = {"batch_size": torch.full((len(chosen), 1), float(cell.batch_size), device=device)}
     for name, values in cell.draw().items():
-        drawn[name] = torch.from_numpy(values[chosen]).float()[:, None]
-    drawn["batch_size"] = torch.full((len(chosen), 1), float(cell.batch_size))
+        drawn[name] = torch.from_numpy(values[chosen]).float()[:, None].to(device)
     return training_state.Trials(w, mask, drawn)
 
 
@@ -104,15 +103,7 @@ def _masks(cell: Cell, chosen_seeds: list[int], device: str) -> torch.Tensor:
     needs = (cell.sparsity,) if cell.pruning == "synflow" else ()
     masks, refused = [], []
     for seed in chosen_seeds:
-        scores = _scores(
-            cell.work,
-            cell.pruning,
-            seed,
-            cell.split,
-            _dtype(cell),
-            device,
-            *needs,
-        )
+        scores = _scores(cell.work, cell.pruning, seed, cell.split, _dtype(cell), device, *needs)
         try:
             masks.append(pruning.chosen(cell.pruning, scores, cell.sparsity).float())
         except pruning.ScoresError as error:
@@ -131,13 +122,11 @@ def exchange(
     """
     if cell.messages is None:
         return None
-    # A trial without any weight, which leaves before the first step, has the first one in the place
-    # of each.
-    kept = (
-        None
-        if trials.mask is None
-        else pad_sequence([row.nonzero()[:, 0] for row in trials.mask], batch_first=True)
-    )
+    kept = None
+    if trials.mask is not None:
+        # A trial without any weight, which leaves before the first step, is given the first one
+        places = [row.nonzero()[:, 0] for row in trials.mask]
+        kept = pad_sequence(places, batch_first=True)
     sizes = [p.numel() for p in models.build(cell.work.model).parameters()]
     return exchanges.Exchange(cell.messages, *trials.w.shape, kept, sizes, cell.replicate, watch)
 
@@ -167,60 +156,61 @@ def _sequential(work: Workload, device: str) -> type[sequential.SequentialExecut
     """On a graphics processor its kernels are recorded, but for a reader's own network, which may
     look at its values.
     """
-    on_gpu = torch.device(device).type == "cuda"
-    recorded = on_gpu and not work.source
+    recorded = torch.device(device).type == "cuda" and not work.source
     return captured.CapturedExecutor if recorded else sequential.SequentialExecutor
 
 
 def trained_by(cell: Cell) -> Method:
     """The cell's method, with late gradients if it asks for them."""
     plain = method(cell.algorithm)
-    return (
-        late.late(plain, cell.staleness, cell.delays, cell.replicate) if cell.staleness else plain
-    )
+    if not cell.staleness:
+        return plain
+    return late.late(plain, cell.staleness, cell.delays, cell.replicate)
 
 
-def train_cell(cell: Cell, device: str = "cpu", **options) -> training_state.Outcome:
-    """Measure one cell on a device ("cpu", "cuda", ...); further options as in
-    `lib.engine.lockstep.train`.
+def train_cell(
+    cell: Cell, device: str = "cpu", unfinished: Path | None = None, **options
+) -> training_state.Outcome:
+    """Measure one cell on a device ("cpu", "cuda", ...).
+
+    unfinished: a file that keeps the state every few seconds; if it is there, the cell goes on from
+    it.  A file that is damaged or of another cell is named in a warning and renamed, and the cell
+    begins anew.  options: of `lib.engine.lockstep.train`.
     """
     whose = [dataclasses.asdict(cell), cell.definition(), origin(cell, device)]
-    options = {"whose": json.dumps(whose)} | options
+    options = {"checkpoint": Checkpoint(unfinished, json.dumps(whose))} | options
     if cell.alone:
         return rounds.train(job(cell, device), seeds(cell), cell.draw(), cell.hits, **options)
     work = cell.work
-    data, trials = datasets.load(work.dataset, cell.split), start(cell, device=device).to(device)
-    if "exchange" not in options:
-        options["exchange"] = exchange(cell, trials)
-    # Goals of a reader's own may lie out of reach; the book's records were made without.
-    options.setdefault("whole_at_end", bool(work.source))
-    return lockstep.train(
-        executor(cell, device),
-        trials,
-        work.train(cell.split),
-        data.validation,
-        method=trained_by(cell),
-        batch_size=cell.batch_size,
-        goals=work.goals,
-        max_steps=cell.max_steps or work.max_steps,
-        order_seed=cell.replicate,
-        hits=cell.hits,
-        stop=cell.stop,
-        race=cell.race,
-        rungs=cell.rungs,
-        checks=cell.checks,
-        test=data.test,
+    data = datasets.load(work.dataset, cell.split)
+    trials = start(cell, device=device)
+    asked = {
+        "method": trained_by(cell),
+        "batch_size": cell.batch_size,
+        "goals": work.goals,
+        "max_steps": cell.max_steps or work.max_steps,
+        "order_seed": cell.replicate,
+        "test": data.test,
+        # Goals of a reader's own may lie out of reach; the book's records were made without.
+        "whole_at_end": bool(work.source),
+        **{name: getattr(cell, name) for name in ("hits", "stop", "race", "rungs", "checks")},
         **options,
-    )
+    }
+    if "exchange" not in asked:
+        asked["exchange"] = exchange(cell, trials)
+    train = work.train(cell.split)
+    return lockstep.train(executor(cell, device), trials, train, data.validation, **asked)
 
 
 def job(cell: Cell, device: str = "cpu") -> rounds.Job:
     """What the trials of such a cell share."""
-    work, facts = cell.work, None
+    work = cell.work
     if work.task == own.TRAINING:
-        trained, facts = own_file.load(work.name), own_file.facts(work.name)
+        trained = own_file.load(work.name)
+        values = own_file.facts(work.name).values
     else:
         trained = _as_training(cell)
+        values = len(datasets.load(work.dataset, cell.split).validation)
     return rounds.Job(
         trained,
         work.name,
@@ -232,7 +222,7 @@ def job(cell: Cell, device: str = "cpu") -> rounds.Job:
         device,
         cell.arithmetic,
         cell.checks,
-        facts.values if facts else len(datasets.load(work.dataset, cell.split).validation),
+        values,
     )
 
 
@@ -257,28 +247,26 @@ def _as_training(cell: Cell) -> own.Training:
 
 def table(cell: Cell, outcome: training_state.Outcome) -> pd.DataFrame:
     """The outcome as a table with a row per trial."""
-
-    def each(name: str, heads: Iterable, values: np.ndarray) -> dict[str, np.ndarray]:
-        """A column of values [trials, heads] for each of some heads."""
-        return {f"{name}@{head}": values[:, i] for i, head in enumerate(heads)}
-
     columns = {"trial": range(cell.trials), "seed": seeds(cell), **cell.draw()}
     for name in ("status", "cause", "last_step", "best_error", "best_step"):
         columns[name] = getattr(outcome, name)
-    columns |= each("steps", (f"{goal:g}" for goal in cell.work.goals), outcome.first)
+    columns |= _each("steps@{:g}", cell.work.goals, outcome.first)
     if cell.rungs == "losses":
-        columns |= each("loss", (f"{loss:.2g}" for loss in vocabulary.LOSSES), outcome.fell)
-    columns |= each("best", outcome.budgets, outcome.best_within)
-    columns |= each("test", outcome.budgets, outcome.test_within)
+        columns |= _each("loss@{:.2g}", vocabulary.LOSSES, outcome.fell)
+    columns |= _each("best@{}", outcome.budgets, outcome.best_within)
+    columns |= _each("test@{}", outcome.budgets, outcome.test_within)
     if cell.messages:
         columns["sent"] = outcome.sent
-        columns |= each("sent", outcome.budgets, outcome.sent_within)
+        columns |= _each("sent@{}", outcome.budgets, outcome.sent_within)
     return pd.DataFrame(columns)
 
 
-def measure(
-    cell: Cell, folder: Path, progress_folder: str | None = None, device: str = "cpu"
-) -> Path:
+def _each(name: str, heads: Iterable, values: np.ndarray) -> dict[str, np.ndarray]:
+    """A column of values [trials, heads] for each of some heads."""
+    return {name.format(head): values[:, i] for i, head in enumerate(heads)}
+
+
+def measure(cell: Cell, folder: Path, device: str = "cpu") -> Path:
     """Train a cell, or the rest of one that was interrupted, and write its record under `folder`;
     returns the file.
 
@@ -302,29 +290,22 @@ def measure(
     digest = hashlib.sha256(json.dumps(measured_with).encode()).hexdigest()[:8]
     unfinished = file.with_suffix(f".{digest}.part")
     store.prepare(file)
-    options = {"device": device, "progress": Reporter(progress_folder)}
-    outcome = train_cell(cell, unfinished=unfinished, **options)
-    costs = {"steps": outcome.steps, "trial_steps": outcome.trial_steps}
-    seconds = outcome.wall_s
-    if _without_a_winner(outcome):
+    outcome = train_cell(cell, device, unfinished)
+    trial_steps, seconds, again = outcome.trial_steps, outcome.wall_s, {}
+    if "abandoned" in outcome.status and "complete" not in outcome.status:
         wider = dataclasses.replace(cell, race=WIDER * cell.race)
-        outcome = train_cell(wider, unfinished=unfinished.with_suffix(".wider.part"), **options)
-        costs["steps"] = outcome.steps
-        costs["trial_steps"] += outcome.trial_steps
-        costs["raced_again"] = wider.race
+        outcome = train_cell(wider, device, unfinished.with_suffix(".wider.part"))
+        trial_steps += outcome.trial_steps
         seconds += outcome.wall_s
+        again["raced_again"] = wider.race
     # Once more: meanwhile the file may have changed, and others have measured
     _agree(cell, folder, file)
+    costs = {"steps": outcome.steps, "trial_steps": trial_steps, **again}
     about = machine.provenance(measured_with, seconds, **costs)
     store.write(file, cell, table(cell, outcome), about)
     for state in store.states(file):
         state.unlink(missing_ok=True)
     return file
-
-
-def _without_a_winner(outcome: training_state.Outcome) -> bool:
-    """Whether trials were abandoned in a race and none of the others met the hardest goal."""
-    return "abandoned" in outcome.status and "complete" not in outcome.status
 
 
 def origin(cell: Cell, device: str) -> dict:

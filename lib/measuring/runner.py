@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import math
 import os
 import signal
 import sys
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -45,9 +42,8 @@ def run(
     there is nothing to do.
 
     Args:
-        measure: a function of a module, called as measure(what, reports, **options) in whatever
-            process; it writes the record, and a `Reporter` of the folder `reports` shows how far
-            it is.
+        measure: a function of a module, called as measure(what, **options) in whatever process; it
+            writes the record.
         title, unit: of the bar.
 
     Raises:
@@ -56,8 +52,10 @@ def run(
     """
     if not todo:
         return
-    with tempfile.TemporaryDirectory() as reports, _Display(title, unit, len(todo), reports) as bar:
-        calls = (joblib.delayed(measure)(what, reports, **options) for what in todo)
+    calls = (joblib.delayed(measure)(what, **options) for what in todo)
+    # A notebook or a log keeps every line of the bar
+    pause = 0.1 if sys.stderr.isatty() else 5.0
+    with _Bar(total=len(todo), desc=title, unit=unit, mininterval=pause) as bar:
         try:
             for _ in each(calls, jobs):
                 bar.update()
@@ -68,6 +66,15 @@ def run(
             logging.getLogger("IPKernelApp").setLevel(logging.CRITICAL)
             _tell_terminal(f"\n{told}\n")
             raise Stopped(told) from stop
+    _tell_terminal("\n")
+
+
+class _Bar(tqdm):
+    """A progress bar; a notebook's goes to the terminal as well."""
+
+    def display(self, msg=None, pos=None):
+        _tell_terminal(f"\r{self if msg is None else msg}")
+        return super().display(msg, pos)
 
 
 def each(calls: Iterable, jobs: int = 1) -> Iterator:
@@ -169,10 +176,12 @@ def stoppable(kept: Callable[[], str], again: str) -> Iterator[None]:
     except BaseException as error:
         for s in before:
             signal.signal(s, signal.SIG_IGN)  # the end is on its way
-        if not received and not isinstance(error, OSError | WorkerDied):
+        if received:
+            what = f"stopped by {signal.Signals(received[0]).name}"
+        elif isinstance(error, OSError | WorkerDied):
+            what = KILLED if isinstance(error, WorkerDied) else str(error)
+        else:
             raise
-        reason = KILLED if isinstance(error, WorkerDied) else str(error)
-        what = f"stopped by {signal.Signals(received[0]).name}" if received else reason
         print(f"{what}; {kept()}; to continue: {again}", file=sys.stderr)
         sys.exit(128 + received[0] if received else 1)
     finally:
@@ -200,79 +209,10 @@ def within(minutes: float | None) -> Iterator[None]:
     before = signal.signal(signal.SIGALRM, over)
     signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
     try:
-        try:
-            yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+        yield
     except KeyboardInterrupt:
         if not rang:
             raise
-
-
-# --- progress -------------------------------------------------------------------------------------
-
-
-class Reporter:
-    """Writes a job's progress to a file of its process in a folder, at most twice a second; None:
-    nowhere.
-    """
-
-    def __init__(self, folder: str | None):
-        self.file = folder and Path(folder) / str(os.getpid())
-        self.next = 0.0
-
-    def __call__(self, step: int, alive: int | None = None, best: float = math.inf) -> None:
-        """step: reached; alive: trials that still train; best: error so far."""
-        now = time.monotonic()
-        if self.file and now >= self.next:
-            self.next = now + 0.5
-            more = "" if alive is None else f", {alive} alive"
-            more += "" if math.isinf(best) else f", error {best:.3f}"
-            with contextlib.suppress(OSError):
-                self.file.write_text(f"step {step:,}{more}", encoding="utf-8")
-
-
-class _Display(tqdm):
-    """A progress bar: how many are done, the time left, and how far those under way are.
-
-    A terminal writes one line again every second.  A notebook or a log keeps every line: there, a
-    twentieth of the time that has passed lies between two, and five seconds at least.  A notebook's
-    line goes to the terminal as well.
-    """
-
-    def __init__(self, title: str, unit: str, count: int, reports: str):
-        self.terminal = sys.stderr.isatty()
-        pause = 0.1 if self.terminal else 5.0
-        super().__init__(
-            total=count,
-            desc=title,
-            unit=unit,
-            mininterval=pause,
-        )
-        self.reports, self.done = Path(reports), threading.Event()
-        self.thread = threading.Thread(target=self._watch, daemon=True)
-        self.thread.start()
-
-    def _watch(self) -> None:
-        began, pause = time.monotonic(), 1.0 if self.terminal else 5.0
-        while not self.done.wait(pause):
-            now = []
-            for file in sorted(self.reports.glob("*")):
-                with contextlib.suppress(OSError):
-                    now.append(file.read_text(encoding="utf-8"))
-            self.set_postfix_str(" | ".join(filter(None, now)))
-            if not self.terminal:
-                pause = self.mininterval = max(5.0, (time.monotonic() - began) / 20)
-
-    def display(self, msg=None, pos=None):
-        _tell_terminal(f"\r{self if msg is None else msg}")
-        return super().display(msg, pos)
-
-    def __exit__(self, *_):
-        self.done.set()
-        self.thread.join()
-        if self.n == self.total:  # nothing is under way any more
-            self.set_postfix_str("", refresh=False)
-        self.close()
-        _tell_terminal("\n")
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -37,11 +37,11 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
     )
 
 
-def _train(cell: Cell, reports: str, folder: Path, device: str) -> None:
+def _train(cell: Cell, folder: Path, device: str) -> None:
     # Brings PyTorch, which is slow to import, and most chapters only read
     from lib.measuring.one_cell import measure
 
-    measure(cell, folder, reports, device)
+    measure(cell, folder, device)
 
 
 def results(study: Study, budget: str = "cached", jobs: int = 1, **options) -> pd.DataFrame:

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
+from lib.engine import flattening, lockstep, pruning
+from lib.engine.batched import BatchedExecutor
+from lib.engine.training_state import Trials
+from lib.measuring.rerun import Walk
 from lib.methods import method, spaces
-
-if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from lib.engine.training_state import Trials
-    from lib.workloads.datasets import Split
+from lib.workloads import models
+from lib.workloads.datasets import Split
 
 PRUNING = "connection-sensitivity"
 
@@ -54,9 +55,7 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
     Told are goal, steps (NaN where none met it: the first trial then stands for all, before its
     first step), trial, learning_rate and momentum.
     """
-    from lib.engine import lockstep
-    from lib.engine.batched import BatchedExecutor
-
+    search, goals = asked.search, asked.goals
     executor, trials = BatchedExecutor(asked.network()), start(asked)
     outcome = lockstep.train(
         executor,
@@ -64,14 +63,14 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
         asked.training,
         asked.validation,
         method=method("momentum"),
-        batch_size=asked.search.batch_size,
-        goals=asked.goals,
-        max_steps=asked.search.max_steps,
-        order_seed=asked.search.replicate,
+        batch_size=search.batch_size,
+        goals=goals,
+        max_steps=search.max_steps,
+        order_seed=search.replicate,
         hits=1,
         drop_dead=asked.drop_dead,
     )
-    for goal, first in zip(asked.goals, outcome.first.T):
+    for goal, first in zip(goals, outcome.first.T):
         met = np.isfinite(first).any()
         trial = int(np.nanargmin(first)) if met else 0
         drawn = {name: float(values[trial, 0]) for name, values in trials.drawn.items()}
@@ -81,51 +80,32 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
 
 def start(asked: Asked) -> Trials:
     """The search's trials before their first step."""
-    import torch
-
-    from lib.engine import flattening, training_state
-    from lib.workloads import models
-
     search = asked.search
     seeds = [100_000 * search.replicate + trial for trial in range(search.trials)]
     fresh = [models.initialise(asked.network(), seed) for seed in seeds]
     w = torch.stack([flattening.flatten(module).clone() for module in fresh])
     asked.prepare(w)
-    mask = _masks(asked, w, seeds) if search.sparsity else None
     drawn = spaces.draw("lee2021", "momentum", search.trials, replicate=search.replicate)
     columns = {name: torch.from_numpy(v).float()[:, None] for name, v in drawn.items()}
-    return training_state.Trials(w if mask is None else w * mask, mask, columns)
-
-
-def _masks(asked: Asked, w: Tensor, seeds: list[int]) -> Tensor:
-    """What pruning keeps of each trial's weights w [T, P]."""
-    import torch
-
-    from lib.engine import pruning
-    from lib.engine.batched import BatchedExecutor
-
-    executor, examples, found = BatchedExecutor(asked.network()), asked.training, []
+    if not search.sparsity:
+        return Trials(w, None, columns)
+    executor, examples, masks = BatchedExecutor(asked.network()), asked.training, []
     for row, seed in zip(w, seeds):
         scores = pruning.scores(PRUNING, row, executor, examples.x, examples.y, seed)
-        found.append(pruning.chosen(PRUNING, scores, asked.search.sparsity))
-    return torch.stack(found)
+        masks.append(pruning.chosen(PRUNING, scores, search.sparsity))
+    mask = torch.stack(masks)
+    return Trials(w * mask, mask, columns)
 
 
-def again(asked: Asked, executor, trials: Trials, trial: int, steps: int) -> nn.Module:
+def again(
+    asked: Asked, executor: BatchedExecutor, trials: Trials, trial: int, steps: int
+) -> nn.Module:
     """The network of one trial, trained anew for so many steps, each as in the search."""
-    import torch
-
-    from lib.engine import flattening, lockstep
-
-    momentum, examples = method("momentum"), asked.training
-    own = trials.keep(torch.tensor([trial]))
-    w, layers = own.w.clone(), flattening.layers(executor.module)
-    buffers = momentum.begin(own.w, layers)
-    order = lockstep.batches(len(examples.y), asked.search.batch_size, asked.search.replicate)
-    for k, pick in zip(range(1, steps + 1), order):
-        batch = examples.x[pick], examples.y[pick]
-        lockstep.update(momentum, executor, layers, own, w, buffers, k, batch)
+    own, order = trials.keep([trial]), (asked.search.batch_size, asked.search.replicate)
+    walk = Walk(method("momentum"), executor, own, asked.training, *order)
+    for _ in range(steps):
+        walk.update()
     module = asked.network()
-    for p, values in zip(module.parameters(), flattening.unflatten(w[0], module)):
+    for p, values in zip(module.parameters(), flattening.unflatten(walk.w[0], module)):
         p.data.copy_(values)
     return module

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib import require, require_all, require_number
+from lib import require, require_number
 
-SCALES = ("log", "reverse-log", "integer")
+SCALES = {  # what values may be, in words and as a test
+    "log": ("a positive finite number", lambda v: 0 < v < np.inf),
+    "reverse-log": ("a number in [0, 1)", lambda v: 0 <= v < 1),
+    "integer": ("a whole number from 1", lambda v: 1 <= v < np.inf and v == int(v)),
+}
 
 
 @dataclass(frozen=True)
@@ -17,7 +21,7 @@ class Interval:
     log-uniform), "integer".
 
     Raises ValueError for another scale, and for ends that are no finite numbers in order: positive
-    on the scale "log", in [0, 1) on "reverse-log", whole on "integer".
+    on the scale "log", in [0, 1) on "reverse-log", whole from 1 on "integer".
     """
 
     low: float
@@ -26,26 +30,15 @@ class Interval:
 
     def __post_init__(self):
         require(self.scale in SCALES, "scale", self.scale, SCALES)
-        allowed, fits = {
-            "log": ("a positive finite number", lambda v: 0 < v < np.inf),
-            "reverse-log": ("a number in [0, 1)", lambda v: 0 <= v < 1),
-            "integer": ("a whole number", lambda v: abs(v) < np.inf and v == int(v)),
-        }[self.scale]
+        allowed, fits = SCALES[self.scale]
         require_number("low", self.low, fits, allowed)
-        require_number(
-            "high",
-            self.high,
-            lambda v: fits(v) and v >= self.low,
-            f"{allowed}, not below low ({self.low})",
-        )
+        above = f"{allowed}, not below low ({self.low})"
+        require_number("high", self.high, lambda v: fits(v) and v >= self.low, above)
 
     def at(self, u: np.ndarray) -> np.ndarray:
         """Map u in [0, 1) to values; shape kept.  On the reverse-log scale the value falls as u
         rises.
-
-        Raises ValueError for u outside [0, 1].
         """
-        require_all("u", u, lambda v: (v >= 0) & (v <= 1), "in [0, 1)")
         if self.scale == "log":
             return self.low * (self.high / self.low) ** u
         if self.scale == "reverse-log":
@@ -56,14 +49,13 @@ class Interval:
         """Where values lie on the interval's own scale, from 0 to 1: the inverse of `at`; NaN in an
         interval of one point.
         """
-        ends = {"log": (self.low, self.high), "reverse-log": (1 - self.high, 1 - self.low)}.get(
-            self.scale
-        )
         with np.errstate(invalid="ignore"):
-            if ends is None:
+            if self.scale == "integer":
                 return np.divide(np.subtract(values, self.low), self.high - self.low)
-            own = np.subtract(1, values) if self.scale == "reverse-log" else values
-            return np.log(np.divide(own, ends[0])) / np.log(ends[1] / ends[0])
+            if self.scale == "reverse-log":
+                ratio = np.divide(np.subtract(1, values), 1 - self.high)
+                return np.log(ratio) / np.log((1 - self.low) / (1 - self.high))
+            return np.log(np.divide(values, self.low)) / np.log(self.high / self.low)
 
 
 # Lee et al. (2021), from the authors' code.

@@ -15,9 +15,8 @@ from __future__ import annotations
 import contextlib
 import functools
 
-from lib.methods.aligned import aligned
 from lib.methods.intervals import Interval
-from lib.methods.method import Method
+from lib.methods.method import Method, aligned
 
 # of the factors' averages; before, they are plain means of all steps (Martens and Grosse 2015,
 # section 5)

@@ -12,8 +12,6 @@ import dataclasses
 
 import numpy as np
 
-from lib import require
-from lib.fields import Whole, check
 from lib.methods.method import Method
 
 DELAYS = ("fixed", "uniform")
@@ -35,15 +33,9 @@ def late(base: Method, staleness: int, delays: str = "fixed", seed: int = 0) -> 
     delays that are drawn.
 
     The copies of the weights are buffers: a ring of staleness + 1.  A gradient that is zero at old
-    weights says nothing of those to come, so that no trial is proved dead.  Raises ValueError for a
-    staleness that is not allowed, for delays other than "fixed" or "uniform", and for a method that
-    takes gradients of its own.
+    weights says nothing of those to come, so that no trial is proved dead.  base: one that takes
+    its gradients at the weights.
     """
-    check("staleness", staleness, Whole(0, MOST))
-    require(delays in DELAYS, "delays", delays, DELAYS)
-    require(
-        base.gradient is None, "method", base.name, "one that takes its gradients at the weights"
-    )
     copies = [f"late.{place}" for place in range(staleness + 1)]
 
     def begin(w, layers):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 from lib.methods.intervals import Interval
 
+SIDE = 16  # float32 numbers in a cache line
+
 
 @dataclass(frozen=True)
 class Layer:
@@ -65,3 +67,15 @@ class Method:
     evaluated: Callable | None = None
     source: str = ""
     optimiser: object | None = None
+
+
+def aligned(m):
+    """Matrices m [T, rows, columns] with rows and columns of zeros added, to multiples of 16.
+
+    Each matrix then begins where a cache line does; elsewhere the library sums small products in
+    another order, and a trial's weights would hang on which others still train.
+    """
+    from torch.nn import functional as F  # slow to import, and reading records does without
+
+    rows, columns = (-side % SIDE for side in m.shape[1:])
+    return F.pad(m, (0, columns, 0, rows)) if rows or columns else m

@@ -8,9 +8,8 @@ code does so for linear layers alone.
 
 from __future__ import annotations
 
-from lib.methods.aligned import aligned
 from lib.methods.intervals import Interval
-from lib.methods.method import Method
+from lib.methods.method import Method, aligned
 
 HIDDEN = ("linear", "convolution")  # of `Layer.kind`
 # Of X, of X X^T X and of its square: the steepest at zero, the authors' choice

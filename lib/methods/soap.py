@@ -12,9 +12,8 @@ import contextlib
 import functools
 
 from lib.methods import adam
-from lib.methods.aligned import aligned
 from lib.methods.intervals import Interval
-from lib.methods.method import Method
+from lib.methods.method import Method, aligned
 
 SIDES = ("outputs", "inputs")  # of a matrix, the rows before the columns
 

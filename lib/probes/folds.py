@@ -4,7 +4,6 @@ images would be.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,12 +80,11 @@ def parts(what: Folds, images: int) -> list[np.ndarray]:
     return np.array_split(np.random.default_rng(what.seed).permutation(images), what.folds)
 
 
-def ask(what: Folds, progress: Callable[[int], object] = lambda step: None) -> pd.DataFrame:
+def ask(what: Folds) -> pd.DataFrame:
     """A row per image that some network got wrong: image (place in the canonical training set),
     wrong (networks that did).
 
-    progress: called with every step, counted over all folds.  Raises FloatingPointError if a
-    network diverges.
+    Raises FloatingPointError if a network diverges.
     """
     from torch import from_numpy  # slow to import, and most chapters only read records
 
@@ -97,24 +95,19 @@ def ask(what: Folds, progress: Callable[[int], object] = lambda step: None) -> p
         training, others = (
             datasets.Split(whole.x[p], whole.y[p]) for p in (kept, from_numpy(asked))
         )
-        wrong[asked] = _mistakes(
-            what.cell(fold), training, others, lambda k, done=fold * what.steps: progress(done + k)
-        )
+        wrong[asked] = _mistakes(what.cell(fold), training, others)
     (missed,) = wrong.nonzero()
     return pd.DataFrame({"image": missed, "wrong": wrong[missed]})
 
 
-def _mistakes(
-    cell: Cell, training: Split, asked: Split, progress: Callable[[int], object]
-) -> np.ndarray:
+def _mistakes(cell: Cell, training: Split, asked: Split) -> np.ndarray:
     """By how many of the cell's networks, trained to its last step, each example was got wrong:
     [len(asked)].
     """
     from lib.measuring.rerun import Rerun  # brings PyTorch
 
     rerun = Rerun(cell, training=training)
-    for step in range(1, cell.max_steps + 1):
-        progress(step)
+    for _ in range(cell.max_steps):
         rerun.update()
     if not rerun.evaluated().isfinite().all():
         raise FloatingPointError(

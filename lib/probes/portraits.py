@@ -5,7 +5,6 @@ run, kept small.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -140,13 +139,10 @@ def describe(u: np.ndarray) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def follow(
-    portrait: Portrait, progress: Callable[[int], object] = lambda step: None
-) -> pd.DataFrame:
+def follow(portrait: Portrait) -> pd.DataFrame:
     """Train and describe u_t at every `every`-th step: step (from 1), measure, x, value.
 
-    progress: called with every step.  Raises FloatingPointError if the run ends before its first
-    portrait.
+    Raises FloatingPointError if the run ends before its first portrait.
     """
     from lib.measuring import one_cell  # brings PyTorch, which is slow to import
 
@@ -154,7 +150,6 @@ def follow(
     cell, seen = dataclasses.replace(portrait.cell, checks="every-100"), []
 
     def watch(step: int, u: Tensor) -> None:
-        progress(step + 1)
         if (step + 1) % portrait.every == 0 and len(u) and u.isfinite().all():
             seen.append(describe(u[0].numpy()).assign(step=step + 1))
 

@@ -120,7 +120,7 @@ ALL = TRACKS | {"digits-twins": _twins, "shakespeare": _text}
 def followed(data: Path = DATA) -> Collection:
     """Tracks of the cells that are on record in a folder, and their records in it."""
 
-    def measure(track: Track, _) -> pd.DataFrame:
+    def measure(track: Track) -> pd.DataFrame:
         from lib.probes import follow  # brings PyTorch, which is slow to import
 
         return follow.follow(track, last_step(track, data))

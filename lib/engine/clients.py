@@ -1,17 +1,49 @@
-"""A network cut in two, as in split learning: a client computes up to the cut and sends the
-activations, a server computes the rest and returns their derivatives.
+"""Clients that hold a part of the data, and networks cut in two, as in split learning: a client
+computes up to the cut and sends the activations, a server computes the rest and returns their
+derivatives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from lib import require
+from lib.engine import lockstep
 from lib.engine.flattening import outputs
+from lib.workloads.datasets import Split
+
+Batches = Iterator[tuple[Tensor, Tensor]]
+
+
+def shards(y: Tensor, clients: int, skewed: bool, seed: int) -> Tensor:
+    """Which examples each client holds, [clients, n], by labels y [N]: any, or two runs of sorted
+    ones.
+    """
+    random = torch.Generator().manual_seed(seed)
+    each = len(y) // clients
+    order = torch.randperm(len(y), generator=random)[: each * clients]
+    if not skewed:
+        return order.view(clients, each)
+    runs = order[y[order].argsort(stable=True)].view(clients, each).tensor_split(2, 1)
+    dealt = [run[torch.randperm(clients, generator=random)] for run in runs]
+    return torch.cat(dealt, 1)
+
+
+def streams(data: Split, places: Tensor, batch_size: int, seed: int) -> list[Batches]:
+    """Each client's endless batches (x, y) of its examples, places [clients, n], every epoch in an
+    order of its own.
+    """
+
+    def of(client: int) -> Batches:
+        order = lockstep.batches(places.shape[1], batch_size, 1000 * seed + client)
+        picks = (places[client][pick] for pick in order)
+        return ((data.x[pick], data.y[pick]) for pick in picks)
+
+    return [of(client) for client in range(len(places))]
 
 
 class Halves:
