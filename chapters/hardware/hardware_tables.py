@@ -113,7 +113,7 @@ def _together(book: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
 def parameters(name: str) -> int:
     """Weights and biases that a workload's network trains."""
     if own.is_own(name):
-        module = own_network.build(own_file.load(name), 0, name)
+        module = own_network.build(own_file.load(name), 0)
         return sum(p.numel() for p in module.parameters() if p.requires_grad)
     return models.parameter_count(models.build(catalogue.workload(name).model))
 

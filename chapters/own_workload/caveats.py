@@ -1,4 +1,4 @@
-"""What to know before an answer is used: whether a goal was met at all, and what is doubtful in it."""
+"""What to know before an answer is used: whether a goal was met, and what is doubtful in it."""
 
 from __future__ import annotations
 

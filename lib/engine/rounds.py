@@ -31,7 +31,7 @@ from lib.methods.method import Method
 from lib.methods.optimisers import Optimiser
 from lib.own import Training, raised
 from lib.workloads import batches, kinds, own_network
-from lib.workloads.judge import Judge, arithmetic
+from lib.workloads.kinds import Judge, arithmetic
 
 FIRST = 20  # steps of the first round
 GROWTH = 1.5  # how much further each round goes than the last
@@ -45,7 +45,6 @@ class Job:
 
     Attributes:
         own: what is trained.
-        name: of its file and function.
         method: of training.
         limit: steps.
         goals: errors on record, the hardest first.
@@ -54,7 +53,6 @@ class Job:
     """
 
     own: Training
-    name: str
     method: Method
     batch_size: int
     limit: int
@@ -161,7 +159,7 @@ class Trial:
         if batches.is_function(job.data):
             self.passes = batches.Passes(job.data, job.batch_size, 10_000 * job.order_seed)
         with own_network.alone(seed):
-            self.module = own_network.made(job.own, job.name).to(job.device)
+            self.module = own_network.made(job.own).to(job.device)
             self.modes = [(part, part.training) for part in self.module.modules()]
             self.optimiser = self._optimiser()
             self.random = batches.randomness()
