@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,14 +128,11 @@ def raised(error: BaseException) -> str:
     """An exception in words, with the last line of a reader's file that led to it, if one did:
     "KeyError: 'x' (mine.py, line 12)".
     """
-    said, at = f"{type(error).__name__}: {error}", error.__traceback__
     where = ""
-    while at:
-        code = at.tb_frame.f_code
-        if MODULE.fullmatch(at.tb_frame.f_globals.get("__name__", "")):
-            where = f" ({Path(code.co_filename).name}, line {at.tb_lineno})"
-        at = at.tb_next
-    return said + where
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if MODULE.fullmatch(frame.f_globals.get("__name__", "")):
+            where = f" ({Path(frame.f_code.co_filename).name}, line {line})"
+    return f"{type(error).__name__}: {error}{where}"
 
 
 @contextlib.contextmanager

@@ -51,17 +51,20 @@ class Kind:
         return error if self.highest is None else float(f"{self.highest - error:.12g}")
 
 
+def _fitting(fine: bool, out: Tensor, y: Tensor) -> None:
+    if not fine:
+        raise ValueError(f"outputs {tuple(out.shape)} for targets {tuple(y.shape)}")
+
+
 def _alike(out: Tensor, y: Tensor) -> Tensor:
     """Outputs [N, ...] in the shape of their targets, if they have as many numbers."""
-    if out.numel() != y.numel():
-        raise ValueError(f"outputs {tuple(out.shape)} for targets {tuple(y.shape)}")
+    _fitting(out.numel() == y.numel(), out, y)
     return out.reshape(y.shape).float()
 
 
 def _asked(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Scores [n, classes] and classes [n] of the positions that are asked for."""
-    if out.shape[:-1] != y.shape:
-        raise ValueError(f"outputs {tuple(out.shape)} for targets {tuple(y.shape)}")
+    _fitting(out.shape[:-1] == y.shape, out, y)
     kept = y.flatten() != IGNORED
     return out.flatten(0, -2).float()[kept], y.flatten()[kept]
 
@@ -89,9 +92,10 @@ def _judged(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     scores, classes = _asked(out, y)
     if classes.is_floating_point() or classes.dtype == torch.bool:
         raise ValueError(f"targets of type {classes.dtype}: they must be classes, int64 from 0")
-    if len(classes) and not 0 <= int(classes.min()) <= int(classes.max()) < out.shape[-1]:
-        ends = f"{int(classes.min())} to {int(classes.max())}"
-        raise ValueError(f"targets from {ends} for {out.shape[-1]} outputs: they count from 0")
+    low, high = map(int, classes.aminmax()) if len(classes) else (0, 0)
+    if not 0 <= low <= high < out.shape[-1]:
+        told = f"targets from {low} to {high} for {out.shape[-1]} outputs"
+        raise ValueError(f"{told}: they count from 0")
     return scores, classes
 
 
