@@ -23,6 +23,7 @@ from lib.page import vega
 from lib.page.vega import VEGALITE
 from lib.probes import timings
 from lib.probes.step_times import StepTimes
+from lib.workloads import own_network
 
 SIZES, STEPS = 2.0 ** np.arange(11), 5e4 / 2.0 ** np.arange(11) + 80
 
@@ -264,7 +265,7 @@ def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():
     with pytest.raises(ValueError, match=f"goals: no trial met any; the {told}"):
         caveats.goal(pd.concat([trials, pruned], ignore_index=True))
     with pytest.raises(ValueError, match="larger max_steps before an easier goal: .* same for all examples costs 0.31"):
-        caveats.goal(trials, caveats.Asked(100, 0.31))
+        caveats.goal(trials, own_network.Facts(100, 1, 100, 0.31))
     with pytest.raises(ValueError, match="all 6 diverged or died"):
         caveats.goal(trials.assign(status="infeasible", best_error=np.nan))
 

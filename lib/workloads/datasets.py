@@ -208,8 +208,7 @@ def train_size(name: str) -> int:
     own.
     """
     if own.is_own(name):
-        found = own_file.facts(name)
-        return found.examples if found else len(own_file.load(name).train[1])
+        return own_file.facts(name).examples
     if own.is_text(name):
         return texts.train_size(len(characters(name)))
     return texts.train_size(texts.LENGTHS[name]) if name in texts.NAMES else TRAIN_SIZES[name]

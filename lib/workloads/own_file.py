@@ -26,7 +26,7 @@ from lib.own import (
 )
 
 if TYPE_CHECKING:
-    from lib.workloads.own_training import Facts
+    from lib.workloads.own_network import Facts
 
 LONGEST = 255  # bytes of a file's name, and records lie in a folder of the workload's
 
@@ -68,10 +68,8 @@ def data(name: str) -> str:
     return _loaded(name)[1]
 
 
-def facts(name: str) -> Facts | None:
-    """What the checks of a `lib.own.Training` have found out; None of a `lib.own.Own`.  Raises
-    OwnError as `load`.
-    """
+def facts(name: str) -> Facts:
+    """What the checks have found out.  Raises OwnError as `load`."""
     return _loaded(name)[2]
 
 
@@ -112,7 +110,7 @@ def file_of(name: str, field: str = "workload") -> Path:
 
 
 @functools.lru_cache(maxsize=8)
-def _load(name: str, text: bytes) -> tuple[Own | Training, str, Facts | None]:
+def _load(name: str, text: bytes) -> tuple[Own | Training, str, Facts]:
     from lib.workloads import own_network, own_training
 
     # What hangs on random numbers differs, then
@@ -137,7 +135,7 @@ def _load(name: str, text: bytes) -> tuple[Own | Training, str, Facts | None]:
         return found, digest("".join(prints.values()).encode()), checks.check(found)
 
 
-def _loaded(name: str) -> tuple[Own | Training, str, Facts | None]:
+def _loaded(name: str) -> tuple[Own | Training, str, Facts]:
     from lib.workloads import (
         own_network,  # brings PyTorch, which is slow to import, and most chapters only read records
     )

@@ -8,6 +8,7 @@ import math
 import random
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
@@ -31,6 +32,19 @@ PROBE = 32  # examples on which an untrained network is tried
 INPUTS = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.int64)
 # Held by whoever seeds the global random numbers, which all threads of the process share
 ALONE = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the checks have found out: examples to train on; numbers in one of them; values of the
+    metric on the validation set; chance, an error that asks for nothing: that of an answer that is
+    always the same, or of an untrained module where the metric is the reader's.
+    """
+
+    examples: int
+    numbers: int
+    values: int
+    chance: float
 
 
 def _flushing() -> bool:
@@ -240,7 +254,7 @@ def check_rounding(own: Own, precision: str) -> None:
         require(kept, f"{field} inputs", told, f"such as {precision} keeps")
 
 
-def check(own: Own) -> None:
+def check(own: Own) -> Facts:
     """All that can be said of the network before any compute is spent, of fields that fit.  Raises
     OwnError.
     """
@@ -267,6 +281,7 @@ def check(own: Own) -> None:
     allowed = "the same function of its inputs and parameters for every trial"
     require(same, "model", "one that keeps more than its parameters", allowed)
     _check_single(module, x, first)
+    return Facts(len(own.train[1]), own.train[0][0].numel(), len(labels), chance)
 
 
 def _none(found: list[str], told: str, allowed: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +14,7 @@ from lib.workloads import batches, kinds
 from lib.workloads.own_network import (
     SEEDED,
     SHARED,
+    Facts,
     alone,
     build,
     check_built,
@@ -39,19 +39,6 @@ FIELDS = {
     ),
 }
 PROBED = 8  # examples of a batch on which an untrained module is tried
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What the checks have found out: examples to train on; numbers in one of them; values of the
-    metric on the validation set (`kinds.Judge`); chance, an error that asks for nothing: that of an
-    answer that is always the same, or of an untrained module where the metric is the reader's.
-    """
-
-    examples: int
-    numbers: int
-    values: int
-    chance: float
 
 
 def fingerprints(own: Training) -> dict[str, str]:
