@@ -9,7 +9,6 @@ import random
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 import torch
@@ -175,10 +174,13 @@ def check_tensors(field: str, parts: dict[str, object]) -> None:
     for name, part in parts.items():
         fine = is_plain(part) and part.dim() > 0
         require(fine, name, kind(part), "a dense tensor on the CPU")
-        known = not part.is_floating_point() or part.float().isfinite().all()
-        require(known, name, "a value that is not finite", "finite in single precision")
-    sizes = list(map(len, parts.values()))
-    require(len(set(sizes)) == 1 and sizes[0], f"{field} lengths", sizes, "equal and not zero")
+        if part.is_floating_point():
+            finite = part.float().isfinite().all()
+            told = "a value that is not finite"
+            require(finite, name, told, "finite in single precision")
+    sizes = [len(part) for part in parts.values()]
+    same = len(set(sizes)) == 1 and sizes[0] > 0
+    require(same, f"{field} lengths", sizes, "equal and not zero")
 
 
 def is_count(value: object) -> bool:
@@ -216,10 +218,13 @@ def check_goals(own: Own | Training) -> None:
     require(numbers, "goals", repr(given), allowed)
     errors = kinds.errors(own)
     require(list(errors) == sorted(set(errors)), "goals", repr(given), allowed)
-    most = 1.0 if asked.counted else math.inf
-    fine = not (up or asked.never_negative) or all(0 <= error < most for error in errors)
-    allowed = f"up to {asked.highest:g}" if up else f"in [0, {most:g}){_hint(asked)}"
-    require(fine, "goals", repr(given), allowed)
+    if up or asked.never_negative:
+        most = 1.0 if asked.counted else math.inf
+        inside = all(0 <= error < most for error in errors)
+        allowed = f"in [0, {most:g}){_hint(asked)}"
+        if up:
+            allowed = f"up to {asked.highest:g}"
+        require(inside, "goals", repr(given), allowed)
     apart = len({f"{error:g}" for error in errors}) == len(errors)  # as records name their columns
     require(apart, "goals", repr(given), "of numbers that differ in their first six digits")
 
@@ -260,28 +265,33 @@ def check(own: Own) -> Facts:
     """
     labels = own.validation[1]
     chance = kinds.of(own).constant(labels)
-    require(chance > 0, "validation labels", f"class {labels[0]} alone", "of two classes or more")
+    told = f"class {labels[0]} alone"
+    require(chance > 0, "validation labels", told, "of two classes or more")
     check_chance(own, chance, "an answer that is always the same")
     module, again, other = (build(own, seed) for seed in (0, 0, 1))
     last = _check_layers(module)
     check_built(module, again, other)
     _check_parameters(module, other)
-    classes, most = last.out_features, max(int(y.max()) for _, y in (own.train, own.validation))
-    allowed = f"below {classes}, the outputs of the last layer"
-    require(most < classes, "labels", f"up to {most}", allowed)
+    most = max(int(own.train[1].max()), int(labels.max()))
+    allowed = f"below {last.out_features}, the outputs of the last layer"
+    require(most < last.out_features, "labels", f"up to {most}", allowed)
     for network in (module, other):  # as the engine has it, in memory too
         network.to(dtype=getattr(torch, own.precision), memory_format=torch.channels_last)
     ends: list[tuple[Tensor, Tensor]] = []
     last.register_forward_hook(lambda _, x, out: ends.append((x[0].detach(), out.detach())))
     first, _ = (_tried(own, module, last, which, ends) for which in ("train", "validation"))
-    x, held = _inputs(own.train[0], module), _inputs(own.validation[0], module)
+    x = _inputs(own.train[0], module)
+    parameters = dict(module.named_parameters())
     with alone(0), torch.no_grad():
-        other(held)  # which would stay in a network that keeps its first inputs
-        same = _near(first, functional_call(other, dict(module.named_parameters()), x))
+        # Which would stay in a network that keeps its first inputs
+        other(_inputs(own.validation[0], module))
+        borrowed = functional_call(other, parameters, x)
+    same = _near(first, borrowed)
     allowed = "the same function of its inputs and parameters for every trial"
     require(same, "model", "one that keeps more than its parameters", allowed)
     _check_single(module, x, first)
-    return Facts(len(own.train[1]), own.train[0][0].numel(), len(labels), chance)
+    numbers = own.train[0][0].numel()
+    return Facts(len(own.train[1]), numbers, len(labels), chance)
 
 
 def _none(found: list[str], told: str, allowed: str) -> None:
@@ -308,17 +318,19 @@ def check_built(module: nn.Module, again: nn.Module, other: nn.Module) -> None:
     _none(lazy, "with parameters that have no shape yet", "one that knows its shapes")
     away = [f"{name} on {p.device}" for name, p in named.items() if not is_plain(p)]
     _none(away, "with parameters elsewhere", "built of dense parameters on the CPU")
-    held = [_memory(network) for network in (module, again, other)]
-    apart = len({*chain(*held)}) == sum(len(set(own)) for own in held)
-    told = "a network that shares its parameters with an earlier one"
-    require(apart, "model", told, "built anew each time")
-    shapes, *others = (
-        [(name, p.shape) for name, p in network.named_parameters()]
-        for network in (module, again, other)
-    )
-    same = others == [shapes, shapes]
-    require(same, "model", "of other parameters when built again", "the same network")
-    require(_equal(module, again), "model", "another initialisation from the same seed", SEEDED)
+    shapes = {name: p.shape for name, p in named.items()}
+    held = set(_memory(module))
+    for network in (again, other):
+        told = "a network that shares its parameters with an earlier one"
+        apart = held.isdisjoint(_memory(network))
+        require(apart, "model", told, "built anew each time")
+        held.update(_memory(network))
+        same = {name: p.shape for name, p in network.named_parameters()} == shapes
+        told = "of other parameters when built again"
+        require(same, "model", told, "the same network")
+    same = _equal(module, again)
+    told = "another initialisation from the same seed"
+    require(same, "model", told, SEEDED)
 
 
 def _memory(module: nn.Module) -> list[int]:
@@ -336,10 +348,12 @@ def _check_parameters(module: nn.Module, other: nn.Module) -> None:
     fixed = [name for name, p in named if not p.requires_grad or not p.is_floating_point()]
     _none(fixed, "with parameters that are not trained", "trained whole" + OTHERWISE)
     held = _memory(module)
-    apart = "with each in its own, or one parameter used twice"
-    require(len(held) == len(set(held)), "model", "with parameters that share memory", apart)
+    apart = len(held) == len(set(held))
+    told = "with parameters that share memory"
+    require(apart, "model", told, "with each in its own, or one parameter used twice")
     same = _equal(module, other)
-    require(not same, "model", "the same initialisation from every seed", SEEDED)
+    told = "the same initialisation from every seed"
+    require(not same, "model", told, SEEDED)
 
 
 def _tried(
@@ -350,22 +364,26 @@ def _tried(
     ends: filled by each call of the last layer, with its inputs and outputs.
     """
     examples, labels = getattr(own, field)
-    given, y = _inputs(examples, module), labels[:PROBE]
-    x, weights = given.clone(), [p.detach().clone() for p in module.parameters()]
+    given = _inputs(examples, module)
+    x = given.clone()
+    weights = [p.detach().clone() for p in module.parameters()]
     with alone(0):
         before = _left()
     which = "" if field == "train" else "validation "
     with alone(0), telling(f"model: on {len(x)} {which}examples it raised"):
-        out, again = module(x), module(given.clone())
+        out = module(x)
+        again = module(given.clone())
         allowed = "a tensor [examples, classes]" + OTHERWISE
         require(isinstance(out, Tensor), "model outputs", type(out).__name__, allowed)
-        loss = TASKS[own.task].loss(out.float(), y)
+        loss = TASKS[own.task].loss(out.float(), labels[:PROBE])
         loss.backward()
         after = _left()
     leaves = "one that leaves them as they are"
-    require(torch.equal(x, given), "model", "one that changes its inputs in place", leaves)
+    told = "one that changes its inputs in place"
+    require(torch.equal(x, given), "model", told, leaves)
     allowed = "the same every time (no dropout)" + OTHERWISE
-    require(torch.equal(out, again), "model outputs", "other ones when asked again", allowed)
+    same = torch.equal(out, again)
+    require(same, "model outputs", "other ones when asked again", allowed)
     kept = all(map(torch.equal, module.parameters(), weights))
     told = "one that changes its parameters when asked for outputs"
     require(kept, "model", told, leaves)
@@ -395,13 +413,15 @@ def _check_single(module: nn.Module, x: Tensor, whole: Tensor) -> None:
     """Which examples are asked together is the engine's business; only of batch normalisation it
     knows.
     """
-    if any(isinstance(m, nn.modules.batchnorm._BatchNorm) for m in module.modules()):
+    together = nn.modules.batchnorm._BatchNorm
+    if any(isinstance(layer, together) for layer in module.modules()):
         return
     with alone(0), torch.no_grad(), telling("model: on 1 example it raised"):
         found = module(x[:1].clone())
-    fine = found.shape == whole[:1].shape and _near(whole[:1], found)
+    same = found.shape == whole[:1].shape and _near(whole[:1], found)
     told = "others for an example alone than among others"
-    require(fine, "model outputs", told, "each example's own")
+    allowed = "each example's own"
+    require(same, "model outputs", told, allowed)
 
 
 def _near(expected: Tensor, found: Tensor) -> bool:

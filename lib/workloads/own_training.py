@@ -100,7 +100,7 @@ def check(own: Training) -> Facts:
     """Try an untrained module on a batch and on the validation set.  Raises OwnError."""
     module, again, other = (build(own, seed) for seed in (0, 0, 1))
     check_built(module, again, other)
-    trained = [p for p in module.parameters() if p.requires_grad]
+    trained = any(p.requires_grad for p in module.parameters())
     require(trained, "model", "without parameters to train", "one with some")
     before = [buffer.clone() for buffer in module.buffers()]
     same = all(map(torch.equal, before, again.buffers()))
@@ -108,23 +108,33 @@ def check(own: Training) -> Facts:
     batch = _first(own)
     with telling("validation: asked for its metric it raised"), alone(0):
         seen = kinds.Judge(own, "cpu", own.precision)
-        error, targets = seen.error(module), seen.targets(module)
+        error = seen.error(module)
+        targets = seen.targets(module)
     kept = all(map(torch.equal, before, module.buffers()))
-    require(kept, "model", "one whose buffers change in eval mode", "one that keeps them")
+    told = "one whose buffers change in eval mode"
+    require(kept, "model", told, "one that keeps them")
     _check_step(own, module, again, batch)
     require(not math.isnan(error), "metric of an untrained model", error, "a number")
-    chance, who = error, "an untrained model"
+    chance = error
+    who = "an untrained model"
     if targets is not None:
-        chance, who = seen.kind.constant(targets), "an answer that is always the same"
+        chance = seen.kind.constant(targets)
+        who = "an answer that is always the same"
     check_chance(own, chance, who)
     allowed = "the same from the same seed, pass after pass (make loaders and generators inside it)"
     with alone():
-        prints, others = fingerprints(own), fingerprints(own)
-    for field in prints:
-        fine = prints[field] == others[field]
-        require(fine, field, "one whose first batch changes", allowed)
-    numbers = sum(t.numel() for t in batches.tensors(batch)) // max(1, batches.size(batch))
-    return Facts(own.examples or batches.examples(own.train), numbers, seen.values, chance)
+        prints = fingerprints(own)
+        others = fingerprints(own)
+    for field, first in prints.items():
+        same = first == others[field]
+        require(same, field, "one whose first batch changes", allowed)
+    numbers = sum(tensor.numel() for tensor in batches.tensors(batch))
+    return Facts(
+        own.examples or batches.examples(own.train),
+        numbers // max(1, batches.size(batch)),
+        seen.values,
+        chance,
+    )
 
 
 def _first(own: Training) -> object:
