@@ -90,8 +90,8 @@ def settings(own: Own | Training) -> dict:
     """
     from lib.workloads import kinds  # brings PyTorch
 
-    plain = ("title", "max_steps", "precision", "decay", "task")
-    return {**{name: getattr(own, name) for name in plain}, "goals": kinds.errors(own)}
+    names = ("title", "max_steps", "precision", "decay", "task")
+    return {**{name: getattr(own, name) for name in names}, "goals": kinds.errors(own)}
 
 
 def file_of(name: str, field: str = "workload") -> Path:
