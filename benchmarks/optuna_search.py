@@ -17,9 +17,9 @@ import math
 import optuna
 import pandas as pd
 
-from chapters.own_workload import replays
+from chapters.own_workload import adaptive, replays
 from lib.engine import rounds
-from lib.measuring import adaptive, one_cell
+from lib.measuring import one_cell
 from lib.records import store
 from lib.studies.cells import Cell
 

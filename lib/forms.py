@@ -200,8 +200,8 @@ def scatter_by_size(logs: np.ndarray) -> np.ndarray:
     return (freedom * own + BORROWED * own.mean()) / (freedom + BORROWED)
 
 
-def test_form(sizes: np.ndarray, logs: np.ndarray, among: np.ndarray = ONE) -> FormTest:
-    """Test c1 / B^p + c2, p among the given ones, on a curve's searches.
+def test_form(sizes: np.ndarray, logs: np.ndarray) -> FormTest:
+    """Test c1 / B + c2 on a curve's searches.
 
     sizes: batch sizes [m], m >= 5.  logs: ln K* [n, m] of n >= 3 searches, without gaps.
     Raises ValueError for fewer sizes or searches.
@@ -211,9 +211,9 @@ def test_form(sizes: np.ndarray, logs: np.ndarray, among: np.ndarray = ONE) -> F
     require(m >= 5 and n >= 3, "logs", given, "3 or more at 5 or more")
     weights = n / scatter_by_size(logs)
     means = logs.mean(0, keepdims=True)
-    freedom = m - 2 - (len(among) > 1)
+    freedom = m - 2
     within = (n - 1) * (m - 1)
-    chi2 = float(fit(sizes, means, among, weights).loss[0])
+    chi2 = float(fit(sizes, means, weights=weights).loss[0])
     p_value = float(fdtrc(freedom, within, chi2 / freedom))
     beyond = _noncentrality(chi2, freedom, within)
     departs = np.exp(np.sqrt(beyond / weights.sum()))
@@ -222,7 +222,7 @@ def test_form(sizes: np.ndarray, logs: np.ndarray, among: np.ndarray = ONE) -> F
     if m >= LONG:
         exponent = float(fit(sizes, means, EXPONENTS, weights).exponent[0])
         ends = _exponent_range(sizes, means, weights, within)
-    off = left_out(sizes, means[0], among)
+    off = left_out(sizes, means[0])
     return FormTest(chi2, freedom, p_value, *departs.tolist(), exponent, *ends, off)
 
 

@@ -9,11 +9,13 @@ When a module that the file imports is changed, they have to be moved out of dat
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from lib import Told
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     # a batch is a tuple of tensors, or a dictionary of them
     Tensors = tuple[Tensor, ...] | Mapping[str, Tensor]
     Data = Tensors | Dataset | Callable[[int, int], Iterable]
+
+TRAINING = "training"  # the task of a workload that is a `Training`
 
 
 class OwnError(Told):
@@ -112,9 +116,11 @@ class Training:
     title: str = ""
     max_steps: int = 20_000
     precision: str = "float32"
+    # What an `Own` chooses
+    decay: ClassVar[bool] = False
+    task: ClassVar[str] = TRAINING
 
 
-TRAINING = "training"  # the task of a workload that is a `Training`
 MODULE = re.compile(r"own_[0-9a-f]{12}")  # names of the modules that readers' files are read as
 
 
@@ -122,14 +128,39 @@ def raised(error: BaseException) -> str:
     """An exception in words, with the last line of a reader's file that led to it, if one did:
     "KeyError: 'x' (mine.py, line 12)".
     """
-    said, at = f"{type(error).__name__}: {error}", error.__traceback__
     where = ""
-    while at:
-        code = at.tb_frame.f_code
-        if MODULE.fullmatch(at.tb_frame.f_globals.get("__name__", "")):
-            where = f" ({Path(code.co_filename).name}, line {at.tb_lineno})"
-        at = at.tb_next
-    return said + where
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if MODULE.fullmatch(frame.f_globals.get("__name__", "")):
+            where = f" ({Path(frame.f_code.co_filename).name}, line {line})"
+    return f"{type(error).__name__}: {error}{where}"
+
+
+@contextlib.contextmanager
+def telling(said: str) -> Iterator[None]:
+    """A block in which what a reader's code raises is an OwnError: said, "it raised" for example,
+    and the exception.
+    """
+    try:
+        yield
+    except OwnError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise OwnError(f"{said} {raised(error)}") from error
+
+
+@contextlib.contextmanager
+def named(name: str | Path) -> Iterator[None]:
+    """A block of which every OwnError begins with this name."""
+    try:
+        yield
+    except OwnError as error:
+        raise OwnError(f"{name}: {error}") from error.__cause__
+
+
+def require(fine: object, field: str, value: object, allowed: str) -> None:
+    """`lib.require` of what a reader wrote: raises OwnError, and the value is words."""
+    if not fine:
+        raise OwnError(f"{field}: {value} is not allowed; it must be {allowed}")
 
 
 def is_own(name: str) -> bool:

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chapters.hardware import hardware_tables
-from chapters.own_workload import answers, replays
-from lib.analysis import advice, hardware, scaling
-from lib.measuring import adaptive, bends, sweeps
+from chapters.hardware import advice, hardware_tables
+from chapters.own_workload import adaptive, answers, bends, replays
+from lib.analysis import hardware, scaling
+from lib.measuring import sweeps
 from lib.records import results, store
 from lib.records.store import record
 from lib.studies.cells import Cell
@@ -229,7 +229,7 @@ def test_its_records_alone_give_steps_time_and_price(tmp_path, monkeypatch, kind
     monkeypatch.setattr(adaptive, "MOST", 24.0)
     plan = adaptive.run(adaptive.Plan("mine.py:task", method, (4, 256)), 5.0, tmp_path)
     work = catalogue.workload("mine.py:task")
-    trials = adaptive.recorded("mine.py:task", tmp_path)
+    trials = hardware.adaptive("mine.py:task", tmp_path)
     shown = adaptive.table(plan, tmp_path)
     assert len(trials) == len(plan.trials) and answers.searches(trials) == answers.searches(shown)
     table = answers.points(shown, work, method)
@@ -262,7 +262,7 @@ def test_an_exact_search_comes_first_and_without_any_the_page_says_what_to_run(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(OWN.replace("{kind}", "Own"), encoding="utf-8")
     monkeypatch.setattr(hardware.exact, "__defaults__", (tmp_path,))
-    monkeypatch.setattr(adaptive.recorded, "__defaults__", (tmp_path,))
+    monkeypatch.setattr(hardware.adaptive, "__defaults__", (tmp_path, None))
     monkeypatch.setattr(hardware_tables.on_record, "gathered", lambda study, **_: study)
     monkeypatch.setattr(
         hardware_tables.judging, "to_goals", lambda study: results.read(study, tmp_path)

@@ -12,15 +12,18 @@ import torch
 import vl_convert as vlc
 
 from chapters.frameworks import framework_costs, framework_figures
+from chapters.hardware import advice
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import TIMED, Collectives, Hooked, Operators
+from chapters.own_workload import caveats
 from chapters.volunteers import volunteers
 from chapters.volunteers.volunteers import Team, simulated
-from lib.analysis import advice, hardware
+from lib.analysis import hardware
 from lib.page import vega
 from lib.page.vega import VEGALITE
 from lib.probes import timings
 from lib.probes.step_times import StepTimes
+from lib.workloads import own_network
 
 SIZES, STEPS = 2.0 ** np.arange(11), 5e4 / 2.0 ** np.arange(11) + 80
 
@@ -235,14 +238,9 @@ def searched(sizes, steps=law, goals=("0.1", "0.2"), name="w"):
 
 
 def test_a_doubling_saves_what_the_law_says():
-    sizes = np.array([1.0, 37.0, 200.0, 5000.0])
-    assert advice.saved(sizes, A1 / A2) == pytest.approx(1 - law(2 * sizes) / law(sizes))
     for share in (0.05, 0.1, 0.25, 0.4, 0.49):
         at = advice.worth(A1 / A2, share)
         assert 1 - law(2 * at) / law(at) == pytest.approx(share)
-    for share in (0, 0.5, -1, 1):
-        with pytest.raises(ValueError, match="share: .* is not allowed"):
-            advice.worth(200.0, share)
 
 
 def test_the_critical_batch_size_of_a_law_is_found_and_told():
@@ -262,14 +260,14 @@ def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():
     trials["best_error"] = np.where(trials.batch_size == 4, 0.313, 0.25)
     told = r"lowest error of 6 trials is 0.25 \(0.313 at batch size 4 and 0.25 at batch size 16\). Set goals=\(0.32,\)"
     with pytest.raises(ValueError, match=f"goals: no trial met any; the {told}"):
-        advice.fitting_goal(trials)
+        caveats.goal(trials)
     pruned = searched([4, 16]).assign(sparsity=0.7)
     with pytest.raises(ValueError, match=f"goals: no trial met any; the {told}"):
-        advice.fitting_goal(pd.concat([trials, pruned], ignore_index=True))
+        caveats.goal(pd.concat([trials, pruned], ignore_index=True))
     with pytest.raises(ValueError, match="larger max_steps before an easier goal: .* same for all examples costs 0.31"):
-        advice.fitting_goal(trials, asked=advice.Asked(100, 0.31))
+        caveats.goal(trials, own_network.Facts(100, 1, 100, 0.31))
     with pytest.raises(ValueError, match="all 6 diverged or died"):
-        advice.fitting_goal(trials.assign(status="infeasible", best_error=np.nan))
+        caveats.goal(trials.assign(status="infeasible", best_error=np.nan))
 
 
 def test_timings_are_kept_whole_and_read_back(tmp_path):

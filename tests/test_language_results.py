@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from chapters.language_model import branched, branching, text_results
+from chapters.language_model import branched, branching, read, text_results
 from chapters.language_model import ngrams as rungs
 from chapters.language_model.branches import Branch
 from lib import own
@@ -53,7 +53,7 @@ def test_probabilities_are_those_of_the_plain_formula(order):
     parts = [text(150), text(70, seed=1)]
     model, asked = ngrams.count(parts, 4, 6), text(40, 6, seed=2)  # a symbol that the text has not
     contexts = np.lib.stride_tricks.sliding_window_view(asked, 3)
-    found = model.predict(contexts, order)
+    found = ngrams.predict(model[:order], contexts)
     expected = [plain(parts, tuple(int(c) for c in row[3 - order + 1 :]), 6) for row in contexts]
     assert np.allclose(found, expected, rtol=1e-12) and np.allclose(found.sum(1), 1) and (found > 0).all()
 
@@ -61,7 +61,7 @@ def test_probabilities_are_those_of_the_plain_formula(order):
 def test_rungs_ask_what_networks_are_asked_and_count_only_what_they_train_on():
     ids = text(24_000)
     for split in (0, 1):
-        found = rungs.table(ngrams.climb(ids, 3, split, 16)).set_index(["asked", "n"])
+        found = rungs.table(rungs.climb(ids, 3, split, 16)).set_index(["asked", "n"])
         training, (first, last), _ = texts.parts(len(ids), split)
         model = ngrams.count([ids[slice(*span)] for span in training], 3, 5)
         x, y = texts.windows(ids, texts.spread_starts((first, last), 16))
@@ -69,7 +69,7 @@ def test_rungs_ask_what_networks_are_asked_and_count_only_what_they_train_on():
         for row, truth in zip(x, y, strict=True):
             for at in range(len(row)):
                 context = [ngrams.NOTHING] * (at == 0) + list(row[max(0, at - 1) : at + 1])
-                nats.append(-math.log(model.predict(np.array([context]))[0, truth[at]]))
+                nats.append(-math.log(ngrams.predict(model, np.array([context]))[0, truth[at]]))
         assert found.nats["windows", 3] == pytest.approx(np.mean(nats))
         assert found.characters["windows", 3] == 16 * 64 and found.characters["all", 3] == last - first - 1
 
@@ -82,7 +82,7 @@ def test_another_program_s_numbers_come_out_on_its_split():
     _, (first, _), _ = texts.parts(len(ids))
     model = ngrams.count([ids[:first]], 5, 65)
     for order, nats, error in ((2, 2.486, 0.730), (3, 2.049, 0.619), (4, 1.774, 0.528), (5, 1.669, 0.473)):
-        assert ngrams.scores(model, [ids[first:]], order)[:2] == (pytest.approx(nats, abs=6e-4), pytest.approx(error, abs=6e-4))
+        assert ngrams.scores(model[:order], [ids[first:]])[:2] == (pytest.approx(nats, abs=6e-4), pytest.approx(error, abs=6e-4))
 
 
 def written(folder, text="", name="mine.txt", raw=None):
@@ -94,7 +94,7 @@ def written(folder, text="", name="mine.txt", raw=None):
 
 def toy(folder, name="toy.txt"):
     """The made-up text, without goals."""
-    return own_text.toy(folder / name).rpartition(":")[0]
+    return read.write_toy(folder / name).rpartition(":")[0]
 
 
 def test_a_text_is_a_workload_of_its_characters(tmp_path):
@@ -109,7 +109,8 @@ def test_a_text_is_a_workload_of_its_characters(tmp_path):
     net = models.build(work.model)
     assert net.head.out_features == net.symbol.num_embeddings == len(symbols)
     assert work.goals == tuple(sorted(work.goals)) and len(work.goals) == 5
-    nats = {n: value for n, asked, value, *_ in own_text.rungs(name, 3) if asked == "windows"}
+    made = own_text.read(name)
+    nats = {n: value for n, asked, value, *_ in rungs.climb(made.ids, 3, asked=made.windows) if asked == "windows"}
     assert work.goals[0] == pytest.approx(nats[3], abs=0.006) and work.goals[-1] == pytest.approx(nats[2], abs=0.006)
 
 

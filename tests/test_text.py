@@ -9,6 +9,7 @@ import subprocess
 import pytest
 
 import lib
+from chapters.language_model import read
 from lib import ROOT
 from lib.records import store
 from lib.studies.cells import Cell
@@ -94,7 +95,7 @@ def test_a_rewritten_workload_keeps_its_records(how, both, tmp_path):
 
 @rewritten
 def test_a_rewritten_text_has_the_same_symbols(how, both, tmp_path):
-    own_text.toy(tmp_path / "mine.txt")
+    read.write_toy(tmp_path / "mine.txt")
 
     def told(name):
         text = own_text.read(name)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from chapters.hardware import pruned_times
+from chapters.hardware import advice, pruned_times
 from chapters.hardware.pruned_times import GOAL
 from lib import claims, own
-from lib.analysis import advice, goals, hardware, method_results, ranges, scaling
+from lib.analysis import goals, hardware, method_results, ranges, scaling
 from lib.analysis.hardware import Hardware, Optimum
 from lib.claims import judging
-from lib.measuring import adaptive
 from lib.page import charts, own_figures
 from lib.probes import method_times, step_times, timings
 from lib.records import on_record, store
@@ -79,7 +78,7 @@ def measured(name: str) -> pd.DataFrame:
     exact = hardware.exact(name)
     book = judging.to_goals(on_record.gathered(exact, **plans.USUAL))
     book = ranges.whole(book, judging.low())
-    more = adaptive.recorded(name)
+    more = hardware.adaptive(name)
     if not more.empty:
         pairs = zip(more.algorithm, more.sparsity)
         known = {(cell.algorithm, cell.sparsity) for cell in exact.cells}
@@ -114,7 +113,7 @@ def _together(book: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
 def parameters(name: str) -> int:
     """Weights and biases that a workload's network trains."""
     if own.is_own(name):
-        module = own_network.build(own_file.load(name), 0, name)
+        module = own_network.build(own_file.load(name), 0)
         return sum(p.numel() for p in module.parameters() if p.requires_grad)
     return models.parameter_count(models.build(catalogue.workload(name).model))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
 from lib.fields import Count, spec
@@ -33,13 +34,36 @@ class Rungs:
         return {"contents": texts.SHA256[self.dataset]}
 
 
+def climb(
+    ids: np.ndarray, order: int, split: int = 0, asked: int = texts.ASKED
+) -> list[tuple[int, str, float, float, int]]:
+    """How well n-grams up to `order` do on a text, int64 [characters]: n, "windows" or "all", and
+    `scores`, a tuple each.
+
+    "windows" are the answers that networks are asked for, `asked` windows, with no context from
+    before a window; "all" are those of the whole validation part but its first character.
+    """
+    training, (first, last), _ = texts.parts(len(ids), split)
+    tables = ngrams.count([ids[slice(*span)] for span in training], order, int(ids.max()) + 1)
+    starts = texts.spread_starts((first, last), asked)
+    sequences = {
+        "windows": [ids[at : at + texts.CONTEXT + 1] for at in starts],
+        "all": [ids[first:last]],
+    }
+    return [
+        (n, what, *ngrams.scores(tables[:n], given))
+        for n in range(1, order + 1)
+        for what, given in sequences.items()
+    ]
+
+
 def table(rows: list[tuple]) -> pd.DataFrame:
-    """The rows of `lib.workloads.ngrams.climb`: n, asked, nats, error and characters."""
+    """The rows of `climb`: n, asked, nats, error and characters."""
     return pd.DataFrame(rows, columns=["n", "asked", "nats", "error", "characters"])
 
 
 def _count(what: Rungs) -> pd.DataFrame:
-    return table(ngrams.climb(datasets.characters(what.dataset), what.order, what.split))
+    return table(climb(datasets.characters(what.dataset), what.order, what.split))
 
 
 def _place(what: Rungs, folder: Path) -> Path:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import dataclass
+from pathlib import Path
 
 import pandas as pd
 
 from chapters.language_model import branches, ngrams, pruned_layers, text_results
+from lib.atomic import whole
 from lib.measuring import sweeps
 from lib.probes import tracks
 from lib.records.store import SMOKE
@@ -42,14 +45,15 @@ class Read:
 def read(chosen) -> Read:
     """All records; a toy is of a text that is made up, so that no corpus is needed."""
     toy, beyond = chosen.budget == "smoke", chosen.budget != "cached"
-    work = catalogue.workload(own_text.toy(SMOKE / "toy.txt") if toy else chosen.workload)
+    work = catalogue.workload(write_toy(SMOKE / "toy.txt") if toy else chosen.workload)
     sizes = [1, 2, 4, 8, 16] if toy else chosen.batch_sizes
     asked = (chosen.methods, chosen.searches, chosen.trials)
     grid = text_results.grid(work.name, sizes, *asked, beyond)
     trials = text_results.at_their_goals(sweeps.results(grid, chosen.budget))
     nothing = pd.DataFrame()
     if work.source:
-        rungs = ngrams.table(own_text.rungs(work.name, 4))
+        text = own_text.read(work.name)
+        rungs = ngrams.table(ngrams.climb(text.ids, 4, asked=text.windows))
         return Read(work, grid, trials, _windows(rungs), *[nothing] * 4)
     return Read(
         work,
@@ -70,3 +74,29 @@ def _windows(rungs: pd.DataFrame) -> pd.DataFrame:
 
 def _of(work: catalogue.Workload, rows: pd.DataFrame) -> pd.DataFrame:
     return rows[rows.workload == work.name] if len(rows) else rows
+
+
+WORDS = {
+    "the": ("cat", "dog", "old man", "child", "grey bird"),
+    "saw": ("saw", "heard", "followed", "liked"),
+    "a": ("a house", "a river", "the moon", "a long road", "nobody"),
+}
+
+
+def write_toy(file: Path) -> str:
+    """Write a text that is made up of a few words, the same every time, if it is not there; returns
+    its name, with goals.
+
+    Raises OSError if it cannot be written.
+    """
+    draw = random.Random(0)
+    lines = (
+        " ".join(("the", *(draw.choice(words) for words in WORDS.values()))) + ".\n"
+        for _ in range(900)
+    )
+    text = "".join(lines).encode()
+    if not file.exists() or file.read_bytes() != text:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with whole(file) as stream:
+            stream.write(text)
+    return f"{file}:2.3,2.5,2.7"

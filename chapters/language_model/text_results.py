@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from lib import forms
-from lib.analysis import advice, rate_rules, scaling
+from lib import Told, forms
+from lib.analysis import goals, rate_rules, scaling
 from lib.methods import method as known_method
 from lib.records import store
 from lib.records.store import record
@@ -120,9 +120,20 @@ def goal(trials: pd.DataFrame) -> float:
     """The goal at which curves are read: the hardest that `main_of` met at three batch sizes; a
     search that missed it is a bound.
 
-    Raises ValueError if no trial met any goal.
+    Raises Told if no trial met any goal.
     """
-    return advice.fitting_goal(main_of(trials))
+    return _fitting(main_of(trials))
+
+
+def _fitting(trials: pd.DataFrame) -> float:
+    """`goals.fitting`.  Raises Told if no trial met any goal."""
+    found = goals.fitting(trials)
+    if found is None:
+        raise Told(
+            f"goals: no trial met any; the lowest error of {len(trials)} trials is "
+            f"{trials.best_error.min():.3g}. Set easier goals"
+        )
+    return found
 
 
 @dataclass(frozen=True)
@@ -167,7 +178,7 @@ def read_curves(trials: pd.DataFrame) -> Curves:
     dense = trials.sparsity == trials.sparsity.min()
     hard = easy = goal(trials)
     if not dense.all():
-        easy = max(hard, advice.fitting_goal(trials[~dense]))
+        easy = max(hard, _fitting(trials[~dense]))
     main = scaling.at_goal(main_of(trials), hard)
     beside = over_main(scaling.at_goal(trials[dense], hard))
     every = over_main(scaling.at_goal(trials, easy))

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
+from chapters.own_workload import adaptive, bends
 from lib import Told
-from lib.analysis import advice
-from lib.measuring import adaptive, bends, sweeps
+from lib.analysis import hardware
+from lib.measuring import sweeps
 from lib.methods import spaces
 from lib.records import on_record
 from lib.studies import races
@@ -78,7 +79,7 @@ def points(trials: pd.DataFrame, work: Workload, algorithm: str) -> pd.DataFrame
     found["low"], found["high"] = found.steps / reach, found.steps * reach
     found["replicates"] = counts
     found["trials"] = found.batch_size.map(trials.groupby("batch_size").size())
-    timed = advice.step_seconds(trials).set_index("batch_size").seconds
+    timed = hardware.step_seconds(trials).set_index("batch_size").seconds
     found["seconds"] = found.batch_size.map(timed)
     ends = {name: at.place(found[name].to_numpy(float)) for name, at in tuned.items()}
     found["edges"] = [

@@ -6,8 +6,7 @@ import math
 
 import pandas as pd
 
-from chapters.own_workload import answers
-from lib.measuring import adaptive, bends
+from chapters.own_workload import adaptive, answers, bends
 from lib.wording import brief, named, span
 from lib.workloads.catalogue import Workload
 

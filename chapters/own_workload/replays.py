@@ -14,10 +14,10 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from chapters.own_workload import adaptive
 from lib import forms
 from lib.analysis import scaling
 from lib.fields import spec
-from lib.measuring import adaptive
 from lib.measuring.experiment import Collection
 from lib.records import results, store
 from lib.records.store import DATA, record

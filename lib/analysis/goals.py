@@ -76,3 +76,14 @@ def at_goals(trials: pd.DataFrame) -> pd.DataFrame:
         return trials
     names = (name for name in trials.workload.unique() if name in WORKLOADS)
     return scaling.at_goals(trials, {name: goal(name) for name in names})
+
+
+def fitting(trials: pd.DataFrame, least: int = 3) -> float | None:
+    """The hardest goal that is met at `least` batch sizes of the densest curve, or else at most of
+    them; None if no trial met any.
+    """
+    ladder = scaling.goals(trials)
+    dense = trials[trials.sparsity == trials.sparsity.min()]
+    met = {goal: dense.batch_size[dense[f"steps@{goal:g}"].notna()].nunique() for goal in ladder}
+    most = max(met.values(), default=0)
+    return next((goal for goal in ladder if met[goal] >= min(least, most)), None) if most else None

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,13 +14,17 @@ import numpy as np
 import pandas as pd
 
 from lib import own
-from lib.analysis import advice, scaling
+from lib.analysis import scaling
 from lib.fields import AMOUNT, POSITIVE, Count, Number, spec
-from lib.records import on_record
+from lib.methods import spaces
+from lib.records import on_record, results
 from lib.records.store import DATA
+from lib.studies.cells import Cell
+from lib.studies.plans import USUAL
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
+SEEDS = 10  # of an adaptive search of a batch size: each of its trials has its own
 BYTES = 4  # per weight and per gradient entry
 MOST_DEVICES = 2**20
 
@@ -167,16 +172,50 @@ def exact(name: str, folder: Path = DATA) -> Study:
     return Study(name, name, kept)
 
 
+def adaptive(name: str, folder: Path = DATA, cells: Iterable[Cell] | None = None) -> pd.DataFrame:
+    """Trials of adaptive searches as of `lib.records.results.read`, of which curves are made:
+    `replicate` is the number of the search, and what tells the cells of a search apart is the same.
+
+    cells: of one plan; None: all of a reader's own workload that are on record, in its own
+    precision.  Plans of other outermost batch sizes share their records: what several plans tried
+    as the same search of a batch size counts as one search.  Raises RecordError as
+    `lib.records.store.read`.
+    """
+    work = workload(name)
+    if cells is None:
+        known = on_record.of_own(work.name, folder) if own.is_own(work.name) else ()
+        usual = USUAL.keys() - {"space", "max_steps"}  # of which every trial has its own
+        alike = (c for c in known if all(getattr(c, field) == USUAL[field] for field in usual))
+        cells = [cell for cell in alike if cell.space is not None]
+    found = results.read(Study(work.name, "", tuple(cells)), folder)
+    if found.empty:
+        return found
+    same = {"space": spaces.ADAPTIVE, "trials": 1, "max_steps": work.max_steps}
+    return found.assign(replicate=found.replicate // SEEDS, **same)
+
+
+def step_seconds(trials: pd.DataFrame) -> pd.DataFrame:
+    """Seconds of one trial's step, as the searches took it, checks included: those of
+    `scaling.CURVE`, batch_size, seconds.
+
+    trials: a table of `lib.records.results.read`.
+    """
+    keys = [*scaling.CURVE, "batch_size"]
+    heads = pd.DataFrame([*trials.attrs["provenance"]])
+    heads = heads[heads.trial_steps > 0].groupby(keys)[["wall_s", "trial_steps"]].sum()
+    return (heads.wall_s / heads.trial_steps).rename("seconds").reset_index()
+
+
 def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
     """Step times of a reader's own curve (`scaling.CURVE`), batch_size and seconds, as its searches
     took them; else None.
 
     Its trials are trained one after another, so that a step of the search is a step of one device
-    (`advice.step_seconds`).
+    (`step_seconds`).
     """
     if not own.is_own(curve[0]):
         return None
-    seconds = advice.step_seconds(trials).set_index(scaling.CURVE)
+    seconds = step_seconds(trials).set_index(scaling.CURVE)
     return seconds.loc[[curve]].reset_index(drop=True)
 
 

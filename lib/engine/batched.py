@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from lib.engine.flattening import layers, masked
 from lib.engine.sequential import Executor, Gradients, LayerStats
 from lib.methods.method import Layer
-from lib.workloads.decoder import EPSILON, HEAD, Attention, Decoder, DecoderBlock
+from lib.workloads.models import EPSILON, HEAD, Attention, Decoder, DecoderBlock
 
 # Images, or places of sequences, of all trials that pass at once: what they compute stays in cache
 MAX_PLACES_PER_PASS = 8192

@@ -27,7 +27,7 @@ from lib.engine.vocabulary import last_check, next_check
 from lib.methods.method import Method
 from lib.own import Training, raised
 from lib.workloads import batches, kinds, own_network
-from lib.workloads.judge import Judge, arithmetic
+from lib.workloads.kinds import Judge, arithmetic
 
 FIRST = 20  # steps of the first round
 GROWTH = 1.5  # how much further each round goes than the last
@@ -40,7 +40,6 @@ class Job:
 
     Attributes:
         own: what is trained.
-        name: of its file and function.
         method: of training.
         limit: steps.
         goals: errors on record, the hardest first.
@@ -49,7 +48,6 @@ class Job:
     """
 
     own: Training
-    name: str
     method: Method
     batch_size: int
     limit: int
@@ -130,7 +128,7 @@ class Trial:
         if batches.is_function(job.data):
             self.passes = batches.Passes(job.data, job.batch_size, 10_000 * job.order_seed)
         with own_network.alone(seed):
-            self.module = own_network.made(job.own, job.name).to(job.device)
+            self.module = own_network.made(job.own).to(job.device)
             self.optimiser = self._optimiser()
             self.random = batches.randomness()
 

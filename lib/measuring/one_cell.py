@@ -213,7 +213,6 @@ def job(cell: Cell, device: str = "cpu") -> rounds.Job:
         values = len(datasets.load(work.dataset, cell.split).validation)
     return rounds.Job(
         trained,
-        work.name,
         method(cell.algorithm),
         cell.batch_size,
         cell.max_steps or work.max_steps,
@@ -322,7 +321,8 @@ def _agree(cell: Cell, folder: Path, file: Path) -> None:
     """
     ours = [name for name in (cell.workload, cell.algorithm) if own.is_readers(name)]
     if own.is_own(cell.workload) and cell.work.task != own.TRAINING:
-        own_network.check_rounding(cell.workload, own_file.load(cell.workload), cell.arithmetic)
+        with own.named(cell.workload):
+            own_network.check_rounding(own_file.load(cell.workload), cell.arithmetic)
     if ours and record(cell, folder) != file:
         raise own.OwnError(
             f"{', '.join(ours)}: the file has changed while {file.name} was trained; "

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from lib import require
-from lib.own import TRAINING
+from lib.own import is_own
 from lib.studies.cells import Cell
 from lib.workloads import own_file
 from lib.workloads.catalogue import Workload, workload
@@ -74,8 +74,8 @@ def _is_light(work: Workload) -> bool:
     """Whether its examples are about as small as the digits."""
     if not work.source:
         return work.dataset == "digits"
-    found = own_file.facts(work.name) if work.task == TRAINING else None
-    return (found.numbers if found else work.train().x[0].numel()) <= LIGHT
+    own = is_own(work.name)
+    return (own_file.facts(work.name).numbers if own else work.train().x[0].numel()) <= LIGHT
 
 
 def grid(**fields: object) -> Iterator[Cell]:

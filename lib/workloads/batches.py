@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,6 +34,16 @@ def go_on(state: list) -> None:
         torch.cuda.set_rng_state_all(devices)
     np.random.set_state((drawn[0], np.array(drawn[1], np.uint32), *drawn[2:]))
     random.setstate((python[0], tuple(python[1]), python[2]))
+
+
+@contextlib.contextmanager
+def restored() -> Iterator[None]:
+    """A block after which the global random numbers are where they were before it."""
+    before = randomness()
+    try:
+        yield
+    finally:
+        go_on(before)
 
 
 def seeded(seed: int) -> None:
@@ -129,40 +140,27 @@ class Passes:
 
     def __next__(self) -> object:
         """The next batch.  Raises ValueError for a pass without any."""
-        theirs = randomness()
-        try:
-            return self._next()
-        finally:
-            go_on(theirs)
-
-    def _next(self) -> object:
-        if self.random:
-            go_on(self.random)
-        found = next(self.batches, None)
-        if found is None:
-            self._begin(self.at[0] + 1)
+        with restored():
+            if self.random:
+                go_on(self.random)
             found = next(self.batches, None)
-        if found is None:
-            raise ValueError(f"no batch of {self.batch_size} examples in a pass over train")
-        self.at[1] += 1
-        self.random = randomness()
+            if found is None:
+                self.at = [self.at[0] + 1, 0]
+                seed = self.seed + self.at[0]
+                seeded(seed)
+                self.batches = iter(self.loaders(self.batch_size, seed))
+                found = next(self.batches, None)
+            if found is None:
+                raise ValueError(f"no batch of {self.batch_size} examples in a pass over train")
+            self.at[1] += 1
+            self.random = randomness()
         return found
 
-    def _begin(self, one: int) -> None:
-        self.at = [one, 0]
-        seeded(self.seed + one)
-        self.batches = iter(self.loaders(self.batch_size, self.seed + one))
-
     def go_to(self, one: int, given: int) -> None:
-        """Take up pass `one` after so many batches."""
-        if one < 0:
-            return
-        theirs = randomness()
-        self._begin(one)
+        """Take up pass `one` after so many batches, of a new iterator."""
+        self.at[0] = one - 1 if given else one
         for _ in range(given):
-            next(self.batches)
-        self.at, self.random = [one, given], randomness()
-        go_on(theirs)
+            next(self)
 
 
 def fingerprint(data: object) -> str:

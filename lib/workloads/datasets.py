@@ -34,10 +34,15 @@ VARIABLE = "BOOK_DATASETS"
 LEE2021 = "mnist-lee2021"
 # Data sets that are another's images on their authors' split, the only one they have
 IMAGES_OF = {LEE2021: "mnist"}
-TRAIN_SIZES = {"digits": 1350, "cifar-10": 45_000, "mnist": 54_000, "fashion-mnist": 54_000}
-TRAIN_SIZES[LEE2021] = TRAIN_SIZES["mnist"]
+TRAIN_SIZES = {
+    "digits": 1350,
+    "mnist": 54_000,
+    "fashion-mnist": 54_000,
+    "cifar-10": 45_000,
+    LEE2021: 54_000,
+}
+NAMES = tuple(TRAIN_SIZES)  # of images
 DIGITS_TEST = 297  # the others' test sets have 10,000 images
-NAMES = ("digits", "mnist", "fashion-mnist", "cifar-10", LEE2021)  # of images
 TEST_SEED = 0  # of the test set of digits, which have no canonical one
 
 # MD5 of each file's contents, as their authors and the common loaders publish them.
@@ -137,15 +142,14 @@ def _load(name: str, source: str, split: int) -> Dataset:
         mine = own_file.tensors_of(name)
         train, held = (Split(_plain(x), y.contiguous()) for x, y in (mine.train, mine.validation))
         return Dataset(name, train, held, held)
-    if own.is_text(name) or name in texts.NAMES:
+    if name in NAMES:
+        size, held = whole_size(name), held_out(name, split)
+        x, y = _standardised(IMAGES_OF.get(name, name))
+        rest = np.setdiff1d(np.arange(size), held)
+        parts = [(x[p], y[p]) for p in (rest, held, np.arange(size, len(x)))]
+    else:
         fewer = {"asked": own_text.read(name).windows} if own.is_text(name) else {}
         parts = texts.examples(characters(name), split, **fewer)
-    else:
-        require(name in NAMES, "dataset", name, (*NAMES, *texts.NAMES))
-        held = held_out(name, split)
-        x, y, training = _standardised(IMAGES_OF.get(name, name))
-        rest = np.setdiff1d(np.arange(training), held)
-        parts = [(x[p], y[p]) for p in (rest, held, np.arange(training, len(x)))]
     return Dataset(name, *(Split(*map(torch.from_numpy, part)) for part in parts))
 
 
@@ -174,7 +178,7 @@ def whole_size(name: str) -> int:
     """Images of the training set called `name` before a tenth is held out.  Raises ValueError for
     any other name, as of a text.
     """
-    _require_images(name)
+    require(name in NAMES, "dataset", name, f"one of images here: {', '.join(NAMES)}")
     return TRAIN_SIZES[name] * 10 // 9
 
 
@@ -185,26 +189,18 @@ def whole(name: str) -> Split:
     """
     import torch  # slow to import, and most chapters only read records
 
-    _require_images(name)
-    x, y, training = _standardised(IMAGES_OF.get(name, name))
-    return Split(torch.from_numpy(x[:training]), torch.from_numpy(y[:training]))
-
-
-def _require_images(name: str) -> None:
-    """Raise ValueError unless one of the data sets of images is called `name`."""
-    require(name in NAMES, "dataset", name, f"one of images here: {', '.join(NAMES)}")
+    size = whole_size(name)
+    return Split(*(torch.from_numpy(p[:size]) for p in _standardised(IMAGES_OF.get(name, name))))
 
 
 @functools.lru_cache(maxsize=1)  # one after the other, splits of the same images
-def _standardised(name: str) -> tuple[np.ndarray, np.ndarray, int]:
-    """All images and labels in their canonical order, and how many of them, the first, are the
-    training set.
-    """
-    x, y, training = {"digits": _digits, "cifar-10": _cifar}.get(name, lambda: _idx(name))()
+def _standardised(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """All images and labels in their canonical order, those of the training set first."""
+    x, y = {"digits": _digits, "cifar-10": _cifar}.get(name, lambda: _idx(name))()
     axes = (0, 2, 3) if name == "cifar-10" else None
-    known = x[:training].astype(np.float64)
+    known = x[: whole_size(name)].astype(np.float64)
     x = (x - known.mean(axes, keepdims=True)) / known.std(axes, keepdims=True)
-    return x.astype(np.float32), y.astype(np.int64), training
+    return x.astype(np.float32), y.astype(np.int64)
 
 
 def train_size(name: str) -> int:
@@ -212,8 +208,7 @@ def train_size(name: str) -> int:
     own.
     """
     if own.is_own(name):
-        found = own_file.facts(name)
-        return found.examples if found else len(own_file.load(name).train[1])
+        return own_file.facts(name).examples
     if own.is_text(name):
         return texts.train_size(len(characters(name)))
     return texts.train_size(texts.LENGTHS[name]) if name in texts.NAMES else TRAIN_SIZES[name]
@@ -230,24 +225,24 @@ def test_size(name: str) -> int:
     return DIGITS_TEST if name == "digits" else 10_000
 
 
-def _digits() -> tuple[np.ndarray, np.ndarray, int]:
+def _digits() -> tuple[np.ndarray, np.ndarray]:
     from sklearn.datasets import load_digits  # slow to import; only this data set needs it
 
     digits = load_digits()
     order = np.random.default_rng(TEST_SEED).permutation(len(digits.target))
-    return digits.images[order, None] / 16, digits.target[order], 1500
+    return digits.images[order, None] / 16, digits.target[order]
 
 
-def _idx(name: str) -> tuple[np.ndarray, np.ndarray, int]:
+def _idx(name: str) -> tuple[np.ndarray, np.ndarray]:
     train_x, train_y, test_x, test_y = _files(name, IDX)
     pixels = np.concatenate([train_x[16:], test_x[16:]]).reshape(-1, 1, 28, 28)
-    return pixels / np.float32(255), np.concatenate([train_y[8:], test_y[8:]]), 60_000
+    return pixels / np.float32(255), np.concatenate([train_y[8:], test_y[8:]])
 
 
-def _cifar() -> tuple[np.ndarray, np.ndarray, int]:
+def _cifar() -> tuple[np.ndarray, np.ndarray]:
     rows = np.concatenate(_files("cifar-10", CIFAR)).reshape(-1, 3073)
     # A label, then 32 x 32 red, green, blue
-    return rows[:, 1:].reshape(-1, 3, 32, 32) / np.float32(255), rows[:, 0], 50_000
+    return rows[:, 1:].reshape(-1, 3, 32, 32) / np.float32(255), rows[:, 0]
 
 
 def _files(name: str, files: tuple[str, ...]) -> list[np.ndarray]:
@@ -264,7 +259,8 @@ def characters(name: str) -> np.ndarray:
     """
     if own.is_text(name):
         return own_text.read(name).ids
-    require(name in texts.NAMES, "dataset", name, f"one of texts here: {', '.join(texts.NAMES)}")
+    allowed = f"one of texts here, {', '.join(texts.NAMES)}, or of images, {', '.join(NAMES)}"
+    require(name in texts.NAMES, "dataset", name, allowed)
     return _text(name)
 
 

@@ -1,19 +1,24 @@
 """What a reader's own training asks for: ready losses and metrics by name, and metrics of the
-reader's.  A further ready one is a line in `KINDS`.
+reader's.  A further ready one is a line in `KINDS`.  A `Judge` reads a module's on the validation
+set.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
-from lib.own import Metric, Training
+from lib.own import Metric, Own, Training
+from lib.workloads import batches
+from lib.workloads.tasks import TASKS
 
+CLASSES, NATS = TASKS.values()
 IGNORED = -100  # the target of a position that is not asked for
 
 
@@ -41,36 +46,27 @@ class Kind:
         """A goal on record as the reader gave it."""
         return f"{100 * goal:g} %" if self.counted else self.shown(self.given(goal))
 
-    @property
-    def early(self) -> bool:
-        """Whether a check ends as soon as its goal is out of reach."""
-        return self.never_negative and not self.whole and self.highest is None
-
     def given(self, error: float) -> float:
         """The value of the metric that is on record as this error, and the other way round."""
         return error if self.highest is None else float(f"{self.highest - error:.12g}")
 
 
+def _fitting(fine: bool, out: Tensor, y: Tensor) -> None:
+    if not fine:
+        raise ValueError(f"outputs {tuple(out.shape)} for targets {tuple(y.shape)}")
+
+
 def _alike(out: Tensor, y: Tensor) -> Tensor:
     """Outputs [N, ...] in the shape of their targets, if they have as many numbers."""
-    if out.numel() != y.numel():
-        raise ValueError(f"outputs {tuple(out.shape)} for targets {tuple(y.shape)}")
+    _fitting(out.numel() == y.numel(), out, y)
     return out.reshape(y.shape).float()
 
 
 def _asked(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Scores [n, classes] and classes [n] of the positions that are asked for."""
-    if out.shape[:-1] != y.shape:
-        raise ValueError(f"outputs {tuple(out.shape)} for targets {tuple(y.shape)}")
+    _fitting(out.shape[:-1] == y.shape, out, y)
     kept = y.flatten() != IGNORED
     return out.flatten(0, -2).float()[kept], y.flatten()[kept]
-
-
-def _entropy(y: Tensor) -> float:
-    """Nats of cross-entropy of the shares of the classes."""
-    counts = y[y != IGNORED].bincount().double()
-    shares = counts[counts > 0] / counts.sum()
-    return float(-(shares * shares.log()).sum())
 
 
 def _logistic(out: Tensor, y: Tensor) -> Tensor:
@@ -96,29 +92,24 @@ def _judged(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     scores, classes = _asked(out, y)
     if classes.is_floating_point() or classes.dtype == torch.bool:
         raise ValueError(f"targets of type {classes.dtype}: they must be classes, int64 from 0")
-    if len(classes) and not 0 <= int(classes.min()) <= int(classes.max()) < out.shape[-1]:
-        ends = f"{int(classes.min())} to {int(classes.max())}"
-        raise ValueError(f"targets from {ends} for {out.shape[-1]} outputs: they count from 0")
+    low, high = map(int, classes.aminmax()) if len(classes) else (0, 0)
+    if not 0 <= low <= high < out.shape[-1]:
+        told = f"targets from {low} to {high} for {out.shape[-1]} outputs"
+        raise ValueError(f"{told}: they count from 0")
     return scores, classes
 
 
-def _mistakes(out: Tensor, y: Tensor) -> Tensor:
-    scores, classes = _judged(out, y)
-    return (scores.argmax(-1) != classes).double()
-
-
+LOGISTIC = {"loss": _logistic, "cost": _wrong, "constant": _rarer, "counted": True}
 KINDS = {
     "classification": Kind(
         "validation error",
         loss=lambda out, y: functional.cross_entropy(*_asked(out, y)),
-        cost=_mistakes,
-        constant=lambda y: 1 - int(y.flatten().bincount().max()) / y.numel(),
+        cost=lambda out, y: CLASSES.cost(*_judged(out, y)),
+        constant=CLASSES.constant,
         counted=True,
     ),
-    "binary": Kind("validation error", loss=_logistic, cost=_wrong, constant=_rarer, counted=True),
-    "multi-label": Kind(
-        "share of wrong labels", loss=_logistic, cost=_wrong, constant=_rarer, counted=True
-    ),
+    "binary": Kind("validation error", **LOGISTIC),
+    "multi-label": Kind("share of wrong labels", **LOGISTIC),
     "regression": Kind(
         "mean squared error",
         "a mean squared error of {:g}".format,
@@ -131,13 +122,15 @@ KINDS = {
         lambda nats: f"{nats:g} nats a token (perplexity {math.exp(nats):.3g})",
         loss=lambda out, y: functional.cross_entropy(*_asked(out, y)),
         cost=lambda out, y: functional.cross_entropy(*_judged(out, y), reduction="none"),
-        constant=_entropy,
+        constant=lambda y: NATS.constant(y[y != IGNORED]),
     ),
 }
 
 
-def of(own: Training) -> Kind:
-    """The kind of what the goals of a training are of, whose fields fit."""
+def of(own: Own | Training) -> Kind:
+    """The kind of what the goals of a workload are of, whose fields fit."""
+    if isinstance(own, Own):
+        return KINDS["classification" if own.task == "classification" else "tokens"]
     metric = own.loss if own.metric is None else own.metric
     if not isinstance(metric, Metric):
         return KINDS[metric]
@@ -149,6 +142,11 @@ def of(own: Training) -> Kind:
         whole=metric.whole,
         never_negative=metric.never_negative,
     )
+
+
+def errors(own: Own | Training) -> tuple[float, ...]:
+    """The goals as they are on record, the hardest first."""
+    return tuple(of(own).given(float(goal)) for goal in own.goals)
 
 
 def answers(own: Training, model: Callable, batch: object) -> tuple[Tensor, Tensor]:
@@ -185,3 +183,78 @@ def costs(own: Training, model: Callable, batch: object) -> Tensor:
     if isinstance(metric, Metric):
         return torch.as_tensor(metric.measure(model, batch))
     return KINDS[metric].cost(*answers(own, model, batch))
+
+
+def arithmetic(device: str, precision: str) -> torch.autocast:
+    """A block in which products are computed in this precision; weights stay as they are."""
+    kind = torch.device(device).type
+    return torch.autocast(kind, torch.bfloat16, enabled=precision == "bfloat16")
+
+
+@contextlib.contextmanager
+def asked(module: nn.Module) -> Iterator[None]:
+    """A block in which a module is in eval mode and its answers hang on no earlier random numbers;
+    afterwards its parts' modes, and the numbers, are as before.
+    """
+    modes = [(part, part.training) for part in module.modules()]
+    with batches.restored(), torch.no_grad():
+        batches.seeded(0)
+        module.eval()
+        try:
+            yield
+        finally:
+            for part, mode in modes:
+                part.training = mode
+
+
+class Judge:
+    """Reads a validation set, no further than a goal needs where no value is below zero.
+
+    values: how many a metric that is a mean has on it; 0 until a reading to the end has told.
+    """
+
+    def __init__(self, own: Training, device: str, precision: str, values: int = 0):
+        self.own, self.kind = own, of(own)
+        self.device, self.precision, self.values = device, precision, values
+
+    def error(self, module: nn.Module, allowed: float = math.inf) -> float:
+        """What is on record of the module's answers; NaN if it is above what is allowed, as became
+        clear before the end.  Raises ValueError for values that the metric says it has not.
+        """
+        with asked(module), arithmetic(self.device, self.precision):
+            value = self._whole(module) if self.kind.whole else self._mean(module, allowed)
+        if self.kind.highest is not None and value > self.kind.highest:
+            raise ValueError(f"metric: {value} is above its highest, {self.kind.highest:g}")
+        return self.kind.given(value)
+
+    def _mean(self, module: nn.Module, allowed: float) -> float:
+        most = allowed * self.values if self.values and self.kind.never_negative else math.inf
+        total, count = 0.0, 0
+        for batch in batches.whole(self.own.validation):
+            found = costs(self.own, module, batches.to(batch, self.device)).double()
+            if self.kind.never_negative and (found < 0).any():
+                raise ValueError("metric: a value below zero, which never_negative rules out")
+            total, count = total + float(found.sum()), count + found.numel()
+            if total > most * (1 + 1e-9) + 1e-9:
+                return math.nan
+        if not count:
+            raise ValueError("validation: no example to read")
+        self.values = self.values or count
+        return total / count
+
+    def _whole(self, module: nn.Module) -> float:
+        outputs, targets = self._answers(module)
+        return float(self.own.metric.measure(outputs.float(), targets))
+
+    def _answers(self, module: nn.Module) -> tuple[Tensor, ...]:
+        """Outputs and targets of the whole validation set, on the CPU."""
+        asked_for = (batches.to(b, self.device) for b in batches.whole(self.own.validation))
+        found = zip(*(answers(self.own, module, batch) for batch in asked_for))
+        return tuple(torch.cat([part.cpu() for part in parts]) for parts in found)
+
+    def targets(self, module: nn.Module) -> Tensor | None:
+        """Targets of the validation set, for kinds that know what a constant answer costs."""
+        if self.kind.constant is None:
+            return None
+        with asked(module):
+            return self._answers(module)[1]

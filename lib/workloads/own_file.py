@@ -13,10 +13,20 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from lib import ROOT, plain
-from lib.own import TRAINING, Own, OwnError, Training, folder_name, is_text, raised, text_parts
+from lib.own import (
+    Own,
+    OwnError,
+    Training,
+    folder_name,
+    is_text,
+    named,
+    require,
+    telling,
+    text_parts,
+)
 
 if TYPE_CHECKING:
-    from lib.workloads.own_training import Facts
+    from lib.workloads.own_network import Facts
 
 LONGEST = 255  # bytes of a file's name, and records lie in a folder of the workload's
 
@@ -32,10 +42,8 @@ def canonical(name: str, field: str = "workload") -> str:
     within = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
     spelt = within.as_posix() + function
     size = len(os.fsencode(folder_name(spelt)))
-    if size > LONGEST:
-        raise OwnError(
-            f"{field}: {spelt!r} is not allowed; it must be of at most {LONGEST} bytes, not {size}"
-        )
+    allowed = f"of at most {LONGEST} bytes, not {size}"
+    require(size <= LONGEST, field, repr(spelt), allowed)
     return spelt
 
 
@@ -60,10 +68,8 @@ def data(name: str) -> str:
     return _loaded(name)[1]
 
 
-def facts(name: str) -> Facts | None:
-    """What the checks of a `lib.own.Training` have found out; None of a `lib.own.Own`.  Raises
-    OwnError as `load`.
-    """
+def facts(name: str) -> Facts:
+    """What the checks have found out.  Raises OwnError as `load`."""
     return _loaded(name)[2]
 
 
@@ -82,13 +88,10 @@ def settings(own: Own | Training) -> dict:
     """The fields of a `lib.workloads.catalogue.Workload` that the reader sets, of Python's own
     types.
     """
-    if isinstance(own, Training):
-        from lib.workloads import own_training
+    from lib.workloads import kinds  # brings PyTorch
 
-        shared = {"max_steps": own.max_steps, "precision": own.precision, "task": TRAINING}
-        return {"title": own.title, "goals": own_training.goals(own), **shared}
-    shared = {name: getattr(own, name) for name in ("max_steps", "precision", "decay", "task")}
-    return {"title": str(own.title), "goals": tuple(map(float, own.goals)), **shared}
+    names = ("title", "max_steps", "precision", "decay", "task")
+    return {**{name: getattr(own, name) for name in names}, "goals": kinds.errors(own)}
 
 
 def file_of(name: str, field: str = "workload") -> Path:
@@ -96,52 +99,43 @@ def file_of(name: str, field: str = "workload") -> Path:
     resolved.
     """
     given = Path(text_parts(name)[0] if is_text(name) else name.rpartition(":")[0])
-    if not name.isprintable():
-        raise OwnError(f"{field}: {name!r} is not allowed; it must be of printable characters")
+    require(name.isprintable(), field, repr(name), "of printable characters")
     found = {file.resolve() for file in (ROOT / given, given) if os.path.isfile(file)}
-    if not found:
-        raise OwnError(
-            f"{field}: {name!r} is not allowed; there is no file {given} here or in the book's "
-            "folder"
-        )
-    if len(found) > 1:
-        both = " and ".join(map(str, sorted(found)))
-        raise OwnError(
-            f"{field}: {name!r} is not allowed; it must name one file, and there are {both}: "
-            "rename one of them"
-        )
+    if len(found) != 1:
+        places = " and ".join(map(str, sorted(found)))
+        told = f"it must name one file, and there are {places}: rename one of them"
+        missing = f"there is no file {given} here or in the book's folder"
+        raise OwnError(f"{field}: {name!r} is not allowed; {told if found else missing}")
     return found.pop()
 
 
 @functools.lru_cache(maxsize=8)
-def _load(name: str, text: bytes) -> tuple[Own | Training, str, Facts | None]:
+def _load(name: str, text: bytes) -> tuple[Own | Training, str, Facts]:
     from lib.workloads import own_network, own_training
 
     # What hangs on random numbers differs, then
-    own, again = (called(name, text, seed) for seed in (1, 2))
-    fits, allowed = isinstance(own, Own | Training), "a lib.own.Own, or a lib.own.Training"
-    own_network.requiring(name)(fits, "returned value", type(own).__name__, allowed)
-    checks = own_training if isinstance(own, Training) else own_network
-    for one in (own, again):
-        checks.check_fields(name, one)
-    try:
+    found, again = (called(name, text, seed) for seed in (1, 2))
+    with named(name):
+        allowed = "a lib.own.Own, or a lib.own.Training"
+        fine = isinstance(found, Own | Training)
+        require(fine, "returned value", type(found).__name__, allowed)
+        checks = own_training if isinstance(found, Training) else own_network
+        for one in (found, again):
+            checks.check_fields(one)
         with own_network.alone():
-            prints, others = checks.fingerprints(own), checks.fingerprints(again)
-    except (Exception, SystemExit) as error:
-        raise OwnError(f"{name}: data: reading it raised {raised(error)}") from error
-    other = [part for part in prints if others[part] != prints[part]]
-    other += [field for field, value in settings(own).items() if settings(again)[field] != value]
-    if other:
-        raise OwnError(
-            f"{name}: {other[0]}: others when the function is called again is not allowed; it must "
-            "be the same whenever it is "
-            f"called (give a random_state, a seed, or a generator of its own to whatever draws)"
+            prints, others = checks.fingerprints(found), checks.fingerprints(again)
+        allowed = (
+            "the same whenever it is called (give a random_state, a seed, or a generator of its "
+            "own to whatever draws)"
         )
-    found = checks.check(name, own)
-    return own, digest("".join(prints.values()).encode()), found
+        told, retold = prints | settings(found), others | settings(again)
+        for part in told:
+            same = told[part] == retold[part]
+            require(same, part, "others when the function is called again", allowed)
+        return found, digest("".join(prints.values()).encode()), checks.check(found)
 
 
-def _loaded(name: str) -> tuple[Own | Training, str, Facts | None]:
+def _loaded(name: str) -> tuple[Own | Training, str, Facts]:
     from lib.workloads import (
         own_network,  # brings PyTorch, which is slow to import, and most chapters only read records
     )
@@ -158,35 +152,28 @@ def called(name: str, text: bytes, seed: int) -> object:
     from lib.workloads import own_network
 
     function = name.rpartition(":")[2]
-    with own_network.alone(seed):
-        module = _module(name, text)
+    with own_network.alone(seed), named(name):
+        module = _module(file_of(name), text)
         if not callable(getattr(module, function, None)):
+            theirs = {k: v for k, v in vars(module).items() if callable(v)}
             there = [
-                k
-                for k, v in vars(module).items()
-                if callable(v) and getattr(v, "__module__", "") == module.__name__
+                k for k, v in theirs.items() if getattr(v, "__module__", "") == module.__name__
             ]
             raise OwnError(
-                f"{name}: no function {function!r} in the file; it has {', '.join(there) or 'none'}"
+                f"no function {function!r} in the file; it has {', '.join(there) or 'none'}"
             )
-        try:
+        with telling("raised"):
             return getattr(module, function)()
-        except (Exception, SystemExit) as error:
-            raise OwnError(f"{name}: raised {raised(error)}") from error
 
 
-def _module(name: str, text: bytes) -> ModuleType:
+def _module(file: Path, text: bytes) -> ModuleType:
     """The module of this text: the import system would take a compiled one that is as old and as
     long for the same.
     """
-    file = file_of(name)
-    module = importlib.util.module_from_spec(
-        importlib.util.spec_from_file_location(f"own_{digest(text)}", file)
-    )
-    try:
+    spec = importlib.util.spec_from_file_location(f"own_{digest(text)}", file)
+    module = importlib.util.module_from_spec(spec)
+    with telling(f"{file.name}: cannot be imported; it raised"):
         exec(compile(text, str(file), "exec", dont_inherit=True), vars(module))
-    except (Exception, SystemExit) as error:
-        raise OwnError(f"{file}: cannot be imported; it raised {raised(error)}") from error
     return module
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import functools
 import math
-import random
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from lib import plain
-from lib.atomic import whole
-from lib.own import OwnError, text_parts
+from lib.own import OwnError, named, require, text_parts
 from lib.workloads import ngrams, own_file, texts
 
 # Characters: the validation part then has 16 windows
@@ -56,29 +54,19 @@ def read(name: str) -> Text:
 @functools.lru_cache(maxsize=8)
 def _read(name: str, file: Path, stamp: tuple[int, int]) -> Text:
     raw = file.read_bytes()
-
-    def require(fine: object, field: str, value: object, allowed: str) -> None:
-        if not fine:
-            raise OwnError(f"{name}: {field}: {value} is not allowed; it must be {allowed}")
-
-    try:
-        raw.decode()
-    except UnicodeDecodeError as error:
-        raise OwnError(
-            f"{name}: byte {error.start:,}: {raw[error.start]:#x} is not allowed; "
-            "the file must be UTF-8"
-        ) from None
-    text = plain(raw).decode()
-    require(
-        len(text) >= LEAST, "length", f"{len(text):,} characters", f"{LEAST:,} characters or more"
-    )
-    symbols = len(set(text))
-    require(
-        1 < symbols <= SYMBOLS,
-        "symbols",
-        f"{symbols:,} different characters",
-        f"from 2 to {SYMBOLS:,}",
-    )
+    with named(name):
+        try:
+            text = plain(raw).decode()
+        except UnicodeDecodeError as error:
+            raise OwnError(
+                f"byte {error.start:,}: {error.object[error.start]:#x} is not allowed; "
+                "the file must be UTF-8"
+            ) from None
+        allowed = f"{LEAST:,} characters or more"
+        require(len(text) >= LEAST, "length", f"{len(text):,} characters", allowed)
+        symbols = len(set(text))
+        told = f"{symbols:,} different characters"
+        require(1 < symbols <= SYMBOLS, "symbols", told, f"from 2 to {SYMBOLS:,}")
     return Text(texts.numbered(text), symbols, own_file.digest(raw))
 
 
@@ -87,9 +75,8 @@ def canonical(name: str) -> str:
     OwnError for goals that are none.
     """
     path, given = text_parts(name)
-    return own_file.canonical(path) + (
-        ":" + ",".join(f"{g:g}" for g in _given(name, given)) if given else ""
-    )
+    goals = ":" + ",".join(f"{goal:g}" for goal in _given(name, given)) if given else ""
+    return own_file.canonical(path) + goals
 
 
 def _given(name: str, words: str) -> tuple[float, ...]:
@@ -97,16 +84,10 @@ def _given(name: str, words: str) -> tuple[float, ...]:
         found = sorted(float(word) for word in words.split(","))
     except ValueError:
         found = []
-    fine = (
-        found
-        and all(0 < g < math.inf for g in found)
-        and len({f"{g:g}" for g in found}) == len(found)
-    )
-    if not fine:
-        raise OwnError(
-            f"{name}: goals: {words!r} is not allowed; it must be nats above 0, with commas "
-            "between them, each once"
-        )
+    known = {f"{goal:g}" for goal in found if 0 < goal < math.inf}
+    with named(name):
+        allowed = "nats above 0, with commas between them, each once"
+        require(found and len(known) == len(found), "goals", repr(words), allowed)
     return tuple(found)
 
 
@@ -119,8 +100,7 @@ def goals(name: str) -> tuple[float, ...]:
     path, given = text_parts(name)
     if given:
         return _given(name, given)
-    nats = {n: value for n, asked, value, *_ in rungs(path, 3) if asked == "windows"}
-    low, high = nats[3], nats[2]
+    low, high = _nats(read(path))
     if high - low < GOALS * APART:
         raise OwnError(
             f"{name}: goals: none is not allowed for this text, whose 3-grams ({low:.2f} nats) do "
@@ -130,38 +110,11 @@ def goals(name: str) -> tuple[float, ...]:
     return tuple(sorted({round(float(g), 2) for g in np.linspace(low, high, GOALS)}))
 
 
-def rungs(name: str, order: int) -> list[tuple]:
-    """`ngrams.climb` of a text up to an order."""
-    text = read(name)
-    return _rungs(text, order)
-
-
 @functools.lru_cache(maxsize=8)
-def _rungs(text: Text, order: int) -> list[tuple]:
-    return ngrams.climb(text.ids, order, asked=text.windows)
-
-
-WORDS = {
-    "the": ("cat", "dog", "old man", "child", "grey bird"),
-    "saw": ("saw", "heard", "followed", "liked"),
-    "a": ("a house", "a river", "the moon", "a long road", "nobody"),
-}
-
-
-def toy(file: Path) -> str:
-    """Write a text that is made up of a few words, the same every time, if it is not there; returns
-    its name, with goals.
-
-    Raises OSError if it cannot be written.
-    """
-    draw = random.Random(0)
-    lines = (
-        " ".join(("the", *(draw.choice(words) for words in WORDS.values()))) + ".\n"
-        for _ in range(900)
-    )
-    text = "".join(lines).encode()
-    if not file.exists() or file.read_bytes() != text:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with whole(file) as stream:
-            stream.write(text)
-    return f"{file}:2.3,2.5,2.7"
+def _nats(text: Text) -> tuple[float, float]:
+    """What 3-grams and 2-grams cost on the windows that networks are validated on."""
+    training, held, _ = texts.parts(len(text.ids))
+    tables = ngrams.count([text.ids[slice(*span)] for span in training], 3, text.symbols)
+    starts = texts.spread_starts(held, text.windows)
+    asked = [text.ids[at : at + texts.CONTEXT + 1] for at in starts]
+    return ngrams.scores(tables, asked)[0], ngrams.scores(tables[:2], asked)[0]

@@ -26,13 +26,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import own
+from chapters.own_workload.bends import estimate
+from lib.analysis import hardware
+from lib.analysis.hardware import SEEDS
 from lib.measuring import sweeps
-from lib.measuring.bends import estimate
 from lib.methods import method, spaces
-from lib.records import on_record, results, store
+from lib.records import results, store
 from lib.records.store import DATA, record
-from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
@@ -50,7 +50,6 @@ NEAR_RATE, NEAR = 1.4, 0.12  # how far fresh trials are from the best: in rate, 
 MOVES = 2.0, 0.5  # of the rate, once one is found
 USUAL = {"reverse-log": 0.9}  # places of other hyperparameters at first: momentum that is not slow
 DEARER = 1.1  # a fresh trial may take longer than K*
-SEEDS = 10  # of a search: its trials have one each, of initialisation and order
 TRIES = 4  # trials of one search, before it counts as one that needs as many steps as they took
 
 
@@ -317,33 +316,5 @@ def run(plan: Plan, minutes: float, folder: Path = DATA, train: bool = True, **o
 
 
 def table(plan: Plan, folder: Path = DATA) -> pd.DataFrame:
-    """The trials as of `lib.records.results.read`, of which curves are made: `replicate` is the
-    number of the search, and what tells the cells of a search apart is the same for all.
-    """
-    return _of_cells(plan.name, plan.cells, folder)
-
-
-def recorded(name: str, folder: Path = DATA) -> pd.DataFrame:
-    """As `table`, of all adaptive searches of a reader's own workload that are on record, in its
-    own precision; empty where there are none, and of any other workload.
-
-    Plans of other outermost batch sizes share their records: what several plans tried as the same
-    search of a batch size counts as one search.  Raises RecordError as `lib.records.store.read`.
-    """
-    name = workload(name).name
-    known = on_record.of_own(name, folder) if own.is_own(name) else ()
-    known = (cell for cell in known if cell.space is not None)
-    # Of which its trials have their own
-    usual = {
-        field: value for field, value in plans.USUAL.items() if field not in ("space", "max_steps")
-    }
-    cells = [c for c in known if all(getattr(c, f) == usual[f] for f in usual)]
-    return _of_cells(name, cells, folder)
-
-
-def _of_cells(name: str, cells: list[Cell], folder: Path) -> pd.DataFrame:
-    found = results.read(Study(name, "", tuple(cells)), folder)
-    if found.empty:
-        return found
-    same = {"space": spaces.ADAPTIVE, "trials": FRESH, "max_steps": workload(name).max_steps}
-    return found.assign(replicate=found.replicate // SEEDS, **same)
+    """Its trials, as `hardware.adaptive` has them."""
+    return hardware.adaptive(plan.name, folder, plan.cells)
