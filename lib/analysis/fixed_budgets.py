@@ -6,15 +6,11 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
 import pandas as pd
 
-from lib.analysis.scaling import best_of_k
 from lib.engine.vocabulary import last_check
 from lib.records import results
 from lib.studies import plans
-from lib.workloads import datasets
-from lib.workloads.catalogue import workload
 
 # Studies whose trials all ran to a budget
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
@@ -54,36 +50,11 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Of every group, the trial with the lowest validation error; infeasible trials do not stand
-    for election.
-
-    low, high: 5 and 95 % of the lowest error of a random half of the trials.  noise: standard error
-    of the test error, from the number of test examples alone.  unsure: that of the lowest
-    validation error, one example at least.  trials: that stood.
+    """Of every group of rows of `within`, the trial with the lowest validation error; infeasible
+    trials do not stand for election.
     """
     standing = rows[rows.status != "infeasible"] if len(rows) else rows
     if standing.empty:
-        more = ["low", "high", "noise", "unsure", "trials"]
-        return standing.reindex(columns=list(dict.fromkeys([*rows, *by, *more])))
-    errors = standing.groupby(by, sort=False).validation
-    winners = standing.loc[errors.idxmin()].reset_index(drop=True)
-    halves = errors.apply(lambda e: best_of_k(e.to_numpy(), (len(e) + 1) // 2))
-    tested = winners.workload.map(lambda name: datasets.test_size(workload(name).dataset))
-    example = winners.workload.map(validation_example)
-    test = winners.test
-    validation = winners.validation
-    unsure = np.sqrt(validation * (1 - validation) * example)
-    return winners.assign(
-        low=halves.str[0].to_numpy(),
-        high=halves.str[-1].to_numpy(),
-        noise=np.sqrt(test * (1 - test) / tested),
-        unsure=np.maximum(unsure, example),
-        trials=errors.size().to_numpy(),
-    )
-
-
-def validation_example(name: str) -> float:
-    """The share of its validation set that one example is; these sets are a ninth as large as
-    training sets.
-    """
-    return 9 / workload(name).train_size
+        return standing.reindex(columns=list(dict.fromkeys([*rows, *by])))
+    least = standing.groupby(by, sort=False).validation.idxmin()
+    return standing.loc[least].reset_index(drop=True)

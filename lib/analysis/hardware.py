@@ -6,14 +6,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from lib import own
-from lib.analysis import advice, scaling
 from lib.fields import AMOUNT, POSITIVE, Count, Number, spec
 from lib.records import on_record
 from lib.records.store import DATA
@@ -75,18 +74,6 @@ def interpolated(measured: pd.DataFrame, share: np.ndarray) -> np.ndarray:
     return np.exp(inside) * np.maximum(np.asarray(share, float) / known.batch_size.iloc[-1], 1)
 
 
-def described(measured: pd.DataFrame) -> tuple[float, float]:
-    """Throughput and saturation, the two constants of `Hardware`, of a device whose step times were
-    measured.
-
-    Throughput is that of the largest batch; a step of `saturation` examples at it takes as long as
-    one of one example.
-    """
-    known = measured.sort_values("batch_size")
-    throughput = known.batch_size.iloc[-1] / known.seconds.iloc[-1]
-    return throughput, max(known.seconds.iloc[0] * throughput, 1.0)
-
-
 def to_goal(
     hardware: Hardware,
     batch_size: np.ndarray,
@@ -113,25 +100,12 @@ def best_step(
     seconds, on `fast` devices, where it is shortest; price, on `cheap` devices, where it is lowest.
     """
     counts = 2 ** np.arange(int(hardware.devices).bit_length())
-    once = np.ones(len(batch_size))
     each = [replace(hardware, devices=int(w)) for w in counts]
-    costs = [to_goal(h, batch_size, once, parameters, measured) for h in each]
-    found = np.array(costs)
-    least = found.min(0)
-    where = counts[found.argmin(0)]  # [seconds and price, n]
-    table = {"seconds": least[0], "fast": where[0], "price": least[1], "cheap": where[1]}
+    costs = np.array([to_goal(one, batch_size, 1.0, parameters, measured) for one in each])
+    seconds, price = costs.min(0)
+    fast, cheap = counts[costs.argmin(0)]
+    table = {"seconds": seconds, "fast": fast, "price": price, "cheap": cheap}
     return pd.DataFrame(table, index=batch_size)
-
-
-# The same in the language of the charts; a test evaluates both.  {own}: whether datum.measured, a
-# device's time, counts.
-EXPRESSIONS = {
-    "seconds": "datum.steps * (({own} ? datum.measured : "
-    "max(datum.batch_size / {devices}, {saturation}) / {throughput})"
-    " + 2 * ({devices} - 1) * "
-    f"({BYTES} * datum.parameters / {{devices}} / {{bandwidth}} + {{latency}}))",
-    "cost": "datum.seconds / 3600 * {devices} * {price}",
-}
 
 
 def readers(name: str) -> Study:
@@ -162,46 +136,6 @@ def exact(name: str, folder: Path = DATA) -> Study:
     # (algorithm, sparsity) -> trials of the search with most batch sizes, and of these of the one
     # with most trials
     ordered = sorted(searches, key=lambda search: (searches[search], search[2]))
-    largest = {(algorithm, sparsity): trials for algorithm, sparsity, trials in ordered}
+    largest = {search[:2]: search[2] for search in ordered}
     kept = tuple(c for c in found if c.trials == largest[c.algorithm, c.sparsity])
     return Study(name, name, kept)
-
-
-def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
-    """Step times of a reader's own curve (`scaling.CURVE`), batch_size and seconds, as its searches
-    took them; else None.
-
-    Its trials are trained one after another, so that a step of the search is a step of one device
-    (`advice.step_seconds`).
-    """
-    if not own.is_own(curve[0]):
-        return None
-    seconds = advice.step_seconds(trials).set_index(scaling.CURVE)
-    return seconds.loc[[curve]].reset_index(drop=True)
-
-
-@dataclass(frozen=True)
-class Optimum:
-    """The best batch size of one curve: with its 5 to 95 % range over drawn searches, its devices,
-    and the time or price there.
-    """
-
-    batch_size: int
-    sizes: tuple[float, float]
-    devices: int
-    value: float
-    values: tuple[float, float]
-
-
-def optimum(steps: pd.Series, drawn: pd.DataFrame, step: pd.DataFrame, what: str) -> Optimum:
-    """Where steps [sizes] times a step's time or price (what: a column of `best_step`) is least.
-
-    drawn: steps of drawn curves [draws, sizes] (`scaling.draws`).
-    """
-    column = "fast" if what == "seconds" else "cheap"
-    values = steps * step[what]
-    again = drawn[steps.index] * step[what]
-    at = values.idxmin()
-    sizes = scaling.span_of(again.idxmin(axis=1))
-    spread = scaling.span_of(again[at])
-    return Optimum(int(at), sizes, int(step[column][at]), float(values[at]), spread)

@@ -15,7 +15,7 @@ from lib.records import on_record, store
 from lib.studies import plans
 from lib.studies.study import Study
 
-LOW, WHOLE = "low", "whole"
+WHOLE = "whole"  # the space of searches of the whole range
 # Batch sizes and searches that both halves of a curve have, from which on it is read so
 LEAST, SEARCHES = 5, 3
 POINT = [*CURVE, "batch_size", *SEARCH]
@@ -50,9 +50,8 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     by = joined.groupby(POINT)
     searched = [name for name in ("hits", "race", "rungs") if name in joined]
     joined[searched] = by[searched].transform("first")  # of the union, not of a half
-    if "trials" in joined:
-        joined["trials"] = by.trials.transform("size")
-        joined["trials"] = joined.groupby(CURVE).trials.transform("first")
+    joined["trials"] = by.trials.transform("size")
+    joined["trials"] = joined.groupby(CURVE).trials.transform("first")
     rest = published[~_among(published, long)]
     found = pd.concat([rest, joined], ignore_index=True)
     heads = [head for half in (published, low) for head in half.attrs.get("provenance", ())]

@@ -4,6 +4,7 @@ order and split.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -49,7 +50,6 @@ def by_size(own: pd.DataFrame, *values: str, by: tuple = ()) -> pd.DataFrame:
     names = [f"{value}{end}" for value in values for end in ("", "_low", "_high")]
     rows = []
     for key, part in own.groupby([*by, "batch_size"]):
-        rows.append([*key, len(part)])
-        for value in values:
-            rows[-1] += scaling.mean_of(np.log(part[value])).row().values()
+        ends = [scaling.mean_of(np.log(part[value])).row().values() for value in values]
+        rows.append([*key, len(part), *itertools.chain(*ends)])
     return pd.DataFrame(rows, columns=[*by, "batch_size", "searches", *names])

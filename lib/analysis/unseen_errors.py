@@ -21,13 +21,12 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     for name, own in rows.groupby("workload", sort=False):
         keys = ["sparsity", "batch_size", *scaling.SEARCH]
         tests = own.set_index(keys).test.unstack("sparsity")
-        if tests.shape[1] != 2:
-            continue
-        both = tests.set_axis(["dense", "pruned"], axis=1).dropna()
-        each = both.groupby([*scaling.SEARCH]).mean()
-        more = scaling.mean_of(each.pruned - each.dense)
-        about = {"workload": name, "goal": own.goal.iloc[0], "n": more.n}
-        found.append(about | dict(each.mean()) | more.row("more", log=False))
+        if tests.shape[1] == 2:
+            both = tests.set_axis(["dense", "pruned"], axis=1).dropna()
+            each = both.groupby([*scaling.SEARCH]).mean()
+            more = scaling.mean_of(each.pruned - each.dense)
+            about = {"workload": name, "goal": own.goal.iloc[0], **each.mean(), "n": more.n}
+            found.append(about | more.row("more", log=False))
     return pd.DataFrame(found, columns=COLUMNS)
 
 
@@ -37,7 +36,6 @@ def told(rows: pd.DataFrame, workload: str) -> dict[str, str]:
     """
     names = ("goal", "dense", "pruned")
     found = table(rows[rows.workload == workload]) if len(rows) else rows
-    if found.empty:
-        return {f"unseen_{name}": "—" for name in names}
-    row = found.iloc[0]
-    return {f"unseen_{name}": wording.percent(round(row[name], 3)) for name in names}
+    shares = [round(found[name].iloc[0], 3) for name in names] if len(found) else []
+    values = list(map(wording.percent, shares)) or ["—"] * len(names)
+    return {f"unseen_{name}": value for name, value in zip(names, values)}

@@ -20,6 +20,7 @@ from lib.records import on_record, store
 from lib.records.store import record
 from lib.studies import plans
 from lib.wording import percent
+from lib.workloads import datasets
 from lib.workloads.catalogue import workload
 
 # By size; text last
@@ -69,7 +70,7 @@ def critical() -> pd.DataFrame:
     searches); critical (examples), critical_low, critical_high (90 %); identified (whether it lies
     inside the batch sizes measured).
     """
-    return pd.DataFrame(kept("critical", _critical)["rows"], columns=CRITICAL)
+    return pd.DataFrame(kept("critical", _critical))
 
 
 def _critical() -> dict:
@@ -78,7 +79,7 @@ def _critical() -> dict:
     whole = ranges.whole_curves(trials)
     keys = summary[scaling.CURVE].itertuples(index=False, name=None)
     table = summary.assign(range=["whole" if key in whole else "published" for key in keys])
-    return {"rows": table[CRITICAL].to_dict("records")}
+    return table[CRITICAL].to_dict("list")
 
 
 def curves() -> pd.DataFrame:
@@ -142,20 +143,17 @@ def one_search(batch_size: int) -> pd.DataFrame:
     trial, goal (validation error, a share), step (the first at which that trial met that goal); a
     row per goal met.  Empty where the search is not on record.
     """
-    rows = kept(f"one-search-{batch_size}", lambda: _one_search(batch_size))
-    return pd.DataFrame(rows, columns=["trial", "goal", "step"])
+    return pd.DataFrame(kept(f"one-search-{batch_size}", lambda: _one_search(batch_size)))
 
 
 def _one_search(batch_size: int) -> dict:
-    trials, (name, algorithm) = judging.trials(), RUN
-    own = (trials.workload == name) & (trials.algorithm == algorithm) & (trials.sparsity == 0)
-    rows = trials[own & (trials.batch_size == batch_size)]
-    if rows.empty:
-        return {}
-    goals = {f"steps@{goal:g}": goal for goal in workload(name).goals}
-    kept_goals = [column for column in goals if column in rows]
-    met = rows.melt("trial", kept_goals, "goal", "step").dropna()
-    return met.assign(goal=met.goal.map(goals)).to_dict("list")
+    trials = judging.trials()
+    about = [*RUN, 0, batch_size]
+    same = trials[["workload", "algorithm", "sparsity", "batch_size"]] == about
+    columns = {f"steps@{goal:g}": goal for goal in workload(RUN[0]).goals}
+    rows = trials[same.all(axis=1)].rename(columns=columns)
+    known = [goal for goal in columns.values() if goal in rows]
+    return rows.melt("trial", known, "goal", "step").dropna().to_dict("list")
 
 
 def network(name: str) -> str:
@@ -183,9 +181,11 @@ def _harder_than() -> dict:
     asked = folds.results()
     draws = []
     for name in asked.workload.unique() if len(asked) else ():
+        share = splits.shares(asked, name)
+        error = share[datasets.held_out("mnist", 0)].mean()
+        harder = splits.percentile(error, splits.drawn(share)) / 100
         network = workload(name).title.split(" on ")[0]
-        share = splits.told(asked, name)["ours_percentile"] / 100
-        draws.append(f"{percent(share)} ({network})")
+        draws.append(f"{percent(harder)} ({network})")
     return {"draws": draws}
 
 
