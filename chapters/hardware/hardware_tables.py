@@ -236,23 +236,20 @@ def shared_out(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
     for each share that was timed.
 
     Networks without one are left out.  A device makes the whole update, beside the gradient of its
-    share alone; what it sends is left out.  Columns: as those of `method_results.in_time`, and share (examples on
-    each device), at which `dearer` is read.
+    share alone; what it sends is left out.  Columns: as those of `method_results.in_time`, and
+    share (examples on each device), at which `dearer` and times are read.
     """
-    pairs = list(method_results.timed_pairs(curves, times))
-    common: dict[str, set[int]] = {}
-    for (work, _), _, ratios in pairs:
-        sizes = set(ratios.batch_size)
-        common[work] = common.get(work, sizes) & sizes
-    parts = [pd.DataFrame(columns=method_results.TIMED)]
-    for (work, method), dearer, ratios in pairs:
-        size = max(common[work], default=0)
-        shares = dearer.index[dearer.index <= size]
-        if len(shares):
-            largest = ratios[ratios.batch_size == size]
-            repeated = largest.iloc[[0] * len(shares)]
-            parts.append(method_results.in_time((work, method), repeated, shares, dearer))
-    return pd.concat(parts[1:] or parts, ignore_index=True)
+    every = method_results.in_time(curves, times)
+    methods = every.groupby("workload").algorithm.transform("nunique")
+    common = every.groupby(["workload", "batch_size"]).algorithm.transform("nunique") == methods
+    every = every[common]
+    largest = every[every.batch_size == every.groupby("workload").batch_size.transform("max")]
+    shares = times.rename(columns={"batch_size": "share", "ratio": "dearer"})
+    shares = shares[["workload", "algorithm", "share", "dearer"]]
+    found = largest.drop(columns="dearer").merge(shares, on=["workload", "algorithm"])
+    found = found[found.share <= found.batch_size]
+    ends = ("", "_low", "_high")
+    return found.assign(**{f"time{end}": found[f"steps{end}"] * found.dearer for end in ends})
 
 
 def of_dearer(times: pd.DataFrame) -> pd.DataFrame:

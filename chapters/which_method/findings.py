@@ -31,7 +31,7 @@ class Measured:
         every: these, momentum over its whole range where that is measured.
         curves: theirs.
         over: of `tables.compared`.
-        timed: of `tables.in_time`, each network by its name.
+        timed: of `method_results.in_time`, each network by its name.
         rates: Muon's best learning rate beside Adam's.
         fast: the fastest trials of K-FAC.
     """
@@ -55,7 +55,7 @@ def measured(
 ) -> Measured:
     """The curves of these trials; times: of `lib.probes.method_times.over_sgd`."""
     curves, dense = scaling.curves(every), known[known.sparsity == 0]
-    timed = tables.in_time(curves, times)
+    timed = method_results.in_time(curves, times)
     timed = timed.assign(network=timed.workload.map(tables.name_of))
     rates = best_settings.beside(dense, "muon", "adam")
     kfac = best_settings.at_known_goals(dense[dense.algorithm == "kfac"])

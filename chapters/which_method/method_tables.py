@@ -127,24 +127,6 @@ def by_batch_size(curves: dict, timed: pd.DataFrame, title: str) -> pd.DataFrame
     return rows.sort_values("network", key=lambda names: names != title, kind="stable")
 
 
-def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
-    """Steps and time of every dense curve over those of the base method, a row per batch size that
-    both have.
-
-    times: workload, algorithm, batch_size, ratio (seconds of a step over the base method's), as
-    `method_times.over_sgd` gives them; between and beyond the batch sizes timed, the ratio is
-    interpolated on the logarithm of the size, or kept. Columns: workload, algorithm, batch_size,
-    share (the batch size), steps (a ratio), dearer (a step's time over the base's), time, time_low,
-    time_high (90 %).  Curves whose steps were not timed are left out.
-    """
-    parts = [
-        method_results.in_time(about, ratios, ratios.batch_size, dearer)
-        for about, dearer, ratios in method_results.timed_pairs(curves, times)
-    ]
-    none = pd.DataFrame(columns=method_results.TIMED)
-    return pd.concat(parts, ignore_index=True) if parts else none
-
-
 def damping_and_rate(fast: pd.DataFrame) -> pd.DataFrame:
     """How K-FAC's damping and rate move with the batch, one a row."""
     moving = []

@@ -31,18 +31,15 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     two; examples: budget x batch size.  checked: the last check within the budget, of which all
     three tell.  Trials that diverged or died are there, with the status "infeasible".
     """
-    starts = tuple(f"{name}@" for name in PARTS)
-    parts = [name for name in trials if name.startswith(starts)]
+    parts = list(trials.filter(regex=f"^({'|'.join(PARTS)})@"))
     keys = [name for name in trials if "@" not in name and name not in PARTS.values()]
     if not parts:
         return pd.DataFrame(columns=[*keys, "budget", "examples", *PARTS.values()])
     kinds = {name.partition("@")[0] for name in parts}
     table = trials[[*keys, *parts]].reset_index(drop=True).reset_index(names="row")
     long = pd.wide_to_long(table, kinds, "row", "budget", sep="@").reset_index()
-    long = long.rename(columns=PARTS)
-    long = long.sort_values(["budget", "row"], ignore_index=True)
-    long = long[long.budget <= long.max_steps]
-    long = long.dropna(subset="validation").drop(columns="row")
+    long = long.rename(columns=PARTS).sort_values(["budget", "row"])
+    long = long[long.budget <= long.max_steps].dropna(subset="validation").drop(columns="row")
     last = functools.cache(last_check)  # the same few budgets in all rows
     checked = list(map(last, long.budget, long.checks))
     examples = long.budget * long.batch_size

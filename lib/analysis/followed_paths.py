@@ -15,11 +15,9 @@ def steps_around(ordered: pd.DataFrame) -> pd.Series:
 
     ordered: points in the order of steps.  A path of one point stands for its step.
     """
-    apart = ordered.groupby(PATH).step.diff()
-    after = apart.groupby([ordered[c] for c in PATH]).shift(-1)
-    return (apart.fillna(0) + after.fillna(0)).where(
-        apart.notna() | after.notna(), 2 * ordered.step
-    ) / 2
+    steps = ordered.groupby(PATH).step
+    gaps = pd.concat([steps.diff(), -steps.diff(-1)], axis=1)
+    return gaps.sum(axis=1, min_count=1).fillna(2 * ordered.step) / 2
 
 
 def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:

@@ -95,37 +95,30 @@ def between(
 
 
 TIMED = """
-workload algorithm batch_size share dearer steps time time_low time_high
+workload algorithm batch_size steps steps_low steps_high dearer time time_low time_high
 """.split()
 
 
-def timed_pairs(curves: dict, times: pd.DataFrame) -> Iterator[tuple]:
-    """Dense curves whose steps were timed: (workload, method); the ratios of a step's time to the
-    base method's by batch size; `scaling.steps_ratio` to the base.
+def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
+    """Steps and time of every dense curve over those of the base method, a row per batch size that
+    both have.
 
-    times: workload, algorithm, batch_size, ratio, as `method_times.over_sgd` gives them.
+    times: workload, algorithm, batch_size, ratio (seconds of a step over the base method's), as
+    `method_times.over_sgd` gives them; between and beyond the batch sizes timed, the ratio is
+    interpolated on the logarithm of the size, or kept. Columns: workload, algorithm, batch_size,
+    steps, steps_low, steps_high (ratios, 90 %), dearer (a step's time over the base's), time,
+    time_low, time_high.  Curves whose steps were not timed are left out.
     """
-    timed = dict(list(times.groupby(["workload", "algorithm"])))
+    timed = dict(list(times.sort_values("batch_size").groupby(["workload", "algorithm"])))
+    parts = [pd.DataFrame(columns=TIMED)]
     for key, curve, other in _beside(curves, BASE):
         if key[3] == 0 and key[:2] in timed:
-            dearer = timed[key[:2]].set_index("batch_size").ratio.sort_index()
-            yield key[:2], dearer, scaling.steps_ratio(curve, other)
-
-
-def in_time(
-    about: tuple[str, str], ratios: pd.DataFrame, shares: pd.Index, dearer: pd.Series
-) -> pd.DataFrame:
-    """Steps and time over the base method's, a row per row of `scaling.steps_ratio`: TIMED.
-
-    about, dearer, ratios: of `timed_pairs`.  shares: examples on each device [n], at which the
-    ratio of a step's time is read; between and beyond the sizes timed it is interpolated on their
-    logarithm, or kept.
-    """
-    times = np.exp(np.interp(np.log(shares), np.log(dearer.index), np.log(dearer)))
-    found = pd.DataFrame({"share": np.asarray(shares), "dearer": times})
-    found["workload"], found["algorithm"] = about
-    found["batch_size"] = ratios.batch_size.to_numpy()
-    found["steps"] = ratios.ratio.to_numpy()
-    for end in ("", "_low", "_high"):
-        found[f"time{end}"] = ratios[f"ratio{end}"].to_numpy() * times
-    return found[TIMED]
+            known = np.log(timed[key[:2]][["batch_size", "ratio"]].to_numpy(float).T)
+            found = scaling.steps_ratio(curve, other)
+            found = found.rename(columns=lambda name: name.replace("ratio", "steps"))
+            dearer = np.exp(np.interp(np.log(found.batch_size), *known))
+            found = found.assign(workload=key[0], algorithm=key[1], dearer=dearer)
+            for end in ("", "_low", "_high"):
+                found[f"time{end}"] = found[f"steps{end}"] * dearer
+            parts.append(found[TIMED])
+    return pd.concat(parts[1:] or parts, ignore_index=True)

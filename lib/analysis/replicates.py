@@ -38,8 +38,8 @@ def over(one: pd.DataFrame, other: pd.DataFrame, value: str) -> Effect | None:
     """ln of the geometric mean of a column over that of other searches of the same replicates; None
     unless all have one.
     """
-    both = [own.set_index("replicate")[value] for own in (one, other)]
-    logs = np.log(pd.concat(both, axis=1, join="inner")).diff(-1, axis=1).iloc[:, 0]
+    above, below = (np.log(own.set_index("replicate")[value]) for own in (one, other))
+    logs = (above - below)[above.index.intersection(below.index)]
     return scaling.mean_of(logs) if len(logs) and logs.notna().all() else None
 
 

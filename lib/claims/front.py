@@ -44,7 +44,7 @@ def _scope() -> dict:
     every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
     cells = list(on_record.recorded_of(every))
     heads = [store.head(record(cell)) for cell in cells]
-    trained = {workload(name) for name in dict.fromkeys(cell.workload for cell in cells)}
+    trained = {workload(name) for name in {cell.workload for cell in cells}}
     found = {data_set(w.dataset) for w in trained}
     return {
         "searches": len(cells),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.special import log_ndtr, stdtrit
+from scipy.special import erfcx, stdtrit
 
 from lib import forms, require
 from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
@@ -24,7 +24,6 @@ LEVEL = 0.9  # of every interval in the book
 ENOUGH = 3  # searches that tell their own scatter
 # Of expectation and maximisation where goals were missed, or until means move less than this
 ROUNDS, SETTLED = 60, 1e-4
-LOG_ROOT = 0.5 * np.log(2 * np.pi)
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,7 @@ class Curve:
     logs: pd.DataFrame
     missed: pd.DataFrame
     scatter: float
+    weights = None  # of the batch sizes in a fit, [m]; None: all alike
 
     @functools.cached_property
     def sizes(self) -> np.ndarray:
@@ -90,11 +90,6 @@ class Curve:
     def met(self) -> np.ndarray:
         """At which batch sizes [m] some search met the goal."""
         return (~np.isnan(self.logs.to_numpy()) & ~self.missed.to_numpy()).any(0)
-
-    @property
-    def weights(self) -> np.ndarray | None:
-        """Of the batch sizes in a fit, [m]; None: all alike."""
-        return None
 
     @functools.cached_property
     def means(self) -> np.ndarray:
@@ -292,7 +287,8 @@ def completed(
     for _ in range(ROUNDS):
         before = level, own
         expected = level + own
-        filled = np.where(met, logs, np.where(missed, _above(expected, logs, spread), expected))
+        beyond = _above(expected, logs, spread)
+        filled = np.select([met, missed], [logs, beyond], expected)
         level = filled.mean(0)
         if not some.all() and some.sum() >= 3:
             fitted = forms.fit(sizes, level, forms.exponents(sizes[some])).log_steps(sizes)[0]
@@ -311,7 +307,7 @@ def completed(
 def _above(mean: np.ndarray, bound: np.ndarray, spread: float) -> np.ndarray:
     """Mean of a normal variable that is known to exceed a bound."""
     z = (bound - mean) / max(spread, 1e-6)
-    return mean + spread * np.exp(-0.5 * z**2 - LOG_ROOT - log_ndtr(-z))
+    return mean + spread * np.sqrt(2 / np.pi) / erfcx(z / np.sqrt(2))
 
 
 # --- estimates ------------------------------------------------------------------------------------
@@ -436,8 +432,7 @@ def critical(curve: Curve) -> Effect:
     sizes measured.
     """
     found = estimate(lambda own: forms.log_critical(*own, curve.weights), curve)
-    low = np.log(curve.sizes.min()) - forms.REACH
-    high = np.log(curve.sizes.max()) + forms.REACH
+    low, high = np.log(curve.sizes[[0, -1]]) + [-forms.REACH, forms.REACH]
     return replace(found, below=bool(found.low <= low), above=bool(found.high >= high))
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-from numbers import Real
-
 import numpy as np
 import pandas as pd
 from scipy.special import comb
@@ -48,7 +45,7 @@ def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     """The table with `steps` and `goal` set to another goal of the ladder.  Raises ValueError if it
     is not on it.
     """
-    column = f"steps@{goal:g}" if isinstance(goal, Real) else None
+    column = f"steps@{goal:g}"
     require(column in trials, "goal", goal, [f"{known:g}" for known in goals(trials)])
     return trials.assign(steps=trials[column], goal=goal)
 
@@ -59,7 +56,6 @@ def slimmed(trials: pd.DataFrame) -> pd.DataFrame:
     return trials[[c for c in trials if c in wanted or c.startswith("steps@")]]
 
 
-@functools.lru_cache(maxsize=1024)
 def best_of_k_pmf(n: int, k: int) -> np.ndarray:
     """P(best of k drawn without replacement from n is the j-th best) [n], j = 1 ... n: C(n - j,
     k - 1) / C(n, k).
@@ -67,9 +63,7 @@ def best_of_k_pmf(n: int, k: int) -> np.ndarray:
     Raises ValueError unless 1 <= k <= n.
     """
     require(1 <= k <= n, "k", k, f"a whole number from 1 to {n}")
-    chances = comb(n - np.arange(1, n + 1), k - 1) / comb(n, k)
-    chances.setflags(write=False)  # they are the cache's
-    return chances
+    return comb(n - np.arange(1, n + 1), k - 1) / comb(n, k)
 
 
 def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:

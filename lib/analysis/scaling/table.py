@@ -101,12 +101,12 @@ def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     b: sizes [n] (increasing); k: steps [draws, n].
     """
     examples = b * k
-    first = np.argmax(near(examples, examples.min(1, keepdims=True)), axis=1)[:, None]
+    first = near(examples, examples.min(1, keepdims=True)).argmax(1)[:, None]
     base = np.take_along_axis(examples, first, 1)
     cheap = (np.arange(len(b)) < first) | near(examples, base)
-    last = np.logical_and.accumulate(cheap, axis=1).sum(1) - 1
+    last = cheap.cumprod(1).sum(1) - 1
     # From the largest size down
-    floor = np.logical_and.accumulate(near(k, k.min(1, keepdims=True))[:, ::-1], axis=1).sum(1)
+    floor = near(k, k.min(1, keepdims=True))[:, ::-1].cumprod(1).sum(1)
     return b[first[:, 0]], b[last], b[len(b) - np.maximum(floor, 1)]
 
 
@@ -220,8 +220,7 @@ def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """
     tested = ((key, _test_of_form(curve)) for key, curve in curves.items())
     rows = [(key, row) for key, row in tested if row]
-    fields = dataclasses.fields(forms.FormTest)
-    known = [field.name for field in fields]
+    known = [field.name for field in dataclasses.fields(forms.FormTest)]
     return by_curve(rows, ["sizes", "searches", *known, "off_free"])
 
 
@@ -258,7 +257,8 @@ def beside(
     """
     rows = []
     for key, curve, other in with_partner(curves, partner):
-        counts = {"searches": curve.n, "sizes": len(curve.logs.columns.intersection(other.logs))}
+        shared = curve.logs.columns.intersection(other.logs.columns)
+        counts = {"searches": curve.n, "sizes": len(shared)}
         for what, compare in quantities.items():
             if (found := compare(curve, other)) is not None:
                 row = {"what": what, **found.row("ratio"), "n": found.n, **counts}
