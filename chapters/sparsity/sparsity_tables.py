@@ -129,9 +129,27 @@ def costs(curves: Curves, trials: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows or [{"network": "no pair yet"}])
 
 
+def of_winners(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row per workload, in the order of the rows.
+
+    rows: of `lib.probes.unseen`. Columns: workload, goal; dense, pruned (test errors, means over
+    searches of `unseen_errors.pairs`); more, more_low, more_high (the difference within a search,
+    90 % interval); n (searches).
+    """
+    found = []
+    for name, own in rows.groupby("workload", sort=False):
+        each = unseen_errors.pairs(own)
+        if len(each):
+            more = scaling.mean_of(each.pruned - each.dense)
+            about = {"workload": name, "goal": own.goal.iloc[0], **each.mean(), "n": more.n}
+            found.append(about | more.row("more", log=False))
+    columns = "workload goal dense pruned more more_low more_high n".split()
+    return pd.DataFrame(found, columns=columns)
+
+
 def on_unseen_images() -> pd.DataFrame:
     """Test errors of dense and pruned winners."""
-    unseen = unseen_errors.table(UNSEEN.results())
+    unseen = of_winners(UNSEEN.results())
     difference = [span((100 * row.more_low, 100 * row.more_high)) for row in unseen.itertuples()]
     return pd.DataFrame(
         {

@@ -55,8 +55,9 @@ def step_time(
     """
     w = hardware.devices
     share = np.asarray(batch_size, float) / w
-    compute = np.maximum(share, hardware.saturation) / hardware.throughput
-    if measured is not None:
+    if measured is None:
+        compute = np.maximum(share, hardware.saturation) / hardware.throughput
+    else:
         compute = interpolated(measured, share)
     message = BYTES * parameters / w / hardware.bandwidth + hardware.latency
     return compute + 2 * (w - 1) * message

@@ -38,8 +38,7 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     """
     if not len(published) or not len(low):
         return published
-    likely = published.loc[published.algorithm.isin(low.algorithm.unique()), POINT]
-    shared = likely.drop_duplicates().merge(low[POINT].drop_duplicates())
+    shared = published[POINT].drop_duplicates().merge(low[POINT].drop_duplicates())
     searches = shared.groupby([*CURVE, "batch_size"]).size()
     sizes = (searches >= SEARCHES).groupby(CURVE).sum()
     network = [name for name in CURVE if name != "sparsity"]

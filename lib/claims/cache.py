@@ -14,9 +14,7 @@ from lib import ROOT, code
 from lib.atomic import whole
 from lib.records.store import DATA
 
-BUILD = (
-    "BOOK_BUILD"  # names the folder of a build elsewhere, whose caches are read and written, too
-)
+BUILD = "BOOK_BUILD"  # names the folder of a build elsewhere: its caches are read and written, too
 UNWRITTEN: dict[Path, str] = {}  # what no folder took
 
 

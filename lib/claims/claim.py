@@ -180,8 +180,8 @@ class Claim:
         decided.
         """
         words = {FOR: "for it", AGAINST: "against it", UNDECIDED: "not decided"}
-        found = {verdict: joined([g.name for g in self.decided(verdict)]) for verdict in words}
-        return "; ".join(f"{words[verdict]}: {names}" for verdict, names in found.items() if names)
+        parts = ((word, joined([g.name for g in self.decided(v)])) for v, word in words.items())
+        return "; ".join(f"{word}: {names}" for word, names in parts if names)
 
 
 def decide(group: Group, kind: str, threshold: float) -> str:
@@ -192,10 +192,11 @@ def decide(group: Group, kind: str, threshold: float) -> str:
         return UNDECIDED
     over = group.low > threshold
     under = group.high < threshold
-    if kind == "within":
-        under = under and group.low > -threshold
-        over = over or group.high < -threshold
-    fine, lacking = (over, under) if kind == "above" else (under, over)
+    fine, lacking = {
+        "above": (over, under),
+        "below": (under, over),
+        "within": (under and group.low > -threshold, over or group.high < -threshold),
+    }[kind]
     return FOR if fine else AGAINST if lacking else UNDECIDED
 
 

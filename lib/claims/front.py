@@ -74,9 +74,8 @@ def critical() -> pd.DataFrame:
 
 
 def _critical() -> dict:
-    trials = judging.trials()
     summary = judging.summary()
-    whole = ranges.whole_curves(trials)
+    whole = ranges.whole_curves(judging.trials())
     keys = summary[scaling.CURVE].itertuples(index=False, name=None)
     table = summary.assign(range=["whole" if key in whole else "published" for key in keys])
     return table[CRITICAL].to_dict("list")
@@ -94,10 +93,9 @@ def _curves() -> dict:
     names = map(network, points.workload)
     points = points.assign(curve=scaling.curve_names(points), network=list(names))
     order = {title: place for place, title in enumerate(DATA_SETS.values())}
-    points["place"] = points.network.str.partition(",")[0].map(order)
-    points = points.sort_values(
-        ["place", "network", "algorithm", "workload", "sparsity", "batch_size"]
-    )
+    place = points.network.str.partition(",")[0].map(order)
+    by = ["place", "network", "algorithm", "workload", "sparsity", "batch_size"]
+    points = points.assign(place=place).sort_values(by)
     columns = "curve workload network algorithm sparsity goal batch_size steps".split()
     return points[columns].to_dict("list")
 
@@ -120,20 +118,20 @@ def _one_run() -> dict:
     from lib.probes import step_times  # both bring PyTorch, which is slow to import
     from lib.workloads import models
 
-    name, algorithm = RUN
     points = curves()
-    dense = points[(points.workload == name) & (points.algorithm == algorithm)]
-    dense = dense[dense.sparsity == 0].sort_values("batch_size")
-    timed = step_times.one_core(name)
+    same = points[["workload", "algorithm", "sparsity"]] == [*RUN, 0]
+    dense = points[same.all(axis=1)].sort_values("batch_size").set_index("batch_size", drop=False)
+    timed = step_times.one_core(RUN[0])
     if timed is None or dense.empty:
         return {}
-    weights = models.parameter_count(models.build(workload(name).model))
-    step = hardware.best_step(DEVICES, dense.batch_size.to_numpy(), weights, timed)
-    found = dense[["goal", "batch_size", "steps"]].reset_index(drop=True)
-    step = step.reset_index(drop=True)
-    seconds = found.steps * step.seconds
-    price = found.steps * step.price * 3600
-    found = found.assign(seconds=seconds, fast=step.fast, price=price, cheap=step.cheap)
+    weights = models.parameter_count(models.build(workload(RUN[0]).model))
+    step = hardware.best_step(DEVICES, dense.index, weights, timed)
+    found = dense[["goal", "batch_size", "steps"]].assign(
+        seconds=dense.steps * step.seconds,
+        fast=step.fast,
+        price=dense.steps * step.price * 3600,
+        cheap=step.cheap,
+    )
     return found.to_dict("list")
 
 

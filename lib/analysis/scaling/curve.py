@@ -364,17 +364,16 @@ def mean_of(values: Sequence[float]) -> Effect:
     """
     values = np.asarray(values, float)
     n = len(values)
-    error = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
-    return Effect(float(values.mean()), error, max(n - 1.0, 1.0), n)
+    error = values.std(ddof=1) / n**0.5 if n > 1 else np.inf
+    return Effect(float(values.mean()), float(error), max(n - 1.0, 1.0), n)
 
 
 def less(above: Effect, below: Effect) -> Effect:
     """One estimate less another that is independent of it, open where the first is."""
     variances = [above.error**2, below.error**2]
     freedom = satterthwaite(variances, [above.freedom, below.freedom])
-    value = above.value - below.value
-    n = min(above.n, below.n)
-    return replace(above, value=value, error=sum(variances) ** 0.5, freedom=float(freedom), n=n)
+    found = {"value": above.value - below.value, "error": sum(variances) ** 0.5}
+    return replace(above, **found, freedom=float(freedom), n=min(above.n, below.n))
 
 
 def share(met: int, of: int) -> tuple[float, float, float]:
