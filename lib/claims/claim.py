@@ -188,7 +188,7 @@ def decide(group: Group, kind: str, threshold: float) -> str:
     """FOR if the interval lies where the claim needs it, AGAINST if wholly elsewhere.  All on the
     inner scale.
     """
-    if math.isnan(group.low + group.high):  # an end that is not known, or none on either side
+    if not group.n or math.isnan(group.low) or math.isnan(group.high):
         return UNDECIDED
     over = group.low > threshold
     under = group.high < threshold
