@@ -9,7 +9,6 @@ from lib.analysis import fixed_budgets as every
 from lib.analysis.fixed_budgets import whole as whole
 from lib.analysis.fixed_budgets import within
 from lib.analysis.scaling import Effect, best_of_k, mean_of, mean_over, slope
-from lib.workloads import datasets
 from lib.workloads.catalogue import workload
 
 BEST = 5  # trials of a search whose errors are averaged: the lowest alone is mostly luck
@@ -18,24 +17,21 @@ BEST = 5  # trials of a search whose errors are averaged: the lowest alone is mo
 def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """`lib.analysis.fixed_budgets.chosen` with what its errors leave open.
 
-    low, high: 5 and 95 % of the lowest error of a random half of the trials.  noise: standard error
-    of the test error, from the number of test examples alone.  unsure: that of the lowest
-    validation error, one example at least.  trials: that stood.
+    low, high: 5 and 95 % of the lowest error of a random half of the trials.  unsure: standard
+    error of the lowest validation error, one example at least.  trials: that stood.
     """
     winners = every.chosen(rows, by)
     if winners.empty:
-        more = ["low", "high", "noise", "unsure", "trials"]
+        more = ["low", "high", "unsure", "trials"]
         return winners.reindex(columns=list(dict.fromkeys([*winners, *more])))
     errors = rows[rows.status != "infeasible"].groupby(by, sort=False).validation
     halves = errors.apply(lambda e: best_of_k(e.to_numpy(), (len(e) + 1) // 2))
-    tested = winners.workload.map(lambda name: datasets.test_size(workload(name).dataset))
     example = winners.workload.map(validation_example)
-    test, validation = winners.test, winners.validation
-    unsure = np.sqrt(validation * (1 - validation) * example)
+    error = winners.validation
+    unsure = np.sqrt(error * (1 - error) * example)
     return winners.assign(
         low=halves.str[0].to_numpy(),
         high=halves.str[-1].to_numpy(),
-        noise=np.sqrt(test * (1 - test) / tested),
         unsure=np.maximum(unsure, example),
         trials=errors.size().to_numpy(),
     )

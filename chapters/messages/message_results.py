@@ -50,7 +50,7 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
     rows, by = fixed_budgets.within(trials), [*KEYS, *also]
     if not len(rows):
         return pd.DataFrame(
-            columns=[*by, "test", "learning_rate", "megabytes", "over", "edge", "highest"]
+            columns=[*by, "test", "noise", "learning_rate", "megabytes", "over", "edge", "highest"]
         )
     rows["method"] = [
         NAMES.get((c, bool(f)), c) for c, f in zip(rows.compressor, rows.feedback, strict=True)

@@ -94,7 +94,7 @@ def _search(frame: pd.DataFrame) -> dict[str, object]:
         "most": most,
         "exhaustive": float(alone),
         "saved": float(alone / cost),
-        "infeasible": int(result.infeasible),
+        "infeasible": int((frame.status == "infeasible").sum()),
         "half_known": bool(reached and low <= last),
         "half_low": int(low) if reached else None,
         "half_high": int(min(high, last)),

@@ -62,7 +62,7 @@ def _recursion(
 
     v' = momentum v + h w + noise; w' = w - rate v', as in `lib.methods.momentum`: moments of
     (w, v).
-    With an average of the weights, u' = average u + (1 - average) w': of (u, w).
+    With an average of the weights, u' = average u + (1 - average) w': of (u, w).  Else E w^2 alone.
     """
     h = model.curvature
     p = 1 - rate * h
@@ -70,9 +70,12 @@ def _recursion(
         new = 1 - average
         step = [[average, new * p], [0, p]]
         kick = [-new * rate, -rate]
-    else:
+    elif momentum:
         step = [[p, -rate * momentum], [h, momentum]]
         kick = [-rate, 1]
+    else:
+        step = [[p]]
+        kick = [-rate]
     rows = [np.broadcast_arrays(*row, h)[:-1] for row in step]
     moments = np.einsum("ijd,kld->ikjld", rows, rows)
     size = len(kick) ** 2
