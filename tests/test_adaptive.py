@@ -241,7 +241,7 @@ def test_its_records_alone_give_steps_time_and_price(tmp_path, monkeypatch, kind
     assert parameters == 4 * 16 + 16 + 16 * 2 + 2
     machine = hardware.Hardware(devices=4, bandwidth=1e9, price=2.0)
     case = hardware_tables.Case(machine, trials, found.assign(parameters=parameters), curves, None)
-    timed = hardware.of_searches(trials, case.densest)
+    timed = hardware_tables.of_searches(trials, case.densest)
     case = hardware_tables.Case(machine, trials, case.points, curves, timed)
     for what in ("seconds", "price"):
         best = case.best(case.densest, what)

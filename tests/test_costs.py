@@ -12,7 +12,7 @@ import torch
 import vl_convert as vlc
 
 from chapters.frameworks import framework_costs, framework_figures
-from chapters.hardware import advice
+from chapters.hardware import advice, hardware_figures, hardware_tables
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import TIMED, Collectives, Hooked, Operators
 from chapters.own_workload import caveats
@@ -56,7 +56,7 @@ def test_measured_step_times_are_met_and_continued():
     timed = pd.DataFrame({"batch_size": sizes, "seconds": np.maximum(sizes, 16) / 500})
     shares = np.array([1.0, 8, 16, 100, 1024, 5000])
     assert hardware.interpolated(timed, shares) == pytest.approx(np.maximum(shares, 16) / 500)
-    assert hardware.described(timed) == pytest.approx((500, 16))
+    assert hardware_tables.described(timed) == pytest.approx((500, 16))
     entered = hardware.step_time(model, 4 * shares, 10**6)
     assert hardware.step_time(model, 4 * shares, 10**6, timed) == pytest.approx(entered)
 
@@ -70,7 +70,7 @@ def test_the_charts_compute_the_same():
     numbers = {**dataclasses.asdict(machine), "own": str(own).lower()}
     spec = {
         "data": {"values": [{"batch_size": 256.0, "steps": 275.0, "parameters": 5000, "measured": alone}]},
-        "transform": [{"calculate": e.format(**numbers), "as": name} for name, e in hardware.EXPRESSIONS.items()]
+        "transform": [{"calculate": e.format(**numbers), "as": name} for name, e in hardware_figures.EXPRESSIONS.items()]
         + [{"calculate": "format(datum.seconds, '.8e') + ' ' + format(datum.cost, '.8e')", "as": "both"}],
         "mark": "text",
         "encoding": {"text": {"field": "both"}},

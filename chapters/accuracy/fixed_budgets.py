@@ -5,11 +5,43 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.analysis.fixed_budgets import chosen, validation_example, within
+from lib.analysis import fixed_budgets as every
 from lib.analysis.fixed_budgets import whole as whole
-from lib.analysis.scaling import Effect, mean_of, mean_over, slope
+from lib.analysis.fixed_budgets import within
+from lib.analysis.scaling import Effect, best_of_k, mean_of, mean_over, slope
+from lib.workloads.catalogue import workload
 
 BEST = 5  # trials of a search whose errors are averaged: the lowest alone is mostly luck
+
+
+def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """`lib.analysis.fixed_budgets.chosen` with what its errors leave open.
+
+    low, high: 5 and 95 % of the lowest error of a random half of the trials.  unsure: standard
+    error of the lowest validation error, one example at least.  trials: that stood.
+    """
+    winners = every.chosen(rows, by)
+    if winners.empty:
+        more = ["low", "high", "unsure", "trials"]
+        return winners.reindex(columns=list(dict.fromkeys([*winners, *more])))
+    errors = rows[rows.status != "infeasible"].groupby(by, sort=False).validation
+    halves = errors.apply(lambda e: best_of_k(e.to_numpy(), (len(e) + 1) // 2))
+    example = winners.workload.map(validation_example)
+    error = winners.validation
+    unsure = np.sqrt(error * (1 - error) * example)
+    return winners.assign(
+        low=halves.str[0].to_numpy(),
+        high=halves.str[-1].to_numpy(),
+        unsure=np.maximum(unsure, example),
+        trials=errors.size().to_numpy(),
+    )
+
+
+def validation_example(name: str) -> float:
+    """The share of its validation set that one example is; these sets are a ninth as large as
+    training sets.
+    """
+    return 9 / workload(name).train_size
 
 
 def ladders(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -3,7 +3,7 @@ their proof.
 """
 
 from lib.claims.claim import Change, claim
-from lib.claims.vectors import DEPENDENT, PRICE, fed, most_vectors
+from lib.claims.names import DEPENDENT, fed, most_vectors
 
 
 @claim(
@@ -16,7 +16,6 @@ from lib.claims.vectors import DEPENDENT, PRICE, fed, most_vectors
     "convex in all of a hundred bins. The bound itself follows from this, and made-up vectors of nearly any shape obey it.",
     above=0.5,
     scale="share",
-    price=PRICE,
     history=[
         Change(
             "2026-11-26",

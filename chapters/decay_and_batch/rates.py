@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.decay_and_batch.experiments import BATCH_SIZES
-from lib.analysis import edges, method_results, rate_rules, replicates, scaling
+from lib.analysis import edges, goals, method_results, ranges, rate_rules, replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims import judging
 from lib.claims.cache import kept
@@ -81,7 +81,7 @@ def growths() -> pd.DataFrame:
 
 
 def _growths() -> dict[str, list]:
-    trials = method_results.whole_range(method_results.compared(), judging.low())
+    trials = goals.at_goals(ranges.whole(method_results.compared(), judging.low()))
     trials, crowded, rows = trials[trials.sparsity == 0], set(), []
     for row in edges.at_edges(trials).itertuples():
         if row.hyperparameter == "learning_rate" and row.marked:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lib.claims.claim import Change, claim
-from lib.claims.vectors import DEPENDENT, PRICE, fed, most_vectors
+from lib.claims.names import DEPENDENT, fed, most_vectors
 
 
 def bell_shaped(shapes):
@@ -32,7 +32,6 @@ def bell_shaped(shapes):
     "semicircle. A bell is no normal curve: its tails are another question.",
     above=0.5,
     scale="share",
-    price=PRICE,
     history=[
         Change(
             "2026-11-26",

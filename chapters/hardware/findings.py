@@ -7,10 +7,9 @@ from dataclasses import replace
 import pandas as pd
 
 from chapters.hardware import advice
-from chapters.hardware.hardware_tables import Case
+from chapters.hardware.hardware_tables import Case, Optimum
 from chapters.hardware.pruned_times import GOAL, ROUGH, SCORED
 from lib.analysis import hardware, method_results, scaling
-from lib.analysis.hardware import Optimum
 from lib.wording import between, brief, percent
 from lib.workloads import catalogue
 from lib.workloads.catalogue import Workload

@@ -32,6 +32,16 @@ WORDS = {  # a slider's title, and how its caption says the value
     "price": ("price per device and hour", "'price ' + format(value, '.2f') + '/h'"),
 }
 
+# `hardware.to_goal` in the language of the charts; a test evaluates both.  {own}: whether datum.measured, a
+# device's time, counts.
+EXPRESSIONS = {
+    "seconds": "datum.steps * (({own} ? datum.measured : "
+    "max(datum.batch_size / {devices}, {saturation}) / {throughput})"
+    " + 2 * ({devices} - 1) * "
+    f"({hardware.BYTES} * datum.parameters / {{devices}} / {{bandwidth}} + {{latency}}))",
+    "cost": "datum.seconds / 3600 * {devices} * {price}",
+}
+
 
 def device_counts(most: int) -> list[int]:
     """Powers of two up to 1,024, or more where more are asked for."""
@@ -77,8 +87,8 @@ def _best_devices(table: pd.DataFrame, shown: Mapping[str, tuple], keep: str) ->
         alt.Chart(table)
         .transform_flatten(["devices", "measured"])
         .transform_filter(f"{keep} && datum.devices <= {shown['devices'][1]}")
-        .transform_calculate(seconds=hardware.EXPRESSIONS["seconds"].format(**values))
-        .transform_calculate(cost=hardware.EXPRESSIONS["cost"].format(**values))
+        .transform_calculate(seconds=EXPRESSIONS["seconds"].format(**values))
+        .transform_calculate(cost=EXPRESSIONS["cost"].format(**values))
         .transform_calculate(value="show === 'time' ? datum.seconds : datum.cost")
         .transform_window(
             rank="row_number()",

@@ -11,7 +11,7 @@ from chapters.hardware import advice, pruned_times
 from chapters.hardware.pruned_times import GOAL
 from lib import claims, own
 from lib.analysis import goals, hardware, method_results, ranges, scaling
-from lib.analysis.hardware import Hardware, Optimum
+from lib.analysis.hardware import Hardware
 from lib.claims import judging
 from lib.page import charts, own_figures
 from lib.probes import method_times, step_times, timings
@@ -21,6 +21,31 @@ from lib.wording import brief, number, span
 from lib.workloads import catalogue, models, own_file, own_network
 
 Curve = tuple  # a key of `scaling.curves`: workload, method, pruning, sparsity
+
+
+@dataclass(frozen=True)
+class Optimum:
+    """The best batch size of one curve: with its 5 to 95 % range over drawn searches, its devices,
+    and the time or price there.
+    """
+
+    batch_size: int
+    sizes: tuple[float, float]
+    devices: int
+    value: float
+
+
+def optimum(steps: pd.Series, drawn: pd.DataFrame, step: pd.DataFrame, what: str) -> Optimum:
+    """Where steps [sizes] times a step's time or price (what: a column of `best_step`) is least.
+
+    drawn: steps of drawn curves [draws, sizes] (`scaling.draws`).
+    """
+    column = "fast" if what == "seconds" else "cheap"
+    values = steps * step[what]
+    again = drawn[steps.index] * step[what]
+    at = values.idxmin()
+    sizes = scaling.span_of(again.idxmin(axis=1))
+    return Optimum(int(at), sizes, int(step[column][at]), float(values[at]))
 
 
 @dataclass(frozen=True)
@@ -62,7 +87,7 @@ class Case:
     def best(self, curve: Curve, what: str) -> Optimum:
         """Its optimum; what: "seconds" or "price"."""
         drawn = scaling.draws(self.curves[curve])
-        return hardware.optimum(self.of(curve).steps, drawn, self.step(curve), what)
+        return optimum(self.of(curve).steps, drawn, self.step(curve), what)
 
     def advice(self, curve: Curve) -> advice.Advice:
         own = (self.trials[scaling.CURVE] == list(curve)).all(axis=1)
@@ -118,6 +143,31 @@ def parameters(name: str) -> int:
     return models.parameter_count(models.build(catalogue.workload(name).model))
 
 
+def described(measured: pd.DataFrame) -> tuple[float, float]:
+    """Throughput and saturation, the two constants of `Hardware`, of a device whose step times were
+    measured.
+
+    Throughput is that of the largest batch; a step of `saturation` examples at it takes as long as
+    one of one example.
+    """
+    known = measured.sort_values("batch_size")
+    throughput = known.batch_size.iloc[-1] / known.seconds.iloc[-1]
+    return throughput, max(known.seconds.iloc[0] * throughput, 1.0)
+
+
+def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
+    """Step times of a reader's own curve (`scaling.CURVE`), batch_size and seconds, as its searches
+    took them; else None.
+
+    Its trials are trained one after another, so that a step of the search is a step of one device
+    (`hardware.step_seconds`).
+    """
+    if not own.is_own(curve[0]):
+        return None
+    seconds = hardware.step_seconds(trials).set_index(scaling.CURVE)
+    return seconds.loc[[curve]].reset_index(drop=True)
+
+
 def devices_timed(cores: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
     """Milliseconds of a step on one core of ours, a row per workload.
 
@@ -127,7 +177,7 @@ def devices_timed(cores: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
     for name, times in cores.items():
         work = catalogue.workload(name)
         if times is not None and not work.source:
-            rate, busy = hardware.described(times)
+            rate, busy = described(times)
             about = {"workload": work.title, "r, per second": rate, "b₀": busy}
             steps = {f"{n:,}": brief(1e3 * s) for n, s in zip(times.batch_size, times.seconds)}
             rows.append(about | steps)
@@ -177,7 +227,28 @@ def _shared() -> dict[str, list]:
     every = every[every.workload.isin(set(times.workload)) & (every.sparsity == 0)]
     curves = scaling.summaries(every)[1]
     several = {key: curve for key, curve in curves.items() if curve.n >= scaling.ENOUGH}
-    return method_results.shared_out(several, times).to_dict("list")
+    return shared_out(several, times).to_dict("list")
+
+
+def shared_out(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
+    """A network's largest batch size by all its methods that were timed, shared by devices: a row
+    for each share that was timed.
+
+    Networks without one are left out.  A device makes the whole update, beside the gradient of its
+    share alone; what it sends is left out.  Columns: as those of `method_results.in_time`, and
+    share (examples on each device), at which `dearer` and times are read.
+    """
+    every = method_results.in_time(curves, times)
+    methods = every.groupby("workload").algorithm.transform("nunique")
+    common = every.groupby(["workload", "batch_size"]).algorithm.transform("nunique") == methods
+    every = every[common]
+    largest = every[every.batch_size == every.groupby("workload").batch_size.transform("max")]
+    shares = times.rename(columns={"batch_size": "share", "ratio": "dearer"})
+    shares = shares[["workload", "algorithm", "share", "dearer"]]
+    found = largest.drop(columns="dearer").merge(shares, on=["workload", "algorithm"])
+    found = found[found.share <= found.batch_size]
+    ends = ("", "_low", "_high")
+    return found.assign(**{f"time{end}": found[f"steps{end}"] * found.dearer for end in ends})
 
 
 def of_dearer(times: pd.DataFrame) -> pd.DataFrame:

@@ -15,7 +15,6 @@ from lib.records import results
     rule="From half the width to double, the critical batch size changes by less than a factor of 1.25, read from the steps at "
     "batch sizes 16 and 256.",
     within=1.25,
-    price="two more searches of each width at both batch sizes",
     history=[
         Change(
             "2026-11-26",

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from chapters.limits.families import FAMILIES, Family
+from chapters.limits.families import FAMILIES, GOALS, Family
 from lib.analysis import goals, scaling
 from lib.records import results as on_record
 from lib.records import store
@@ -47,7 +47,7 @@ def studies(families: dict[str, Family]) -> dict[tuple[str, str], Study]:
 
 def goal_of(family: str, work: str) -> float:
     """The goal error at which a member of a family is read."""
-    return goals.OF_FAMILIES[family].error if family in goals.OF_FAMILIES else goals.goal(work)
+    return GOALS[family] if family in GOALS else goals.goal(work)
 
 
 def results(
@@ -55,7 +55,7 @@ def results(
 ) -> pd.DataFrame:
     """All trials of the dense networks of these families, with columns family and member.
 
-    All members of a family are read at one goal (`goals.OF_FAMILIES`), or each at its workload's;
+    All members of a family are read at one goal (`families.GOALS`), or each at its workload's;
     momentum is that of the published range, the only one that all of them have. tables: the trials
     of each of `studies`, as `lib.records.results.read` gives them; None: those on record.  A family
     is left out until two of its members have curves of three batch sizes.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
+from chapters.limits import families
 from chapters.limits.limit_tables import ranged, short
 from lib.analysis import scaling
 from lib.claims import FOR, Claim
 from lib.page import boxes
-from lib.studies import families
 
 TOLD = {
     "mnist": families.MNIST_MODEL,

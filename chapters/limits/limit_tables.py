@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chapters.limits import family_curves
+from chapters.limits import families, family_curves
 from lib.analysis import scaling
 from lib.claims import names
-from lib.studies import families
 from lib.wording import brief, percent, span
 
 SHORT = {

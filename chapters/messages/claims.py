@@ -6,9 +6,12 @@ import pandas as pd
 
 from chapters.messages import message_results
 from lib.claims.claim import Change, claim, difference
-from lib.claims.names import is_shi2019, title
+from lib.claims.names import title
 from lib.records import results
 from lib.studies import plans
+
+# How the names of the networks of Shi et al. (2019) begin
+SHI2019 = ("mnist-fnn-3", "mnist-lenet-5", "cifar-10-resnet-20")
 
 DENSITY = 0.001  # of the authors' runs
 ABSTRACT = "Shi et al. 2019, abstract"
@@ -36,7 +39,9 @@ def groups(gaps, suffix="", theirs=True):
     """A row per network at the authors' density; theirs: whether it is trained as the authors did."""
     rows = message_results.means(gaps[gaps.density == DENSITY]).itertuples()
     return [
-        difference(title(r.workload) + suffix, r.effect, theirs and is_shi2019(r.workload), r.note)
+        difference(
+            title(r.workload) + suffix, r.effect, theirs and r.workload.startswith(SHI2019), r.note
+        )
         for r in rows
     ]
 
@@ -51,7 +56,6 @@ def groups(gaps, suffix="", theirs=True):
     "mean over seeds. Runs of fewer than d/k steps decide nothing; where most best rates lie at an edge, the loss is a bound.",
     below=1.0,
     scale="points",
-    price="ResNet-20 to the authors' 11,760 steps, three seeds: 40 core-hours",
     history=[SHORT, EDGES, Change("2026-11-26", "the same, by 1.645 standard errors", SEEDS)],
 )
 def top_k_over_dense():
@@ -101,7 +105,6 @@ def rand_k_over_dense():
     "seeds. Their runs warm up the density, so that only rows that do are the paper's own. Short runs and edges as for T4.",
     below=1.0,
     scale="points",
-    price="warmed-up runs on the other networks, three seeds each",
     history=[SHORT, EDGES, Change("2026-11-26", "the same, by 1.645 standard errors", SEEDS)],
 )
 def gaussian_k_over_top_k():

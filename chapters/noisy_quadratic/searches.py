@@ -44,7 +44,13 @@ def searched(
         }
     )
     fixed = {"workload": "quadratic", "algorithm": "sgd", "pruning": "none", "status": "complete"}
-    fixed |= {"sparsity": 0.0, "trials": trials, "replicate": replicate, "goal": model.target}
+    fixed |= {
+        "sparsity": 0.0,
+        "trials": trials,
+        "replicate": replicate,
+        "split": 0,
+        "goal": model.target,
+    }
     table = table.assign(**fixed, **{f"steps@{model.target:g}": table.steps})
     return table[table.last_step > 0]
 

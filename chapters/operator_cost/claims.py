@@ -14,7 +14,6 @@ from lib.probes import timings
     rule="On a card, PyTorch's exact Top-k takes over twice the time of Gaussian-k on normal vectors of 16 million entries or "
     "more: the median over lengths. Its interval is the range over repeats.",
     above=2.0,
-    price="timings on a V100 with the PyTorch of 2019",
     history=[
         Change(
             "2026-11-26",

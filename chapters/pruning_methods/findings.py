@@ -8,11 +8,10 @@ import pandas as pd
 from chapters.pruning_methods import pruning_tables as tables
 from chapters.pruning_methods.pruning_tables import title
 from chapters.pruning_methods.searches import USUAL
-from lib.claims import MATTERS
 from lib.engine import pruning
 from lib.wording import brief, named, percent
 
-BOUND = MATTERS["ratio"]
+BOUND = 1.25  # as in the rules of claims: a ratio beyond it either way is an effect
 
 
 def findings(
@@ -23,7 +22,7 @@ def findings(
     Args:
         trials: of `searches.results`, at goals.
         summary: of `scaling.summaries`.
-        ratios: of `scaling.against_sensitivity`.
+        ratios: of `pruning_tables.over_usual`.
         layers: of `pruning_tables.kept`.
         chosen: the page's parameters.
     """

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import torch
 
+from chapters.pruning_methods.searches import USUAL
 from lib.analysis import scaling
 from lib.engine import flattening, pruning, vocabulary
 from lib.measuring import one_cell
@@ -41,6 +42,13 @@ def steps(trials: pd.DataFrame, workload: str) -> pd.DataFrame:
     own = trials[(trials.workload == workload) & (trials.sparsity > 0)]
     found = scaling.steps_to_result(own)
     return found.pivot_table(index="batch_size", columns="pruning", values="steps")
+
+
+def over_usual(drawn: dict[tuple, scaling.Curve]) -> pd.DataFrame:
+    """Critical batch sizes after every criterion over those after connection sensitivity:
+    `scaling.beside`.
+    """
+    return scaling.beside(drawn, lambda key: (*key[:2], USUAL, key[3]))
 
 
 def bends(drawn: dict[tuple, scaling.Curve], chosen, networks: list[str]) -> pd.DataFrame:

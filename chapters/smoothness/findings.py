@@ -20,6 +20,11 @@ TOLD = [measure for measure in MEASURES if measure != "along"]  # in tables
 FITTED = "c₁, fitted"
 
 
+def sparsest(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows at the highest sparsity of their workload and algorithm."""
+    return rows[rows.sparsity == rows.groupby(["workload", "algorithm"]).sparsity.transform("max")]
+
+
 def followed(*paths: pd.DataFrame) -> pd.DataFrame:
     """These paths and all on record, each curve by its name."""
     every = pd.concat([*paths, *filter(len, map(tracks.results, tracks.TRACKS))])
@@ -43,7 +48,7 @@ def ratios(every: pd.DataFrame) -> pd.DataFrame:
     """Lipschitz constants of sparse paths over dense ones, the smoothest network first."""
     over = followed_paths.over_dense(every)
     over["row"] = scaling.curve_names(over)
-    middle = scaling.sparsest(over).groupby("row").lipschitz.median()
+    middle = sparsest(over).groupby("row").lipschitz.median()
     over = over.assign(place=over.row.map(middle)).sort_values("place", kind="stable")
     rows = over[["row", "sparsity", "batch_size", "trial", "lipschitz"]]
     return rows.rename(columns={"lipschitz": "ratio"})
@@ -144,7 +149,7 @@ def findings(
 
 def _counts(every: pd.DataFrame) -> dict[str, int]:
     """In how many trials the sparsest path is smoother, and rougher."""
-    over = scaling.sparsest(followed_paths.over_dense(every))
+    over = sparsest(followed_paths.over_dense(every))
     own = over.workload.map(is_lee2021).astype(bool)
     rougher = over.lipschitz > 1
     return {

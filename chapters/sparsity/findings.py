@@ -91,8 +91,7 @@ def _data_set(name: str) -> str:
 
 def _first_curve(relative: pd.DataFrame, curve: str, levels: list[float]) -> dict[str, object]:
     """What the highest sparsity asked for costs on the curve that is drawn first."""
-    own = relative[(relative.curve == curve) & (relative.over == scaling.DENSEST)]
-    own = own[own.sparsity.isin(levels)]
+    own = relative[(relative.curve == curve) & relative.sparsity.isin(levels)]
     most = own[(own.sparsity == own.sparsity.max()) & (own.sparsity > own.sparsity.min())].relative
     return {
         "curve": curve,

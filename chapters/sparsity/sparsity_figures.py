@@ -37,7 +37,7 @@ def relative(rows: pd.DataFrame, *controls: tuple) -> alt.LayerChart:
     """Relative steps against batch size, a line per sparsity.
 
     Args:
-        rows: of `lib.analysis.scaling.relative`.
+        rows: of `sparsity_tables.relative_steps`.
     """
     pick, faded = charts.picked("sparsity")
     base = alt.Chart(rows.assign(interval=intervals(rows, "relative"))).encode(

@@ -37,9 +37,32 @@ def of_several_sparsities(trials: pd.DataFrame, workload: str, algorithm: str) -
 
 
 def relative_steps(trials: pd.DataFrame, curves: Curves) -> pd.DataFrame:
-    """`scaling.relative` of these trials, each curve by its name."""
+    """Points of these trials, each by its curve's name, with relative, relative_low and
+    relative_high: steps over the densest network's at the same batch size.
+
+    curves: of `scaling.summaries`. Without a curve to divide by, the quotient of the points, and no
+    range.
+    """
     points = scaling.across_replicates(scaling.steps_to_result(trials))
-    rows = scaling.relative(points, curves).dropna(subset="relative")
+    network = scaling.CURVE[:3]
+    least = points.groupby(network).sparsity.transform("min")
+    keys = zip(points[scaling.CURVE].itertuples(index=False, name=None), least)
+    densest = {key: (*key[:3], lowest) for key, lowest in keys if key in curves}
+    ratios = [
+        (key, row)
+        for key, other in densest.items()
+        if other in curves
+        for row in scaling.steps_ratio(curves[key], curves[other]).to_dict("records")
+    ]
+    columns = {f"ratio{end}": f"relative{end}" for end in ("", "_low", "_high")}
+    known = scaling.by_curve(ratios, ["batch_size", *columns]).rename(columns=columns)
+    known = known.astype(dict.fromkeys(columns.values(), float) | {"batch_size": int})
+    dense = points.loc[points.sparsity == least, [*network, "batch_size", "steps"]]
+    dense = dense.rename(columns={"steps": "below"})
+    rows = points.merge(dense, "left", [*network, "batch_size"])
+    rows = rows.merge(known, "left", [*scaling.CURVE, "batch_size"])
+    rows["relative"] = rows.relative.fillna(rows.steps / rows.below)
+    rows = rows.dropna(subset="relative")
     return rows.assign(curve=scaling.curve_names(rows))
 
 
@@ -75,7 +98,7 @@ def panels(
 def beside_dense(curves: Curves) -> pd.DataFrame:
     """The critical batch sizes of the sparsest curves over the dense ones', for the figure."""
     shown = {k: curves[k] for key in sparsest(curves) for k in (key, scaling.dense_key(key))}
-    rows = scaling.against_dense(shown)
+    rows = scaling.beside(shown, scaling.dense_key)
     labels = [f"{named(a)}, sparsity {s:g}" for a, s in zip(rows.algorithm, rows.sparsity)]
     return rows.assign(row=[title(name) for name in rows.workload], label=labels)
 
@@ -106,9 +129,27 @@ def costs(curves: Curves, trials: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows or [{"network": "no pair yet"}])
 
 
+def of_winners(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row per workload, in the order of the rows.
+
+    rows: of `lib.probes.unseen`. Columns: workload, goal; dense, pruned (test errors, means over
+    searches of `unseen_errors.pairs`); more, more_low, more_high (the difference within a search,
+    90 % interval); n (searches).
+    """
+    found = []
+    for name, own in rows.groupby("workload", sort=False):
+        each = unseen_errors.pairs(own)
+        if len(each):
+            more = scaling.mean_of(each.pruned - each.dense)
+            about = {"workload": name, "goal": own.goal.iloc[0], **each.mean(), "n": more.n}
+            found.append(about | more.row("more", log=False))
+    columns = "workload goal dense pruned more more_low more_high n".split()
+    return pd.DataFrame(found, columns=columns)
+
+
 def on_unseen_images() -> pd.DataFrame:
     """Test errors of dense and pruned winners."""
-    unseen = unseen_errors.table(UNSEEN.results())
+    unseen = of_winners(UNSEEN.results())
     difference = [span((100 * row.more_low, 100 * row.more_high)) for row in unseen.itertuples()]
     return pd.DataFrame(
         {

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import altair as alt
 import pandas as pd
 
-from chapters.steps_to_result import race, split_figures
+from chapters.steps_to_result import both_splits, race, split_figures
 from lib.analysis import rate_rules, scaling, splits, unseen_errors
 from lib.claims import front
 from lib.measuring import sweeps
@@ -94,7 +94,7 @@ def _search(frame: pd.DataFrame) -> dict[str, object]:
         "most": most,
         "exhaustive": float(alone),
         "saved": float(alone / cost),
-        "infeasible": int(result.infeasible),
+        "infeasible": int((frame.status == "infeasible").sum()),
         "half_known": bool(reached and low <= last),
         "half_low": int(low) if reached else None,
         "half_high": int(min(high, last)),
@@ -123,21 +123,20 @@ def _best_rates(every: pd.DataFrame) -> dict[str, object]:
 def _splits() -> dict[str, object]:
     """How hard two splits of MNIST are, and what they cost."""
     asked = folds.results()
-    told = splits.told(asked, FC) if len(asked) else {}
+    told = _hardness(asked).set_index("name") if len(asked) else None
     theirs, ours = (plans.study(name).cells for name in ("mnist-split-fc", "mnist-split"))
-    study = Study("both-splits", "Both splits", (*theirs, *splits.counterparts(ours)))
+    study = Study("both-splits", "Both splits", (*theirs, *both_splits.counterparts(ours)))
     trials = sweeps.results(study)
-    both, easiest = splits.at_ends(trials) if len(trials) else (trials, trials)
-    goal, times = _over_theirs(both)
-    easy_goal, easy_times = _over_theirs(easiest)
+    goal, times = _over_theirs(trials, 0)
+    easy_goal, easy_times = _over_theirs(trials, -1)
     return {
         "draws": splits.DRAWS,
-        "hard": bool(told and told["ours_percentile"] > 50),
+        "hard": told is not None and bool(told.percentile["this book"] > 50),
         "hard_draw": front.harder_than(),
         "fc": workload(FC).title,
-        "fc_theirs": told.get("theirs"),
-        "fc_ours": told.get("ours"),
-        "both_splits": bool(told and FC in times),
+        "fc_theirs": None if told is None else float(100 * told.error["Lee et al."]),
+        "fc_ours": None if told is None else float(100 * told.error["this book"]),
+        "both_splits": told is not None and FC in times,
         "fc_goal": goal.get(FC),
         "fc_times": times.get(FC),
         "fc_easy_goal": easy_goal.get(FC),
@@ -149,12 +148,18 @@ def _splits() -> dict[str, object]:
     }
 
 
-def _over_theirs(both: pd.DataFrame) -> tuple[dict[str, str], dict[str, float]]:
-    """Goals of `splits.pairs`, and K* on our split over that on theirs, by network."""
-    if not len(both):
+def _over_theirs(trials: pd.DataFrame, end: int) -> tuple[dict[str, str], dict[str, float]]:
+    """Goals of `both_splits.over_theirs`, and K* on our split over that on theirs, by network."""
+    if not len(trials):
         return {}, {}
-    goals = both.groupby("network").goal.first().map(percent)
-    return dict(goals), dict(splits.over_theirs(both, ["network"]).set_index("network").ratio)
+    found = both_splits.over_theirs(trials, end)
+    return dict(found.goal.map(percent)), dict(found.ratio)
+
+
+def _hardness(asked: pd.DataFrame) -> pd.DataFrame:
+    """`both_splits.of_splits` by the networks of FC."""
+    share = splits.shares(asked, FC)
+    return both_splits.of_splits(share, splits.drawn(share))
 
 
 def _races(used: pd.DataFrame) -> dict[str, object]:
@@ -191,10 +196,8 @@ def of_draws() -> alt.LayerChart:
     asked = folds.results()
     if not len(asked):
         return charts.nothing("No folds are on record.")
-    share = splits.shares(asked, FC)
-    among = splits.drawn(share)
-    two = splits.of_splits(share, among).head(2).assign(name=["Lee et al.", "this book"])
-    return split_figures.draws(splits.histogram(among), two)
+    among = splits.drawn(splits.shares(asked, FC))
+    return split_figures.draws(both_splits.histogram(among), _hardness(asked))
 
 
 def by_workload(judged: Mapping[str, dict]) -> pd.DataFrame:

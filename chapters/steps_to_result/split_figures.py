@@ -12,8 +12,7 @@ from lib.page.tips import tip
 def draws(bars: pd.DataFrame, marks: pd.DataFrame) -> alt.LayerChart:
     """A histogram of errors of random draws, with two splits marked.
 
-    bars: low, high (errors), share (of draws).  marks: name, error, percentile; the first two rows
-    are drawn.
+    bars: low, high (errors), share (of draws).  marks: name, error, percentile.
     """
     x = alt.X("low:Q", title="validation error of a draw", scale=alt.Scale(zero=False)).axis(
         format=".1%"
@@ -26,7 +25,7 @@ def draws(bars: pd.DataFrame, marks: pd.DataFrame) -> alt.LayerChart:
     y = alt.Y("share:Q", title="share of random draws").axis(format="%")
     bins = alt.Chart(bars).mark_rect(color=GUIDE, opacity=0.6)
     bins = bins.encode(x=x, x2="high:Q", y=y, y2=alt.datum(0), tooltip=told)
-    two = alt.Chart(marks.head(2)).encode(
+    two = alt.Chart(marks).encode(
         x=alt.X("error:Q"),
         color=alt.Color("name:N", scale=alt.Scale(range=[BLUE, RED]), sort=None, legend=None),
         tooltip=[

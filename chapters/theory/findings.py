@@ -28,7 +28,7 @@ class Measured:
         trials: all that are compared, each workload at its goal.
         summary: of `scaling.summaries`.
         tested: of `scaling.tests_of_form`, every curve once.
-        over_dense: of `scaling.constants_over_dense`.
+        over_dense: of `constants_over_dense`.
     """
 
     trials: pd.DataFrame
@@ -38,19 +38,42 @@ class Measured:
 
     @property
     def points(self) -> pd.DataFrame:
-        """Those of `scaling.on_one_line`, of curves of LEAST batch sizes."""
-        points = judging.points(self.trials)
-        long = self.summary[self.summary.sizes >= LEAST].drop(columns=["curve", "method"])
-        return _named(scaling.on_one_line(points, long), ranges.whole_curves(self.trials))
+        """Those of curves of LEAST batch sizes, with critical, and with over: ln of steps over what
+        their curve's c1/B + c2 says, the residuals of the law.
+        """
+        long = self.summary[self.summary.sizes >= LEAST]
+        constants = long[[*scaling.CURVE, "c1", "c2", "critical"]]
+        both = judging.points(self.trials).merge(constants, on=scaling.CURVE)
+        both = both.assign(over=np.log(both.steps / (both.c1 / both.batch_size + both.c2)))
+        return _named(both, ranges.whole_curves(self.trials))
 
 
 def measured(trials: pd.DataFrame) -> Measured:
     """The curves of these trials."""
     summary, curves = judging.summaries(trials)
     once = {key: curve for key, curve in curves.items() if key[0] not in REPEATS}
-    tables = (summary, scaling.tests_of_form(once), scaling.constants_over_dense(curves))
+    tables = (summary, scaling.tests_of_form(once), constants_over_dense(curves))
     whole = ranges.whole_curves(trials)
     return Measured(trials, *(_named(table, whole) for table in tables))
+
+
+def constants_over_dense(curves: dict) -> pd.DataFrame:
+    """c1 and c2 of every sparse curve over the dense one's, at the searches and batch sizes of
+    both: CURVE, c1, c2.
+    """
+    rows = []
+    for key, *pair in scaling.with_partner(curves, scaling.dense_key):
+        both = scaling.paired(scaling.alike(*pair))
+        if len(both[0].sizes) >= 3:
+            above, below = (scaling.fit(own.sizes, own.means) for own in both)
+            ratios = {"c1": _over(above.c1, below.c1), "c2": _over(above.c2, below.c2)}
+            rows.append((key, ratios))
+    return scaling.by_curve(rows, ["c1", "c2"])
+
+
+def _over(above: np.ndarray, below: np.ndarray) -> float:
+    """One constant over another; either may be none."""
+    return float(above[0].clip(1e-9) / below[0].clip(1e-9))
 
 
 def _named(table: pd.DataFrame, whole: Iterable[tuple]) -> pd.DataFrame:
@@ -73,8 +96,14 @@ def followed(paths: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
 
 
 def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
-    """Critical batch sizes beside the noise scales of `followed` paths, each curve by its name."""
-    found = followed_paths.predicted_bends(along, scaling.summaries(searches)[0])
+    """Curves of `scaling.summaries`, each by its name, beside the noise scales of `followed` paths:
+    predicted (median), least, most, apart (median), followed (count).
+    """
+    by = ["workload", "algorithm", "sparsity"]
+    paths = followed_paths.noise_scales(along).groupby(by)
+    ends = paths.noise_scale.agg(predicted="median", least="min", most="max", followed="count")
+    found = ends.assign(apart=paths.apart.median()).reset_index()
+    found = found.merge(scaling.summaries(searches)[0], on=by)
     return found.assign(curve=scaling.curve_names(found))
 
 

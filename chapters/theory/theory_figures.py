@@ -16,7 +16,7 @@ def residuals(points: pd.DataFrame, start: str | None) -> alt.LayerChart:
     """Steps over each curve's own c1/B + c2, along the batch size over the critical one; a menu of
     methods, a line per curve.
 
-    points: of `scaling.on_one_line`, with curve and method.  start: the method shown at first; any
+    points: of `findings.Measured`, with curve and method.  start: the method shown at first; any
     if None.
     """
     if points.empty:

@@ -265,11 +265,18 @@ def _networks(points: pd.DataFrame) -> pd.Series:
     return points.workload.map(lambda name: workload(name).title) + level
 
 
+def of_sizes(trials: pd.DataFrame, least: int) -> pd.DataFrame:
+    """The trials of curves that are measured at this number of batch sizes or more."""
+    if trials.empty:
+        return trials
+    return trials[trials.groupby(scaling.CURVE).batch_size.transform("nunique") >= least]
+
+
 def on_images(every: pd.DataFrame) -> pd.DataFrame:
     """The trials of curves of larger images that have three batch sizes."""
     digits = every.workload.str.startswith("digits")
     own = every.workload.str.contains(".py:", regex=False)
-    return scaling.of_sizes(every[~(digits | own).astype(bool)], 3)
+    return of_sizes(every[~(digits | own).astype(bool)], 3)
 
 
 def of_networks(every: pd.DataFrame) -> alt.FacetChart:
@@ -278,7 +285,7 @@ def of_networks(every: pd.DataFrame) -> alt.FacetChart:
     """
     dense = every[(every.sparsity == 0) & every.algorithm.isin(PAPERS_METHODS)]
     several = dense.groupby("workload").algorithm.transform("nunique") > 1
-    dense = scaling.of_sizes(dense[several], 3)
+    dense = of_sizes(dense[several], 3)
     if not len(dense):
         return charts.nothing("No network is measured with two training methods.")
     points = scaling.label(scaling.across_replicates(scaling.steps_to_result(dense)))
@@ -292,7 +299,7 @@ def of_networks(every: pd.DataFrame) -> alt.FacetChart:
 def of_goals(every: pd.DataFrame) -> alt.FacetChart:
     """The figure of dense networks at every goal of their ladders, with momentum, a panel each."""
     own = every[(every.sparsity == 0) & (every.algorithm == "momentum")]
-    own = scaling.of_sizes(own[own.workload.isin(SEVERAL_GOALS)], 4)
+    own = of_sizes(own[own.workload.isin(SEVERAL_GOALS)], 4)
     if not len(own):
         return charts.nothing("No dense network is measured with momentum.")
     parts = [

@@ -74,7 +74,7 @@ def findings(data: Measured) -> dict[str, object]:
     own = _alone(dense)
     return {
         "ranked": bool(len(gains)),
-        "several": bool(common.searches.min() >= method_results.SEVERAL),
+        "several": bool(common.searches.min() >= tables.SEVERAL),
         "first": method_results.title(first),
         "first_name": first,
         "raised": between(*gains.ratio),
@@ -83,7 +83,7 @@ def findings(data: Measured) -> dict[str, object]:
         "dear": between(*slow.time) if len(slow) else None,
         "ends_measured": bool(len(last)),
         "last_steps": each(last, "ratio"),
-        "few_trials": method_results.TRIES,
+        "few_trials": tables.TRIES,
         "hard_draw": front.harder_than(),
         "unclipped": _unclipped(data.curves),
         **_measured(data),
@@ -98,7 +98,7 @@ def findings(data: Measured) -> dict[str, object]:
 
 def _alone(dense: pd.DataFrame) -> pd.DataFrame:
     """Critical batch sizes over SGD's by too few searches for titles."""
-    return dense[(dense.what == "critical") & (dense.searches < method_results.SEVERAL)]
+    return dense[(dense.what == "critical") & (dense.searches < tables.SEVERAL)]
 
 
 def _told(rows: pd.DataFrame, column: str) -> list[str]:
@@ -145,7 +145,7 @@ def _model(dense: pd.DataFrame) -> dict[str, object]:
     powers = tables.by_power().set_index("power")
     says = tables.predictions().set_index("algorithm").over_critical
     own = dense[(dense.what == "critical") & dense.algorithm.isin(["adam", "kfac"])]
-    off = own[own.searches >= method_results.SEVERAL].groupby("algorithm").ratio
+    off = own[own.searches >= tables.SEVERAL].groupby("algorithm").ratio
     return {
         "floor_plain": float(powers.c2[0.0]),
         "floor_known": int(powers.c2[1.0]),

@@ -18,6 +18,8 @@ from lib.page import charts
 from lib.workloads import catalogue
 
 LARS_SIZE = 256
+SEVERAL = 3  # searches from which on titles speak of a method
+TRIES = 5  # trials that a small budget allows (AlgoPerf's)
 POWERS = pd.DataFrame({"power": [0.0, 0.5, 1.0], "method": ["SGD", "Adam", "K-FAC"]})
 
 
@@ -41,8 +43,19 @@ def in_common(dense: pd.DataFrame, workload: str) -> pd.DataFrame:
     that is the reader's own.
     """
     mine = dense[dense.workload == workload]
-    alone = len(mine) > 0 and mine.searches.max() < method_results.SEVERAL
-    return mine if alone else method_results.everywhere(dense)
+    alone = len(mine) > 0 and mine.searches.max() < SEVERAL
+    return mine if alone else everywhere(dense)
+
+
+def everywhere(compared: pd.DataFrame) -> pd.DataFrame:
+    """Rows of methods with SEVERAL searches on every network of which any method has them; of one
+    search, where none has.
+
+    compared: as of `over`.
+    """
+    several = compared[compared.searches >= SEVERAL]
+    rows = several if len(several) else compared
+    return rows[rows.groupby("algorithm").workload.transform("nunique") == rows.workload.nunique()]
 
 
 def best_of(common: pd.DataFrame) -> tuple[str, pd.DataFrame]:
@@ -167,9 +180,39 @@ def step_times(times: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
     return wide.rename_axis("a step’s time over SGD’s").reset_index()
 
 
+def with_few_trials(trials: pd.DataFrame) -> pd.DataFrame:
+    """What a search of TRIES trials would have found, by network, method and batch size.
+
+    A search that ended early knows its fastest trials alone, so every network and sparsity is read
+    at the hardest goal at which, for all its methods, most searches of most batch sizes know.
+    Columns: workload, algorithm, sparsity, batch_size, goal, steps (median over searches of the
+    median of a search of so few), least (of whole searches), searches.  Networks without such a
+    goal are left out.
+    """
+    keys = ["workload", "algorithm", "sparsity", "batch_size"]
+    parts = [pd.DataFrame(columns=[*keys, "goal", "steps", "least", "searches"])]
+    for _, own in trials.groupby(["workload", "sparsity"], sort=False):
+        searches = own.groupby([*keys, *scaling.SEARCH])
+        for goal in scaling.goals(own):
+            steps = searches[f"steps@{goal:g}"]
+            few = steps.agg(steps=lambda k: _median(k.to_numpy()), least="min")
+            by = few.groupby(keys)
+            points = by.median().assign(searches=by.size(), goal=goal).reset_index()
+            known = np.isfinite(points.steps)
+            if known.groupby(points.algorithm).mean().min() > 0.5:
+                parts.append(points[known])
+                break
+    return pd.concat(parts[1:] or parts, ignore_index=True)
+
+
+def _median(steps: np.ndarray) -> float:
+    """Of the best of TRIES of a search's trials; inf where the search ended before it is known."""
+    return float(scaling.best_of_k(steps, min(TRIES, len(steps)))[1])
+
+
 def of_few_trials(known: pd.DataFrame, methods: list[str]) -> pd.DataFrame:
     """What a search of few trials costs, a row per method and a column per network."""
-    few = method_results.with_few_trials(known[known.sparsity == 0])
+    few = with_few_trials(known[known.sparsity == 0])
     few = few.assign(cost=few.steps / few.least)
     price = few.groupby(["algorithm", "workload"]).cost.median().unstack()
     wide = _in_order(price, [method_results.BASE, *methods]).rename(index=method_results.title)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.analysis.ranges import LOW, WHOLE
+from lib.analysis.ranges import WHOLE
 from lib.analysis.scaling import CURVE, SEARCH, by_curve
 from lib.methods.intervals import Interval
 from lib.methods.spaces import intervals
@@ -19,8 +19,7 @@ from lib.workloads.catalogue import workload
 # Of an interval on its own scale, and the share of winners there from which on a curve is marked
 OUTER, MOST = 0.1, 0.2
 FEWEST = 5  # winners of a curve that tell a share
-# Spaces that a name of `ranges` stands for
-HALVES = {WHOLE: ("lee2021", "low-momentum"), LOW: ("low-momentum",)}
+HALVES = {WHOLE: ("lee2021", "low-momentum")}  # spaces of which a range is the union
 ENDS = ("lower", "upper")
 COLUMNS = ["hyperparameter", "low", "high", "winners", *ENDS, "marked"]
 
@@ -36,11 +35,10 @@ def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
     met = trials.dropna(subset="steps") if len(trials) else trials
     rows = []
     for key, own in met.groupby(CURVE) if len(met) else ():
-        by = own.groupby(["batch_size", *SEARCH])
-        won = own.loc[by.steps.idxmin()]
-        searched = _searched(key[0], key[1], own.get("space"))
-        for name, interval in searched.items():
-            place = _places(won[name], interval)
+        won = own.loc[own.groupby(["batch_size", *SEARCH]).steps.idxmin()]
+        for name, interval in _searched(key[0], key[1], own.get("space")).items():
+            place = interval.place(won[name].to_numpy(float))
+            place = 1 - place if interval.scale == "reverse-log" else place
             lower = float(np.mean(place < OUTER))
             upper = float(np.mean(place > 1 - OUTER))
             marked = len(won) >= FEWEST and max(lower, upper) > MOST
@@ -49,22 +47,13 @@ def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
     return by_curve(rows, COLUMNS)
 
 
-def _places(values: pd.Series, interval: Interval) -> np.ndarray:
-    """Where in an interval values lie, 0 to 1 from its lowest; NaN in one of a single value."""
-    if interval.high <= interval.low:
-        return np.full(len(values), np.nan)
-    place = interval.place(values.to_numpy(float))
-    return 1 - place if interval.scale == "reverse-log" else place
-
-
 def _searched(name: str, algorithm: str, spaces: pd.Series | None) -> dict[str, Interval]:
     """What was tuned, and the whole range from which it was drawn in any of these spaces."""
     work = workload(name)
-    known = {str(s) for s in spaces.dropna()} if spaces is not None else set()
+    known = set(spaces.dropna()) if spaces is not None else ()
     asked = sorted({s for one in known or {work.space} for s in HALVES.get(one, (one,))})
-    found = pd.DataFrame([intervals(space, algorithm, work.decay) for space in asked])
     union = {}
-    for name, own in found.items():
+    for name, own in pd.DataFrame([intervals(s, algorithm, work.decay) for s in asked]).items():
         low = min(interval.low for interval in own)
         high = max(interval.high for interval in own)
         union[name] = Interval(low, high, own[0].scale)
@@ -77,12 +66,9 @@ def marks(edges: pd.DataFrame) -> dict[tuple, str]:
     """
     found = {}
     for row in edges[edges.marked].to_dict("records"):
-        key = tuple(row[name] for name in CURVE)
         name = row["hyperparameter"].replace("_", " ")
         for end in ENDS:
-            share = row[end]
-            if share > MOST:
-                percent = f"{100 * share:.0f}\u00a0%"
-                words = f"{percent} at the {end} edge of {name}"
-                found.setdefault(key, []).append(words)
+            if row[end] > MOST:
+                words = f"{100 * row[end]:.0f}\u00a0% at the {end} edge of {name}"
+                found.setdefault(tuple(row[c] for c in CURVE), []).append(words)
     return {key: "; ".join(words) for key, words in found.items()}

@@ -9,7 +9,6 @@ import functools
 import numpy as np
 import pandas as pd
 
-from lib.analysis.scaling import best_of_k
 from lib.engine.vocabulary import last_check
 from lib.records import results
 from lib.studies import plans
@@ -35,18 +34,15 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     two; examples: budget x batch size.  checked: the last check within the budget, of which all
     three tell.  Trials that diverged or died are there, with the status "infeasible".
     """
-    starts = tuple(f"{name}@" for name in PARTS)
-    parts = [name for name in trials if name.startswith(starts)]
+    parts = list(trials.filter(regex=f"^({'|'.join(PARTS)})@"))
     keys = [name for name in trials if "@" not in name and name not in PARTS.values()]
     if not parts:
         return pd.DataFrame(columns=[*keys, "budget", "examples", *PARTS.values()])
     kinds = {name.partition("@")[0] for name in parts}
     table = trials[[*keys, *parts]].reset_index(drop=True).reset_index(names="row")
     long = pd.wide_to_long(table, kinds, "row", "budget", sep="@").reset_index()
-    long = long.rename(columns=PARTS)
-    long = long.sort_values(["budget", "row"], ignore_index=True)
-    long = long[long.budget <= long.max_steps]
-    long = long.dropna(subset="validation").drop(columns="row")
+    long = long.rename(columns=PARTS).sort_values(["budget", "row"])
+    long = long[long.budget <= long.max_steps].dropna(subset="validation").drop(columns="row")
     last = functools.cache(last_check)  # the same few budgets in all rows
     checked = list(map(last, long.budget, long.checks))
     examples = long.budget * long.batch_size
@@ -54,36 +50,15 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Of every group, the trial with the lowest validation error; infeasible trials do not stand
-    for election.
+    """Of every group of rows of `within`, the trial with the lowest validation error; infeasible
+    trials do not stand for election.
 
-    low, high: 5 and 95 % of the lowest error of a random half of the trials.  noise: standard error
-    of the test error, from the number of test examples alone.  unsure: that of the lowest
-    validation error, one example at least.  trials: that stood.
+    noise: standard error of the test error, from the number of test examples alone.
     """
     standing = rows[rows.status != "infeasible"] if len(rows) else rows
     if standing.empty:
-        more = ["low", "high", "noise", "unsure", "trials"]
-        return standing.reindex(columns=list(dict.fromkeys([*rows, *by, *more])))
-    errors = standing.groupby(by, sort=False).validation
-    winners = standing.loc[errors.idxmin()].reset_index(drop=True)
-    halves = errors.apply(lambda e: best_of_k(e.to_numpy(), (len(e) + 1) // 2))
+        return standing.reindex(columns=list(dict.fromkeys([*rows, *by, "noise"])))
+    least = standing.groupby(by, sort=False).validation.idxmin()
+    winners = standing.loc[least].reset_index(drop=True)
     tested = winners.workload.map(lambda name: datasets.test_size(workload(name).dataset))
-    example = winners.workload.map(validation_example)
-    test = winners.test
-    validation = winners.validation
-    unsure = np.sqrt(validation * (1 - validation) * example)
-    return winners.assign(
-        low=halves.str[0].to_numpy(),
-        high=halves.str[-1].to_numpy(),
-        noise=np.sqrt(test * (1 - test) / tested),
-        unsure=np.maximum(unsure, example),
-        trials=errors.size().to_numpy(),
-    )
-
-
-def validation_example(name: str) -> float:
-    """The share of its validation set that one example is; these sets are a ninth as large as
-    training sets.
-    """
-    return 9 / workload(name).train_size
+    return winners.assign(noise=np.sqrt(winners.test * (1 - winners.test) / tested))

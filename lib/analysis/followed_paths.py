@@ -15,11 +15,9 @@ def steps_around(ordered: pd.DataFrame) -> pd.Series:
 
     ordered: points in the order of steps.  A path of one point stands for its step.
     """
-    apart = ordered.groupby(PATH).step.diff()
-    after = apart.groupby([ordered[c] for c in PATH]).shift(-1)
-    return (apart.fillna(0) + after.fillna(0)).where(
-        apart.notna() | after.notna(), 2 * ordered.step
-    ) / 2
+    steps = ordered.groupby(PATH).step
+    gaps = pd.concat([steps.diff(), -steps.diff(-1)], axis=1)
+    return gaps.sum(axis=1, min_count=1).fillna(2 * ordered.step) / 2
 
 
 def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
@@ -27,38 +25,18 @@ def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
     averaged over its steps.
 
     A step at batch size B is worth 1 / (1 + noise scale / B) of one at an unlimited batch
-    (McCandlish et al. 2018, equation
-    2.7), and the bend is the mean over such steps.
+    (McCandlish et al. 2018, equation 2.7), and the bend is the mean over such steps.
     """
-    own = paths.sort_values("step").copy(deep=False)
+    own = paths.sort_values("step")
     square = own.square.clip(lower=0)
     weight = steps_around(own)
-    noise = own.trace / own.batch_size
-    progress = weight / (square + noise)
-    parts = {
-        "up": own.trace * progress,
-        "down": square * progress,
-        "trace": own.trace * weight,
-        "square": square * weight,
-    }
-    total = own[PATH].assign(**parts).groupby(PATH)[[*parts]].sum()
+    progress = weight / (square + own.trace / own.batch_size)
+    parts = own[PATH].assign(
+        up=own.trace * progress,
+        down=square * progress,
+        trace=own.trace * weight,
+        square=square * weight,
+    )
+    total = parts.groupby(PATH).sum()
     found = {"noise_scale": total.up / total.down, "apart": total.trace / total.square}
     return pd.DataFrame(found).reset_index()
-
-
-def predicted_bends(paths: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """Curves of `scaling.summaries` beside the noise scale of their followed trials: predicted
-    (median), least, most, apart (median), followed (count)."""
-    by = ["workload", "algorithm", "sparsity"]
-    found = (
-        noise_scales(paths)
-        .groupby(by)
-        .agg(
-            predicted=("noise_scale", "median"),
-            least=("noise_scale", "min"),
-            most=("noise_scale", "max"),
-            followed=("noise_scale", "count"),
-            apart=("apart", "median"),
-        )
-    )
-    return found.reset_index().merge(summary, on=by)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -61,8 +61,9 @@ def step_time(
     """
     w = hardware.devices
     share = np.asarray(batch_size, float) / w
-    compute = np.maximum(share, hardware.saturation) / hardware.throughput
-    if measured is not None:
+    if measured is None:
+        compute = np.maximum(share, hardware.saturation) / hardware.throughput
+    else:
         compute = interpolated(measured, share)
     message = BYTES * parameters / w / hardware.bandwidth + hardware.latency
     return compute + 2 * (w - 1) * message
@@ -78,18 +79,6 @@ def interpolated(measured: pd.DataFrame, share: np.ndarray) -> np.ndarray:
     known = measured.sort_values("batch_size")
     inside = np.interp(np.log(share), np.log(known.batch_size), np.log(known.seconds))
     return np.exp(inside) * np.maximum(np.asarray(share, float) / known.batch_size.iloc[-1], 1)
-
-
-def described(measured: pd.DataFrame) -> tuple[float, float]:
-    """Throughput and saturation, the two constants of `Hardware`, of a device whose step times were
-    measured.
-
-    Throughput is that of the largest batch; a step of `saturation` examples at it takes as long as
-    one of one example.
-    """
-    known = measured.sort_values("batch_size")
-    throughput = known.batch_size.iloc[-1] / known.seconds.iloc[-1]
-    return throughput, max(known.seconds.iloc[0] * throughput, 1.0)
 
 
 def to_goal(
@@ -118,25 +107,12 @@ def best_step(
     seconds, on `fast` devices, where it is shortest; price, on `cheap` devices, where it is lowest.
     """
     counts = 2 ** np.arange(int(hardware.devices).bit_length())
-    once = np.ones(len(batch_size))
     each = [replace(hardware, devices=int(w)) for w in counts]
-    costs = [to_goal(h, batch_size, once, parameters, measured) for h in each]
-    found = np.array(costs)
-    least = found.min(0)
-    where = counts[found.argmin(0)]  # [seconds and price, n]
-    table = {"seconds": least[0], "fast": where[0], "price": least[1], "cheap": where[1]}
+    costs = np.array([to_goal(one, batch_size, 1.0, parameters, measured) for one in each])
+    seconds, price = costs.min(0)
+    fast, cheap = counts[costs.argmin(0)]
+    table = {"seconds": seconds, "fast": fast, "price": price, "cheap": cheap}
     return pd.DataFrame(table, index=batch_size)
-
-
-# The same in the language of the charts; a test evaluates both.  {own}: whether datum.measured, a
-# device's time, counts.
-EXPRESSIONS = {
-    "seconds": "datum.steps * (({own} ? datum.measured : "
-    "max(datum.batch_size / {devices}, {saturation}) / {throughput})"
-    " + 2 * ({devices} - 1) * "
-    f"({BYTES} * datum.parameters / {{devices}} / {{bandwidth}} + {{latency}}))",
-    "cost": "datum.seconds / 3600 * {devices} * {price}",
-}
 
 
 def readers(name: str) -> Study:
@@ -167,7 +143,7 @@ def exact(name: str, folder: Path = DATA) -> Study:
     # (algorithm, sparsity) -> trials of the search with most batch sizes, and of these of the one
     # with most trials
     ordered = sorted(searches, key=lambda search: (searches[search], search[2]))
-    largest = {(algorithm, sparsity): trials for algorithm, sparsity, trials in ordered}
+    largest = {search[:2]: search[2] for search in ordered}
     kept = tuple(c for c in found if c.trials == largest[c.algorithm, c.sparsity])
     return Study(name, name, kept)
 
@@ -204,43 +180,3 @@ def step_seconds(trials: pd.DataFrame) -> pd.DataFrame:
     heads = pd.DataFrame([*trials.attrs["provenance"]])
     heads = heads[heads.trial_steps > 0].groupby(keys)[["wall_s", "trial_steps"]].sum()
     return (heads.wall_s / heads.trial_steps).rename("seconds").reset_index()
-
-
-def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
-    """Step times of a reader's own curve (`scaling.CURVE`), batch_size and seconds, as its searches
-    took them; else None.
-
-    Its trials are trained one after another, so that a step of the search is a step of one device
-    (`step_seconds`).
-    """
-    if not own.is_own(curve[0]):
-        return None
-    seconds = step_seconds(trials).set_index(scaling.CURVE)
-    return seconds.loc[[curve]].reset_index(drop=True)
-
-
-@dataclass(frozen=True)
-class Optimum:
-    """The best batch size of one curve: with its 5 to 95 % range over drawn searches, its devices,
-    and the time or price there.
-    """
-
-    batch_size: int
-    sizes: tuple[float, float]
-    devices: int
-    value: float
-    values: tuple[float, float]
-
-
-def optimum(steps: pd.Series, drawn: pd.DataFrame, step: pd.DataFrame, what: str) -> Optimum:
-    """Where steps [sizes] times a step's time or price (what: a column of `best_step`) is least.
-
-    drawn: steps of drawn curves [draws, sizes] (`scaling.draws`).
-    """
-    column = "fast" if what == "seconds" else "cheap"
-    values = steps * step[what]
-    again = drawn[steps.index] * step[what]
-    at = values.idxmin()
-    sizes = scaling.span_of(again.idxmin(axis=1))
-    spread = scaling.span_of(again[at])
-    return Optimum(int(at), sizes, int(step[column][at]), float(values[at]), spread)

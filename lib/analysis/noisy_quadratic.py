@@ -77,18 +77,10 @@ def _recursion(
         step = [[p]]
         kick = [-rate]
     rows = [np.broadcast_arrays(*row, h)[:-1] for row in step]
-    size = len(kick) ** 2
     moments = np.einsum("ijd,kld->ikjld", rows, rows)
-    moments = moments.reshape(size, size, -1)
-    added = np.outer(kick, kick).reshape(size, 1)
-    added = added * model.noise
-    if size == 1:
-        return moments, added
-    # E w v stands twice among the products
-    mixed = moments[:, 1] + moments[:, 2]
-    moments = np.stack([moments[:, 0], mixed, moments[:, 3]], 1)
-    kept = [0, 1, 3]
-    return moments[kept], added[kept]
+    size = len(kick) ** 2
+    added = np.outer(kick, kick).reshape(size, 1) * model.noise
+    return moments.reshape(size, size, -1), added
 
 
 def steps(

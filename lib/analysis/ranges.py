@@ -15,7 +15,7 @@ from lib.records import on_record, store
 from lib.studies import plans
 from lib.studies.study import Study
 
-LOW, WHOLE = "low", "whole"
+WHOLE = "whole"  # the space of searches of the whole range
 # Batch sizes and searches that both halves of a curve have, from which on it is read so
 LEAST, SEARCHES = 5, 3
 POINT = [*CURVE, "batch_size", *SEARCH]
@@ -38,8 +38,7 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     """
     if not len(published) or not len(low):
         return published
-    likely = published.loc[published.algorithm.isin(low.algorithm.unique()), POINT]
-    shared = likely.drop_duplicates().merge(low[POINT].drop_duplicates())
+    shared = published[POINT].drop_duplicates().merge(low[POINT].drop_duplicates())
     searches = shared.groupby([*CURVE, "batch_size"]).size()
     sizes = (searches >= SEARCHES).groupby(CURVE).sum()
     network = [name for name in CURVE if name != "sparsity"]
@@ -50,9 +49,8 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     by = joined.groupby(POINT)
     searched = [name for name in ("hits", "race", "rungs") if name in joined]
     joined[searched] = by[searched].transform("first")  # of the union, not of a half
-    if "trials" in joined:
-        joined["trials"] = by.trials.transform("size")
-        joined["trials"] = joined.groupby(CURVE).trials.transform("first")
+    joined["trials"] = by.trials.transform("size")
+    joined["trials"] = joined.groupby(CURVE).trials.transform("first")
     rest = published[~_among(published, long)]
     found = pd.concat([rest, joined], ignore_index=True)
     heads = [head for half in (published, low) for head in half.attrs.get("provenance", ())]

@@ -4,6 +4,7 @@ order and split.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import numpy as np
@@ -37,8 +38,8 @@ def over(one: pd.DataFrame, other: pd.DataFrame, value: str) -> Effect | None:
     """ln of the geometric mean of a column over that of other searches of the same replicates; None
     unless all have one.
     """
-    both = [own.set_index("replicate")[value] for own in (one, other)]
-    logs = np.log(pd.concat(both, axis=1, join="inner")).diff(-1, axis=1).iloc[:, 0]
+    above, below = (np.log(own.set_index("replicate")[value]) for own in (one, other))
+    logs = (above - below)[above.index.intersection(below.index)]
     return scaling.mean_of(logs) if len(logs) and logs.notna().all() else None
 
 
@@ -49,7 +50,6 @@ def by_size(own: pd.DataFrame, *values: str, by: tuple = ()) -> pd.DataFrame:
     names = [f"{value}{end}" for value in values for end in ("", "_low", "_high")]
     rows = []
     for key, part in own.groupby([*by, "batch_size"]):
-        rows.append([*key, len(part)])
-        for value in values:
-            rows[-1] += scaling.mean_of(np.log(part[value])).row().values()
+        ends = [scaling.mean_of(np.log(part[value])).row().values() for value in values]
+        rows.append([*key, len(part), *itertools.chain(*ends)])
     return pd.DataFrame(rows, columns=[*by, "batch_size", "searches", *names])

@@ -4,40 +4,29 @@ from __future__ import annotations
 
 import pandas as pd
 
-from lib import wording
-from lib.analysis import scaling
-
-COLUMNS = "workload goal dense pruned more more_low more_high n".split()
+from lib.analysis.scaling import SEARCH
+from lib.wording import percent
 
 
-def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per workload, in the order of the rows.
+def pairs(rows: pd.DataFrame) -> pd.DataFrame:
+    """Test errors of one workload, a row per search: dense, pruned, means over the batch sizes that
+    both met; none without either.
 
-    rows: of `lib.probes.unseen`. Columns: workload, goal; dense, pruned (test errors, means over
-    searches of means over the batch sizes that both met); more, more_low, more_high (the difference
-    within a search, 90 % interval); n (searches).
+    rows: of `lib.probes.unseen`.
     """
-    found = []
-    for name, own in rows.groupby("workload", sort=False):
-        keys = ["sparsity", "batch_size", *scaling.SEARCH]
-        tests = own.set_index(keys).test.unstack("sparsity")
-        if tests.shape[1] != 2:
-            continue
-        both = tests.set_axis(["dense", "pruned"], axis=1).dropna()
-        each = both.groupby([*scaling.SEARCH]).mean()
-        more = scaling.mean_of(each.pruned - each.dense)
-        about = {"workload": name, "goal": own.goal.iloc[0], "n": more.n}
-        found.append(about | dict(each.mean()) | more.row("more", log=False))
-    return pd.DataFrame(found, columns=COLUMNS)
+    tests = rows.set_index(["sparsity", "batch_size", *SEARCH]).test.unstack("sparsity")
+    if tests.shape[1] != 2:
+        return tests[:0]
+    both = tests.set_axis(["dense", "pruned"], axis=1).dropna()
+    return both.groupby([*SEARCH]).mean()
 
 
 def told(rows: pd.DataFrame, workload: str) -> dict[str, str]:
     """Of one workload: goal, unseen_dense and unseen_pruned, in percent; a dash each where nothing
     is measured.
     """
-    names = ("goal", "dense", "pruned")
-    found = table(rows[rows.workload == workload]) if len(rows) else rows
-    if found.empty:
-        return {f"unseen_{name}": "—" for name in names}
-    row = found.iloc[0]
-    return {f"unseen_{name}": wording.percent(round(row[name], 3)) for name in names}
+    own = rows[rows.workload == workload] if len(rows) else rows
+    each = pairs(own) if len(own) else own
+    shares = [own.goal.iloc[0], *each.mean()] if len(each) else []
+    texts = [percent(round(share, 3)) for share in shares] or ["—"] * 3
+    return dict(zip(("unseen_goal", "unseen_dense", "unseen_pruned"), texts))

@@ -14,9 +14,7 @@ from lib import ROOT, code
 from lib.atomic import whole
 from lib.records.store import DATA
 
-BUILD = (
-    "BOOK_BUILD"  # names the folder of a build elsewhere, whose caches are read and written, too
-)
+BUILD = "BOOK_BUILD"  # names the folder of a build elsewhere: its caches are read and written, too
 UNWRITTEN: dict[Path, str] = {}  # what no folder took
 
 
@@ -59,10 +57,8 @@ def _digest() -> str:
     changed and its size.
     """
     tops = (top for top in DATA.iterdir() if top.name != "own")  # of a reader's own nothing is kept
-    inside = sorted(file for top in tops for file in top.rglob("*") if file.suffix != ".part")
-    stamps = []
-    for file in filter(Path.is_file, inside):
-        about = file.stat()
-        stamps.append((str(file), about.st_mtime_ns, about.st_size))
+    inside = (file for top in tops for file in top.rglob("*") if file.suffix != ".part")
+    stats = {str(file): file.stat() for file in sorted(inside) if file.is_file()}
+    stamps = [(name, about.st_mtime_ns, about.st_size) for name, about in stats.items()]
     beside = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
     return hashlib.sha256(f"{code(['.'])} {beside} {stamps}".encode()).hexdigest()[:16]

@@ -24,10 +24,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
 
 import numpy as np
-from scipy.special import ndtri, stdtr
+from scipy.special import ndtri
 
 from lib import require
 from lib.analysis import scaling
@@ -37,9 +38,6 @@ from lib.wording import brief, joined
 FOR, AGAINST, UNDECIDED = "for", "against", "not decided"
 REPRODUCED, PART, CONTRADICTED, OPEN = "reproduced", "in part", "contradicted", "open"
 STAND_INS = "on small stand-ins only"
-# One bound for "an effect" and for "no effect": a ratio beyond it either way, or so many points of
-# error, matters.
-MATTERS = {"ratio": 1.25, "points": 1.0, "share": 0.05}
 # Times the threshold (of a ratio: its logarithm), at which verdicts are shown, too
 STRICTER, LAXER = 4 / 3, 3 / 4
 KINDS = ("above", "below", "within")
@@ -53,9 +51,8 @@ class Group:
     where there is no bound. n: independent searches, or other independent repeats; 0 if nothing is
     measured. own: whether the network is one of the paper's own. error, freedom: standard error and
     its degrees of freedom on the scale of `Rule.inner`. note: what a reader should know of this
-    row, as "a bound: the best rate lies at an edge". verdict, robust, p_value, q_value: filled in
-    by `judged` and `with_discoveries`.  robust: decided alike at LAXER and STRICTER times the
-    threshold, by ENOUGH searches.  q: adjusted for the false discovery rate of all claims.
+    row, as "a bound: the best rate lies at an edge". verdict, robust: filled in by `judged`.
+    robust: decided alike at LAXER and STRICTER times the threshold, by ENOUGH searches.
     """
 
     name: str
@@ -69,14 +66,11 @@ class Group:
     note: str = ""
     verdict: str = ""
     robust: bool = False
-    p_value: float = math.nan
-    q_value: float = math.nan
 
 
 def ratio(name: str, effect: Effect, own: bool = False, note: str = "") -> Group:
     """The group of a ratio whose logarithm was estimated."""
-    ends = effect.row().values()
-    return Group(name, *ends, effect.n, own, effect.error, effect.freedom, note)
+    return Group(name, *effect.row().values(), effect.n, own, effect.error, effect.freedom, note)
 
 
 def difference(
@@ -159,11 +153,6 @@ class Claim:
     groups: tuple[Group, ...] = ()
     verdict: str = ""
 
-    def __post_init__(self):
-        require(self.scale in MATTERS, "scale", self.scale, tuple(MATTERS))
-        wide = self.kind != "within" or self.inner(self.threshold) > 0
-        require(wide, "threshold", self.threshold, "an effect of its own")
-
     def inner(self, value: float) -> float:
         """A value on the scale on which errors are: the logarithm of a ratio, else itself."""
         if self.scale != "ratio":
@@ -191,8 +180,8 @@ class Claim:
         decided.
         """
         words = {FOR: "for it", AGAINST: "against it", UNDECIDED: "not decided"}
-        found = {verdict: joined([g.name for g in self.decided(verdict)]) for verdict in words}
-        return "; ".join(f"{words[verdict]}: {names}" for verdict, names in found.items() if names)
+        parts = ((word, joined([g.name for g in self.decided(v)])) for v, word in words.items())
+        return "; ".join(f"{word}: {names}" for word, names in parts if names)
 
 
 def decide(group: Group, kind: str, threshold: float) -> str:
@@ -203,64 +192,43 @@ def decide(group: Group, kind: str, threshold: float) -> str:
         return UNDECIDED
     over = group.low > threshold
     under = group.high < threshold
-    if kind == "within":
-        under = under and group.low > -threshold
-        over = over or group.high < -threshold
-    fine, lacking = (over, under) if kind == "above" else (under, over)
+    fine, lacking = {
+        "above": (over, under),
+        "below": (under, over),
+        "within": (under and group.low > -threshold, over or group.high < -threshold),
+    }[kind]
     return FOR if fine else AGAINST if lacking else UNDECIDED
-
-
-def p_value(group: Group, kind: str, threshold: float) -> float:
-    """Of the test by which a group is decided, were the effect at the threshold; 1 where it is not
-    decided by either side.
-    """
-    if not group.n:
-        return 1.0
-    if not 0 < group.error < math.inf:
-        return 0.0 if group.error == 0 else math.nan
-    edges = (-threshold, threshold) if kind == "within" else (threshold,)
-    off = [abs(group.effect - edge) / group.error for edge in edges]
-    beyond = [float(stdtr(group.freedom, -errors)) for errors in off]
-    inside = kind == "within" and abs(group.effect) < threshold
-    return max(beyond) if inside else min(beyond)
 
 
 def judged(claim: Claim, groups: Sequence[Group]) -> Claim:
     """The claim with the verdict on every group, and the word that sums them up."""
-    kind = claim.kind
     threshold = claim.inner(claim.threshold)
+    inner = []
     found = []
     for group in groups:
-        own = _inner(claim, group)
-        verdict = decide(own, kind, threshold)
-        others = {decide(own, kind, threshold * times) for times in (STRICTER, LAXER)}
-        robust = others == {verdict} and group.n >= ENOUGH
-        p = p_value(own, kind, threshold)
-        found.append(replace(group, verdict=verdict, robust=robust, p_value=p))
+        ends = {name: claim.inner(getattr(group, name)) for name in ("effect", "low", "high")}
+        inner.append(replace(group, **ends))
+        verdict, *others = (
+            decide(inner[-1], claim.kind, threshold * times) for times in (1, STRICTER, LAXER)
+        )
+        robust = set(others) == {verdict} and group.n >= ENOUGH
+        found.append(replace(group, verdict=verdict, robust=robust))
     verdict = summed_up(found)
-    price = what_decides(claim, groups) if verdict == OPEN else ""
+    price = what_decides(inner, claim.kind, threshold) if verdict == OPEN else ""
     return replace(claim, groups=tuple(found), verdict=verdict, price=price)
 
 
-def _inner(claim: Claim, group: Group) -> Group:
-    """The group with effect and ends on the scale on which errors are."""
-    ends = {name: claim.inner(getattr(group, name)) for name in ("effect", "low", "high")}
-    return replace(group, **ends)
-
-
-def what_decides(claim: Claim, groups: Sequence[Group]) -> str:
+def what_decides(groups: Sequence[Group], kind: str, threshold: float) -> str:
     """How many times the searches would decide the network nearest to it: intervals narrow with the
-    square root of n.
+    square root of n.  All on the inner scale.
     """
-    threshold = claim.inner(claim.threshold)
-    edges = (-threshold, threshold) if claim.kind == "within" else (threshold,)
     needed = {}
     for group in groups:
-        own = _inner(claim, group)
-        if own.n and all(map(math.isfinite, (own.effect, own.low, own.high))):
-            room = min(abs(own.effect - edge) for edge in edges)
-            reach = (own.high - own.low) / 2
-            needed[own.name] = (reach / room) ** 2 if room else math.inf
+        if group.n and all(map(math.isfinite, (group.effect, group.low, group.high))):
+            effect = abs(group.effect) if kind == "within" else group.effect
+            room = abs(effect - threshold)
+            reach = (group.high - group.low) / 2
+            needed[group.name] = (reach / room) ** 2 if room else math.inf
     if not needed:
         return "Searches of the networks named."
     nearest = min(needed, key=needed.get)
@@ -289,61 +257,28 @@ def summed_up(groups: Sequence[Group]) -> str:
     return CONTRADICTED if own == {AGAINST} else PART
 
 
-def with_discoveries(claims: Sequence[Claim]) -> list[Claim]:
-    """The claims with the q-values of their decided groups, over all claims: the false discovery
-    rate (Benjamini and Hochberg 1995) at which each would be the last discovery.
-    """
-    from scipy import stats  # slow to import
-
-    decided = [g for c in claims for g in c.groups if g.verdict in (FOR, AGAINST)]
-    p_values = [g.p_value if math.isfinite(g.p_value) else 0.05 for g in decided]
-    q = dict(zip(map(id, decided), map(float, stats.false_discovery_control(p_values))))
-    found = []
-    for claim in claims:
-        groups = tuple(replace(g, q_value=q.get(id(g), math.nan)) for g in claim.groups)
-        found.append(replace(claim, groups=groups))
-    return found
-
-
-def expected_wrong(claims: Sequence[Claim]) -> float:
-    """How many decided groups at most are expected to be wrong: each was decided at one side's
-    share of 1 - LEVEL.
-    """
-    return (1 - LEVEL) / 2 * sum(g.verdict in (FOR, AGAINST) for c in claims for g in c.groups)
-
-
 # --- the registry ---------------------------------------------------------------------------------
 
 
-@dataclass
-class Registry:
-    """Claims and their functions by key, in the order in which they were written down."""
-
-    functions: dict[str, Callable[..., Sequence[Group]]] = field(default_factory=dict)
-    claims: dict[str, Claim] = field(default_factory=dict)
-
-    def add(self, key: str, title: str, history: Sequence[Change] = (), **fields) -> Callable:
-        """A decorator that registers a function under a claim.
-
-        fields: of `Claim`, with the kind of its rule for the threshold, as above=1.25. Raises
-        ValueError for a key that is taken.
-        """
-        kinds = [kind for kind in KINDS if kind in fields]
-        require(len(kinds) == 1, "rule", kinds, f"of one of the kinds {', '.join(KINDS)}")
-        known = self.claims.get(key)
-        free = known is None or known.title == title
-        require(free, "key", key, "one that no other claim has")
-        fields["kind"] = kinds[0]
-        fields["threshold"] = fields.pop(kinds[0])
-        registered = Claim(key, title, history=tuple(history), **fields)
-
-        def register(function: Callable) -> Callable:
-            self.claims[key] = registered
-            self.functions[key] = function
-            return function
-
-        return register
+# Claims and their functions by key, in the order in which they were written down
+REGISTRY = SimpleNamespace(claims={}, functions={})
 
 
-REGISTRY = Registry()
-claim = REGISTRY.add
+def claim(key: str, title: str, history: Sequence[Change] = (), **fields) -> Callable:
+    """A decorator that registers a function under a claim.
+
+    fields: of `Claim`, with the kind of its rule for the threshold, as above=1.25. Raises
+    ValueError for a key that is taken, and unless there is one such kind.
+    """
+    kinds = [kind for kind in KINDS if kind in fields]
+    require(len(kinds) == 1, "rule", kinds, f"of one of the kinds {', '.join(KINDS)}")
+    known = REGISTRY.claims.get(key)
+    require(known is None or known.title == title, "key", key, "one that no other claim has")
+    rule = {"kind": kinds[0], "threshold": fields.pop(kinds[0])}
+    REGISTRY.claims[key] = Claim(key, title, history=tuple(history), **rule, **fields)
+
+    def register(function: Callable) -> Callable:
+        REGISTRY.functions[key] = function
+        return function
+
+    return register

@@ -20,6 +20,7 @@ from lib.records import on_record, store
 from lib.records.store import record
 from lib.studies import plans
 from lib.wording import percent
+from lib.workloads import datasets
 from lib.workloads.catalogue import workload
 
 # By size; text last
@@ -43,7 +44,7 @@ def _scope() -> dict:
     every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
     cells = list(on_record.recorded_of(every))
     heads = [store.head(record(cell)) for cell in cells]
-    trained = {workload(name) for name in dict.fromkeys(cell.workload for cell in cells)}
+    trained = {workload(name) for name in {cell.workload for cell in cells}}
     found = {data_set(w.dataset) for w in trained}
     return {
         "searches": len(cells),
@@ -69,16 +70,15 @@ def critical() -> pd.DataFrame:
     searches); critical (examples), critical_low, critical_high (90 %); identified (whether it lies
     inside the batch sizes measured).
     """
-    return pd.DataFrame(kept("critical", _critical)["rows"], columns=CRITICAL)
+    return pd.DataFrame(kept("critical", _critical))
 
 
 def _critical() -> dict:
-    trials = judging.trials()
     summary = judging.summary()
-    whole = ranges.whole_curves(trials)
+    whole = ranges.whole_curves(judging.trials())
     keys = summary[scaling.CURVE].itertuples(index=False, name=None)
     table = summary.assign(range=["whole" if key in whole else "published" for key in keys])
-    return {"rows": table[CRITICAL].to_dict("records")}
+    return table[CRITICAL].to_dict("list")
 
 
 def curves() -> pd.DataFrame:
@@ -93,10 +93,9 @@ def _curves() -> dict:
     names = map(network, points.workload)
     points = points.assign(curve=scaling.curve_names(points), network=list(names))
     order = {title: place for place, title in enumerate(DATA_SETS.values())}
-    points["place"] = points.network.str.partition(",")[0].map(order)
-    points = points.sort_values(
-        ["place", "network", "algorithm", "workload", "sparsity", "batch_size"]
-    )
+    place = points.network.str.partition(",")[0].map(order)
+    by = ["place", "network", "algorithm", "workload", "sparsity", "batch_size"]
+    points = points.assign(place=place).sort_values(by)
     columns = "curve workload network algorithm sparsity goal batch_size steps".split()
     return points[columns].to_dict("list")
 
@@ -119,20 +118,20 @@ def _one_run() -> dict:
     from lib.probes import step_times  # both bring PyTorch, which is slow to import
     from lib.workloads import models
 
-    name, algorithm = RUN
     points = curves()
-    dense = points[(points.workload == name) & (points.algorithm == algorithm)]
-    dense = dense[dense.sparsity == 0].sort_values("batch_size")
-    timed = step_times.one_core(name)
+    same = points[["workload", "algorithm", "sparsity"]] == [*RUN, 0]
+    dense = points[same.all(axis=1)].sort_values("batch_size").set_index("batch_size", drop=False)
+    timed = step_times.one_core(RUN[0])
     if timed is None or dense.empty:
         return {}
-    weights = models.parameter_count(models.build(workload(name).model))
-    step = hardware.best_step(DEVICES, dense.batch_size.to_numpy(), weights, timed)
-    found = dense[["goal", "batch_size", "steps"]].reset_index(drop=True)
-    step = step.reset_index(drop=True)
-    seconds = found.steps * step.seconds
-    price = found.steps * step.price * 3600
-    found = found.assign(seconds=seconds, fast=step.fast, price=price, cheap=step.cheap)
+    weights = models.parameter_count(models.build(workload(RUN[0]).model))
+    step = hardware.best_step(DEVICES, dense.index, weights, timed)
+    found = dense[["goal", "batch_size", "steps"]].assign(
+        seconds=dense.steps * step.seconds,
+        fast=step.fast,
+        price=dense.steps * step.price * 3600,
+        cheap=step.cheap,
+    )
     return found.to_dict("list")
 
 
@@ -142,20 +141,17 @@ def one_search(batch_size: int) -> pd.DataFrame:
     trial, goal (validation error, a share), step (the first at which that trial met that goal); a
     row per goal met.  Empty where the search is not on record.
     """
-    rows = kept(f"one-search-{batch_size}", lambda: _one_search(batch_size))
-    return pd.DataFrame(rows, columns=["trial", "goal", "step"])
+    return pd.DataFrame(kept(f"one-search-{batch_size}", lambda: _one_search(batch_size)))
 
 
 def _one_search(batch_size: int) -> dict:
-    trials, (name, algorithm) = judging.trials(), RUN
-    own = (trials.workload == name) & (trials.algorithm == algorithm) & (trials.sparsity == 0)
-    rows = trials[own & (trials.batch_size == batch_size)]
-    if rows.empty:
-        return {}
-    goals = {f"steps@{goal:g}": goal for goal in workload(name).goals}
-    kept_goals = [column for column in goals if column in rows]
-    met = rows.melt("trial", kept_goals, "goal", "step").dropna()
-    return met.assign(goal=met.goal.map(goals)).to_dict("list")
+    trials = judging.trials()
+    about = [*RUN, 0, batch_size]
+    same = trials[["workload", "algorithm", "sparsity", "batch_size"]] == about
+    columns = {f"steps@{goal:g}": goal for goal in workload(RUN[0]).goals}
+    rows = trials[same.all(axis=1)].rename(columns=columns)
+    known = [goal for goal in columns.values() if goal in rows]
+    return rows.melt("trial", known, "goal", "step").dropna().to_dict("list")
 
 
 def network(name: str) -> str:
@@ -183,9 +179,11 @@ def _harder_than() -> dict:
     asked = folds.results()
     draws = []
     for name in asked.workload.unique() if len(asked) else ():
+        share = splits.shares(asked, name)
+        error = share[datasets.held_out("mnist", 0)].mean()
+        harder = splits.percentile(error, splits.drawn(share)) / 100
         network = workload(name).title.split(" on ")[0]
-        share = splits.told(asked, name)["ours_percentile"] / 100
-        draws.append(f"{percent(share)} ({network})")
+        draws.append(f"{percent(harder)} ({network})")
     return {"draws": draws}
 
 

@@ -8,15 +8,16 @@ import dataclasses
 import functools
 import importlib
 import inspect
+from collections.abc import Callable
 
-import numpy as np
 import pandas as pd
+from pydantic import TypeAdapter
 
 from lib import ROOT
 from lib.analysis import goals, ranges, scaling
 from lib.claims.cache import kept
-from lib.claims.claim import REGISTRY, Change, Claim, Group, judged, with_discoveries
-from lib.records import on_record, results, store
+from lib.claims.claim import REGISTRY, Claim, Group, judged
+from lib.records import on_record, results
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 
@@ -45,9 +46,9 @@ def at_goals(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
     return _at_goals(study.cells)
 
 
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=2)  # a table takes seconds to read
 def _at_goals(cells: tuple[Cell, ...]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    found = goals.at_goals(_to_goals(cells))
+    found = goals.at_goals(to_goals(Study("compared", "All that pages compare", cells)))
     return found, goals.at_goals(ranges.whole(found, low()))
 
 
@@ -60,69 +61,33 @@ def low() -> pd.DataFrame:
 def to_goals(study: Study) -> pd.DataFrame:
     """The study's trials as of `results.read`, but for their fifty columns of errors within budgets
     and of losses, which take half of the time.
-
-    Taken from those that claims are judged on, if these are read and hold them all.
     """
-    if trials.cache_info().currsize:
-        every = on_record.compared().cells
-        wanted = set(study.cells)
-        if [cell for cell in every if cell in wanted] == list(study.cells):
-            return _rows_of(_to_goals(every), [cell in wanted for cell in every])
     return results.read(study, without=scaling.WITHIN_BUDGETS)
 
 
-@functools.lru_cache(maxsize=2)  # a table takes seconds to read
-def _to_goals(cells: tuple[Cell, ...]) -> pd.DataFrame:
-    study = Study("compared", "All that pages compare", cells)
-    return results.read(study, without=scaling.WITHIN_BUDGETS)
+def _once(compute: Callable) -> Callable:
+    """A function of a table of trials that computes it once for all who ask it of `trials`."""
+    known = functools.cache(lambda: compute(trials()))
+
+    def of(found: pd.DataFrame) -> object:
+        asked = trials.cache_info().currsize and found is trials()  # not read for this
+        return known() if asked else compute(found)
+
+    return of
 
 
-def _rows_of(found: pd.DataFrame, wanted: list[bool]) -> pd.DataFrame:
-    """The trials of these of the table's records, all of which it has."""
-    heads = found.attrs["provenance"]
-    rows = np.repeat(wanted, [head["rows"] for head in heads])
-    left = found[rows].reset_index(drop=True)
-    kept = [head for head, of_study in zip(heads, wanted) if of_study]
-    heads = store.Shared(kept)
-    left.attrs.update(missing=store.Shared(), cells_planned=len(kept), provenance=heads)
-    return left
-
-
-@functools.cache
-def _summaries() -> tuple[pd.DataFrame, dict]:
-    return scaling.summaries(trials())
-
-
-def summaries(found: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, scaling.Curve]]:
-    """`scaling.summaries`, computed once for all who ask it of `trials`."""
-    return _summaries() if _are_trials(found) else scaling.summaries(found)
-
-
-@functools.cache
-def _points() -> pd.DataFrame:
-    return scaling.across_replicates(scaling.steps_to_result(trials()))
-
-
-def points(found: pd.DataFrame) -> pd.DataFrame:
-    """The points of all curves (`scaling.across_replicates`), as `summaries`."""
-    if _are_trials(found):
-        return _points()
-    return scaling.across_replicates(scaling.steps_to_result(found))
-
-
-def _are_trials(found: pd.DataFrame) -> bool:
-    """Whether it is the table of `trials`, which is not read for this."""
-    return trials.cache_info().currsize > 0 and found is trials()
+summaries = _once(scaling.summaries)
+points = _once(lambda found: scaling.across_replicates(scaling.steps_to_result(found)))
 
 
 def summary() -> pd.DataFrame:
     """Every curve on one row (`scaling.summaries`)."""
-    return _summaries()[0]
+    return summaries(trials())[0]
 
 
 def curves() -> dict[tuple, scaling.Curve]:
     """Every curve by its key (workload, algorithm, pruning, sparsity)."""
-    return _summaries()[1]
+    return summaries(trials())[1]
 
 
 @functools.cache
@@ -140,7 +105,7 @@ PROVIDED = {f.__name__: f for f in (trials, published, published_curves, summary
 
 def judge() -> dict[str, Claim]:
     """Every claim by its key, judged on all records: computed once for this code and these data."""
-    return {key: _read(fields) for key, fields in kept("claims", _judge).items()}
+    return TypeAdapter(dict[str, Claim]).validate_python(kept("claims", _judge))
 
 
 def registered() -> dict[str, Claim]:
@@ -156,19 +121,12 @@ def _order(key: str) -> tuple:
 
 
 def _judge() -> dict[str, dict]:
-    found = [judged(claim, groups_of(key)) for key, claim in registered().items()]
-    return {claim.key: dataclasses.asdict(claim) for claim in with_discoveries(found)}
+    found = {key: judged(claim, groups_of(key)) for key, claim in registered().items()}
+    return {key: dataclasses.asdict(claim) for key, claim in found.items()}
 
 
 def groups_of(key: str) -> list[Group]:
     """What a claim's function finds on the records."""
     function = REGISTRY.functions[key]
-    return list(
-        function(**{name: PROVIDED[name]() for name in inspect.signature(function).parameters})
-    )
-
-
-def _read(fields: dict) -> Claim:
-    history = tuple(Change(**change) for change in fields["history"])
-    groups = tuple(Group(**group) for group in fields["groups"])
-    return Claim(**fields | {"history": history, "groups": groups})
+    wanted = inspect.signature(function).parameters
+    return list(function(**{name: PROVIDED[name]() for name in wanted}))

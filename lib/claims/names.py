@@ -1,11 +1,14 @@
-"""How rows of the matrix are named, and which networks are the papers' own."""
+"""How rows of the matrix are made and named, and which networks are the papers' own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import pandas as pd
+
 from lib.analysis.scaling import Effect
-from lib.claims.claim import Group, ratio
+from lib.claims.claim import Group, ratio, share
+from lib.probes import portraits
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS
 
@@ -13,9 +16,9 @@ from lib.workloads.catalogue import WORKLOADS
 LEE2021 = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8")
 # Their Simple CNN has fifty times the parameters of ours, which is Lee et al.'s
 SHALLUE2019 = ("mnist-fc-", "cifar-10-resnet-8")
-SHI2019 = ("mnist-fnn-3", "mnist-lenet-5", "cifar-10-resnet-20")
 
 REPEATS = ("mnist-fc-128x3-54000",)  # its searches are those of mnist-fc-128x3-easier: counted once
+DEPENDENT = "vectors of one run are no independent repeats"  # so networks are judged
 
 
 def title(workload: str) -> str:
@@ -46,13 +49,31 @@ def rows(
 
 
 def is_lee2021(workload: str) -> bool:
-    """Whether the network is one of Lee et al. (2021); so for the others."""
+    """Whether the network is one of Lee et al. (2021)."""
     return workload.startswith(LEE2021)
 
 
 def is_shallue2019(workload: str) -> bool:
+    """Whether the network is one of Shallue et al. (2019)."""
     return workload.startswith(SHALLUE2019)
 
 
-def is_shi2019(workload: str) -> bool:
-    return workload.startswith(SHI2019)
+# --- claims on the vectors that Top-k compresses --------------------------------------------------
+
+
+def fed() -> pd.DataFrame:
+    """Vectors of Top-k with feedback at the authors' density, a row each (`portraits.shapes`)."""
+    wanted = (0.001, "top-k", True)
+    every = portraits.PORTRAITS
+    planned = tuple(p for p in every if (p.density, p.compressor, p.feedback) == wanted)
+    return portraits.shapes(portraits.results(planned))
+
+
+def most_vectors(met: pd.Series, workloads: pd.Series) -> list[Group]:
+    """The networks on which a condition is met by most vectors of their run, of all networks; each
+    network's count as a note.
+    """
+    by = met.groupby(workloads, sort=False)
+    counts = "; ".join(f"{title(name)}: {own.sum()} of {len(own)} vectors" for name, own in by)
+    most = int((by.mean() > 0.5).sum())
+    return [share(f"{by.ngroups} networks, a run each", most, by.ngroups, True, counts)]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy.special import log_ndtr, ndtri, stdtrit
+from scipy.special import erfcx, stdtrit
 
 from lib import forms, require
 from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_to_result
@@ -24,7 +24,6 @@ LEVEL = 0.9  # of every interval in the book
 ENOUGH = 3  # searches that tell their own scatter
 # Of expectation and maximisation where goals were missed, or until means move less than this
 ROUNDS, SETTLED = 60, 1e-4
-LOG_ROOT = 0.5 * np.log(2 * np.pi)
 
 
 @dataclass(frozen=True)
@@ -76,6 +75,7 @@ class Curve:
     logs: pd.DataFrame
     missed: pd.DataFrame
     scatter: float
+    weights = None  # of the batch sizes in a fit, [m]; None: all alike
 
     @functools.cached_property
     def sizes(self) -> np.ndarray:
@@ -91,11 +91,6 @@ class Curve:
         """At which batch sizes [m] some search met the goal."""
         return (~np.isnan(self.logs.to_numpy()) & ~self.missed.to_numpy()).any(0)
 
-    @property
-    def weights(self) -> np.ndarray | None:
-        """Of the batch sizes in a fit, [m]; None: all alike."""
-        return None
-
     @functools.cached_property
     def means(self) -> np.ndarray:
         """Mean ln K* [m], goals that were missed and searches that are lacking completed
@@ -110,10 +105,6 @@ class Curve:
         return completed(self.sizes, logs, missed, self.scatter)
 
     @functools.cached_property
-    def without_one(self) -> np.ndarray:
-        """`means` [n, m] without each search in turn."""
-        return np.stack([self._mean(others) for others in ~np.eye(self.n, dtype=bool)])
-
     def moved(self) -> tuple[np.ndarray, float, float]:
         """Rows of means [k, m], each off by a part of the error; the factor of their squared
         deviations; degrees of freedom.
@@ -122,7 +113,8 @@ class Curve:
         standard error.
         """
         if self.n >= ENOUGH:
-            return self.without_one, (self.n - 1) / self.n, self.n - 1.0
+            rows = [self._mean(others) for others in ~np.eye(self.n, dtype=bool)]
+            return np.stack(rows), (self.n - 1) / self.n, self.n - 1.0
         return self.means + self.scatter / np.sqrt(self.n) * np.eye(len(self.sizes)), 1.0, np.inf
 
     def at(self, sizes: Sequence[int] | pd.Index, searches: pd.Index | None = None) -> Curve:
@@ -135,18 +127,23 @@ class Curve:
             return self
         return replace(self, logs=logs, missed=self.missed.loc[logs.index, logs.columns])
 
+    def reach(self, met: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Half the width of the interval of the mean ln K* of so many searches [m], and whether the
+        scatter is borrowed [m].
+        """
+        own = met >= ENOUGH
+        scattered = self.logs.where(~self.missed).std() if own.any() else self.scatter
+        spread = np.where(own, scattered, self.scatter)
+        freedom = np.where(own, np.maximum(met - 1, 1), np.inf)
+        return stdtrit(freedom, 0.5 + LEVEL / 2) * spread / np.sqrt(np.maximum(met, 1)), ~own
+
     def points(self) -> pd.DataFrame:
         """A row per batch size that some search met: batch_size, steps (geometric mean), low, high,
         replicates, missed (counts), borrowed (whether the scatter is).
         """
         known = (~np.isnan(self.logs.to_numpy())).sum(0)
         missed = self.missed.to_numpy().sum(0)
-        met = known - missed
-        own = met >= ENOUGH
-        scattered = self.logs.where(~self.missed).std() if own.any() else self.scatter
-        spread = np.where(own, scattered, self.scatter)
-        freedom = np.where(own, np.maximum(met - 1, 1), np.inf)
-        reach = stdtrit(freedom, 0.5 + LEVEL / 2) * spread / np.sqrt(np.maximum(met, 1))
+        reach, borrowed = self.reach(known - missed)
         table = {
             "batch_size": self.logs.columns,
             "steps": np.exp(self.means),
@@ -154,7 +151,7 @@ class Curve:
             "high": np.exp(self.means + reach),
             "replicates": known,
             "missed": missed,
-            "borrowed": ~own,
+            "borrowed": borrowed,
         }
         return pd.DataFrame({name: column[self.met] for name, column in table.items()})
 
@@ -197,25 +194,18 @@ class AdaptiveCurve(Curve):
         freedom = len(places) - 2.0
         return float(np.sqrt(fitted.loss[0] / freedom)), freedom
 
+    @functools.cached_property
     def moved(self) -> tuple[np.ndarray, float, float]:
         """As of a `Curve`: every batch size shifted up and down by its standard error."""
         error, freedom = self.spread
         off = error * np.diag(1 / np.sqrt(self.counts))
         return self.means + np.concatenate([off, -off]), 0.5, freedom
 
-    def points(self) -> pd.DataFrame:
+    def reach(self, met: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """As of a `Curve`: by the error of one search."""
         error, freedom = self.spread
-        reach = stdtrit(freedom, 0.5 + LEVEL / 2) * error / np.sqrt(self.counts)
-        table = {
-            "batch_size": self.logs.columns,
-            "steps": np.exp(self.means),
-            "low": np.exp(self.means - reach),
-            "high": np.exp(self.means + reach),
-            "replicates": self.counts,
-            "missed": 0,
-            "borrowed": np.isinf(freedom),
-        }
-        return pd.DataFrame(table)
+        reach = stdtrit(freedom, 0.5 + LEVEL / 2) * error / np.sqrt(met)
+        return reach, np.full(len(met), np.isinf(freedom))
 
 
 def _adaptive(searches: pd.DataFrame) -> AdaptiveCurve:
@@ -236,29 +226,28 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     """
     if "space" in searches and searches.space.iloc[0] == spaces.ADAPTIVE:
         return _adaptive(searches)
-    workload = searches.workload.iloc[0] if "workload" in searches else ""
     pairs = np.stack([searches[name].to_numpy() for name in SEARCH], 1)
     pairs, rows = np.unique(pairs, axis=0, return_inverse=True)
     sizes, columns = np.unique(searches.batch_size, return_inverse=True)
-    cells = (len(pairs), len(sizes))
     at = (rows.reshape(-1), columns)
-    several = len(np.unique(np.ravel_multi_index(at, cells))) < len(searches)
-    require(not several, "searches", len(searches), "each the only one of its batch size")
+    alone = len(set(zip(*at))) == len(searches)
+    require(alone, "searches", len(searches), "each the only one of its batch size")
     steps = searches.steps.to_numpy(float)
-    logs = np.full(cells, np.nan)
+    logs = np.full((len(pairs), len(sizes)), np.nan)
+    missed = np.zeros(logs.shape, bool)
     logs[at] = np.log(np.where(np.isnan(steps), searches.last_step, steps))
-    missed = np.zeros(cells, bool)
     missed[at] = np.isnan(steps)
     known = ~np.isnan(logs)
     kept = apart(*pairs.T, known.sum(1))
     counts = known[kept].sum(0)
     common = counts >= share * counts.max()
-    kept[kept] = known[kept][:, common].any(1)
+    kept &= known[:, common].any(1)
     index = pd.MultiIndex.from_arrays(pairs[kept].T, names=SEARCH)
     names = pd.Index(sizes[common], name="batch_size")
-    left = [np.ascontiguousarray(table[np.ix_(kept, common)]) for table in (logs, missed)]
-    tables = (pd.DataFrame(table, index, names, copy=False) for table in left)
-    return Curve(*tables, scatter_of(workload))
+    left = np.ix_(kept, common)
+    tables = (pd.DataFrame(table[left], index, names) for table in (logs, missed))
+    name = searches.workload.iloc[0] if "workload" in searches else ""
+    return Curve(*tables, scatter_of(name))
 
 
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
@@ -269,9 +258,9 @@ def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
     return {key: curve for key, curve in found.items() if curve.met.sum() >= least}
 
 
-def curves(trials: pd.DataFrame, goal: float | None = None, least: int = 3) -> dict[tuple, Curve]:
-    """`curves_of` of trials, at the table's goal or another of its ladder."""
-    return curves_of(steps_to_result(trials, goal), least) if len(trials) else {}
+def curves(trials: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
+    """`curves_of` of trials, at the goal of the table."""
+    return curves_of(steps_to_result(trials), least) if len(trials) else {}
 
 
 def completed(
@@ -290,15 +279,16 @@ def completed(
     met = known & ~missed
     some = met.any(0)  # batch sizes
     every = met.any(1).all()  # whether every search met one
-    most = np.where(known, logs, -np.inf).max(0)
-    level = np.where(some, np.where(met, logs, 0.0).sum(0) / np.maximum(met.sum(0), 1), most)
+    level = np.ma.masked_where(~met, logs).mean(0).filled(np.nan)
+    level = np.where(some, level, np.fmax.reduce(logs))
     own = np.zeros((len(logs), 1))
     spread = scatter
     freedom = met.sum() - some.sum() - (met.any(1).sum() - 1)
     for _ in range(ROUNDS):
         before = level, own
         expected = level + own
-        filled = np.where(met, logs, np.where(missed, _above(expected, logs, spread), expected))
+        beyond = _above(expected, logs, spread)
+        filled = np.select([met, missed], [logs, beyond], expected)
         level = filled.mean(0)
         if not some.all() and some.sum() >= 3:
             fitted = forms.fit(sizes, level, forms.exponents(sizes[some])).log_steps(sizes)[0]
@@ -317,7 +307,7 @@ def completed(
 def _above(mean: np.ndarray, bound: np.ndarray, spread: float) -> np.ndarray:
     """Mean of a normal variable that is known to exceed a bound."""
     z = (bound - mean) / max(spread, 1e-6)
-    return mean + spread * np.exp(-0.5 * z**2 - LOG_ROOT - log_ndtr(-z))
+    return mean + spread * np.sqrt(2 / np.pi) / erfcx(z / np.sqrt(2))
 
 
 # --- estimates ------------------------------------------------------------------------------------
@@ -334,27 +324,24 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     index = curves[0].logs.index
     together = all(c.logs.index.equals(index) and c.n >= ENOUGH for c in curves[1:])
     places = range(len(curves))
-    groups = [places] if together else [[place] for place in places]
+    still = [curve.means[None] for curve in curves]
 
     def values_at(means: list[np.ndarray]) -> np.ndarray:
-        given = ((curve.sizes, rows) for curve, rows in zip(curves, means))
-        return np.asarray(statistic(*given))
+        return np.asarray(statistic(*zip((curve.sizes for curve in curves), means)))
 
-    still = [curve.means[None] for curve in curves]
     whole = values_at(still)[0]
     variances = []
     freedoms = []
-    for moving in groups:
-        moved = {place: curves[place].moved() for place in moving}
-        _, factor, freedom = moved[moving[0]]
-        means = [moved[i][0] if i in moved else still[i] for i in places]
+    for moving in [places] if together else [[place] for place in places]:
+        means = list(still)
+        for place in moving:
+            means[place], factor, freedom = curves[place].moved
         values = values_at(means)
         centre = values.mean(0) if freedom < np.inf else whole
-        squares = (values - centre) ** 2
-        variances.append(factor * squares.sum(0))
+        variances.append(factor * ((values - centre) ** 2).sum(0))
         freedoms.append(freedom)
-    errors = np.sqrt(sum(variances))
     n = min(curve.n for curve in curves)
+    errors = np.sqrt(sum(variances))
     found = np.transpose([whole, errors, satterthwaite(variances, freedoms)])
     effects = [Effect(*row, n) for row in np.atleast_2d(found).tolist()]
     return effects if np.ndim(whole) else effects[0]
@@ -377,17 +364,16 @@ def mean_of(values: Sequence[float]) -> Effect:
     """
     values = np.asarray(values, float)
     n = len(values)
-    error = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
-    return Effect(float(values.mean()), error, max(n - 1.0, 1.0), n)
+    error = values.std(ddof=1) / n**0.5 if n > 1 else np.inf
+    return Effect(float(values.mean()), float(error), max(n - 1.0, 1.0), n)
 
 
 def less(above: Effect, below: Effect) -> Effect:
     """One estimate less another that is independent of it, open where the first is."""
-    square = above.error**2 + below.error**2
-    parts = above.error**4 / above.freedom + below.error**4 / below.freedom
-    freedom = square**2 / parts if np.isfinite(square) else below.freedom
-    found = {"value": above.value - below.value, "error": square**0.5, "freedom": freedom}
-    return replace(above, **found, n=min(above.n, below.n))
+    variances = [above.error**2, below.error**2]
+    freedom = satterthwaite(variances, [above.freedom, below.freedom])
+    found = {"value": above.value - below.value, "error": sum(variances) ** 0.5}
+    return replace(above, **found, freedom=float(freedom), n=min(above.n, below.n))
 
 
 def share(met: int, of: int) -> tuple[float, float, float]:
@@ -396,15 +382,10 @@ def share(met: int, of: int) -> tuple[float, float, float]:
     """
     if not of:
         return np.nan, np.nan, np.nan
-    z = ndtri(0.5 + LEVEL / 2)
-    p = met / of
-    shrunk = 1 + z**2 / of
-    centre = (p + z**2 / (2 * of)) / shrunk
-    error = np.sqrt(p * (1 - p) / of + (z / (2 * of)) ** 2)
-    reach = z * error / shrunk
-    low = max(centre - reach, 0)
-    high = min(centre + reach, 1)
-    return p, float(low), float(high)
+    from scipy import stats  # slow to import
+
+    ends = stats.binomtest(int(met), int(of)).proportion_ci(LEVEL, "wilson")
+    return met / of, float(ends.low), float(ends.high)
 
 
 def mean_over(searches: Sequence[Effect]) -> Effect:
@@ -418,8 +399,8 @@ def slope(x: Sequence[float], y: Sequence[float]) -> Effect:
     """
     if len(x) < 3:
         return Effect(np.nan, np.nan, 1.0, 1)
-    (rate, _), covariance = np.polyfit(np.asarray(x, float), np.asarray(y, float), 1, cov=True)
-    return Effect(float(rate), float(np.sqrt(covariance[0, 0])), len(x) - 2.0, 1)
+    (rate, _), covariance = np.polyfit(x, y, 1, cov=True)
+    return Effect(float(rate), float(covariance[0, 0] ** 0.5), len(x) - 2.0, 1)
 
 
 def paired(curves: Sequence[Curve]) -> list[Curve]:
@@ -441,7 +422,7 @@ def alike(*curves: Curve) -> list[Curve]:
 
 
 def _shared(indices: list[pd.Index]) -> pd.Index:
-    return functools.reduce(lambda a, b: a.intersection(b), indices)
+    return functools.reduce(pd.Index.intersection, indices)
 
 
 @functools.lru_cache(maxsize=4096)  # many claims ask of the same curves
@@ -450,8 +431,7 @@ def critical(curve: Curve) -> Effect:
     sizes measured.
     """
     found = estimate(lambda own: forms.log_critical(*own, curve.weights), curve)
-    low = np.log(curve.sizes.min()) - forms.REACH
-    high = np.log(curve.sizes.max()) + forms.REACH
+    low, high = np.log(curve.sizes[[0, -1]]) + [-forms.REACH, forms.REACH]
     return replace(found, below=bool(found.low <= low), above=bool(found.high >= high))
 
 
@@ -463,41 +443,26 @@ def critical_ratio(above: Curve, below: Curve) -> Effect | None:
     above, below = alike(above, below)
     if min(above.met.sum(), below.met.sum()) < 3:
         return None
-
-    def quotient(a, b):
-        return forms.log_critical(*a) - forms.log_critical(*b)
-
-    found = estimate(quotient, above, below)
+    found = estimate(lambda a, b: forms.log_critical(*a) - forms.log_critical(*b), above, below)
     top = critical(above)
     bottom = critical(below)
-    open_below = top.below or bottom.above
-    open_above = top.above or bottom.below
-    return replace(found, below=open_below, above=open_above)
+    return replace(found, below=top.below or bottom.above, above=top.above or bottom.below)
 
 
 RATIO = ["batch_size", "ratio", "ratio_low", "ratio_high", "n", "effect"]
 
 
 def steps_ratio(above: Curve, below: Curve) -> pd.DataFrame:
-    """Steps of one curve over those of another: RATIO; effect is an `Effect`."""
+    """Steps of one curve over those of another, a row per batch size that both have: RATIO; effect
+    is an `Effect`.
+    """
     above, below = alike(above, below)
-    return _by_size(lambda a, b: a[1] - b[1], above, below)
-
-
-def over_smallest(curve: Curve) -> pd.DataFrame:
-    """Steps of a curve over those at its smallest batch: RATIO."""
-    return _by_size(lambda own: own[1] - own[1][:, :1], curve)
-
-
-def _by_size(statistic: Callable[..., np.ndarray], *curves: Curve) -> pd.DataFrame:
-    """A statistic of every batch size of curves that have the same, as RATIO."""
-    sizes = curves[0].logs.columns
-    found = estimate(statistic, *curves) if len(sizes) else []
-    rows = []
-    for size, effect in zip(sizes, found):
-        row = {"batch_size": int(size), "n": effect.n}
-        row["effect"] = effect
-        rows.append(row | effect.row("ratio"))
+    sizes = above.logs.columns
+    found = estimate(lambda a, b: a[1] - b[1], above, below) if len(sizes) else []
+    rows = [
+        {"batch_size": int(size), "n": effect.n, "effect": effect, **effect.row("ratio")}
+        for size, effect in zip(sizes, found)
+    ]
     return pd.DataFrame(rows, columns=RATIO)
 
 
@@ -513,14 +478,15 @@ def mean_steps_ratio(above: Curve, below: Curve, sizes: Sequence[int] | None = N
     return estimate(lambda a, b: (a[1] - b[1]).mean(1), above, below)
 
 
-def draws(curve: Curve, size: int = 1000) -> pd.DataFrame:
+def draws(curve: Curve) -> pd.DataFrame:
     """Curves of K* [draws, batch sizes] that scatter about the means as their error does, for
     statistics that jump.
 
     With jackknife rows as directions; Student's t by one chi-square a draw.
     """
+    size = 1000
     random = np.random.default_rng(0)
-    moved, factor, freedom = curve.moved()
+    moved, factor, freedom = curve.moved
     centre = moved.mean(0) if freedom < np.inf else curve.means
     off = random.standard_normal((size, len(moved))) @ (moved - centre) * np.sqrt(factor)
     if freedom < np.inf:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-from numbers import Real
-
 import numpy as np
 import pandas as pd
+from scipy.special import comb
 
-from lib import own, require
+from lib import require
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS, workload
 
@@ -47,18 +45,17 @@ def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     """The table with `steps` and `goal` set to another goal of the ladder.  Raises ValueError if it
     is not on it.
     """
-    column = f"steps@{goal:g}" if isinstance(goal, Real) else None
+    column = f"steps@{goal:g}"
     require(column in trials, "goal", goal, [f"{known:g}" for known in goals(trials)])
     return trials.assign(steps=trials[column], goal=goal)
 
 
 def slimmed(trials: pd.DataFrame) -> pd.DataFrame:
     """Only what curves are made of: taking the rows of all the columns, cell by cell, is slow."""
-    wanted = {*CELL, "goal", "steps", "last_step", "status"}
+    wanted = {*CELL, "goal", "steps", "last_step"}
     return trials[[c for c in trials if c in wanted or c.startswith("steps@")]]
 
 
-@functools.lru_cache(maxsize=1024)
 def best_of_k_pmf(n: int, k: int) -> np.ndarray:
     """P(best of k drawn without replacement from n is the j-th best) [n], j = 1 ... n: C(n - j,
     k - 1) / C(n, k).
@@ -66,12 +63,7 @@ def best_of_k_pmf(n: int, k: int) -> np.ndarray:
     Raises ValueError unless 1 <= k <= n.
     """
     require(1 <= k <= n, "k", k, f"a whole number from 1 to {n}")
-    j = np.arange(1, n)
-    # From one place to the next
-    factors = np.maximum(n - j - k + 1, 0) / (n - j)
-    chances = k / n * np.cumprod([1.0, *factors])
-    chances.setflags(write=False)  # they are the cache's
-    return chances
+    return comb(n - np.arange(1, n + 1), k - 1) / comb(n, k)
 
 
 def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
@@ -82,63 +74,35 @@ def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
     """
     ordered = np.sort(np.where(np.isnan(steps), np.inf, steps))
     total = np.cumsum(best_of_k_pmf(len(ordered), k))
-    return ordered[np.minimum(np.searchsorted(total, np.array(LEVELS) - 1e-12), len(ordered) - 1)]
+    return ordered[np.minimum(np.searchsorted(total, np.array(LEVELS) - 1e-9), len(ordered) - 1)]
 
 
 def steps_to_result(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
     """One row per search: its CELL columns, goal, steps (K*, NaN if no trial met the goal),
-    last_step, hits_seen and infeasible (counts of trials).
+    last_step, hits_seen (count of trials that met it).
     """
-    trials = trials if goal is None else at_goal(trials, goal)
-    searches, fewest, met = _by_search(trials, ["steps", "goal"])
-    return searches.assign(goal=fewest.goal, steps=fewest.steps.astype(float), hits_seen=met.steps)
+    trials = slimmed(trials if goal is None else at_goal(trials, goal))
+    keys = [name for name in CELL if name in trials]
+    # To group by what all rows share takes most of the time
+    shared = [name for name in keys[1:] if len(trials[name].unique()) == 1]
+    found = trials.groupby([name for name in keys if name not in shared], dropna=False).agg(
+        last_step=("last_step", "max"),
+        goal=("goal", "min"),
+        steps=("steps", "min"),
+        hits_seen=("steps", "count"),
+    )
+    found = found.reset_index().merge(trials.head(1)[shared], how="cross")
+    return found[[*keys, *found.columns.difference(keys, sort=False)]].astype({"steps": float})
 
 
 def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
-    """`steps_to_result` at every goal that a trial of the table met, the hardest first: grouped
-    once, which takes the time.
-    """
-    ladder = {goal: f"steps@{goal:g}" for goal in goals(trials)}
-    searches, fewest, met = _by_search(trials, list(ladder.values()))
-    return {
-        goal: searches.assign(goal=goal, steps=fewest[at].astype(float), hits_seen=met[at])
-        for goal, at in ladder.items()
-    }
-
-
-def _by_search(trials: pd.DataFrame, columns: list[str]) -> tuple[pd.DataFrame, ...]:
-    """The searches of the table with last_step and infeasible, and their least values and counts
-    in these columns: three tables of a row per search.
-    """
-    trials = slimmed(trials)
-    lost = trials.status == "infeasible" if "status" in trials else False
-    trials = trials.assign(infeasible=lost)
-    if "split" not in trials:
-        trials = trials.assign(split=0)
-    keys = [name for name in CELL if name in trials]
-    # To group by what all rows share takes most of the time
-    shared = [name for name in keys[1:] if _is_constant(trials[name])]
-    varied = [name for name in keys if name not in shared]
-    by = trials.groupby(varied, dropna=False)
-    ends = by.agg(last_step=("last_step", "max"), infeasible=("infeasible", "sum"))
-    same = trials.head(1)[shared]
-    searches = ends.reset_index().merge(same, how="cross")
-    searches = searches[[*keys, "last_step", "infeasible"]]
-    fewest = by[columns].min()
-    counts = by[columns].count()
-    return searches, fewest.reset_index(drop=True), counts.reset_index(drop=True)
-
-
-def _is_constant(values: pd.Series) -> bool:
-    """Whether all values are equal; the ends are compared first: most columns differ there."""
-    if values.empty or values.iloc[0] != values.iloc[-1]:
-        return values.empty
-    return bool((values == values.iloc[0]).all())
+    """`steps_to_result` at every goal that a trial of the table met, the hardest first."""
+    return {goal: steps_to_result(trials, goal) for goal in goals(trials)}
 
 
 def scatter_of(name: str) -> float:
     """SCATTER of a workload's data set and kind of network, or else ONE_SPLIT."""
-    work = None if own.is_own(name) else WORKLOADS.get(name)
+    work = WORKLOADS.get(name)
     return SCATTER.get((work.dataset, kind_of(work.model)), ONE_SPLIT) if work else ONE_SPLIT
 
 
@@ -152,24 +116,12 @@ def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
     """The table with `steps` and `goal` set to that of each workload: `at_goal` of several; others
     stay as they are.
     """
-    steps = trials.steps.to_numpy(float, copy=True)
-    goal = trials.goal.to_numpy(float, copy=True)
-    workloads = trials.workload.astype("category")  # whose names are compared once, not by row
-    for name, error in wanted.items():
-        rows = (workloads == name).to_numpy()
-        others = goal[rows] != error
-        if others.any():
-            column = f"steps@{error:g}"
-            steps[rows] = trials.loc[rows, column]
-            goal[rows] = error
+    goal = trials.workload.map(wanted).fillna(trials.goal)
+    moved = goal != trials.goal
+    steps = trials.steps.astype(float)
+    for error in goal[moved].unique():
+        steps = steps.where(~moved | (goal != error), trials.get(f"steps@{error:g}"))
     return trials.assign(steps=steps, goal=goal)
-
-
-def of_sizes(trials: pd.DataFrame, least: int) -> pd.DataFrame:
-    """The trials of curves that are measured at this number of batch sizes or more."""
-    if trials.empty:
-        return trials
-    return trials[trials.groupby(CURVE).batch_size.transform("nunique") >= least]
 
 
 def curve_names(frame: pd.DataFrame) -> list[str]:
@@ -178,9 +130,9 @@ def curve_names(frame: pd.DataFrame) -> list[str]:
     return [f"{workload(name).title}, {named(algorithm)}" for name, algorithm in pairs]
 
 
-def point_of(searches: pd.DataFrame) -> list[str]:
-    """The columns that the searches of one point share."""
-    return [c for c in CELL if c in searches and c not in SAME]
+def of_curve(rows: pd.DataFrame) -> list[str]:
+    """The columns that all points of a curve share, searches or not."""
+    return [c for c in CELL if c in rows and c not in (*SAME, "batch_size")] + ["goal"]
 
 
 def apart(replicates: np.ndarray, splits: np.ndarray, cells: np.ndarray | int = 1) -> np.ndarray:
@@ -189,14 +141,7 @@ def apart(replicates: np.ndarray, splits: np.ndarray, cells: np.ndarray | int = 
 
     cells: of each search [n], or one number for all.
     """
-    names, places = np.unique(splits, return_inverse=True)
-    least = np.full(len(names), np.iinfo(np.int64).max)
-    np.minimum.at(least, places, replicates)
-    first, shared = replicates == least[places], splits == 0
-    cells = np.broadcast_to(cells, first.shape)
-    return first if cells[first].sum() >= cells[shared].sum() else shared
-
-
-def sparsest(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows at the highest sparsity of their workload and algorithm."""
-    return rows[rows.sparsity == rows.groupby(["workload", "algorithm"]).sparsity.transform("max")]
+    first = replicates == [replicates[splits == split].min() for split in splits]
+    shared = splits == 0
+    counts = np.broadcast_to(cells, first.shape)
+    return first if counts[first].sum() >= counts[shared].sum() else shared

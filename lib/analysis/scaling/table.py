@@ -1,4 +1,4 @@
-"""Every curve on one row."""
+"""Every curve on one row, with its three regimes by the operational definitions of this book."""
 
 from __future__ import annotations
 
@@ -9,38 +9,114 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import pandas as pd
 
-from lib import forms
+from lib import forms, require
 from lib.analysis.scaling.curve import (
     ENOUGH,
     RATIO,
     Curve,
     Effect,
-    alike,
     critical,
     critical_ratio,
     curve_of,
     curves_of,
     draws,
     estimate,
-    over_smallest,
     span_of,
     steps_ratio,
 )
-from lib.analysis.scaling.rules import Regimes, regime_ends, regimes
 from lib.analysis.scaling.steps import (
     CURVE,
     PROTOCOL,
     at_every_goal,
-    point_of,
+    of_curve,
     steps_to_result,
 )
 
+TOLERANCE = 0.2  # of the operational definitions of the regimes
+BEFORE, PERFECT = "more examples than larger batches", "perfect scaling"
+DIMINISHING, MAXIMAL = "diminishing returns", "maximal data parallelism"
 TESTED = 5  # batch sizes from which on a form is tested
+
+
+# --- regimes --------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Regimes:
+    """Where one curve changes regime, in batch sizes (examples).
+
+    start: the smallest size whose total of examples is within the tolerance of the least;
+    perfect_end: the largest size up to which scaling is perfect; useful_end: the smallest size from
+    which on the steps stay within the tolerance of the least.  reaches_plateau: whether at least
+    two sizes lie on the floor, without which useful_end is only a lower bound.
+    """
+
+    start: float
+    perfect_end: float
+    useful_end: float
+    reaches_plateau: bool
+
+
+def regimes(curve: pd.DataFrame) -> Regimes:
+    """The regimes of one curve (batch_size, from the smallest; steps) by the operational
+    definitions of this book.
+
+    Let B0 be the smallest size whose examples B K*(B) are at most 1 + TOLERANCE times the least.
+    Scaling is perfect at B if K*(B) <= (1 + TOLERANCE) K*(B0) B0 / B there and at every size from
+    B0 on.
+    """
+    b = curve.batch_size.to_numpy(float)
+    k = curve.steps.to_numpy(float)
+    ends = [float(end[0]) for end in regime_ends(b, k[None])]
+    on_floor = near(k, k.min()) & (b >= ends[2])
+    return Regimes(*ends, bool(on_floor[-1] and on_floor.sum() >= 2))
+
+
+def near(values: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Which values are at most TOLERANCE over the least."""
+    return values <= (1 + TOLERANCE) * least
+
+
+def label(curves: pd.DataFrame) -> pd.DataFrame:
+    """Curves with `regime`, local `slope` (d log2 K* / d log2 B from the size before) and `perfect`
+    (steps if scaling had stayed perfect from the smallest size), for every curve in the table."""
+    by = curves.sort_values("batch_size").groupby(of_curve(curves), dropna=False)
+    return pd.concat([_label_one(own) for _, own in by], ignore_index=True)
+
+
+def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
+    found = regimes(curve)
+    b = curve.batch_size
+    k = curve.steps
+    flat = found.reaches_plateau & (b >= found.useful_end)
+    choices = {BEFORE: b < found.start, PERFECT: b <= found.perfect_end, MAXIMAL: flat}
+    regime = np.select([*choices.values()], [*choices], DIMINISHING)
+    slope = np.log2(k).diff() / np.log2(b).diff()
+    return curve.assign(regime=regime, slope=slope, perfect=k.iloc[0] * b.iloc[0] / b)
+
+
+def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """start, perfect_end and useful_end [draws], as `regimes` finds them.
+
+    b: sizes [n] (increasing); k: steps [draws, n].
+    """
+    examples = b * k
+    first = near(examples, examples.min(1, keepdims=True)).argmax(1)[:, None]
+    base = np.take_along_axis(examples, first, 1)
+    cheap = (np.arange(len(b)) < first) | near(examples, base)
+    last = cheap.cumprod(1).sum(1) - 1
+    # From the largest size down
+    floor = near(k, k.min(1, keepdims=True))[:, ::-1].cumprod(1).sum(1)
+    return b[first[:, 0]], b[last], b[len(b) - np.maximum(floor, 1)]
+
+
+# --- curves in a row each -------------------------------------------------------------------------
+
 ENDS = "perfect_end_low perfect_end_high useful_end_low useful_end_high".split()
 ABOUT = [
     *("goal", "sizes", "replicates"),
     *(field.name for field in dataclasses.fields(Regimes)),
-    *(*ENDS, "c1", "c2", "residual", "critical", "critical_low", "critical_high", "identified"),
+    *(*ENDS, "c1", "c2", "critical", "critical_low", "critical_high", "identified"),
 ]
 
 
@@ -55,9 +131,8 @@ def summaries(trials: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
     their CURVE keys.
 
     Columns: those of CURVE; goal; sizes and replicates (counts: batch sizes, independent searches);
-    start, perfect_end, useful_end, reaches_plateau (as `Regimes`, of the geometric
-    means); c1, c2 (of c1/B + c2), residual (the factor by which points lie off it, root mean
-    square); critical, critical_low, critical_high (`critical`, examples; 0 or inf: a bound);
+    start, perfect_end, useful_end, reaches_plateau (as `Regimes`, of the geometric means); c1, c2
+    (of c1/B + c2); critical, critical_low, critical_high (`critical`, examples; 0 or inf: a bound);
     identified (whether it lies inside the batch sizes measured). Raises ValueError if the trials of
     a curve are of several protocols.
     """
@@ -69,12 +144,9 @@ def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve
     if searches.empty:
         return by_curve([], ABOUT), {}
     by = searches.groupby(CURVE)
-    fields = [name for name in PROTOCOL if name in searches]
-    varied = by[fields].nunique(dropna=False) > 1
-    for key, own in varied[varied.any(axis=1)].iterrows():
-        name = own.idxmax()
-        values = by.get_group(key)[name].unique().tolist()
-        raise ValueError(f"{name}: {values} are not allowed on one curve, {key}; choose one")
+    counts = by[[name for name in PROTOCOL if name in searches]].nunique(dropna=False).max()
+    mixed = list(counts.index[counts > 1])
+    require(not mixed, "searches", mixed, "of one value each on a curve; choose one")
     found = curves_of(searches)
     goals = by.goal.first()
     rows = [(key, {"goal": goals[key], **about(curve)}) for key, curve in found.items()]
@@ -87,9 +159,8 @@ def about(curve: Curve) -> dict:
     points = curve.points()
     bend = critical(curve)
     line = forms.fit(curve.sizes, curve.means, weights=curve.weights)
-    spans = map(span_of, regime_ends(curve.sizes, draws(curve).to_numpy())[1:])
-    ends = [end for span in spans for end in span]
-    off = np.sqrt(line.loss[0] / len(curve.sizes))
+    _, *ends = regime_ends(curve.sizes, draws(curve).to_numpy())
+    ends = np.ravel([span_of(end) for end in ends]).tolist()
     return {
         "sizes": len(points),
         "replicates": curve.n,
@@ -97,7 +168,6 @@ def about(curve: Curve) -> dict:
         **dict(zip(ENDS, ends)),
         "c1": line.c1[0],
         "c2": line.c2[0],
-        "residual": float(np.exp(off)),
         **bend.row("critical"),
         "identified": bool(points.batch_size.min() < np.exp(bend.value) < points.batch_size.max()),
     }
@@ -111,7 +181,7 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     high (90 %), replicates, missed (counts), borrowed; hits_seen (trials that met the goal, of all
     searches).
     """
-    keys = [*(c for c in point_of(searches) if c != "batch_size"), "goal"]
+    keys = of_curve(searches)
     by = searches.groupby(keys, dropna=False)
     hits = searches.groupby([*keys, "batch_size"], dropna=False).hits_seen.sum().reset_index()
     parts = {key: curve_of(own, share=0.0).points() for key, own in by}
@@ -124,28 +194,18 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     return both.sort_values([*keys, "batch_size"], ignore_index=True)
 
 
-def all_goals(trials: pd.DataFrame, missed: bool = False) -> pd.DataFrame:
+def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
     """`across_replicates` at every goal of the ladder, one below the other; points that missed a
     goal are left out.
 
-    missed: these instead, without steps and range: where a line that is drawn has a gap.  Raises
-    ValueError if none of the trials met any.
+    Raises ValueError if none of the trials met any.
     """
     found = at_every_goal(trials)
-    if not found:
-        ladder = ", ".join(c.removeprefix("steps@") for c in trials if c.startswith("steps@"))
-        raise ValueError(
-            f"goal: none of {len(trials)} trials met any of {ladder}; their lowest validation "
-            f"error was {trials.best_error.min():.3g}, so that easier goals or more "
-            "steps are needed"
-        )
+    lowest = f"{trials.best_error.min():.3g}, the lowest error of {len(trials)} trials, or easier"
+    ladder = [c.removeprefix("steps@") for c in trials if c.startswith("steps@")]
+    require(found, "goals", ladder, lowest)
     met = [s[s.workload.isin(s.workload[s.steps.notna()])] for s in found.values()]
-    searches = pd.concat(met, ignore_index=True)
-    if not missed:
-        return across_replicates(searches)
-    keys = [*point_of(searches), "goal"]
-    lost = searches[searches.groupby(keys, dropna=False).steps.transform("count") == 0]
-    return lost.drop_duplicates(keys, ignore_index=True).assign(low=np.nan, high=np.nan)
+    return across_replicates(pd.concat(met, ignore_index=True))
 
 
 def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
@@ -160,8 +220,7 @@ def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """
     tested = ((key, _test_of_form(curve)) for key, curve in curves.items())
     rows = [(key, row) for key, row in tested if row]
-    fields = dataclasses.fields(forms.FormTest)
-    known = [field.name for field in fields]
+    known = [field.name for field in dataclasses.fields(forms.FormTest)]
     return by_curve(rows, ["sizes", "searches", *known, "off_free"])
 
 
@@ -179,33 +238,33 @@ def _test_of_form(curve: Curve) -> dict | None:
     return {"sizes": m, "searches": n, "off_free": off} | vars(tested)
 
 
-def on_one_line(points: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """Points of curves with `over`, ln of steps over what their curve's c1/B + c2 says: the
-    residuals of the law.
-    """
-    both = points.merge(summary[[*CURVE, "c1", "c2", "critical"]], on=CURVE)
-    return both.assign(over=np.log(both.steps / (both.c1 / both.batch_size + both.c2)))
-
-
 # --- one curve over another -----------------------------------------------------------------------
 
 
-def beside(curves: dict[tuple, Curve], partner: Callable[[tuple], tuple]) -> pd.DataFrame:
-    """The critical batch size of every curve over that of its partner, where they share three batch
-    sizes.
+CRITICAL = {"critical": critical_ratio}
+
+
+def beside(
+    curves: dict[tuple, Curve],
+    partner: Callable[[tuple], tuple],
+    quantities: dict[str, Callable[[Curve, Curve], Effect | None]] = CRITICAL,
+) -> pd.DataFrame:
+    """Every curve over its partner, a row per curve and quantity; None makes no row.
 
     partner: of a key, the key of another curve, or the same for a curve that has none. Columns:
-    those of CURVE; sizes, n (batch sizes and searches compared); ratio, ratio_low, ratio_high;
-    effect (`Effect`).
+    those of CURVE; what (of quantities); ratio, ratio_low, ratio_high (90 %); n (searches
+    compared), searches (of the curve), sizes (batch sizes that both have); effect (`Effect`).
     """
     rows = []
     for key, curve, other in with_partner(curves, partner):
-        found = critical_ratio(curve, other)
-        if found is not None:
-            shared = curve.logs.columns.intersection(other.logs.columns)
-            about = {"sizes": len(shared), "n": found.n, "effect": found}
-            rows.append((key, about | found.row("ratio")))
-    return by_curve(rows, ["sizes", *RATIO[1:]])
+        shared = curve.logs.columns.intersection(other.logs.columns)
+        counts = {"searches": curve.n, "sizes": len(shared)}
+        for what, compare in quantities.items():
+            if (found := compare(curve, other)) is not None:
+                row = {"what": what, **found.row("ratio"), "n": found.n, **counts}
+                rows.append((key, row | {"effect": found}))
+    ratio = ["ratio", "ratio_low", "ratio_high"]
+    return by_curve(rows, ["what", *ratio, "n", "searches", "sizes", "effect"])
 
 
 def with_partner(
@@ -220,16 +279,6 @@ def with_partner(
 
 def dense_key(key: tuple) -> tuple:
     return (*key[:3], 0.0)
-
-
-def against_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
-    """Every sparse curve `beside` its dense one."""
-    return beside(curves, dense_key)
-
-
-def against_sensitivity(curves: dict[tuple, Curve]) -> pd.DataFrame:
-    """Every curve pruned in another way `beside` that pruned by connection sensitivity."""
-    return beside(curves, lambda key: (*key[:2], "connection-sensitivity", key[3]))
 
 
 def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
@@ -251,62 +300,7 @@ def constants(curve: Curve) -> list[Effect]:
     return [*estimate(_log_line, curve), critical(curve)]
 
 
-def constants_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
-    """c1 and c2 of every sparse curve over the dense one's, at the batch sizes of both: CURVE, c1,
-    c2, each with _low and _high.
-    """
-    rows = []
-    for key, *pair in with_partner(curves, dense_key):
-        both = alike(*pair)
-        if len(both[0].sizes) >= 3:
-            c1, c2 = estimate(lambda a, b: _log_line(a) - _log_line(b), *both)
-            rows.append((key, c1.row("c1") | c2.row("c2")))
-    return by_curve(rows, ["c1", "c1_low", "c1_high", "c2", "c2_low", "c2_high"])
-
-
 def _log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
     line = forms.fit(*own)
     return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
-
-
-SMALLEST, DENSEST = "its smallest batch", "the dense network"  # by what `relative` divides
-
-
-def relative(points: pd.DataFrame, curves: dict[tuple, Curve]) -> pd.DataFrame:
-    """Steps over those of the curve's smallest batch, and over the densest network's at the same
-    batch size.
-
-    points: of `across_replicates`.  curves: of `summaries`. The rows of points, twice: `over` says
-    by what they are divided; relative, relative_low, relative_high with what result. Without a
-    curve to divide by, the quotient of the points, and no range.
-    """
-    parts = []
-    none = pd.DataFrame(columns=RATIO)
-    for key, own in points.sort_values("batch_size").groupby(CURVE):
-        same = (points[CURVE[:3]] == list(key[:3])).all(axis=1)
-        network = points[same]
-        least = network.sparsity.min()
-        dense = network[network.sparsity == least]
-        dense = dense.set_index("batch_size").steps
-        dense = dense.reindex(own.batch_size).to_numpy()
-        curve = curves.get(key)
-        below = curves.get((*key[:3], least))
-        to_smallest = over_smallest(curve) if curve else none
-        to_dense = steps_ratio(curve, below) if curve and below else none
-        parts.append(_divided(own, SMALLEST, own.steps.iloc[0], to_smallest))
-        parts.append(_divided(own, DENSEST, dense, to_dense))
-    return pd.concat(parts, ignore_index=True) if parts else points.assign(over=[], relative=[])
-
-
-def _divided(
-    points: pd.DataFrame, over: str, steps: float | np.ndarray, ratios: pd.DataFrame
-) -> pd.DataFrame:
-    """A curve's points as rows of `relative`: by these ratios (RATIO), or where there is none by
-    steps, one number or one of each point [n].
-    """
-    ratios = ratios[RATIO[:4]].astype(float)
-    ratios = ratios.rename(columns=lambda name: name.replace("ratio", "relative"))
-    rows = points.assign(over=over).merge(ratios, "left", "batch_size")
-    plain = pd.Series(points.steps.to_numpy() / steps)
-    return rows.assign(relative=rows.relative.fillna(plain))
