@@ -160,4 +160,4 @@ def _members(base: alt.Chart) -> list[alt.Chart]:
     network = tip("member:N", "network")
     told = [network, tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
     guide = perfect.encode(x="batch_size:Q", y="relative_perfect:Q", detail="member:N")
-    return [guide, *small_curve(lines, told, "relative_low", "relative_high")]
+    return [guide, *small_curve(lines, told, ("relative_low", "relative_high"))]

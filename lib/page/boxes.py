@@ -16,7 +16,6 @@ from lib.workloads.catalogue import workload
 
 LONG = 20  # rows
 SENTENCE = 32  # characters of a cell, above which it is no value
-KINDS = {"for": "yes", "against": "no", "not decided": "open"}  # of a network's verdict
 FEW = 6  # networks of a claim that its box shows unfolded
 PAGES = Environment(
     autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -96,38 +95,28 @@ def _networks(c) -> Html:
     there are many.
     """
     ordered = sorted(c.groups, key=lambda group: not group.own)
-    rows = [(group, _numbers(group, c.scale, _digits(group, c))) for group in ordered]
+    rows = [(group, numbers(group, c.scale, _digits(group, c))) for group in ordered]
     return html(NETWORKS, claim=c, rows=rows, many=len(rows) > FEW)
 
 
-def _numbers(group, scale: str, digits: int = 2) -> list[str]:
+def numbers(group, scale: str, digits: int = 2) -> list[str]:
     """A network's effect and the ends of its interval."""
     return [_in_scale(value, scale, digits) for value in (group.effect, group.low, group.high)]
 
 
 def _digits(group, c) -> int:
-    """The fewest digits with which no end of the interval reads like the threshold beside it: two,
-    or three where one is near, or more.
+    """The fewest digits, two or more, with which no end of the interval reads like the threshold
+    beside it.
     """
-    edges = [c.threshold]
+    edges = {c.threshold}
     if c.kind == "within":
-        edges.append(1 / c.threshold if c.scale == "ratio" else -c.threshold)
-    pairs = [(end, edge) for end in (group.low, group.high) for edge in edges if end != edge]
-    ends = (group.low, group.high)
-    near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end in ends for edge in edges)
-    for digits in range(2 + near, 6):
-        read = [[_in_scale(value, c.scale, digits) for value in pair] for pair in pairs]
-        if all(end != edge for end, edge in read):
+        edges.add(1 / c.threshold if c.scale == "ratio" else -c.threshold)
+    ends = {group.low, group.high} - edges
+    for digits in range(2, 6):
+        seen, lines = ({_in_scale(value, c.scale, digits) for value in s} for s in (ends, edges))
+        if not seen & lines:
             return digits
     return 6
-
-
-def told(group, scale: str) -> str:
-    """A network's effect in one line: "MLP on digits: 1.5 (1.2 to 1.8), n = 10, for"."""
-    if not group.n:
-        return f"{group.name}: not measured"
-    effect, low, high = _numbers(group, scale)
-    return f"{group.name}: {effect} ({low} to {high}), n = {group.n}, {group.verdict}"
 
 
 def _in_scale(value: float, scale: str, digits: int = 2) -> str:

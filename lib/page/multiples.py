@@ -67,6 +67,20 @@ def panels(
     return chart.properties(title=words, usermeta=_sharing(most))
 
 
+def arranged(
+    rows: pd.DataFrame, names: dict[tuple[str, str], str]
+) -> tuple[pd.DataFrame, list[str]]:
+    """The rows of these panels in this order, with `panel`, and the names of panels without rows.
+
+    Args:
+        rows: with workload and algorithm.
+        names: (workload, algorithm) -> the name of its panel.
+    """
+    found = dict(list(rows.groupby(["workload", "algorithm"])))
+    known = [found[key].assign(panel=name) for key, name in names.items() if key in found]
+    return pd.concat(known), [name for key, name in names.items() if key not in found]
+
+
 def _sharing(most: int) -> dict:
     """Lets panels share the width of a page, two to `most` abreast: Vega-Lite gives them a fixed
     width, so what it compiles to is changed by a JSON Patch.
@@ -93,21 +107,21 @@ def small_axes(x: alt.X, y: alt.Y) -> dict[str, alt.X | alt.Y]:
 
 
 def small_curve(
-    lines: alt.Chart, tooltip: list, low: str = "low", high: str = "high"
+    lines: alt.Chart, tooltip: list, ends: Sequence[str] = ("low", "high")
 ) -> list[alt.Chart]:
     """The layers of a curve in a panel: bars between these columns, a line, and points.
 
     Args:
         lines: with both axes and the colour.
         tooltip: of the points.
-        low, high: columns of the ends of the bars.
+        ends: columns of the ends of the bars; none: no bars.
     """
     points = lines.mark_point(filled=True, size=22, opacity=1)
-    return [
-        lines.mark_rule().encode(y=f"{low}:Q", y2=f"{high}:Q"),
-        lines.mark_line(strokeWidth=1.8),
-        points.encode(tooltip=tooltip),
-    ]
+    curve = [lines.mark_line(strokeWidth=1.8), points.encode(tooltip=tooltip)]
+    if not ends:
+        return curve
+    low, high = ends
+    return [lines.mark_rule().encode(y=f"{low}:Q", y2=f"{high}:Q"), *curve]
 
 
 def fan(sizes: Sequence[float], values: Sequence[float], slopes: Sequence[float]) -> pd.DataFrame:
