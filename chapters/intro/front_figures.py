@@ -10,7 +10,7 @@ import yaml
 
 from lib import ROOT
 from lib.page import boxes, charts, tips, vega
-from lib.page.multiples import panels, small_axes
+from lib.page.multiples import panels
 from lib.page.prose import Html
 from lib.wording import between, brief, joined, named, number, percent
 from lib.workloads.catalogue import workload
@@ -162,7 +162,8 @@ def every_curve(points: pd.DataFrame, critical: pd.DataFrame) -> alt.FacetChart:
 def _curves(base: alt.Chart, levels: list[float]) -> list[alt.Chart]:
     y = alt.Y("over:Q", scale=charts.log(4, base=None)).axis(values=[1, 10, 100, 1000], format=",")
     curves = base.transform_filter("isValid(datum.over)").encode(
-        **small_axes(charts.batch_axis([1, 32, 1024]), y),
+        x=charts.batch_axis([1, 32, 1024], None),
+        y=y,
         color=charts.by_sparsity(levels),
         tooltip=[tips.SPARSITY, tips.BATCH_SIZE, tips.STEPS],
     )
@@ -181,7 +182,9 @@ PAPERS = """<style>
 @media (max-width: 576px) { .book-by-paper thead { display: none; }
   .book-by-paper :is(tbody, tr, th, td) { display: block; border: 0; padding: .1rem 0; }
   .book-by-paper th { padding-top: .8rem; } }
-</style><table class="book-table book-names book-by-paper"><thead><tr>
+</style>{% macro verdict(claim) %}
+<a href="chapters/claims.html#claim-{{ claim.key }}">{{ claim.verdict }}</a>
+{%- endmacro %}<table class="book-table book-names book-by-paper"><thead><tr>
 <th>paper</th><th>claim</th><th>found here</th><th>on the paper’s own networks</th></tr></thead>
 <tbody>
 {% for name, first, found, others in papers %}<tr><th>{{ name }}</th>
@@ -189,7 +192,6 @@ PAPERS = """<style>
 {% if others %}<tr class="book-also"><td></td><td colspan="3">Also: {% for claim in others -%}
 {{ claim.title }} ({{ verdict(claim) }}){{ "." if loop.last else "; " }}
 {%- endfor %}</td></tr>{% endif %}{% endfor %}</tbody></table>"""
-VERDICT = '<a href="chapters/claims.html#claim-{{ claim.key }}">{{ claim.verdict }}</a>'
 SCALES = {"ratio": " times", "points": " points", "share": " (share)"}
 COLAB = "binder/colab.ipynb"
 DOORS = """<style>
@@ -214,7 +216,7 @@ def papers(rows: dict[str, Iterable]) -> Html:
     """
     listed = [(Html(name), list(judged)) for name, judged in rows.items()]
     told = [(name, all_[0], _on_own(all_[0]), all_[1:]) for name, all_ in listed if all_]
-    return boxes.html(PAPERS, papers=told, verdict=lambda claim: boxes.html(VERDICT, claim=claim))
+    return boxes.html(PAPERS, papers=told)
 
 
 def _on_own(c) -> str:

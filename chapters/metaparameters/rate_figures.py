@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib.page import charts, shared_figures, tips
-from lib.page.multiples import LARGE, fan, panels, small_axes
+from lib.page.multiples import LARGE, fan, panels
 from lib.page.tips import tip
 
 RULES = {
@@ -59,7 +59,7 @@ def best_rates(rates: pd.DataFrame, slopes: pd.DataFrame, method: str) -> alt.Fa
 def _rates(base: alt.Chart) -> list[alt.Chart]:
     y = alt.Y("rate:Q", scale=charts.log(6, base=None))
     y = y.axis(values=[10.0**n for n in range(-6, 4)], format="~g")
-    axes = small_axes(charts.batch_axis([1, 8, 64, 512, 4096]), y)
+    axes = {"x": charts.batch_axis([1, 8, 64, 512, 4096], None), "y": y}
     points = base.transform_filter("isValid(datum.rate)").encode(**axes)
     fitted = base.transform_filter("isValid(datum.middle)").encode(x="batch_size:Q")
     dash = alt.Scale(domain=["linear", "square root"], range=[[6, 4], [2, 3]])

@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 from lib.page import charts, shared_figures, tips
-from lib.page.multiples import panels, small_axes, small_curve
+from lib.page.multiples import panels, small_curve
 
 PATH = [
     tips.SPARSITY,
@@ -67,7 +67,7 @@ def along(paths: pd.DataFrame, absent: list[str]) -> alt.FacetChart:
     ticks = {"values": [10.0**n for n in range(-3, 6)], "format": "~s"}
     x = alt.X("step:Q", scale=charts.log(4, base=None)).axis(**ticks)
     y = alt.Y("lipschitz:Q", scale=charts.log(4, base=None)).axis(**ticks)
-    axes = small_axes(x, y)
+    axes = {"x": x, "y": y}
     colour = charts.by_sparsity(sorted(paths.sparsity.unique()))
     tooltip = [
         tips.SPARSITY,

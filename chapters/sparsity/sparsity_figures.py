@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 from lib.page import charts, tips
-from lib.page.multiples import panels, small_axes, small_curve
+from lib.page.multiples import panels, small_curve
 from lib.page.shared_figures import STEPS
 from lib.page.tips import tip
 from lib.wording import span
@@ -20,7 +20,7 @@ def grid(marks: pd.DataFrame, absent: list[str]) -> alt.FacetChart:
     """
     y = alt.Y("steps:Q", scale=charts.log(4, base=None))
     y = y.axis(values=[10.0**n for n in range(6)], format="~s")
-    axes = small_axes(charts.batch_axis([1, 8, 64, 512, 4096]), y)
+    axes = {"x": charts.batch_axis([1, 8, 64, 512, 4096], None), "y": y}
     colour = charts.by_sparsity(sorted(marks.sparsity.unique()))
     tooltip = [tips.SPARSITY, tip("batch_size:Q", "batch size", ",.0f"), tips.STEPS]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
@@ -201,13 +203,11 @@ def absent(frame: pd.DataFrame) -> Html | None:
             f"{_curve(first)}, batch size {first.batch_size}; train them with -p budget full, or "
             f"choose what is on record (python -m lib status)"
         )
-    sizes = {}
-    for cell in sorted(lacking, key=lambda c: (c.workload, c.algorithm, c.sparsity, c.pruning)):
-        sizes.setdefault(_curve(cell), set()).add(cell.batch_size)
-    items = [
-        f"{curve}: batch size{'s' * (len(found) > 1)} {joined([f'{b:,}' for b in sorted(found)])}"
-        for curve, found in sizes.items()
-    ]
+    order = attrgetter("workload", "algorithm", "sparsity", "pruning", "batch_size")
+    items = []
+    for curve, cells in itertools.groupby(sorted(lacking, key=order), _curve):
+        sizes = [f"{size:,}" for size in dict.fromkeys(cell.batch_size for cell in cells)]
+        items.append(f"{curve}: batch size{'s' * (len(sizes) > 1)} {joined(sizes)}")
     planned = frame.attrs["cells_planned"]
     title = f"Not measured yet: {len(lacking):,} of {planned:,} searches"
     return html(NOTE, title=title, items=items, folded=True)
@@ -245,9 +245,9 @@ SEARCHES = """\
 <div class="book-provenance">{{ heads|length|count }} of {{ planned|count }} searches, \
 {{ heads.rows.sum()|count }} trials, {{ heads.trial_steps.sum()|count }} training steps in \
 {{ time }}; measured {{ days }} with PyTorch {{ torch }} on {{ device }} in {{ precision }}.
-<details><summary>{{ versions }} version{{ "s" if versions > 1 }} of the code</summary>
-{{- source }}</details></div>"""
-NAMED = 6  # versions of the code that a footer names; every record has its own
+<details><summary>{{ versions|length }} version{{ "s" if versions|length > 1 }} of the code</summary>
+{{- versions[:6]|join(", ") }}{% if versions|length > 6 %}, and {{ versions|length - 6 }} more, \
+each in the head of its records{% endif %}</details></div>"""
 RECORDS = """\
 <p class="book-provenance">{{ heads|length }} of {{ planned }} records; measured {{ days }} with \
 PyTorch {{ torch }} on {{ device }}.</p>"""
@@ -271,22 +271,13 @@ def provenance(*frames: pd.DataFrame) -> Html:
     heads = pd.DataFrame(found.values())
     if heads.empty:
         return NO_RECORDS
-    versions = heads.source.value_counts()
     return _footer(
         SEARCHES,
         heads,
         planned=len(heads) + len(lacking),
         time=_core_time(heads.wall_s.sum()),
-        versions=len(versions),
-        source=_most_used(list(versions.index)),
+        versions=list(heads.source.value_counts().index),  # the most used first
     )
-
-
-def _most_used(versions: list[str]) -> str:
-    """The first of these, and how many more there are."""
-    left = len(versions) - NAMED
-    rest = f", and {left} more, each in the head of its records" if left > 0 else ""
-    return ", ".join(versions[:NAMED]) + rest
 
 
 def sources(frame: pd.DataFrame) -> Html:

@@ -127,7 +127,7 @@ def by_name(
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(**placed, **legend))
 
 
-def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:
+def batch_axis(sizes: pd.Series | list, title: str | None = "batch size (examples)") -> alt.X:
     """Batch size on a base-2 axis with a tick at every size measured."""
     values = sorted({int(b) for b in sizes})
     axis = alt.Axis(values=values, labelOverlap="parity", format=",")

@@ -17,7 +17,6 @@ MEASURE = "isFinite(containerSize()[0]) ? containerSize()[0] : 640"
 BROKEN = (
     "split(replace(replace(replace(datum.label, ' on ', '|on '), ', ', '|'), ' → ', '|→ '), '|')"
 )
-SMALL = {"labelFontSize": 10, "labelSeparation": 2, "tickSize": 3}
 
 # Of figures 1 and 8 of Shallue et al. (2019), and not measured here
 LARGE = (
@@ -43,7 +42,8 @@ def panels(
 
     Args:
         rows: `panel`, broken before " on " and " → " and after a comma, and what the layers draw.
-        layers: what is drawn in each panel, from a chart without data. It must not add parameters.
+        layers: what is drawn in each panel, from a chart without data; axes have no titles.  It
+            must not add parameters.
         title: what goes up and what goes across, since panels have no room for titles of axes.
         absent: further panels, grey and marked as not measured.
         height: of a panel, in pixels.
@@ -63,6 +63,7 @@ def panels(
         facet=facet, columns=min(3, most), spacing=12
     )
     chart = chart.resolve_axis(x="independent", y="independent")
+    chart = chart.configure_axis(title=None, labelFontSize=10, labelSeparation=2, tickSize=3)
     words = alt.Title(title, fontSize=12, anchor="start")
     return chart.properties(title=words, usermeta=_sharing(most))
 
@@ -98,14 +99,6 @@ def _sharing(most: int) -> dict:
     return {"embedOptions": {"patch": patch}}
 
 
-def small_axes(x: alt.X, y: alt.Y) -> dict[str, alt.X | alt.Y]:
-    """Both axes without titles and with small labels, as encodings."""
-    for channel in (x, y):
-        axis = channel.to_dict(context={"pre_transform": False}).get("axis") or {}
-        channel.axis = alt.Axis(**axis | SMALL)
-    return {"x": x.title(None), "y": y.title(None)}
-
-
 def small_curve(
     lines: alt.Chart, tooltip: list, ends: Sequence[str] = ("low", "high")
 ) -> list[alt.Chart]:
@@ -137,7 +130,5 @@ def fan(sizes: Sequence[float], values: Sequence[float], slopes: Sequence[float]
     """
     places = np.log2(np.asarray(sizes, float))
     ends = np.array([places.min(), places.max()])
-    away = ends - places.mean()
-    names = ("middle", "low", "high")
-    lines = {name: np.mean(values) + slope * away for name, slope in zip(names, slopes)}
-    return pd.DataFrame({"batch_size": 2**ends, **lines})
+    lines = np.mean(values) + np.outer(ends - places.mean(), slopes)
+    return pd.DataFrame(lines, columns=["middle", "low", "high"]).assign(batch_size=2**ends)
