@@ -99,12 +99,13 @@ def one_search(met: pd.DataFrame, caption: str) -> Html:
     best = ends.loc[[ends.step.idxmin()]]
     steps = number(round(best.step.iloc[0]))
     scale, won = charts.log(4, base=None), alt.datum.trial == int(best.trial.iloc[0])
+    room = charts.log(4, base=None, domain=[goal / 1.4, met.goal.max()])  # for words below the goal
     lines = (
         alt.Chart(met)
         .mark_line()
         .encode(
             x=alt.X("step:Q", title="steps", scale=scale).axis(values=charts.DECADES, format=","),
-            y=alt.Y("goal:Q", title="validation error", scale=scale).axis(
+            y=alt.Y("goal:Q", title="validation error", scale=room).axis(
                 values=sorted({*met.goal}), format=".2~%", grid=False
             ),
             detail="trial:N",
@@ -115,9 +116,9 @@ def one_search(met: pd.DataFrame, caption: str) -> Html:
     )
     end = alt.Chart(best).encode(x="step:Q", y="goal:Q")
     dot = end.mark_point(filled=True, size=60, opacity=1, color=charts.ORANGE)
-    words = end.mark_text(align="right", baseline="bottom", dx=-6, dy=-4, fontWeight="bold")
+    words = end.mark_text(align="right", baseline="top", dx=-6, dy=5, fontWeight="bold")
     words = words.encode(text=alt.value(f"steps to result: {steps}"))
-    chart = alt.layer(charts.across(goal, y=scale), lines, dot, words)
+    chart = alt.layer(charts.across(goal, y=room), lines, dot, words)
     told = f"Validation error against steps of {met.trial.nunique()} trainings of one search; the "
     told += f"first reaches {percent(goal)} after {steps} steps."
     spec = chart.properties(width=235, height=130, description=told).to_dict()

@@ -29,9 +29,7 @@ def roughness(ratios: pd.DataFrame) -> alt.LayerChart:
     base = alt.Chart(ratios).encode(
         y=alt.Y("row:N", title=None, sort=order, axis=charts.broken()),
         yOffset="sparsity:O",
-        color=charts.by_sparsity(
-            sorted(ratios.sparsity.unique()), legend=alt.Legend(columns=3, titleOrient="top")
-        ),
+        color=charts.by_sparsity(ratios.sparsity.unique(), columns=3, titleOrient="top"),
     )
     x = alt.X(
         "ratio:Q",

@@ -81,14 +81,16 @@ def sparsity_colour(level: float) -> str:
     return "#" + "".join(f"{round(np.interp(level, list(RAMP), part)):02x}" for part in ramp.T)
 
 
-def by_sparsity(levels: list[float], **options) -> alt.Color:
-    """Colour per sparsity, the same throughout the book; 0 reads "dense"."""
+def by_sparsity(levels: list[float], **legend) -> alt.Color:
+    """Colour per sparsity, the same throughout the book; 0 reads "dense".
+
+    Args:
+        **legend: options of the legend.
+    """
     levels = sorted(levels)
     scale = alt.Scale(domain=levels, range=list(map(sparsity_colour, levels)))
-    words = {"legend": alt.Legend(), "title": "sparsity"} | options
-    if words["legend"] is not None:
-        words["legend"] = alt.Legend(**words["legend"].to_dict() | {"labelExpr": DENSE_AT_ZERO})
-    return alt.Color("sparsity:O", scale=scale, **words)
+    words = alt.Legend(labelExpr=DENSE_AT_ZERO, **legend)
+    return alt.Color("sparsity:O", scale=scale, title="sparsity", legend=words)
 
 
 def by_algorithm(names: list[str]) -> alt.Color:
@@ -212,15 +214,14 @@ def slider(field: str, values: list[float], start: float | None, name: str, capt
         start: the value shown first; None: the least.
         caption: a Vega expression in which `value` is the value chosen.
     """
-    values = sorted(values)
+    first = min(values) if start is None else start
     place = f"{field}_place"
-    first = values[0] if start is None else start
-    chosen, value = _places(place, values, first, name)
+    chosen, value, spelt = dial(place, values, first, name, caption)
     label = _words(
         f"{place}{SPOKEN}", align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold"
     )
     label = label.encode(x=alt.value("width"), y=alt.value(0))
-    label = label.add_params(spoken(caption.replace("value", value)))
+    label = label.add_params(spoken(spelt))
     return chosen, f"abs(datum.{field} - {value}) <= {NEAR} * abs({value})", label
 
 
@@ -252,16 +253,6 @@ def below(expression: str) -> alt.Chart:
     """
     text = _words(expression, dy=42, **TITLE)
     return text.encode(x=alt.value(alt.expr("width / 2")), y=alt.value("height"))
-
-
-def _places(name: str, values: list[float], start: float, title: str) -> tuple[alt.Parameter, str]:
-    """A slider's parameter, and the expression of its value.
-
-    It counts places in the sorted list, since browsers cannot step along an uneven one.
-    """
-    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{title} ")
-    chosen = alt.param(name=name, value=values.index(start), bind=bind)
-    return chosen, f"{json.dumps(values)}[{name}]"
 
 
 STILL = "still"  # whether a chart is a picture; charts.js unsets it
@@ -299,7 +290,11 @@ def dial(
     Args:
         shown: a Vega expression in which `value` is the value chosen.
     """
-    chosen, value = _places(name, sorted({*values, start}), start, title)
+    values = sorted({*values, start})
+    # Browsers cannot step along an uneven list, so the slider counts places in it
+    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{title} ")
+    chosen = alt.param(name=name, value=values.index(start), bind=bind)
+    value = f"{json.dumps(values)}[{name}]"
     return chosen, value, shown.replace("value", value)
 
 
