@@ -63,16 +63,20 @@ def _listed(each: Any, words: str, **instead: Any) -> Any:
     """
 
     def split(value: Any) -> list[str]:
-        return str(value).split() if type(value) in (str, int, float) else []
+        if type(value) in (str, int, float):
+            return str(value).split()
+        return []
 
     def once(values: list) -> list:
-        twice = [value for value in values if values.count(value) > 1]
-        if twice:
-            raise Unfit(f"{words} ({shown(twice[0])} is there twice)")
+        for value in values:
+            if values.count(value) > 1:
+                raise Unfit(f"{words} ({shown(value)} is there twice)")
         return values
 
     def read(value: Any, handler: Callable[[Any], list]) -> Any:
-        return instead[value] if type(value) is str and value in instead else handler(value)
+        if type(value) is str and value in instead:
+            return instead[value]
+        return handler(value)
 
     checks = Len(1, MOST), BeforeValidator(split), AfterValidator(once), WrapValidator(read)
     return Annotated[(list[each], *checks, " or ".join([*instead, words]))]
@@ -230,12 +234,19 @@ def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> N
     Raises:
         ValueError: as `require`.
     """
-    given, named = getattr(chosen, batch), getattr(chosen, names)
-    named = [named] if type(named) is str else named
-    sizes = [given] if type(given) is int else given
-    told = given if type(given) is int else " ".join(map(str, sizes))
-    least, name = min((catalogue.workload(name).train_size, name) for name in named)
-    has = f"from 1 to {least} ({name} has {least} training examples)"
-    require(max(sizes) <= least, has, batch, told, **{names: " ".join(named)})
+    sizes = told = getattr(chosen, batch)
+    named = getattr(chosen, names)
+    if type(named) is str:
+        named = [named]
+    if type(sizes) is int:
+        sizes = [sizes]
+    else:
+        told = " ".join(map(str, sizes))
+    examples = {name: catalogue.workload(name).train_size for name in named}
+    name = min(examples, key=examples.get)
+    most = examples[name]
+    has = f"from 1 to {most} ({name} has {most} training examples)"
+    beside = {names: " ".join(named)}
+    require(max(sizes) <= most, has, batch, told, **beside)
     shared = all(size % workers == 0 for size in sizes)
     require(shared, "a multiple of workers", batch, told, workers=workers)

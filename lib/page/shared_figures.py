@@ -174,16 +174,21 @@ def line_ends(
     """
     # Tables that were joined may name rows twice
     seen = rows[rows.steps.notna()].reset_index(drop=True)
-    choice = by or (lambda _: 0)
-    groups = seen.groupby(choice)
-    low, high = within or (groups.low.transform("min"), groups.high.transform("max"))
+    choices = seen.groupby(by or (lambda _: 0))
+    if within:
+        low, high = within
+    else:
+        low = choices.low.transform("min")
+        high = choices.high.transform("max")
     pixels = height / np.log(high / low)
     depth = pixels * np.log(high / seen.steps)
-    ends = seen.loc[seen.groupby([*by, field]).batch_size.idxmax()]
-    moved = depth[ends.index].groupby(groups.ngroup()).transform(_spread, height)
-    steps = (high / np.exp(moved / pixels))[ends.index]
+    last = seen.groupby([*by, field]).batch_size.idxmax()
+    moved = depth[last].groupby(choices.ngroup())
+    moved = moved.transform(_spread, height)
+    steps = high / np.exp(moved / pixels)
+    ends = seen.loc[last, [*by, field, "batch_size"]]
     words = list(map(_line_name, ends[field]))
-    return ends[[*by, field, "batch_size"]].assign(steps=steps, words=words)
+    return ends.assign(steps=steps, words=words)
 
 
 def _spread(places: pd.Series, height: float) -> np.ndarray:

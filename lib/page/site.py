@@ -50,11 +50,18 @@ def description(doctree: nodes.document) -> str:
     around = [aside for kind in ASIDES for aside in doctree.findall(kind)]
     asides = {p for aside in around for p in aside.findall(nodes.paragraph)}
     paragraphs = [p for p in doctree.findall(nodes.paragraph) if p not in asides]
-    bold = [
-        p for p in paragraphs[:3] if [s.astext() for s in p.findall(nodes.strong)] == [p.astext()]
-    ]
-    text = " ".join((bold or paragraphs)[0].astext().split()) if paragraphs else ""
-    return text if len(text) <= LENGTH else text[:LENGTH].rsplit(" ", 1)[0].rstrip(",;:") + " …"
+    bold = [p for p in paragraphs[:3] if _is_bold(p)]
+    first = (bold or paragraphs)[:1]
+    text = " ".join(word for p in first for word in p.astext().split())
+    if len(text) <= LENGTH:
+        return text
+    return text[:LENGTH].rsplit(" ", 1)[0].rstrip(",;:") + " …"
+
+
+def _is_bold(paragraph: nodes.paragraph) -> bool:
+    """Whether all of it is."""
+    bold = [part.astext() for part in paragraph.findall(nodes.strong)]
+    return bold == [paragraph.astext()]
 
 
 def citation(title: str, book: str, author: str, year: str, static: str) -> str:
@@ -117,9 +124,10 @@ def with_tools(text: str, drawn: dict[str, str], repository: str = "") -> str:
         module, _, function = drawn.get(found[2], "").rpartition(".")
         told = {"name": found[2], "function": function, "address": repository}
         if function:
-            told["file"] = module.replace(".", "/") + ".py"
-            before, _, _ = (ROOT / told["file"]).read_text("utf-8").partition(f"def {function}(")
-            told["line"] = before.count("\n") + 1
+            file = module.replace(".", "/") + ".py"
+            source = (ROOT / file).read_text(encoding="utf-8")
+            before = source.partition(f"def {function}(")[0]
+            told |= {"file": file, "line": before.count("\n") + 1}
         return found[1] + TOOLS.render(told) + found[3]
 
     return FIGURE.sub(line, text)
@@ -133,16 +141,20 @@ def drawn_by(cells: Iterable[str]) -> dict[str, str]:
         cells: Python, in the order of the page.
     """
     known, values, found = {}, {}, {}
-    for node in [node for cell in cells for node in ast.parse(cell).body]:
+    for node in ast.parse("\n".join(cells)).body:
         if isinstance(node, ast.ImportFrom):
-            known |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+            for one in node.names:
+                known[one.asname or one.name] = f"{node.module}.{one.name}"
         elif isinstance(node, ast.Assign):
             values[ast.unparse(node.targets[0])] = node.value
         for call in ast.walk(node):
-            if isinstance(call, ast.Call) and ast.unparse(call.func) == "prose.figure":
-                name = re.search(r"'(fig-[^']+)'", ast.unparse(call))[1]
-                found[name] = _function(call.args[0], known, values)
-    return {name: function for name, function in found.items() if function}
+            if not isinstance(call, ast.Call) or ast.unparse(call.func) != "prose.figure":
+                continue
+            name = re.search(r"'(fig-[^']+)'", ast.unparse(call))[1]
+            function = _function(call.args[0], known, values)
+            if function:
+                found[name] = function
+    return found
 
 
 def _function(node: ast.AST, known: dict, values: dict) -> str | None:
