@@ -246,8 +246,8 @@ SEARCHES = """\
 {{ heads.rows.sum()|count }} trials, {{ heads.trial_steps.sum()|count }} training steps in \
 {{ time }}; measured {{ days }} with PyTorch {{ torch }} on {{ device }} in {{ precision }}.
 <details><summary>{{ versions|length }} version{{ "s" if versions|length > 1 }} of the code\
-</summary>{{ versions[:6]|join(", ") }}{% if versions|length > 6 %}, and {{ versions|length - 6 }} more, \
-each in the head of its records{% endif %}</details></div>"""
+</summary>{{ versions[:6]|join(", ") }}{% if versions|length > 6 %}, \
+and {{ versions|length - 6 }} more, each in the head of its records{% endif %}</details></div>"""
 RECORDS = """\
 <p class="book-provenance">{{ heads|length }} of {{ planned }} records; measured {{ days }} with \
 PyTorch {{ torch }} on {{ device }}.</p>"""
