@@ -50,15 +50,14 @@ def ratios(every: pd.DataFrame) -> pd.DataFrame:
     return rows.rename(columns={"lipschitz": "ratio"})
 
 
-def panels(every: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
+def panels(every: pd.DataFrame) -> pd.DataFrame:
     """What the first figure draws: dense paths and the sparsest, at one batch size of a network.
 
     Args:
         every: of `followed`.
 
     Returns:
-        points of paths, with panel, in the order of the panels, the papers' networks first; the
-        names of panels that are not measured.
+        points of paths, with panel, in the order of the panels, the papers' networks first.
     """
     size = every.groupby("workload").batch_size.median().astype(int)
     own = every[every.batch_size == every.workload.map(size)]

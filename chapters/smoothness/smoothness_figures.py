@@ -56,11 +56,11 @@ def _median() -> alt.Tooltip:
 TICKS = [digit * 10.0**n for n in range(-4, 5) for digit in (1, 1.5, 2, 3, 5, 7)]
 
 
-def along(paths: pd.DataFrame, absent: list[str]) -> alt.FacetChart:
+def along(paths: pd.DataFrame) -> alt.FacetChart:
     """The Lipschitz constant against the training step, a panel per network and method.
 
     Args:
-        paths, absent: of `findings.panels`.
+        paths: of `findings.panels`.
     """
     ticks = {"values": [10.0**n for n in range(-3, 6)], "format": "~s"}
     x = alt.X("step:Q", scale=charts.log(4, base=None)).axis(**ticks)
@@ -80,7 +80,7 @@ def along(paths: pd.DataFrame, absent: list[str]) -> alt.FacetChart:
 
     columns = ["panel", "sparsity", "trial", "batch_size", "step", "lipschitz"]
     title = "local Lipschitz constant of the gradient against training step"
-    return panels(paths[columns], layers, title, absent, most=3)
+    return panels(paths[columns], layers, title, most=3)
 
 
 def rates(paths: pd.DataFrame, start: str) -> alt.LayerChart:

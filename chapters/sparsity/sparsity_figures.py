@@ -12,11 +12,11 @@ from lib.page.tips import tip
 from lib.wording import span
 
 
-def grid(marks: pd.DataFrame, absent: list[str]) -> alt.FacetChart:
+def grid(marks: pd.DataFrame) -> alt.FacetChart:
     """Steps to result against batch size, a panel per network and method.
 
     Args:
-        marks, absent: of `sparsity_tables.panels`.
+        marks: of `sparsity_tables.panels`.
     """
     y = alt.Y("steps:Q", scale=charts.log(4, base=None))
     y = y.axis(values=[10.0**n for n in range(6)], format="~s")
@@ -32,7 +32,7 @@ def grid(marks: pd.DataFrame, absent: list[str]) -> alt.FacetChart:
         return [*small_curve(points, tooltip, ()), diamonds.encode(tooltip=tooltip)]
 
     columns = ["panel", "sparsity", "batch_size", "steps", "kind"]
-    return panels(marks[columns], layers, f"{STEPS} against batch size", absent, most=3)
+    return panels(marks[columns], layers, f"{STEPS} against batch size", most=3)
 
 
 def relative(rows: pd.DataFrame, *controls: tuple) -> alt.LayerChart:

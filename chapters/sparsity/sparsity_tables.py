@@ -46,7 +46,7 @@ def relative_steps(trials: pd.DataFrame, curves: Curves) -> pd.DataFrame:
 
 def panels(
     trials: pd.DataFrame, summary: pd.DataFrame, workload: str, algorithm: str
-) -> tuple[pd.DataFrame, list[str]]:
+) -> pd.DataFrame:
     """What the first figure draws: a panel for each of these networks and methods.
 
     Args:
@@ -56,7 +56,7 @@ def panels(
 
     Returns:
         points of curves (kind "point") and critical batch sizes (kind "mark"), with panel, in the
-        order of the panels; the names of panels that are not measured.
+        order of the panels.
     """
     networks, methods = (
         [*dict.fromkeys([*known, own])] for known, own in ((PAPERS, workload), (METHODS, algorithm))

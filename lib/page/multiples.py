@@ -68,18 +68,15 @@ def panels(
     return chart.properties(title=words, usermeta=_sharing(most))
 
 
-def arranged(
-    rows: pd.DataFrame, names: dict[tuple[str, str], str]
-) -> tuple[pd.DataFrame, list[str]]:
-    """The rows of these panels in this order, with `panel`, and the names of panels without rows.
+def arranged(rows: pd.DataFrame, names: dict[tuple[str, str], str]) -> pd.DataFrame:
+    """The rows of these panels in this order, with `panel`.
 
     Args:
         rows: with workload and algorithm.
-        names: (workload, algorithm) -> the name of its panel.
+        names: (workload, algorithm) -> the name of its panel; some may have no rows.
     """
     found = dict(list(rows.groupby(["workload", "algorithm"])))
-    known = [found[key].assign(panel=name) for key, name in names.items() if key in found]
-    return pd.concat(known), [name for key, name in names.items() if key not in found]
+    return pd.concat(found[key].assign(panel=names[key]) for key in names if key in found)
 
 
 def _sharing(most: int) -> dict:
