@@ -148,8 +148,7 @@ def test_what_one_chapter_alone_needs_lies_beside_it():
 
 def test_what_lies_beside_a_chapter_is_used_by_it_alone():
     sources = {(c.stem, c): code_of(c) for c in CHAPTERS} | {(b.parent.name, b): b.read_text(encoding="utf-8") for b in BESIDE}
-    front = {"intro"} if (ROOT / "intro.md").exists() else set()
-    for chapter in {file.parent.name for file in BESIDE} - {"own"} - front:
+    for chapter in {file.parent.name for file in BESIDE} - {"own"}:
         name = re.compile(rf"^\s*(from|import) chapters\.{chapter}\b", re.M)
         assert not [file for (owner, file), source in sources.items() if owner != chapter and name.search(source)], chapter
-        assert (ROOT / "chapters" / f"{chapter}.ipynb").exists()
+        assert any((ROOT / page).exists() for page in (f"chapters/{chapter}.ipynb", f"{chapter}.md")), chapter
