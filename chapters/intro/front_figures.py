@@ -157,7 +157,7 @@ def every_curve(points: pd.DataFrame, critical: pd.DataFrame) -> alt.FacetChart:
     rows = pd.concat(parts).reindex(columns=kept)
     levels = sorted(rows.sparsity.dropna().unique())
     title = "steps over the fewest of a panel, against batch size"
-    return panels(rows, lambda base: _curves(base, levels), title)
+    return panels(rows, lambda base: _curves(base, levels), title, height=90)
 
 
 def _curves(base: alt.Chart, levels: list[float]) -> list[alt.Chart]:
