@@ -107,16 +107,18 @@ def numbers(group, scale: str, digits: int = 2) -> list[str]:
 
 
 def _digits(group, c) -> int:
-    """The fewest digits, two or more, with which no end of the interval reads like the threshold
-    beside it.
+    """The fewest digits with which no end of the interval reads like the threshold beside it: two,
+    or three where one is near, or more.
     """
     edges = {c.threshold}
     if c.kind == "within":
         edges.add(1 / c.threshold if c.scale == "ratio" else -c.threshold)
-    ends = {group.low, group.high} - edges
-    for digits in range(2, 6):
-        seen, lines = ({_in_scale(value, c.scale, digits) for value in s} for s in (ends, edges))
-        if not seen & lines:
+    ends = {group.low, group.high}
+    pairs = list(itertools.product(ends, edges))
+    near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end, edge in pairs)
+    for digits in range(2 + near, 6):
+        read = {value: _in_scale(value, c.scale, digits) for value in ends | edges}
+        if not any(end != edge and read[end] == read[edge] for end, edge in pairs):
             return digits
     return 6
 
