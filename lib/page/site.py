@@ -150,10 +150,10 @@ def drawn_by(cells: Iterable[str]) -> dict[str, str]:
         for call in ast.walk(node):
             if not isinstance(call, ast.Call) or ast.unparse(call.func) != "prose.figure":
                 continue
-            name = re.search(r"'(fig-[^']+)'", ast.unparse(call))[1]
+            name = re.search(r"'(fig-[^']+)'", ast.unparse(call))
             function = _function(call.args[0], known, values)
-            if function:
-                found[name] = function
+            if name and function:
+                found[name[1]] = function
     return found
 
 
