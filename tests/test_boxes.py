@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 
 from chapters.claims import ledger
+from chapters.intro import front_figures
 from lib import claims
 from lib.analysis import scaling
 from lib.claims import claim
-from lib.page import boxes, charts, front, told
+from lib.page import boxes, charts, told
 from lib.records import store
 from lib.studies.cells import Cell
 
@@ -77,16 +78,16 @@ def test_claims_the_ledger_and_notes_show_it_as_text(title):
     rule = claims.Claim("L1", title, "theory", f"of {title}", title, f"on {title}.", "above", 1.0)
     judged = claim.judged(rule, [claims.Group(title, 2.0, 1.5, 3.0, 5, note=title)])
     assert shows(boxes.claim(judged), title) and "".join(Page(boxes.claim(judged)).text).count(title) == 5
-    for shown in (ledger.matrix([judged]), front.papers({"paper": [judged]})):
+    for shown in (ledger.matrix([judged]), front_figures.papers({"paper": [judged]})):
         assert shows(shown, title)
     assert shows(boxes.stated(title, title, "holds", title), title)
 
 
 def chart(title):
-    rows = pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0], "curve": title, "place": 0})
+    rows = pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0], "curve": title})
     marks = alt.Chart(rows).mark_point().encode(x="x:Q", y=alt.Y("y:Q", title=title), color="curve:N", tooltip=["curve:N"])
-    controls = charts.ladder_slider({title: [0.1, 0.2]}, [0, 1]), charts.menu("curve", [title], title, "workload")
-    return charts.controlled([marks], *controls).properties(description=f"Steps for {title}.")
+    menu = charts.menu("curve", [title], title, "workload")
+    return charts.controlled([marks], menu).properties(description=f"Steps for {title}.")
 
 
 @pytest.mark.parametrize("title", [*TITLES, "a value network ][b]"])

@@ -15,7 +15,7 @@ import vl_convert as vlc
 
 from lib import claims, wording
 from lib.claims import claim
-from lib.page import axes, boxes, charts, prose, shared_figures, site, vega
+from lib.page import boxes, charts, prose, shared_figures, site, vega
 from lib.page.sphinx import PAGE
 
 
@@ -67,7 +67,7 @@ def test_the_titles_of_axes_say_what_a_menu_chose():
     charts.enable()
     points = alt.Chart(pd.DataFrame({"x": [1], "what": ["time"]})).mark_point().encode(x="x:Q")
     drawn = charts.controlled([points], charts.menu("what", ["time", "price"], "time", "show"))
-    chart = alt.layer(drawn, axes.beside("what_chosen"), axes.below("what_chosen + ' in all'"))
+    chart = alt.layer(drawn, charts.beside("what_chosen"), charts.below("what_chosen + ' in all'"))
     svg = vega.picture(vega.tidy(chart.to_dict()))
     assert ">time</text>" in svg and ">time in all</text>" in svg
 
@@ -146,7 +146,8 @@ def test_names_beside_lines_stand_apart_on_the_axis_of_each_choice():
 # --- what stands below a figure -------------------------------------------------------------------
 
 CELLS = [
-    "from lib.page import charts, prose, own_figures as own",
+    "from lib.page import charts, prose",
+    "from chapters.own_workload import own_figures as own",
     "drawn = own.with_critical(points, line, None)",
     "prose.figure(\n    charts.sized(drawn, 90),\n    'T', 'C', 'fig-a', 'd')",
     "prose.figure(points, 'T', 'C', 'fig-b', 'd')",
@@ -155,12 +156,12 @@ CELLS = [
 
 def test_a_figure_has_its_address_and_the_function_that_drew_it():
     drawn = site.drawn_by(CELLS)
-    assert drawn == {"fig-a": "lib.page.own_figures.with_critical"}
+    assert drawn == {"fig-a": "chapters.own_workload.own_figures.with_critical"}
     page = "".join(f'<figure class="book-figure" id="{name}">x</figure>' for name in ("fig-a", "fig-b"))
     named, linked = (site.with_tools(page, drawn, at) for at in ("", "https://host/blob/main"))
     told = "drawn by <code>with_critical</code>, "
-    assert f"{told}lib/page/own_figures.py, line " in named and "http" not in named
-    assert re.search(rf'{told}<a href="https://host/blob/main/lib/page/own_figures.py#L\d+">', linked)
+    assert f"{told}chapters/own_workload/own_figures.py, line " in named and "http" not in named
+    assert re.search(rf'{told}<a href="https://host/blob/main/chapters/own_workload/own_figures.py#L\d+">', linked)
     assert named.count('href="#fig-') == 2 and named.count("drawn by") == 1
 
 

@@ -7,17 +7,24 @@ import pandas as pd
 import pytest
 import yaml
 
+from chapters.intro import front_figures
 from lib import ROOT
-from lib.page import front
 
 MET = pd.DataFrame({"trial": [0, 0, 1, 1, 2], "goal": [0.05, 0.02, 0.05, 0.02, 0.05], "step": [100, 900, 120, 500, 1500]})
 
 
+def spec(text):
+    """The specification of the chart in a page."""
+    return json.loads(re.search(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)[1])
+
+
 def test_a_search_shows_the_fewest_steps_to_its_hardest_goal():
-    page = front.one_search(MET, "One search.")
-    assert "steps to result: 500" in page and page.count("<polyline") == 3
-    winner = re.findall(r'points="([^"]+)"[^>]*stroke-width="2.6"', page)
-    assert len(winner) == 1 and len(winner[0].split()) == 2
+    page = front_figures.one_search(MET, "One search.")
+    _, lines, dot, words = spec(page)["layer"]
+    assert words["encoding"]["text"]["value"] == "steps to result: 500" and lines["encoding"]["detail"]["field"] == "trial"
+    data = spec(page)["datasets"]
+    assert data[dot["data"]["name"]] == {"trial": [1], "goal": [0.02], "step": [500]}
+    assert len(data[lines["data"]["name"]]["step"]) == len(MET)
 
 
 @pytest.fixture
@@ -34,17 +41,18 @@ def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where
     known = {"workload": "mnist-simple-cnn", "sparsity": 0.0}
     critical = pd.DataFrame([{**known, "algorithm": "sgd", "critical": 100.0, "identified": True},
                              {**known, "algorithm": "momentum", "critical": 100.0, "identified": False}])  # fmt: skip
-    page = front.panels(curves, critical, "x.html")
-    assert page.count("<svg") == 2 and "FC-128" not in page
-    assert page.count("stroke-dasharray") == 1 and ">100</text>" in page
+    drawn = front_figures.every_curve(curves, critical).to_dict()
+    (rows,) = drawn["datasets"].values()
+    assert drawn["facet"]["sort"] == ["Simple-CNN on MNIST, SGD", "Simple-CNN on MNIST, momentum"]
+    assert [(row["panel"], row["told"]) for row in rows if row["told"]] == [("Simple-CNN on MNIST, SGD", "100")]
 
 
 def test_colab_is_linked_to_where_the_repository_is_known(monkeypatch, tmp_path):
     about = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
-    notebook = json.loads((ROOT / front.COLAB).read_text(encoding="utf-8"))
+    notebook = json.loads((ROOT / front_figures.COLAB).read_text(encoding="utf-8"))
     assert f'repository = "{about["url"]}"' in "".join(notebook["cells"][1]["source"])
-    assert bool(front.colab()) == ("github.com" in about["url"])
-    monkeypatch.setattr(front, "ROOT", tmp_path)
+    assert bool(front_figures.colab()) == ("github.com" in about["url"])
+    monkeypatch.setattr(front_figures, "ROOT", tmp_path)
     text = "repository: {url: 'https://github.com/a/b', branch: main}"
     (tmp_path / "_config.yml").write_text(text, encoding="utf-8")
-    assert front.colab() == "https://colab.research.google.com/github/a/b/blob/main/binder/colab.ipynb"
+    assert front_figures.colab() == "https://colab.research.google.com/github/a/b/blob/main/binder/colab.ipynb"

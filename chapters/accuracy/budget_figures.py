@@ -8,7 +8,7 @@ import pandas as pd
 
 from chapters.accuracy import fixed_budgets
 from lib.page import charts, tips
-from lib.page.multiples import fan, panels, small_axes
+from lib.page.multiples import fan, panels
 from lib.page.tips import tip
 from lib.workloads import catalogue
 
@@ -57,7 +57,8 @@ def _budgets(base: alt.Chart) -> list[alt.Chart]:
     lines = base.encode(
         color=alt.Color("rank:Q", scale=shades, legend=None),
         detail="within:Q",
-        **small_axes(charts.batch_axis([1, 4, 16, 64, 256, 1024]), y),
+        x=charts.batch_axis([1, 4, 16, 64, 256, 1024], None),
+        y=y,
     )
     told = [
         tips.BATCH_SIZE,
@@ -94,7 +95,7 @@ def settled(ends: pd.DataFrame) -> alt.FacetChart:
 
 def _settled(base: alt.Chart) -> list[alt.Chart]:
     y = alt.Y("test:Q", scale=alt.Scale(zero=True), axis=SHARE)
-    plain = base.encode(**small_axes(charts.batch_axis([4, 16, 64, 256, 1024]), y))
+    plain = base.encode(x=charts.batch_axis([4, 16, 64, 256, 1024], None), y=y)
     told = [tips.BATCH_SIZE, tip("test:Q", "test error", ".2%"), tip("n:Q", "searches")]
     fitted = base.transform_filter("isValid(datum.middle)").encode(x="batch_size:Q")
     points = plain.transform_filter("isValid(datum.test)")
@@ -144,7 +145,8 @@ def _smoothed(base: alt.Chart) -> list[alt.Chart]:
     )
     lines = base.encode(
         color=charts.by_name("smoothing", SMOOTHING, 3).title("label smoothing"),
-        **small_axes(charts.batch_axis([4, 16, 64, 256, 1024]), y),
+        x=charts.batch_axis([4, 16, 64, 256, 1024], None),
+        y=y,
     )
     told = [
         tips.BATCH_SIZE,

@@ -29,6 +29,7 @@ PAPERS = {  # by a key's first letter
     "W": "papers and code on rates and decay",
 }
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
+KINDS = {"for": "yes", "against": "no", "not decided": "open"}  # of a network's verdict
 
 MATRIX = """<style>
 .book-matrix { display: grid;
@@ -90,6 +91,14 @@ DETAILS = """\
   addEventListener("hashchange", open); addEventListener("load", open); })();</script>"""
 
 
+def told(group, scale: str) -> str:
+    """A network's effect in one line: "MLP on digits: 1.5 (1.2 to 1.8), n = 10, for"."""
+    if not group.n:
+        return f"{group.name}: not measured"
+    effect, low, high = boxes.numbers(group, scale)
+    return f"{group.name}: {effect} ({low} to {high}), n = {group.n}, {group.verdict}"
+
+
 def matrix(judged: Iterable) -> Html:
     """A row per claim: key, title, the word that sums it up, and a sign per network, the paper's own
     before all; a sign's title says the numbers.  Above, a choice among the papers.
@@ -97,7 +106,7 @@ def matrix(judged: Iterable) -> Html:
     judged = list(judged)
     letters = {claim.key[0] for claim in judged}
     papers = {letter: title for letter, title in PAPERS.items() if letter in letters}
-    words = {"kinds": boxes.KINDS, "signs": SIGNS, "told": boxes.told}
+    words = {"kinds": KINDS, "signs": SIGNS, "told": told}
     return boxes.html(MATRIX, judged=judged, papers=papers, **words)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import hardware
-from lib.page import axes, charts, tips
+from lib.page import charts, tips
 
 KINDS = ("one core, measured", "as the sliders say")
 TITLE = "show === 'time' ? 'time to the goal (s)' : 'price of reaching the goal'"
@@ -169,7 +169,7 @@ def by_batch_size(
         "price_at": f"{show.name} === 'price'",
     }
     return (
-        alt.layer(line, bars, rings, words, caption, axes.beside(TITLE))
+        alt.layer(line, bars, rings, words, caption, charts.beside(TITLE))
         .add_params(show, menu[0], kind, *(param for param, *_ in shown.values()))
         .add_params(*(charts.needed(name, when) for name, when in needed.items()))
         .properties(width="container", height=380)

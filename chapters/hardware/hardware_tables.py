@@ -13,7 +13,7 @@ from lib import claims, own
 from lib.analysis import goals, hardware, method_results, ranges, scaling
 from lib.analysis.hardware import Hardware
 from lib.claims import judging
-from lib.page import charts, own_figures
+from lib.page import charts
 from lib.probes import method_times, step_times, timings
 from lib.records import on_record, store
 from lib.studies import plans
@@ -207,7 +207,7 @@ def of_skipped(zeros: pd.DataFrame) -> pd.DataFrame:
             "network, sparse over dense": goal.curve,
             f"time of a step, {number(goal.batch_size.max())} examples": goal.step.map(brief),
             "time to the goal": goal.ratio.map(brief),
-            "5–95 %": [own_figures.between(*ends) for ends in zip(goal.ratio_low, goal.ratio_high)],
+            "5–95 %": [span(ends) for ends in zip(goal.ratio_low, goal.ratio_high)],
         }
     )
 
@@ -282,7 +282,7 @@ def by_batch_size(case: Case) -> pd.DataFrame:
         {
             "batch size": dense.index,
             "steps to result": dense.steps.map("{:,.0f}".format),
-            "steps, 5–95 %": [own_figures.between(*ends) for ends in zip(dense.low, dense.high)],
+            "steps, 5–95 %": [span(ends) for ends in zip(dense.low, dense.high)],
             "devices": step.fast,
             "a step takes (ms)": (1000 * step.seconds).map(brief),
             "time to the goal (s)": (dense.steps * step.seconds).map(brief),
@@ -296,7 +296,7 @@ def answers(case: Case) -> pd.DataFrame:
     for curve in case.keys():
         given, critical = case.advice(curve), "not within the sizes"
         if given.inside:
-            critical = f"{brief(given.critical)} ({own_figures.between(given.low, given.high)})"
+            critical = f"{brief(given.critical)} ({span((given.low, given.high))})"
         row = {"sparsity": f"{curve[3]:g}", "critical batch size": critical}
         for name, what, unit in (
             ("fastest", "seconds", "time (s)"),

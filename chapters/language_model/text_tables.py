@@ -8,19 +8,18 @@ import numpy as np
 import pandas as pd
 
 from chapters.language_model import branched, text_results
-from lib.page import own_figures
 from lib.studies import plans
-from lib.wording import between, brief, percent
+from lib.wording import between, brief, percent, span
 from lib.workloads.texts import CONTEXT
 
 
 def ranged(value: float, low: float, high: float) -> str:
     """A value with its interval: 64 (34–120)."""
-    return f"{brief(value)} ({own_figures.between(low, high)})"
+    return f"{brief(value)} ({span((low, high))})"
 
 
 def _intervals(low: Iterable[float], high: Iterable[float]) -> list[str]:
-    return [own_figures.between(*ends) for ends in zip(low, high, strict=True)]
+    return [span(ends) for ends in zip(low, high, strict=True)]
 
 
 def _by_size(rows: pd.DataFrame, told: list[str], searches: pd.Series) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from chapters.limits.limit_tables import short
 from lib.page import charts, tips
-from lib.page.multiples import panels, small_axes, small_curve
+from lib.page.multiples import panels, small_curve
 from lib.page.tips import tip
 from lib.wording import named
 
@@ -154,10 +154,11 @@ def _members(base: alt.Chart) -> list[alt.Chart]:
     lines = base.encode(
         color=alt.Color("place:Q", scale=shades, legend=None),
         detail="member:N",
-        **small_axes(charts.batch_axis([1, 8, 64, 512, 4096]), y),
+        x=charts.batch_axis([1, 8, 64, 512, 4096], None),
+        y=y,
     )
     perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, color=charts.GUIDE, clip=True)
     network = tip("member:N", "network")
     told = [network, tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
     guide = perfect.encode(x="batch_size:Q", y="relative_perfect:Q", detail="member:N")
-    return [guide, *small_curve(lines, told, "relative_low", "relative_high")]
+    return [guide, *small_curve(lines, told, ("relative_low", "relative_high"))]

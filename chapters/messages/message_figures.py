@@ -7,7 +7,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import axes, boxes, charts
+from lib.page import boxes, charts
 from lib.page.tips import tip
 from lib.wording import brief
 
@@ -156,7 +156,7 @@ def errors(lines: pd.DataFrame, networks: list[str], densities: list[float]) -> 
     bars = base.mark_rule().encode(y="low:Q", y2="high:Q").add_params(pick)
     layers = [bars, charts.dotted(base, 45, y=y, tooltip=tooltip)]
     drawn = charts.controlled(layers, network, against, density)
-    return charts.sized(alt.layer(drawn, axes.below(against[0].name)), 250)
+    return charts.sized(alt.layer(drawn, charts.below(against[0].name)), 250)
 
 
 def sent(ranges: pd.DataFrame, networks: list[str], densities: list[float]) -> alt.LayerChart:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib.page import charts, shared_figures, tips
-from lib.page.multiples import LARGE, fan, panels, small_axes
+from lib.page.multiples import LARGE, fan, panels
 from lib.page.tips import tip
 
 RULES = {
@@ -18,6 +18,11 @@ RULES = {
     "no change": charts.PURPLE,
     "square root, β₂ too": charts.TEAL,
     "square root, β₁ and β₂ too": charts.BLUE,
+}
+OUTCOMES = {
+    "reached the goal": charts.BLUE,
+    "did not": charts.ORANGE,
+    "diverged or died": charts.GUIDE,
 }
 KINDS = {"fixed steps": charts.BLUE, "fixed epochs": charts.RED}
 LEGEND = "network"  # what every menu of workloads is called
@@ -54,7 +59,7 @@ def best_rates(rates: pd.DataFrame, slopes: pd.DataFrame, method: str) -> alt.Fa
 def _rates(base: alt.Chart) -> list[alt.Chart]:
     y = alt.Y("rate:Q", scale=charts.log(6, base=None))
     y = y.axis(values=[10.0**n for n in range(-6, 4)], format="~g")
-    axes = small_axes(charts.batch_axis([1, 8, 64, 512, 4096]), y)
+    axes = {"x": charts.batch_axis([1, 8, 64, 512, 4096], None), "y": y}
     points = base.transform_filter("isValid(datum.rate)").encode(**axes)
     fitted = base.transform_filter("isValid(datum.middle)").encode(x="batch_size:Q")
     dash = alt.Scale(domain=["linear", "square root"], range=[[6, 4], [2, 3]])
@@ -140,11 +145,15 @@ def growths(rows: pd.DataFrame) -> alt.LayerChart:
         tip("range:N", "90 % interval"),
         tip("n:Q", "searches"),
     ]
-    chart = shared_figures.range_chart(
-        shown, "growth", "growth of the best rate per doubling", colour, tooltip=tooltip
+    return shared_figures.range_chart(
+        shown.sort_values("growth", ascending=False),
+        "growth",
+        "growth of the best rate per doubling",
+        colour,
+        tooltip=tooltip,
+        lines=(2**0.5, 2),
+        beyond=16,
     )
-    rules = charts.across(2**0.5, 2, x=alt.Scale(type="log"))
-    return charts.sized(alt.layer(rules, chart), chart.height)
 
 
 def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
@@ -193,13 +202,13 @@ def outcomes(rows: pd.DataFrame, start: int | None) -> alt.LayerChart:
         "batch_size", sizes, start, "batch size", "'batch size ' + format(value, ',')"
     )
     rate = alt.X("learning_rate:Q", title="learning rate")
-    names = list(charts.OUTCOMES)
+    names = list(OUTCOMES)
     shapes = alt.Scale(domain=names, range=["circle", "square", "cross"])
     points = alt.Chart(shown).mark_point(filled=True, size=70, opacity=0.85)
     points = points.encode(
         x=rate.scale(type="log", domain=_ends(rows.learning_rate)),
         y=alt.Y("slowness:Q", title="1 − momentum", scale=charts.log(10, base=None)),
-        color=charts.by_name("outcome", charts.OUTCOMES, 2),
+        color=charts.by_name("outcome", OUTCOMES, 2),
         shape=alt.Shape("outcome:N", title=None, scale=shapes),
         tooltip=[
             tip("outcome:N", "outcome"),

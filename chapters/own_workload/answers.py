@@ -2,27 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
+from pydantic import AfterValidator
 from scipy.optimize import nnls
 
 from chapters.own_workload import adaptive, bends
 from lib import Told
 from lib.analysis import hardware
+from lib.fields import Unfit
 from lib.measuring import sweeps
 from lib.methods import spaces
+from lib.page import parameters
 from lib.records import on_record
 from lib.studies import races
 from lib.wording import brief
-from lib.workloads.catalogue import Workload
+from lib.workloads.catalogue import Workload, workload
 
 NEAR = 1.25  # times the shortest time: as fast, for what such searches can tell
 OUTER = 0.05  # share of a hyperparameter's range, on its own scale, that is its edge
 # Columns of `points` that are no hyperparameters
 ABOUT = "batch_size", "steps", "low", "high", "replicates", "trials", "seconds", "edges"
 STEEP = 1.5  # times faster than in proportion to the batch, which no curve falls
+
+
+def _device(value: Any) -> str:
+    if value == "cpu":
+        return value
+    import torch  # slow to import, and needed to train only
+
+    try:
+        torch.zeros(1, device=value).item()
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise Unfit(f"cpu, or a device on which torch computes here ({reason})") from None
+    return value
+
+
+# The name of a device on which torch computes here
+DEVICE = Annotated[Any, AfterValidator(_device)]
+
+
+def fitting(chosen: Any, every: Collection[int]) -> list[int]:
+    """The batch sizes that were chosen, or where there are none those of `every` that the workload
+    has examples for.
+
+    Raises:
+        ValueError: as `parameters.fit`.
+    """
+    if chosen.batch_sizes is None:
+        return [size for size in every if size <= workload(chosen.workload).train_size]
+    parameters.fit(chosen, "batch_sizes")
+    return chosen.batch_sizes
 
 
 def adaptively(

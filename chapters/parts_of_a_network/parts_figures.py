@@ -7,7 +7,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import axes, charts
+from lib.page import charts
 from lib.wording import brief, span
 
 COLOURS = (charts.DENSE, charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
@@ -76,7 +76,7 @@ def over_whole(rows: pd.DataFrame, start: float, whole: str, what: str = "adds")
     what = charts.menu("what", list(dict.fromkeys(shown.what)), WORDS[what], "compare")
     slider = charts.goal_slider(sorted(shown.goal.unique()), start)
     drawn = charts.controlled(layers, what, slider)
-    title = axes.beside(f"what_chosen + ', over those of {whole}'")
+    title = charts.beside(f"what_chosen + ', over those of {whole}'")
     drawn = alt.layer(charts.across(1, y=scale), drawn, title)
     return charts.sized(drawn, 320)
 

@@ -109,5 +109,11 @@ def scales(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
     ]
     menu = charts.menu("method", list(dict.fromkeys(rows.method)), start, "trained with")
     return shared_figures.range_chart(
-        rows, "scale", "critical batch size (examples)", _coloured(kinds), menu, tooltip=tip
+        rows.sort_values("scale", ascending=False),
+        "scale",
+        "critical batch size (examples)",
+        _coloured(kinds),
+        menu,
+        tooltip=tip,
+        beyond=16,
     )

@@ -11,6 +11,7 @@ from lib.analysis import scaling
 from lib.analysis.followed_paths import PATH
 from lib.claims import AGAINST, FOR, UNDECIDED, Claim
 from lib.claims.names import is_lee2021
+from lib.page.multiples import arranged
 from lib.probes import tracks
 from lib.studies import plans
 from lib.wording import brief, named, span
@@ -54,25 +55,22 @@ def ratios(every: pd.DataFrame) -> pd.DataFrame:
     return rows.rename(columns={"lipschitz": "ratio"})
 
 
-def panels(every: pd.DataFrame) -> tuple[pd.DataFrame, list[str], list[str]]:
+def panels(every: pd.DataFrame) -> pd.DataFrame:
     """What the first figure draws: dense paths and the sparsest, at one batch size of a network.
 
     Args:
         every: of `followed`.
 
     Returns:
-        points of paths, with panel_row and panel_column; the names of all rows; the
-        names of all columns.
+        points of paths, with panel, in the order of the panels, the papers' networks first.
     """
     size = every.groupby("workload").batch_size.median().astype(int)
     own = every[every.batch_size == every.workload.map(size)]
     own = own[own.sparsity.isin([0.0, own.sparsity.max()])].dropna(subset="lipschitz")
-    names = {name: f"{workload(name).title}, batch size {size[name]}" for name in size.index}
-    ahead = sorted(names, key=lambda name: (not is_lee2021(name), name))
-    drawn = own.assign(
-        kind="point", panel_row=own.workload.map(names), panel_column=own.algorithm.map(named)
-    )
-    return drawn, [names[name] for name in ahead], list(map(named, ("sgd", "momentum", "nesterov")))
+    ahead = sorted(size.index, key=lambda name: (not is_lee2021(name), name))
+    keys = [(name, method) for name in ahead for method in ("sgd", "momentum", "nesterov")]
+    panels = {(name, method): f"{workload(name).title}, {named(method)}" for name, method in keys}
+    return arranged(own, panels)
 
 
 def explained(trials: pd.DataFrame, paths: pd.DataFrame) -> pd.DataFrame:

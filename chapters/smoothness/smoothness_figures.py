@@ -5,7 +5,8 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts, panels, shared_figures, tips
+from lib.page import charts, shared_figures, tips
+from lib.page.multiples import panels, small_curve
 
 PATH = [
     tips.SPARSITY,
@@ -28,9 +29,7 @@ def roughness(ratios: pd.DataFrame) -> alt.LayerChart:
     base = alt.Chart(ratios).encode(
         y=alt.Y("row:N", title=None, sort=order, axis=charts.broken()),
         yOffset="sparsity:O",
-        color=charts.by_sparsity(
-            sorted(ratios.sparsity.unique()), legend=alt.Legend(columns=3, titleOrient="top")
-        ),
+        color=charts.by_sparsity(ratios.sparsity.unique(), columns=3, titleOrient="top"),
     )
     x = alt.X(
         "ratio:Q",
@@ -55,29 +54,33 @@ def _median() -> alt.Tooltip:
 
 # Closer than powers of ten, since rates of winners span one
 TICKS = [digit * 10.0**n for n in range(-4, 5) for digit in (1, 1.5, 2, 3, 5, 7)]
-AXES = {
-    "step": ("training step", [1.0, 10.0, 100.0, 1000.0, 10_000.0]),
-    "lipschitz": ("local Lipschitz constant of the gradient", [0.1, 1.0, 10.0, 100.0]),
-}
 
 
-def along(paths: pd.DataFrame, networks: list[str], methods: list[str]) -> alt.LayerChart:
-    """The Lipschitz constant against the training step, a row of panels per network and a column
-    per method.
+def along(paths: pd.DataFrame) -> alt.FacetChart:
+    """The Lipschitz constant against the training step, a panel per network and method.
 
     Args:
-        paths, networks, methods: of `findings.panels`.
+        paths: of `findings.panels`.
     """
-    layout = panels.layout(paths, networks, methods, *AXES)
+    ticks = {"values": [10.0**n for n in range(-3, 6)], "format": "~s"}
+    x = alt.X("step:Q", scale=charts.log(4, base=None)).axis(**ticks)
+    y = alt.Y("lipschitz:Q", scale=charts.log(4, base=None)).axis(**ticks)
+    axes = {"x": x, "y": y}
+    colour = charts.by_sparsity(sorted(paths.sparsity.unique()))
     tooltip = [
-        tips.tip("panel_row:N", "network"),
-        tips.tip("panel_column:N", "training method"),
         tips.SPARSITY,
+        tips.BATCH_SIZE,
         tips.tip("step:Q", "training step", ",.0f"),
         tips.tip("lipschitz:Q", "Lipschitz constant", ".3g"),
     ]
-    colour = charts.by_sparsity(sorted(paths.sparsity.unique()))
-    return panels.draw(paths, layout, AXES, colour, ["sparsity:N", "trial:N"], tooltip)
+
+    def layers(base: alt.Chart) -> list[alt.Chart]:
+        lines = base.encode(**axes, color=colour, detail="trial:N")
+        return small_curve(lines, tooltip, ())
+
+    columns = ["panel", "sparsity", "trial", "batch_size", "step", "lipschitz"]
+    title = "local Lipschitz constant of the gradient against training step"
+    return panels(paths[columns], layers, title, most=3)
 
 
 def rates(paths: pd.DataFrame, start: str) -> alt.LayerChart:

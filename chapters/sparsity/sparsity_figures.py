@@ -5,32 +5,34 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts, panels, tips
-from lib.page.shared_figures import intervals
+from lib.page import charts, tips
+from lib.page.multiples import panels, small_curve
+from lib.page.shared_figures import STEPS
 from lib.page.tips import tip
-
-TICKS = {
-    "batch_size": ("batch size (examples)", [4.0, 64.0, 1024.0]),
-    "steps": ("steps to result (training steps)", [10.0, 100.0, 1000.0, 10_000.0]),
-}
+from lib.wording import span
 
 
-def grid(marks: pd.DataFrame, networks: list[str], methods: list[str]) -> alt.LayerChart:
-    """Steps to result against batch size, a row of panels per network and a column per method.
+def grid(marks: pd.DataFrame) -> alt.FacetChart:
+    """Steps to result against batch size, a panel per network and method.
 
     Args:
-        marks, networks, methods: of `sparsity_tables.panels`.
+        marks: of `sparsity_tables.panels`.
     """
-    layout = panels.layout(marks, networks, methods, *TICKS)
-    tooltip = [
-        tip("panel_row:N", "network"),
-        tip("panel_column:N", "training method"),
-        tips.SPARSITY,
-        tip("batch_size:Q", "batch size", ",.0f"),
-        tips.STEPS,
-    ]
+    y = alt.Y("steps:Q", scale=charts.log(4, base=None))
+    y = y.axis(values=[10.0**n for n in range(6)], format="~s")
+    axes = {"x": charts.batch_axis([1, 8, 64, 512, 4096], None), "y": y}
     colour = charts.by_sparsity(sorted(marks.sparsity.unique()))
-    return panels.draw(marks, layout, TICKS, colour, ["sparsity:N"], tooltip)
+    tooltip = [tips.SPARSITY, tip("batch_size:Q", "batch size", ",.0f"), tips.STEPS]
+
+    def layers(base: alt.Chart) -> list[alt.Chart]:
+        base = base.encode(**axes, color=colour)
+        points = base.transform_filter("datum.kind === 'point'")
+        bends = base.transform_filter("datum.kind === 'mark'")
+        diamonds = bends.mark_point(shape="diamond", size=90, strokeWidth=2)
+        return [*small_curve(points, tooltip, ()), diamonds.encode(tooltip=tooltip)]
+
+    columns = ["panel", "sparsity", "batch_size", "steps", "kind"]
+    return panels(marks[columns], layers, f"{STEPS} against batch size", most=3)
 
 
 def relative(rows: pd.DataFrame, *controls: tuple) -> alt.LayerChart:
@@ -40,7 +42,8 @@ def relative(rows: pd.DataFrame, *controls: tuple) -> alt.LayerChart:
         rows: of `sparsity_tables.relative_steps`.
     """
     pick, faded = charts.picked("sparsity")
-    base = alt.Chart(rows.assign(interval=intervals(rows, "relative"))).encode(
+    ends = map(span, zip(rows.relative_low, rows.relative_high))
+    base = alt.Chart(rows.assign(interval=list(ends))).encode(
         x=charts.batch_axis(rows.batch_size),
         color=charts.by_sparsity(sorted(rows.sparsity.unique())),
         opacity=faded,

@@ -9,6 +9,7 @@ from lib.analysis import ranges, scaling, unseen_errors
 from lib.analysis.scaling import Curve, Effect
 from lib.claims import judging
 from lib.claims.names import curve_title, is_lee2021, title
+from lib.page.multiples import arranged
 from lib.probes.unseen import UNSEEN
 from lib.studies import plans
 from lib.wording import between, brief, named, percent, span
@@ -68,7 +69,7 @@ def relative_steps(trials: pd.DataFrame, curves: Curves) -> pd.DataFrame:
 
 def panels(
     trials: pd.DataFrame, summary: pd.DataFrame, workload: str, algorithm: str
-) -> tuple[pd.DataFrame, list[str], list[str]]:
+) -> pd.DataFrame:
     """What the first figure draws: a panel for each of these networks and methods.
 
     Args:
@@ -77,8 +78,8 @@ def panels(
         workload, algorithm: those asked for, shown in any case.
 
     Returns:
-        points of curves (kind "point") and critical batch sizes (kind "mark"), with panel_row and
-        panel_column; the names of all rows; the names of all columns.
+        points of curves (kind "point") and critical batch sizes (kind "mark"), with panel, in the
+        order of the panels.
     """
     networks, methods = (
         [*dict.fromkeys([*known, own])] for known, own in ((PAPERS, workload), (METHODS, algorithm))
@@ -88,11 +89,8 @@ def panels(
     bends = bends.assign(batch_size=bends.critical, steps=bends.c1 / bends.critical + bends.c2)
     columns = [*scaling.CURVE, "kind", "batch_size", "steps"]
     marks = pd.concat([points[columns], bends[columns]], ignore_index=True)
-    marks = marks[marks.workload.isin(networks) & marks.algorithm.isin(methods)]
-    marks = marks.assign(
-        panel_row=marks.workload.map(title), panel_column=marks.algorithm.map(named)
-    )
-    return marks, list(map(title, networks)), list(map(named, methods))
+    panels = {(n, m): f"{title(n)}, {named(m)}" for n in networks for m in methods}
+    return arranged(marks, panels)
 
 
 def beside_dense(curves: Curves) -> pd.DataFrame:

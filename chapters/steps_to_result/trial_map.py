@@ -6,7 +6,7 @@ import altair as alt
 import pandas as pd
 
 from lib.page import charts
-from lib.page.multiples import panels, small_axes
+from lib.page.multiples import panels
 from lib.page.tips import tip
 
 SHOWN = ["batch_size", "trial", "learning_rate", "slowness", "steps", "status", "last_step"]
@@ -42,7 +42,8 @@ def _trials(base: alt.Chart) -> list[alt.Chart]:
     x = x.axis(values=[1e-4, 1e-3, 1e-2, 1e-1, 1], format="~g")
     y = alt.Y("slowness:Q", scale=charts.log(6, base=None))
     base = base.encode(
-        **small_axes(x, y.axis(values=[1e-4, 1e-3, 1e-2, 1e-1, 1], format="~g")),
+        x=x,
+        y=y.axis(values=[1e-4, 1e-3, 1e-2, 1e-1, 1], format="~g"),
         tooltip=[
             tip("trial:Q", "trial"),
             tip("learning_rate:Q", "learning rate", ".3g"),

@@ -81,8 +81,8 @@ def constants(pairs: pd.DataFrame) -> alt.LayerChart:
     axis = charts.fractions(values=[2.0**n for n in range(-9, 10)])
     x = alt.X("c1:Q", title="c₁ (noise), sparse over dense", scale=scale, axis=axis)
     y = alt.Y("c2:Q", title="c₂ (floor), sparse over dense", scale=scale, axis=axis)
-    full = alt.Legend(symbolOpacity=1)  # else as faint as the bars
-    colour = charts.by_sparsity(sorted(pairs.sparsity.unique()), legend=full)
+    # Symbols as faint as the bars would not be seen
+    colour = charts.by_sparsity(sorted(pairs.sparsity.unique()), symbolOpacity=1)
     base = alt.Chart(pairs).encode(x=x, y=y, color=colour)
     bars = base.mark_rule(opacity=0.7)
     line = alt.Chart(pd.DataFrame({"c1": ends, "c2": ends})).encode(x=x, y=y)

@@ -9,7 +9,7 @@ import altair as alt
 import pandas as pd
 
 from lib.page import charts, tips
-from lib.page.multiples import panels, small_axes, small_curve
+from lib.page.multiples import panels, small_curve
 from lib.page.shared_figures import STEPS
 from lib.page.tips import tip
 
@@ -157,7 +157,7 @@ def panels_chart(
     """
     scale = charts.log(4, domain=[points.low.min() / 1.3, points.high.max() * 1.3])
     y = alt.Y("steps:Q", scale=scale, axis=alt.Axis(values=[4.0**n for n in range(12)], format=","))
-    axes = small_axes(charts.batch_axis([1, 8, 64, 512, 4096]), y)
+    axes = {"x": charts.batch_axis([1, 8, 64, 512, 4096], None), "y": y}
     told = [tip(f"{by}:N", tips.FIELDS.get(by, by)), tips.BATCH_SIZE, tips.STEPS, *tips.ends()]
 
     def layers(base: alt.Chart) -> list[alt.Chart]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from chapters.volunteers import volunteers
 from lib import require
-from lib.page import axes, charts, tips
+from lib.page import charts, tips
 
 PRICES = (0.01, 0.1, 0.5, 1.0, 2.0)
 TITLE = "show === 'time' ? 'time to the goal (minutes)' : 'price of reaching the goal'"
@@ -119,7 +119,7 @@ def by_batch_size(
     rule = _rule(best, known, sizes, x)
     caption = charts.captions([text for *_, text in dials.values()])
     layers = [line, bars, dots.encode(y=y, tooltip=tooltip), ring, *rule, caption]
-    chart = alt.layer(*layers, axes.beside(TITLE)).add_params(
+    chart = alt.layer(*layers, charts.beside(TITLE)).add_params(
         show,
         menu[0],
         *(param for param, *_ in dials.values()),

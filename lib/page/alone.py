@@ -14,32 +14,26 @@ from pathlib import Path
 from nbconvert.preprocessors import Preprocessor
 
 CHAPTERS = Path("_build/html/chapters").resolve()
-LINK = re.compile(r"\[([^\]]+)\]\((?:chapters/)?(\w+)\.ipynb(#[^)]*)?\)")
-ANCHOR = re.compile(
-    r'<a ([^>]*)href="(?:chapters/)?(\w+)\.(?:ipynb|html)(#[^"]*)?"([^>]*)>(.*?)</a>', re.S
+ADDRESS = r"(?P<address>(?:chapters/)?(?P<chapter>\w+)\.(?:ipynb|html)(?P<place>#[^)\"]*)?)"
+LINKS = (
+    re.compile(rf"\[(?P<words>[^\]]+)\]\({ADDRESS}\)"),
+    re.compile(rf'<a [^>]*href="{ADDRESS}"[^>]*>(?P<words>.*?)</a>', re.S),
 )
 
 
-def _page(chapter: str, place: str | None) -> str | None:
-    """The address of a chapter, or of a place on it, in the built book; None without one."""
-    file = CHAPTERS / f"{chapter}.html"
-    return f"{file.as_uri()}{place or ''}" if file.exists() else None
+def _mended(link: re.Match) -> str:
+    """A link to a chapter, or to a place on it, in the built book; its words without one."""
+    file = CHAPTERS / f"{link['chapter']}.html"
+    if not file.exists():
+        return link["words"]
+    return link[0].replace(link["address"], file.as_uri() + (link["place"] or ""))
 
 
 def linked(text: str) -> str:
     """Markdown or HTML whose links to chapters lead to the built book."""
-
-    def link(found: re.Match) -> str:
-        words, chapter, place = found.groups()
-        address = _page(chapter, place)
-        return f"[{words}]({address})" if address else words
-
-    def anchor(found: re.Match) -> str:
-        before, chapter, place, after, words = found.groups()
-        address = _page(chapter, place)
-        return f'<a {before}href="{address}"{after}>{words}</a>' if address else words
-
-    return ANCHOR.sub(anchor, LINK.sub(link, text))
+    for form in LINKS:
+        text = form.sub(_mended, text)
+    return text
 
 
 class Alone(Preprocessor):
@@ -48,13 +42,11 @@ class Alone(Preprocessor):
     def preprocess_cell(self, cell, resources, index):
         if cell.cell_type == "markdown":
             cell.source = linked(cell.source)
-        outputs = cell.get("outputs", [])
-        for output in outputs:
-            words = output.get("data", {})
-            for kind in {"text/markdown", "text/html"} & words.keys():
-                words[kind] = linked(words[kind])
-        if outputs:
-            cell.outputs = [output for output in outputs if output.get("name") != "stderr"]
+        elif cell.cell_type == "code":
+            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
+            for words in (output.get("data", {}) for output in cell.outputs):
+                for kind in {"text/markdown", "text/html"} & words.keys():
+                    words[kind] = linked(words[kind])
         return cell, resources
 
 

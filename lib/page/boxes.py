@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 
 import pandas as pd
 from jinja2 import Environment, StrictUndefined
@@ -16,7 +18,6 @@ from lib.workloads.catalogue import workload
 
 LONG = 20  # rows
 SENTENCE = 32  # characters of a cell, above which it is no value
-KINDS = {"for": "yes", "against": "no", "not decided": "open"}  # of a network's verdict
 FEW = 6  # networks of a claim that its box shows unfolded
 PAGES = Environment(
     autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
@@ -96,11 +97,11 @@ def _networks(c) -> Html:
     there are many.
     """
     ordered = sorted(c.groups, key=lambda group: not group.own)
-    rows = [(group, _numbers(group, c.scale, _digits(group, c))) for group in ordered]
+    rows = [(group, numbers(group, c.scale, _digits(group, c))) for group in ordered]
     return html(NETWORKS, claim=c, rows=rows, many=len(rows) > FEW)
 
 
-def _numbers(group, scale: str, digits: int = 2) -> list[str]:
+def numbers(group, scale: str, digits: int = 2) -> list[str]:
     """A network's effect and the ends of its interval."""
     return [_in_scale(value, scale, digits) for value in (group.effect, group.low, group.high)]
 
@@ -109,25 +110,17 @@ def _digits(group, c) -> int:
     """The fewest digits with which no end of the interval reads like the threshold beside it: two,
     or three where one is near, or more.
     """
-    edges = [c.threshold]
+    edges = {c.threshold}
     if c.kind == "within":
-        edges.append(1 / c.threshold if c.scale == "ratio" else -c.threshold)
-    pairs = [(end, edge) for end in (group.low, group.high) for edge in edges if end != edge]
-    ends = (group.low, group.high)
-    near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end in ends for edge in edges)
+        edges.add(1 / c.threshold if c.scale == "ratio" else -c.threshold)
+    ends = {group.low, group.high}
+    pairs = list(itertools.product(ends, edges))
+    near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end, edge in pairs)
     for digits in range(2 + near, 6):
-        read = [[_in_scale(value, c.scale, digits) for value in pair] for pair in pairs]
-        if all(end != edge for end, edge in read):
+        read = {value: _in_scale(value, c.scale, digits) for value in ends | edges}
+        if not any(end != edge and read[end] == read[edge] for end, edge in pairs):
             return digits
     return 6
-
-
-def told(group, scale: str) -> str:
-    """A network's effect in one line: "MLP on digits: 1.5 (1.2 to 1.8), n = 10, for"."""
-    if not group.n:
-        return f"{group.name}: not measured"
-    effect, low, high = _numbers(group, scale)
-    return f"{group.name}: {effect} ({low} to {high}), n = {group.n}, {group.verdict}"
 
 
 def _in_scale(value: float, scale: str, digits: int = 2) -> str:
@@ -212,13 +205,11 @@ def absent(frame: pd.DataFrame) -> Html | None:
             f"{_curve(first)}, batch size {first.batch_size}; train them with -p budget full, or "
             f"choose what is on record (python -m lib status)"
         )
-    sizes = {}
-    for cell in sorted(lacking, key=lambda c: (c.workload, c.algorithm, c.sparsity, c.pruning)):
-        sizes.setdefault(_curve(cell), set()).add(cell.batch_size)
-    items = [
-        f"{curve}: batch size{'s' * (len(found) > 1)} {joined([f'{b:,}' for b in sorted(found)])}"
-        for curve, found in sizes.items()
-    ]
+    order = attrgetter("workload", "algorithm", "sparsity", "pruning", "batch_size")
+    items = []
+    for curve, cells in itertools.groupby(sorted(lacking, key=order), _curve):
+        sizes = [f"{size:,}" for size in dict.fromkeys(cell.batch_size for cell in cells)]
+        items.append(f"{curve}: batch size{'s' * (len(sizes) > 1)} {joined(sizes)}")
     planned = frame.attrs["cells_planned"]
     title = f"Not measured yet: {len(lacking):,} of {planned:,} searches"
     return html(NOTE, title=title, items=items, folded=True)
@@ -256,9 +247,9 @@ SEARCHES = """\
 <div class="book-provenance">{{ heads|length|count }} of {{ planned|count }} searches, \
 {{ heads.rows.sum()|count }} trials, {{ heads.trial_steps.sum()|count }} training steps in \
 {{ time }}; measured {{ days }} with PyTorch {{ torch }} on {{ device }} in {{ precision }}.
-<details><summary>{{ versions }} version{{ "s" if versions > 1 }} of the code</summary>
-{{- source }}</details></div>"""
-NAMED = 6  # versions of the code that a footer names; every record has its own
+<details><summary>{{ versions|length }} version{{ "s" if versions|length > 1 }} of the code\
+</summary>{{ versions[:6]|join(", ") }}{% if versions|length > 6 %}, \
+and {{ versions|length - 6 }} more, each in the head of its records{% endif %}</details></div>"""
 RECORDS = """\
 <p class="book-provenance">{{ heads|length }} of {{ planned }} records; measured {{ days }} with \
 PyTorch {{ torch }} on {{ device }}.</p>"""
@@ -282,22 +273,13 @@ def provenance(*frames: pd.DataFrame) -> Html:
     heads = pd.DataFrame(found.values())
     if heads.empty:
         return NO_RECORDS
-    versions = heads.source.value_counts()
     return _footer(
         SEARCHES,
         heads,
         planned=len(heads) + len(lacking),
         time=_core_time(heads.wall_s.sum()),
-        versions=len(versions),
-        source=_most_used(list(versions.index)),
+        versions=list(heads.source.value_counts().index),  # the most used first
     )
-
-
-def _most_used(versions: list[str]) -> str:
-    """The first of these, and how many more there are."""
-    left = len(versions) - NAMED
-    rest = f", and {left} more, each in the head of its records" if left > 0 else ""
-    return ", ".join(versions[:NAMED]) + rest
 
 
 def sources(frame: pd.DataFrame) -> Html:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from collections.abc import Iterable
 
 import altair as alt
 import numpy as np
@@ -36,9 +35,7 @@ VARIANTS = {
 ALGORITHM_COLOURS = dict(
     zip((name for name in METHODS if name not in VARIANTS), itertools.cycle(CATEGORIES))
 ) | {"muon": GREEN, "lars": WINE}
-ALGORITHM_COLOURS |= {
-    name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items() if name in METHODS
-}
+ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items()}
 # Ordered: the sparser, the darker
 RAMP = {
     0.5: "#b18c00",
@@ -56,7 +53,6 @@ METHOD_COLOURS = {
     "random": INDIGO,
     "dense": DENSE,
 }
-OUTCOMES = {"reached the goal": BLUE, "did not": ORANGE, "diverged or died": GUIDE}
 
 
 def enable() -> None:
@@ -67,9 +63,6 @@ def enable() -> None:
 
 
 PHONE = 400  # pixels of the plot: below, two long names do not stand side by side
-PHONE_LETTERS = (
-    32  # of the longest names of all columns of a legend: so many stand side by side on a phone
-)
 DENSE_AT_ZERO = "datum.value == 0 ? 'dense' : datum.label"
 SPELT = f"{json.dumps(NAMES)}[datum.label] || datum.label"
 
@@ -88,76 +81,61 @@ def sparsity_colour(level: float) -> str:
     return "#" + "".join(f"{round(np.interp(level, list(RAMP), part)):02x}" for part in ramp.T)
 
 
-def by_sparsity(levels: list[float], **options) -> alt.Color:
-    """Colour per sparsity, the same throughout the book; 0 reads "dense"."""
+def by_sparsity(levels: list[float], **legend) -> alt.Color:
+    """Colour per sparsity, the same throughout the book; 0 reads "dense".
+
+    Args:
+        **legend: options of the legend.
+    """
     levels = sorted(levels)
     scale = alt.Scale(domain=levels, range=list(map(sparsity_colour, levels)))
-    words = {"legend": alt.Legend(), "title": "sparsity"} | options
-    if words["legend"] is not None:
-        words["legend"] = alt.Legend(**words["legend"].to_dict() | {"labelExpr": DENSE_AT_ZERO})
-    return alt.Color("sparsity:O", scale=scale, **words)
+    words = alt.Legend(labelExpr=DENSE_AT_ZERO, **legend)
+    return alt.Color("sparsity:O", scale=scale, title="sparsity", legend=words)
 
 
 def by_algorithm(names: list[str]) -> alt.Color:
     """Colour per training method, the same throughout the book; a reader's own have that of guide
     lines.
     """
-    own = sorted(set(names) - set(ALGORITHM_COLOURS))
-    names = [name for name in ALGORITHM_COLOURS if name in names] + own
-    titles = {name: method(name).title for name in names}
-    columns = min(len(names), 3 if len(names) < 5 else 2)  # three short names fill a narrow page
-    longest = [max(len(titles[name]) for name in names[n::columns]) for n in range(columns)]
-    narrow = alt.expr(f"width < {PHONE} ? 1 : {columns}")
-    spelt = json.dumps({name: titles[name] for name in own})
-    legend = alt.Legend(
-        title=None,
-        labelExpr=f"{spelt}[datum.label] || {SPELT}",
-        columns=narrow if sum(longest) > PHONE_LETTERS else columns,
-    )
-    scale = among(names, ALGORITHM_COLOURS | dict.fromkeys(own, GUIDE))
-    return alt.Color("algorithm:N", scale=scale, legend=legend)
+    own = {name: method(name).title for name in sorted(set(names) - set(ALGORITHM_COLOURS))}
+    colours = ALGORITHM_COLOURS | dict.fromkeys(own, GUIDE)
+    longest = max(len(method(name).title) for name in names)
+    label = f"{json.dumps(own)}[datum.label] || {SPELT}"
+    shown = {name: colours[name] for name in colours if name in names}
+    return by_name("algorithm", shown, 1 if longest > 15 else 2, 3, labelExpr=label)
 
 
 def by_method(names: list[str]) -> alt.Color:
     """Colour per method of pruning, the same throughout the book."""
-    columns = alt.expr(f"width < {PHONE} ? 1 : 3")
-    legend = alt.Legend(title=None, labelExpr=SPELT, columns=columns)
-    return alt.Color("method:N", scale=among(names, METHOD_COLOURS), legend=legend)
+    shown = {name: colour for name, colour in METHOD_COLOURS.items() if name in names}
+    return by_name("method", shown, 1, 3, labelExpr=SPELT)
 
 
-def by_name(field: str, colours: dict[str, str], columns: int | None = None) -> alt.Color:
+def by_name(
+    field: str, colours: dict[str, str], columns: int = 0, wide: int | None = None, **legend
+) -> alt.Color:
     """Colour per value of a column, these values in this order, under a legend without a title.
 
     Args:
-        columns: of the legend on a phone, and half of those elsewhere; None: one for long names.
+        columns: of the legend on a phone; 0: one everywhere, for long names.
+        wide: of the legend elsewhere; None: twice as many.
+        **legend: further options of the legend.
     """
+    placed = {"columns": 1}
     if columns:
-        wide = alt.expr(f"width < {PHONE} ? {columns} : {2 * columns}")
-        legend = alt.Legend(columns=wide, columnPadding=8)
-    else:
-        legend = alt.Legend(columns=1)
-    return alt.Color(f"{field}:N", title=None, scale=among(colours, colours), legend=legend)
+        wide = wide or 2 * columns
+        placed = {"columns": alt.expr(f"width < {PHONE} ? {columns} : {wide}"), "columnPadding": 8}
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(**placed, **legend))
 
 
-def among(names: Iterable[str], colours: dict[str, str]) -> alt.Scale:
-    """The scale of those of these colours whose names are given, in the colours' order."""
-    shown = {name: colour for name, colour in colours.items() if name in names}
-    return alt.Scale(domain=list(shown), range=list(shown.values()))
-
-
-def batch_axis(sizes: pd.Series | list, title: str = "batch size (examples)") -> alt.X:
+def batch_axis(sizes: pd.Series | list, title: str | None = "batch size (examples)") -> alt.X:
     """Batch size on a base-2 axis with a tick at every size measured."""
     values = sorted({int(b) for b in sizes})
-    axis = alt.Axis(
-        values=values,
-        labelOverlap="parity",
-        format=",",
-    )
+    axis = alt.Axis(values=values, labelOverlap="parity", format=",")
     # For half of the last label, which would be cut
     room = 20 if values and values[-1] >= 10_000 else 12
-    return alt.X("batch_size:Q", title=title, axis=axis).scale(
-        type="log", base=2, nice=False, padding=room
-    )
+    return alt.X("batch_size:Q", title=title, axis=axis, scale=log(room))
 
 
 def log(padding: int | None = None, base: int | None = 2, **more) -> alt.Scale:
@@ -178,19 +156,11 @@ def curve(
         size: of a point.
         **more: further encodings of the points.
     """
-    points = base.mark_point(
-        filled=True,
-        size=size,
-        opacity=1,
-    )
+    points = base.mark_point(filled=True, size=size, opacity=1)
     return [
         base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
         base.mark_line(strokeWidth=2.2).encode(y=y),
-        points.encode(
-            y=y,
-            tooltip=tooltip,
-            **more,
-        ),
+        points.encode(y=y, tooltip=tooltip, **more),
     ]
 
 
@@ -204,11 +174,7 @@ def ranges(
         x, low: of the points, and of the bars' lower ends, on one scale.
         size: of a point.
     """
-    points = base.mark_point(
-        filled=True,
-        size=size,
-        opacity=1,
-    )
+    points = base.mark_point(filled=True, size=size, opacity=1)
     return [
         base.mark_rule(strokeWidth=2).encode(x=low, x2=f"{value}_high:Q"),
         points.encode(x=x, tooltip=tooltip),
@@ -248,49 +214,51 @@ def slider(field: str, values: list[float], start: float | None, name: str, capt
         start: the value shown first; None: the least.
         caption: a Vega expression in which `value` is the value chosen.
     """
-    values = sorted(values)
+    first = min(values) if start is None else start
     place = f"{field}_place"
-    first = values[0] if start is None else start
-    chosen, value = _places(place, values, first, name)
-    label = _words(f"{place}{SPOKEN}")
-    label = label.mark_text(
-        align="right",
-        baseline="bottom",
-        dy=-6,
-        fontSize=13,
-        fontWeight="bold",
+    chosen, value, spelt = dial(place, values, first, name, caption)
+    label = _words(
+        f"{place}{SPOKEN}", align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold"
     )
-    label = label.encode(
-        x=alt.value("width"),
-        y=alt.value(0),
-        text=alt.Text("shown:N"),
-    )
-    label = label.add_params(spoken(caption.replace("value", value)))
+    label = label.encode(x=alt.value("width"), y=alt.value(0))
+    label = label.add_params(spoken(spelt))
     return chosen, f"abs(datum.{field} - {value}) <= {NEAR} * abs({value})", label
 
 
-def _words(expression: str) -> alt.Chart:
-    """A chart of one row, whose column `shown` is what a Vega expression says."""
-    return alt.Chart(pd.DataFrame({"at": [0]})).transform_calculate(shown=expression)
+def _words(expression: str, **style: object) -> alt.Chart:
+    """What a Vega expression says, as a text in this style."""
+    said = alt.Chart(pd.DataFrame({"at": [0]})).transform_calculate(shown=expression)
+    return said.mark_text(**style).encode(text="shown:N")
 
 
-def _places(name: str, values: list[float], start: float, title: str) -> tuple[alt.Parameter, str]:
-    """A slider's parameter, and the expression of its value.
+# Titles of axes that follow the controls of a chart, since those of Vega-Lite are fixed texts
+TITLE = {"fontSize": 13, "align": "center", "baseline": "bottom"}
 
-    It counts places in the sorted list, since browsers cannot step along an uneven one.
+
+def beside(expression: str) -> alt.Chart:
+    """The title of the vertical axis, along its middle.
+
+    Args:
+        expression: in Vega's language, of the names of controls: "show === 'time' ? 's' : 'price'".
     """
-    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{title} ")
-    chosen = alt.param(name=name, value=values.index(start), bind=bind)
-    return chosen, f"{json.dumps(values)}[{name}]"
+    text = _words(expression, angle=270, **TITLE)
+    return text.encode(x=alt.value(-48), y=alt.value(alt.expr("height / 2")))
+
+
+def below(expression: str) -> alt.Chart:
+    """The title of the horizontal axis, below the middle of the plot.
+
+    Args:
+        expression: as of `beside`.
+    """
+    text = _words(expression, dy=42, **TITLE)
+    return text.encode(x=alt.value(alt.expr("width / 2")), y=alt.value("height"))
 
 
 STILL = "still"  # whether a chart is a picture; charts.js unsets it
 NEAR = 3 * 10.0**-vega.DIGITS  # relative: how far a page's rounding may move a value
 # End the names of what charts.js knows of a control: its value in words, whether it is shown
-SPOKEN, NEEDED = (
-    "_text",
-    "_needed",
-)
+SPOKEN, NEEDED = "_text", "_needed"
 
 
 def spoken(text: str) -> alt.Parameter:
@@ -307,30 +275,10 @@ def needed(name: str, when: str) -> alt.Parameter:
     return alt.param(name=name + NEEDED, expr=when)
 
 
-def _percent(value: str) -> str:
-    """A share as a Vega expression that prints it as the prose does: 5 %, 0.5 %."""
-    return f"format(100 * {value}, '.2~r') + '\u00a0%'"
-
-
 def goal_slider(goals: list[float], start: float | None = None) -> tuple:
     """A slider over goal errors; see `slider`."""
-    return slider(
-        "goal", goals, start, "goal error", f"'goal: validation error ≤ ' + {_percent('value')}"
-    )
-
-
-def ladder_slider(
-    ladders: dict[str, list[float]], places: list[int], start: int | None = None
-) -> tuple:
-    """A slider over places on the ladders of goals of the curves among which a menu of "curve"
-    chooses; see `slider`.
-
-    start: the place shown first; None: the hardest goal.
-    """
-    # A title may hold the word, which `slider` replaces
-    ladders = json.dumps(ladders).replace("value", "valu\\u0065")
-    goal = f"'goal: validation error ≤ ' + {_percent(ladders + '[curve_chosen][value]')}"
-    return slider("place", list(map(int, places)), start, "goal error", goal)
+    goal = "'goal: validation error ≤ ' + format(100 * value, '.2~r') + '\u00a0%'"
+    return slider("goal", goals, start, "goal error", goal)
 
 
 def dial(
@@ -342,7 +290,11 @@ def dial(
     Args:
         shown: a Vega expression in which `value` is the value chosen.
     """
-    chosen, value = _places(name, sorted({*values, start}), start, title)
+    values = sorted({*values, start})
+    # Browsers cannot step along an uneven list, so the slider counts places in it
+    bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{title} ")
+    chosen = alt.param(name=name, value=values.index(start), bind=bind)
+    value = f"{json.dumps(values)}[{name}]"
     return chosen, value, shown.replace("value", value)
 
 
@@ -364,12 +316,11 @@ def in_order(names: list[str]) -> list[str]:
     """Names of networks by data set, then as one counts: width 8 before width 64; names of anything
     else as they are.
     """
-    sets = [next((d for d in reversed(DATA_SETS) if d in name), None) for name in names]
+    sets = [max((i for i, d in enumerate(DATA_SETS) if d in n), default=None) for n in names]
     if None in sets:
         return list(names)
     counted = [re.sub(r"\d+", lambda digits: digits[0].zfill(9), name) for name in names]
-    ranks = zip(map(DATA_SETS.index, sets), counted, names)
-    return [name for *_, name in sorted(ranks)]
+    return [name for *_, name in sorted(zip(sets, counted, names))]
 
 
 def captions(texts: list[str]) -> alt.Chart:
@@ -382,27 +333,24 @@ def captions(texts: list[str]) -> alt.Chart:
     """
     lines = [" + ', ' + ".join(texts[i : i + 2]) for i in range(0, len(texts), 2)]
     words = " + '\\n' + ".join(lines)
-    text = _words(f"{STILL} ? ({words}) : ''").mark_text(
-        align="right", baseline="top", lineBreak="\n", lineHeight=17, fontSize=12
-    )
-    text = text.encode(x=alt.value("width"), y=alt.value(6), text="shown:N")
+    style = {"align": "right", "baseline": "top", "lineBreak": "\n", "lineHeight": 17}
+    text = _words(f"{STILL} ? ({words}) : ''", fontSize=12, **style)
+    text = text.encode(x=alt.value("width"), y=alt.value(6))
     return text.add_params(alt.param(name=STILL, value=True), *map(spoken, texts))
 
 
-def picked(field: str, faint: float = 0.1) -> tuple:
+def picked(field: str) -> tuple:
     """A selection of what has one value of a field, by clicking the legend, and the opacity that it
     gives the rest.
     """
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
-    return pick, alt.when(pick).then(alt.value(1)).otherwise(alt.value(faint))
+    return pick, alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
 
 
 def across(*at: float, x: alt.Scale | None = None, y: alt.Scale | None = None) -> alt.Chart:
     """A dashed guide line at each of these values of the axis whose scale is given."""
     lines = alt.Chart(pd.DataFrame({"at": at})).mark_rule(color=GUIDE, strokeDash=[4, 4])
-    if x is None:
-        return lines.encode(y=alt.Y("at:Q", scale=y))
-    return lines.encode(x=alt.X("at:Q", scale=x))
+    return lines.encode(alt.Y("at:Q", scale=y) if x is None else alt.X("at:Q", scale=x))
 
 
 def sized(chart: alt.LayerChart, height: int) -> alt.LayerChart:
@@ -449,7 +397,7 @@ def cut(rows: pd.DataFrame, value: str, beyond: float) -> tuple[pd.DataFrame, li
     least = max(rows[low].min(), points.min() / beyond)
     most = min(rows[high].max(), points.max() * beyond)
     told = list(map(span, zip(rows[low], rows[high])))
-    shown = {column: rows[column].clip(least, most) for column in (low, value, high)}
+    shown = rows[[low, value, high]].clip(least, most)
     return rows.assign(range=told, **shown), [least, most]
 
 

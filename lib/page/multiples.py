@@ -17,7 +17,6 @@ MEASURE = "isFinite(containerSize()[0]) ? containerSize()[0] : 640"
 BROKEN = (
     "split(replace(replace(replace(datum.label, ' on ', '|on '), ', ', '|'), ' → ', '|→ '), '|')"
 )
-SMALL = {"labelFontSize": 10, "labelSeparation": 2, "tickSize": 3}
 
 # Of figures 1 and 8 of Shallue et al. (2019), and not measured here
 LARGE = (
@@ -43,7 +42,8 @@ def panels(
 
     Args:
         rows: `panel`, broken before " on " and " → " and after a comma, and what the layers draw.
-        layers: what is drawn in each panel, from a chart without data. It must not add parameters.
+        layers: what is drawn in each panel, from a chart without data; axes have no titles.  It
+            must not add parameters.
         title: what goes up and what goes across, since panels have no room for titles of axes.
         absent: further panels, grey and marked as not measured.
         height: of a panel, in pixels.
@@ -63,8 +63,20 @@ def panels(
         facet=facet, columns=min(3, most), spacing=12
     )
     chart = chart.resolve_axis(x="independent", y="independent")
+    chart = chart.configure_axis(title=None, labelFontSize=10, labelSeparation=2, tickSize=3)
     words = alt.Title(title, fontSize=12, anchor="start")
     return chart.properties(title=words, usermeta=_sharing(most))
+
+
+def arranged(rows: pd.DataFrame, names: dict[tuple[str, str], str]) -> pd.DataFrame:
+    """The rows of these panels in this order, with `panel`.
+
+    Args:
+        rows: with workload and algorithm.
+        names: (workload, algorithm) -> the name of its panel; some may have no rows.
+    """
+    found = dict(list(rows.groupby(["workload", "algorithm"])))
+    return pd.concat(found[key].assign(panel=names[key]) for key in names if key in found)
 
 
 def _sharing(most: int) -> dict:
@@ -84,30 +96,22 @@ def _sharing(most: int) -> dict:
     return {"embedOptions": {"patch": patch}}
 
 
-def small_axes(x: alt.X, y: alt.Y) -> dict[str, alt.X | alt.Y]:
-    """Both axes without titles and with small labels, as encodings."""
-    for channel in (x, y):
-        axis = channel.to_dict(context={"pre_transform": False}).get("axis") or {}
-        channel.axis = alt.Axis(**axis | SMALL)
-    return {"x": x.title(None), "y": y.title(None)}
-
-
 def small_curve(
-    lines: alt.Chart, tooltip: list, low: str = "low", high: str = "high"
+    lines: alt.Chart, tooltip: list, ends: Sequence[str] = ("low", "high")
 ) -> list[alt.Chart]:
     """The layers of a curve in a panel: bars between these columns, a line, and points.
 
     Args:
         lines: with both axes and the colour.
         tooltip: of the points.
-        low, high: columns of the ends of the bars.
+        ends: columns of the ends of the bars; none: no bars.
     """
     points = lines.mark_point(filled=True, size=22, opacity=1)
-    return [
-        lines.mark_rule().encode(y=f"{low}:Q", y2=f"{high}:Q"),
-        lines.mark_line(strokeWidth=1.8),
-        points.encode(tooltip=tooltip),
-    ]
+    curve = [lines.mark_line(strokeWidth=1.8), points.encode(tooltip=tooltip)]
+    if not ends:
+        return curve
+    low, high = ends
+    return [lines.mark_rule().encode(y=f"{low}:Q", y2=f"{high}:Q"), *curve]
 
 
 def fan(sizes: Sequence[float], values: Sequence[float], slopes: Sequence[float]) -> pd.DataFrame:
@@ -123,7 +127,5 @@ def fan(sizes: Sequence[float], values: Sequence[float], slopes: Sequence[float]
     """
     places = np.log2(np.asarray(sizes, float))
     ends = np.array([places.min(), places.max()])
-    away = ends - places.mean()
-    names = ("middle", "low", "high")
-    lines = {name: np.mean(values) + slope * away for name, slope in zip(names, slopes)}
-    return pd.DataFrame({"batch_size": 2**ends, **lines})
+    lines = np.mean(values) + np.outer(ends - places.mean(), slopes)
+    return pd.DataFrame(lines, columns=["middle", "low", "high"]).assign(batch_size=2**ends)

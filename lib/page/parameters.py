@@ -22,9 +22,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
-from pydantic import AfterValidator
+from annotated_types import Len
+from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator
 
 from lib import Told, fields, methods, own
 from lib.fields import Unfit, check, nearest, shown
@@ -52,56 +53,45 @@ SIZE = Count(10**6)  # of a batch
 SPARSITY, DENSITY = Number("[0, 1)"), Number("(0, 1]")
 
 
-def _read_by(read: Callable[[Any], Any]) -> Any:
-    """What this function makes of a value; it raises Unfit."""
-    return Annotated[Any, AfterValidator(read)]
-
-
-def _entries(value: Any, read: Callable[[str], Any], allowed: str, tell: bool = True) -> list:
-    """The words of a text, each once, as `read` makes them; papermill's -p cannot pass a list.
+def _listed(each: Any, words: str, **instead: Any) -> Any:
+    """Text that holds values of a kind, separated by spaces, each once: papermill's -p cannot pass
+    a list.
 
     Args:
-        allowed: what the text must be, for messages.
-        tell: whether they say why `read` refused a word.
-
-    Raises:
-        Unfit: for a word that `read` refuses or that is there twice, and for too many or none.
+        words: what the text must be, for messages.
+        instead: by a word that may stand there alone, what it is read as.
     """
-    words = str(value).split() if type(value) in (str, int, float) else []
-    found = []
-    for word in words:
-        try:
-            entry = read(word)
-        except ValueError as error:
-            why = f": {error}" if tell and not isinstance(error, Unfit) else ""
-            raise Unfit(f"{allowed} ({shown(word)} is none{why})") from None
-        if entry in found:
-            raise Unfit(f"{allowed} ({shown(word)} is there twice)")
-        found.append(entry)
-    if not 0 < len(found) <= MOST:
-        raise Unfit(f"{allowed}, from 1 to {MOST} of them")
-    return found
+
+    def split(value: Any) -> list[str]:
+        if type(value) in (str, int, float):
+            return str(value).split()
+        return []
+
+    def once(values: list) -> list:
+        for value in values:
+            if values.count(value) > 1:
+                raise Unfit(f"{words} ({shown(value)} is there twice)")
+        return values
+
+    def read(value: Any, handler: Callable[[Any], list]) -> Any:
+        if type(value) is str and value in instead:
+            return instead[value]
+        return handler(value)
+
+    checks = Len(1, MOST), BeforeValidator(split), AfterValidator(once), WrapValidator(read)
+    return Annotated[(list[each], *checks, " or ".join([*instead, words]))]
 
 
-def Numbers(each: Any, besides: str = "") -> Any:
+def Numbers(each: Any, **instead: Any) -> Any:
     """Text that holds numbers of a kind, separated by spaces, each once.
 
     Args:
-        besides: a word that may stand there instead, and is read as None.
+        instead: as of `_listed`.
     """
-    number = get_args(each)[0]  # int or float
+    number, *bounds = get_args(each)
     words = fields.allowed(each).replace("a ", "", 1).replace("number", "numbers", 1)
-    allowed = f"{besides}, or " * bool(besides) + f"{words}, separated by spaces, each once"
-
-    def read(word: str) -> Any:
-        return check("", number(word), each)
-
-    def listed(value: Any) -> list | None:
-        if besides and value == besides:
-            return None
-        return _entries(value, read, allowed, tell=False)
-
-    return _read_by(listed)
+    kind = Annotated[(number, Field(strict=False), *bounds)]
+    return _listed(kind, f"{words}, separated by spaces, each once", **instead)
 
 
 def _workload(value: Any) -> str:
@@ -117,74 +107,45 @@ def _workload(value: Any) -> str:
 
 def Name() -> Any:
     """The name of a workload, or of a function in a reader's file."""
-    return _read_by(_workload)
+    return Annotated[Any, AfterValidator(_workload)]
 
 
 def Names(known: Collection[str] = ()) -> Any:
     """Text that holds names, separated by spaces, each once: of those known, or of workloads."""
     listed = ", ".join(known or (*catalogue.WORKLOADS, "file.py:function"))
-    allowed = f"names separated by spaces, each once: {listed}"
-
-    def read(word: str) -> str:
-        if known and word not in known:
-            raise Unfit(allowed)
-        return word if known else _workload(word)
-
-    return _read_by(lambda value: _entries(value, read, allowed))
-
-
-def _method(value: Any, tuned: str = "learning_rate") -> str:
-    fitting = [name for name, method in methods.METHODS.items() if tuned in method.space]
-    allowed = f"one of {', '.join(fitting)}, torch.optim:CLASS, or file.py:function"
-    allowed += f" with {tuned}" * (tuned != "learning_rate")
-    try:
-        method = methods.method(value)
-    except (ValueError, OSError) as error:  # a path that is too long, a file not to be read
-        if isinstance(error, own.OwnError) or methods.optimisers.is_class(value):
-            raise
-        raise Unfit(allowed) from None
-    if tuned not in method.space:
-        raise Unfit(allowed)
-    return method.name
+    each = Literal[tuple(known)] if known else Name()
+    return _listed(each, f"names separated by spaces, each once: {listed}")
 
 
 def Method(tuned: str = "learning_rate") -> Any:
     """The name of a training method, or of a function in a reader's file; tuned: a hyperparameter
     that it must have.
     """
-    return _read_by(lambda value: _method(value, tuned))
+    names = [name for name, method in methods.METHODS.items() if tuned in method.space]
+    allowed = f"one of {', '.join(names)}, torch.optim:CLASS, or file.py:function"
+    allowed += f" with {tuned}" * (tuned != "learning_rate")
+
+    def read(value: Any) -> str:
+        try:
+            method = methods.method(value)
+        except (ValueError, OSError) as error:  # a path that is too long, a file not to be read
+            if isinstance(error, own.OwnError) or methods.optimisers.is_class(value):
+                raise
+            raise Unfit(allowed) from None
+        if tuned not in method.space:
+            raise Unfit(allowed)
+        return method.name
+
+    return Annotated[Any, AfterValidator(read)]
 
 
-def Methods(every: tuple[str, ...]) -> Any:
+def Methods(every: Collection[str]) -> Any:
     """Text that holds names of training methods, separated by spaces, each once, or "all": those of
     `every`.
     """
-    allowed = "all, or training methods separated by spaces, each once: "
-    allowed += f"{', '.join(methods.METHODS)}, file.py:function"
-
-    def read(value: Any) -> list[str]:
-        every_one = isinstance(value, str) and value.split() == ["all"]
-        return list(every) if every_one else _entries(value, _method, allowed)
-
-    return _read_by(read)
-
-
-def _device(value: Any) -> str:
-    if value == "cpu":
-        return value
-    import torch  # slow to import, and needed to train only
-
-    try:
-        torch.zeros(1, device=value).item()
-    except (RuntimeError, AssertionError, TypeError) as error:
-        reason = str(error).partition("\n")[0]
-        raise Unfit(f"cpu, or a device on which torch computes here ({reason})") from None
-    return value
-
-
-def Device() -> Any:
-    """The name of a device on which torch computes here."""
-    return _read_by(_device)
+    known = f"{', '.join(methods.METHODS)}, file.py:function"
+    words = f"training methods separated by spaces, each once: {known}"
+    return _listed(Method(), words, all=list(every))
 
 
 # --- in a notebook --------------------------------------------------------------------------------
@@ -263,19 +224,6 @@ def among(name: str, value: Any, allowed: Collection, **beside: Any) -> Any:
     return value
 
 
-def fitting(chosen: Any, every: Collection[int]) -> list[int]:
-    """The batch sizes that were chosen, or where there are none those of `every` that the workload
-    has examples for.
-
-    Raises ValueError as `fit`.
-    """
-    if chosen.batch_sizes is None:
-        most = catalogue.workload(chosen.workload).train_size
-        return [size for size in every if size <= most]
-    fit(chosen, "batch_sizes")
-    return chosen.batch_sizes
-
-
 def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> None:
     """Check that batches fit the training examples of every workload chosen, and their workers'
     equal shares.
@@ -286,29 +234,19 @@ def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> N
     Raises:
         ValueError: as `require`.
     """
-    given, named = getattr(chosen, batch), getattr(chosen, names)
-    named = [named] if type(named) is str else named
+    sizes = told = getattr(chosen, batch)
+    named = getattr(chosen, names)
+    if type(named) is str:
+        named = [named]
+    if type(sizes) is int:
+        sizes = [sizes]
+    else:
+        told = " ".join(map(str, sizes))
     examples = {name: catalogue.workload(name).train_size for name in named}
-    least = min(examples, key=examples.get)
-    most = examples[least]
-    single = type(given) is int
-    sizes = [given] if single else given
-    whole = "a whole number" if single else "whole numbers"
-    told = given if single else " ".join(map(str, sizes))
-    has = f"{whole} from 1 to {most} ({least} has {most} training examples)"
-    require(
-        max(sizes) <= most,
-        has,
-        batch,
-        told,
-        **{names: " ".join(named)},
-    )
+    name = min(examples, key=examples.get)
+    most = examples[name]
+    has = f"from 1 to {most} ({name} has {most} training examples)"
+    beside = {names: " ".join(named)}
+    require(max(sizes) <= most, has, batch, told, **beside)
     shared = all(size % workers == 0 for size in sizes)
-    times = f"{whole}, {'a multiple' if single else 'multiples'} of workers"
-    require(
-        shared,
-        times,
-        batch,
-        told,
-        workers=workers,
-    )
+    require(shared, "a multiple of workers", batch, told, workers=workers)

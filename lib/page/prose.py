@@ -96,14 +96,11 @@ def lead(
 
 def kind(verdict: str) -> str:
     """The class of a verdict's colour: of a word that sums up a claim, or of a page's own test."""
-    stand_in = verdict.startswith("on small stand-ins only")
-    require(
-        stand_in or verdict in WORDS,
-        "verdict",
-        verdict,
-        f"one of {', '.join(WORDS)}, or on small stand-ins only",
-    )
-    return "part" if stand_in else WORDS[verdict]
+    if verdict.startswith("on small stand-ins only"):
+        return "part"
+    known = f"one of {', '.join(WORDS)}, or on small stand-ins only"
+    require(verdict in WORDS, "verdict", verdict, known)
+    return WORDS[verdict]
 
 
 def pill(claim, folder: str = "") -> str:
@@ -112,12 +109,10 @@ def pill(claim, folder: str = "") -> str:
     """
     # The ledger has it in full
     word = claim.verdict.replace("on small stand-ins only", "stand-ins")
-    shown = f"{claim.key} {word}"
     return (
         f'<a class="book-pill book-{kind(claim.verdict)}" '
         f'href="{folder}claims.html#claim-{claim.key}" '
-        f'title="{html.escape(claim.paper)}">'
-        f"{html.escape(shown)}</a>"
+        f'title="{html.escape(claim.paper)}">{html.escape(f"{claim.key} {word}")}</a>'
     )
 
 
@@ -145,12 +140,6 @@ def figure(
         ValueError: as `say`, for an empty description, and for what is wrong with the chart:
             Altair itself only shows that as an output, and the page would be built with it.
     """
-    require(
-        bool(description.strip()),
-        "description",
-        description,
-        "a sentence that says what the chart shows",
-    )
     found = {**(values or {}), **more}
     spec = chart.properties(description=" ".join(description.split())).to_dict()
     told, below = (_inline(_filled(text, found)) for text in (title, caption))

@@ -1,17 +1,17 @@
-"""Charts that several pages draw: steps to result against batch size, and ratios with ranges."""
+"""Charts that several pages draw: steps to result against batch size, and values with ranges."""
 
 from __future__ import annotations
 
 import altair as alt
 import numpy as np
 import pandas as pd
+from scipy.optimize import isotonic_regression
 
 from lib.page import charts, tips
 from lib.page.tips import tip
-from lib.wording import named, span
+from lib.wording import named
 
 STEPS = "steps to result (training steps)"
-NAME_HEIGHT, RANGE_HEIGHT = 20, 14  # pixels of a name's line, and of each range below it
 
 
 def _field(colour: alt.Color) -> str:
@@ -29,145 +29,68 @@ def range_chart(
     colour: alt.Color,
     *controls: tuple,
     tooltip: list,
-    one: bool = False,
+    lines: tuple = (),
+    beyond: float = 4,
 ) -> alt.LayerChart:
-    """Points with ranges on a logarithmic axis, the largest effects first.
-
-    A row's name stands in one line above its ranges, where a phone has room for it.  The axis ends
-    at sixteen times the outermost points at most: a bar that goes on is cut at the edge.
+    """Points with ranges on a logarithmic axis, a row per `row`, side by side within it by colour.
 
     Args:
-        rows: row (its name), value, value_low and value_high.
-        colour: clicking its legend singles out a value.
+        rows: row, value, value_low, value_high and the colour's field, a name, in the order in
+            which they are drawn.
+        controls: what `charts.menu` and `charts.slider` return.
         tooltip: may name what `charts.cut` adds.
-        one: whether to draw a line at 1, for ratios.
+        lines: where to draw a dashed line.
+        beyond: the axis ends at this many times the outermost points at most: an interval that
+            goes on is cut there.
     """
     if rows.empty:
         return charts.nothing("No curve has three batch sizes yet.")
     field = _field(colour)
     pick, faded = charts.picked(field)
-    order, kinds = by_effect(rows, value), rows[field].nunique()
-    rows, within = charts.cut(rows, value, 16)
+    shown, within = charts.cut(rows, value, beyond)
     scale = charts.log(12, domain=within, clamp=True)
-    # Two names of over 12, side by side, are cut on a phone
-    longest = rows[field].astype(str).str.len().max()
-    columns = 1 if longest > 12 else 2 if longest > 4 else 5
-    places = {"sort": order, "axis": None, "scale": alt.Scale(paddingInner=0, paddingOuter=0)}
-    lines = alt.Scale(range=[NAME_HEIGHT + 7, NAME_HEIGHT + RANGE_HEIGHT * kinds - 7])
-    base = alt.Chart(rows).encode(
-        y=alt.Y("row:N", title=None, **places),
-        yOffset=alt.YOffset(f"{field}:O", scale=lines),
-        color=colour.legend(titleOrient="top", columns=columns),
+    letters = shown[field].astype(str).map(named).str.len().max()
+    legend = colour.legend(
+        title=None,
+        labelExpr=charts.SPELT,
+        labelFontSize=alt.expr(f"width < {charts.PHONE} ? 12 : 13"),
+        columns=1 if letters > 12 else 2,  # two longer names, side by side, are cut on a phone
+    )
+    base = alt.Chart(shown).encode(
+        y=alt.Y("row:N", title=None, sort=list(dict.fromkeys(rows.row)), axis=charts.broken()),
+        yOffset=f"{field}:N",
+        color=legend,
         opacity=faded,
     )
     axis = charts.fractions(titleAnchor="end")
-    x = alt.X(
-        f"{value}:Q",
-        title=title,
-        scale=scale,
-        axis=axis,
-    )
-    low = alt.X(f"{value}_low:Q", scale=scale)
-    bars, dots = charts.ranges(
-        base,
-        value,
-        x,
-        low,
-        tooltip,
-    )
+    x = alt.X(f"{value}:Q", title=title, scale=scale, axis=axis)
+    low = alt.X(f"{value}_low:Q", title=title, scale=scale)
+    bars, dots = charts.ranges(base, value, x, low, tooltip)
+    drawn = charts.controlled([bars.add_params(pick), dots], *controls)
     chosen = charts.chosen_by(controls)
-    size = alt.expr("width < 400 ? 11 : 12")
-    names = alt.Chart(rows.drop_duplicates(["row", *chosen])).mark_text(
-        align="left", baseline="top", dy=4, fontSize=size, limit=alt.expr("width")
-    )
-    y = alt.Y("row:N", bandPosition=0, **places)
-    names = names.encode(
-        x=alt.value(0),
-        y=y,
-        text="row:N",
-    )
-    chart = charts.controlled([bars.add_params(pick), dots, names], *controls)
-    if one:
-        chart = alt.layer(charts.across(1, x=scale), chart)
-    shown = rows.groupby(chosen).row.nunique().max() if chosen else len(order)
-    return charts.sized(chart, int(shown) * (NAME_HEIGHT + RANGE_HEIGHT * kinds))
-
-
-def by_effect(rows: pd.DataFrame, value: str) -> list[str]:
-    """Names of rows, the largest value (geometric mean over a row's kinds) first; those without a
-    value last.
-    """
-    finite = rows[value].where(rows[value].between(0, np.inf, inclusive="neither"))
-    means = np.log(finite.astype(float)).groupby(rows.row).mean()
-    return list(means.sort_values(ascending=False, kind="stable").index)
-
-
-def intervals(rows: pd.DataFrame, name: str) -> list[str]:
-    """The columns name_low and name_high in words, for tooltips; "—" where there is none."""
-    ends = zip(rows[f"{name}_low"], rows[f"{name}_high"])
-    return [span(pair) if all(map(pd.notna, pair)) else "—" for pair in ends]
+    names = shown.groupby(chosen).row.nunique().max() if chosen else shown.row.nunique()
+    height = int(names) * max(64, 20 * shown[field].nunique())
+    return charts.sized(alt.layer(charts.across(*lines, x=scale), drawn), height)
 
 
 def ratios(
     rows: pd.DataFrame, title: str, colour: alt.Color, lines: tuple = (1,), beyond: float = 4
 ) -> alt.LayerChart:
-    """Ratios with their intervals, a row per `row`, side by side within it by colour.
+    """Ratios with their intervals.
 
     Args:
-        rows: row, label, ratio, ratio_low, ratio_high, sizes (batch sizes) and the colour's field,
-            a name.
-        lines: where to draw a dashed line.
-        beyond: the axis ends at so many times the outermost points at most: an interval that goes
-            on is cut there.
+        rows: as for `range_chart`, of ratio; also label and sizes (batch sizes).
+        lines, beyond: as for `range_chart`.
     """
-    if rows.empty:
-        return charts.nothing("No two curves share three batch sizes yet.")
-    field, names = _field(colour), list(dict.fromkeys(rows.row))
-    told = rows.drop(columns="effect", errors="ignore")
-    told = told.assign(interval=intervals(rows, "ratio"), estimate=rows.ratio)
-    shown, within = charts.cut(told, "ratio", beyond)
-    scale = charts.log(12, domain=within, clamp=True)
-    letters = shown[field].astype(str).map(named).str.len().max()
-    columns = 1 if letters > 12 else 2  # two longer names, side by side, are cut on a phone
-    small = alt.expr(f"width < {charts.PHONE} ? 12 : 13")  # else a network's name is cut
-    legend = {"labelExpr": charts.SPELT, "labelFontSize": small}
-    base = alt.Chart(shown).encode(
-        y=alt.Y(
-            "row:N",
-            title=None,
-            sort=names,
-            axis=charts.broken(),
-        ),
-        yOffset=alt.YOffset(f"{field}:N"),
-        color=colour.legend(
-            title=None,
-            columns=columns,
-            **legend,
-        ),
-    )
-    x = alt.X(
-        "ratio:Q",
-        title=title,
-        scale=scale,
-        axis=charts.fractions(titleAnchor="end"),
-    )
     tooltip = [
         tip("row:N", "network"),
         tip("label:N", "shown"),
         tip("estimate:Q", "ratio", ".2f"),
-        tips.INTERVAL,
+        tip("range:N", "5–95 %"),
         tip("sizes:Q", "batch sizes"),
     ]
-    low = alt.X("ratio_low:Q", title=title, scale=scale)
-    layers = charts.ranges(
-        base,
-        "ratio",
-        x,
-        low,
-        tooltip,
-    )
-    height = len(names) * max(64, 20 * shown[field].nunique())
-    return charts.sized(alt.layer(charts.across(*lines, x=scale), *layers), height)
+    told = rows.drop(columns="effect", errors="ignore").assign(estimate=rows.ratio)
+    return range_chart(told, "ratio", title, colour, tooltip=tooltip, lines=lines, beyond=beyond)
 
 
 # --- steps to result ------------------------------------------------------------------------------
@@ -194,37 +117,15 @@ def scaling_chart(
     base = alt.Chart(tips.known(curve)).encode(
         x=charts.batch_axis(curve.batch_size), color=colour, opacity=faded
     )
-    scale = alt.Scale(
-        type="log",
-        base=2,
-        domain=within,
-        nice=False,
-    )
-    y = alt.Y(
-        "steps:Q",
-        title=title,
-        scale=scale,
-        axis=charts.fractions(),
-    )
+    scale = charts.log(domain=within)
+    y = alt.Y("steps:Q", title=title, scale=scale, axis=charts.fractions())
     layers = charts.curve(base, y, scale, tips.points(field, "regime" in curve))
     if "perfect" in curve:
-        perfect = base.mark_line(
-            strokeDash=[3, 4],
-            strokeWidth=1,
-            clip=True,
-        )
+        perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True)
         layers.insert(0, perfect.encode(y=alt.Y("perfect:Q", scale=scale)))
     short = curve[field].map(_line_name).str.len().max() <= LONGEST_LABEL
     if short and 1 < curve[field].nunique() <= MOST_LABELS:
-        layers.append(
-            line_labels(
-                curve,
-                field,
-                *controls,
-                within=within,
-                height=height,
-            )
-        )
+        layers.append(line_labels(curve, field, *controls, within=within, height=height))
     layers[0] = layers[0].add_params(pick)
     return charts.sized(charts.controlled(layers, *controls), height)
 
@@ -273,48 +174,32 @@ def line_ends(
     """
     # Tables that were joined may name rows twice
     seen = rows[rows.steps.notna()].reset_index(drop=True)
+    choices = seen.groupby(by or (lambda _: 0))
+    if within:
+        low, high = within
+    else:
+        low = choices.low.transform("min")
+        high = choices.high.transform("max")
+    pixels = height / np.log(high / low)
+    depth = pixels * np.log(high / seen.steps)
     last = seen.groupby([*by, field]).batch_size.idxmax()
-    ends = seen.loc[last, [*by, field, "batch_size", "steps"]]
-    ends["words"] = list(map(_line_name, ends[field]))
-    if not by:
-        return _moved(ends, *_axis(seen, within), height)
-    parts = []
-    for key, part in ends.groupby(by):
-        own = seen[(seen[by] == list(key)).all(axis=1)]
-        parts.append(_moved(part, *_axis(own, within), height))
-    return pd.concat(parts)
+    moved = depth[last].groupby(choices.ngroup())
+    moved = moved.transform(_spread, height)
+    steps = high / np.exp(moved / pixels)
+    ends = seen.loc[last, [*by, field, "batch_size"]]
+    words = list(map(_line_name, ends[field]))
+    return ends.assign(steps=steps, words=words)
 
 
-def _axis(rows: pd.DataFrame, within: list[float] | None) -> list[float]:
-    """The ends of an axis, if they are given, or else of one that fits these rows."""
-    return within or [rows.low.min(), rows.high.max()]
-
-
-def _moved(ends: pd.DataFrame, low: float, high: float, height: float) -> pd.DataFrame:
-    """The ends of lines with their names' places on an axis from low to high."""
-    pixels = height / np.log(high / low)  # a natural logarithm
-    depth = np.log(high / ends.steps.to_numpy())
-    moved = _spread(depth * pixels, height) / pixels
-    return ends.assign(steps=high / np.exp(moved))
-
-
-def _spread(places: np.ndarray, height: float) -> np.ndarray:
+def _spread(places: pd.Series, height: float) -> np.ndarray:
     """Places [n] on a line, in pixels, moved so that neighbours are LABEL_GAP apart, the middle of
     a crowd where it was.
     """
     order = np.argsort(places, kind="stable")
-    steps = LABEL_GAP * np.arange(len(places))
-    crowds = []  # as in isotonic regression: neighbours that meet move as one
-    for place in places[order] - steps:
-        crowds.append([place])
-        while len(crowds) > 1 and np.mean(crowds[-2]) > np.mean(crowds[-1]):
-            last = crowds.pop()
-            crowds[-1] += last
-    moved = np.concatenate([np.full(len(crowd), np.mean(crowd)) for crowd in crowds]) + steps
+    gaps = LABEL_GAP * np.arange(len(places))
+    moved = isotonic_regression(places.to_numpy()[order] - gaps).x + gaps
     moved += max(0, -moved[0]) - max(0, moved[-1] - height)
-    placed = np.empty(len(places))
-    placed[order] = moved
-    return placed
+    return moved[np.argsort(order)]
 
 
 def _line_name(value: object) -> str:

@@ -47,19 +47,21 @@ def description(doctree: nodes.document) -> str:
     """What a page is about in at most LENGTH characters: its lead's answer, which is bold, or else
     its first paragraph.
     """
-    paragraphs = [p for p in doctree.findall(nodes.paragraph) if not _is_aside(p)]
-    bold = [
-        p for p in paragraphs[:3] if [s.astext() for s in p.findall(nodes.strong)] == [p.astext()]
-    ]
-    text = " ".join((bold or paragraphs)[0].astext().split()) if paragraphs else ""
-    return text if len(text) <= LENGTH else text[:LENGTH].rsplit(" ", 1)[0].rstrip(",;:") + " …"
+    around = [aside for kind in ASIDES for aside in doctree.findall(kind)]
+    asides = {p for aside in around for p in aside.findall(nodes.paragraph)}
+    paragraphs = [p for p in doctree.findall(nodes.paragraph) if p not in asides]
+    bold = [p for p in paragraphs[:3] if _is_bold(p)]
+    first = (bold or paragraphs)[:1]
+    text = " ".join(word for p in first for word in p.astext().split())
+    if len(text) <= LENGTH:
+        return text
+    return text[:LENGTH].rsplit(" ", 1)[0].rstrip(",;:") + " …"
 
 
-def _is_aside(paragraph: nodes.Element) -> bool:
-    around = paragraph.parent
-    while around is not None and not isinstance(around, ASIDES):
-        around = around.parent
-    return around is not None
+def _is_bold(paragraph: nodes.paragraph) -> bool:
+    """Whether all of it is."""
+    bold = [part.astext() for part in paragraph.findall(nodes.strong)]
+    return bold == [paragraph.astext()]
 
 
 def citation(title: str, book: str, author: str, year: str, static: str) -> str:
@@ -119,10 +121,14 @@ def with_tools(text: str, drawn: dict[str, str], repository: str = "") -> str:
     """
 
     def line(found: re.Match) -> str:
-        dotted = drawn.get(found[2], "")
-        file, line, function = _definition(dotted) if dotted else ("", 0, "")
-        told = {"file": file, "line": line, "function": function, "address": repository}
-        return found[1] + TOOLS.render(name=found[2], **told) + found[3]
+        module, _, function = drawn.get(found[2], "").rpartition(".")
+        told = {"name": found[2], "function": function, "address": repository}
+        if function:
+            file = module.replace(".", "/") + ".py"
+            source = (ROOT / file).read_text(encoding="utf-8")
+            before = source.partition(f"def {function}(")[0]
+            told |= {"file": file, "line": before.count("\n") + 1}
+        return found[1] + TOOLS.render(told) + found[3]
 
     return FIGURE.sub(line, text)
 
@@ -135,29 +141,20 @@ def drawn_by(cells: Iterable[str]) -> dict[str, str]:
         cells: Python, in the order of the page.
     """
     known, values, found = {}, {}, {}
-    for node in _in_order(ast.parse("\n".join(cells))):
+    for node in ast.parse("\n".join(cells)).body:
         if isinstance(node, ast.ImportFrom):
             for one in node.names:
                 known[one.asname or one.name] = f"{node.module}.{one.name}"
         elif isinstance(node, ast.Assign):
             values[ast.unparse(node.targets[0])] = node.value
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "prose.figure":
-            function = _function(node.args[0], known, values)
-            if function:
-                found[_name(node)] = function
+        for call in ast.walk(node):
+            if not isinstance(call, ast.Call) or ast.unparse(call.func) != "prose.figure":
+                continue
+            name = re.search(r"'(fig-[^']+)'", ast.unparse(call))
+            function = _function(call.args[0], known, values)
+            if name and function:
+                found[name[1]] = function
     return found
-
-
-def _name(figure: ast.Call) -> str:
-    """The name that a call of `prose.figure` gives its figure."""
-    words = {word.arg: word.value for word in figure.keywords}
-    given = words["name"] if "name" in words else figure.args[3]
-    return ast.literal_eval(given)
-
-
-def _in_order(tree: ast.AST) -> list[ast.AST]:
-    places = [node for node in ast.walk(tree) if hasattr(node, "lineno")]
-    return sorted(places, key=lambda node: node.lineno)
 
 
 def _function(node: ast.AST, known: dict, values: dict) -> str | None:
@@ -170,20 +167,8 @@ def _function(node: ast.AST, known: dict, values: dict) -> str | None:
         dotted = known.get(root, "") + dot + rest
         if dotted.startswith(OURS) and not dotted.startswith(WRAPPERS):
             return dotted
-    for part in ast.iter_child_nodes(node):
-        function = _function(part, known, values)
-        if function:
-            return function
-    return None
-
-
-def _definition(dotted: str) -> tuple[str, int, str]:
-    """The file of a function, from the book's folder on, its line there and its name."""
-    module, _, function = dotted.rpartition(".")
-    file = Path(*module.split(".")).with_suffix(".py")
-    tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
-    line = next(n.lineno for n in tree.body if getattr(n, "name", "") == function)
-    return file.as_posix(), line, function
+    parts = (_function(part, known, values) for part in ast.iter_child_nodes(node))
+    return next(filter(None, parts), None)
 
 
 # --- formulas -------------------------------------------------------------------------------------

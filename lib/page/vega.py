@@ -47,12 +47,12 @@ def tidy(spec: dict) -> dict:
 
     A row lacks what it has no value for: a tooltip could not tell null from zero.
     """
-    spec = json.loads(json.dumps(spec), parse_constant=lambda _: None)  # browsers read no NaN
+    # Browsers read no NaN
+    spec = json.loads(json.dumps(spec), parse_constant=lambda _: None, object_hook=_titled)
     for name, rows in spec.get("datasets", {}).items():
         spec["datasets"][name] = [
             {k: _short(v) for k, v in row.items() if v is not None} for row in rows
         ]
-    _name_tooltips(spec)
     return spec
 
 
@@ -62,23 +62,15 @@ def _short(value: object) -> object:
     return int(value) if value.is_integer() and abs(value) < 2**53 else float(f"{value:.{DIGITS}g}")
 
 
-def _name_tooltips(part: object) -> None:
-    """Give every tooltip of this part of a specification that has no title the name of its column,
-    in words.
+def _titled(part: dict) -> dict:
+    """A part of a specification whose tooltips have each a title, else the name of the column, in
+    words.
     """
-    if isinstance(part, list):
-        for one in part:
-            _name_tooltips(one)
-    if not isinstance(part, dict):
-        return
-    for key, one in part.items():
-        if key == "encoding":
-            told = one.get("tooltip", [])
-            for tooltip in told if isinstance(told, list) else [told]:
-                if "field" in tooltip:
-                    tooltip.setdefault("title", tooltip["field"].replace("_", " "))
-        elif key != "datasets":
-            _name_tooltips(one)
+    told = part.get("tooltip")
+    for tooltip in told if isinstance(told, list) else [told]:
+        if isinstance(tooltip, dict) and "field" in tooltip:
+            tooltip.setdefault("title", tooltip["field"].replace("_", " "))
+    return part
 
 
 def packed(spec: dict) -> str:
