@@ -36,6 +36,7 @@ from lib.analysis.scaling import ENOUGH, LEVEL, Effect
 from lib.wording import brief, joined
 
 FOR, AGAINST, UNDECIDED = "for", "against", "not decided"
+SAID = {FOR: "for it", AGAINST: "against it", UNDECIDED: "not decided"}
 REPRODUCED, PART, CONTRADICTED, OPEN = "reproduced", "in part", "contradicted", "open"
 STAND_INS = "on small stand-ins only"
 # Times the threshold (of a ratio: its logarithm), at which verdicts are shown, too
@@ -179,9 +180,14 @@ class Claim:
         """For which networks the records speak for the claim, for which against it, where it is not
         decided.
         """
-        words = {FOR: "for it", AGAINST: "against it", UNDECIDED: "not decided"}
-        parts = ((word, joined([g.name for g in self.decided(v)])) for v, word in words.items())
+        parts = ((word, joined([g.name for g in self.decided(v)])) for v, word in SAID.items())
         return "; ".join(f"{word}: {names}" for word, names in parts if names)
+
+    @property
+    def tally(self) -> str:
+        """The same in numbers of networks."""
+        counts = ((len(self.decided(verdict)), word) for verdict, word in SAID.items())
+        return ", ".join(f"{count} {word}" for count, word in counts if count)
 
 
 def decide(group: Group, kind: str, threshold: float) -> str:

@@ -40,16 +40,16 @@ BOX = """\
 <dt>{{ name }}{% if aside %} <small>({{ aside }})</small>{% endif %}</dt><dd>{{ text }}</dd>
 {% endfor %}</dl></div>"""
 NETWORKS = """\
-{% if many %}<details><summary>{{ claim.part }}</summary>{% endif %}
+{% if many %}<details><summary>{{ claim.tally }}</summary>{% endif %}
 <table class="book-table book-names"><thead><tr>
-<th>network</th><th>effect</th><th>90 %</th><th>n</th><th>verdict</th></tr></thead><tbody>
+<th>network</th><th>verdict</th><th>effect</th><th>90 %</th><th>n</th></tr></thead><tbody>
 {% for group, numbers in rows %}
 <tr><td>{% if group.own %}★ {% endif %}{{ group.name }}
 {%- if group.note %}<br><small>{{ group.note }}</small>{% endif %}</td>
 {% if group.n %}
-<td>{{ numbers[0] }}</td><td>{{ numbers[1] }} to {{ numbers[2] }}</td><td>{{ group.n|count }}</td>\
 <td>{{ group.verdict }}
-{%- if group.verdict != "not decided" and not group.robust %} (fragile){% endif %}</td>
+{%- if group.verdict != "not decided" and not group.robust %} (fragile){% endif %}</td>\
+<td>{{ numbers[0] }}</td><td>{{ numbers[1] }} to {{ numbers[2] }}</td><td>{{ group.n|count }}</td>
 {% else %}<td colspan="4">not measured</td>{% endif %}</tr>
 {% endfor %}</tbody></table><small>★: one of the paper’s own networks. n: independent searches, \
 or what the row or rule names. Fragile: decided otherwise at ¾ or 4/3 of the threshold, or by \
