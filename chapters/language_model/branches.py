@@ -17,7 +17,7 @@ from lib.fields import Count, Number, Whole, check, spec
 from lib.measuring.experiment import Collection
 from lib.measuring.runner import Reporter
 from lib.probes import tracks
-from lib.probes.trained_again import Again
+from lib.probes.tracks import Again
 from lib.records import store
 from lib.records.store import DATA
 from lib.studies import plans

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from chapters.language_model import branches, ngrams, pruned_layers, text_results
+from chapters.language_model import branches, experiments, ngrams, pruned_layers, text_results
 from lib.measuring import sweeps
 from lib.probes import tracks
 from lib.records.store import SMOKE
@@ -56,7 +56,7 @@ def read(chosen) -> Read:
         grid,
         trials,
         _windows(ngrams.results()),
-        _of(work, tracks.results("shakespeare")),
+        _of(work, tracks.FOLLOWED.results(experiments.followed())),
         _of(work, pruned_layers.results()),
         sweeps.results(text_results.of_widths()),
         _of(work, branches.results()),

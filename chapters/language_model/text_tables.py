@@ -7,9 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from chapters.language_model import branched, text_results
+from chapters.language_model import branched, studies, text_results
 from lib.page import own_figures
-from lib.studies import plans
 from lib.wording import between, brief, percent
 from lib.workloads.texts import CONTEXT
 
@@ -95,7 +94,7 @@ def widths(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "width": rows.width,
-            **{f"B = {size}": rows[size].round().astype(int) for size in plans.TEXT_ENDS},
+            **{f"B = {size}": rows[size].round().astype(int) for size in studies.TEXT_ENDS},
             "critical batch size": rows.critical.map(brief),
             "90 %": _intervals(rows.low, rows.high),
         }

@@ -18,7 +18,7 @@ from lib.records import store
 from lib.records.store import DATA, record
 from lib.studies import study
 from lib.studies.cells import Cell
-from lib.studies.plans import APART, STUDIES, TO_BUDGETS, USUAL
+from lib.studies.plans import STUDIES, TO_BUDGETS, USUAL
 from lib.studies.races import BY_GOALS, BY_LOSSES, RACED
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
@@ -123,7 +123,7 @@ def gathered(*more: Study, **fields) -> Study:
     A search that was a race stands in only where no exact one is on record; of several the one that
     waited longest. A curve is of one protocol: where `more` has cells of a curve by another than
     the studies', they alone are taken. Studies' workloads with goals of another task than
-    classification are left out: pages compare errors.  So are studies in `plans.APART`.
+    classification are left out: pages compare errors.  So are studies that are `apart`.
 
     Raises:
         ValueError: for a field that cells do not have.
@@ -132,8 +132,8 @@ def gathered(*more: Study, **fields) -> Study:
     for field, value in fields.items():
         allowed = f"left out; the fields of a cell are {', '.join(names)}"
         require(field in names, field, value, allowed)
-    usual = (s for name, s in STUDIES.items() if name not in APART)
-    errors = (c for s in usual for c in s.cells if c.work.task == "classification")
+    usual = (c for s in STUDIES.values() if not s.apart for c in s.cells)
+    errors = (c for c in usual if c.work.task == "classification")
     planned = _with_fields(errors, fields)
     given = _with_fields((c for s in more for c in s.cells), fields)
     new = [c for c in given if c not in planned]
