@@ -13,10 +13,10 @@ from typing import Any
 from tqdm import tqdm
 
 from lib import ROOT, Told, fields, require
-from lib.measuring import sweeps
+from lib.measuring import paper_scale, sweeps
 from lib.measuring.experiment import Experiment
 from lib.measuring.runner import MOST, stoppable, within
-from lib.probes import experiments, replays
+from lib.probes import portraits, replays, step_times, timings, tracks, unseen
 from lib.records import archive, on_record, results, store
 from lib.records.store import DATA
 from lib.studies import plans
@@ -46,11 +46,37 @@ EXAMPLES = {
 }
 
 
+OF_SEVERAL = {  # chapters, by name
+    **{
+        f"noise-along-{name}": tracks.experiment(name, plan) for name, plan in tracks.TRACKS.items()
+    },
+    "gradient-histograms": Experiment(
+        "Record what gradients look like before they are compressed, into data/portraits/.",
+        portraits.GALLERY,
+        "histograms",
+    ),
+    "test-errors": Experiment(
+        "Train winners again and record their errors on unseen images, into data/unseen/.",
+        unseen.UNSEEN,
+        "sets of winners",
+    ),
+    "paper-scale": Experiment(
+        "Search the papers' own networks on a graphics processor, the most wanted first, into "
+        "data/paper-scale/.",
+        paper_scale.PAPER_SCALE,
+        "searches",
+        alone=True,
+        on_device=True,
+    ),
+    "timings": timings.experiment("training steps and methods", lambda: step_times.PLANNED),
+}
+
+
 def gathered() -> dict[str, Experiment]:
-    """All experiments by name: the instrument's own, and those of every chapter that has a file
-    experiments.py.
+    """All experiments by name: those that several chapters read, and those of every chapter that
+    has a file experiments.py.
     """
-    found = dict(experiments.EXPERIMENTS)
+    found = dict(OF_SEVERAL)
     for file in sorted(ROOT.glob("chapters/*/experiments.py")):
         found |= importlib.import_module(f"chapters.{file.parent.name}.experiments").EXPERIMENTS
     return found
@@ -197,13 +223,13 @@ def _searched() -> str:
 
 def _own() -> str:
     """The reader's own workloads and methods, and the notebook that analyses them."""
-    found = on_record.status_of_own()
-    if found.empty:
-        return ""
+    own = {
+        f"{row.workload} with {row.method}": f"({row.cells} searches)"
+        for row in on_record.status_of_own().itertuples()
+    }
     page = "papermill chapters/own_workload.ipynb OUT.ipynb -p workload NAME"
-    rows = zip(found.workload, found.method, found.cells)
-    lines = [f"  {name} with {method} ({cells} searches)\n" for name, method, cells in rows]
-    return f"\nyour own workloads and methods (analyse them with {page}):\n" + "".join(lines)
+    head = f"your own workloads and methods (analyse them with {page})"
+    return "\n" + _table(head, own) if own else ""
 
 
 def _studies() -> str:

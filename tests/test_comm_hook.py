@@ -34,7 +34,7 @@ RUNS = [(messages, "float64") for messages in EXCHANGES] + [(EXCHANGES[-1], "flo
 
 
 def exchanging(network, messages):
-    """Leaves in the network's `.grad` what all workers would agree on for a batch x [B, ...], y [B], simulated in this process."""
+    """Leaves in the network's `.grad` what all workers would agree on for a batch, simulated here."""
     parameters = list(network.parameters())
     sizes = [p.numel() for p in parameters]
     exchange = exchanges.Exchange(messages, 1, sum(sizes), None, sizes, 0)
@@ -60,7 +60,7 @@ def exchanging(network, messages):
 def _path(run, backward_of, rows_of=slice(None)):
     """Weights [21, P] before the first and after every step of momentum, in batches of 64.
 
-    backward_of: of a network, what leaves the gradient of a batch in it; rows_of: the part of the batch that is ours.
+    backward_of: of a network, what leaves a batch's gradient in it; rows_of: what is ours of a batch.
     """
     data, dtype = datasets.load("digits").train, getattr(torch, run[1])
     network = models.fresh("mlp-64x2", 0).to(dtype)
@@ -79,7 +79,8 @@ def _by_hook(rank):
 
     def backward_of(network):
         ddp = nn.parallel.DistributedDataParallel(network)
-        fields = {name: value for name, value in dataclasses.asdict(messages).items() if name != "workers"}
+        fields = dataclasses.asdict(messages)
+        del fields["workers"]
         ddp.register_comm_hook(SparseState(ddp, **fields), sparse_hook)
         return lambda x, y: nn.functional.cross_entropy(ddp(x), y).backward()
 
@@ -87,7 +88,7 @@ def _by_hook(rank):
     for run in RUNS:
         messages = run[0]
         paths.append(_path(run, backward_of, slice(16 * rank, 16 * (rank + 1))))
-        assert len(set(_everyone(paths[-1][-1].sum().item()))) == 1, "all processes have the same weights"
+        assert len(set(_everyone(paths[-1][-1].sum().item()))) == 1, "all have the same weights"
     return paths
 
 
@@ -96,7 +97,7 @@ def trained():
     return dict(zip(RUNS, processes.launch(_by_hook, 4, 300), strict=True))
 
 
-@pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run[0].compressor}-{run[0].density}-{run[1]}")
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: f"{run[0].compressor}-{run[1]}")
 def test_four_processes_with_the_hook_take_the_steps_of_the_simulation(run, trained):
     expected = _path(run, lambda network: exchanging(network, run[0]))
     assert (expected[-1] - expected[0]).abs().max() > 0.01

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from chapters.batch_size_is_data_parallelism.parallel_runs import Run
-from chapters.contraction import energy_bounds
+from chapters.contraction import energy_bounds as bounds
 from chapters.noisy_quadratic import searches
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
@@ -117,13 +117,13 @@ ARRAYS = [  # functions of one number or of many
     (GATHER, "elements", (-1, "5")),
     (functools.partial(searches.searched, MODEL, [4], replicate=0), "trials", (0, NAN)),
     *((call, "density", (-0.1, NAN, [0.5, -0.1])) for call in (
-        energy_bounds.classical, energy_bounds.tighter, energy_bounds.gaussian, functools.partial(portraits.left, VECTOR))),
+        bounds.classical, bounds.tighter, bounds.gaussian, functools.partial(portraits.left, VECTOR))),
     (functools.partial(portraits.left, density=0.1), "u", ([], [[1.0, 2.0]], 3.0)),
     (functools.partial(portraits.profile, VECTOR), "bins", (1, 9, 2.0, NAN)),
-    (functools.partial(energy_bounds.bell, VECTOR, 4), "tolerance", (-1.0, NAN)),
+    (functools.partial(bounds.bell, VECTOR, 4), "tolerance", (-1.0, NAN)),
     (functools.partial(portraits.convex, VECTOR), "rounding", (-1.0, INF)),
     (portraits.convex, "profile", ([], [1.0, 2.0])),
-    (energy_bounds.iterations, "delta", (1.1, [0.5, 2.0])),
+    (bounds.iterations, "delta", (1.1, [0.5, 2.0])),
     (functools.partial(spaces.SPACES["lee2021"]["momentum"].at), "u", (-0.1, NAN)),
 ]  # fmt: skip
 
@@ -141,7 +141,7 @@ def test_numbers_of_numpy_are_welcome_where_they_are_computed_with():
     assert (GATHER(workers=np.array([2, 4]))[1:] == GATHER()).all()
     assert STEP(np.array([4, 8]), np.int32(10)) == pytest.approx(STEP([4.0, 8.0], 10))
     assert Hardware(throughput=np.float64(5)) == Hardware(throughput=5.0), "a float64 is a Python float"
-    assert np.isnan(RING(d=NAN)) and np.isnan(energy_bounds.iterations(NAN)), "nothing measured"
+    assert np.isnan(RING(d=NAN)) and np.isnan(bounds.iterations(NAN)), "nothing measured"
 
 
 def test_a_study_without_cells_has_no_toy():

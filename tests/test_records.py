@@ -145,8 +145,8 @@ TIMED = {
     for kind in (SparseTimes, StepTimes, MethodTimes, FrameworkTimes, Operators, Collectives, Hooked, Feedback, SpikingTimes)
 }
 KINDS = {  # folder under data/: what its records tell of, where such a record lies, and what its first line says
-    "timings": (lambda file, own: TIMED[file.name.partition("-")[0]](**own), timings.record, {"cores"}),
-    "portraits": (lambda file, own: portraits.Portrait(**own), portraits.record, {"source", "wall_s"}),
+    "timings": (lambda file, own: TIMED[file.name.partition("-")[0]](**own), timings.TIMINGS.record, {"cores"}),
+    "portraits": (lambda file, own: portraits.Portrait(**own), portraits.GALLERY.record, {"source", "wall_s"}),
     "folds": (lambda file, own: folds.Folds(**own), folds.record, {"source", "wall_s", "precision"}),
     "tracks": (lambda file, own: tracks.Track(**own), tracks.FOLLOWED.record, {"source", "wall_s"}),
     "paths": (lambda file, own: walks.Walk(**own), walks.record, {"source", "wall_s"}),
@@ -190,7 +190,8 @@ def unpacked(files):
     """Where all these records lie or lay, those in archives too."""
     for file in files:
         if file.name == archive.HEADS:
-            yield from archive.files(file.parent)
+            folder = file.parent
+            yield from (folder / name for name in archive._heads(folder, archive.stamp(folder)))
         elif file.suffix != ".xz":
             yield file
 

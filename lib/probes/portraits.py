@@ -236,7 +236,6 @@ GALLERY = Collection(
     follow,
     lambda portrait: portrait.cell.arithmetic,
 )
-record = GALLERY.record
 
 
 # --- reading --------------------------------------------------------------------------------------

@@ -56,11 +56,6 @@ def text(file: Path) -> str:
     return _texts(folder, known)[name]
 
 
-def files(folder: Path) -> list[Path]:
-    """Where the records in the archive of a workload's folder lay."""
-    return [folder / name for name in _heads(folder, stamp(folder))]
-
-
 def stamp(folder: Path) -> Stamp | None:
     """What changes with the archive of a workload's folder; None where there is none."""
     try:

@@ -87,16 +87,6 @@ def of_own(name: str, folder: Path = DATA) -> Iterator[Cell]:
                 yield cell
 
 
-def recorded(
-    methods: Iterable[str], name: str, batch_sizes: list[int], sparsities: list[float], **fields
-) -> list[str]:
-    """Of these training methods those with which some search of such a `grid` is on record.  Raises
-    ValueError as `grid`.
-    """
-    grids = {method: grid(name, batch_sizes, [method], sparsities, **fields) for method in methods}
-    return [method for method, asked in grids.items() if next(recorded_of(asked.cells), None)]
-
-
 _CURVE = (
     "workload",
     "algorithm",
