@@ -15,14 +15,8 @@ ROOT = Path(__file__).resolve().parent.parent
 def code(places: Iterable[str]) -> str:
     """Twelve hex digits of the modules at these places in lib, files or whole packages."""
     folder = ROOT / "lib"
-    found = {
-        file
-        for place in places
-        for file in (folder.rglob("*.py") if place == "." else _modules(folder / place))
-    }
-    return hashlib.sha256(b"".join(plain(file.read_bytes()) for file in sorted(found))).hexdigest()[
-        :12
-    ]
+    found = sorted({file for place in places for file in _modules(folder / place)})
+    return hashlib.sha256(b"".join(plain(file.read_bytes()) for file in found)).hexdigest()[:12]
 
 
 def plain(text: bytes) -> bytes:

@@ -7,18 +7,21 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from tqdm import tqdm
 
-from lib import ROOT, Told, fields
-from lib.measuring import sweeps
+from lib import ROOT, Told, fields, require
+from lib.measuring import paper_scale, sweeps
 from lib.measuring.experiment import Experiment
 from lib.measuring.runner import MOST, stoppable, within
-from lib.probes import experiments, replays
+from lib.probes import portraits, replays, step_times, timings, tracks, unseen
 from lib.records import archive, on_record, results, store
 from lib.records.store import DATA
 from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.studies.study import Study
 
 ABOUT = """\
 Run the measurements behind this book. A study is a named grid of searches; each search trains one
@@ -38,19 +41,42 @@ getting started:
 EXAMPLES = {
     "run": "python -m lib run mnist --jobs 2\n  python -m lib run mnist --device cuda\n"
     "  python -m lib run trajectories\n  python -m lib run paper-scale --device cuda --minutes 8",
-    "list": "python -m lib list",
-    "status": "python -m lib status",
-    "archive": "python -m lib archive",
     "verify": "python -m lib verify digits --sample 20\n"
     "  python -m lib verify mnist --sample 2 --longest 300",
 }
 
 
+OF_SEVERAL = {  # chapters, by name
+    **{
+        f"noise-along-{name}": tracks.experiment(name, plan) for name, plan in tracks.TRACKS.items()
+    },
+    "gradient-histograms": Experiment(
+        "Record what gradients look like before they are compressed, into data/portraits/.",
+        portraits.GALLERY,
+        "histograms",
+    ),
+    "test-errors": Experiment(
+        "Train winners again and record their errors on unseen images, into data/unseen/.",
+        unseen.UNSEEN,
+        "sets of winners",
+    ),
+    "paper-scale": Experiment(
+        "Search the papers' own networks on a graphics processor, the most wanted first, into "
+        "data/paper-scale/.",
+        paper_scale.PAPER_SCALE,
+        "searches",
+        alone=True,
+        on_device=True,
+    ),
+    "timings": timings.experiment("training steps and methods", lambda: step_times.PLANNED),
+}
+
+
 def gathered() -> dict[str, Experiment]:
-    """All experiments by name: the instrument's own, and those of every chapter that has a file
-    experiments.py.
+    """All experiments by name: those that several chapters read, and those of every chapter that
+    has a file experiments.py.
     """
-    found = dict(experiments.EXPERIMENTS)
+    found = dict(OF_SEVERAL)
     for file in sorted(ROOT.glob("chapters/*/experiments.py")):
         found |= importlib.import_module(f"chapters.{file.parent.name}.experiments").EXPERIMENTS
     return found
@@ -99,51 +125,56 @@ def usable(device: str) -> str:
 # --- commands -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Searches:
+    """The searches of a study, as an experiment measures them."""
+
+    study: Study
+
+    def missing(self, _, device: str) -> list:
+        return results.missing(self.study)
+
+    def run(self, _, jobs: int, device: str) -> None:
+        sweeps.run(self.study, jobs=jobs, device=device)
+
+
 def run(chosen: argparse.Namespace) -> None:
     """Run what a study or an experiment still lacks, and save the results under data/."""
-    if chosen.name in EXPERIMENTS:
-        _run_experiment(chosen, EXPERIMENTS[chosen.name])
-        return
-    study = plans.study(chosen.name)
-    options = f"--jobs {chosen.jobs} --device {chosen.device}{_minutes(chosen)}"
-    again = f"python -m lib run {chosen.name} {options}"
-    with stoppable(lambda: results.kept(study), again), within(chosen.minutes):
-        _say(study.name, results.missing(study), study.cells, "searches to run")
-        sweeps.run(study, jobs=chosen.jobs, device=chosen.device)
-    if chosen.minutes and results.missing(study):
-        print(f"{study.name}: {results.kept(study)}; to continue: {again}")
-    print(_searched())
-
-
-def _run_experiment(chosen: argparse.Namespace, experiment: Experiment) -> None:
+    name, study = chosen.name, plans.STUDIES.get(chosen.name)
+    if study:
+        searches = Searches(study)
+        experiment = Experiment(
+            study.title, searches, "searches", lambda: study.cells, on_device=True
+        )
+    else:
+        experiment = EXPERIMENTS[name]
     wrong = " is not allowed; it must be"
     if chosen.device != "cpu" and not experiment.on_device:
-        allowed = f"'cpu' for {chosen.name}, which is an experiment"
+        allowed = f"'cpu' for {name}, which is an experiment"
         chosen.refuse(f"--device: {chosen.device!r}{wrong} {allowed}")
     if experiment.alone and chosen.jobs > 1:
-        chosen.refuse(f"--jobs: {chosen.jobs}{wrong} 1 for {chosen.name}, which must run alone")
-    options = "" if experiment.alone else f" --jobs {chosen.jobs}"
+        chosen.refuse(f"--jobs: {chosen.jobs}{wrong} 1 for {name}, which must run alone")
     where = {"device": chosen.device} if experiment.on_device else {}
-    options += "".join(f" --device {device}" for device in where.values()) + _minutes(chosen)
+    again = f"python -m lib run {name}" + ("" if experiment.alone else f" --jobs {chosen.jobs}")
+    again += "".join(f" --device {device}" for device in where.values())
+    again += f" --minutes {chosen.minutes:g}" if chosen.minutes else ""
     planned = experiment.planned()
 
     def kept() -> str:
         left = len(experiment.missing(**where))
-        return f"{len(planned) - left} of {len(planned)} are saved in data/"
+        counted = f"{len(planned) - left} of {len(planned)} are saved in data/"
+        return results.kept(study) if study else counted
 
-    again = f"python -m lib run {chosen.name}{options}"
     with stoppable(kept, again), within(chosen.minutes):
-        _say(chosen.name, experiment.missing(**where), planned, f"{experiment.units} to measure")
+        _say(name, experiment.missing(**where), planned, experiment.units)
         try:
             experiment.run(chosen.jobs, **where)
         except Told as error:
             sys.exit(str(error))
     if chosen.minutes and experiment.missing(**where):
-        print(f"{chosen.name}: {kept()}; to continue: {again}")
-
-
-def _minutes(chosen: argparse.Namespace) -> str:
-    return f" --minutes {chosen.minutes:g}" if chosen.minutes else ""
+        print(f"{name}: {kept()}; to continue: {again}")
+    if study:
+        print(_searched())
 
 
 def listed(_: argparse.Namespace) -> None:
@@ -156,7 +187,7 @@ def status(_: argparse.Namespace) -> None:
     """Show what has been measured and what is missing, one line for each study and experiment."""
     print(_searched())
     for name, experiment in EXPERIMENTS.items():
-        _say(name, experiment.missing(), experiment.planned(), f"{experiment.units} to measure")
+        _say(name, experiment.missing(), experiment.planned(), experiment.units)
 
 
 def verify(chosen: argparse.Namespace) -> None:
@@ -173,13 +204,15 @@ def pack(_: argparse.Namespace) -> None:
     """Pack the records of searches under data/ into one archive for each workload, without loss."""
     files = [f for f in DATA.glob("*/*/*/sparsity-*/batch-*.csv") if f.parents[3].name != "own"]
     for file in files:
-        results.check_file(file, DATA, store.stamp(file))
+        cell = Cell(**store.head(file)["cell"])
+        fine, allowed = store.record(cell) == file, "where the record of its cell lies"
+        require(fine, "file", str(file), f"{allowed}, {store.record(cell)}")
     for folder in tqdm(sorted({file.parents[2] for file in files}), "archive", unit="workload"):
         archive.pack(folder)
 
 
-def _say(name: str, todo: Sequence, planned: Sequence, what: str) -> None:
-    print(f"{name}: {len(todo) or 'none'} of {len(planned)} {what}")
+def _say(name: str, todo: Sequence, planned: Sequence, units: str) -> None:
+    print(f"{name}: {len(todo) or 'none'} of {len(planned)} {units} to measure")
 
 
 def _searched() -> str:
@@ -190,13 +223,13 @@ def _searched() -> str:
 
 def _own() -> str:
     """The reader's own workloads and methods, and the notebook that analyses them."""
-    found = on_record.status_of_own()
-    if found.empty:
-        return ""
+    own = {
+        f"{row.workload} with {row.method}": f"({row.cells} searches)"
+        for row in on_record.status_of_own().itertuples()
+    }
     page = "papermill chapters/own_workload.ipynb OUT.ipynb -p workload NAME"
-    rows = zip(found.workload, found.method, found.cells)
-    lines = [f"  {name} with {method} ({cells} searches)\n" for name, method, cells in rows]
-    return f"\nyour own workloads and methods (analyse them with {page}):\n" + "".join(lines)
+    head = f"your own workloads and methods (analyse them with {page})"
+    return "\n" + _table(head, own) if own else ""
 
 
 def _studies() -> str:
@@ -223,7 +256,8 @@ def parser() -> argparse.ArgumentParser:
 
     def command(name: str, call: Callable, more: str = "") -> Callable:
         """Add a command; returns what adds its arguments."""
-        about, epilog = call.__doc__, f"for example:\n  {EXAMPLES[name]}\n{more}"
+        about, example = call.__doc__, EXAMPLES.get(name, f"python -m lib {name}")
+        epilog = f"for example:\n  {example}\n{more}"
         told = about[0].lower() + about[1:].rstrip(".")
         added = commands.add_parser(
             name, help=told, description=about, epilog=epilog, formatter_class=plain

@@ -273,7 +273,7 @@ def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():
 def test_timings_are_kept_whole_and_read_back(tmp_path):
     operators, pairs = Operators(smallest=10, largest=11, repeats=2), Collectives(2, smallest=8, largest=8, repeats=2)
     steps, hooked = StepTimes("digits-mlp", largest=4, repeats=2), Hooked("fnn-3", repeats=2)
-    timings.run(all_of_them := (operators, pairs, steps, hooked), tmp_path)
+    timings.TIMINGS.run(all_of_them := (operators, pairs, steps, hooked), tmp_path)
     for what in all_of_them:
         table = timings.results(what, folder=tmp_path)
         assert (table.low <= table.seconds).all() and (table.seconds <= table.high).all() and (table.seconds > 0).all()
@@ -286,5 +286,5 @@ def test_timings_are_kept_whole_and_read_back(tmp_path):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 def test_a_graphics_processor_is_waited_for(tmp_path):
-    timings.run([Operators(smallest=20, largest=20, repeats=2, device="cuda")], tmp_path)
+    timings.TIMINGS.run([Operators(smallest=20, largest=20, repeats=2, device="cuda")], tmp_path)
     assert (timings.results(Operators(smallest=20, largest=20, repeats=2, device="cuda"), folder=tmp_path).seconds > 0).all()

@@ -6,22 +6,23 @@ from typing import Literal
 import numpy as np
 import pytest
 
+from chapters.batch_size_is_data_parallelism.parallel_runs import Run
+from chapters.contraction import energy_bounds as bounds
 from chapters.noisy_quadratic import searches
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
 from lib import fields
 from lib.analysis import hardware, noisy_quadratic
 from lib.analysis.hardware import Hardware
-from lib.messages import contraction
 from lib.messages.settings import Messages, target
 from lib.methods.spaces import Interval, draw
+from lib.probes import portraits
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.records import on_record
 from lib.studies import study
 from lib.studies.cells import Cell
 from lib.workers import processes
 from lib.workers.hook import SparseState
-from lib.workers.processes import Run
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**12
 KINDS = [  # values that a kind refuses: too small, too large, no number, of a wrong type
@@ -75,7 +76,6 @@ FIELDS = [  # what is called, a field, values that it refuses: of its kind one
     (Hooked, "model", ("mlp", 3)),
     (Run, "steps", (0,)),
     (Run, "momentum", (1.0,)),
-    (Run, "messages", (4, {"workers": 1})),
     (Run(4).shard, "rank", (-1, 4, 1.0)),
     (functools.partial(processes.launch, print, 2), "timeout", (0,)),
     (_draw, "trials", (0,)),
@@ -114,13 +114,13 @@ ARRAYS = [  # functions of one number or of many
     (GATHER, "elements", (-1, "5")),
     (functools.partial(searches.searched, MODEL, [4], replicate=0), "trials", (0, NAN)),
     *((call, "density", (-0.1, NAN, [0.5, -0.1])) for call in (
-        contraction.classical, contraction.tighter, contraction.gaussian, functools.partial(contraction.left, VECTOR))),
-    (functools.partial(contraction.left, density=0.1), "u", ([], [[1.0, 2.0]], 3.0)),
-    (functools.partial(contraction.profile, VECTOR), "bins", (1, 9, 2.0, NAN)),
-    (functools.partial(contraction.bell, VECTOR, 4), "tolerance", (-1.0, NAN)),
-    (functools.partial(contraction.convex, VECTOR), "rounding", (-1.0, INF)),
-    (contraction.convex, "profile", ([], [1.0, 2.0])),
-    (contraction.iterations, "delta", (1.1, [0.5, 2.0])),
+        bounds.classical, bounds.tighter, bounds.gaussian, functools.partial(portraits.left, VECTOR))),
+    (functools.partial(portraits.left, density=0.1), "u", ([], [[1.0, 2.0]], 3.0)),
+    (functools.partial(portraits.profile, VECTOR), "bins", (1, 9, 2.0, NAN)),
+    (functools.partial(bounds.bell, VECTOR, 4), "tolerance", (-1.0, NAN)),
+    (functools.partial(portraits.convex, VECTOR), "rounding", (-1.0, INF)),
+    (portraits.convex, "profile", ([], [1.0, 2.0])),
+    (bounds.iterations, "delta", (1.1, [0.5, 2.0])),
 ]  # fmt: skip
 
 
@@ -137,7 +137,7 @@ def test_numbers_of_numpy_are_welcome_where_they_are_computed_with():
     assert (GATHER(workers=np.array([2, 4]))[1:] == GATHER()).all()
     assert STEP(np.array([4, 8]), np.int32(10)) == pytest.approx(STEP([4.0, 8.0], 10))
     assert Hardware(throughput=np.float64(5)) == Hardware(throughput=5.0), "a float64 is a Python float"
-    assert np.isnan(RING(d=NAN)) and np.isnan(contraction.iterations(NAN)), "nothing measured"
+    assert np.isnan(RING(d=NAN)) and np.isnan(bounds.iterations(NAN)), "nothing measured"
 
 
 def test_a_study_without_cells_has_no_toy():

@@ -9,11 +9,14 @@ from scipy.special import ndtri
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from chapters.gradients import findings as gradients
 from chapters.gradients.claims import bell_shaped
 from chapters.paths import path_geometry, walking, walks
 from chapters.smoothness import claims as roughness
 from chapters.smoothness import followed_paths
+from chapters.smoothness.experiments import twins
 from chapters.sparsity import sparsity_tables
+from chapters.theory.running_noise import JOBS, Job
 from lib.analysis import unseen_errors
 from lib.claims.claim import judged
 from lib.claims.judging import registered
@@ -24,12 +27,9 @@ from lib.probes import (
     follow,
     noise_scale,
     portraits,
-    running_noise,
     tracks,
-    trained_again,
     unseen,
 )
-from lib.probes.running_noise import Job
 from lib.records import store
 from lib.records.store import record
 from lib.studies import plans
@@ -61,7 +61,7 @@ def test_a_track_meets_the_goal_where_the_record_says_and_not_before(searched):
 def test_twins_share_all_but_the_mask(searched):
     folder, dense, _, _ = searched
     (track,) = tracks.of_cells([dense], 1, folder, points=4)
-    (twin,) = tracks.twins([track], [0.5], folder)
+    (twin,) = twins([track], [0.5], folder)
     one, other = (one_cell.start(t.cell, [t.trial]) for t in (track, twin))
     assert one.drawn == other.drawn and torch.equal(one.w * other.mask, other.w) and 0 < other.mask.mean() < 1
     assert twin.steps == tracks.last_step(track, folder)
@@ -127,7 +127,7 @@ def test_random_gradients_lead_through_the_method_as_theory_says():
 def test_a_walk_ends_where_the_record_says(searched):
     folder, *_, cell = searched
     walk = walks.winner(cell, folder, points=12)
-    points, steps = walking.measured(walk, folder), trained_again.met_at(walk, folder)
+    points, steps = walking.measured(walk, folder), tracks.met_at(walk, folder)
     assert points.step.iloc[[0, -1]].tolist() == [1, steps] and (points.step + points.left == steps + 1).all()
     assert (points.error <= 0.04).all() and len(points) == 12
     last = points.iloc[-1]
@@ -190,7 +190,7 @@ def test_the_tail_of_a_normal_vector_is_as_long_as_its_threshold_says():
     at = {"workload": "w", "compressor": "top-k", "feedback": True}
     taken = pd.concat([portraits.describe(u).assign(step=step, **at) for step, u in enumerate((vector, vector.clip(-2.5, 2.5)))])
     for share in (0.1, 0.01, 0.001):
-        found = portraits.beyond(taken, -ndtri(share / 2))
+        found = gradients.beyond(taken, -ndtri(share / 2))
         assert found.iloc[0] == pytest.approx(share, rel=0.15) and (found.iloc[1] < 1e-9) == (share < 0.05)
 
 
@@ -299,9 +299,9 @@ JOB = Job("digits-mlp", 64, "sgd", trials=100, trial=20, hits=5, steps=6, span=4
 
 def test_a_running_job_records_what_a_single_process_finds(tmp_path):
     """At the first step: of the workers' shares, and of chunks of the whole training set."""
-    running_noise.run([JOB], tmp_path)
-    assert running_noise.missing([JOB], tmp_path) == []
-    table = running_noise.results([JOB], tmp_path)
+    JOBS.run([JOB], tmp_path)
+    assert JOBS.missing([JOB], tmp_path) == []
+    table = JOBS.results([JOB], tmp_path)
     data, network = workload("digits-mlp").train(), models.fresh("mlp-64x2", JOB.trial)
     parameters = list(network.parameters())
 

@@ -12,11 +12,13 @@ import pytest
 import torch
 from torch import nn
 
+from chapters.batch_size_is_data_parallelism import parallel_runs
+from chapters.batch_size_is_data_parallelism.parallel_runs import HAZARDS, PRECISIONS, Run
 from chapters.frameworks import frameworks
 from chapters.frameworks.frameworks import EXACT, Training
-from lib.workers import processes
-from lib.workers.processes import HAZARDS, PRECISIONS, Run
+from lib.messages.settings import Messages
 from lib.workloads import datasets, models
+from tests.test_comm_hook import exchanging
 
 ROUNDING = {"float32": 1e-6, "float64": 2e-15}  # a few units in the last place of parameters below 1
 EQUAL = [Run(4, model=model, precision=precision) for model in ("mlp-64x2", "digits-cnn") for precision in PRECISIONS]
@@ -33,23 +35,23 @@ def digits():
 def trained(digits):
     """Run -> its parameters after every step, all from one start of four workers."""
     runs = EQUAL + HARMED + MENDED
-    return dict(zip(runs, processes.train(runs, digits), strict=True))
+    return dict(zip(runs, parallel_runs.train(runs, digits), strict=True))
 
 
 @pytest.mark.parametrize("run", EQUAL, ids=lambda run: f"{run.model}-{run.precision}")
 def test_workers_on_shards_take_the_steps_of_one_process(run, trained, digits):
-    expected = processes.reference(run, digits)
+    expected = parallel_runs.reference(run, digits)
     assert expected.shape == (21, models.parameter_count(models.build(run.model)))
     assert (expected[-1] - expected[0]).abs().max() > 0.05, "the parameters must have moved"
-    difference = processes.largest_difference(trained[run], expected)
+    difference = parallel_runs.largest_difference(trained[run], expected)
     assert difference[0] == 0 and difference.max() <= ROUNDING[run.precision]
 
 
 @pytest.mark.parametrize(("broken", "mended"), list(zip(HARMED, MENDED)), ids=HAZARDS)
 def test_a_hazard_breaks_the_equality_and_its_remedy_restores_it(broken, mended, trained, digits):
-    expected = processes.reference(broken, digits)
-    assert processes.relative_deviation(trained[broken], expected).min() > 0.01
-    assert processes.largest_difference(trained[mended], expected).max() < ROUNDING["float64"]
+    expected = parallel_runs.reference(broken, digits)
+    assert parallel_runs.relative_deviation(trained[broken], expected).min() > 0.01
+    assert parallel_runs.largest_difference(trained[mended], expected).max() < ROUNDING["float64"]
 
 
 def test_the_reference_is_plain_momentum(digits):
@@ -57,14 +59,14 @@ def test_the_reference_is_plain_momentum(digits):
     network = models.initialise(models.build(run.model), run.seed).double()
     parameters = list(network.parameters())
     w, v = nn.utils.parameters_to_vector(parameters).detach(), 0
-    for rows in processes.batches(len(digits.x), run):
+    for rows in parallel_runs.batches(len(digits.x), run):
         x, y = digits.x[rows].double(), digits.y[rows]
         loss = nn.functional.cross_entropy(network(x), y)
         gradients = torch.autograd.grad(loss, parameters)
         v = run.momentum * v + nn.utils.parameters_to_vector(gradients)
         w = w - run.learning_rate * v
         nn.utils.vector_to_parameters(w, parameters)
-    torch.testing.assert_close(processes.reference(run, digits)[-1], w, rtol=0, atol=1e-15)
+    torch.testing.assert_close(parallel_runs.reference(run, digits)[-1], w, rtol=0, atol=1e-15)
 
 
 @pytest.fixture
@@ -76,9 +78,9 @@ def children():
 
 def test_a_workers_exception_reaches_the_caller_and_nobody_is_left_waiting(digits, children):
     labels = digits.y.clone()
-    labels[processes.batches(len(labels), Run())[0, -1]] = 10  # no such class; it falls to the last worker
+    labels[parallel_runs.batches(len(labels), Run())[0, -1]] = 10  # no such class; it falls to the last worker
     with pytest.raises(RuntimeError, match="(?s)worker 1 of 2 failed:.*Target 10 is out of bounds"):
-        processes.train([Run(2)], SimpleNamespace(x=digits.x, y=labels), timeout=60)
+        parallel_runs.train([Run(2)], SimpleNamespace(x=digits.x, y=labels), timeout=60)
     assert not children()
 
 
@@ -92,7 +94,7 @@ def test_a_killed_worker_is_reported(digits, children):
     killer = threading.Timer(0.5, kill)
     killer.start()
     with pytest.raises(RuntimeError, match="a worker died: process . terminated with signal SIGKILL"):
-        processes.train([Run(2, steps=10**5)], digits, timeout=60)
+        parallel_runs.train([Run(2, steps=10**5)], digits, timeout=60)
     killer.join()
     assert not children()
 
@@ -127,9 +129,19 @@ def test_every_framework_takes_the_steps_of_one_process(training, by_framework, 
         assert (by_framework[training][name]["weights"] - expected).abs().max() <= ULPS[training], name
 
 
+def simulated(training, data):
+    """Weights after all steps with sparse messages, both processes in this one."""
+    one = frameworks.OneProcess(training, 0, data.x[:1])
+    backward = exchanging(one.network, Messages(2, "top-k", training.density))
+    for rows in frameworks.batches(training, len(data.x)):
+        backward(data.x[rows].to(training.type), data.y[rows])
+        one.optimizer.step()
+    return one.weights()
+
+
 def test_sparse_messages_take_the_steps_of_the_simulation_and_no_others(by_framework, digits):
     sparse = by_framework[DIGITS_CNN]["sparse"]["weights"]
-    assert (sparse - frameworks.simulated(DIGITS_CNN, digits)).abs().max() <= ULPS[DIGITS_CNN]
+    assert (sparse - simulated(DIGITS_CNN, digits)).abs().max() <= ULPS[DIGITS_CNN]
     assert (sparse - frameworks.reference(DIGITS_CNN, digits)).abs().max() > 1e-3
 
 

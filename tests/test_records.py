@@ -27,11 +27,11 @@ from chapters.paths import walks
 from chapters.receptive_fields import experiments as field_searches
 from chapters.spiking import experiments as spiking
 from chapters.spiking.experiments import SpikingTimes
+from chapters.theory import running_noise
 from chapters.without_backpropagation import boolean_readout
 from lib import ROOT, own
-from lib.probes import folds, portraits, replays, running_noise, timings, tracks, unseen
-from lib.probes.method_times import MethodTimes
-from lib.probes.step_times import SparseTimes, StepTimes
+from lib.probes import folds, portraits, replays, timings, tracks, unseen
+from lib.probes.step_times import MethodTimes, SparseTimes, StepTimes
 from lib.records import archive, store
 from lib.records.store import DATA
 from lib.studies import cells, plans
@@ -145,12 +145,12 @@ TIMED = {
     for kind in (SparseTimes, StepTimes, MethodTimes, FrameworkTimes, Operators, Collectives, Hooked, Feedback, SpikingTimes)
 }
 KINDS = {  # folder under data/: what its records tell of, where such a record lies, and what its first line says
-    "timings": (lambda file, own: TIMED[file.name.partition("-")[0]](**own), timings.record, {"cores"}),
-    "portraits": (lambda file, own: portraits.Portrait(**own), portraits.record, {"source", "wall_s"}),
+    "timings": (lambda file, own: TIMED[file.name.partition("-")[0]](**own), timings.TIMINGS.record, {"cores"}),
+    "portraits": (lambda file, own: portraits.Portrait(**own), portraits.GALLERY.record, {"source", "wall_s"}),
     "folds": (lambda file, own: folds.Folds(**own), folds.record, {"source", "wall_s", "precision"}),
-    "tracks": (lambda file, own: tracks.Track(**own), tracks.record, {"source", "wall_s"}),
+    "tracks": (lambda file, own: tracks.Track(**own), tracks.FOLLOWED.record, {"source", "wall_s"}),
     "paths": (lambda file, own: walks.Walk(**own), walks.record, {"source", "wall_s"}),
-    "running": (lambda file, own: running_noise.Job(**own), running_noise.record, {"source", "wall_s", "precision"}),
+    "running": (lambda file, own: running_noise.Job(**own), running_noise.JOBS.record, {"source", "wall_s", "precision"}),
     "delays": (lambda file, own: delays.Job(**own), delays.record, {"source", "wall_s", "precision"}),
     "ngrams": (lambda file, own: ngrams.Rungs(**own), ngrams.record, {"source", "wall_s"}),
     "flips": (lambda file, own: boolean_readout.Descent(**own), boolean_readout.record, {"source", "wall_s", "precision"}),
@@ -190,7 +190,8 @@ def unpacked(files):
     """Where all these records lie or lay, those in archives too."""
     for file in files:
         if file.name == archive.HEADS:
-            yield from archive.files(file.parent)
+            folder = file.parent
+            yield from (folder / name for name in archive._heads(folder, archive.stamp(folder)))
         elif file.suffix != ".xz":
             yield file
 

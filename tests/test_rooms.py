@@ -105,7 +105,6 @@ CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 BESIDE = sorted((ROOT / "chapters").glob("*/*.py"))
 SHARED = {  # what one chapter alone imports, and why it lies in lib
     "probes.replays": "the command line verifies any study",
-    "probes.running_noise": "jobs of readers' own are measured so",
     "workers.noise_hook": "readers put it on jobs of their own",
 }
 

@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from chapters.contraction import energy_bounds as bounds
 from lib.engine import sequential
 from lib.measuring import one_cell
-from lib.messages import contraction, exchanges
+from lib.messages import exchanges
 from lib.messages.compressors import COMPRESSORS
 from lib.messages.settings import Messages
+from lib.probes import portraits
 from lib.studies.cells import Cell
 
 torch.set_num_threads(1)
@@ -117,13 +119,13 @@ DENSITIES = np.array([0.001, 0.01, 0.05, 0.1, 0.3, 0.5, 0.9])
 def test_top_k_never_leaves_more_than_the_classical_bound(seed):
     u = np.random.default_rng(seed).standard_t(1 + seed, size=1000)
     k = np.arange(1, len(u) + 1) / len(u)
-    assert (contraction.left(u, k) <= contraction.classical(k) + 1e-12).all()
+    assert (portraits.left(u, k) <= bounds.classical(k) + 1e-12).all()
 
 
 def test_gaussian_value_matches_large_normal_vectors_and_the_reference_table():
-    assert contraction.gaussian(np.array([0.001, 0.01, 0.1])) == pytest.approx([0.9873, 0.9155, 0.5607], abs=5e-5)
+    assert bounds.gaussian(np.array([0.001, 0.01, 0.1])) == pytest.approx([0.9873, 0.9155, 0.5607], abs=5e-5)
     u = np.random.default_rng(0).normal(size=1_000_000)
-    assert contraction.left(u, DENSITIES) == pytest.approx(contraction.gaussian(DENSITIES), abs=2e-3)
+    assert portraits.left(u, DENSITIES) == pytest.approx(bounds.gaussian(DENSITIES), abs=2e-3)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -134,12 +136,12 @@ def test_the_tighter_bound_holds_wherever_the_predicate_does(seed):
     hinges = np.maximum(r.integers(1, bins + 1, size=(5, 1)) - np.arange(bins), 0)
     profile = (r.random((5, 1)) * hinges ** r.uniform(1, 4, size=(5, 1))).sum(0)
     u, m = np.sqrt(profile), np.arange(bins + 1) / bins
-    assert contraction.bell(u, bins) or contraction.profile(u, bins)[-1] > 0
-    if contraction.bell(u, bins):
-        assert (contraction.left(u, m) <= contraction.tighter(m) + 1e-12).all()
+    assert bounds.bell(u, bins) or portraits.profile(u, bins)[-1] > 0
+    if bounds.bell(u, bins):
+        assert (portraits.left(u, m) <= bounds.tighter(m) + 1e-12).all()
 
 
 def test_the_tighter_bound_fails_where_the_predicate_does_not_hold():
     signs = np.random.default_rng(0).choice([-1.0, 1.0], 1000)
-    assert not contraction.bell(signs)
-    assert contraction.left(signs, 0.5) == pytest.approx(0.5) and contraction.tighter(0.5) == 0.25
+    assert not bounds.bell(signs)
+    assert portraits.left(signs, 0.5) == pytest.approx(0.5) and bounds.tighter(0.5) == 0.25

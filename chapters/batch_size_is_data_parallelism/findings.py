@@ -12,9 +12,9 @@ from dataclasses import replace
 import pandas as pd
 import torch
 
+from chapters.batch_size_is_data_parallelism import parallel_runs
+from chapters.batch_size_is_data_parallelism.parallel_runs import HAZARDS, PRECISIONS, Run
 from lib.wording import brief
-from lib.workers import processes
-from lib.workers.processes import HAZARDS, PRECISIONS, Run
 
 UNITS = {"float32": 2**-23, "float64": 2**-52}  # rounding units
 Trained = Iterable[tuple[Run, torch.Tensor, torch.Tensor]]
@@ -40,7 +40,7 @@ def differences(trained: Trained) -> pd.DataFrame:
     """Largest difference of any parameter by step: workers, precision, step, difference."""
     parts = []
     for run, found, expected in trained:
-        largest = processes.largest_difference(found, expected)[1:]
+        largest = parallel_runs.largest_difference(found, expected)[1:]
         part = {"step": range(1, run.steps + 1), "difference": largest}
         parts.append(pd.DataFrame(part).assign(workers=run.workers, precision=run.precision))
     return pd.concat(parts)
@@ -51,7 +51,7 @@ def deviations(trained: Trained) -> pd.DataFrame:
     remedied, deviation.
     """
     rows = [
-        (run.hazard, run.precision, run.remedy, float(processes.relative_deviation(*both)[-1]))
+        (run.hazard, run.precision, run.remedy, float(parallel_runs.relative_deviation(*both)[-1]))
         for run, *both in trained
     ]
     return pd.DataFrame(rows, columns=["practice", "precision", "remedied", "deviation"])

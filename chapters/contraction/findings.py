@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.messages import contraction
+from chapters.contraction import energy_bounds
 from lib.probes import portraits
 from lib.wording import percent, power_of_ten
 from lib.workloads import catalogue
@@ -31,12 +31,12 @@ def made_up(entries: int, seed: int) -> dict[str, np.ndarray]:
 def profiles(made: dict[str, np.ndarray]) -> pd.DataFrame:
     """Sorted squared entries over the largest: vector, x (rank as a share), value."""
     ranks = (np.arange(portraits.PROFILE) + 0.5) / portraits.PROFILE
-    return _long(made, ranks, contraction.profile)
+    return _long(made, ranks, portraits.profile)
 
 
 def shares_left(made: dict[str, np.ndarray]) -> pd.DataFrame:
     """What Top-k leaves of the energy: vector, x (density), value."""
-    return _long(made, GRID, lambda vector: contraction.left(vector, GRID))
+    return _long(made, GRID, lambda vector: portraits.left(vector, GRID))
 
 
 def _long(made: dict[str, np.ndarray], x: np.ndarray, of) -> pd.DataFrame:
@@ -45,9 +45,9 @@ def _long(made: dict[str, np.ndarray], x: np.ndarray, of) -> pd.DataFrame:
 
 def bounds() -> pd.DataFrame:
     curves = {
-        "1 − k/d (any vector)": contraction.classical(GRID),
-        "(1 − k/d)² (bell)": contraction.tighter(GRID),
-        "normal distribution": contraction.gaussian(GRID),
+        "1 − k/d (any vector)": energy_bounds.classical(GRID),
+        "(1 − k/d)² (bell)": energy_bounds.tighter(GRID),
+        "normal distribution": energy_bounds.gaussian(GRID),
     }
     return pd.concat(pd.DataFrame({"bound": n, "x": GRID, "value": v}) for n, v in curves.items())
 
@@ -84,7 +84,7 @@ def band(left: pd.DataFrame) -> pd.DataFrame:
 
 def inside(rows: pd.DataFrame) -> float:
     """Share of the pairs of a vector and a density that are within the tighter bound."""
-    return float((rows.value <= contraction.tighter(rows.x) + 1e-6).mean())
+    return float((rows.value <= energy_bounds.tighter(rows.x) + 1e-6).mean())
 
 
 def sent_at_least(density: float, band: pd.DataFrame) -> dict[str, float]:
@@ -92,16 +92,16 @@ def sent_at_least(density: float, band: pd.DataFrame) -> dict[str, float]:
     the most of those measured.
     """
     return {
-        "any vector": float(contraction.classical(density)),
-        "tighter bound": float(contraction.tighter(density)),
-        "normal distribution": float(contraction.gaussian(density)),
+        "any vector": float(energy_bounds.classical(density)),
+        "tighter bound": float(energy_bounds.tighter(density)),
+        "normal distribution": float(energy_bounds.gaussian(density)),
         "measured, most left": float(np.interp(density, band.x, band.high)),
     }
 
 
 def steps_until(shares: dict[str, float]) -> dict[str, float]:
     """Steps, in units of (B/A)², until compression costs less than SGD itself."""
-    return {n: float(contraction.iterations(1 - np.array([v]))[0]) for n, v in shares.items()}
+    return {n: float(energy_bounds.iterations(1 - np.array([v]))[0]) for n, v in shares.items()}
 
 
 def findings(
@@ -121,7 +121,7 @@ def findings(
     shares = sent_at_least(density, levels)
     bound, until = shares["tighter bound"], steps_until(shares)
     needed = {name: f"{(steps / count) ** 0.5:.1g}" for name, count in until.items()}
-    room = np.interp(AT, levels.x, contraction.tighter(levels.x) - levels.high)
+    room = np.interp(AT, levels.x, energy_bounds.tighter(levels.x) - levels.high)
     met = fed.convex == 1
     vectors = left.groupby(["workload", "compressor", "feedback", "step"])
     return {
@@ -140,7 +140,7 @@ def findings(
         "vectors": vectors.ngroups,
         "networks": sorted({catalogue.workload(name).title for name in left.workload}),
         "below_line": bool(shapes.above.max() == 0),
-        "convex_normal": percent(contraction.convex(contraction.profile(normal))),
+        "convex_normal": percent(portraits.convex(portraits.profile(normal))),
         "gain": until["any vector"] / until["tighter bound"],
         "gain_measured": until["any vector"] / until["measured, most left"],
         "steps": steps,
@@ -159,7 +159,7 @@ def _met(workload: str, met: pd.Series) -> str:
 def of_condition(made: dict[str, np.ndarray]) -> pd.DataFrame:
     """Whether synthetic vectors meet the condition and obey the bound."""
     left = [own for _, own in shares_left(made).groupby("vector", sort=False)]
-    bells = [contraction.bell(vector, tolerance=2e-3) for vector in made.values()]
+    bells = [energy_bounds.bell(vector, tolerance=2e-3) for vector in made.values()]
     return pd.DataFrame(
         {
             "vector": list(made),

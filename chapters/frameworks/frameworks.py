@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import itertools
 import math
 import os
 import socket
@@ -31,8 +32,8 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from lib import require
+from lib.engine import lockstep
 from lib.fields import AMOUNT, SEED, SHARE, Count, spec
-from lib.messages.settings import Messages
 from lib.workers import processes
 from lib.workers.hook import SparseState, sparse_hook
 from lib.workloads import models
@@ -62,7 +63,7 @@ class Training:
     algorithm: Literal[*OPTIMISERS] = "momentum"
     batch_size: Count(processes.MOST_EXAMPLES) = 64
     learning_rate: AMOUNT = 0.05
-    precision: Literal[*processes.PRECISIONS] = "float32"
+    precision: Literal["float32", "float64"] = "float32"
     density: SHARE = 0.01
     micro_batches: Count(processes.MOST_EXAMPLES) = 4
     seed: SEED = 0
@@ -314,7 +315,7 @@ def train(trainings: Sequence[Training], data) -> list[dict[str, dict]]:
 
     data: a split with x [N, ...] float and y [N] int64.  Returns, per training and system: weights
     [P] float64 after the last step; sent, bytes per step of each process after WARM_UP steps.
-    Raises what `lib.workers.processes.train` does.
+    Raises as `lib.workers.processes.launch`.
     """
     x, y = data.x.numpy(), data.y.numpy()
     return processes.launch(_trained, WORKERS, TIMEOUT, list(trainings), x, y)
@@ -345,39 +346,18 @@ def build(training: Training, name: str, rank: int, example: Tensor) -> OneProce
 
 
 def batches(training: Training, examples: int) -> Iterator[Tensor]:
-    """The examples of each step, int64 [batch_size], in the order of `lib.workers.processes`."""
-    run = processes.Run(batch_size=training.batch_size, steps=STEPS, seed=training.seed)
-    yield from processes.batches(examples, run)
+    """The examples of each step, int64 [batch_size]."""
+    return itertools.islice(lockstep.batches(examples, training.batch_size, training.seed), STEPS)
 
 
 def reference(training: Training, data) -> Tensor:
-    """Weights [P] float64 after STEPS of one process, here; of sparse messages: `simulated`."""
+    """Weights [P] float64 after STEPS of one process, here."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the processes do: the order of additions may depend on it
     try:
-        system = OneProcess(training, 0, data.x[:1])
+        one = OneProcess(training, 0, data.x[:1])
         for rows in batches(training, len(data.x)):
-            system.step(data.x[rows].to(training.type), data.y[rows])
-        return system.weights()
+            one.step(data.x[rows].to(training.type), data.y[rows])
+        return one.weights()
     finally:
         torch.set_num_threads(threads)
-
-
-def simulated(training: Training, data) -> Tensor:
-    """Weights [P] float64 after STEPS with sparse messages and momentum, both processes simulated
-    as the book's searches do it.
-
-    In double precision both agree: which entry is the largest depends on the last bit.
-    """
-    run = processes.Run(
-        workers=WORKERS,
-        model=training.model,
-        batch_size=training.batch_size,
-        steps=STEPS,
-        learning_rate=training.learning_rate,
-        **OPTIMISERS["momentum"][1],
-        precision=training.precision,
-        seed=training.seed,
-        messages=Messages(WORKERS, "top-k", training.density),
-    )
-    return processes.reference(run, data)[-1]

@@ -57,14 +57,26 @@ def threshold(density: float) -> float:
     return float(stats.norm.isf(density / 2))
 
 
+def beyond(taken: pd.DataFrame, deviations: float) -> pd.Series:
+    """The share of entries more than so many standard deviations, up to `portraits.REACH`, from
+    zero: by workload, compressor, feedback and step.
+    """
+    width = 2 * portraits.REACH / portraits.BINS
+    bins = taken[taken.measure == "density"]
+    inside = ((deviations - bins.x.abs()) / width + 0.5).clip(0, 1)  # of a bin
+    keys = [bins[name] for name in portraits.KEY if name != "density"]
+    within = (bins.value * width * inside).groupby(keys).sum()
+    return (1 - within).clip(lower=0)
+
+
 def tails(taken: pd.DataFrame, single: pd.DataFrame, density: float) -> pd.DataFrame:
     """Entries beyond the first two thresholds of Gaussian-k, over k, and the largest entry in
     deviations (far): medians over a run's vectors, a row per network and way.
     """
     vectors = single.set_index(["workload", "compressor", "feedback", "step"])
     at = [threshold(density) * 1.5**i for i in (0, 1)]
-    beyond = {f"over_{i}": portraits.beyond(taken, at[i]) / density for i in (0, 1)}
-    runs = vectors.assign(**beyond).groupby(["network", "way"])
+    over = {f"over_{i}": beyond(taken, at[i]) / density for i in (0, 1)}
+    runs = vectors.assign(**over).groupby(["network", "way"])
     return runs[["over_0", "over_1", "far"]].median().reset_index()
 
 

@@ -14,7 +14,7 @@ from lib.analysis import goals, hardware, method_results, ranges, scaling
 from lib.analysis.hardware import Hardware
 from lib.claims import judging
 from lib.page import charts
-from lib.probes import method_times, step_times, timings
+from lib.probes import step_times, timings
 from lib.records import on_record, store
 from lib.studies import plans
 from lib.wording import brief, number, span
@@ -223,7 +223,7 @@ def dearer(workload: str) -> pd.DataFrame:
 
 
 def _shared() -> dict[str, list]:
-    times, every = method_times.over_sgd(), method_results.compared()
+    times, every = step_times.over_sgd(), method_results.compared()
     every = every[every.workload.isin(set(times.workload)) & (every.sparsity == 0)]
     curves = scaling.summaries(every)[1]
     several = {key: curve for key, curve in curves.items() if curve.n >= scaling.ENOUGH}

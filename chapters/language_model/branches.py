@@ -16,7 +16,7 @@ import pandas as pd
 from lib.fields import Count, Number, Whole, check, spec
 from lib.measuring.experiment import Collection
 from lib.probes import tracks
-from lib.probes.trained_again import Again
+from lib.probes.tracks import Again
 from lib.records import store
 from lib.records.store import DATA
 from lib.studies import plans

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from chapters.language_model import branched, text_results
+from chapters.language_model import branched, studies, text_results
 from chapters.language_model.read import Read
 from chapters.language_model.text_tables import ranged
 from lib.analysis import followed_paths, rate_rules, scaling
 from lib.page import boxes
-from lib.studies import plans
 from lib.wording import between, brief, named, percent
 from lib.workloads.tasks import TASKS
 
@@ -132,8 +131,8 @@ def _over(curves: text_results.Curves) -> dict[str, object]:
         "critical_by_method": critical,
         "bends_compared": both,
         "bends": bends[0] / bends[1] if both else None,
-        "width_small": plans.TEXT_ENDS[0],
-        "width_large": plans.TEXT_ENDS[1],
+        "width_small": studies.TEXT_ENDS[0],
+        "width_large": studies.TEXT_ENDS[1],
     }
 
 

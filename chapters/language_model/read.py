@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from chapters.language_model import branches, ngrams, pruned_layers, text_results
+from chapters.language_model import branches, experiments, ngrams, pruned_layers, text_results
 from lib.atomic import whole
 from lib.measuring import sweeps
 from lib.probes import tracks
@@ -60,7 +60,7 @@ def read(chosen) -> Read:
         grid,
         trials,
         _windows(ngrams.results()),
-        _of(work, tracks.results("shakespeare")),
+        _of(work, tracks.FOLLOWED.results(experiments.followed())),
         _of(work, pruned_layers.results()),
         sweeps.results(text_results.of_widths()),
         _of(work, branches.results()),

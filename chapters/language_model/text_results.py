@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from chapters.language_model import studies
 from lib import Told, forms
 from lib.analysis import goals, rate_rules, scaling
 from lib.methods import method as known_method
 from lib.records import store
 from lib.records.store import record
-from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads.catalogue import EASIER, WORKLOADS, workload
@@ -46,7 +46,7 @@ def grid(
     """
     batch_sizes, methods = list(batch_sizes), list(methods)
     planned: dict[tuple, list[Cell]] = {}
-    for cell in itertools.chain.from_iterable(plans.study(study).cells for study in plans.TEXT):
+    for cell in itertools.chain.from_iterable(study.cells for study in studies.STUDIES):
         if cell.workload in (name, name + EASIER) and cell.trials == trials:
             point = (cell.replicate, cell.sparsity, cell.batch_size, cell.algorithm)
             planned.setdefault(point, []).append(cell)
@@ -76,13 +76,13 @@ def _cell(name: str, point: tuple, trials: int) -> Cell:
         replicate=replicate,
         split=split,
         max_steps=math.ceil(STEPS / math.sqrt(size)),
-        race=plans.TEXT_RACE,
+        race=studies.TEXT_RACE,
     )
 
 
 def of_widths() -> Study:
-    """One dense search with MAIN of each of `plans.TEXT_WIDTHS` at both `plans.TEXT_ENDS`."""
-    grids = (grid(w, plans.TEXT_ENDS, [MAIN], 1, 16, beyond=False) for w in plans.TEXT_WIDTHS)
+    """One dense search with MAIN of each of `studies.TEXT_WIDTHS` at both `studies.TEXT_ENDS`."""
+    grids = (grid(w, studies.TEXT_ENDS, [MAIN], 1, 16, beyond=False) for w in studies.TEXT_WIDTHS)
     cells = itertools.chain.from_iterable(one.cells for one in grids)
     return Study("widths", "", tuple(cell for cell in cells if not cell.sparsity))
 
@@ -301,13 +301,13 @@ def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
 
 
 def curves_of_widths(trials: pd.DataFrame) -> dict[int, scaling.Curve]:
-    """The curve of each width of `plans.TEXT_WIDTHS` that was searched at both `plans.TEXT_ENDS`:
+    """The curve of each of `studies.TEXT_WIDTHS` that was searched at both `studies.TEXT_ENDS`:
     their first searches.
     """
     if len(trials):
-        trials = trials[trials.batch_size.isin(plans.TEXT_ENDS) & (trials.replicate == 0)]
-    found = scaling.curves(trials, least=len(plans.TEXT_ENDS))
-    by_width = {plans.TEXT_WIDTHS[key[0]]: curve for key, curve in found.items()}
+        trials = trials[trials.batch_size.isin(studies.TEXT_ENDS) & (trials.replicate == 0)]
+    found = scaling.curves(trials, least=len(studies.TEXT_ENDS))
+    by_width = {studies.TEXT_WIDTHS[key[0]]: curve for key, curve in found.items()}
     return dict(sorted(by_width.items()))
 
 
@@ -319,7 +319,7 @@ def widths(trials: pd.DataFrame) -> pd.DataFrame:
     for width, curve in curves_of_widths(trials).items():
         critical = scaling.estimate(lambda own: two_point(*own), curve).row("critical").values()
         rows.append((width, *np.exp(curve.means), *critical))
-    return pd.DataFrame(rows, columns=["width", *plans.TEXT_ENDS, "critical", "low", "high"])
+    return pd.DataFrame(rows, columns=["width", *studies.TEXT_ENDS, "critical", "low", "high"])
 
 
 KINDS = {  # of a decoder's parameter tensors, by how their names begin or end

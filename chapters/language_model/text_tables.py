@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from chapters.language_model import branched, text_results
-from lib.studies import plans
+from chapters.language_model import branched, studies, text_results
 from lib.wording import between, brief, percent, span
 from lib.workloads.texts import CONTEXT
 
@@ -94,7 +93,7 @@ def widths(rows: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "width": rows.width,
-            **{f"B = {size}": rows[size].round().astype(int) for size in plans.TEXT_ENDS},
+            **{f"B = {size}": rows[size].round().astype(int) for size in studies.TEXT_ENDS},
             "critical batch size": rows.critical.map(brief),
             "90 %": _intervals(rows.low, rows.high),
         }

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from chapters.late_workers import late_quadratic
+from chapters.late_workers.studies import STUDIES
 from lib.analysis import goals, scaling
 from lib.analysis.scaling import Curve, Effect
 from lib.records import results
-from lib.studies import plans
 from lib.studies.study import Study
 
 LATE = ["workload", "algorithm", "delays", "staleness"]
@@ -29,7 +29,7 @@ def measured() -> pd.DataFrame:
     """All trials with late gradients, and without, of the studies of these, each workload at its
     goal.
     """
-    cells = tuple(c for name in plans.LATE_STUDIES for c in plans.study(name).cells)
+    cells = tuple(cell for study in STUDIES for cell in study.cells)
     return goals.at_goals(results.read(Study("late", "Late gradients", cells)))
 
 

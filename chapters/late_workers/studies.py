@@ -49,8 +49,11 @@ def _staleness_depth() -> Iterable[Cell]:
 
 
 STUDIES = (
-    Study("staleness", "Digits: late gradients", _staleness()),
+    Study("staleness", "Digits: late gradients", _staleness(), apart=True),
     Study(
-        "staleness-depth", "Digits: late gradients in networks of other depth", _staleness_depth()
+        "staleness-depth",
+        "Digits: late gradients in networks of other depth",
+        _staleness_depth(),
+        apart=True,
     ),
 )

@@ -25,9 +25,7 @@ def studies(families: dict[str, Family]) -> dict[tuple[str, str], Study]:
     """What the book's studies plan for the dense networks of these families: (family, member) ->
     its cells.
     """
-    every = dict.fromkeys(
-        c for name, s in plans.STUDIES.items() if name not in plans.APART for c in s.cells
-    )
+    every = dict.fromkeys(c for s in plans.STUDIES.values() if not s.apart for c in s.cells)
     usual = {k: v for k, v in plans.USUAL.items() if k not in FREE} | {
         "sparsity": 0.0,
         "stop": "goal",

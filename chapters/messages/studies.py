@@ -121,7 +121,12 @@ STUDIES = (
         "Sparse messages: LeNet-5",
         _rivals("mnist-lenet-5", "fashion-mnist-lenet-5"),
     ),
-    Study("messages-rates", "Sparse messages: Rand-k at higher learning rates", _message_rates()),
+    Study(
+        "messages-rates",
+        "Sparse messages: Rand-k at higher learning rates",
+        _message_rates(),
+        apart=True,
+    ),
     Study("messages-resnet-20", "Sparse messages: ResNet-20 on CIFAR-10", _messages_resnet()),
     Study(
         "both-sparsities",

@@ -18,9 +18,11 @@ def fitting(chosen) -> list[str]:
     if chosen.budget != "cached":
         return []
     named = [name for name, method in METHODS.items() if "momentum" in method.space]
-    every = dict.fromkeys([*named, chosen.algorithm])
-    sizes, levels = chosen.batch_sizes, [chosen.sparsity]
-    return on_record.recorded(every, chosen.workload, sizes, levels, trials=chosen.trials)
+    grids = {
+        name: searched(chosen, chosen.workload, algorithm=name)
+        for name in dict.fromkeys([*named, chosen.algorithm])
+    }
+    return [name for name, grid in grids.items() if next(on_record.recorded_of(grid.cells), None)]
 
 
 def searched(chosen, *workloads: str, algorithm: str = "", sparsity: float | None = None) -> Study:

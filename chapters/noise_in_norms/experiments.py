@@ -11,7 +11,7 @@ import pandas as pd
 from lib.fields import Count, Whole, spec
 from lib.measuring.experiment import Experiment, searches
 from lib.methods import MethodName
-from lib.probes import trained_again
+from lib.probes import tracks
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName
@@ -60,7 +60,7 @@ class Path:
         from lib.measuring.rerun import Rerun
         from lib.probes.noise_scale import Chunks
 
-        steps = trained_again.steps_to_goal(self.cell)
+        steps = tracks.steps_to_goal(self.cell)
         trial, last = int(steps.idxmin()), int(steps.min())
         rerun, chunks, rows = Rerun(self.cell, [trial]), Chunks(self), []
         at = middles(last, self.points)

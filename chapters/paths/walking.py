@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lib.measuring.rerun import Rerun
 from lib.probes.noise_scale import Chunks
-from lib.probes.trained_again import Again, met_at
+from lib.probes.tracks import Again, met_at
 from lib.records.store import DATA
 
 # Added to the seed of the order of examples, for the twin; above all replicates

@@ -13,8 +13,8 @@ from lib import require
 from lib.fields import Count, spec
 from lib.measuring.experiment import Collection
 from lib.methods import method
-from lib.probes import trained_again
-from lib.probes.trained_again import Again
+from lib.probes import tracks
+from lib.probes.tracks import Again
 from lib.records.store import DATA
 from lib.studies import plans
 from lib.studies.cells import Cell
@@ -66,7 +66,7 @@ def winner(cell: Cell, data: Path = DATA, **fields) -> Walk | None:
     Raises ValueError for a cell that a walk cannot name: all fields that a walk lacks must have
     their defaults.
     """
-    return next(iter(trained_again.fastest(Walk, cell, 1, data, **fields)), None)
+    return next(iter(tracks.fastest(Walk, cell, 1, data, **fields)), None)
 
 
 @functools.cache  # it asks hundreds of records who won
@@ -103,7 +103,7 @@ WALKS = Collection(
     "paths",
     "path",
     DATA / "paths",
-    trained_again.place,
+    tracks.place,
     planned,
     _measure,
     lambda walk: walk.cell.arithmetic,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from chapters.smoothness import followed_paths
+from chapters.smoothness import experiments, followed_paths
 from chapters.smoothness.followed_paths import MEASURES, THEORY
 from lib.analysis import scaling
 from lib.analysis.followed_paths import PATH
@@ -35,7 +35,7 @@ def followed(*paths: pd.DataFrame) -> pd.DataFrame:
 
 def twins(every: pd.DataFrame) -> pd.DataFrame:
     """Sparse paths over dense ones of the same hyperparameters and initialisation."""
-    again = pd.concat([tracks.results("digits-twins"), tracks.results("mnist")])
+    again = pd.concat([tracks.FOLLOWED.results(experiments.planned()), tracks.results("mnist")])
     return followed_paths.over_twin(every, again[again.sparsity > 0])
 
 

@@ -45,7 +45,7 @@ def _watched() -> Iterable[Cell]:
 
 
 STUDIES = (
-    Study("races", "Exact searches to judge races by", _watched()),
+    Study("races", "Exact searches to judge races by", _watched(), apart=True),
     # Dense networks first, since they are cheap; their counterparts on our split are of other
     # studies
     Study(
@@ -57,6 +57,7 @@ STUDIES = (
             algorithm=("momentum", "sgd"),
             batch_size=(64, 256, 16, 1024),
         ),
+        apart=True,
     ),
     # The same trials on both; one search after the other
     Study(
@@ -69,5 +70,6 @@ STUDIES = (
             trials=32,
             hits=1,
         ),
+        apart=True,
     ),
 )

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from chapters.theory import running_noise
 from lib.analysis import edges, followed_paths, ranges, scaling
 from lib.claims import FOR, Claim, judging
 from lib.claims.names import REPEATS
-from lib.probes import running_noise, tracks
+from lib.probes import tracks
 from lib.wording import between, brief, named, number, percent, span
 from lib.workloads.catalogue import workload
 
@@ -109,7 +110,7 @@ def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
 
 def heard() -> pd.DataFrame:
     """What the hook estimated in running jobs, each network by its title."""
-    jobs = running_noise.results(running_noise.planned())
+    jobs = running_noise.JOBS.results()
     return jobs.assign(network=[workload(name).title for name in jobs.get("workload", [])])
 
 

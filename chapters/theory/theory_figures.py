@@ -125,7 +125,7 @@ def running(rows: pd.DataFrame, start: str) -> alt.LayerChart:
     """The noise scale of jobs as their workers heard it, with its interval, and by other gradients;
     a menu of networks.
 
-    rows: of `lib.probes.running_noise.results`, with network.  start: the network shown at first.
+    rows: of `running_noise.JOBS.results`, with network.  start: the network shown at first.
     """
     if rows.empty:
         return charts.nothing("No job was measured yet: python -m lib run noise-scale.")

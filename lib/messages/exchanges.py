@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -12,17 +11,6 @@ from torch import Tensor
 
 from lib.messages.compressors import compress, counts, places
 from lib.messages.settings import Messages
-
-
-class Executor(Protocol):
-    """What an exchange asks of whatever computes gradients."""
-
-    def gradients_by_worker(
-        self, w: Tensor, x: Tensor, y: Tensor, workers: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Losses [parts, T], gradients [parts, T, P], and which trials are alive [parts, T], for
-        every part of a batch.
-        """
 
 
 def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
@@ -72,10 +60,13 @@ class Exchange:
         self.sent = torch.zeros(trials, dtype=torch.float64)
 
     def gradients(
-        self, executor: Executor, w: Tensor, x: Tensor, y: Tensor
+        self, executor, w: Tensor, x: Tensor, y: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Mean losses [T], gradients [T, P] and who is alive [T], for w [T, P] and a batch x, y
         that is shared out evenly.
+
+        executor: whose `gradients_by_worker` returns losses [P, T], gradients [P, T, d] and who is
+        alive [P, T], for every worker's part of the batch.
 
         alive is True where messages kept back can still move w.  Where any worker's gradient is not
         finite, which a compressor might keep back for good, the gradient is NaN, so that the trial

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from lib.engine.flattening import outputs
 from lib.measuring.rerun import Rerun
 from lib.probes import noise_scale
-from lib.probes.trained_again import Again
 from lib.workers.noise_meter import ratio
 
 FRACTIONS = tuple(i / 10 for i in range(1, 10))  # of the way from one iterate to the next
@@ -26,7 +25,7 @@ SAMPLE = 1000  # training examples for the Hessian products
 POWER_ITERATIONS = 20
 
 
-def follow(track: Again, last: int) -> pd.DataFrame:
+def follow(track, last: int) -> pd.DataFrame:
     """Train the trial of a `tracks.Track` again for `last` steps and measure at each of its points;
     a row per point.  Up to rounding, if the engine has changed.
 

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor
 
 from lib.engine.sequential import SequentialExecutor
-from lib.probes.trained_again import Again
 from lib.workers.noise_meter import trace_and_square
 from lib.workloads import models
 from lib.workloads.catalogue import workload
@@ -22,10 +21,10 @@ from lib.workloads.tasks import TASKS
 class Chunks:
     """The training examples of a trial that is trained again, in chunks of so many.
 
-    again: which has `examples` (0: all of the training set) and `chunk`.
+    again: a `lib.probes.tracks.Again` that has `examples` (0: all of the training set) and `chunk`.
     """
 
-    def __init__(self, again: Again):
+    def __init__(self, again):
         work = workload(again.workload)
         data = work.train(again.cell.split)
         self.module = models.build(work.model)

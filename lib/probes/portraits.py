@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from lib import require
-from lib.fields import Count, spec
+from lib import require, require_all
+from lib.fields import Count, Number, Whole, check, spec
 from lib.measuring.experiment import Collection
-from lib.messages import contraction
 from lib.messages.settings import Messages
 from lib.methods import spaces
 from lib.own import folder_name
@@ -98,6 +97,58 @@ PORTRAITS = tuple(
 )
 
 
+# --- how much of a vector its largest entries hold ------------------------------------------------
+
+
+def check_density(density: np.ndarray) -> None:
+    """Raise ValueError unless all are in [0, 1]."""
+    require_all("density", density, lambda v: (v >= 0) & (v <= 1), "a number in [0, 1]")
+
+
+def _cumulative(u: np.ndarray) -> np.ndarray:
+    """Squared entries of u [d] in falling order, added up: [d + 1] from zero on."""
+    vector = np.ndim(u) == 1 and len(u) >= 2
+    require(vector, "u", f"of shape {np.shape(u)}", "a vector of at least two entries")
+    energy = np.sort(np.square(u, dtype=np.float64))[::-1]
+    return np.concatenate([[0.0], np.cumsum(energy)])
+
+
+def left(u: np.ndarray, density: np.ndarray) -> np.ndarray:
+    """|u - Top_k(u)|^2 / |u|^2 at each density k/d, exactly: u [d] -> as density.  Fractions of an
+    entry interpolate.
+
+    Raises ValueError for a density outside [0, 1], and for u that is no vector.
+    """
+    check_density(density)
+    total = _cumulative(u)
+    places = np.asarray(density) * len(u)
+    return np.interp(places, np.arange(len(total)), 1 - total / total[-1]).clip(min=0)
+
+
+def profile(u: np.ndarray, bins: int = 100) -> np.ndarray:
+    """Squared entries in falling order, averaged in `bins` equal bins, over the largest: [bins].
+
+    Raises ValueError unless 2 <= bins <= d.
+    """
+    total = _cumulative(u)
+    check("bins", bins, Whole(2, len(u)))
+    edges = np.linspace(0, len(u), bins + 1)
+    energy = np.interp(edges, np.arange(len(total)), total)
+    return np.diff(energy) / (len(u) / bins) / total[1]
+
+
+def convex(profile: np.ndarray, rounding: float = 0.0) -> float:
+    """The share of a profile's second differences that are not negative, for values rounded by so
+    much of themselves.
+
+    Raises ValueError for a profile of fewer than three values and for a rounding outside [0, 1].
+    """
+    p = np.asarray(profile)
+    require(p.ndim == 1 and len(p) >= 3, "profile", f"of shape {p.shape}", "at least three values")
+    check("rounding", rounding, Number("[0, 1]"))
+    return float((np.diff(p, 2) >= -4 * rounding * p[1:-1]).mean())
+
+
 # --- measuring ------------------------------------------------------------------------------------
 
 
@@ -115,7 +166,7 @@ def describe(u: np.ndarray) -> pd.DataFrame:
     u = u.astype(np.float64)
     edges = np.linspace(-REACH, REACH, BINS + 1)
     counts, _ = np.histogram(u / u.std(), edges)
-    profile = contraction.profile(u, PROFILE)
+    falling = profile(u, PROFILE)
     ranks = (np.arange(PROFILE) + 0.5) / PROFILE
     centres = edges[:-1] + np.diff(edges) / 2
     single = {
@@ -124,12 +175,12 @@ def describe(u: np.ndarray) -> pd.DataFrame:
         "skew": stats.skew(u),
         "kurtosis": stats.kurtosis(u),
         "positive": (u > 0).mean(),
-        "above": (profile > 1 - ranks).mean(),
+        "above": (falling > 1 - ranks).mean(),
     }
     series = {
         "density": (centres, counts / len(u) / np.diff(edges)),
-        "profile": (ranks, profile),
-        "left": (DENSITIES, contraction.left(u, DENSITIES)),
+        "profile": (ranks, falling),
+        "left": (DENSITIES, left(u, DENSITIES)),
         **{name: (np.nan, [value]) for name, value in single.items()},
     }
     rows = [
@@ -180,7 +231,6 @@ GALLERY = Collection(
     follow,
     lambda portrait: portrait.cell.arithmetic,
 )
-record = GALLERY.record
 
 
 # --- reading --------------------------------------------------------------------------------------
@@ -209,34 +259,23 @@ def shapes(taken: pd.DataFrame) -> pd.DataFrame:
     peak: the density at zero over that of a normal distribution.
     rise: by how much the histogram, in bins of 3/8 of a standard deviation, rises again beyond its
     highest bin, over that.
-    convex: `contraction.convex` of the profile.
+    convex: `convex` of the profile.
     """
     rows = []
     for key, numbers in taken.groupby(KEY) if len(taken) else ():
         by = numbers.sort_values("x").groupby("measure").value
-        density, profile = (by.get_group(name).to_numpy() for name in ("density", "profile"))
+        density, falling = (by.get_group(name).to_numpy() for name in ("density", "profile"))
         single = by.first()[SINGLE].to_dict()
         coarse = density[2:-2].reshape(-1, 3).mean(axis=1)
         top = int(coarse.argmax())
         sides = coarse[top:], coarse[top::-1]
         risen = max((side - np.minimum.accumulate(side)).max() for side in sides)
-        energy = (1 + (single["mean"] / single["std"]) ** 2) / profile.mean()
+        energy = (1 + (single["mean"] / single["std"]) ** 2) / falling.mean()
         shape = {
             "far": np.sqrt(energy),
             "peak": density[BINS // 2] * np.sqrt(2 * np.pi),
             "rise": risen / coarse[top],
-            "convex": contraction.convex(profile, rounding=5e-5),  # of five digits
+            "convex": convex(falling, rounding=5e-5),  # of five digits
         }
         rows.append(dict(zip(KEY, key, strict=True)) | single | shape)
     return pd.DataFrame(rows, columns=[*KEY, *SINGLE, "far", "peak", "rise", "convex"])
-
-
-def beyond(taken: pd.DataFrame, deviations: float) -> pd.Series:
-    """Of `results`, the share of entries more than so many standard deviations, up to REACH, from
-    zero: by workload, compressor, feedback and step."""
-    width = 2 * REACH / BINS
-    bins = taken[taken.measure == "density"]
-    inside = ((deviations - bins.x.abs()) / width + 0.5).clip(0, 1)  # of a bin
-    keys = [bins[name] for name in KEY if name != "density"]
-    within = (bins.value * width * inside).groupby(keys).sum()
-    return (1 - within).clip(lower=0)

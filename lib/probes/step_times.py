@@ -1,19 +1,27 @@
-"""Times of training steps on one core."""
+"""Times of training steps on one core: of networks, and of methods, each in turn with SGD, so that
+their ratio holds on other machines.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
+from collections.abc import Callable
+from pathlib import Path
 
 import pandas as pd
-import torch
 
-from lib.engine import flattening, sequential
 from lib.fields import Whole, spec
-from lib.methods import METHODS
+from lib.methods import METHODS, MethodName, method
 from lib.probes import timings
-from lib.studies.cells import TRIALS
-from lib.workloads import models
+from lib.studies.cells import TRIALS, Cell
 from lib.workloads.catalogue import WorkloadName, workload
+
+BASE = "sgd"
+# Steps timed together: what a method does at every tenth or twentieth step alone counts with its
+# share
+BLOCK = 20
+SPARSITIES = (0.5, 0.7, 0.9)
 
 
 @spec
@@ -34,6 +42,11 @@ class StepTimes:
 
     def measure(self) -> pd.DataFrame:
         """batch_size, seconds (median), low, high (range)."""
+        import torch  # as what follows slow to import, and reading times does without
+
+        from lib.engine import flattening, sequential
+        from lib.workloads import models
+
         work, momentum = workload(self.workload), METHODS["momentum"]
         module, dtype = models.build(work.model), getattr(torch, work.precision)
         executor = sequential.SequentialExecutor(module, dtype)
@@ -80,20 +93,117 @@ class SparseTimes:
         raise RuntimeError(f"{self}: training skips no zeros any more; take the book's record")
 
 
-SPARSITIES = (0.5, 0.7, 0.9)
+@spec
+class MethodTimes:
+    """Times of a trial's training step, gradient and update, with a method and with SGD, at 4^1 ...
+    2^largest examples.
+
+    trials: trained at once, as in a search, where the workload stacks them.  Raises ValueError
+    naming the field, its value and what is allowed.
+    """
+
+    workload: WorkloadName
+    algorithm: MethodName
+    trials: TRIALS = 16
+    largest: Whole(2, 16) = 8
+    repeats: timings.REPEATS = 5
+
+    def definition(self) -> dict:
+        work = workload(self.workload)
+        return {
+            "model": work.model,
+            "precision": work.precision,
+            "method": method(self.algorithm).source,
+        }
+
+    def measure(self) -> pd.DataFrame:
+        """timed (SGD or the method), batch_size, parameters, widest (layer side), seconds (median),
+        low, high (range).
+        """
+        rows, names = [], (BASE, self.algorithm)
+        for power in range(2, self.largest + 1, 2):
+            cells = [Cell(self.workload, 2**power, name, trials=self.trials) for name in names]
+            calls, networks = zip(*map(_run, cells), strict=True)
+            times = timings.alternately(calls, self.repeats)
+            for name, network, found in zip(names, networks, times, strict=True):
+                per = {key: seconds / self.trials / BLOCK for key, seconds in found.items()}
+                rows.append({"timed": name, "batch_size": 2**power, **network, **per})
+        return pd.DataFrame(rows)
+
+
+def _run(cell: Cell) -> tuple[Callable[[], None], dict]:
+    """A block of a cell's steps with a learning rate of zero, and how large its network is."""
+    from lib.measuring.rerun import Rerun  # brings PyTorch, and reading times does without
+
+    rerun = Rerun(cell)
+    rerun.trials.drawn["learning_rate"].zero_()
+    rerun.order = itertools.repeat(slice(cell.batch_size))  # no time goes into picking examples
+
+    def block() -> None:
+        for _ in range(BLOCK):
+            rerun.update()
+
+    inputs = [(one.where.stop - one.where.start) // one.shape[0] for one in rerun.layers]
+    widest = max(*inputs, *(one.shape[0] for one in rerun.layers))
+    return block, {"parameters": rerun.w.shape[1], "widest": widest}
+
+
 SKIPPED = tuple(map(SparseTimes, ("digits-mlp", "digits-cnn")))
-TIMED = (
-    "digits-mlp",
-    "digits-cnn",
-    "mnist-fc-128x3",
-    "mnist-simple-cnn",
-    "fashion-mnist-simple-cnn",
-    "cifar-10-resnet-8",
+NETWORKS = tuple(
+    map(
+        StepTimes,
+        (
+            "digits-mlp",
+            "digits-cnn",
+            "mnist-fc-128x3",
+            "mnist-simple-cnn",
+            "fashion-mnist-simple-cnn",
+            "cifar-10-resnet-8",
+        ),
+    )
 )
-PLANNED = SKIPPED + tuple(map(StepTimes, TIMED))
+# Where steps are not stacked, one trial: the others would take as long again.  K-FAC without its
+# clip was searched on digits.
+BY_METHOD = tuple(
+    MethodTimes(name, algorithm, trials, 10, repeats)
+    for name, trials, repeats in (
+        ("digits-mlp", 16, 5),
+        ("digits-cnn", 16, 5),
+        ("mnist-fc-128x3-easier", 16, 3),
+        ("mnist-simple-cnn", 1, 3),
+    )
+    for algorithm in METHODS
+    if algorithm != BASE and (name.startswith("digits") or algorithm != "kfac-unclipped")
+)
+PLANNED = (*SKIPPED, *NETWORKS, *BY_METHOD)
 
 
 def one_core(name: str) -> pd.DataFrame | None:
     """The measured step times of a workload on one core of ours, or None."""
     measured = timings.results(StepTimes(name))
     return None if measured.empty else measured
+
+
+def over_sgd(*more: MethodTimes, folder: Path | None = None) -> pd.DataFrame:
+    """What is on record of BY_METHOD and of `more`, a row per workload, algorithm and batch size,
+    with SGD's own rows of one.
+
+    Columns: workload, algorithm, batch_size, widest, ratio (a step's seconds over those of a step
+    of SGD in the same run), low, high (the fastest over SGD's slowest, and the other way round).
+    """
+    table = timings.results(*BY_METHOD, *more, folder=folder)
+    columns = ["workload", "algorithm", "batch_size", "widest", "ratio", "low", "high"]
+    if not len(table):
+        return pd.DataFrame(columns=columns)
+    plain = table.timed == BASE
+    keys = ["workload", "algorithm", "batch_size"]
+    both = table[~plain].merge(table[plain], on=keys, suffixes=("", "_base"))
+    both = both.assign(
+        ratio=both.seconds / both.seconds_base,
+        low=both.low / both.high_base,
+        high=both.high / both.low_base,
+    )
+    base = both.drop_duplicates(["workload", "batch_size"]).assign(
+        algorithm=BASE, ratio=1.0, low=1.0, high=1.0
+    )
+    return pd.concat([base, both], ignore_index=True)[columns]

@@ -59,7 +59,6 @@ TIMINGS = Collection(
     device=lambda what: getattr(what, "device", "cpu"),
     more={"cores": os.cpu_count()},
 )
-record, run = TIMINGS.record, TIMINGS.run
 
 
 def experiment(what: str, planned: Callable[[], Sequence]) -> Experiment:

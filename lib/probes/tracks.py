@@ -1,22 +1,52 @@
-"""The fastest trials of a cell, which are followed step by step, and their records."""
+"""Trials of recorded searches that are trained again to see more of them, the fastest first, and
+records of those that were followed step by step.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pandas as pd
 
-from lib.fields import Count, Whole, spec
-from lib.measuring.experiment import Collection
-from lib.probes import trained_again
-from lib.probes.trained_again import Again
+from lib import require
+from lib.fields import Count, Whole, check, spec
+from lib.measuring.experiment import Collection, Experiment
+from lib.records import store
 from lib.records.store import DATA, SMOKE
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.workloads.catalogue import WorkloadName
+from lib.workloads.catalogue import WorkloadName, workload
+
+CELL = {f.name for f in dataclasses.fields(Cell)}
+
+
+class Again:
+    """Base of specs that train one trial of a recorded search again.  Every field that `Cell` also
+    has identifies the search; `trial` is the row.
+    """
+
+    @property
+    def cell(self) -> Cell:
+        fields = dataclasses.asdict(self)
+        return Cell(**{name: fields[name] for name in CELL & fields.keys()})
+
+    def definition(self) -> dict:
+        """As the cell's: what the digest of its record depends on besides the fields."""
+        return self.cell.definition()
+
+    def __post_init__(self):
+        check("trial", self.trial, Whole(0, self.cell.trials - 1))
+
+    def check_chunk(self) -> None:
+        """Raise ValueError unless the examples are of the training set, and make two chunks or
+        more (0 examples: all of them).
+        """
+        size = workload(self.workload).train_size
+        check("examples", self.examples, Whole(0, size))
+        check("chunk", self.chunk, Count((self.examples or size) // 2))
 
 
 @spec
@@ -51,21 +81,55 @@ class Track(Again):
         self.check_chunk()
 
 
-def last_step(track: Track, data: Path = DATA) -> int:
-    """The track's `steps`, or the step at which its trial met the goal, from the cell's record."""
-    return track.steps or trained_again.met_at(track, data)
+# --- the fastest trials ---------------------------------------------------------------------------
+
+
+def fastest(kind: type, cell: Cell, count: int, data: Path = DATA, **fields) -> list:
+    """The cell's first `count` trials at the goal, the fastest first; none if the cell has no
+    record.
+
+    kind: of `Again`; fields: the others that it has.  Raises ValueError for a cell that it cannot
+    name: all fields that it lacks must have their defaults.
+    """
+    names = CELL & kind.__dataclass_fields__.keys()
+    for field in dataclasses.fields(cell):
+        value = getattr(cell, field.name)
+        known = field.name in names or value == field.default
+        require(known, field.name, value, f"{field.default!r} for a {kind.__name__.lower()}")
+    if not store.exists(store.record(cell, data)):
+        return []
+    shared = {name: getattr(cell, name) for name in names}
+    steps = steps_to_goal(cell, data).dropna().sort_values(kind="stable")
+    return [kind(**shared, trial=int(trial), **fields) for trial in steps.index[:count]]
 
 
 def of_cells(cells: Iterable[Cell], count: int = 3, data: Path = DATA, **fields) -> list[Track]:
     """The fastest trial of every cell, then the second of every cell, ..."""
-    found = [trained_again.fastest(Track, cell, count, data, **fields) for cell in cells]
+    found = [fastest(Track, cell, count, data, **fields) for cell in cells]
     return [tracks[rank] for rank in range(count) for tracks in found if rank < len(tracks)]
+
+
+def steps_to_goal(cell: Cell, data: Path = DATA) -> pd.Series:
+    """The steps to the goal of every trial of a cell on record, by trial."""
+    trials = store.read(store.record(cell, data), cell)[1].set_index("trial")
+    return trials[f"steps@{workload(cell.workload).goal:g}"]
+
+
+def met_at(again: Again, data: Path = DATA) -> int:
+    """The step at which it met the goal, from the cell's record."""
+    return int(steps_to_goal(again.cell, data)[again.trial])
+
+
+def last_step(track: Track, data: Path = DATA) -> int:
+    """The track's `steps`, or the step at which its trial met the goal."""
+    return track.steps or met_at(track, data)
 
 
 # --- what is planned ------------------------------------------------------------------------------
 
 
-def _digits() -> list[Track]:
+def digits() -> list[Track]:
+    """Two methods at three batch sizes and every sparsity."""
     cells = [
         Cell(name, batch_size, algorithm, sparsity)
         for name in plans.DIGITS
@@ -88,33 +152,15 @@ def _cifar() -> list[Track]:
     return of_cells([c for c in cells if c.batch_size == 128], points=6, examples=5000)
 
 
-def twins(dense: list[Track], sparsities: Iterable[float], data: Path = DATA) -> list[Track]:
-    """The same trials in sparse networks: same hyperparameters, same initialisation before pruning,
-    as many steps.
-    """
-    alike = [dataclasses.replace(track, steps=last_step(track, data)) for track in dense]
-    return [dataclasses.replace(track, sparsity=s) for s in sparsities for track in alike]
-
-
-def _twins() -> list[Track]:
-    dense = [t for t in _digits() if t.sparsity == 0 and t.algorithm == "momentum"]
-    return twins(dense, plans.LEVELS[1:])
-
-
-def _text() -> list[Track]:
-    """Noise along the language model's fastest trial of searches in exact lock step, on a quarter
-    of the training set.
-    """
-    cells = plans.study("shakespeare-exact").cells
-    return of_cells(cells, 1, points=12, examples=4000, smoothness=False)
-
-
-TRACKS = {"digits": _digits, "mnist": _mnist, "cifar-10": _cifar}
-# Besides, twins, and tracks by which no claim is judged
-ALL = TRACKS | {"digits-twins": _twins, "shakespeare": _text}
+TRACKS = {"digits": digits, "mnist": _mnist, "cifar-10": _cifar}  # by which claims are judged
 
 
 # --- records --------------------------------------------------------------------------------------
+
+
+def place(again: Again, folder: Path) -> Path:
+    """Where the record of one lies in a folder."""
+    return store.path(folder / store.place(again.workload), again)
 
 
 def followed(data: Path = DATA) -> Collection:
@@ -129,7 +175,7 @@ def followed(data: Path = DATA) -> Collection:
         "tracks",
         "track",
         data / "tracks",
-        trained_again.place,
+        place,
         tuple,  # each set of tracks has a plan of its own
         measure,
         lambda track: track.cell.arithmetic,
@@ -137,16 +183,22 @@ def followed(data: Path = DATA) -> Collection:
 
 
 FOLLOWED = followed()
-record = FOLLOWED.record
+
+
+def experiment(name: str, plan: Callable[[], list[Track]]) -> Experiment:
+    """Follow these tracks; name: of what they are on."""
+    told = (
+        f"Train the fastest trials of {name} again; record the gradient's noise and smoothness "
+        "along them, into data/tracks/."
+    )
+    return Experiment(told, FOLLOWED, "trials", plan)
 
 
 def results(name: str) -> pd.DataFrame:
-    """All measured points of a set of tracks, a row each, with the track's fields.  Raises
-    RecordError, ValueError.
+    """All measured points of a set of TRACKS, a row each, with the track's fields.  Raises
+    RecordError.
     """
-    if name not in ALL:
-        raise ValueError(f"tracks: {name!r} is unknown; allowed: {', '.join(ALL)}")
-    return FOLLOWED.results(ALL[name]())
+    return FOLLOWED.results(TRACKS[name]())
 
 
 def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.DataFrame:

@@ -3,7 +3,7 @@
 A workload's folder (data/digits/digits-mlp) then holds `heads.jsonl.xz`, a line per record with its
 place in the folder, the name of its table and its first line; and tables `trials-DIGEST.csv.xz`,
 each with the trials of all records that have the same columns, in the order of the heads.  Text is
-kept to the last byte, so that the checksums of the records hold and `unpack` gives back every file.
+kept to the last byte, so that the checksums of the records hold and `text` gives back every file.
 """
 
 from __future__ import annotations
@@ -56,11 +56,6 @@ def text(file: Path) -> str:
     return _texts(folder, known)[name]
 
 
-def files(folder: Path) -> list[Path]:
-    """Where the records in the archive of a workload's folder lay."""
-    return [folder / name for name in _heads(folder, stamp(folder))]
-
-
 def stamp(folder: Path) -> Stamp | None:
     """What changes with the archive of a workload's folder; None where there is none."""
     try:
@@ -91,16 +86,6 @@ def pack(folder: Path) -> int:
         if not any(inner.iterdir()):
             inner.rmdir()
     return len(packed)
-
-
-def unpack(folder: Path) -> int:
-    """Write every record of an archive as a file of its own again; how many.  The archive stays."""
-    texts = _texts(folder, stamp(folder))
-    for name, record in texts.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        with whole(folder / name) as stream:
-            stream.write(record.encode())
-    return len(texts)
 
 
 def _place(file: Path) -> tuple[Path, str]:

@@ -18,7 +18,7 @@ from lib.records import store
 from lib.records.store import DATA, record
 from lib.studies import study
 from lib.studies.cells import Cell
-from lib.studies.plans import APART, STUDIES, TO_BUDGETS, USUAL
+from lib.studies.plans import STUDIES, TO_BUDGETS, USUAL
 from lib.studies.races import BY_GOALS, BY_LOSSES, RACED
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
@@ -87,16 +87,6 @@ def of_own(name: str, folder: Path = DATA) -> Iterator[Cell]:
                 yield cell
 
 
-def recorded(
-    methods: Iterable[str], name: str, batch_sizes: list[int], sparsities: list[float], **fields
-) -> list[str]:
-    """Of these training methods those with which some search of such a `grid` is on record.  Raises
-    ValueError as `grid`.
-    """
-    grids = {method: grid(name, batch_sizes, [method], sparsities, **fields) for method in methods}
-    return [method for method, asked in grids.items() if next(recorded_of(asked.cells), None)]
-
-
 _CURVE = (
     "workload",
     "algorithm",
@@ -123,7 +113,7 @@ def gathered(*more: Study, **fields) -> Study:
     A search that was a race stands in only where no exact one is on record; of several the one that
     waited longest. A curve is of one protocol: where `more` has cells of a curve by another than
     the studies', they alone are taken. Studies' workloads with goals of another task than
-    classification are left out: pages compare errors.  So are studies in `plans.APART`.
+    classification are left out: pages compare errors.  So are studies that are `apart`.
 
     Raises:
         ValueError: for a field that cells do not have.
@@ -132,8 +122,8 @@ def gathered(*more: Study, **fields) -> Study:
     for field, value in fields.items():
         allowed = f"left out; the fields of a cell are {', '.join(names)}"
         require(field in names, field, value, allowed)
-    usual = (s for name, s in STUDIES.items() if name not in APART)
-    errors = (c for s in usual for c in s.cells if c.work.task == "classification")
+    usual = (c for s in STUDIES.values() if not s.apart for c in s.cells)
+    errors = (c for c in usual if c.work.task == "classification")
     planned = _with_fields(errors, fields)
     given = _with_fields((c for s in more for c in s.cells), fields)
     new = [c for c in given if c not in planned]

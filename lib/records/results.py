@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib import own
-from lib.records import archive, store
+from lib.records import store
 from lib.records.store import DATA, record, same_data
 from lib.studies.cells import Cell
 from lib.studies.study import Study
@@ -36,11 +33,8 @@ def kept(study: Study, folder: Path = DATA) -> str:
 
 
 def check(study: Study, folder: Path = DATA) -> None:
-    """Read every record of the study's workloads that is a file, those of other studies' cells too;
-    archives were checked when they were packed.  Raises RecordError.
-
-    Of a reader's own workloads only the study's cells: what else is there may have been measured
-    before its file changed.
+    """Read every record of the study's cells that is a file; archives were checked when they were
+    packed.
 
     Raises:
         RecordError: for a file that is damaged or foreign.
@@ -48,41 +42,9 @@ def check(study: Study, folder: Path = DATA) -> None:
     """
     for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
         same_data(name, folder)
-    files, places = set(), set()
     for cell in study.cells:
-        file = record(cell, folder)
-        if not own.is_readers(cell.workload):
-            places.add(str(file.parents[2]))  # data set / workload
-        elif file.exists():
-            files.add(str(file))
-    for file in sorted(files.union(*map(_tables, places))):
-        try:
-            check_file(Path(file), folder, store.stamp(Path(file)))
-        except OSError as error:  # a link to nowhere, a folder, a file of somebody else's
-            raise store.unreadable(file, error) from None
-
-
-def _tables(place: str) -> Iterator[str]:
-    """Everything under a folder that has a record's ending; `Path.rglob` takes five times that."""
-    for folder, folders, files in os.walk(place):
-        found = (name for name in (*folders, *files) if name.endswith(".csv"))
-        yield from (os.path.join(folder, name) for name in found)
-
-
-@functools.lru_cache(maxsize=2**16)  # chapters ask for the records of a workload a hundred times
-def check_file(file: Path, folder: Path, known: archive.Stamp | None) -> None:
-    """Raise RecordError unless this is a whole record of this book, in its place.
-
-    known: its `store.stamp`, so that it is looked at again if that is not the same.
-    """
-    try:
-        cell = Cell(**store.head(file)["cell"])
-    except (TypeError, ValueError) as error:
-        foreign = f"its cell is not one of this book ({error})"
-    else:
-        foreign = record(cell, folder) != file and "of another workload definition or file name"
-    if foreign:
-        raise store.RecordError(f"{file}: {foreign}; move it out of data/")
+        if (file := record(cell, folder)).exists():
+            store.head(file, cell)
 
 
 def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd.DataFrame:

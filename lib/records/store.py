@@ -196,7 +196,8 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     except FileNotFoundError:
         raise
     except OSError as error:  # a folder, a file of somebody else's
-        raise unreadable(file, error) from None
+        reason = f"cannot be read ({error.strerror})"
+        raise RecordError(f"{file}: {reason}; move it out of data/") from None
     if cell is not None and about["cell"] != told(cell):
         _check_fields(file, about["cell"], told(cell))
     return about, body
@@ -208,11 +209,6 @@ def _check_fields(file: Path, recorded: dict, fields: dict) -> None:
     if other or set(recorded) - set(fields):
         names = ", ".join(other) or "unknown fields"
         raise RecordError(f"{file}: belongs to another cell ({names} differ); move it out of data/")
-
-
-def unreadable(file: Path | str, error: OSError) -> RecordError:
-    """What to raise for a file that the system does not let read."""
-    return RecordError(f"{file}: cannot be read ({error.strerror}); move it out of data/")
 
 
 def stamp(file: Path) -> archive.Stamp | None:
@@ -331,29 +327,17 @@ def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:
     found = {} if mine is None else {mine: "what the function returns here and now"}
     work = workload(name)
     for file in sorted((folder / place(name) / own.folder_name(work.name)).rglob("*.csv")):
-        stat = file.stat()
-        if data := _data(file, folder, work.source, (stat.st_mtime_ns, stat.st_size)):
-            found.setdefault(data, file)
+        # A record of the file as it was, or of another's, tells nothing
+        with contextlib.suppress(TypeError, ValueError, RecordError):
+            about = head(file)
+            if about.get("data") and record(Cell(**about["cell"]), folder) == file:
+                found.setdefault(about["data"], file)
     if len(found) > 1:
         each = ", ".join(f"{data} of {where}" for data, where in found.items())
         raise own.OwnError(
             f"{name}: data: tensors that differ ({each}) is not allowed; it must be the same in "
             f"every process, or the records of the others moved out of data/"
         )
-
-
-@functools.lru_cache(maxsize=2**16)  # every cell that is measured asks again
-def _data(file: Path, folder: Path, source: str, stamp: tuple[int, int]) -> str | None:
-    """The tensors of which a record tells, if it is of the reader's file with this digest; stamp:
-    as the record is now.
-    """
-    with contextlib.suppress(
-        TypeError, ValueError, RecordError
-    ):  # of the file as it was, or another's
-        about = head(file)
-        if record(Cell(**about["cell"]), folder) == file:
-            return about.get("data")
-    return None
 
 
 def _sha(text: str) -> str:

@@ -25,12 +25,14 @@ HEAVY_TOY = {"trials": 2, "hits": 2, "max_steps": 2}
 class Study:
     """A named set of cells, the most wanted first, each once; they are kept as a tuple.
 
+    apart: of a question of its own, so that its searches are no further curves of the book.
     A cell that several studies share is measured once.
     """
 
     name: str
     title: str
     cells: Iterable[Cell]
+    apart: bool = False
 
     def __post_init__(self):
         object.__setattr__(self, "cells", tuple(dict.fromkeys(self.cells)))
@@ -94,6 +96,14 @@ def grid(**fields: object) -> Iterator[Cell]:
         yield Cell(**chosen)
 
 
+def to_budget(examples: int, **fields) -> Iterator[Cell]:
+    """Every trial to its budget: 4,096 steps, or more where a small batch needs more for so many
+    examples.
+    """
+    for cell in grid(stop="budget", **fields):
+        yield replace(cell, max_steps=max(4096, examples // cell.batch_size))
+
+
 def powers(low: int, high: int, every: int = 1) -> list[int]:
     """2**low ... 2**high, `every` so many powers."""
     return [2**k for k in range(low, high + 1, every)]
@@ -102,3 +112,4 @@ def powers(low: int, high: int, every: int = 1) -> list[int]:
 DENSE_AND_SPARSE = (0.0, 0.9)
 ALL_POWERS = powers(0, 10, 2) + powers(1, 9, 2)  # every fourth power before those between
 DIGITS = ("digits-mlp", "digits-cnn")
+EXACT = {"trials": 32, "hits": 2}  # an image network's search that is no race

@@ -194,9 +194,9 @@ class Averages:
             fading * self.variance_of_square + y * y / 2,
         )
 
-    def estimate(self, level: float = LEVEL) -> Estimate:
-        """Averages with a `level` interval of their ratio, by Fieller's theorem with Student's
-        quantile; unbounded before the fourth step.
+    def estimate(self) -> Estimate:
+        """Averages with an interval of their ratio, by Fieller's theorem with Student's quantile;
+        unbounded before the fourth step.
         """
         n, r = self.steps, self.decay
         if n == 0:
@@ -209,7 +209,7 @@ class Averages:
         # Neighbouring differences share a step
         freedom = differences**2 / _series(r**4, n - 1) / 1.5
         squared_error = _series(r**2, n) / weights**2 / differences
-        margin = squared_error * student((1 + level) / 2, freedom) ** 2
+        margin = squared_error * student((1 + LEVEL) / 2, freedom) ** 2
         scatter = (self.variance, self.covariance, self.variance_of_square)
         bounds = fieller(trace, square, [margin * value for value in scatter])
         return Estimate(trace, square, *bounds, n, self.span)
@@ -272,11 +272,10 @@ class Listener:
         self.skipped = self.begun = 0
         self.waiting: list = []  # steps whose sums have not been read, the oldest first
 
-    def estimate(self, level: float = LEVEL) -> Estimate:
-        """Of the steps so far, with a `level` interval."""
-        require_number("level", level, 0.01, 0.9999)
+    def estimate(self) -> Estimate:
+        """Of the steps so far."""
         self._read()
-        return self.averages.estimate(level)
+        return self.averages.estimate()
 
     def state_dict(self) -> dict[str, float]:
         """All that the next estimate depends on; between steps."""

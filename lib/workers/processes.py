@@ -1,151 +1,31 @@
-"""Synchronous data parallelism with real processes: W workers x B/W examples make the step of one
-process x B.
+"""Processes on this machine that form a group of torch.distributed: started, given time, ended.
 
-The mean gradient over a batch is linear in its examples, so the average of W equal shards' mean
-gradients is the batch's own (data parallelism as in Shallue et al. 2019, section 1): only the order
-of the additions differs.  What is not linear in the examples breaks the equality, and so does a
-wrong weight (some are among the pitfalls of Goyal et al. 2017, section 3): HAZARDS lists five such
-practices, each with its remedy.
-
-`train` starts the workers (PyTorch's DistributedDataParallel on the gloo backend), `reference`
-trains in the calling process without torch.distributed, and both return the parameters after every
-step, ready to be compared.  A script (a notebook need not) calls `train` below `if __name__ ==
-"__main__":`, as ever with Python's multiprocessing.
+A script (a notebook need not) calls `launch` below `if __name__ == "__main__":`, as ever with
+Python's multiprocessing.
 """
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import itertools
 import os
 import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Literal
 
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from torch import Tensor, nn
-from torch.distributed.nn.functional import all_reduce
-from torch.nn.functional import cross_entropy
-from torch.nn.parallel import DistributedDataParallel
 
-from lib import require
-from lib.engine import lockstep
-from lib.engine.sequential import SequentialExecutor
-from lib.fields import PART, POSITIVE, SEED, Count, Number, Whole, check, spec
-from lib.messages import exchanges
-from lib.messages.settings import Messages
-from lib.workers.hook import SparseState, sparse_hook
-from lib.workloads import models
+from lib.fields import Count, Number, check
 
-HAZARDS = {  # practice: (what breaks the equality, what restores it)
-    "batch normalisation": (
-        "each worker normalises by its own shard",
-        "sum the statistics over the workers",
-    ),
-    "unequal shards": ("every worker's mean counts the same", "weight it by the size of its shard"),
-    "summed loss": ("the average over workers divides by W once more", "multiply the loss by W"),
-    "dropout": (
-        "each worker draws from its own random stream",
-        "draw the whole batch's mask on every worker",
-    ),
-    "gradient clipping": ("each worker clips before the average", "clip after it"),
-}
-MOST_WORKERS = 256  # processes on this machine
+MOST_WORKERS = 256
 MOST_EXAMPLES = 2**20  # in a batch
-MOST_STEPS = 10**5  # all of whose parameters are returned
-PRECISIONS = ("float32", "float64")
-DROP = 0.2  # share of the inputs that dropout removes
-CLIP = 0.5  # largest gradient norm that clipping leaves alone
 # Windows has no fork
 START = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
-
-
-@spec
-class Run:
-    """One training run; a worker trains on `batch_size / workers` examples per step.
-
-    model: a name that `lib.workloads.models.build` knows (with batch normalisation: "mlp-64x2",
-    normalised before its ReLUs).
-    hazard: None or a key of HAZARDS, which becomes part of the training.  With "unequal shards"
-    worker r's share of the batch grows like r + 1; under "summed loss" the rate is divided by
-    `batch_size`, so that one process takes the same steps with either loss.
-    remedy: whether the hazard's remedy is applied.
-    messages: what the workers send each other instead of whole gradients, through the hook of
-    `lib.workers.hook`.
-
-    Raises ValueError naming field, value and what is allowed.
-    """
-
-    workers: Count(MOST_WORKERS) = 1
-    model: str = "mlp-64x2"
-    batch_size: Count(MOST_EXAMPLES) = 64
-    steps: Count(MOST_STEPS) = 20
-    learning_rate: POSITIVE = 0.1
-    momentum: PART = 0.9
-    precision: Literal[*PRECISIONS] = "float32"
-    seed: SEED = 0
-    hazard: Literal[None, *HAZARDS] = None
-    remedy: bool = False
-    messages: Messages | None = None
-
-    def __post_init__(self):
-        plain = tuple(m for m in models.MODELS if m not in models.NORMALISED)
-        known = ("mlp-64x2",) if self.hazard == "batch normalisation" else plain
-        require(self.model in known, "model", self.model, f"one of {known}")
-        require(not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None")
-        alike = self.messages is None or self.messages.workers == self.workers
-        allowed = f"None or Messages of as many workers ({self.workers}), without a hazard"
-        require(alike and not (self.messages and self.hazard), "messages", self.messages, allowed)
-        shards = self._shards(self.workers)
-        if self.hazard == "unequal shards":
-            fits, allowed = self.batch_size >= shards, f"at least {shards} for unequal shards"
-        else:
-            fits, allowed = self.batch_size % shards == 0, f"a multiple of workers ({shards})"
-        require(fits, "batch_size", self.batch_size, allowed)
-
-    def _shards(self, workers: int) -> int:
-        """How many of the least shares so many workers have."""
-        unequal = self.hazard == "unequal shards"
-        return workers * (workers + 1) // 2 if unequal else workers
-
-    def shard(self, rank: int) -> slice:
-        """The rows of a batch that worker `rank` (0 ... workers - 1) trains on.  Raises ValueError
-        for another rank.
-        """
-        check("rank", rank, Whole(0, self.workers - 1))
-        whole = self._shards(self.workers)
-        ends = [self.batch_size * self._shards(r) // whole for r in (rank, rank + 1)]
-        return slice(*ends)
-
-    @property
-    def type(self) -> torch.dtype:
-        return getattr(torch, self.precision)
-
-    @property
-    def broken(self) -> str | None:
-        """The hazard, where no remedy is applied."""
-        return None if self.remedy else self.hazard
-
-
-def train(runs: Sequence[Run], data, timeout: float = 120.0) -> list[Tensor]:
-    """Train every run on its `workers` processes, started once for all runs; one thread each.
-
-    data: a split with x [N, ...] float and y [N] int64.  timeout: seconds for all of it, the start
-    included. Returns per run the flat parameters before the first and after every step, float64
-    [steps + 1, P]. Raises RuntimeError with the traceback of the worker that failed first,
-    TimeoutError when time is up; no worker outlives the call.  All workers of a run must end with
-    the same parameters, to the last bit: it is checked.
-    """
-    most = max(run.workers for run in runs)
-    return launch(_train_all, most, timeout, list(runs), data.x.numpy(), data.y.numpy())
 
 
 def launch(work: Callable, workers: int, timeout: float, *arguments):
@@ -153,7 +33,10 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
     one thread each.
 
     work: a module's function that returns tensors, numbers and strings, or lists and dictionaries
-    of them.  timeout, errors: as for `train`.
+    of them.  timeout: seconds for all of it, the start included.
+
+    Raises RuntimeError with the traceback of the worker that failed first, TimeoutError when time
+    is up; no worker outlives the call.
     """
     check("workers", workers, Count(MOST_WORKERS))
     check("timeout", timeout, Number("(0, 1e6]", "a positive number of seconds, up to 10**6"))
@@ -182,162 +65,6 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
         return torch.load(Path(folder, "result"), weights_only=True)
 
 
-def reference(run: Run, data) -> Tensor:
-    """The run as one process would do it, here and on the whole batch: flat parameters, float64
-    [steps + 1, P].
-
-    With messages, the one process simulates all workers; compressors that draw at random draw other
-    entries there. Raises FloatingPointError if training diverges (so do the workers of `train`,
-    inside its RuntimeError).
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as the workers do: the order of additions may depend on it
-    try:
-        return _trajectory(run, data.x, data.y)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def largest_difference(parameters: Tensor, expected: Tensor) -> Tensor:
-    """Largest absolute difference of any parameter, per step: [steps + 1]."""
-    return (parameters - expected).abs().amax(dim=1)
-
-
-def relative_deviation(parameters: Tensor, expected: Tensor) -> Tensor:
-    """|w - w*| / |w* - w*_0| (Euclidean) after each step: deviation over distance travelled,
-    [steps].
-    """
-    return (parameters - expected)[1:].norm(dim=1) / (expected[1:] - expected[0]).norm(dim=1)
-
-
-class BatchNorm(nn.Module):
-    """Batch normalisation of [n, features] in training (Ioffe & Szegedy 2015), its statistics over
-    `group`'s workers.
-
-    PyTorch's own SyncBatchNorm does this on GPUs only.  Shards are taken to be equal; group None:
-    this process alone.
-    """
-
-    def __init__(self, features: int, group: dist.ProcessGroup | None = None):
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(features))
-        self.bias = nn.Parameter(torch.zeros(features))
-        self.group = group
-
-    def forward(self, x: Tensor) -> Tensor:
-        moments = torch.stack([x.mean(0), x.square().mean(0)])
-        if self.group is not None:
-            # Through it gradients flow: every worker's loss depends on every worker's moments
-            moments = all_reduce(moments, group=self.group) / self.group.size()
-        mean, square = moments
-        return (x - mean) * (square - mean.square() + 1e-5).rsqrt() * self.weight + self.bias
-
-
-def _network(run: Run, group: dist.ProcessGroup | None) -> nn.Module:
-    """Drawn in float32, so that every precision starts alike."""
-    network = models.initialise(models.build(run.model), run.seed)
-    if run.hazard == "batch normalisation":
-        hidden = [layer for layer in network if isinstance(layer, nn.Linear)][:-1]
-        for layer in hidden:
-            norm = BatchNorm(layer.out_features, group if run.remedy else None)
-            network.insert(list(network).index(layer) + 1, norm)
-    return network.to(run.type)
-
-
-def batches(examples: int, run: Run) -> Tensor:
-    """The order of the data, shuffled anew each epoch and shared by all workers: int64 [steps,
-    batch_size].
-    """
-    order = lockstep.batches(examples, run.batch_size, run.seed)
-    return torch.stack(list(itertools.islice(order, run.steps)))
-
-
-def _trajectory(
-    run: Run, x: Tensor, y: Tensor, rank: int = 0, group: dist.ProcessGroup | None = None
-) -> Tensor:
-    """Train worker `rank` of `group`; group None: one process with the whole batch."""
-    network = _network(run, group)
-    if run.messages and group is None:
-        backward = _simulation(run, network)
-    else:
-        backward = _shared(run, network, rank, group)
-    rate = run.learning_rate / (run.batch_size if run.hazard == "summed loss" else 1)
-    optimizer = torch.optim.SGD(network.parameters(), lr=rate, momentum=run.momentum)
-    path = [_flat(network)]
-    for rows in batches(len(x), run):
-        optimizer.zero_grad()
-        backward(x[rows].to(run.type), y[rows])
-        optimizer.step()
-        path.append(_flat(network))
-        if not path[-1].isfinite().all():
-            raise FloatingPointError(
-                f"parameters overflow at step {len(path) - 1}: learning_rate "
-                f"{run.learning_rate} is too large for momentum {run.momentum}"
-            )
-    return torch.stack(path)
-
-
-def _shared(run: Run, network: nn.Module, rank: int, group: dist.ProcessGroup | None) -> Callable:
-    """What leaves in a network the gradient of a batch x, y, of which each worker computes its
-    shard, the hazard included.
-    """
-    model, shard, factor = network, slice(None), 1.0
-    if group is not None:
-        model, shard = DistributedDataParallel(network, process_group=group), run.shard(rank)
-        own = shard.stop - shard.start
-        mended = {"unequal shards": own * run.workers / run.batch_size, "summed loss": run.workers}
-        factor = mended.get(run.hazard, 1.0) if run.remedy else 1.0
-    if group is not None and run.messages:
-        fields = {k: v for k, v in dataclasses.asdict(run.messages).items() if k != "workers"}
-        model.register_comm_hook(SparseState(model, group, seed=run.seed, **fields), sparse_hook)
-    stream = torch.Generator().manual_seed(run.seed + rank * (run.broken == "dropout"))
-    clip_first = group is not None and run.broken == "gradient clipping"
-    reduction = "sum" if run.hazard == "summed loss" else "mean"
-
-    def backward(x: Tensor, y: Tensor) -> None:
-        if run.hazard == "dropout":
-            x = x * (torch.rand(x.shape, generator=stream) >= DROP) / (1 - DROP)
-        # Else DistributedDataParallel averages during the backward pass
-        with model.no_sync() if clip_first else contextlib.nullcontext():
-            loss = cross_entropy(model(x[shard]), y[shard], reduction=reduction)
-            (loss * factor).backward()
-        if run.hazard == "gradient clipping":
-            nn.utils.clip_grad_norm_(model.parameters(), CLIP)
-        for parameter in model.parameters() if clip_first else ():
-            dist.all_reduce(parameter.grad, group=group)
-            parameter.grad /= run.workers
-
-    return backward
-
-
-def _simulation(run: Run, network: nn.Module) -> Callable:
-    """As `_shared`, of all workers of a run with messages, in this process."""
-    parameters = list(network.parameters())
-    sizes = [p.numel() for p in parameters]
-    exchange = exchanges.Exchange(run.messages, 1, sum(sizes), None, sizes, run.seed)
-
-    class Executor:
-        """One trial, in the run's precision."""
-
-        gradients_by_worker = SequentialExecutor.gradients_by_worker
-
-        def gradients(self, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            loss = cross_entropy(network(x), y)
-            g = torch.cat([g.flatten() for g in torch.autograd.grad(loss, parameters)])
-            return loss.detach()[None], g[None], torch.ones(1, dtype=torch.bool)
-
-    def backward(x: Tensor, y: Tensor) -> None:
-        _, g, _ = exchange.gradients(Executor(), _flat(network)[None], x, y)
-        for p, part in zip(parameters, g[0].split(sizes), strict=True):
-            p.grad = part.view_as(p)
-
-    return backward
-
-
-def _flat(network: nn.Module) -> Tensor:
-    return torch.cat([parameter.detach().double().flatten() for parameter in network.parameters()])
-
-
 def _worker(rank, workers, folder, timeout, work, arguments):
     """What process `rank` does; rank 0 leaves the result in `folder`."""
     # Gloo announces its connections on standard output
@@ -360,18 +87,3 @@ def _worker(rank, workers, folder, timeout, work, arguments):
         with contextlib.suppress(FileExistsError):  # of the first to fail
             Path(folder, "error").open("x", encoding="utf-8").write(told)
         raise
-
-
-def _train_all(rank, runs, x, y) -> list[Tensor]:
-    """The path of every run that needs this worker, in order."""
-    x, y, paths = torch.from_numpy(x), torch.from_numpy(y), []
-    groups = {size: dist.new_group(range(size)) for size in sorted({run.workers for run in runs})}
-    for run in runs:
-        if rank < run.workers:
-            path = _trajectory(run, x, y, rank, groups[run.workers])
-            first = path[-1].clone()
-            dist.broadcast(first, src=0, group=groups[run.workers])
-            if not torch.equal(first, path[-1]):
-                raise RuntimeError(f"workers 0 and {rank} end with different parameters: {run}")
-            paths.append(path)
-    return paths

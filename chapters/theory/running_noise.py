@@ -15,7 +15,7 @@ from lib.fields import Count, Number, Whole, spec
 from lib.measuring.experiment import Collection
 from lib.own import folder_name
 from lib.probes import tracks
-from lib.probes.trained_again import Again
+from lib.probes.tracks import Again
 from lib.records import store
 from lib.records.store import DATA
 from lib.studies.cells import Cell
@@ -142,11 +142,10 @@ def _place(job: Job, folder: Path) -> Path:
 
 
 JOBS = Collection("jobs", "job", DATA / "running", _place, planned, precision=lambda _: "float32")
-record, results, missing, run = JOBS.record, JOBS.results, JOBS.missing, JOBS.run
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:
-    """Of `results` with the networks' names, a row per network and its workers: the running
+    """Of the jobs' records with the networks' names, a row per network and its workers: the running
     estimate beside the offline one.
 
     held: share of the rows whose 5 to 95 % hold `offline`.  apart: median factor between `running`
