@@ -21,7 +21,8 @@ def spec(text):
 def test_a_search_shows_the_fewest_steps_to_its_hardest_goal():
     page = front_figures.one_search(MET, "One search.")
     _, lines, dot, words = spec(page)["layer"]
-    assert words["encoding"]["text"]["value"] == "steps to result: 500" and lines["encoding"]["detail"]["field"] == "trial"
+    assert words["encoding"]["text"]["value"] == "steps to result: 500"
+    assert lines["encoding"]["detail"]["field"] == "trial"
     data = spec(page)["datasets"]
     assert data[dot["data"]["name"]] == {"trial": [1], "goal": [0.02], "step": [500]}
     assert len(data[lines["data"]["name"]]["step"]) == len(MET)
@@ -43,8 +44,9 @@ def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where
                              {**known, "algorithm": "momentum", "critical": 100.0, "identified": False}])  # fmt: skip
     drawn = front_figures.every_curve(curves, critical).to_dict()
     (rows,) = drawn["datasets"].values()
-    assert drawn["facet"]["sort"] == ["Simple-CNN on MNIST, SGD", "Simple-CNN on MNIST, momentum"]
-    assert [(row["panel"], row["told"]) for row in rows if row["told"]] == [("Simple-CNN on MNIST, SGD", "100")]
+    sgd, momentum = "Simple-CNN on MNIST, SGD", "Simple-CNN on MNIST, momentum"
+    assert drawn["facet"]["sort"] == [sgd, momentum]
+    assert [(row["panel"], row["told"]) for row in rows if row["told"]] == [(sgd, "100")]
 
 
 def test_colab_is_linked_to_where_the_repository_is_known(monkeypatch, tmp_path):

@@ -150,4 +150,5 @@ def test_what_lies_beside_a_chapter_is_used_by_it_alone():
     for chapter in {file.parent.name for file in BESIDE} - {"own"}:
         name = re.compile(rf"^\s*(from|import) chapters\.{chapter}\b", re.M)
         assert not [file for (owner, file), source in sources.items() if owner != chapter and name.search(source)], chapter
-        assert any((ROOT / page).exists() for page in (f"chapters/{chapter}.ipynb", f"{chapter}.md")), chapter
+        pages = ROOT / f"chapters/{chapter}.ipynb", ROOT / f"{chapter}.md"
+        assert any(page.exists() for page in pages), chapter
