@@ -172,7 +172,7 @@ class AdaptiveCurve(Curve):
 
     @property
     def weights(self) -> np.ndarray:
-        return self.counts.astype(float)
+        return self.counts
 
     @property
     def n(self) -> int:
