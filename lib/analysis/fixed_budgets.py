@@ -42,7 +42,8 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     table = trials[[*keys, *parts]].reset_index(drop=True).reset_index(names="row")
     long = pd.wide_to_long(table, kinds, "row", "budget", sep="@").reset_index()
     long = long.rename(columns=PARTS).sort_values(["budget", "row"])
-    long = long[long.budget <= long.max_steps].dropna(subset="validation").drop(columns="row")
+    long = long[long.budget <= long.max_steps]
+    long = long.dropna(subset="validation").drop(columns="row")
     last = functools.cache(last_check)  # the same few budgets in all rows
     checked = list(map(last, long.budget, long.checks))
     examples = long.budget * long.batch_size

@@ -90,8 +90,8 @@ def curves() -> pd.DataFrame:
 
 def _curves() -> dict:
     points = judging.points(judging.trials())
-    names = map(network, points.workload)
-    points = points.assign(curve=scaling.curve_names(points), network=list(names))
+    names = points.workload.map(network)
+    points = points.assign(curve=scaling.curve_names(points), network=names)
     order = {title: place for place, title in enumerate(DATA_SETS.values())}
     place = points.network.str.partition(",")[0].map(order)
     by = ["place", "network", "algorithm", "workload", "sparsity", "batch_size"]

@@ -8,6 +8,7 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import re
 from collections.abc import Callable
 
 import pandas as pd
@@ -116,8 +117,7 @@ def registered() -> dict[str, Claim]:
 
 
 def _order(key: str) -> tuple:
-    number = "".join(c for c in key if c.isdigit())
-    return "LSTMOGABIPFNURHDQWV".find(key[0]), int(number), key
+    return "LSTMOGABIPFNURHDQWV".find(key[0]), int(re.sub(r"\D", "", key)), key
 
 
 def _judge() -> dict[str, dict]:

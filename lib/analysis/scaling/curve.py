@@ -172,7 +172,7 @@ class AdaptiveCurve(Curve):
 
     @property
     def weights(self) -> np.ndarray:
-        return self.counts.astype(float)
+        return self.counts
 
     @property
     def n(self) -> int:
@@ -488,7 +488,8 @@ def draws(curve: Curve) -> pd.DataFrame:
     random = np.random.default_rng(0)
     moved, factor, freedom = curve.moved
     centre = moved.mean(0) if freedom < np.inf else curve.means
-    off = random.standard_normal((size, len(moved))) @ (moved - centre) * np.sqrt(factor)
+    normal = random.standard_normal((size, len(moved)))
+    off = normal @ (moved - centre) * np.sqrt(factor)
     if freedom < np.inf:
         off *= np.sqrt(freedom / random.chisquare(freedom, (size, 1)))
     return pd.DataFrame(np.exp(curve.means + off), columns=curve.logs.columns)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 from scipy.special import comb
@@ -37,7 +39,7 @@ ONE_SPLIT = 0.24
 
 def goals(trials: pd.DataFrame) -> list[float]:
     """The ladder of goal errors that the table knows, the hardest first."""
-    known = trials[[c for c in trials if c.startswith("steps@")]].notna().any()
+    known = trials.filter(regex="^steps@").notna().any()
     return sorted(float(c.removeprefix("steps@")) for c in known.index[known])
 
 
@@ -108,8 +110,7 @@ def scatter_of(name: str) -> float:
 
 def kind_of(model: str) -> str:
     """The kind of a network, by its name."""
-    convolves = any(word in model for word in ("cnn", "resnet", "lenet"))
-    return "convolutional" if convolves else "fully connected"
+    return "convolutional" if re.search("cnn|resnet|lenet", model) else "fully connected"
 
 
 def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
@@ -126,8 +127,7 @@ def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
 
 def curve_names(frame: pd.DataFrame) -> list[str]:
     """The workload's title and the algorithm of every row."""
-    pairs = zip(frame.workload, frame.algorithm)
-    return [f"{workload(name).title}, {named(algorithm)}" for name, algorithm in pairs]
+    return [f"{workload(w).title}, {named(a)}" for w, a in zip(frame.workload, frame.algorithm)]
 
 
 def of_curve(rows: pd.DataFrame) -> list[str]:

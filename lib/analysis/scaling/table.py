@@ -202,7 +202,7 @@ def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
     """
     found = at_every_goal(trials)
     lowest = f"{trials.best_error.min():.3g}, the lowest error of {len(trials)} trials, or easier"
-    ladder = [c.removeprefix("steps@") for c in trials if c.startswith("steps@")]
+    ladder = [c.removeprefix("steps@") for c in trials.filter(regex="^steps@")]
     require(found, "goals", ladder, lowest)
     met = [s[s.workload.isin(s.workload[s.steps.notna()])] for s in found.values()]
     return across_replicates(pd.concat(met, ignore_index=True))
