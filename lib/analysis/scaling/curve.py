@@ -139,11 +139,15 @@ class Curve:
         """A row per batch size that some search met: batch_size, steps (geometric mean), low, high,
         replicates, missed (counts), borrowed (whether the scatter is).
         """
-        known = (~np.isnan(self.logs.to_numpy())).sum(0)
-        missed = self.missed.to_numpy().sum(0)
+        logs = self.logs.to_numpy()
+        lost = self.missed.to_numpy()
+        known = (~np.isnan(logs)).sum(0)
+        missed = lost.sum(0)
         met = known - missed
         own = met >= ENOUGH
-        scattered = self.logs.where(~self.missed).std() if own.any() else self.scatter
+        steps = np.where(lost | np.isnan(logs), 0.0, logs)
+        off = np.where(lost | np.isnan(logs), 0.0, logs - steps.sum(0) / np.maximum(met, 1))
+        scattered = np.sqrt((off**2).sum(0) / np.maximum(met - 1, 1))
         spread = np.where(own, scattered, self.scatter)
         freedom = np.where(own, np.maximum(met - 1, 1), np.inf)
         reach = stdtrit(freedom, 0.5 + LEVEL / 2) * spread / np.sqrt(np.maximum(met, 1))
@@ -254,18 +258,29 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     counts = known[kept].sum(0)
     common = counts >= share * counts.max()
     kept[kept] = known[kept][:, common].any(1)
-    index = pd.MultiIndex.from_arrays(pairs[kept].T, names=SEARCH)
+    # As `MultiIndex.from_arrays`, which takes ten times as long
+    levels = (np.unique(column, return_inverse=True) for column in pairs[kept].T)
+    index = pd.MultiIndex(*zip(*levels), names=SEARCH, verify_integrity=False)
     names = pd.Index(sizes[common], name="batch_size")
     left = [np.ascontiguousarray(table[np.ix_(kept, common)]) for table in (logs, missed)]
     tables = (pd.DataFrame(table, index, names, copy=False) for table in left)
     return Curve(*tables, scatter_of(workload))
 
 
+def slim(searches: pd.DataFrame) -> pd.DataFrame:
+    """What `curve_of` reads: to take the rows of all columns, curve by curve, is slow."""
+    wanted = {*CURVE, *SEARCH, "batch_size", "steps", "last_step", "space"}
+    found = searches[[name for name in searches if name in wanted]]
+    found.attrs = {}  # they would be copied for every curve
+    return found
+
+
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
     """Every curve of rows of `steps_to_result` by its CURVE key, of those with at least so many
     batch sizes met.
     """
-    found = {key: curve_of(own) for key, own in searches.groupby(CURVE)} if len(searches) else {}
+    by = slim(searches).groupby(CURVE) if len(searches) else ()
+    found = {key: curve_of(own) for key, own in by}
     return {key: curve for key, curve in found.items() if curve.met.sum() >= least}
 
 
@@ -336,19 +351,21 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     places = range(len(curves))
     groups = [places] if together else [[place] for place in places]
 
-    def values_at(means: list[np.ndarray]) -> np.ndarray:
-        given = ((curve.sizes, rows) for curve, rows in zip(curves, means))
-        return np.asarray(statistic(*given))
-
-    still = [curve.means[None] for curve in curves]
-    whole = values_at(still)[0]
+    moved = [curve.moved() for curve in curves]
+    # The means themselves, and then what moves, beside the means of curves that do not; all at
+    # once, since most statistics take as long for one row as for many
+    counts = [len(moved[moving[0]][0]) for moving in groups]
+    means = [curve.means[None].repeat(1 + sum(counts), 0) for curve in curves]
+    ends = np.cumsum([1, *counts])
+    for moving, first, last in zip(groups, ends, ends[1:]):
+        for place in moving:
+            means[place][first:last] = moved[place][0]
+    given = ((curve.sizes, rows) for curve, rows in zip(curves, means))
+    (whole,), *parts = np.split(np.asarray(statistic(*given)), ends[:-1])
     variances = []
     freedoms = []
-    for moving in groups:
-        moved = {place: curves[place].moved() for place in moving}
+    for moving, values in zip(groups, parts):
         _, factor, freedom = moved[moving[0]]
-        means = [moved[i][0] if i in moved else still[i] for i in places]
-        values = values_at(means)
         centre = values.mean(0) if freedom < np.inf else whole
         squares = (values - centre) ** 2
         variances.append(factor * squares.sum(0))

@@ -39,8 +39,11 @@ def regimes(curve: pd.DataFrame) -> Regimes:
     B0 on. Raises ValueError if a batch size stands twice or no cell met the goal.
     """
     curve = one_curve(curve)
-    b = curve.batch_size.to_numpy(float)
-    k = curve.steps.to_numpy(float)
+    return regimes_of(curve.batch_size.to_numpy(float), curve.steps.to_numpy(float))
+
+
+def regimes_of(b: np.ndarray, k: np.ndarray) -> Regimes:
+    """`regimes` of sizes [n] (increasing) and steps [n]."""
     ends = [float(end[0]) for end in regime_ends(b, k[None])]
     on_floor = near(k, k.min()) & (b >= ends[2])
     return Regimes(*ends, bool(on_floor[-1] and on_floor.sum() >= 2))
