@@ -51,14 +51,12 @@ def _at_goals(cells: tuple[Cell, ...]) -> pd.DataFrame:
     return goals.at_goals(results.read(study, without=scaling.WITHIN_BUDGETS))
 
 
-def whole_range(trials: pd.DataFrame, low: pd.DataFrame | None = None) -> pd.DataFrame:
+def whole_range(trials: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     """The table of `compared` with momentum over its whole range, where that is measured
     (`ranges.whole`).
 
-    low: the trials of `ranges.low_momentum`; None: they are read.
+    low: the trials of `ranges.low_momentum`.
     """
-    if low is None:
-        low = results.read(ranges.low_momentum(), without=scaling.WITHIN_BUDGETS)
     return goals.at_goals(ranges.whole(trials, low))
 
 
