@@ -1,8 +1,8 @@
 """Running the chapters for a build, each in a process forked from the build's own.
 
-That process has imported what chapters import and has read and judged the records, so that no
-chapter does so again.  A chapter that fails here, or prints, is left to myst-nb, which runs it in
-a kernel and reports it.
+That process has imported what chapters import and has read the records, so that no chapter does so
+again; it judges claims while chapters that need no verdict run.  A chapter that fails here, or
+prints, is left to myst-nb, which runs it in a kernel and reports it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from multiprocessing.context import BaseContext
 from multiprocessing.managers import BaseManager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from unittest import mock
 
 from lib import ROOT
 from lib.page import vega
@@ -88,11 +87,13 @@ def _one_drawing(fork: BaseContext) -> Iterator[None]:
     """Let one process draw the charts of all chapters forked here: Vega takes half a second to
     start.
     """
-    with (
-        _Drawing(ctx=fork) as drawing,
-        mock.patch.object(vega, "svg", lambda spec: drawing.svg(spec)._getvalue()),
-    ):
-        yield
+    own = vega.svg
+    with _Drawing(ctx=fork) as drawing:
+        vega.svg = lambda spec: drawing.svg(spec)._getvalue()
+        try:
+            yield
+        finally:
+            vega.svg = own
 
 
 def _may_fork() -> bool:
