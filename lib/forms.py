@@ -8,6 +8,7 @@ where p = 1.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +25,8 @@ ONE = np.array([1.0])
 # From which a fitted exponent starts; an elasticity of one half needs p > 1/2
 EXPONENTS = np.linspace(0.55, 1.6, 8)
 POINTS = 240  # bends tried for every exponent
-STEPS = 8  # of Gauss and Newton
+STEPS = 8  # of Gauss and Newton, or until none moves further than CLOSE
+CLOSE = 1e-9  # a loss tells no smaller step from none
 BORROWED = 4  # degrees of freedom with which the scatter of all batch sizes steadies that of one
 
 
@@ -99,15 +101,13 @@ def fit(
     require(len(sizes) >= 3, "sizes", f"{len(sizes)} batch sizes", "3 or more, for two constants")
     require_all("logs", logs, np.isfinite, "finite; leave out what is not known")
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
-    places = np.log(sizes)
-    bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
     among = np.atleast_2d(among)
-    distances = bends[:, None] - places
-    shapes = np.logaddexp(0, among[..., None, None] * distances)
-    slopes = _centred(shapes, weights)  # [k or 1, exponents, bends, m]
+    bends, slopes, squares = _tried(*(tuple(array.flat) for array in (sizes, among, weights)))
+    slopes = slopes.reshape(*among.shape, POINTS, len(sizes))  # [k or 1, exponents, bends, m]
     weighted = _centred(logs, weights) * weights
     products = slopes @ weighted[:, None, :, None]
-    losses = (slopes**2) @ weights - 2 * products[..., 0]  # up to a constant of the row
+    # Up to a constant of the row
+    losses = squares.reshape(*among.shape, POINTS) - 2 * products[..., 0]
     place, at = np.divmod(losses.reshape(len(logs), -1).argmin(1), POINTS)
     exponent = np.take_along_axis(among, place[:, None], 1)[:, 0]
     bend, exponent = _descend(sizes, logs, weights, bends[at], exponent, among.shape[1] > 1)
@@ -115,6 +115,20 @@ def fit(
     loss = _centred(rest, weights) ** 2 @ weights
     floor = np.average(rest, axis=1, weights=weights)
     return Fits(bend, floor, exponent, loss, straight=at == POINTS - 1, flat=at == 0)
+
+
+@functools.lru_cache(maxsize=64)  # many curves have the same batch sizes
+def _tried(
+    sizes: tuple[float, ...], among: tuple[float, ...], weights: tuple[float, ...]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The bends of the grid [POINTS], and of every exponent and bend the centred shape
+    [exponents, POINTS, m] and its weighted sum of squares [exponents, POINTS].
+    """
+    places = np.log(sizes)
+    bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
+    distances = np.multiply.outer(among, bends[:, None] - places)
+    slopes = _centred(np.logaddexp(0, distances), np.array(weights))
+    return bends, slopes, slopes**2 @ np.array(weights)
 
 
 def _centred(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -140,17 +154,22 @@ def _descend(
         distance = at[:, :1] - np.log(sizes)
         steep = 1 / (1 + np.exp(-at[:, 1:] * distance))
         # [k, parameters, m]
-        slopes = _centred(np.stack([at[:, 1:] * steep, distance * steep * free], 1), weights)
+        parts = [at[:, 1:] * steep, distance * steep][: 1 + free]
+        slopes = _centred(np.stack(parts, 1), weights)
         square = (slopes * weights) @ slopes.swapaxes(1, 2)
-        damped = square + damping[:, None, None] * np.eye(2)
+        damped = square + damping[:, None, None] * np.eye(1 + free)
         step = np.linalg.solve(damped, slopes @ (weights * rest)[..., None])[..., 0]
-        tried = at + step.clip(-0.5, 0.5)
-        tried[:, 1] = tried[:, 1].clip(EXPONENTS[0], EXPONENTS[-1]) if free else at[:, 1]
+        tried = at.copy()
+        tried[:, : 1 + free] += step.clip(-0.5, 0.5)
+        if free:
+            tried[:, 1] = tried[:, 1].clip(EXPONENTS[0], EXPONENTS[-1])
         off = _centred(logs - shape(sizes, *tried.T), weights)
         better = (off**2 @ weights < rest**2 @ weights)[:, None]
         at = np.where(better, tried, at)
         rest = np.where(better, off, rest)
         damping = np.where(better[:, 0], damping / 4, damping * 16).clip(1e-9, 1e9)
+        if np.abs(step).max() < CLOSE:
+            break
     return at.T
 
 

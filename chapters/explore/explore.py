@@ -12,7 +12,6 @@ import math
 import altair as alt
 import numpy as np
 import pandas as pd
-import vl_convert as vlc
 
 from chapters.explore.explorer import KEYS, LINES, MACHINES, POINTS, TIMES, UPDATES
 from lib import require
@@ -217,7 +216,7 @@ def view(
     """The data of `packed`, and what stands without scripts: a picture under its title, over the
     table of what it draws.
     """
-    svg = vlc.vegalite_to_svg(chart.to_dict(), vl_version=vega.VEGALITE)
+    svg = vega.svg(chart.to_dict())
     picture, table = base64.b64encode(svg.encode()).decode(), boxes.table(shown).to_html()
     return Html(
         f'<div class="book-explore"><script type="application/json" class="ex-data">{data}</script>'

@@ -196,13 +196,14 @@ def reached(need: int, rates: np.ndarray, since: np.ndarray, now: float = 0.0) -
     if short <= 0:
         return float(early)
     # If each completed one more at most
-    next_one = since + (done + 1) / rates
-    late = np.partition(next_one, short - 1)[short - 1]
-    most = np.floor((late - since) * rates + SLACK) - done
-    orders = np.arange(1, most.max() + 1)[:, None]
-    times = since + (done + orders) / rates
-    ordered = np.partition(times, short - 1, axis=None)
-    return float(ordered[short - 1])
+    times = since + (done + 1) / rates
+    times.partition(short - 1)
+    late = times[short - 1]
+    most = (np.floor((late - since) * rates + SLACK) - done).max()
+    if most > 1:
+        times = (since + (done + np.arange(1, most + 1)[:, None]) / rates).ravel()
+        times.partition(short - 1)
+    return float(times[short - 1])
 
 
 def simulated(

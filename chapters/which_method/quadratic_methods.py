@@ -76,12 +76,15 @@ def predictions(model: Model) -> pd.DataFrame:
     critical; over_c1, over_c2 and over_critical: the same over SGD's.  An average helps at small
     batches alone, and momentum at large ones alone: with both, c1 is that of averaged SGD.
     """
+    plain = {
+        (power, momentum): constants(preconditioned(model, power), MOMENTA if momentum else (0.0,))
+        for power, momentum in {kind[:2] for kind in KINDS.values()}
+    }
     found = {}
     for power, momentum, average in set(KINDS.values()):
-        own = preconditioned(model, power)
-        c1, c2 = constants(own, MOMENTA if momentum else (0.0,))
+        c1, c2 = plain[power, momentum]
         if average:
-            c1, _ = constants(own, averages=AVERAGES)
+            c1, _ = constants(preconditioned(model, power), averages=AVERAGES)
         found[power, momentum, average] = c1, c2, c1 / c2
     rows = [(name, *kind, *found[kind]) for name, kind in KINDS.items()]
     names = ["c1", "c2", "critical"]

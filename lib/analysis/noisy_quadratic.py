@@ -89,29 +89,36 @@ def steps(
     rate: float,
     momentum: float = 0.0,
     average: float | None = None,
+    most: float = np.inf,
 ) -> np.ndarray:
     """Steps to the target loss [batch sizes] at a constant rate; inf where it is not reached.
 
     The loss is taken to fall until it stays above or below the target; a first crossing by an
     oscillation is passed over.  An average is of plain SGD, without momentum.
+
+    Args:
+        most: steps beyond which nothing need be known: of what takes more, fewer may be told.
     """
+    levels = LONGEST if most >= 2**LONGEST else int(most).bit_length()
     powers = [_recursion(model, rate, momentum, average)]
-    b = np.asarray(batch_sizes, float)[:, None]
-    state = np.zeros((len(powers[0][1]), len(b), len(model.curvature)))
-    state[0 if average is None else slice(None)] = model.square
+    b = np.asarray(batch_sizes, float)
+    state = np.zeros((len(b), len(powers[0][1]), len(model.curvature)))
+    state[:, 0 if average is None else slice(None)] = model.square
     done = np.zeros(len(b))
     # Not a number counts as above
     with np.errstate(over="ignore", invalid="ignore"):
-        for _ in range(LONGEST - 1):
+        for _ in range(levels - 1):
             last, added = powers[-1]
             twice = np.einsum("ijd,jkd->ikd", last, last)
             powers.append((twice, added + np.einsum("ijd,jd->id", last, added)))
         for k, (matrix, added) in reversed(list(enumerate(powers))):
-            ahead = np.einsum("ijd,jbd->ibd", matrix, state) + added[:, None] / b
-            above = ~(0.5 * ahead[0] @ model.curvature <= model.target)
-            done += np.where(above, 2.0**k, 0)
-            state = np.where(above[:, None], ahead, state)
-    return np.where(done >= 2**LONGEST - 1, np.inf, done + 1)
+            # The loss ahead alone first: only batch sizes above the target go on from there
+            kept = state.reshape(len(b), -1) @ (matrix[0] * model.curvature).ravel()
+            above = ~(0.5 * (kept + added[0] @ model.curvature / b) <= model.target)
+            done[above] += 2.0**k
+            noise = added / b[above, None, None]
+            state[above] = np.einsum("ijd,bjd->bid", matrix, state[above]) + noise
+    return np.where(done >= 2**levels - 1, np.inf, done + 1)
 
 
 def best(
@@ -127,6 +134,12 @@ def best(
     reaches.
     """
     grid = [(r * (1 + m), m, a) for r in rates for m in momenta for a in averages]
-    table = np.array([steps(model, batch_sizes, *point) for point in grid])
-    fewest = table.argmin(0)
-    return table.min(0), [grid[place] for place in fewest]
+    table = np.full((len(grid), len(batch_sizes)), np.inf)
+    # In a random order, few steps are found early, and points that take more are soon left
+    for place in np.random.default_rng(0).permutation(len(grid)):
+        fewest = table.min(0)
+        found = steps(model, batch_sizes, *grid[place], most=fewest.max())
+        # A loss that falls at first may rise later
+        again = (found <= fewest).any() and fewest.max() < np.inf
+        table[place] = steps(model, batch_sizes, *grid[place]) if again else found
+    return table.min(0), [grid[place] for place in table.argmin(0)]

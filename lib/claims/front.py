@@ -1,7 +1,7 @@
 """What pages state besides the judged claims, each computed once from the records and kept as they
 are: how much is on record, and every curve.
 
-A local extension of Sphinx, too, which computes this before a build runs pages side by side.
+A local extension of Sphinx, too, which computes this while a build begins to run pages.
 """
 
 from __future__ import annotations
@@ -197,8 +197,16 @@ def setup(app) -> dict:
 
 
 def _before_chapters(app, config) -> None:
+    """Read the trials, which nearly all chapters want; what needs no more than these begins while
+    claims are judged.
+    """
     if app.stale:
         with contextlib.suppress(Exception):  # the chapters will tell
-            # Trials first: claims may be judged already, and chapters want them, too
-            for compute in (judging.trials, judging.judge, critical, curves, scope):
-                compute()
+            judging.trials()
+        app.meanwhile = _judge
+
+
+def _judge() -> None:
+    with contextlib.suppress(Exception):
+        for compute in (judging.judge, critical, curves, scope):
+            compute()

@@ -1,13 +1,14 @@
 """Running the chapters for a build, each in a process forked from the build's own.
 
-That process has imported what chapters import and has read and judged the records, so that no
-chapter does so again.  A chapter that fails here, or prints, is left to myst-nb, which runs it in
-a kernel and reports it.
+That process has imported what chapters import and has read the records, so that no chapter does so
+again; it judges claims while chapters that need no verdict run.  A chapter that fails here, or
+prints, is left to myst-nb, which runs it in a kernel and reports it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import io
 import multiprocessing
@@ -16,25 +17,37 @@ import re
 import signal
 import sys
 import threading
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import wait
+from multiprocessing.context import BaseContext
+from multiprocessing.managers import BaseManager
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from lib import ROOT
+from lib.page import vega
 
-# Chapters that take longest, begun first: else one core waits at the end for the other's last.
-FIRST = ("chapters/explore", "chapters/which_method", "chapters/status")
+# Chapters that take long and need no verdict: begun while claims are judged
+EARLY = "explore volunteers hardware noisy_quadratic".split()
+# Of the others those that take longest, begun first: else one core waits at the end for the other's
+FIRST = "which_method three_regimes sparsity limits steps_to_result metaparameters".split()
 
 
-def side_by_side(folder: Path, timeout: int) -> None:
+def side_by_side(folder: Path, timeout: int, meanwhile: Callable[[], None]) -> None:
     """Run the chapters whose outputs are not in the cache in this folder, one for each core, and
-    keep their outputs there; timeout: seconds for each.
+    keep their outputs there.
+
+    Args:
+        timeout: seconds for each.
+        meanwhile: called by this process while EARLY chapters run, before the others.
     """
     from jupyter_cache import get_cache
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a core for each chapter, not all for all
     cache = get_cache(folder)
     pages = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    pages.sort(key=lambda name: name not in FIRST)
+    order = {name: place for place, name in enumerate([*EARLY, *FIRST])}
+    pages.sort(key=lambda name: order.get(Path(name).name, len(order)))
     for name in pages:
         page, reader = ROOT / f"{name}.ipynb", "nbformat"
         if not page.exists():
@@ -42,9 +55,45 @@ def side_by_side(folder: Path, timeout: int) -> None:
             if not page.exists() or "{code-cell}" not in page.read_text(encoding="utf-8"):
                 continue
         cache.add_nb_to_project(str(page), read_data={"name": reader, "type": "plugin"})
-    waiting = [page.pk for page in cache.list_unexecuted()]
-    if waiting and _may_fork():
-        _run_each(waiting, folder, timeout)
+    waiting = {page.pk: Path(page.uri).stem for page in cache.list_unexecuted()}
+    early = [page for page, name in waiting.items() if name in EARLY]
+    rest = [page for page in waiting if page not in early]
+    if not waiting or not _may_fork():
+        meanwhile()
+        return
+    for file in sorted(ROOT.glob("chapters/*/*.py")):
+        if file.parent.name != "own":
+            importlib.import_module(f"chapters.{file.parent.name}.{file.stem}")
+    cores = os.cpu_count() or 1
+    gc.freeze()  # else a collection in a fork writes to, and so copies, what all could share
+    fork = multiprocessing.get_context("fork")
+    with _one_drawing(fork):
+        others = fork.Process(target=_run_each, args=(early, folder, timeout, max(cores - 1, 1)))
+        others.start()
+        meanwhile()
+        gc.freeze()
+        _run_each(rest, folder, timeout, cores, others)
+
+
+class _Drawing(BaseManager):
+    """A process that draws charts for others."""
+
+
+_Drawing.register("svg", vega.svg)
+
+
+@contextlib.contextmanager
+def _one_drawing(fork: BaseContext) -> Iterator[None]:
+    """Let one process draw the charts of all chapters forked here: Vega takes half a second to
+    start.
+    """
+    own = vega.svg
+    with _Drawing(ctx=fork) as drawing:
+        vega.svg = lambda spec: drawing.svg(spec)._getvalue()
+        try:
+            yield
+        finally:
+            vega.svg = own
 
 
 def _may_fork() -> bool:
@@ -52,15 +101,16 @@ def _may_fork() -> bool:
     return sys.platform == "linux" and threading.active_count() == 1
 
 
-def _run_each(waiting: list[int], folder: Path, timeout: int) -> None:
-    """Run chapters by their numbers in the cache, the first first."""
-    for file in sorted(ROOT.glob("chapters/*/*.py")):
-        if file.parent.name != "own":
-            importlib.import_module(f"chapters.{file.parent.name}.{file.stem}")
+def _run_each(
+    waiting: list[int], folder: Path, timeout: int, cores: int, *begun: BaseProcess
+) -> None:
+    """Run chapters by their numbers in the cache, the first first; begun: processes that take a
+    core already.
+    """
     fork = multiprocessing.get_context("fork")
-    running = {}
+    running = {process.sentinel: process for process in begun}
     while waiting or running:
-        while waiting and len(running) < (os.cpu_count() or 1):
+        while waiting and len(running) < cores:
             process = fork.Process(target=_run, args=(waiting.pop(0), folder, timeout))
             process.start()
             running[process.sentinel] = process

@@ -132,8 +132,9 @@ class Curve:
         scatter is borrowed [m].
         """
         own = met >= ENOUGH
-        scattered = self.logs.where(~self.missed).std() if own.any() else self.scatter
-        spread = np.where(own, scattered, self.scatter)
+        logs = np.ma.masked_invalid(self.logs.to_numpy())
+        steps = np.ma.masked_where(self.missed.to_numpy(), logs)
+        spread = np.where(own, steps.std(0, ddof=1).filled(np.nan), self.scatter)
         freedom = np.where(own, np.maximum(met - 1, 1), np.inf)
         return stdtrit(freedom, 0.5 + LEVEL / 2) * spread / np.sqrt(np.maximum(met, 1)), ~own
 
@@ -242,7 +243,9 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     counts = known[kept].sum(0)
     common = counts >= share * counts.max()
     kept &= known[:, common].any(1)
-    index = pd.MultiIndex.from_arrays(pairs[kept].T, names=SEARCH)
+    # As `MultiIndex.from_arrays`, which takes ten times as long
+    levels = (np.unique(column, return_inverse=True) for column in pairs[kept].T)
+    index = pd.MultiIndex(*zip(*levels), names=SEARCH, verify_integrity=False)
     names = pd.Index(sizes[common], name="batch_size")
     left = np.ix_(kept, common)
     tables = (pd.DataFrame(table[left], index, names) for table in (logs, missed))
@@ -250,11 +253,20 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     return Curve(*tables, scatter_of(name))
 
 
+def slim(searches: pd.DataFrame) -> pd.DataFrame:
+    """What `curve_of` reads: to take the rows of all columns, curve by curve, is slow."""
+    wanted = {*CURVE, *SEARCH, "batch_size", "steps", "last_step", "space"}
+    found = searches[[name for name in searches if name in wanted]]
+    found.attrs = {}  # they would be copied for every curve
+    return found
+
+
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
     """Every curve of rows of `steps_to_result` by its CURVE key, of those with at least so many
     batch sizes met.
     """
-    found = {key: curve_of(own) for key, own in searches.groupby(CURVE)} if len(searches) else {}
+    by = slim(searches).groupby(CURVE) if len(searches) else ()
+    found = {key: curve_of(own) for key, own in by}
     return {key: curve for key, curve in found.items() if curve.met.sum() >= least}
 
 
@@ -324,19 +336,21 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     index = curves[0].logs.index
     together = all(c.logs.index.equals(index) and c.n >= ENOUGH for c in curves[1:])
     places = range(len(curves))
-    still = [curve.means[None] for curve in curves]
-
-    def values_at(means: list[np.ndarray]) -> np.ndarray:
-        return np.asarray(statistic(*zip((curve.sizes for curve in curves), means)))
-
-    whole = values_at(still)[0]
+    groups = [places] if together else [[place] for place in places]
+    # The means themselves, and then what moves, beside the means of curves that do not; all at
+    # once, since most statistics take as long for one row as for many
+    counts = [len(curves[moving[0]].moved[0]) for moving in groups]
+    means = [curve.means[None].repeat(1 + sum(counts), 0) for curve in curves]
+    ends = np.cumsum([1, *counts])
+    for moving, first, last in zip(groups, ends, ends[1:]):
+        for place in moving:
+            means[place][first:last] = curves[place].moved[0]
+    given = zip((curve.sizes for curve in curves), means)
+    (whole,), *parts = np.split(np.asarray(statistic(*given)), ends[:-1])
     variances = []
     freedoms = []
-    for moving in [places] if together else [[place] for place in places]:
-        means = list(still)
-        for place in moving:
-            means[place], factor, freedom = curves[place].moved
-        values = values_at(means)
+    for moving, values in zip(groups, parts):
+        _, factor, freedom = curves[moving[0]].moved
         centre = values.mean(0) if freedom < np.inf else whole
         variances.append(factor * ((values - centre) ** 2).sum(0))
         freedoms.append(freedom)

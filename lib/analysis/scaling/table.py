@@ -21,6 +21,7 @@ from lib.analysis.scaling.curve import (
     curves_of,
     draws,
     estimate,
+    slim,
     span_of,
     steps_ratio,
 )
@@ -156,20 +157,21 @@ def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve
 @functools.lru_cache(maxsize=4096)
 def about(curve: Curve) -> dict:
     """What `summaries` says of a curve, but for its key and goal."""
-    points = curve.points()
+    sizes = curve.sizes[curve.met]
+    shown = pd.DataFrame({"batch_size": sizes, "steps": np.exp(curve.means[curve.met])})
     bend = critical(curve)
     line = forms.fit(curve.sizes, curve.means, weights=curve.weights)
     _, *ends = regime_ends(curve.sizes, draws(curve).to_numpy())
     ends = np.ravel([span_of(end) for end in ends]).tolist()
     return {
-        "sizes": len(points),
+        "sizes": len(sizes),
         "replicates": curve.n,
-        **vars(regimes(points)),
+        **vars(regimes(shown)),
         **dict(zip(ENDS, ends)),
         "c1": line.c1[0],
         "c2": line.c2[0],
         **bend.row("critical"),
-        "identified": bool(points.batch_size.min() < np.exp(bend.value) < points.batch_size.max()),
+        "identified": bool(sizes.min() < np.exp(bend.value) < sizes.max()),
     }
 
 
@@ -184,10 +186,11 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     keys = of_curve(searches)
     by = searches.groupby(keys, dropna=False)
     hits = searches.groupby([*keys, "batch_size"], dropna=False).hits_seen.sum().reset_index()
-    parts = {key: curve_of(own, share=0.0).points() for key, own in by}
-    told = pd.DataFrame(list(parts), columns=keys)
-    told = told.loc[np.repeat(told.index, list(map(len, parts.values())))].reset_index(drop=True)
-    found = pd.concat([*parts.values()], ignore_index=True)
+    slimmed = slim(searches).groupby(by.ngroup().to_numpy())
+    parts = [curve_of(own, share=0.0).points() for _, own in slimmed]
+    told = by.size().index.to_frame(index=False)
+    told = told.loc[np.repeat(told.index, list(map(len, parts)))].reset_index(drop=True)
+    found = pd.concat(parts, ignore_index=True)
     # A key that no search has is of no kind
     found = pd.concat([found, told], axis=1).astype(hits.dtypes[keys])
     both = hits.merge(found, "inner", [*keys, "batch_size"])
