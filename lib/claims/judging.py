@@ -152,7 +152,7 @@ def registered() -> dict[str, Claim]:
 
 def _order(key: str) -> tuple:
     number = "".join(c for c in key if c.isdigit())
-    return "LSTMOGABIPFNURHDQWV".find(key[0]), int(number), key
+    return "LSTMOGABIPFNURHDQWVC".find(key[0]), int(number), key
 
 
 def _judge() -> dict[str, dict]:
