@@ -5,7 +5,7 @@ B and A are trained.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor, nn
@@ -31,80 +31,50 @@ def trained(module: nn.Module) -> Tensor:
     return mask
 
 
-@dataclass(frozen=True)
-class Factors:
-    """Where the factors of a matrix lie among those of all: B [outputs, rank], and A [rank, inputs]
-    right after it.
-    """
-
-    matrix: Layer
-    first: int
-    rank: int
-
-    @property
-    def middle(self) -> int:
-        """The first number of A."""
-        return self.first + self.matrix.shape[0] * self.rank
-
-    @property
-    def last(self) -> int:
-        """One past the last number of A."""
-        return self.middle + self.rank * self.matrix.shape[1]
-
-    def of(self, w: Tensor) -> tuple[Tensor, Tensor]:
-        """B [T, outputs, rank] and A [T, rank, inputs], views of w [T, Q]."""
-        b, a = w[:, self.first : self.middle], w[:, self.middle : self.last]
-        return b.unflatten(1, (-1, self.rank)), a.unflatten(1, (self.rank, -1))
-
-
 class Adapted(BatchedExecutor):
-    """Many trials of one network with adapters; their weights are the factors [T, Q].
+    """Many trials of one network with adapters; to all of `BatchedExecutor`, weights are factors
+    [T, Q]: of each matrix B, and A right after it.
 
-    Attributes:
-        base: weights of the network [P], which stay.
-        scale: of the product of two factors.
-        factors: of every matrix that is adapted.
+    base: weights of the network [P], which stay.  scale: of the product of two factors.
     """
 
     def __init__(self, module: nn.Module, base: Tensor, rank: int, **named):
-        """named: as of `BatchedExecutor`."""
         super().__init__(module, **named)
-        self.base, self.scale, self.factors = base, ALPHA / rank, []
-        end = 0
-        for matrix in matrices(module):
-            self.factors.append(Factors(matrix, end, rank))
-            end = self.factors[-1].last
+        self.base, self.rank, self.scale = base, rank, ALPHA / rank
+        self.matrices = matrices(module)
+        self.sizes = [rank * side for matrix in self.matrices for side in matrix.shape]
+
+    def pairs(self, w: Tensor) -> Iterator[tuple[Layer, Tensor, Tensor]]:
+        """Each matrix with its B [T, outputs, rank] and A [T, rank, inputs], views of w [T, Q]."""
+        parts = iter(w.split(self.sizes, 1))
+        for matrix, b, a in zip(self.matrices, parts, parts):
+            yield matrix, b.unflatten(1, (-1, self.rank)), a.unflatten(1, (self.rank, -1))
 
     def start(self, seeds: list[int]) -> Tensor:
         """First factors [T, Q], a row per seed: B is zero, A uniform within ± 1/√inputs."""
-        w = torch.zeros(len(seeds), self.factors[-1].last)
-        for row, seed in enumerate(seeds):
+        w = torch.zeros(len(seeds), sum(self.sizes))
+        for row, seed in zip(w.split(1), seeds):
             random = torch.Generator().manual_seed(seed)
-            for each in self.factors:
-                a = each.of(w)[1][row]
-                reach = 1 / math.sqrt(a.shape[1])
+            for matrix, _, a in self.pairs(row):
+                reach = 1 / math.sqrt(matrix.shape[1])
                 a.uniform_(-reach, reach, generator=random)
         return w
 
     def whole(self, w: Tensor) -> Tensor:
         """Weights [T, P] of the network with factors w [T, Q]."""
         found = self.base.repeat(len(w), 1)
-        for each in self.factors:
-            b, a = each.of(w)
-            found[:, each.matrix.where] += self.scale * (b @ a).flatten(1)
+        for matrix, b, a in self.pairs(w):
+            found[:, matrix.where] += self.scale * (b @ a).flatten(1)
         return found
 
     def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
-        """As of `BatchedExecutor`, by the factors."""
         losses, full, alive = super().gradients(self.whole(w), x, y)
         g = torch.empty_like(w)
-        for each in self.factors:
-            own = self.scale * full[:, each.matrix.where].unflatten(1, each.matrix.shape)
-            (b, a), (by_b, by_a) = each.of(w), each.of(g)
+        for (matrix, b, a), (_, by_b, by_a) in zip(self.pairs(w), self.pairs(g)):
+            own = self.scale * full[:, matrix.where].unflatten(1, matrix.shape)
             by_b.copy_(own @ a.mT)
             by_a.copy_(b.mT @ own)
         return losses, masked(g, mask), alive
 
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
-        """As of `BatchedExecutor`."""
         return super().logits(self.whole(w), x)

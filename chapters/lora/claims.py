@@ -1,27 +1,21 @@
-"""Claims on low-rank adapters, and the rules that judge them.  The page says what was predicted
-before the records.
-"""
+"""Claims on low-rank adapters, and the rules that judge them."""
 
 from chapters.lora import findings
 from chapters.lora.experiments import FULL, RANKS
+from lib.analysis.scaling import critical_ratio
 from lib.claims.claim import claim, ratio, unmeasured
 
 SOURCE = "Schulman et al. 2025, as summarised by others"
 
 
 def groups(pairs):
-    """Of each pair of ranks, the critical batch size of the first over that of the second; []
-    without records.
-    """
-    found = findings.measured()
-    known = findings.curves(found)
-    effects = {pair: findings.critical_ratio(known, *pair) for pair in pairs}
-    words = {pair: " over ".join(findings.NAMES[rank] for rank in pair) for pair in pairs}
-    return [
-        ratio(words[pair], effect) if effect else unmeasured(words[pair])
-        for pair, effect in effects.items()
-        if len(found)
-    ]
+    """Critical batch sizes of each rank over those of another; [] without records."""
+    known, found = findings.curves(findings.measured()), []
+    for pair in pairs if known else ():
+        effect = findings.over(known, critical_ratio, *pair)
+        name = " over ".join(findings.NAMES[rank] for rank in pair)
+        found.append(ratio(name, effect) if effect else unmeasured(name))
+    return found
 
 
 @claim(

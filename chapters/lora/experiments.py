@@ -28,8 +28,7 @@ class Search:
     """Trials of Adam, which differ in rate and, of adapters, in initialisation.
 
     rank: of the adapters; FULL trains the matrices that have them.  replicate: its draws, seeds,
-    data order and split of the text.  Raises ValueError naming the field, its value and what is
-    allowed.
+    order and split.  Raises ValueError naming the field, its value and what is allowed.
     """
 
     rank: Literal[FULL, *RANKS]
@@ -38,9 +37,8 @@ class Search:
     trials: Count(1024) = 8
 
     def definition(self) -> dict:
-        about = {"model": MODEL, "text": TEXT, "base": BASE, "windows": WINDOWS}
-        limit = MOST_STEPS[self.batch_size]
-        return {**about, "space": SPACE, "goals": GOALS, "max_steps": limit}
+        about = {"model": MODEL, "text": TEXT, "base": BASE, "windows": WINDOWS, "space": SPACE}
+        return {**about, "goals": GOALS, "max_steps": MOST_STEPS[self.batch_size]}
 
     def start(self):
         """The executor, and the trials before their first step."""
@@ -72,17 +70,9 @@ class Search:
         from lib.methods import METHODS
 
         executor, trials = self.start()
-        outcome = lockstep.train(
-            executor,
-            trials,
-            *texts.other(self.replicate),
-            method=METHODS["adam"],
-            batch_size=self.batch_size,
-            goals=GOALS,
-            max_steps=MOST_STEPS[self.batch_size],
-            order_seed=self.replicate,
-            hits=1,
-        )
+        how = {"method": METHODS["adam"], "batch_size": self.batch_size, "goals": GOALS, "hits": 1}
+        how |= {"max_steps": MOST_STEPS[self.batch_size], "order_seed": self.replicate}
+        outcome = lockstep.train(executor, trials, *texts.other(self.replicate), **how)
         rate, rows = trials.drawn["learning_rate"][:, 0].numpy(), []
         for goal, first in zip(GOALS, outcome.first.T):
             met = np.isfinite(first).any()

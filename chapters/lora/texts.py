@@ -1,5 +1,5 @@
-"""The network that is continued, trained on the first half of Tiny Shakespeare, and the text that it
-is continued on: the second half, in capitals.
+"""The network that is continued, trained on the first half of Tiny Shakespeare, and what it is
+continued on: the second half, in capitals.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from chapters.lora.experiments import BASE, MODEL, TEXT, WINDOWS
 from lib import require
 from lib.engine import lockstep
 from lib.engine.batched import BatchedExecutor
-from lib.engine.flattening import flatten, layers
+from lib.engine.flattening import flatten
 from lib.methods import METHODS
 from lib.workloads import datasets, models, texts
 from lib.workloads.datasets import Split
@@ -26,47 +26,39 @@ STEPS, BATCH_SIZE, RATE = 3000, 32, 3e-3  # of the base; the rate falls to zero
 SYMBOLS = [*"\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"]
 
 
-def ids() -> np.ndarray:
-    """The text's characters as their places among its symbols, int64 [characters]."""
-    return datasets.characters(TEXT)
-
-
 def capitals(values: np.ndarray) -> np.ndarray:
-    """Capitals for small letters; values and result as of `ids`."""
+    """Capitals for small letters, both as their places among SYMBOLS, int64 [characters]."""
     symbols = np.array(SYMBOLS)
     return np.searchsorted(symbols, np.char.upper(symbols))[values]
 
 
 def other(split: int) -> list[Split]:
     """Windows of the second half in capitals, for training and validation, in this split."""
-    own = ids()
+    own = datasets.characters(TEXT)
     parts = texts.examples(capitals(own[len(own) // 2 :]), split, WINDOWS)
     return [Split(*map(torch.from_numpy, part)) for part in parts[:2]]
 
 
 def trained(steps: int = STEPS) -> Tensor:
     """The base [P] after so many of its STEPS of Adam on the first half, as it was measured."""
-    own = ids()
+    own = datasets.characters(TEXT)
     end = len(own) // 2
     starts = np.arange(0, end - texts.CONTEXT - 1, texts.CONTEXT)
     x, y = map(torch.from_numpy, texts.windows(own, starts))
     executor = BatchedExecutor(models.build(MODEL), task=TASKS["cross-entropy"])
     w, adam = flatten(models.fresh(MODEL, 0))[None], METHODS["adam"]
-    parts, order = layers(executor.module), lockstep.batches(len(x), BATCH_SIZE, 0)
-    state = adam.begin(w.clone(), parts)
+    state, order = adam.begin(w.clone(), ()), lockstep.batches(len(x), BATCH_SIZE, 0)
     betas = {"beta1": torch.tensor([[0.9]]), "beta2": torch.tensor([[0.999]])}
     for k in range(1, steps + 1):
         pick = next(order)
         rate = torch.tensor([[RATE]]) * (1 - (k - 1) / STEPS)
         g = executor.gradients(w, x[pick], y[pick])[1]
-        adam.step(w, g, state, {"learning_rate": rate, **betas}, k, parts)
+        adam.step(w, g, state, {"learning_rate": rate, **betas}, k, ())
     return w[0]
 
 
 def base() -> Tensor:
-    """The base [P], whose weights are kept in half precision.  Raises ValueError for another
-    file's.
-    """
+    """The base [P], kept in half precision.  Raises ValueError for the weights of another."""
     with np.load(FILE) as kept:
         w = kept["w"]
     found = hashlib.sha256(w.tobytes()).hexdigest()[:16]
