@@ -11,11 +11,11 @@ from chapters.lora import experiments
 from chapters.lora.experiments import FULL, GOALS, MOST_STEPS, RANKS
 from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect, critical_ratio, mean_steps_ratio
-from lib.page import charts, told
+from lib.page import told
+from lib.page.charts import BLUE, GUIDE, ORANGE, RED, TEAL
 
 NAMES = {FULL: "in full"} | {rank: f"rank {rank}" for rank in RANKS}
-HUES = (charts.GUIDE, charts.BLUE, charts.TEAL, charts.ORANGE, charts.RED)
-COLOURS = dict(zip(NAMES.values(), HUES))
+COLOURS = dict(zip(NAMES.values(), (GUIDE, BLUE, TEAL, ORANGE, RED)))
 LOW, *_, HIGH = RANKS
 ENDS = min(MOST_STEPS) / 2, 2 * max(MOST_STEPS)  # of the axis of critical batch sizes
 AXIS = "batch size (windows of 64 characters)"
@@ -52,15 +52,18 @@ def over(known: dict[int, Curve], of: Callable, above: int, below: int = FULL) -
     return of(known[above], known[below]) if both else None
 
 
+def bends(known: dict[int, Curve]) -> list[Effect | None]:
+    """ln of each rank's critical batch size over that in full."""
+    return [over(known, critical_ratio, rank) for rank in RANKS]
+
+
 def points(known: dict[int, Curve]) -> pd.DataFrame:
     """What the first figure draws: the points of every curve, and trained (of NAMES)."""
     return pd.concat(curve.points().assign(trained=NAMES[rank]) for rank, curve in known.items())
 
 
 def criticals(known: dict[int, Curve]) -> pd.DataFrame:
-    """What the second figure draws: trained (of NAMES), searches, and critical with critical_low
-    and critical_high, within half and double the batch sizes measured.
-    """
+    """What the second figure draws: trained (of NAMES), searches, critical and its ends."""
     found = {NAMES[rank]: scaling.critical(curve) for rank, curve in known.items()}
     rows = pd.DataFrame([effect.row("critical") for effect in found.values()]).clip(*ENDS)
     return rows.assign(trained=list(found), searches=[effect.n for effect in found.values()])
@@ -68,7 +71,7 @@ def criticals(known: dict[int, Curve]) -> pd.DataFrame:
 
 def predictions(known: dict[int, Curve]) -> pd.DataFrame:
     """What was written down before the records, beside what came."""
-    came = [over(known, critical_ratio, *ranks) for ranks in (*zip(RANKS), (HIGH, LOW))]
+    came = [*bends(known), over(known, critical_ratio, HIGH, LOW)]
     came += [over(known, mean_steps_ratio, rank) for rank in (LOW, HIGH)]
     values = told.ratios(dict(zip(RANGES, came)), ())
     return told.predictions((what, *RANGES[what], values[what]) for what in RANGES)
@@ -77,20 +80,21 @@ def predictions(known: dict[int, Curve]) -> pd.DataFrame:
 def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
     """All values of the page's sentences; found: of `measured`."""
     known = curves(found, goal)
-    bends = [over(known, critical_ratio, rank) for rank in RANKS]
+    bent, easy = bends(known), bends(curves(found, GOALS[-1]))
     means = [over(known, mean_steps_ratio, rank) for rank in RANKS]
     own = found[found.goal == goal]
     high = {"high_low": over(known, critical_ratio, HIGH, LOW)}
     return {
         **told.ratios(high, ("high_low",)),
-        "bends": [float(np.exp(effect.value)) for effect in bends if effect],
+        "bends": [float(np.exp(effect.value)) for effect in bent if effect],
         "slower": [float(np.exp(effect.value)) for effect in means if effect],
-        "bend_low": told.times(bends[0]),
-        "bend_high": told.times(bends[-1]),
+        "bend_low": told.times(bent[0]),
+        "bend_high": told.times(bent[-1]),
         "rates": rates(own),
-        "under": sum(effect.high < 0 for effect in bends if effect),
-        "over": sum(effect.low > 0 for effect in bends if effect),
-        "ranks": len(RANKS),
+        "under": sum(effect.high < 0 for effect in bent if effect),
+        "over": sum(effect.low > 0 for effect in bent if effect),
+        "bends_easy": [float(np.exp(effect.value)) for effect in easy if effect],
+        "easy": f"{GOALS[-1]:g} nats",
         "goal": f"{goal:g} nats",
         "trials": int(found.trials.max()),
         "searches": int(found.replicate.nunique()),

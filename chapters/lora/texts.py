@@ -1,6 +1,4 @@
-"""The network that is continued, trained on the first half of Tiny Shakespeare, and what it is
-continued on: the second half, in capitals.
-"""
+"""A network trained on half of Tiny Shakespeare, and what it goes on with: the rest in capitals."""
 
 from __future__ import annotations
 
@@ -21,7 +19,6 @@ from lib.workloads import datasets, models, texts
 from lib.workloads.datasets import Split
 from lib.workloads.tasks import TASKS
 
-FILE = Path(__file__).with_name("base.npz")
 STEPS, BATCH_SIZE, RATE = 3000, 32, 3e-3  # of the base; the rate falls to zero
 SYMBOLS = [*"\n !$&',-.3:;?ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"]
 
@@ -41,9 +38,8 @@ def other(split: int) -> list[Split]:
 
 def trained(steps: int = STEPS) -> Tensor:
     """The base [P] after so many of its STEPS of Adam on the first half, as it was measured."""
-    own = datasets.characters(TEXT)
-    end = len(own) // 2
-    starts = np.arange(0, end - texts.CONTEXT - 1, texts.CONTEXT)
+    own = datasets.characters(TEXT)[: texts.LENGTHS[TEXT] // 2]
+    starts = np.arange(0, len(own) - texts.CONTEXT - 1, texts.CONTEXT)
     x, y = map(torch.from_numpy, texts.windows(own, starts))
     executor = BatchedExecutor(models.build(MODEL), task=TASKS["cross-entropy"])
     w, adam = flatten(models.fresh(MODEL, 0))[None], METHODS["adam"]
@@ -59,8 +55,8 @@ def trained(steps: int = STEPS) -> Tensor:
 
 def base() -> Tensor:
     """The base [P], kept in half precision.  Raises ValueError for the weights of another."""
-    with np.load(FILE) as kept:
+    with np.load(Path(__file__).with_name("base.npz")) as kept:
         w = kept["w"]
     found = hashlib.sha256(w.tobytes()).hexdigest()[:16]
-    require(found == BASE, FILE.name, found, f"the weights whose digest is {BASE}")
+    require(found == BASE, "base.npz", found, f"the weights whose digest is {BASE}")
     return torch.from_numpy(w.astype(np.float32))
