@@ -5,7 +5,7 @@ from chapters.lora.experiments import FULL, RANKS
 from lib.analysis.scaling import critical_ratio
 from lib.claims.claim import claim, ratio, unmeasured
 
-SOURCE = "Schulman et al. 2025, as summarised by others"
+SOURCE = "Schulman et al. 2025"
 
 
 def groups(pairs):
