@@ -346,6 +346,7 @@ def test_a_chapter_comes_and_goes_with_its_folder(tree, before):
         ("batch_ramps", {"H1", "H2"}, {"batch-ramps"}),
         ("local_steps", {"D1", "D2"}, {"local-steps"}),
         ("moving_masks", {"V1", "V2"}, {"moving-masks"}),
+        ("lora", {"C1", "C2"}, {"lora"}),
     ],
 )
 def test_a_side_study_goes_with_its_folder(tree, before, tmp_path, chapter, keys, experiments):

@@ -18,6 +18,7 @@ from chapters.language_model import branches, ngrams, pruned_layers
 from chapters.late_workers import delays
 from chapters.leakage import experiments as leakage
 from chapters.local_steps import experiments as local
+from chapters.lora import experiments as lora
 from chapters.moving_masks import experiments as masks
 from chapters.noise_in_norms import experiments as norm_paths
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
@@ -162,6 +163,7 @@ KINDS = {  # folder under data/: what its records tell of, where such a record l
     "local-steps": (lambda file, own: local.Search(**own), local.LOCAL.record, {"source", "wall_s", "precision"}),
     "spikes": (lambda file, own: spiking.Search(**own), spiking.SPIKES.record, {"source", "wall_s", "precision"}),
     "norms": (lambda file, own: norm_paths.Path(**own), norm_paths.PATHS.record, {"source", "wall_s", "precision"}),
+    "lora": (lambda file, own: lora.Search(**own), lora.CONTINUED.record, {"source", "wall_s", "precision"}),
     "masks": (lambda file, own: masks.Search(**own), masks.MASKED.record, {"source", "wall_s", "precision"}),
     "subnetworks": (lambda file, own: subnetworks.Search(**own), subnetworks.record, {"source", "wall_s", "precision"}),
     "growing": (lambda file, own: growing.Search(**own), growing.record, {"source", "wall_s", "precision"}),

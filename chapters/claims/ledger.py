@@ -27,6 +27,7 @@ PAPERS = {  # by a key's first letter
     "Q": "Naganuma et al.",
     "V": "papers on masks that move",
     "W": "papers and code on rates and decay",
+    "C": "Schulman et al.",
 }
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 KINDS = {"for": "yes", "against": "no", "not decided": "open"}  # of a network's verdict

@@ -117,7 +117,7 @@ def registered() -> dict[str, Claim]:
 
 
 def _order(key: str) -> tuple:
-    return "LSTMOGABIPFNURHDQWV".find(key[0]), int(re.sub(r"\D", "", key)), key
+    return "LSTMOGABIPFNURHDQWVC".find(key[0]), int(re.sub(r"\D", "", key)), key
 
 
 def _judge() -> dict[str, dict]:

@@ -1,0 +1,191 @@
+"""Low-rank adapters: where the answer is known, and beside autograd."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from torch.nn import functional
+
+from chapters.lora import claims, experiments, findings, texts
+from chapters.lora.adapters import ALPHA, Adapted, matrices, trained
+from chapters.lora.experiments import FULL, GOALS, MOST_STEPS, RANKS, Search
+from lib.claims import AGAINST, FOR
+from lib.claims.claim import REGISTRY, judged
+from lib.engine.batched import BatchedExecutor
+from lib.engine.flattening import flatten, layers, outputs
+from lib.methods import METHODS
+from lib.workloads import models
+from lib.workloads.tasks import TASKS
+
+TASK = TASKS["cross-entropy"]
+
+
+def network():
+    return models.build("decoder-32x2")
+
+
+@pytest.fixture
+def base():
+    return flatten(models.fresh("decoder-32x2", 3))
+
+
+@pytest.fixture
+def batch():
+    random = torch.Generator().manual_seed(0)
+    return torch.randint(65, (2, 5, 12), generator=random)
+
+
+def adapted(base, rank, scattered=False):
+    """An executor and two trials' factors, at their start or anywhere."""
+    executor = Adapted(network(), base, rank, task=TASK)
+    w = executor.start([1, 2])
+    if scattered:
+        w += 0.1 * torch.randn(w.shape, generator=torch.Generator().manual_seed(rank))
+    return executor, w
+
+
+@pytest.mark.parametrize("rank", [1, 4, 64])
+def test_training_begins_at_the_base_to_the_bit(rank, base, batch):
+    executor, w = adapted(base, rank)
+    whole = BatchedExecutor(network(), task=TASK).logits(base.repeat(2, 1), batch[0])
+    assert torch.equal(executor.logits(w, batch[0]), whole)
+    assert not torch.equal(w[0], w[1]) and torch.equal(executor.whole(w)[1], base)
+
+
+@pytest.mark.parametrize("rank", [1, 5])
+def test_gradients_are_those_of_autograd(rank, base, batch):
+    executor, w = adapted(base, rank, scattered=True)
+    losses, g, _ = executor.gradients(w, *batch)
+    for row in range(2):
+        own = w[row].clone().requires_grad_()
+        parts = list(base.split([p.numel() for p in executor.module.parameters()]))
+        for place, layer in enumerate(layers(executor.module)):
+            for matrix, b, a in executor.pairs(own[None]):
+                if matrix == layer:
+                    parts[place] = parts[place] + (ALPHA / rank * b[0] @ a[0]).flatten()
+        logits = outputs(executor.module, torch.cat(parts), batch[0])
+        loss = functional.cross_entropy(logits.flatten(0, 1), batch[1].flatten())
+        (expected,) = torch.autograd.grad(loss, own)
+        torch.testing.assert_close(g[row], expected, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(losses[row], loss.detach())
+
+
+@pytest.mark.parametrize("rank", [4, 32])
+def test_a_step_on_b_alone_is_a_projected_step_of_full_training(rank, base, batch):
+    """With orthonormal rows of A; with as many of them as inputs, the full step itself."""
+    executor, w = adapted(base, rank)
+    for _, _, a in executor.pairs(w):
+        a.copy_(torch.linalg.qr(a.mT)[0].mT)
+    full = BatchedExecutor(network(), task=TASK).gradients(base.repeat(2, 1), *batch)[1]
+    g, moved = executor.gradients(w, *batch)[1], w.clone()
+    for (_, b, _), (_, by_b, _) in zip(executor.pairs(moved), executor.pairs(g)):
+        b.sub_(0.01 * by_b)
+    change = executor.whole(moved) - base
+    scale = (ALPHA / rank) ** 2
+    for matrix, _, a in executor.pairs(w):
+        own = full[:, matrix.where].unflatten(1, matrix.shape)
+        step = -0.01 * scale * own @ a.mT @ a
+        if rank == matrix.shape[1]:
+            torch.testing.assert_close(step, -0.01 * scale * own, rtol=1e-3, atol=1e-5)
+        found = change[:, matrix.where].unflatten(1, matrix.shape)
+        torch.testing.assert_close(found, step, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("rank", [1, 4])
+def test_a_change_has_at_most_its_rank_and_all_else_stays(rank, base, batch):
+    executor, w = adapted(base, rank)
+    adam, drawn = METHODS["adam"], {"learning_rate": 0.01, "beta1": 0.9, "beta2": 0.999}
+    drawn = {name: torch.full((2, 1), value) for name, value in drawn.items()}
+    state = adam.begin(w.clone(), ())
+    for k in range(1, 11):
+        adam.step(w, executor.gradients(w, *batch)[1], state, drawn, k, ())
+    change = executor.whole(w) - base
+    for matrix in executor.matrices:
+        values = torch.linalg.svdvals(change[:, matrix.where].unflatten(1, matrix.shape))
+        assert (values[:, rank - 1] > 0.01).all() and (values[:, rank:] < 1e-5).all()
+    assert not change[:, trained(network()) == 0].any()
+
+
+def test_adapted_are_the_matrices_of_attention_and_feed_forward_layers():
+    module = models.build(experiments.MODEL)
+    assert len(matrices(module)) == 12
+    assert {min(layer.shape) for layer in matrices(module)} == {max(RANKS)}
+    assert trained(module).sum() == 2 * (4 * 64 * 64 + 2 * 64 * 256)
+
+
+def test_the_text_is_in_capitals_and_the_base_knows_the_other_half():
+    own = texts.datasets.characters(experiments.TEXT)
+    written, capitals = (
+        "".join(np.array(texts.SYMBOLS)[ids]) for ids in (own, texts.capitals(own))
+    )
+    assert capitals == written.upper() and written.startswith("First Citizen:")
+    training, held = texts.other(1)
+    assert len(held) == experiments.WINDOWS and len(training) > 7000
+    executor = BatchedExecutor(models.build(experiments.MODEL), task=TASK)
+    small = torch.from_numpy(own[len(own) // 2 :][:13000]).unfold(0, 65, 65)
+    pairs = (small[:, :-1], small[:, 1:]), (held.x, held.y)
+    nats = [TASK.cost(executor.logits(texts.base()[None], x), y).mean() for x, y in pairs]
+    assert nats[0] < 1.8 and nats[1] > 2 * GOALS[0]
+
+
+def test_the_base_is_trained_as_it_is_told():
+    """Its first steps; all of them take minutes."""
+    w = texts.trained(2)
+    assert torch.equal(w, texts.trained(2)) and w.shape == texts.base().shape
+    change = (w - flatten(models.fresh(experiments.MODEL, 0))).abs()
+    assert 0.5 * texts.RATE < change.max() <= 2.01 * texts.RATE
+
+
+def test_weights_of_another_base_are_refused(monkeypatch):
+    monkeypatch.setattr(texts, "BASE", "0" * 16)
+    with pytest.raises(ValueError, match="base.npz"):
+        texts.base()
+
+
+@pytest.mark.parametrize("rank", [FULL, 4])
+def test_a_search_is_the_same_again_and_moves_matrices_alone(rank, monkeypatch):
+    monkeypatch.setitem(MOST_STEPS, 4, 12)
+    monkeypatch.setattr(experiments, "GOALS", (2.4, 5.0))
+    search = Search(rank, 4, 9, trials=3)
+    found = search.measure()
+    assert found.equals(search.measure()) and found.goal.tolist() == [2.4, 5.0]
+    assert np.isnan(found.steps[0]) and 1 <= found.steps[1] <= 12
+    assert 5e-4 <= found.learning_rate[1] <= 5e-2
+
+
+def planted(bends):
+    """Searches whose critical batch sizes are so many examples, by rank."""
+    rows = []
+    for one in experiments.planned():
+        scatter = {1: 0.97, 2: 1.0, 3: 1.03}[one.replicate]
+        steps = 20 * scatter * (1 + bends[one.rank] / one.batch_size)
+        about = {name: getattr(one, name) for name in ("rank", "batch_size", "replicate", "trials")}
+        rows += [{**about, "goal": goal, "steps": steps, "learning_rate": 0.01} for goal in GOALS]
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("bends", "verdicts"),
+    [
+        ({FULL: 40, 1: 20, 4: 20, 16: 20, 64: 20}, (FOR, FOR)),
+        ({FULL: 20, 1: 20, 4: 30, 16: 30, 64: 40}, (AGAINST, AGAINST)),
+    ],
+)
+def test_planted_searches_are_judged_as_they_are(bends, verdicts, monkeypatch):
+    monkeypatch.setattr(experiments.CONTINUED.__class__, "results", lambda self: planted(bends))
+    for key, verdict, rows in zip(("C1", "C2"), verdicts, (4, 2)):
+        found = judged(REGISTRY.claims[key], REGISTRY.functions[key]()).groups
+        assert [group.verdict for group in found] == [verdict] * rows
+    told = findings.findings(findings.measured(), GOALS[0])
+    ratios = [bends[rank] / bends[FULL] for rank in RANKS]
+    assert told["bends"] == pytest.approx(ratios, rel=0.02) and told["rates"] == [1.0] * 4
+    assert (told["under"], told["over"]) == ((4, 0) if verdicts[0] == FOR else (0, 3))
+    rows = findings.criticals(findings.curves(findings.measured()))
+    assert rows.critical.tolist() == pytest.approx(
+        [bends[rank] for rank in (FULL, *RANKS)], rel=0.02
+    )
+
+
+def test_nothing_is_judged_without_records(monkeypatch):
+    monkeypatch.setattr(experiments.CONTINUED.__class__, "results", lambda self: pd.DataFrame())
+    assert claims.tolerance() == claims.by_rank() == []
