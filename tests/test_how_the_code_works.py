@@ -323,39 +323,29 @@ def add_chapter(tree):
     nbformat.write(as_notebook(EXAMPLES[NOTEBOOK]), tree / NOTEBOOK)
 
 
-def test_a_chapter_comes_and_goes_with_its_folder(tree, before):
-    add_chapter(tree)
-    with_it = told_in(tree)
-    assert (
-        with_it["claims"]["S99"]["chapter"] == "large_batches" and "fresh-losses" in with_it["list"]
-    )
-    assert without(with_it, {"S99"}, {"fresh-losses"}) == before != with_it
-    shutil.rmtree((tree / CLAIMS).parent)
-    (tree / NOTEBOOK).unlink()
-
-
-@pytest.mark.parametrize(
-    ("chapter", "keys", "experiments"),
-    [
-        ("federated", {"F1", "F2"}, {"federated"}),
-        ("leakage", {"N1", "N2"}, {"leakage"}),
-        ("receptive_fields", {"R1", "R2"}, {"receptive-fields"}),
-        ("spiking", {"U1"}, {"spiking", "timings-spiking"}),
-        ("noise_in_norms", {"Q1", "Q2"}, {"noise-in-norms"}),
-        ("decay_and_batch", {"W1", "W2"}, {"decay"}),
-        ("batch_ramps", {"H1", "H2"}, {"batch-ramps"}),
-        ("local_steps", {"D1", "D2"}, {"local-steps"}),
-        ("moving_masks", {"V1", "V2"}, {"moving-masks"}),
-    ],
+SIDE = (
+    *("batch_ramps", "decay_and_batch", "federated", "leakage", "local_steps", "moving_masks"),
+    *("noise_in_norms", "receptive_fields", "spiking"),
 )
-def test_a_side_study_goes_with_its_folder(tree, before, tmp_path, chapter, keys, experiments):
-    parts = [tree / "chapters" / name for name in (chapter, f"{chapter}.ipynb")]
+
+
+def test_chapters_come_and_go_with_their_folders(tree, before, tmp_path):
+    """The page's chapter is put in and all side studies are taken out: nothing else changes."""
+    parts = [tree / "chapters" / name for side in SIDE for name in (side, f"{side}.ipynb")]
     for part in parts:
         shutil.move(part, tmp_path / part.name)
-    left = told_in(tree)
+    add_chapter(tree)
+    told = told_in(tree)
+    shutil.rmtree((tree / CLAIMS).parent)
+    (tree / NOTEBOOK).unlink()
     for part in parts:
         shutil.move(tmp_path / part.name, part)
-    assert left == without(before, keys, experiments) != before
+    claims = {key for key, one in before["claims"].items() if one["chapter"] in SIDE}
+    assert {before["claims"][key]["chapter"] for key in claims} == {*SIDE}
+    files = [importlib.import_module(f"chapters.{side}.experiments") for side in SIDE]
+    experiments = {name for file in files for name in file.EXPERIMENTS}
+    assert told["claims"]["S99"]["chapter"] == "large_batches" and "fresh-losses" in told["list"]
+    assert without(told, {"S99"}, {"fresh-losses"}) == without(before, claims, experiments)
 
 
 def test_the_chapter_of_the_page_is_made_of_its_records(tmp_path):
