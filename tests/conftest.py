@@ -3,6 +3,7 @@
 import os
 import shutil
 import signal
+import textwrap
 
 import numpy as np
 import pytest
@@ -10,9 +11,11 @@ import torch
 
 from lib.claims.claim import REGISTRY, judged
 from lib.claims.judging import registered
-from lib.engine import lockstep, rounds
-from lib.measuring import runner
+from lib.engine import flattening, lockstep, rounds, vocabulary
+from lib.measuring import one_cell, runner
 from lib.measuring.experiment import Collection
+from lib.methods import METHODS
+from lib.workloads import datasets
 
 NAMES = "chromium", "chromium-browser", "google-chrome"
 CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
@@ -24,6 +27,40 @@ def same(one, other):
     for field, value in vars(one).items():
         if field != "wall_s":
             np.testing.assert_array_equal(getattr(other, field), value, err_msg=field)
+
+
+def exhaustive(cell, meets):
+    """The published protocol, written anew: all trials to the last step, checks on all examples.
+
+    Args:
+        meets: of an executor and weights [T, P], whether each trial meets each goal [T, goals].
+
+    Returns:
+        The check at which each trial first met each goal [T, goals], NaN if never, and the last
+        weights [T, P].
+    """
+    trials, executor = one_cell.start(cell), one_cell.executor(cell)
+    data = datasets.load(cell.work.dataset, cell.split).train
+    x, method = executor.inputs(data.x), METHODS[cell.algorithm]
+    layers = flattening.layers(executor.module)
+    w = trials.w.clone()
+    buffers, first = method.begin(w, layers), np.full((cell.trials, 1), np.nan)
+    order, check = lockstep.batches(len(data), cell.batch_size, cell.replicate), 1
+    for step in range(1, cell.max_steps + 1):
+        pick = next(order)
+        batch = x[pick], data.y[pick]
+        if method.gradient:
+            losses, g, _ = method.gradient(executor, w, batch, trials.mask, buffers)
+        else:
+            losses, g, _ = executor.gradients(w, *batch, trials.mask)
+        # A trial that has diverged would have left
+        assert trials.mask is None or not g[(trials.mask == 0) & losses.isfinite()[:, None]].any()
+        method.step(w, g, buffers, trials.at(step), step, layers)
+        if step == check:
+            check = vocabulary.next_check(step, "geometric")
+            met = meets(executor, method.evaluated(w, buffers) if method.evaluated else w)
+            first = np.where(np.isnan(first) & met, step, first)
+    return first, w
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +104,18 @@ def interrupt(monkeypatch):
         return steps
 
     return at
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """A function that writes a reader's file into an empty folder, the current one."""
+    monkeypatch.chdir(tmp_path)
+
+    def save(text, name="mine.py"):
+        (tmp_path / name).write_text(textwrap.dedent(text), encoding="utf-8")
+        return f"{name}:task"
+
+    return save
 
 
 @pytest.fixture
