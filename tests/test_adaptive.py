@@ -10,10 +10,8 @@ from chapters.hardware import hardware_tables
 from chapters.own_workload import answers, replays
 from lib.analysis import advice, hardware, scaling
 from lib.measuring import adaptive, bends, sweeps
-from lib.records import results, store
+from lib.records import store
 from lib.records.store import record
-from lib.studies.cells import Cell
-from lib.studies.study import Study
 from lib.workloads import catalogue
 
 SIZES = np.array([16.0, 64, 256, 1024])
@@ -136,15 +134,6 @@ def test_no_trial_goes_on_past_the_fastest_of_its_search(monkeypatch):
             )
 
 
-def test_cost_is_all_steps_over_those_of_the_best_settings(monkeypatch):
-    Simulated(monkeypatch)
-    found = adaptive.run(plan(), 30.0)
-    each = {
-        size: sum(t.taken for t in found.of(size)) / found.steps(size) for size in found.searches()
-    }
-    assert found.runs() == pytest.approx(sum(each.values()))
-
-
 def test_where_no_trial_meets_the_goal_it_ends_at_once(monkeypatch):
     trainings = Simulated(monkeypatch)
     monkeypatch.setattr(trainings, "train", lambda cell: (
@@ -181,20 +170,26 @@ def task():
 """
 
 
-@pytest.mark.parametrize(
-    ("kind", "method"), [("Own", "momentum"), ("Training", "torch.optim:AdamW")]
-)
-def test_stopped_it_goes_on_to_the_same_answer(tmp_path, monkeypatch, kind, method):
+KINDS = [("Own", "momentum"), ("Training", "torch.optim:AdamW")]
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """Writes a reader's workload of a kind; returns a function that makes a short plan for it."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(OWN.replace("{kind}", kind), encoding="utf-8")
     monkeypatch.setattr(adaptive, "MOST", 24.0)
 
-    def searched(folder, **options):
-        return adaptive.run(
-            adaptive.Plan("mine.py:task", method, (4, 256)), 5.0, tmp_path / folder, **options
-        )
+    def write(kind, method):
+        (tmp_path / "mine.py").write_text(OWN.replace("{kind}", kind), encoding="utf-8")
+        return lambda: adaptive.Plan("mine.py:task", method, (4, 256))
 
-    whole, run, calls = searched("whole"), sweeps.run, []
+    return write
+
+
+@pytest.mark.parametrize(("kind", "method"), KINDS)
+def test_stopped_it_goes_on_to_the_same_answer(mine, tmp_path, monkeypatch, kind, method):
+    plan, whole, part = mine(kind, method), tmp_path / "whole", tmp_path / "part"
+    undisturbed, run, calls = adaptive.run(plan(), 5.0, whole), sweeps.run, []
 
     def killed(*arguments, **options):
         calls.append(0)
@@ -204,30 +199,21 @@ def test_stopped_it_goes_on_to_the_same_answer(tmp_path, monkeypatch, kind, meth
 
     monkeypatch.setattr(sweeps, "run", killed)
     with pytest.raises(KeyboardInterrupt):
-        searched("part")
-    read = searched("part", train=False)
-    assert 0 < len(read.cells) < len(whole.cells) and read.cells == whole.cells[: len(read.cells)]
-    again = searched("part")
-    assert again.searches() == whole.searches() and again.cells == whole.cells
-    frame = adaptive.table(again, tmp_path / "part")
-    assert answers.searches(frame) == {
-        b: pytest.approx(steps) for b, steps in again.searches().items()
-    }
-    bodies = [
-        store.read(record(c, tmp_path / f), c)[1] for c in whole.cells for f in ("whole", "part")
-    ]
-    assert all(one.equals(other) for one, other in zip(bodies[::2], bodies[1::2]))
-    assert Study("s", "", tuple(whole.cells)).cells == tuple(whole.cells)
+        adaptive.run(plan(), 5.0, part)
+    read, cells = adaptive.run(plan(), 5.0, part, train=False), undisturbed.cells
+    assert 0 < len(read.cells) < len(cells) and read.cells == cells[: len(read.cells)]
+    again = adaptive.run(plan(), 5.0, part)
+    assert again.searches() == undisturbed.searches() and again.cells == cells
+    found = answers.searches(adaptive.table(again, part))
+    assert found == {b: pytest.approx(steps) for b, steps in again.searches().items()}
+    for cell in cells:
+        one, other = (store.read(record(cell, folder), cell)[1] for folder in (whole, part))
+        assert one.equals(other)
 
 
-@pytest.mark.parametrize(
-    ("kind", "method"), [("Own", "momentum"), ("Training", "torch.optim:AdamW")]
-)
-def test_its_records_alone_give_steps_time_and_price(tmp_path, monkeypatch, kind, method):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(OWN.replace("{kind}", kind), encoding="utf-8")
-    monkeypatch.setattr(adaptive, "MOST", 24.0)
-    plan = adaptive.run(adaptive.Plan("mine.py:task", method, (4, 256)), 5.0, tmp_path)
+@pytest.mark.parametrize(("kind", "method"), KINDS)
+def test_its_records_alone_give_steps_time_and_price(mine, tmp_path, kind, method):
+    plan = adaptive.run(mine(kind, method)(), 5.0, tmp_path)
     work = catalogue.workload("mine.py:task")
     trials = adaptive.recorded("mine.py:task", tmp_path)
     shown = adaptive.table(plan, tmp_path)
@@ -254,30 +240,6 @@ def test_its_records_alone_give_steps_time_and_price(tmp_path, monkeypatch, kind
         len(hardware_tables.by_batch_size(case)) == len(table)
         and len(hardware_tables.answers(case)) == 1
     )
-
-
-def test_an_exact_search_comes_first_and_without_any_the_page_says_what_to_run(
-    tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(OWN.replace("{kind}", "Own"), encoding="utf-8")
-    monkeypatch.setattr(hardware.exact, "__defaults__", (tmp_path,))
-    monkeypatch.setattr(adaptive.recorded, "__defaults__", (tmp_path,))
-    monkeypatch.setattr(hardware_tables.on_record, "gathered", lambda study, **_: study)
-    monkeypatch.setattr(
-        hardware_tables.judging, "to_goals", lambda study: results.read(study, tmp_path)
-    )
-    monkeypatch.setattr(hardware_tables.ranges, "whole", lambda trials, low: trials)
-    with pytest.raises(ValueError, match="workload: no search is on record of .*-p budget full"):
-        hardware_tables.measured("mine.py:task")
-    monkeypatch.setattr(adaptive, "MOST", 12.0)
-    adaptive.run(adaptive.Plan("mine.py:task", "sgd", (4, 64)), 5.0, tmp_path)
-    assert set(hardware_tables.measured("mine.py:task").space) == {"adaptive"}
-    cells = [Cell("mine.py:task", size, "sgd", trials=4, hits=1) for size in (4, 16, 64)]
-    sweeps.run(Study("s", "", tuple(cells)), tmp_path)
-    trials = hardware_tables.measured("mine.py:task")
-    assert "adaptive" not in set(trials.space) and set(trials.trials) == {4}
-    assert {head["trials"] for head in trials.attrs["provenance"]} == {4}
 
 
 # --- how near exact searches come -----------------------------------------------------------------

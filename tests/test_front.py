@@ -4,7 +4,6 @@ import json
 import re
 
 import pandas as pd
-import pytest
 import yaml
 
 from lib import ROOT
@@ -18,25 +17,6 @@ def test_a_search_shows_the_fewest_steps_to_its_hardest_goal():
     assert "steps to result: 500" in page and page.count("<polyline") == 3
     winner = re.findall(r'points="([^"]+)"[^>]*stroke-width="2.6"', page)
     assert len(winner) == 1 and len(winner[0].split()) == 2
-
-
-@pytest.fixture
-def curves():
-    """Six batch sizes of one network with two methods, and three of another."""
-    sizes = [4, 16, 64, 256, 1024, 4096]
-    rows = [("mnist-simple-cnn", method, size, 1000 / size + 10) for method in ("sgd", "momentum") for size in sizes]
-    rows += [("mnist-fc-128x3", "sgd", size, 1000 / size + 10) for size in sizes[:3]]
-    points = pd.DataFrame(rows, columns=["workload", "algorithm", "batch_size", "steps"])
-    return points.assign(network=points.workload, sparsity=0.0)
-
-
-def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where_it_is_known(curves):
-    known = {"workload": "mnist-simple-cnn", "sparsity": 0.0}
-    critical = pd.DataFrame([{**known, "algorithm": "sgd", "critical": 100.0, "identified": True},
-                             {**known, "algorithm": "momentum", "critical": 100.0, "identified": False}])  # fmt: skip
-    page = front.panels(curves, critical, "x.html")
-    assert page.count("<svg") == 2 and "FC-128" not in page
-    assert page.count("stroke-dasharray") == 1 and ">100</text>" in page
 
 
 def test_colab_is_linked_to_where_the_repository_is_known(monkeypatch, tmp_path):
