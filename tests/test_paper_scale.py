@@ -1,7 +1,6 @@
 """The shelf for a graphics processor, with a core in its place."""
 
 import contextlib
-import dataclasses
 import itertools
 import signal
 import time
@@ -10,15 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import __main__ as command
-from lib.engine import lockstep
-from lib.measuring import machine, paper_scale, runner, sweeps
-from lib.measuring.paper_scale import PAPER_SCALE, ROUNDING, Differs, Shelf, apart
+from lib.measuring import machine, runner, sweeps
+from lib.measuring.paper_scale import ROUNDING, Differs, Shelf, apart
 from lib.probes import replays
 from lib.records import store
-from lib.records.store import DATA
-from lib.studies import plans
-from lib.studies.cells import Cell
 from lib.studies.study import Study, grid
 
 TINY = tuple(
@@ -31,7 +25,6 @@ TINY = tuple(
         max_steps=200,
     )
 )
-LONG = Cell("digits-cnn", 64, trials=100, hits=100, max_steps=10**6)  # hours
 alarms = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no alarm clock")
 
 
@@ -69,12 +62,6 @@ def test_it_measures_what_nobody_has_in_order_and_apart_under_the_true_name_of_t
         ] == machine.device_name("cpu")
     shelf.run(TINY, "cpu")
     assert len(began) == 4, "with nothing left to measure nothing is checked either"
-
-
-def test_records_of_two_kinds_of_devices_lie_apart_and_none_among_the_books(shelf):
-    places = {shelf.record(TINY[0], device).parent for device in ("cpu", "cuda", "cuda:1")}
-    assert len(places) == 2
-    assert all(PAPER_SCALE.record(cell) != store.record(cell) for cell in PAPER_SCALE.planned())
 
 
 UNLIKE = r"cpu: finds steps to goals that differ from batch-64-\w+\.csv by a factor of 2\.00; allowed is 1\.25, for rounding"
@@ -123,16 +110,6 @@ def test_rounding_explains_as_much_as_replays_on_record_came_apart():
     assert replays.summary().factor.max() <= ROUNDING
 
 
-def test_the_books_shelf_is_of_the_papers_networks_and_has_a_known_record():
-    cells = PAPER_SCALE.planned()
-    assert {cell.workload for cell in cells} >= {plans.CNN, plans.RESNET, "cifar-10-resnet-20"}
-    assert cells[0] == plans.study("mnist-own-splits").cells[0]
-    whole = [cell for cell in cells if cell.workload == "cifar-10-resnet-20"]
-    assert {cell.messages.compressor for cell in whole} >= {"dense", "top-k", "gaussian-k"}
-    assert {cell.max_steps for cell in whole} == {paper_scale.SHI_STEPS}
-    assert store.head(store.record(PAPER_SCALE.known(), DATA))["device"].startswith("cpu")
-
-
 # --- minutes ----------------------------------------------------------------------------------------------------------
 
 
@@ -149,57 +126,3 @@ def test_time_that_is_up_ends_what_runs_and_nothing_else():
     with pytest.raises(KeyboardInterrupt), runner.within(5.0):
         raise KeyboardInterrupt
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
-
-
-@alarms
-def test_at_the_end_of_its_minutes_the_state_of_a_search_is_kept_and_it_goes_on_from_there(
-    shelf, monkeypatch, capsys
-):
-    monkeypatch.setattr(lockstep, "SAVE_EVERY", 0.0)
-    shelf = dataclasses.replace(shelf, wanted=lambda: (TINY[1], LONG))
-    asked = dataclasses.replace(command.EXPERIMENTS["paper-scale"], measured=shelf)
-    monkeypatch.setitem(command.EXPERIMENTS, "paper-scale", asked)
-    runs = [], []
-    for told in runs:
-
-        def report(_, step, alive, best, told=told):
-            told.extend([step] if alive > TINY[1].trials else [])
-            if len(told) == 5:  # checks of the long one
-                signal.raise_signal(signal.SIGALRM)
-
-        monkeypatch.setattr(runner.Reporter, "__call__", report)
-        command.main(["run", "paper-scale", "--minutes", "10"])
-    said = capsys.readouterr().out
-    assert (
-        "1 of 2 are saved in data/; to continue: python -m lib run paper-scale --device cpu --minutes 10"
-        in said
-    )
-    assert store.states(shelf.record(LONG, "cpu")) and not files(shelf.folder)
-    first, second = runs
-    assert min(second) > min(first) and min(second) >= first[-2], "it began anew"
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "nan", "soon", "1e9"])
-def test_minutes_that_are_none_are_refused_before_anything(value, monkeypatch, capsys):
-    monkeypatch.setattr(Shelf, "run", lambda *_, **__: pytest.fail("ran"))
-    with pytest.raises(SystemExit, match="2"):
-        command.main(["run", "paper-scale", "--minutes", value])
-    assert (
-        f"argument --minutes: '{value}' is not allowed; it must be a number in (0, 10000]"
-        in capsys.readouterr().err
-    )
-
-
-def test_a_device_that_differs_ends_the_command_in_one_line(monkeypatch):
-    def differs(*_, **__):
-        raise Differs("cuda: finds steps")
-
-    monkeypatch.setattr(Shelf, "run", differs)
-    with pytest.raises(SystemExit, match="cuda: finds steps"):
-        command.main(["run", "paper-scale"])
-
-
-def test_more_than_one_job_is_refused_since_a_device_is_one(capsys):
-    with pytest.raises(SystemExit, match="2"):
-        command.main(["run", "paper-scale", "--jobs", "2"])
-    assert "must run alone" in capsys.readouterr().err
