@@ -148,14 +148,8 @@ RESUMED = ("batch normalisation", "dropout", "a Dataset with augmentation", "loa
 
 
 @pytest.fixture
-def write(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def save(text):
-        (tmp_path / "mine.py").write_text(START + textwrap.dedent(text) + METHOD, encoding="utf-8")
-        return "mine.py:task"
-
-    return save
+def write(write):
+    return lambda text: write(START + textwrap.dedent(text) + METHOD)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -4,7 +4,6 @@ Each is refused, and the message names the file, the place and, of a value, what
 """
 
 import itertools
-import textwrap
 
 import pytest
 
@@ -153,11 +152,9 @@ def text_of(kind, fields, body, before):
 WRONG = list(cases())
 
 
-def refused(tmp_path, monkeypatch, text, words):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(textwrap.dedent(text), encoding="utf-8")
+def refused(name, words):
     with pytest.raises(own.OwnError, match=f"(?s)mine.py.*{words}"):
-        catalogue.workload("mine.py:task")
+        catalogue.workload(name)
 
 
 def test_there_are_three_hundred():
@@ -165,17 +162,15 @@ def test_there_are_three_hundred():
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-def test_without_a_fault_it_is_accepted(tmp_path, monkeypatch, kind):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(text_of(kind, {}, None, ""), encoding="utf-8")
-    assert catalogue.workload("mine.py:task").max_steps == 50
+def test_without_a_fault_it_is_accepted(write, kind):
+    assert catalogue.workload(write(text_of(kind, {}, None, ""))).max_steps == 50
 
 
 @pytest.mark.parametrize(("kind", "fields", "body", "before", "words"), WRONG)
-def test_every_fault_is_refused_by_name(tmp_path, monkeypatch, kind, fields, body, before, words):
-    refused(tmp_path, monkeypatch, text_of(kind, fields, body, before), words)
+def test_every_fault_is_refused_by_name(write, kind, fields, body, before, words):
+    refused(write(text_of(kind, fields, body, before)), words)
 
 
 @pytest.mark.parametrize("text", FILES)
-def test_a_file_that_is_no_workload_is_refused_by_name(tmp_path, monkeypatch, text):
-    refused(tmp_path, monkeypatch, text, FILES[text])
+def test_a_file_that_is_no_workload_is_refused_by_name(write, text):
+    refused(write(text), FILES[text])
