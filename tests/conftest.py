@@ -1,11 +1,66 @@
 """What every test shares."""
 
+import os
+import shutil
 import signal
+import textwrap
 
+import numpy as np
 import pytest
 import torch
 
-from lib.measuring import runner
+from lib.claims.claim import REGISTRY, judged
+from lib.claims.judging import registered
+from lib.engine import checkpoint, flattening, lockstep, vocabulary
+from lib.measuring import one_cell, runner
+from lib.measuring.experiment import Collection
+from lib.methods import METHODS
+from lib.workloads import datasets
+
+NAMES = "chromium", "chromium-browser", "google-chrome"
+CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
+needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
+
+
+def same(one, other):
+    """Two outcomes of training are equal but for the time that they took."""
+    for field, value in vars(one).items():
+        if field != "wall_s":
+            np.testing.assert_array_equal(getattr(other, field), value, err_msg=field)
+
+
+def exhaustive(cell, meets):
+    """The published protocol, written anew: all trials to the last step, checks on all examples.
+
+    Args:
+        meets: of an executor and weights [T, P], whether each trial meets each goal [T, goals].
+
+    Returns:
+        The check at which each trial first met each goal [T, goals], NaN if never, and the last
+        weights [T, P].
+    """
+    trials, executor = one_cell.start(cell), one_cell.executor(cell)
+    data = datasets.load(cell.work.dataset, cell.split).train
+    x, method = executor.inputs(data.x), METHODS[cell.algorithm]
+    layers = flattening.layers(executor.module)
+    w = trials.w.clone()
+    buffers, first = method.begin(w, layers), np.full((cell.trials, 1), np.nan)
+    order, check = lockstep.batches(len(data), cell.batch_size, cell.replicate), 1
+    for step in range(1, cell.max_steps + 1):
+        pick = next(order)
+        batch = x[pick], data.y[pick]
+        if method.gradient:
+            losses, g, _ = method.gradient(executor, w, batch, trials.mask, buffers)
+        else:
+            losses, g, _ = executor.gradients(w, *batch, trials.mask)
+        # A trial that has diverged would have left
+        assert trials.mask is None or not g[(trials.mask == 0) & losses.isfinite()[:, None]].any()
+        method.step(w, g, buffers, trials.at(step), step, layers)
+        if step == check:
+            check = vocabulary.next_check(step, "geometric")
+            met = meets(executor, method.evaluated(w, buffers) if method.evaluated else w)
+            first = np.where(np.isnan(first) & met, step, first)
+    return first, w
 
 
 @pytest.fixture(autouse=True)
@@ -16,9 +71,74 @@ def seeded():
 
 @pytest.fixture
 def heard():
-    """Signals end this process and those that it starts, as in a terminal: nohup and a shell's background ignore some."""
+    """Signals end this process and those that it starts, as in a terminal.
+
+    `nohup` and a shell's background ignore some.
+    """
     before = [signal.signal(s, signal.SIG_DFL) for s in runner.SIGNALS]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     for s, handler in zip(runner.SIGNALS, before):
         signal.signal(s, handler)
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """A function that has training save its state after every step and interrupts some updates.
+
+    It takes the numbers of these updates, and returns a list with an entry for every update.
+    """
+
+    def at(*numbers, owner=lockstep, name="update"):
+        update, steps = getattr(owner, name), []
+
+        def interrupted(*arguments):
+            steps.append(0)
+            if len(steps) in numbers:
+                raise KeyboardInterrupt
+            return update(*arguments)
+
+        monkeypatch.setattr(owner, name, interrupted)
+        monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
+        return steps
+
+    return at
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """A function that writes a reader's file into an empty folder, the current one."""
+    monkeypatch.chdir(tmp_path)
+
+    def save(text, name="mine.py"):
+        (tmp_path / name).write_text(textwrap.dedent(text), encoding="utf-8")
+        return f"{name}:task"
+
+    return save
+
+
+@pytest.fixture
+def judge(monkeypatch):
+    """A function that judges claims by their keys, on a table in the place of chapters' records."""
+
+    def on(table, *keys):
+        monkeypatch.setattr(Collection, "results", lambda self, *_: table.copy())
+        known = registered()
+        return [judged(known[key], REGISTRY.functions[key]()) for key in keys]
+
+    return on
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Chromium, started once in a process of tests."""
+    from playwright.sync_api import sync_playwright
+
+    os.environ.setdefault("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1")
+    flags = ["no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync"]
+    flags += ["disable-background-networking", "disable-component-update"]
+    with sync_playwright() as playwright:
+        arguments = [f"--{flag}" for flag in flags]
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        yield chromium
+        chromium.close()

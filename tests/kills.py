@@ -34,8 +34,8 @@ def small() -> Study:
         Cell("digits-cnn", 64, "nesterov", 0.9, trials=12, hits=4, max_steps=300),
         Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=300, checks="every-100"),
         Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=300, messages=FEEDBACK),
-        Cell("digits-mlp", 256, trials=20, hits=10, max_steps=600),
-        Cell("digits-mlp", 32, "sgd", 0.5, trials=20, hits=20, max_steps=600),
+        Cell("digits-mlp", 256, trials=20, hits=10, max_steps=300),
+        Cell("digits-mlp", 32, "sgd", 0.5, trials=20, hits=20, max_steps=400),
     ]
     return Study("small", "", tuple(cells))
 

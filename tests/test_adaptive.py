@@ -136,15 +136,6 @@ def test_no_trial_goes_on_past_the_fastest_of_its_search(monkeypatch):
             )
 
 
-def test_cost_is_all_steps_over_those_of_the_best_settings(monkeypatch):
-    Simulated(monkeypatch)
-    found = adaptive.run(plan(), 30.0)
-    each = {
-        size: sum(t.taken for t in found.of(size)) / found.steps(size) for size in found.searches()
-    }
-    assert found.runs() == pytest.approx(sum(each.values()))
-
-
 def test_where_no_trial_meets_the_goal_it_ends_at_once(monkeypatch):
     trainings = Simulated(monkeypatch)
     monkeypatch.setattr(trainings, "train", lambda cell: (
@@ -181,20 +172,26 @@ def task():
 """
 
 
-@pytest.mark.parametrize(
-    ("kind", "method"), [("Own", "momentum"), ("Training", "torch.optim:AdamW")]
-)
-def test_stopped_it_goes_on_to_the_same_answer(tmp_path, monkeypatch, kind, method):
+KINDS = [("Own", "momentum"), ("Training", "torch.optim:AdamW")]
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """Writes a reader's workload of a kind; returns a function that makes a short plan for it."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(OWN.replace("{kind}", kind), encoding="utf-8")
     monkeypatch.setattr(adaptive, "MOST", 24.0)
 
-    def searched(folder, **options):
-        return adaptive.run(
-            adaptive.Plan("mine.py:task", method, (4, 256)), 5.0, tmp_path / folder, **options
-        )
+    def write(kind, method):
+        (tmp_path / "mine.py").write_text(OWN.replace("{kind}", kind), encoding="utf-8")
+        return lambda: adaptive.Plan("mine.py:task", method, (4, 256))
 
-    whole, run, calls = searched("whole"), sweeps.run, []
+    return write
+
+
+@pytest.mark.parametrize(("kind", "method"), KINDS)
+def test_stopped_it_goes_on_to_the_same_answer(mine, tmp_path, monkeypatch, kind, method):
+    plan, whole, part = mine(kind, method), tmp_path / "whole", tmp_path / "part"
+    undisturbed, run, calls = adaptive.run(plan(), 5.0, whole), sweeps.run, []
 
     def killed(*arguments, **options):
         calls.append(0)
@@ -204,30 +201,21 @@ def test_stopped_it_goes_on_to_the_same_answer(tmp_path, monkeypatch, kind, meth
 
     monkeypatch.setattr(sweeps, "run", killed)
     with pytest.raises(KeyboardInterrupt):
-        searched("part")
-    read = searched("part", train=False)
-    assert 0 < len(read.cells) < len(whole.cells) and read.cells == whole.cells[: len(read.cells)]
-    again = searched("part")
-    assert again.searches() == whole.searches() and again.cells == whole.cells
-    frame = adaptive.table(again, tmp_path / "part")
-    assert answers.searches(frame) == {
-        b: pytest.approx(steps) for b, steps in again.searches().items()
-    }
-    bodies = [
-        store.read(record(c, tmp_path / f), c)[1] for c in whole.cells for f in ("whole", "part")
-    ]
-    assert all(one.equals(other) for one, other in zip(bodies[::2], bodies[1::2]))
-    assert Study("s", "", tuple(whole.cells)).cells == tuple(whole.cells)
+        adaptive.run(plan(), 5.0, part)
+    read, cells = adaptive.run(plan(), 5.0, part, train=False), undisturbed.cells
+    assert 0 < len(read.cells) < len(cells) and read.cells == cells[: len(read.cells)]
+    again = adaptive.run(plan(), 5.0, part)
+    assert again.searches() == undisturbed.searches() and again.cells == cells
+    found = answers.searches(adaptive.table(again, part))
+    assert found == {b: pytest.approx(steps) for b, steps in again.searches().items()}
+    for cell in cells:
+        one, other = (store.read(record(cell, folder), cell)[1] for folder in (whole, part))
+        assert one.equals(other)
 
 
-@pytest.mark.parametrize(
-    ("kind", "method"), [("Own", "momentum"), ("Training", "torch.optim:AdamW")]
-)
-def test_its_records_alone_give_steps_time_and_price(tmp_path, monkeypatch, kind, method):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(OWN.replace("{kind}", kind), encoding="utf-8")
-    monkeypatch.setattr(adaptive, "MOST", 24.0)
-    plan = adaptive.run(adaptive.Plan("mine.py:task", method, (4, 256)), 5.0, tmp_path)
+@pytest.mark.parametrize(("kind", "method"), KINDS)
+def test_its_records_alone_give_steps_time_and_price(mine, tmp_path, kind, method):
+    plan = adaptive.run(mine(kind, method)(), 5.0, tmp_path)
     work = catalogue.workload("mine.py:task")
     trials = hardware.adaptive("mine.py:task", tmp_path)
     shown = adaptive.table(plan, tmp_path)

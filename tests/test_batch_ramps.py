@@ -1,6 +1,5 @@
 """Batch sizes and rates that change on the way: beside plain loops, and where the answer is known."""
 
-import dataclasses
 import itertools
 
 import numpy as np
@@ -9,16 +8,15 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.batch_ramps import claims, findings, searches
-from chapters.batch_ramps.ramps import Ramp, ramped
+from chapters.batch_ramps import searches
+from chapters.batch_ramps.ramps import Ramp
 from chapters.batch_ramps.searches import DECAY, QUARTER, SCHEDULES, SEESAW, WHOLE, Search
 from lib.claims import AGAINST, FOR
-from lib.claims.claim import REGISTRY, judged
-from lib.engine import checkpoint, lockstep
+from lib.engine import lockstep
 from lib.measuring import one_cell
-from lib.methods import METHODS
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
+from tests.conftest import same
 
 SEESAW_RAMP = Ramp((300, 1000, 1700), 2, 0.5**0.5)
 CELL = Cell("digits-mlp", 16, "sgd", trials=8, hits=2, max_steps=80, space="learning_rate=0.01..3", checks="every-4")
@@ -26,12 +24,6 @@ TORCHS = {
     "sgd": (torch.optim.SGD, "learning_rate=0.3"),
     "adam": (torch.optim.Adam, "learning_rate=0.003,beta1=0.9,beta2=0.999"),
 }
-
-
-def same(one, other):
-    for field, value in vars(one).items():
-        if field != "wall_s":
-            np.testing.assert_array_equal(getattr(other, field), value, err_msg=field)
 
 
 @pytest.mark.parametrize("name", ["sgd", "momentum", "adam"])
@@ -92,35 +84,11 @@ def test_the_engine_takes_the_steps_of_a_plain_loop(name):
     assert stage == 3, "not every cut was passed"
 
 
-def test_methods_are_told_rate_and_batch_size():
-    given = []
-    base = METHODS["sgd"]
-    w, drawn = torch.zeros(1, 3), {"learning_rate": torch.tensor([[0.8]]), "batch_size": torch.tensor([[8.0]])}
-
-    def spy(w, g, buffers, drawn, k, layers):
-        given.append((drawn["batch_size"].item(), round(drawn["learning_rate"].item(), 6)))
-
-    how = ramped(dataclasses.replace(base, step=spy), Ramp((8, 24), 2, 0.5), 8)
-    for k in (1, 2, 3):
-        how.step(w, w, {}, drawn, k, ())
-    assert given == [(8, 0.8), (16, 0.4), (32, 0.2)]
-    assert how.drift is base.drift and ramped(base, Ramp((8,), 1, 2.0), 8).drift is None
-    assert ramped(METHODS["adam-half-life"], Ramp((8,), 2), 8).drift is None
-
-
-def test_early_rejection_and_going_on_from_a_state_change_nothing(tmp_path, monkeypatch):
-    whole, gradients, steps = one_cell.train_cell(CELL, **searches.changed(CELL, SEESAW_RAMP)), lockstep.update, []
+def test_early_rejection_and_going_on_from_a_state_change_nothing(tmp_path, interrupt):
+    whole = one_cell.train_cell(CELL, **searches.changed(CELL, SEESAW_RAMP))
     slow = one_cell.train_cell(CELL, **searches.changed(CELL, SEESAW_RAMP), reject_early=False, drop_dead=False)
     np.testing.assert_array_equal(slow.first, whole.first)
-
-    def killed(*arguments):
-        steps.append(0)
-        if len(steps) in (20, 45):
-            raise KeyboardInterrupt
-        return gradients(*arguments)
-
-    monkeypatch.setattr(lockstep, "update", killed)
-    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
+    steps = interrupt(20, 45)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             one_cell.train_cell(CELL, **searches.changed(CELL, SEESAW_RAMP), unfinished=tmp_path / "cell.part")
@@ -153,21 +121,7 @@ def planted(steps, examples):
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize(("steps", "examples", "verdicts"), [(0.6, 1.1, (FOR, FOR)), (0.9, 1.4, (AGAINST, AGAINST))])
-def test_planted_costs_are_judged_as_they_are(steps, examples, verdicts, monkeypatch):
-    class Planted:
-        results = staticmethod(lambda: planted(steps, examples))
-
-    monkeypatch.setattr(searches, "RAMPS", Planted)
-    for key, groups, verdict in zip(("H1", "H2"), (claims.examples(), claims.steps()), verdicts):
-        found = judged(REGISTRY.claims[key], groups).groups
-        assert len(found) == 6 and {group.verdict for group in found} == {verdict}, found
-
-
-def test_nothing_is_judged_without_records(monkeypatch):
-    class Nothing:
-        results = staticmethod(pd.DataFrame)
-
-    monkeypatch.setattr(searches, "RAMPS", Nothing)
-    assert claims.examples() == claims.steps() == []
-    assert findings.searched(pd.DataFrame()).empty
+@pytest.mark.parametrize(("steps", "examples", "verdict"), [(0.6, 1.1, FOR), (0.9, 1.4, AGAINST)])
+def test_planted_costs_are_judged_as_they_are(steps, examples, verdict, judge):
+    for told in judge(planted(steps, examples), "H1", "H2"):
+        assert [group.verdict for group in told.groups] == [verdict] * 6

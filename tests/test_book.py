@@ -2,27 +2,18 @@
 
 import functools
 import http.server
-import json
-import os
-import pathlib
 import re
-import shutil
-import subprocess
-import sys
 import threading
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlparse
 
 import pytest
-import yaml
 
 from lib import ROOT
 from lib.page import site as surroundings
+from tests.conftest import needs_browser
 
 HTML = ROOT / "_build" / "html"
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-         "--disable-component-update", "--disable-sync"]  # fmt: skip
 PAGES = sorted(
     str(page)
     for page in (p.relative_to(HTML) for p in HTML.rglob("*.html"))
@@ -32,7 +23,6 @@ PAGES = sorted(
 SOURCES = {page: (HTML / page).read_text(encoding="utf-8") for page in PAGES}
 MOST = 2.5e6  # bytes of a page and of all that it loads
 built = pytest.mark.skipif(not PAGES, reason="no built book; `make book` builds it")
-needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
 
 
 class Loads(HTMLParser):
@@ -50,52 +40,6 @@ class Loads(HTMLParser):
             ]
 
 
-LINKS = ("/issues/new", "mybinder.org", "colab.research", "fa-github")  # addresses and icons of the buttons
-
-
-def _repository():
-    """What _config.yml says of it."""
-    return yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
-
-
-@pytest.fixture
-def tiny(tmp_path):
-    """A function that builds a book of one notebook with the book's own settings, but for the repository's address."""
-    cell = {"cell_type": "markdown", "id": "a", "metadata": {}, "source": ["# One page"]}
-    kernel = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
-    page = {"cells": [cell], "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
-    (tmp_path / "intro.ipynb").write_text(json.dumps(page), encoding="utf-8")
-    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: intro\n", encoding="utf-8")
-    config = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8")) | {"execute": {"execute_notebooks": "off"}}
-    config["bibtex_bibfiles"] = [str(ROOT / "references.bib")]
-    config["sphinx"]["local_extensions"] = {"lib.page.sphinx": str(ROOT)}
-    config["sphinx"]["config"]["html_favicon"] = str(ROOT / "lib" / "page" / "static" / "favicon.svg")
-
-    def build(url):
-        config["repository"]["url"] = url
-        (tmp_path / "_config.yml").write_text(yaml.safe_dump(config), encoding="utf-8")
-        command = [str(pathlib.Path(sys.executable).parent / "jupyter-book"), "build", tmp_path.name, "-W", "-n", "--keep-going"]
-        # Also from another folder, and where text is not UTF-8 unless its reader says so.
-        alike = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
-        done = subprocess.run(command, cwd=tmp_path.parent, env=alike, capture_output=True, encoding="utf-8")
-        assert done.returncode == 0, done.stdout + done.stderr
-        return (tmp_path / "_build" / "html" / "intro.html").read_text(encoding="utf-8")
-
-    return build
-
-
-def test_pages_link_to_a_repository_only_where_its_address_is_known(tiny):
-    """The case that the settings do not have; the other is that of the built pages."""
-    if _repository():
-        page = tiny("")
-        assert "One page" in page and not [link for link in LINKS if link in page]
-    else:
-        page = tiny("https://github.com/someone/somewhere")
-        assert 'href="https://github.com/someone/somewhere"' in page
-        assert "https://github.com/someone/somewhere/issues/new" in page
-        assert "https://mybinder.org/v2/gh/someone/somewhere/main" in page
-
-
 @built
 def test_pages_are_light_and_load_nothing_from_another_host():
     for page, text in SOURCES.items():
@@ -104,15 +48,6 @@ def test_pages_are_light_and_load_nothing_from_another_host():
         assert loads.found and not [a for a in loads.found if re.match(r"(https?:)?//", a)], page
         files = {(HTML / page).parent / unquote(urlparse(a).path) for a in loads.found if not a.startswith("data:")}
         assert len(text.encode()) + sum(f.stat().st_size for f in files if f.is_file()) <= MOST, page
-
-
-def parts(spec):
-    """All dictionaries within a specification but those of its data."""
-    if isinstance(spec, dict):
-        yield spec
-        spec = [part for name, part in spec.items() if name != "datasets"]
-    for part in spec if isinstance(spec, list) else []:
-        yield from parts(part)
 
 
 @built
@@ -165,17 +100,6 @@ def site():
     server.shutdown()
 
 
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    os.environ.setdefault("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
-
-
 @pytest.fixture
 def open_page(browser, site):
     """A function that opens a page and fails the test on any error, or request to elsewhere, that it ever causes."""
@@ -222,6 +146,18 @@ def pixels(chart):
     return tuple(chart.locator(DRAWN).first.evaluate(PIXELS))
 
 
+def changed(tab, chart, act):
+    """Whether a chart looks otherwise within a second of an act."""
+    before = pixels(chart)
+    act()
+    for _ in range(40):
+        tab.wait_for_timeout(25)
+        if pixels(chart) != before:
+            tab.wait_for_timeout(75)  # until it is drawn whole
+            return True
+    return False
+
+
 def shown(tab, chart, control):
     """Make the choice in a menu that shows a control, if one is needed; returns what takes it back."""
     if control.is_visible():
@@ -230,17 +166,29 @@ def shown(tab, chart, control):
         begun = menu.input_value()
         for option in menu.locator("option").all_inner_texts():
             menu.select_option(option)
-            tab.wait_for_timeout(300)
+            tab.wait_for_timeout(100)
             if control.is_visible():
                 return functools.partial(menu.select_option, begun)
         menu.select_option(begun)
     raise AssertionError("no choice shows this control")
 
 
-def changed_by(tab, chart, act, before):
-    act()
-    tab.wait_for_timeout(300)
-    return pixels(chart) != before
+def moves(tab, chart, slider):
+    """A slider changes its chart, and tells a screen reader a value and not a place in a list."""
+    take_back, now = shown(tab, chart, slider), slider.input_value()
+    others = {slider.get_attribute("min"), slider.get_attribute("max")} - {now}
+    if others:
+        said = slider.get_attribute("aria-valuetext")
+        assert said and said != now
+        acts = (functools.partial(slider.fill, end) for end in others)
+        assert any(changed(tab, chart, act) for act in acts), "the slider changes nothing"
+        assert slider.get_attribute("aria-valuetext") not in (None, "", said)
+        slider.fill(now)
+    take_back()
+    tab.wait_for_timeout(75)
+
+
+LEGENDS = "c => Object.keys(c.vegaView.getState({signals: n => n.endsWith('_legend')}).signals)"
 
 
 @built
@@ -248,47 +196,23 @@ def changed_by(tab, chart, act, before):
 @pytest.mark.parametrize("page", PAGES)
 def test_charts_are_drawn_and_answer(open_page, page):
     tab = open_page(page)
-    charts = tab.locator(".vl-chart")
-    for i in range(charts.count()):
-        chart = charts.nth(i)
+    for chart in tab.locator(".vl-chart").all():
         assert pixels(chart)[0] > 20 and not chart.locator(":scope > img").is_visible()
-        for j in range(chart.locator("input[type=range]").count()):
-            slider = chart.locator("input[type=range]").nth(j)
-            take_back = shown(tab, chart, slider)
-            before = pixels(chart)
-            least, most, now = (
-                int(slider.get_attribute("min")),
-                int(slider.get_attribute("max")),
-                int(slider.input_value()),
-            )
-            if most > least:
-                said = slider.get_attribute("aria-valuetext")
-                assert said and said != str(now), "a place in a list, for a screen reader"
-                ends = [functools.partial(slider.fill, str(end)) for end in {least, most} - {now}]
-                assert any(changed_by(tab, chart, act, before) for act in ends), "the slider changes nothing"
-                assert slider.get_attribute("aria-valuetext") not in (None, "", said)
-                slider.fill(str(now))
-            take_back()
-        for j in range(chart.locator("select").count()):
-            menu = chart.locator("select").nth(j)
-            before, now = pixels(chart), menu.input_value()
+        for slider in chart.locator("input[type=range]").all():
+            moves(tab, chart, slider)
+        for menu in chart.locator("select").all():
+            now = menu.input_value()
             others = [o for o in menu.locator("option").all_inner_texts() if o != now]
             if others:
-                menu.select_option(others[-1])
-                tab.wait_for_timeout(300)
-                assert pixels(chart) != before, "the menu changes nothing"
+                choose = functools.partial(menu.select_option, others[-1])
+                assert changed(tab, chart, choose), "the menu changes nothing"
                 menu.select_option(now)  # its start shows what the legend tells apart
-                tab.wait_for_timeout(300)
-        legend = chart.evaluate(
-            "c => (JSON.stringify(c.vegaView.getState({signals: n => n.endsWith('_legend')}).signals))"
-        )
-        if legend not in ("{}", None):
-            before = pixels(chart)
+                tab.wait_for_timeout(75)
+        if chart.evaluate(LEGENDS):
             symbol = chart.evaluate(LEGEND)
             assert symbol, "a legend is bound, but no entry was found"
-            chart.locator(DRAWN).first.click(position=symbol)
-            tab.wait_for_timeout(300)
-            assert pixels(chart) != before, "a click on the legend changes nothing"
+            click = functools.partial(chart.locator(DRAWN).first.click, position=symbol)
+            assert changed(tab, chart, click), "a click on the legend changes nothing"
 
 
 # Where the first legend entry lies on the canvas, from the scene graph.

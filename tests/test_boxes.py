@@ -5,14 +5,12 @@ import re
 from html.parser import HTMLParser
 
 import altair as alt
-import numpy as np
 import pandas as pd
 import pytest
 
 from chapters.claims import ledger
 from chapters.intro import front_figures
 from lib import claims
-from lib.analysis import scaling
 from lib.claims import claim
 from lib.page import boxes, charts, told
 from lib.records import store
@@ -108,12 +106,3 @@ def test_predictions_stand_beside_what_came():
     table = told.predictions(rows)
     assert table.predicted.tolist() == ["0.50–2", "over 1", "under 0.50", "1–2"]
     assert table.measured.tolist() == ["1.3", "0.90", "0.40", "—"] and table.fits.tolist() == ["yes", "no", "yes", "—"]
-
-
-def test_ratios_have_ends_where_they_are_asked_for_and_known():
-    effects = {"a": scaling.mean_of(np.log([2.0, 2.0, 2.0])), "b": scaling.mean_of([0.0]), "c": None}
-    found = told.ratios(effects, ("a", "b", "c"))
-    assert {k: v and round(v, 6) for k, v in found.items()} == {
-        "a": 2, "a_low": 2, "a_high": 2, "b": 1, "b_low": 0, "b_high": None, "c": None, "c_low": None, "c_high": None,
-    }  # fmt: skip
-    assert set(told.ratios(effects, ())) == {"a", "b", "c"}

@@ -47,8 +47,6 @@ def test_papermill_trains_what_is_missing_and_draws(tmp_path):
     assert figures
     assert any("digits" in o.get("text", "") and "cell" in o.get("text", "") for o in outputs), "no progress was shown"
     assert re.search(r"digits[^\r\n]*\| 0/1 ", done.stderr), "no progress in the terminal"
-    again = papermill(tmp_path, "steps_to_result", workload="digits-mlp", batch_size=256, trials=8, budget="cached")
-    assert again.returncode == 0
 
 
 def test_bad_parameters_stop_at_once_and_say_what_is_allowed(tmp_path):
@@ -86,25 +84,21 @@ def task():
 """
 
 
-@pytest.mark.parametrize(
-    ("change", "search", "message"),
-    [
-        (("", ""), "race", None),
-        (("", ""), "adaptive", None),
-        (("nn.Linear(16, 2)", "nn.Linear(15, 2)"), "exact", "model: on 32 examples it raised RuntimeError"),
-    ],
-)
-def test_a_readers_own_workload_runs_through_papermill_or_says_what_is_wrong(tmp_path, change, search, message):
-    (tmp_path / "mine.py").write_text(OWN.replace(*change) if message else OWN, encoding="utf-8")
-    given = {"workload": "mine.py:task", "batch_sizes": "4 16 64", "trials": 8, "search": search, "budget": "full"}
-    done = papermill(tmp_path, "own_workload", **given)
+FAULT = "nn.Linear(16, 2)", "nn.Linear(15, 2)"
+
+
+@pytest.mark.parametrize("message", [None, "model: on 32 examples it raised RuntimeError"])
+def test_a_readers_own_workload_runs_through_papermill_or_says_what_is_wrong(tmp_path, message):
+    """By races; the adaptive search is that of the README's file."""
+    (tmp_path / "mine.py").write_text(OWN.replace(*FAULT) if message else OWN, encoding="utf-8")
+    given = {"workload": "mine.py:task", "batch_sizes": "4 16 64", "trials": 8, "search": "race"}
+    done = papermill(tmp_path, "own_workload", **given, budget="full")
+    files = list(tmp_path.rglob("data/own/mine.py-task/**/*.csv"))
     if message:
-        assert done.returncode != 0 and message in done.stderr
+        assert done.returncode != 0 and message in done.stderr and not files
     else:
         assert done.returncode == 0, done.stderr[-2000:]
-    files = list(tmp_path.rglob("data/own/mine.py-task/**/*.csv"))
-    assert bool(files) == (message is None)
-    assert all((store.head(file)["cell"].get("rungs") == "losses") == (search == "race") for file in files)
+        assert files and all(store.head(file)["cell"]["rungs"] == "losses" for file in files)
 
 
 def test_called_from_another_folder_a_chapter_says_where_to_call_it(tmp_path):

@@ -1,13 +1,11 @@
 """The renderer's contract: valid in a notebook, offline, and readable without scripts."""
 
 import math
-import os
 import re
 import shutil
 from dataclasses import replace
 
 import altair as alt
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,35 +15,12 @@ from lib import claims, wording
 from lib.claims import claim
 from lib.page import boxes, charts, prose, shared_figures, site, vega
 from lib.page.sphinx import PAGE
+from tests.conftest import needs_browser
 
 
 def chart():
     points = alt.Chart(pd.DataFrame({"x": [1.0, 2.0], "y": [2.0, 1.0]})).mark_point().encode(x="x:Q", y="y:Q")
     return points.properties(width="container", description="two <points>")
-
-
-@pytest.fixture(scope="module")
-def bundle():
-    charts.enable()
-    return chart()._repr_mimebundle_()
-
-
-def test_bundle_is_a_valid_notebook_output(bundle):
-    output = nbformat.v4.new_output("display_data", data=bundle)
-    nbformat.validate(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("c", outputs=[output])]))
-    assert {"text/html", "text/plain"} <= set(bundle)
-
-
-def test_html_needs_no_network_and_has_words(bundle):
-    body = re.sub("https://vega.github.io/schema|http://www.w3.org/[0-9a-z/]+", "", bundle["text/html"])  # names, not fetched
-    assert "http" not in body and 'alt="two &lt;points&gt;"' in body
-
-
-def test_a_name_in_single_braces_is_refused():
-    assert prose.say("$x_{a}$ is {{ n }}", {"n": 2}) == "$x_{a}$ is 2"
-    assert prose.say("One\nline.\n- first\n  item\n- second") == "One line.\n- first item\n- second"
-    with pytest.raises(ValueError, match="double braces"):
-        prose.say("{n} steps", {"n": 2})
 
 
 def test_a_chart_without_words_is_refused():
@@ -104,11 +79,6 @@ def test_a_verdict_must_be_known_and_a_box_says_each_network():
 
 
 # --- spelling -------------------------------------------------------------------------------------
-
-
-def test_lists_of_names_with_commas_can_be_told_apart():
-    assert wording.joined(["a", "b", "c"]) == "a, b and c" and wording.joined(["1,024", "2"]) == "1,024 and 2"
-    assert wording.joined(["FC-128×3, easier goal", "CNN", "MLP"]) == "FC-128×3, easier goal; CNN; and MLP"
 
 
 def test_per_cent_and_minus_have_one_spelling():
@@ -171,15 +141,7 @@ def test_paper_leaves_out_what_a_caption_says_of_pointers():
     assert f"Bars: 90 %. {hidden} Grey: none." in shown
 
 
-def test_a_number_stays_on_a_line_with_its_per_cent_sign():
-    page = '<p title="9 %">5 % of</p><script>"7 %"</script><pre>8 % 3</pre>'
-    assert site.unbroken(page) == page.replace("5 %", "5\u00a0%")
-
-
 # --- in a browser, without a book -----------------------------------------------------------------
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
 
 
 def figure():
@@ -212,17 +174,6 @@ def page(tmp_path_factory):
     text = f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><style>{style}</style>{loads}<body>{body}</body></html>'
     (folder / "page.html").write_text(text, encoding="utf-8")
     return (folder / "page.html").as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    os.environ.setdefault("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture
@@ -325,16 +276,11 @@ def test_marks_bars_and_regions_are_seen_on_either_page(tab, theme, ground):
 
 
 @needs_browser
-def test_a_screen_has_words_on_controls_and_on_paper_a_figure_lets_text_before_it(tab):
+def test_paper_has_answers_open_and_no_words_on_what_cannot_be_done_there(tab):
     placed = "document.querySelector('.book-figure').computedStyleMap().get('float').toString()"
     assert tab.locator(".book-live").is_visible() and tab.evaluate(placed) == "none"
     tab.emulate_media(media="print")
     assert tab.evaluate(placed) == "left"
-
-
-@needs_browser
-def test_paper_has_answers_open_and_no_words_on_what_cannot_be_done_there(tab):
-    tab.emulate_media(media="print")
     assert tab.locator("#answer p").is_visible() and not tab.locator(".book-live").is_visible()
     assert not tab.locator(".book-take").is_visible() and not tab.locator(".vega-bindings").is_visible()
     box = tab.locator("svg.marks").bounding_box()

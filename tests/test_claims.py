@@ -235,13 +235,6 @@ def test_a_doubling_saves_half_on_a_line_of_slope_minus_one_and_nothing_on_a_flo
     assert one_network.saved_per_doubling(DOUBLED[mixed], curve[mixed], 64) == one_network.saved_per_doubling(DOUBLED, curve, 64)
 
 
-def test_momentum_over_sgd_tells_the_cost_of_small_batches_from_the_floor():
-    rows = [searches_of(2400, 20, 0.01), searches_of(1600, 25, 0.01).assign(algorithm="sgd")]
-    [found] = one_network.over_sgd(scaling.summaries(pd.concat(rows))[1]).itertuples(index=False)
-    assert (found.c1, found.c2, found.critical, found.n) == pytest.approx((1.5, 0.8, 1.875, 3), rel=1e-3)
-    assert found.smallest == pytest.approx(2420 / 1625) and found.largest == pytest.approx((2400 / 1024 + 20) / (1600 / 1024 + 25))
-
-
 def verdicts(key, **provided):
     groups = REGISTRY.functions[key](**provided)
     return {group.name: group.verdict for group in judged(REGISTRY.claims[key], groups).groups}
@@ -349,3 +342,9 @@ def test_families_are_judged_either_way_and_no_effect_by_the_same_bound(bend, ki
     monkeypatch.setattr(limits, "AMOUNTS", limits.KINDS)
     (group,) = judged(registered()["S8"], limits.amounts()).groups
     assert group.verdict == amount and group.effect == pytest.approx(bend / 64, rel=0.1)
+
+
+def test_side_studies_judge_nothing_without_records(judge):
+    keys = "D1 D2 F1 F2 H1 H2 N1 N2 Q1 Q2 V1 V2 W2".split()
+    assert keys == sorted({*keys} & {*registered()})
+    assert not [told.key for told in judge(pd.DataFrame(), *keys) if told.groups]

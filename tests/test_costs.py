@@ -1,10 +1,8 @@
 """What a step, a message and a goal cost: against limits, simulations and the charts' own sums."""
 
 import dataclasses
-import math
 import re
 
-import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,7 +17,6 @@ from chapters.own_workload import caveats
 from chapters.volunteers import volunteers
 from chapters.volunteers.volunteers import Team, simulated
 from lib.analysis import hardware
-from lib.page import vega
 from lib.page.vega import VEGALITE
 from lib.probes import timings
 from lib.probes.step_times import StepTimes
@@ -61,24 +58,29 @@ def test_measured_step_times_are_met_and_continued():
     assert hardware.step_time(model, 4 * shares, 10**6, timed) == pytest.approx(entered)
 
 
+def drawn(values, expressions, numbers, *names):
+    """What a chart computes of a row of values by expressions: drawn as text, and read off."""
+    told = " + ' ' + ".join(f"format(datum.{name}, '.8e')" for name in names)
+    steps = [{"calculate": e.format(**numbers), "as": n} for n, e in expressions.items()]
+    spec = {
+        "data": {"values": [values]},
+        "transform": [*steps, {"calculate": told, "as": "told"}],
+        "mark": "text",
+        "encoding": {"text": {"field": "told"}},
+    }
+    svg = vlc.vegalite_to_svg(spec, vl_version=VEGALITE)
+    return [float(v) for v in re.search(r">(\S+e[+-−]\d+) (\S+e[+-−]\d+)<", svg).groups()]
+
+
 def test_the_charts_compute_the_same():
-    """Draw the expressions' values as text and read them off the picture."""
-    own = True
     timed = pd.DataFrame({"batch_size": [16.0, 256.0], "seconds": [0.01, 0.1]})
     alone = hardware.interpolated(timed, np.array([64.0]))[0]
     machine = hardware.Hardware(4, 700.0, 8.0, 2e6, 1e-3, 2.5)
-    numbers = {**dataclasses.asdict(machine), "own": str(own).lower()}
-    spec = {
-        "data": {"values": [{"batch_size": 256.0, "steps": 275.0, "parameters": 5000, "measured": alone}]},
-        "transform": [{"calculate": e.format(**numbers), "as": name} for name, e in hardware_figures.EXPRESSIONS.items()]
-        + [{"calculate": "format(datum.seconds, '.8e') + ' ' + format(datum.cost, '.8e')", "as": "both"}],
-        "mark": "text",
-        "encoding": {"text": {"field": "both"}},
-    }
-    svg = vlc.vegalite_to_svg(spec, vl_version=VEGALITE)
-    drawn = [float(v) for v in re.search(r">(\S+e[+-−]\d+) (\S+e[+-−]\d+)<", svg).groups()]
-    seconds, cost = hardware.to_goal(machine, np.array([256.0]), np.array([275.0]), 5000, timed if own else None)
-    assert drawn == pytest.approx([seconds[0], cost[0]], rel=1e-6)
+    row = {"batch_size": 256.0, "steps": 275.0, "parameters": 5000, "measured": alone}
+    numbers = {**dataclasses.asdict(machine), "own": "true"}
+    found = drawn(row, hardware_figures.EXPRESSIONS, numbers, "seconds", "cost")
+    own = hardware.to_goal(machine, np.array([256.0]), np.array([275.0]), 5000, timed)
+    assert found == pytest.approx(np.ravel(own), rel=1e-6)
 
 
 def test_one_worker_sends_nothing_and_the_ring_tends_to_twice_the_gradient():
@@ -97,17 +99,10 @@ def test_pairs_move_fewer_bytes_below_a_density_of_one_over_the_workers():
 
 
 def test_the_charts_of_messages_compute_the_same():
-    case = {"workers": 16, "d": 2e6, "elements": 2e3, "bandwidth": 1.25e9, "latency": 5e-5}
-    chart = alt.Chart(pd.DataFrame({"at": [0]})).mark_point()
-    chart = chart.transform_calculate(**{n: e.format(**case) for n, e in links.EXPRESSIONS.items()})
-    spec = chart.encode(x="ring:Q", y="gather:Q").to_json()
-    compiled = vlc.vegalite_to_vega(spec, vl_version=vega.VEGALITE)
-    formulas = {t["as"]: t["expr"] for d in compiled["data"] for t in d.get("transform", []) if t["type"] == "formula"}
-    names = {"log": math.log, "LN2": math.log(2)}
-    own = {k: v for k, v in case.items() if k != "elements"}
-    assert eval(formulas["ring"], {}, names) == pytest.approx(links.ring(**own))
-    own = {k: v for k, v in case.items() if k != "d"}
-    assert eval(formulas["gather"], {}, names) == pytest.approx(links.gather(**own))
+    link = {"workers": 16, "bandwidth": 1.25e9, "latency": 5e-5}
+    found = drawn({}, links.EXPRESSIONS, link | {"d": 2e6, "elements": 2e3}, "ring", "gather")
+    expected = [links.ring(d=2e6, **link), links.gather(elements=2e3, **link)]
+    assert found == pytest.approx(expected, rel=1e-6)
 
 
 TIMES = pd.DataFrame({
@@ -155,13 +150,10 @@ def test_the_chart_computes_the_same_and_begins_where_it_is_told():
     parameters = {p.name: p for p in chart.params}
     assert {"latency_at", "bandwidth_at", "curve_chosen"} <= set(parameters)
     assert sorted({*framework_figures.BANDWIDTHS, 3e6})[parameters["bandwidth_at"].value] == 3e6
-    row = goals.iloc[1]
-    alone = alt.Chart(pd.DataFrame([row])).mark_point().encode(x="step:Q")
-    spec = alone.transform_calculate(step=framework_costs.EXPRESSION.format(**start)).to_json()
-    compiled = vlc.vegalite_to_vega(spec, vl_version=vega.VEGALITE)
-    (formula,) = [t["expr"] for d in compiled["data"] for t in d.get("transform", []) if t.get("as") == "step"]
-    found = eval(formula.replace("datum.", "row."), {}, {"row": row, "log": math.log})
-    assert found == pytest.approx(framework_costs.step_seconds(TIMES, **start)[1])
+    step = {"step": framework_costs.EXPRESSION, "again": framework_costs.EXPRESSION}
+    row = goals.iloc[1][["seconds", "waits", "sent"]].to_dict()
+    found = drawn(row, step, start, "step", "again")[0]
+    assert found == pytest.approx(framework_costs.step_seconds(TIMES, **start)[1], rel=1e-6)
 
 
 C1, C2 = 30_000.0, 150.0  # a critical batch size of 200
@@ -203,19 +195,10 @@ def test_the_simulated_best_batch_is_that_of_the_formula(spread, departures):
 
 
 def test_the_charts_of_volunteers_compute_the_same():
-    """Draw the expressions' values as text and read them off the picture."""
     numbers = {"c1": C1, "c2": C2, "latency": 2.5, "speed": 70.0}
-    steps = [{"calculate": e.format(**numbers), "as": name} for name, e in volunteers.EXPRESSIONS.items()]
-    spec = {
-        "data": {"values": [{"batch_size": 96.0}]},
-        "transform": [*steps, {"calculate": "format(datum.time, '.8e') + ' ' + format(datum.best, '.8e')", "as": "both"}],
-        "mark": "text",
-        "encoding": {"text": {"field": "both"}},
-    }
-    svg = vlc.vegalite_to_svg(spec, vl_version=VEGALITE)
-    drawn = [float(v) for v in re.search(r">(\S+e[+-−]\d+) (\S+e[+-−]\d+)<", svg).groups()]
-    expected = [volunteers.to_goal(C1, C2, 96, 2.5, 70.0), volunteers.best_batch(C1 / C2, 2.5, 70.0)]
-    assert drawn == pytest.approx(expected, rel=1e-6)
+    found = drawn({"batch_size": 96.0}, volunteers.EXPRESSIONS, numbers, "time", "best")
+    best = volunteers.best_batch(C1 / C2, 2.5, 70.0)
+    assert found == pytest.approx([volunteers.to_goal(C1, C2, 96, 2.5, 70.0), best], rel=1e-6)
 
 
 A1, A2 = 20_000.0, 100.0

@@ -40,27 +40,11 @@ def table(steps, goal=0.04, hits=5, last=None, replicate=0, batch_size=16):
     })  # fmt: skip
 
 
-def test_tables_below_one_another_need_no_index_of_their_own():
-    parts = [table([5, 9], batch_size=4), table([3, 7], batch_size=16)]
-    found = [scaling.steps_to_result(pd.concat(parts, ignore_index=new)) for new in (True, False)]
-    pd.testing.assert_frame_equal(*found)
-    assert list(found[0].steps) == [5, 3]
-
-
 @pytest.mark.parametrize(("n", "k"), [(6, 3), (7, 7)])
 def test_best_of_k_against_enumeration(n, k):
     draws = [min(draw) for draw in itertools.combinations(range(n), k)]
     expected = np.bincount(draws, minlength=n) / len(draws)
     assert np.allclose(scaling.best_of_k_pmf(n, k), expected)
-
-
-def test_quantiles_against_simulation():
-    random = np.random.default_rng(0)
-    steps = random.lognormal(5, 1, 60)
-    drawn = np.array([random.choice(steps, 20, replace=False).min() for _ in range(4000)])
-    exact = scaling.best_of_k(steps, 20)
-    for level, value in zip(scaling.LEVELS, exact, strict=True):
-        assert np.mean(drawn < value - 1e-9) <= level + 0.02 and np.mean(drawn <= value + 1e-9) >= level - 0.02
 
 
 def test_what_lies_beyond_the_hits_is_not_invented():

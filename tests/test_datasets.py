@@ -1,6 +1,5 @@
 """The data are the canonical ones, split once and for all; anything else is refused with a remedy."""
 
-import hashlib
 import os
 import shutil
 from pathlib import Path
@@ -65,32 +64,6 @@ def test_a_file_damaged_anywhere(copy):
     copy.write_bytes(raw)
     with pytest.raises(datasets.DatasetError, match=r"t10k-labels-idx1-ubyte.gz: .*replace it"):
         datasets.load("mnist")
-
-
-def test_a_folder_in_the_place_of_a_file(copy):
-    name = 't10k-labels-idx1-ubyte.gz'
-    copy.unlink()
-    (copy.parent / name).mkdir()
-    with pytest.raises(datasets.DatasetError, match=rf"{name}: cannot be read .*[Dd]irectory.*replace it"):
-        datasets.load("mnist")
-
-
-def test_checksums_are_not_taken_for_security(tmp_path, monkeypatch):
-    """Machines that follow FIPS forbid MD5 for all that is."""
-    md5, new, raw = hashlib.md5, hashlib.new, b"some"
-
-    def forbidding(call):
-        return lambda *given, usedforsecurity=True: call(*given) if not usedforsecurity else pytest.fail("forbidden")
-
-    monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
-    (tmp_path / "x").mkdir()
-    (tmp_path / "x" / "y").write_bytes(raw)
-    monkeypatch.setattr(hashlib, "md5", forbidding(md5))
-    monkeypatch.setattr(hashlib, "new", forbidding(new))
-    for checksum in (md5(raw).hexdigest(), hashlib.sha256(raw).hexdigest()):
-        assert datasets._contents("x", "y", checksum) == raw
-        with pytest.raises(datasets.DatasetError, match="not the canonical file"):
-            datasets._contents("x", "y", checksum[::-1])
 
 
 def test_without_a_folder_a_failed_download_says_what_to_do(tmp_path, monkeypatch):

@@ -123,13 +123,9 @@ def planted(power, noise=0.05):
 
 
 @pytest.mark.parametrize(("power", "verdict"), [(1.0, FOR), (0.3, AGAINST)])
-def test_planted_timescales_are_judged_as_they_are(power, verdict, monkeypatch):
-    class Planted:
-        results = staticmethod(lambda: planted(power))
-
-    monkeypatch.setattr(experiments, "DECAYED", Planted)
-    groups = judged(REGISTRY.claims["W2"], claims.timescale()).groups
-    assert [group.verdict for group in groups] == [verdict] * 2 and groups[1].n == 5
+def test_planted_timescales_are_judged_as_they_are(power, verdict, judge):
+    (told,) = judge(planted(power), "W2")
+    assert [group.verdict for group in told.groups] == [verdict] * 2 and told.groups[1].n == 5
     good = rates.good(planted(power))
     own = rates.effects(good[good.algorithm == "muon"])
     assert own["decay"].value == pytest.approx(power, abs=0.1)
@@ -164,11 +160,3 @@ def test_what_the_page_says_of_planted_records(monkeypatch):
     assert values["muon_powers"] == [pytest.approx(0.5)] and len(values["known_powers"]) == 1
     assert len(findings.predictions(values)) == 2 * len(findings.RANGES)
     assert len(findings.moves(good)) == 2
-
-
-def test_nothing_is_judged_without_records(monkeypatch):
-    class Nothing:
-        results = staticmethod(pd.DataFrame)
-
-    monkeypatch.setattr(experiments, "DECAYED", Nothing)
-    assert claims.timescale() == []

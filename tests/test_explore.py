@@ -10,8 +10,9 @@ from chapters.explore import explorer
 from lib.analysis import scaling
 from lib.records import on_record, results
 from tests import test_book as book
+from tests.conftest import needs_browser
 
-browser, site, open_page = book.browser, book.site, book.open_page  # fixtures
+site, open_page = book.site, book.open_page  # fixtures
 PAGE = "chapters/explore.html"
 FILE = book.HTML / PAGE
 needs_page = pytest.mark.skipif(not FILE.exists(), reason="no built book; `make book` builds it")
@@ -85,7 +86,7 @@ def chosen(tab):
 
 def browser_test(function):
     """Skipped without a built page and without Chromium."""
-    return needs_page(book.needs_browser(function))
+    return needs_page(needs_browser(function))
 
 
 @browser_test

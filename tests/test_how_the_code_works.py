@@ -1,6 +1,5 @@
 """The page for newcomers: a search goes its way, examples run, a chapter is one folder."""
 
-import hashlib
 import importlib.util
 import json
 import operator
@@ -253,25 +252,6 @@ def copy(folder):
     return folder
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    """A copy, which every test leaves as it was."""
-    return copy(tmp_path_factory.mktemp("copied"))
-
-
-@pytest.fixture
-def tree(whole):
-    files = contents(whole)
-    yield whole
-    assert contents(whole) == files
-
-
-@pytest.fixture(scope="module")
-def before(whole):
-    """What a copy tells that nobody has changed."""
-    return told_in(whole)
-
-
 def called_in(tree, *arguments):
     """What a new process in the copy prints; compiled code is kept, beside the copy."""
     clean = {**os.environ, "PYTHONPATH": str(tree), "PYTHONPYCACHEPREFIX": str(tree / "compiled")}
@@ -297,16 +277,6 @@ def without(told, claims, experiments):
     return {**told, **left}
 
 
-def contents(tree):
-    files = sorted(
-        file for name in ("lib", "chapters") for file in (tree / name).rglob("*") if file.is_file()
-    )
-    return {
-        file.relative_to(tree).as_posix(): hashlib.sha256(file.read_bytes()).hexdigest()
-        for file in files
-    }
-
-
 def as_notebook(text):
     """An example as a notebook: a cell at each # %%, the second with the parameters."""
     cells = [nbformat.v4.new_code_cell(part.strip()) for part in text.split("# %%\n")[1:]]
@@ -323,40 +293,27 @@ def add_chapter(tree):
     nbformat.write(as_notebook(EXAMPLES[NOTEBOOK]), tree / NOTEBOOK)
 
 
-def test_a_chapter_comes_and_goes_with_its_folder(tree, before):
-    add_chapter(tree)
-    with_it = told_in(tree)
-    assert (
-        with_it["claims"]["S99"]["chapter"] == "large_batches" and "fresh-losses" in with_it["list"]
-    )
-    assert without(with_it, {"S99"}, {"fresh-losses"}) == before != with_it
-    shutil.rmtree((tree / CLAIMS).parent)
-    (tree / NOTEBOOK).unlink()
-
-
-@pytest.mark.parametrize(
-    ("chapter", "keys", "experiments"),
-    [
-        ("federated", {"F1", "F2"}, {"federated"}),
-        ("leakage", {"N1", "N2"}, {"leakage"}),
-        ("receptive_fields", {"R1", "R2"}, {"receptive-fields"}),
-        ("spiking", {"U1"}, {"spiking", "timings-spiking"}),
-        ("noise_in_norms", {"Q1", "Q2"}, {"noise-in-norms"}),
-        ("decay_and_batch", {"W1", "W2"}, {"decay"}),
-        ("batch_ramps", {"H1", "H2"}, {"batch-ramps"}),
-        ("local_steps", {"D1", "D2"}, {"local-steps"}),
-        ("moving_masks", {"V1", "V2"}, {"moving-masks"}),
-        ("lora", {"C1", "C2"}, {"lora"}),
-    ],
+SIDE = (
+    *("batch_ramps", "decay_and_batch", "federated", "leakage", "local_steps", "lora"),
+    *("moving_masks", "noise_in_norms", "receptive_fields", "spiking"),
 )
-def test_a_side_study_goes_with_its_folder(tree, before, tmp_path, chapter, keys, experiments):
-    parts = [tree / "chapters" / name for name in (chapter, f"{chapter}.ipynb")]
-    for part in parts:
-        shutil.move(part, tmp_path / part.name)
-    left = told_in(tree)
-    for part in parts:
-        shutil.move(tmp_path / part.name, part)
-    assert left == without(before, keys, experiments) != before
+
+
+def test_chapters_come_and_go_with_their_folders(tmp_path):
+    """The page's chapter is put in and all side studies are taken out: nothing else changes."""
+    tree = copy(tmp_path)
+    before = told_in(tree)
+    for side in SIDE:
+        shutil.rmtree(tree / "chapters" / side)
+        (tree / "chapters" / f"{side}.ipynb").unlink()
+    add_chapter(tree)
+    told = told_in(tree)
+    claims = {key for key, one in before["claims"].items() if one["chapter"] in SIDE}
+    assert {before["claims"][key]["chapter"] for key in claims} == {*SIDE}
+    files = [importlib.import_module(f"chapters.{side}.experiments") for side in SIDE]
+    experiments = {name for file in files for name in file.EXPERIMENTS}
+    assert told["claims"]["S99"]["chapter"] == "large_batches" and "fresh-losses" in told["list"]
+    assert without(told, {"S99"}, {"fresh-losses"}) == without(before, claims, experiments)
 
 
 def test_the_chapter_of_the_page_is_made_of_its_records(tmp_path):

@@ -265,13 +265,3 @@ def test_scatter_between_orders_widens_intervals_about_what_was_planted():
     few = branched.critical(branched.to_goal(checks({50: 20.0}, noise=0.1)))
     logs = few.effect[0].value, few.effect[0].error
     assert few.high[0] == pytest.approx(math.exp(logs[0] + 2.919986 * logs[1]), rel=1e-5), "Student's t of two degrees"
-
-
-def widths(criticals):
-    """Made-up searches of one trial at two batch sizes, by workload."""
-    rows = [{"workload": name, "algorithm": "adam", "pruning": "connection-sensitivity", "sparsity": 0.0, "batch_size": b,
-             "trials": 1, "replicate": 0, "split": 0, "stop": "goal", "hits": 1, "checks": "geometric", "precision": None,
-             "space": None, "label_smoothing": 0.0, "goal": 1.9, "status": "complete", "last_step": 9e9,
-             **{column: 300 * (1 + critical / b) for column in ("steps", "steps@1.9")}}
-            for name, critical in criticals.items() for b in (16, 256)]  # fmt: skip
-    return pd.DataFrame(rows)

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -16,13 +15,12 @@ import pytest
 import torch
 
 from lib import ROOT, claims
-from lib.claims import cache, front
+from lib.claims import cache
 from lib.engine import flattening, lockstep
 from lib.measuring import machine, one_cell, runner, sweeps
 from lib.methods import method
 from lib.probes import replays
-from lib.records import on_record, results, store
-from lib.records.on_record import grid
+from lib.records import store
 from lib.records.store import record
 from lib.studies import plans
 from lib.studies.cells import Cell
@@ -66,23 +64,10 @@ def _dies(_: int) -> None:
 
 def test_a_worker_that_is_killed_is_told_with_what_is_kept_and_how_to_go_on(capsys):
     calls = [joblib.delayed(_dies)(n) for n in range(2)]
-    with pytest.raises(runner.WorkerDied, match="a worker process was killed, .*; finished work is kept; .* to continue"):
-        list(runner.each(calls, 2))
-    capsys.readouterr()
     with pytest.raises(SystemExit) as ended, stopped():
         list(runner.each(calls, 2))
     assert ended.value.code == 1 and capsys.readouterr().err == f"{runner.KILLED}; 3 of 4 are kept; to continue: again\n"
     assert list(runner.each([joblib.delayed(abs)(-n) for n in range(1)], 2)) == [0]  # new workers take the next calls
-
-
-@pytest.fixture
-def finished(monkeypatch):
-    """A study, tracks, portraits, folds and timings of which nothing is missing."""
-    study = grid("digits-mlp", [256], ["sgd"], [0.0], trials=2)
-    monkeypatch.setattr(plans, "STUDIES", {"s": study})
-    monkeypatch.setattr(on_record, "STUDIES", {"s": study})
-    monkeypatch.setattr(store, "missing", lambda *_: [])
-    monkeypatch.setattr(results, "check", lambda *_: None)
 
 
 SAPPHIRE_RAPIDS = """\
@@ -247,17 +232,3 @@ def test_what_cannot_be_kept_is_computed_once_or_kept_elsewhere(how, tmp_path, m
     for _ in range(2):
         assert claims.kept("y", compute, (tmp_path / "claims" / "x" if first.is_file() else first, tmp_path / "b"))
     assert len(calls) == 2
-
-
-def test_what_is_kept_but_damaged_is_computed_anew(tmp_path):
-    (file := tmp_path / f"x-{cache._digest()}.json").write_bytes(b'{"low": 0.')
-    assert claims.kept("x", lambda: {"low": 0.5}, (tmp_path,)) == {"low": 0.5} == json.loads(file.read_bytes())
-
-
-def test_a_build_elsewhere_keeps_there_what_the_book_s_folder_does_not_take(tmp_path, monkeypatch):
-    (tmp_path / "book").write_bytes(b"")
-    monkeypatch.setattr(cache, "ROOT", tmp_path / "book")
-    monkeypatch.setenv(cache.BUILD, "")
-    front.setup(SimpleNamespace(doctreedir=tmp_path / "out" / "_build" / ".doctrees", connect=lambda *_, **__: None))
-    assert claims.kept("x", lambda: {"low": 0.5}) == {"low": 0.5}
-    assert [file.parent for file in tmp_path.rglob("*.json")] == [tmp_path / "out" / "_build" / "claims"]

@@ -105,11 +105,6 @@ def test_resnet_20_against_a_second_writing():
     assert torch.equal(module(x), module.eval()(x))  # no running averages
 
 
-def test_unknown_model():
-    with pytest.raises(ValueError, match="model: 'vgg' is unknown; allowed: mlp-16x2"):
-        models.build("vgg")
-
-
 @pytest.mark.parametrize("name", COUNTS)
 @pytest.mark.parametrize("kind", [sequential.SequentialExecutor, batched.BatchedExecutor])
 def test_executors_equal_plain_autograd(name, kind):
@@ -144,21 +139,6 @@ def test_shares_of_a_batch_have_the_gradients_of_their_own_examples(name, parts)
         for p, rows in enumerate(torch.arange(72).chunk(parts)):
             for ours, theirs in zip(together, alone.gradients(w, alone.inputs(x[rows]), y[rows]), strict=True):
                 assert torch.allclose(ours[p], theirs, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", [sequential.SequentialExecutor, batched.BatchedExecutor])
-def test_a_network_with_every_unit_off(kind):
-    net = models.initialise(models.build("digits-cnn"), 0)
-    net[2].bias.data -= 100.0
-    net[5].bias.data[:] = torch.arange(10.0) / 10
-    x, y = torch.randn(5, 1, 8, 8), torch.arange(5)
-    w, executor = flattening.flatten(net)[None], kind(models.build("digits-cnn"))
-    _, gradient, alive = executor.gradients(w, executor.inputs(x), y)
-    assert not alive[0] and executor.all_off(w[0], executor.inputs(x))
-    F.cross_entropy(net(x), y).backward()
-    for p in net.parameters():
-        p.data = p.grad
-    assert torch.allclose(gradient[0], flattening.flatten(net), atol=1e-6)
 
 
 def test_networks_that_pool_are_trained_one_trial_after_another():

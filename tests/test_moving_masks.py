@@ -8,9 +8,8 @@ import pandas as pd
 import pytest
 import torch
 
-from chapters.moving_masks import claims, experiments, findings, moving
+from chapters.moving_masks import experiments, findings, moving
 from lib.claims import AGAINST, FOR
-from lib.claims.claim import REGISTRY, judged
 from lib.engine import batched, lockstep
 from lib.engine.checkpoint import Checkpoint
 from lib.measuring import one_cell
@@ -45,12 +44,6 @@ def test_rewiring_is_that_of_its_definition():
     assert torch.equal(new.sum(1), mask.sum(1))
     for k in (31, 75, 200):
         assert torch.equal(moving.rewired(5, 0.3)(mask, w, g, drawn, k, LAYERS), mask)
-
-
-def test_a_full_layer_is_not_rewired():
-    _, w, g, drawn = case(kept=1.0)
-    mask = torch.ones_like(w)
-    assert torch.equal(moving.rewired(1, 0.9)(mask, w, g, drawn, 1, LAYERS), mask)
 
 
 def test_thinning_keeps_the_largest_and_is_over_at_three_quarters():
@@ -111,9 +104,7 @@ def test_if_nothing_is_dropped_it_is_the_mask_that_stays_to_the_bit(base, monkey
     drawn = {"momentum": 0.9, "beta1": 0.9, "beta2": 0.99}
     cell, first = started(plain)
     first.drawn |= {name: torch.full((6, 1), value) for name, value in drawn.items()}
-    monkeypatch.setattr(
-        __import__(__name__, fromlist=["x"]), "started", lambda search: (cell, first)
-    )
+    monkeypatch.setitem(globals(), "started", lambda search: (cell, first))
     monkeypatch.setattr(
         experiments.Search,
         "method",
@@ -179,16 +170,12 @@ def planted(times):
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize(("times", "verdicts"), [(0.99, (FOR, AGAINST)), (0.5, (AGAINST, FOR)), (2, (AGAINST, AGAINST))])
-def test_planted_searches_are_judged_as_they_are(times, verdicts, monkeypatch):
-    monkeypatch.setattr(experiments.MASKED.__class__, "results", lambda self: planted(times))
-    for key, verdict, rows in zip(("V1", "V2"), verdicts, (1, 2)):
-        found = judged(REGISTRY.claims[key], REGISTRY.functions[key]()).groups
-        assert [group.verdict for group in found] == [verdict] * rows
-    told = findings.findings(findings.measured(), 0.05)
-    assert told["thinned"] == pytest.approx(times, rel=1e-6) and told["held"] == {0.99: 4, 0.5: 2, 2: 3}[times]
+CASES = [(0.99, (FOR, AGAINST), 4), (0.5, (AGAINST, FOR), 2), (2, (AGAINST, AGAINST), 3)]
 
 
-def test_nothing_is_judged_without_records(monkeypatch):
-    monkeypatch.setattr(experiments.MASKED.__class__, "results", lambda self: pd.DataFrame())
-    assert claims.average_density() == claims.rewiring() == [] and findings.measured().empty
+@pytest.mark.parametrize(("times", "verdicts", "held"), CASES)
+def test_planted_searches_are_judged_as_they_are(times, verdicts, held, judge):
+    for told, verdict, rows in zip(judge(planted(times), "V1", "V2"), verdicts, (1, 2)):
+        assert [group.verdict for group in told.groups] == [verdict] * rows
+    found = findings.findings(findings.measured(), 0.05)
+    assert found["thinned"] == pytest.approx(times, rel=1e-6) and found["held"] == held

@@ -197,9 +197,6 @@ def sparse():
 
 
 REFUSED = [
-    (lambda: NoiseMeter(Quadratic(), 0), "examples: 0 is not allowed; it must be a whole number from 1"),
-    (lambda: NoiseMeter(Quadratic(), 4, scale=math.nan), "scale: nan is not allowed; it must be a number from 1e-30"),
-    (lambda: NoiseMeter(Quadratic(), 4, scaler=8.0), "scaler: 8.0 is not allowed; it must be None or a torch.amp.GradScaler"),
     (lambda: heard(NoiseMeter(Quadratic(), 16), [0], sizes=(16,)), "micro-batches: 1 is not allowed; it must be at least 2 a step"),
     (sparse, "gradient: torch.sparse_coo is not allowed; it must be dense and real"),
     (lambda: NoiseMeter(Quadratic(), 4).backward_in_parts(len, [torch.zeros(4), torch.zeros(3)]), "batch: .3, 4. is not allowed"),
@@ -298,7 +295,7 @@ def simulated(workers, examples, steps, scale, spectrum, random, freedom=None, s
     ],
 )
 def test_ninety_per_cent_of_the_intervals_hold_the_planted_noise_scale(workers, examples, steps, span, scale, spectrum, more):
-    random, held, bounded, runs = np.random.default_rng(5), [], [], 500
+    random, held, bounded, runs = np.random.default_rng(5), [], [], 300
     for _ in range(runs):
         averages = Averages(span)
         for trace, square in zip(*simulated(workers, examples, steps, scale, spectrum, random, **more), strict=True):

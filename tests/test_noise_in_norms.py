@@ -122,7 +122,7 @@ def test_points_lie_in_the_middle_of_equal_parts():
 def test_a_path_is_that_of_the_fastest_trial_on_record():
     path = experiments.Path("digits-mlp", "muon", 64, 3, points=2)
     rows = path.measure()
-    assert rows.equals(path.measure()) and (rows.step <= rows["last"]).all() and len(rows) == 2
+    assert (rows.step <= rows["last"]).all() and len(rows) == 2
     assert (rows[["trace", "square", "sigmas", "slopes", "roots", "nuclear"]] > 0).all(axis=None)
 
 

@@ -5,7 +5,6 @@ import os
 import random
 import sys
 import threading
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -41,21 +40,16 @@ EXAMPLE = "chapters/own/next_letter.py:next_letter"
 
 
 @pytest.fixture
-def write(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    def save(text=GOOD, name="mine.py"):
-        (tmp_path / name).write_text(text, encoding="utf-8")
-        return f"{name}:task"
-
-    return save
+def write(write):
+    return lambda text=GOOD, name="mine.py": write(text, name)
 
 
 def changed(**parts):
     """GOOD with other parts: `build` the body of that function, `layers` between its linear ones, `data` after y."""
     text = GOOD
     if "build" in parts:
-        text = text.replace("    return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))\n", parts["build"])
+        body = "return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))"
+        text = text.replace(body, parts["build"].strip().replace("; ", "\n    "))
     if "layers" in parts:
         text = text.replace("nn.ReLU()", parts["layers"])
     if "data" in parts:
@@ -93,14 +87,15 @@ def test_initialisations_do_not_depend_on_threads(write):
 def test_a_worker_with_threads_gives_the_same_records(write, tmp_path):
     """A reader's own workload and one of the book's, side by side."""
     distributed = pytest.importorskip("distributed")
-    mine = grid(write(), [4, 8, 16], ["sgd", "momentum"], [0.0, 0.5], trials=6, hits=6, max_steps=40).cells
-    books = grid("digits-mlp", [4, 8, 16], ["sgd", "momentum"], [0.0, 0.5], trials=6, hits=6, max_steps=40).cells
+    asked = {"trials": 6, "hits": 6, "max_steps": 40}
+    mine = grid(write(), [4, 16], ["momentum"], [0.0, 0.5], **asked).cells
+    books = grid("digits-mlp", [4, 16], ["momentum"], [0.0, 0.5], **asked).cells
     study = Study("s", "", tuple(cell for pair in zip(mine, books, strict=True) for cell in pair))
     sweeps.run(study, tmp_path / "serial")
     with distributed.LocalCluster(n_workers=1, threads_per_worker=4, processes=False, dashboard_address=None) as cluster:
         with distributed.Client(cluster), joblib.parallel_config(backend="dask"):
             sweeps.run(study, tmp_path / "threads", jobs=-1)
-    assert bodies(tmp_path / "threads") == bodies(tmp_path / "serial") and len(bodies(tmp_path / "serial")) == 24
+    assert bodies(tmp_path / "threads") == bodies(tmp_path / "serial") and len(bodies(tmp_path / "serial")) == 8
     changing = {"date", "wall_s"}
     for cell in study.cells:
         heads = [store.head(record(cell, tmp_path / folder)) for folder in ("serial", "threads")]
@@ -126,10 +121,7 @@ def test_random_numbers_and_settings_are_the_readers_after_it(write):
     "parts",
     [
         {"data": "order = torch.randperm(120); x, y = x[order], y[order]"},
-        {"data": "order = np.random.permutation(120); x, y = x[order], y[order]"},
         {"data": "order = np.random.default_rng().permutation(120); x, y = x[order], y[order]"},
-        {"data": "order = random.sample(range(120), 120); x, y = x[order], y[order]"},
-        {"data": "from sklearn.model_selection import train_test_split as split; x, _, y, _ = split(x, y, test_size=1)"},
         {"top": "ORDER = torch.randperm(120)", "data": "x, y = x[ORDER], y[ORDER]"},
     ],
 )
@@ -138,12 +130,6 @@ def test_data_that_differ_from_call_to_call_are_refused(write, tmp_path, parts):
     with pytest.raises(own.OwnError, match=r"mine.py:task: train inputs: others when the function is called again is not allowed"):
         sweeps.run(grid(name, [4], ["sgd"], [0.0], trials=2), tmp_path / "data")
     assert not (tmp_path / "data").exists()
-
-
-def test_goals_that_differ_from_call_to_call_are_refused(write):
-    name = write(GOOD.replace("goals=(0.1, 0.2)", "goals=(random.random() / 2,)"))
-    with pytest.raises(own.OwnError, match="mine.py:task: goals: others when the function is called again"):
-        catalogue.workload(name)
 
 
 BY_ENVIRONMENT = changed(data="import os; x = x + float(os.environ['SHIFT'])")
@@ -185,23 +171,6 @@ def test_records_of_other_data_are_not_read_together_and_old_ones_that_tell_none
     assert len(sweeps.results(study, folder=tmp_path / "data")) == 4
 
 
-def test_what_another_worker_recorded_meanwhile_is_looked_at_before_writing(write, tmp_path, monkeypatch):
-    cells = grid(write(), [4, 8], ["sgd"], [0.0], trials=2, max_steps=8).cells
-    train = one_cell.train_cell
-    one_cell.measure(cells[0], tmp_path / "other")
-
-    def meanwhile(cell, *arguments, **options):
-        (file := record(cells[0], tmp_path / "data")).parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(record(cells[0], tmp_path / "other").read_bytes())
-        forge(file, data="0" * 12)
-        return train(cell, *arguments, **options)
-
-    monkeypatch.setattr(one_cell, "train_cell", meanwhile)
-    with pytest.raises(own.OwnError, match="data: tensors that differ"):
-        one_cell.measure(cells[1], tmp_path / "data")
-    assert not record(cells[1], tmp_path / "data").exists()
-
-
 def test_a_file_that_changes_while_a_cell_trains_gives_no_record(write, tmp_path, monkeypatch):
     cell, train = grid(write(), [4], ["sgd"], [0.0], trials=2, max_steps=8).cells[0], one_cell.train_cell
 
@@ -240,72 +209,51 @@ BLOCK = """class Block(nn.Module):
 """
 
 
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        ({"top": SHARED, "build": "    return NET\n"}, "shares its parameters with an earlier one .* built anew"),
-        (
-            {"top": SHARED, "build": "    for m in (NET[0], NET[2]):\n        m.reset_parameters()\n    return NET\n"},
-            "shares its parameters with an earlier one",
-        ),
-        (
-            {"top": "W = torch.randn(8, 4)",
-             "build": "    net = nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2))\n"
-                      "    net[0].weight = nn.Parameter(W)\n    return net\n"},
-            "shares its parameters with an earlier one",
-        ),
-        (
-            {"build": "    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2))\n"
-                      "    net[1].weight = nn.Parameter(net[0].weight.data)\n    return net\n"},
-            "parameters that share memory",
-        ),
-        (
-            {"build": "    net = nn.Sequential(nn.Linear(4, 2))\n    draw = np.random.default_rng().normal(size=(2, 4))\n"
-                      "    net[0].weight.data = torch.tensor(draw).float()\n    return net\n"},
-            "another initialisation from the same seed",
-        ),
-        (
-            {"build": "    net = nn.Sequential(nn.Linear(4, 2))\n    draw = np.random.default_rng(0).normal(size=(2, 4))\n"
-                      "    net[0].weight.data = torch.tensor(draw).float()\n    nn.init.zeros_(net[0].bias)\n    return net\n"},
-            "the same initialisation from every seed",
-        ),
-        (
-            {"top": "N = [0]", "build": "    N[0] += 1\n    torch.manual_seed(N[0])\n    return nn.Sequential(nn.Linear(4, 2))\n"},
-            "another initialisation from the same seed",
-        ),
-        ({"build": "    torch.manual_seed(0)\n    return nn.Sequential(nn.Linear(4, 2))\n"}, "same initialisation from every"),
-        (
-            {"build": "    return nn.Sequential(nn.Linear(4, 2 + random.randrange(9)), nn.Flatten(), nn.LazyLinear(2))\n"},
-            "parameters that have no shape yet",
-        ),
-        (
-            {"build": "    n = 2 + torch.randint(9, (1,)).item()\n    return nn.Sequential(nn.Linear(4, n), nn.Linear(n, 2))\n"},
-            "of other parameters when built again",
-        ),
-        ({"top": BLOCK.format("self.r = torch.randn(8)", "return x * self.r"), "layers": "Block()"}, "keeps more than"),
-        ({"top": BLOCK.format("pass", "return x - x.mean(0)"), "layers": "Block()"}, "others for an example alone"),
-        ({"top": BLOCK.format("pass", "return x.squeeze()"), "layers": "Block()"}, "example alone|on 1 example it raised"),
-        (
-            {"top": BLOCK.format("pass", "self.m = getattr(self, 'm', x.detach().mean()); return x + self.m"),
-             "build": "    return nn.Sequential(Block(), nn.Linear(4, 2))\n"},
-            "keeps more than its parameters",
-        ),
-        ({"top": BLOCK.format("pass", "return x.clamp_(-1, 1)"), "build": "    return nn.Sequential(Block(), nn.Linear(4, 2))\n"},
-         "changes its inputs in place"),
-        ({"top": BLOCK.format("self.w = nn.Linear(8, 8)", "self.w.weight.data.clamp_(-.01, .01); return self.w(x)"),
-          "layers": "Block()"},
-         "changes its parameters when asked"),
-        ({"top": BLOCK.format("pass", "torch.rand(1); return x"), "layers": "Block()"}, "changes global random numbers"),
-        ({"top": BLOCK.format("pass", "np.random.rand(); return x"), "layers": "Block()"}, "changes global random numbers"),
-        ({"top": BLOCK.format("pass", "torch.set_num_threads(3); return x"), "layers": "Block()"}, "numbers or settings"),
-        (
-            {"build": "    net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))\n"
-                      "    net[0].weight.requires_grad_(False)\n    return net\n"},
-            r"parameters that are not trained \(0.weight\)",
-        ),
-        ({"build": "    return nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 2)).to('meta')\n"}, "0.weight on meta"),
-    ],
-)  # fmt: skip
+SETS = "net[0].weight.data = torch.tensor(draw).float()"
+PAIR = "nn.Sequential(nn.Linear(4, n), nn.Linear(n, 2))"
+SQUARES = "nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2))"
+BLOCK_FIRST = "return nn.Sequential(Block(), nn.Linear(4, 2))"
+UNLIKE = [
+    ({"top": SHARED, "build": "return NET"}, "shares its parameters .* built anew"),
+    (
+        {"top": "W = torch.randn(8, 4)",
+         "build": f"n = 8; net = {PAIR}; net[0].weight = nn.Parameter(W); return net"},
+        "shares its parameters with an earlier one",
+    ),
+    (
+        {"build": f"net = {SQUARES}; net[1].weight = nn.Parameter(net[0].weight.data); return net"},
+        "parameters that share memory",
+    ),
+    (
+        {"build": "net = nn.Sequential(nn.Linear(4, 2)); draw = np.random.default_rng().normal("
+                  f"size=(2, 4)); {SETS}; return net"},
+        "another initialisation from the same seed",
+    ),
+    (
+        {"build": "torch.manual_seed(0); return nn.Sequential(nn.Linear(4, 2))"},
+        "the same initialisation from every seed",
+    ),
+    ({"build": f"n = 2 + torch.randint(9, (1,)).item(); return {PAIR}"}, "of other parameters"),
+    ({"top": BLOCK.format("self.r = torch.randn(8)", "return x * self.r"), "layers": "Block()"},
+     "keeps more than"),
+    ({"top": BLOCK.format("pass", "return x - x.mean(0)"), "layers": "Block()"},
+     "others for an example alone"),
+    ({"top": BLOCK.format("pass", "return x.clamp_(-1, 1)"), "build": BLOCK_FIRST},
+     "changes its inputs in place"),
+    (
+        {"top": BLOCK.format("self.w = nn.Linear(8, 8)",
+                             "self.w.weight.data.clamp_(-.01, .01); return self.w(x)"),
+         "layers": "Block()"},
+        "changes its parameters when asked",
+    ),
+    ({"top": BLOCK.format("pass", "np.random.rand(); return x"), "layers": "Block()"},
+     "changes global random numbers"),
+    ({"top": BLOCK.format("pass", "torch.set_num_threads(3); return x"), "layers": "Block()"},
+     "numbers or settings"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("parts", "message"), UNLIKE)
 def test_networks_that_trials_would_not_have_for_themselves_are_refused(write, tmp_path, parts, message):
     name = write(changed(**parts))
     with pytest.raises(own.OwnError, match=f"mine.py:task: model.*: .*{message}"):
@@ -344,12 +292,8 @@ def test_every_seed_of_a_trial_serves_all_generators(seed):
     ("old", "new", "message"),
     [
         ("train=(x[:80]", "train=(x[:80].double() * 1e300", "train inputs: a value that is not finite"),
-        ("train=(x[:80]", "train=(x[:80].to_sparse()", "train inputs: torch.float32 .* must be a dense tensor"),
-        ("train=(x[:80]", "train=(x[:80].to('meta')", r"train inputs: torch.float32 \[80, 4\] on meta is not allowed"),
-        ("y[:80])", "y[:80].to('meta'))", r"train labels: torch.int64 \[80\] on meta is not allowed"),
         ("x[:80], y[:80]", "x[:80].mul(1e4).round(), y[:80]", "whole numbers up to .* float32", ),
         ("goals=(0.1, 0.2)", "goals=(0.1, 0.10000001)", "goals: .* differ in their first six digits"),
-        ("goals=(0.1, 0.2)", "goals=(float('nan'),)", "goals: .nan,. is not allowed"),
         ("max_steps=200", r"title='a\nb'", r"title: 'a\\nb' is not allowed; it must be of printable"),
     ],
 )  # fmt: skip
@@ -380,8 +324,7 @@ def test_whole_numbers_are_not_rounded_by_a_cells_own_precision_either(write, tm
     assert not (tmp_path / "data").exists()
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-@pytest.mark.parametrize("flush", [False, True])
+@pytest.mark.parametrize(("threads", "flush"), [(1, True), (4, False)])
 def test_tensors_do_not_depend_on_the_settings_of_the_process(write, threads, flush):
     name = write(changed(data="x = x * 0 + torch.get_num_threads() + float((torch.tensor([1e-40]) * 1).any())"))
     plain, before = own_file.data(name), torch.get_num_threads()
@@ -402,8 +345,7 @@ def test_tensors_do_not_depend_on_the_settings_of_the_process(write, threads, fl
 # --- names ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spelling", ["./chapters/own/next_letter.py", "chapters/../chapters//own/next_letter.py",
-                                      str(ROOT / "chapters/own/next_letter.py"), "chapters/own/next_letter.py"])  # fmt: skip
+@pytest.mark.parametrize("spelling", ["chapters/../chapters//own/next_letter.py", str(ROOT / "chapters/own/next_letter.py")])
 def test_every_spelling_of_a_file_in_the_book_is_one_workload_with_its_records(spelling, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cell = Cell(f"{spelling}:next_letter", 4, trials=32)
@@ -432,41 +374,14 @@ def test_a_name_that_two_files_answer_to_is_refused(write, tmp_path):
         Cell(EXAMPLE, 4)
 
 
-@pytest.mark.parametrize("name", ["a b.py", "ü.py", "a:b.py", "a.py:b.py", "<b>&'.py", "50%.py"])
+@pytest.mark.parametrize("name", ["a b.py", "a.py:b.py", "<b>&'.py"])
 def test_odd_names_are_fine(write, tmp_path, name):
     cell = grid(write(name=name), [4], ["sgd"], [0.0], trials=2, max_steps=4).cells[0]
     assert one_cell.measure(cell, tmp_path / "data") == record(cell, tmp_path / "data")
     assert len(sweeps.results(Study("s", "", (cell,)), folder=tmp_path / "data")) == 2
 
 
-@pytest.mark.parametrize("name", ["a\nb.py", "a\x00b.py", "a\udcffb.py", "x" * 200 + ".py", "x" * 300 + ".py"])
-def test_names_that_cannot_be_kept_are_refused(tmp_path, monkeypatch, name):
-    folder = tmp_path / ("y" * 100)
-    folder.mkdir()
-    monkeypatch.chdir(folder)
-    try:
-        Path(name).write_text(GOOD, encoding="utf-8")
-    except (OSError, ValueError):
-        pass
-    with pytest.raises(own.OwnError, match="workload: .* is not allowed; (it must be of|there is no file)"):
-        Cell(f"{name}:task", 4)
-
-
 # --- endings ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("parts", "message"),
-    [
-        ({"top": "sys.exit('bye')"}, "cannot be imported; it raised SystemExit: bye"),
-        ({"data": "sys.exit('bye')"}, "raised SystemExit: bye"),
-        ({"build": "    sys.exit('bye')\n"}, "model: building it raised SystemExit: bye"),
-        ({"top": BLOCK.format("pass", "sys.exit('bye')"), "layers": "Block()"}, "model: .*SystemExit: bye"),
-    ],
-)
-def test_an_exit_is_an_error(write, parts, message):
-    with pytest.raises(own.OwnError, match=message):
-        catalogue.workload(write(changed(**parts)))
 
 
 LATER = BLOCK.format("pass", "sys.exit('bye') if x.abs().max() > {limit} else None; return x")

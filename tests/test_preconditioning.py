@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from lib.engine import batched, flattening, sequential
-from lib.methods import METHODS, ROTATED, kfac, muon, own_method, soap
+from lib.methods import METHODS, ROTATED, kfac, muon, soap
 from lib.workloads import models
 
 torch.set_num_threads(1)
@@ -344,8 +344,3 @@ def test_a_trial_of_soap_that_diverges_stops_no_other():
     whole = path_of("soap", slopes, w)
     slopes[0, 1] = float("nan")
     assert torch.equal(path_of("soap", slopes, w)[:, 0], whole[:, 0])
-
-
-@pytest.mark.parametrize("name", ROTATED)
-def test_soap_passes_what_is_asked_of_a_readers_method(name):
-    own_method.check(name, ROTATED[name])

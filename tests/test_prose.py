@@ -1,5 +1,6 @@
 """How the built pages read: short sentences, few numbers, a short lead, no page that goes on, nothing left unfilled."""
 
+import functools
 import json
 import re
 
@@ -12,12 +13,19 @@ HTML = ROOT / "_build" / "html"
 PAGES = sorted([*HTML.glob("chapters/*.html"), *HTML.glob("intro.html")])
 
 
+@functools.cache
+def written_on(page):
+    """The article of a page without scripts and pictures; empty where it leads elsewhere."""
+    found = re.search(r"<article\b.*</article>", page.read_text(encoding="utf-8"), re.S)
+    drawn = r"<(script|style|svg)\b.*?</\1>|(?<=src=\")data:[^\"]*"
+    return re.sub(drawn, "", found[0], flags=re.S) if found else ""
+
+
 def whole_article(page):
-    """Of a page; None of one that leads elsewhere."""
-    return BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").find("article")
+    return BeautifulSoup(written_on(page), "html.parser").find("article")
 
 
-PAGES = [page for page in PAGES if whole_article(page)]
+PAGES = [page for page in PAGES if "<article" in page.read_text(encoding="utf-8")]
 APPENDICES = {
     "batch_size_is_data_parallelism", "noisy_quadratic", "gradients", "contraction", "operator_cost", "claims", "status",
     "glossary", "protocol", "steps_to_result", "frameworks",
@@ -40,6 +48,7 @@ def article(page):
     return found
 
 
+@functools.cache
 def paragraphs(page, captions=True):
     """The paragraphs, items and captions of a page, in their order, as texts of at least three words."""
     kinds = ["p", "li", "dd", *(["figcaption"] if captions else [])]

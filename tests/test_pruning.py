@@ -130,33 +130,6 @@ def test_synflow_is_the_published_code_where_outputs_may_fall_with_a_weight(acti
     assert (mine >= 0).all() and torch.allclose(mine.double(), scores, rtol=1e-5)
 
 
-NORMALISED = """
-import torch
-from torch import nn
-from lib.own import Own
-
-def task():
-    x = torch.rand(120, 64, generator=torch.Generator().manual_seed(0))
-    y = (x.sum(1) > 32).long()
-    layers = [nn.Linear(64, 128), nn.LayerNorm(128), nn.ReLU(), nn.Linear(128, 128), nn.LayerNorm(128), nn.ReLU()]
-    return Own(model=lambda: nn.Sequential(*(type(m)(*sizes(m)) for m in layers), nn.Linear(128, 2)),
-               train=(x[:80], y[:80]), validation=(x[80:], y[80:]), goals=(0.1, 0.2), max_steps=20)
-
-def sizes(m):
-    return (m.in_features, m.out_features) if isinstance(m, nn.Linear) else (128,) * isinstance(m, nn.LayerNorm)
-"""
-
-
-def test_synflow_leaves_weights_in_every_layer_of_a_normalised_network(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(NORMALISED, encoding="utf-8")
-    cell = Cell("mine.py:task", 16, "momentum", 0.9, "synflow", trials=3)
-    net = models.build(cell.work.model)
-    for mask in one_cell.start(cell).mask:
-        kept = {name: count for name, count, _ in pruning.layer_densities(mask, net)}
-        assert min(kept[f"{layer}.weight"] for layer in (0, 3, 6)) > 0.01 * kept["0.weight"] > 1, kept
-
-
 @pytest.mark.parametrize("value", [torch.nan, -1.0])
 @pytest.mark.parametrize("method", vocabulary.METHODS)
 def test_scores_that_no_method_gives_are_refused(method, value):

@@ -8,21 +8,16 @@ import pytest
 import torch
 
 from chapters.steps_to_result import race
-from lib.engine import checkpoint, lockstep, training_state, validation, vocabulary
+from lib.engine import training_state, validation, vocabulary
 from lib.measuring import one_cell
 from lib.studies import races
 from lib.studies.cells import Cell
+from tests.conftest import same
 
 torch.set_num_threads(1)
 EXACT = Cell("digits-mlp", 64, trials=16, hits=3, max_steps=300)
 RACED = dataclasses.replace(EXACT, race=1.5)
 WATCHED = dataclasses.replace(EXACT, race=races.WATCHED, rungs="losses", hits=EXACT.trials)  # exact, and losses are noted
-
-
-def same(a, b):
-    for field, value in vars(a).items():
-        if field != "wall_s":
-            np.testing.assert_array_equal(getattr(b, field), value, err_msg=field)
 
 
 def slow_replay(first, last, a, end, checks):
@@ -80,18 +75,9 @@ def test_a_race_asks_fewer_trials_and_finds_the_same(monkeypatch):
     same(exact, raced)
 
 
-def test_an_interrupted_race_ends_as_if_it_had_not_been(tmp_path, monkeypatch):
-    whole, update, steps = one_cell.train_cell(RACED), lockstep.update, []
-    first_gone = whole.last_step[whole.status == "abandoned"].min()
-
-    def killed(*arguments):
-        steps.append(0)
-        if len(steps) == first_gone + 2:
-            raise KeyboardInterrupt
-        return update(*arguments)
-
-    monkeypatch.setattr(lockstep, "update", killed)
-    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
+def test_an_interrupted_race_ends_as_if_it_had_not_been(tmp_path, interrupt):
+    whole = one_cell.train_cell(RACED)
+    steps = interrupt(whole.last_step[whole.status == "abandoned"].min() + 2)
     with pytest.raises(KeyboardInterrupt):
         one_cell.train_cell(RACED, unfinished=tmp_path / "cell.part")
     again = one_cell.train_cell(RACED, unfinished=tmp_path / "cell.part")

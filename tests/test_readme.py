@@ -1,8 +1,6 @@
 """What the README tells people to type exists."""
 
 import re
-import shutil
-import subprocess
 
 import pandas as pd
 import pytest
@@ -19,13 +17,6 @@ COMMANDS = [
     for block in re.findall(r"```bash\n(.*?)```", README, re.S)
     for line in block.splitlines()
 ]
-
-
-@pytest.mark.skipif(not shutil.which("make"), reason="no make")
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"make (\w+)", "\n".join(COMMANDS)))))
-def test_make_knows_the_target(target):
-    done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, encoding="utf-8")
-    assert done.returncode == 0, done.stderr
 
 
 def test_papermill_lines_name_chapters_and_their_parameters():

@@ -13,11 +13,8 @@ from chapters.metaparameters import rate_rules
 from chapters.which_method import best_settings
 from lib.analysis import scaling
 from lib.analysis.rate_rules import built_up, growth
-from lib.measuring import sweeps
 from lib.methods import METHODS, spaces
 from lib.methods.spaces import draw
-from lib.studies.cells import Cell
-from lib.studies.study import Study
 
 
 def planted(power):
@@ -161,12 +158,6 @@ def test_a_planted_correlation_is_found_among_many_trials(correlation):
     one = fast[(fast.replicate == 1) & (fast.batch_size == 16)]
     told = best_settings.correlations(one, "learning_rate", "damping").iloc[0, 0]
     assert np.tanh(told) == pytest.approx(np.corrcoef(np.log(one.learning_rate), np.log(one.damping))[0, 1])
-
-
-@pytest.fixture(scope="module")
-def trials(tmp_path_factory):
-    cells = tuple(Cell("digits-mlp", b, trials=6, stop="budget", max_steps=s) for b, s in ((16, 64), (64, 32)))
-    return sweeps.results(Study("t", "t", cells), "full", folder=tmp_path_factory.mktemp("records"))
 
 
 def test_what_smoothing_saves_over_several_searches_is_the_mean_of_their_trends():

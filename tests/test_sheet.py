@@ -1,13 +1,12 @@
 """The batch-size sheet: its formula finds the best batch, and its form says in a browser what the formula says."""
 
-import shutil
 
 import numpy as np
 import pytest
 
 from chapters.sheet import decide
+from tests.conftest import needs_browser
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 SIZES = (16, 64, 256)
 
 
@@ -34,21 +33,17 @@ def test_without_a_fixed_time_there_is_no_best_batch():
     assert decide.decide(timings(0.0, 1e-3), 100) is None
 
 
-@pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
-def test_the_form_answers_as_the_formula_does():
-    from playwright.sync_api import sync_playwright
-
+@needs_browser
+def test_the_form_answers_as_the_formula_does(browser):
     times, found = timings(1e-3, 1e-4), decide.decide(timings(1e-3, 1e-4), 150)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page()
-        page.set_content(str(decide.form(times, 150)))
-        said = page.locator("output").inner_text()
-        assert f"Use about {found.best:.2g} examples" in said and f"From {found.low:.2g} to" in said
-        page.fill("[name=steps]", "\n".join(f"{size} {200 + 30_000 / size}" for size in SIZES))
-        assert page.locator("output").inner_text() == said
-        page.fill("[name=times]", "16 1.6\n64 6.4")
-        assert "proportional" in page.locator("output").inner_text()
-        page.fill("[name=times]", "sixteen")
-        assert "two batch sizes" in page.locator("output").inner_text()
-        browser.close()
+    page = browser.new_page()
+    page.set_content(str(decide.form(times, 150)))
+    said = page.locator("output").inner_text()
+    assert f"Use about {found.best:.2g} examples" in said and f"From {found.low:.2g} to" in said
+    page.fill("[name=steps]", "\n".join(f"{size} {200 + 30_000 / size}" for size in SIZES))
+    assert page.locator("output").inner_text() == said
+    page.fill("[name=times]", "16 1.6\n64 6.4")
+    assert "proportional" in page.locator("output").inner_text()
+    page.fill("[name=times]", "sixteen")
+    assert "two batch sizes" in page.locator("output").inner_text()
+    page.close()

@@ -1,7 +1,6 @@
 """Spiking neurons: against loops, against snnTorch where it is installed, and where the answer is known."""
 
 import dataclasses
-import types
 
 import numpy as np
 import pandas as pd
@@ -9,8 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.spiking import claims, experiments, findings, neurons
-from lib.claims.claim import REGISTRY, judged
+from chapters.spiking import experiments, findings, neurons
 from lib.engine import batched, flattening, vocabulary
 from lib.engine.sequential import SequentialExecutor
 from lib.measuring import winners
@@ -132,18 +130,6 @@ def test_all_trials_at_once_are_the_trials_one_by_one(time, model):
     torch.testing.assert_close(fast.logits(w, x), plain.logits(w, x), rtol=1e-4, atol=1e-5)
 
 
-def test_activity_counts_spikes_and_silent_units():
-    module, x = excited(neurons.network(8), 3), torch.rand(50, 1, 8, 8)
-    found = neurons.activity(module.requires_grad_(False), x)
-    h = neurons.Steady(8)(module[1](x.flatten(1)))
-    one = neurons.Spiking(8)(h)
-    two = neurons.Spiking(8)(module[4](one))
-    both = torch.cat([one, two], -1)
-    silent = (both.amax(0) == 0).float().mean()
-    expected = {"rate": both.mean(), "silent": silent, "first": one.mean()}
-    assert found == pytest.approx({name: float(value) for name, value in expected.items()})
-
-
 @pytest.mark.parametrize("time", [0, 4])
 def test_a_winner_is_trained_again_until_it_meets_the_goal_and_no_further(time):
     digits = datasets.load("digits", 1)
@@ -173,10 +159,8 @@ def planted(ratio, noise=0.02):
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(0.5, "for"), (1.0, "against"), (0.8, "not decided")])
-def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
-    records = types.SimpleNamespace(results=lambda: planted(ratio))
-    monkeypatch.setattr(experiments, "SPIKES", records)
-    (group,) = judged(REGISTRY.claims["U1"], claims.rate_over_rectifiers()).groups
+def test_the_rule_says_what_is_planted(ratio, verdict, judge):
+    ((group,),) = (told.groups for told in judge(planted(ratio), "U1"))
     assert group.verdict == verdict and group.n == 5 and group.effect == pytest.approx(ratio, rel=0.05)
 
 

@@ -135,7 +135,7 @@ def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, hear
         while len(list(tmp_path.rglob("sparsity-*"))) < count:
             assert process.poll() is None and time.monotonic() < deadline, process.stderr.read()
             time.sleep(0.05)
-        time.sleep(1)
+        time.sleep(0.2)
         to(process.pid, getattr(signal, by))
         said = process.communicate(timeout=30)[1]
         assert process.returncode == 128 + getattr(signal, by)

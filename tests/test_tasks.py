@@ -7,12 +7,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.engine import batched, lockstep, sequential, validation, vocabulary
+from lib.engine import batched, lockstep, sequential, validation
 from lib.measuring import one_cell
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
 from lib.workloads.datasets import Split
 from lib.workloads.tasks import TASKS
+from tests.conftest import exhaustive
 
 torch.set_num_threads(1)
 
@@ -39,22 +40,6 @@ def nats_alone(executor, w: torch.Tensor, split: Split) -> list[float]:
     """The mean cross-entropy of every trial by itself, as PyTorch has it, in double precision."""
     x = executor.inputs(split.x)
     return [F.cross_entropy(executor.logits(row[None], x)[0].double(), split.y).item() for row in w]
-
-
-def first_checks(cell: Cell, cost) -> np.ndarray:
-    """The published protocol, written anew: at which check each trial [T] first met the hardest goal; cost: its mean by weights."""
-    trials, data, executor = one_cell.start(cell), datasets.load("digits").train, one_cell.executor(cell)
-    x, w, v = executor.inputs(data.x), trials.w.clone(), torch.zeros_like(trials.w)
-    steps, check = np.full(cell.trials, np.nan), 1
-    order = lockstep.batches(len(data), cell.batch_size, cell.replicate)
-    for step in range(1, cell.max_steps + 1):
-        pick = next(order)
-        _, g, _ = executor.gradients(w, x[pick], data.y[pick], trials.mask)
-        momentum_step(w, v, g, trials.drawn)
-        if step == check:
-            check = vocabulary.next_check(step, "geometric")
-            steps[np.isnan(steps) & (np.array(cost(executor, w)) <= cell.work.goal)] = step
-    return steps
 
 
 @pytest.mark.parametrize("kind", [sequential.SequentialExecutor, batched.BatchedExecutor])
@@ -99,9 +84,13 @@ def test_a_goal_that_a_trial_meets_exactly_is_met_and_one_next_to_it_is_not():
 
 
 def test_lock_step_equals_exhaustive_search():
-    cell = CELL
     split = datasets.load("digits").validation
-    every = first_checks(cell, lambda executor, w: nats_alone(executor, w, split))
-    found = one_cell.train_cell(cell).first[:, 0]
-    assert np.array_equal(np.sort(every)[: cell.hits], np.sort(found)[: cell.hits], equal_nan=True)
+
+    def meets(executor, w):
+        return np.array(nats_alone(executor, w, split))[:, None] <= CELL.work.goal
+
+    every = exhaustive(CELL, meets)[0][:, 0]
+    found = one_cell.train_cell(CELL).first[:, 0]
+    hits = CELL.hits
+    assert np.array_equal(np.sort(every)[:hits], np.sort(found)[:hits], equal_nan=True)
     assert not np.isnan(every).all(), "a goal that nobody reaches tests nothing"

@@ -3,7 +3,7 @@
 Each is refused, and the message names the file, the place and, of a value, what is allowed.
 """
 
-import textwrap
+import itertools
 
 import pytest
 
@@ -42,53 +42,14 @@ GIVEN = {
     "max_steps": "50",
 }
 # What is no value of most fields, and which fields take it all the same
-VALUES = {
-    "3": (),
-    "-1": (),
-    "0": (),
-    "1.5": (),
-    "True": ("decay",),
-    "None": ("metric", "answers", "examples", "at_once"),
-    "'x'": ("title",),
-    "b'x'": (),
-    "[1]": (),
-    "{1}": (),
-    "{}": (),
-    "()": (),
-    "(1, 2)": (),
-    "('a', 'b')": (),
-    "float('nan')": (),
-    "float('inf')": (),
-    "int": ("answers",),
-    "object()": (),
-    "x": (),
-}
+VALUES = dict.fromkeys("3 -1 0 1.5 b'x' [1] {1} {} () float('nan') float('inf') object() x".split(), ())
+VALUES |= dict.fromkeys(["(1, 2)", "('a', 'b')"], ())
+VALUES |= {"True": ("decay",), "None": ("metric", "answers", "examples", "at_once")}
+VALUES |= {"'x'": ("title",), "int": ("answers",)}
+BOTH = ("model", "train", "validation", "goals", "title", "max_steps", "precision")
 FIELDS = {
-    "Own": (
-        "model",
-        "train",
-        "validation",
-        "goals",
-        "title",
-        "max_steps",
-        "precision",
-        "decay",
-        "task",
-    ),
-    "Training": (
-        *(
-            "model",
-            "train",
-            "validation",
-            "goals",
-            "loss",
-            "metric",
-            "answers",
-            "examples",
-            "at_once",
-        ),
-        *("title", "max_steps", "precision"),
-    ),
+    "Own": (*BOTH, "decay", "task"),
+    "Training": (*BOTH, "loss", "metric", "answers", "examples", "at_once"),
 }
 FITS = {("max_steps", "3"), ("at_once", "3")}  # a whole number from 1
 TENSORS = {
@@ -162,26 +123,19 @@ def cases():
     words to be found.
     """
     for kind, fields in FIELDS.items():
-        for field in fields:
-            for value, fine in VALUES.items():
-                if field not in fine and (field, value) not in FITS:
-                    yield kind, {field: value}, None, "", field
+        for field, (value, fine) in itertools.product(fields, VALUES.items()):
+            if field not in fine and (field, value) not in FITS:
+                yield kind, {field: value}, None, "", field
         for part, n in (("train", 40), ("validation", 20)):
             for tensor in TENSORS:
                 yield kind, {part: f"({tensor.format(n=n)}, y[:{n}])"}, None, "", part
             for labels in LABELS:
                 yield kind, {part: f"(x[:{n}], {labels.format(n=n)})"}, None, "", ""
         for body, words in MODELS.items():
-            if (
-                kind == "Own" or "manual_seed" not in body
-            ):  # a pretrained network is one start for all
-                yield (
-                    kind,
-                    {"model": "wrong"},
-                    None,
-                    f"NET = build()\n\ndef wrong():\n    {body}\n",
-                    words,
-                )
+            # A pretrained network is one start for all
+            if kind == "Own" or "manual_seed" not in body:
+                before = f"NET = build()\n\ndef wrong():\n    {body}\n"
+                yield kind, {"model": "wrong"}, None, before, words
         for body, words in ENDS.items():
             yield kind, {}, body.format(kind=kind), "", words
         for goals in GOALS:
@@ -190,22 +144,17 @@ def cases():
 
 def text_of(kind, fields, body, before):
     given = "dict(" + ", ".join(f"{k}={v}" for k, v in {**GIVEN, **fields}.items()) + ")"
-    text = (
-        START.replace("{given}", given)
-        .replace("{kind}", kind)
-        .replace("given =", f"{before}\ngiven =")
-    )
+    text = START.replace("{given}", given).replace("{kind}", kind)
+    text = text.replace("given =", f"{before}\ngiven =")
     return text if body is None else text[: text.rindex("    return")] + f"    {body}\n"
 
 
 WRONG = list(cases())
 
 
-def refused(tmp_path, monkeypatch, text, words):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(textwrap.dedent(text), encoding="utf-8")
+def refused(name, words):
     with pytest.raises(own.OwnError, match=f"(?s)mine.py.*{words}"):
-        catalogue.workload("mine.py:task")
+        catalogue.workload(name)
 
 
 def test_there_are_three_hundred():
@@ -213,17 +162,15 @@ def test_there_are_three_hundred():
 
 
 @pytest.mark.parametrize("kind", FIELDS)
-def test_without_a_fault_it_is_accepted(tmp_path, monkeypatch, kind):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(text_of(kind, {}, None, ""), encoding="utf-8")
-    assert catalogue.workload("mine.py:task").max_steps == 50
+def test_without_a_fault_it_is_accepted(write, kind):
+    assert catalogue.workload(write(text_of(kind, {}, None, ""))).max_steps == 50
 
 
 @pytest.mark.parametrize(("kind", "fields", "body", "before", "words"), WRONG)
-def test_every_fault_is_refused_by_name(tmp_path, monkeypatch, kind, fields, body, before, words):
-    refused(tmp_path, monkeypatch, text_of(kind, fields, body, before), words)
+def test_every_fault_is_refused_by_name(write, kind, fields, body, before, words):
+    refused(write(text_of(kind, fields, body, before)), words)
 
 
 @pytest.mark.parametrize("text", FILES)
-def test_a_file_that_is_no_workload_is_refused_by_name(tmp_path, monkeypatch, text):
-    refused(tmp_path, monkeypatch, text, FILES[text])
+def test_a_file_that_is_no_workload_is_refused_by_name(write, text):
+    refused(write(text), FILES[text])
