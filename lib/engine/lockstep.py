@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import time
 from collections.abc import Iterable, Iterator
 
@@ -36,6 +37,8 @@ from lib.methods.method import Layer, Method
 from lib.own import raised
 from lib.workloads.datasets import Split
 from lib.workloads.tasks import Task
+
+LOG = logging.getLogger("lib.training")  # how far a search is, which its bar shows
 
 RECENT = 128  # examples over which a trial's training loss is averaged, exponentially
 
@@ -210,6 +213,8 @@ def train(
             choosy = race is not None and not method.evaluated and not at_end
             asked = _hopeful(now, executor.task, goals) if choosy else _everyone(now)
             _check(now, method, judges[0], asked, to_budget or at_end or not reject_early)
+            best = np.nanmin(out.best_error, initial=np.inf)
+            LOG.info("step %d, %d alive, error %.3f", out.steps, len(now.ids), best)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little
                 _note_losses(now, levels)
             if not to_budget:

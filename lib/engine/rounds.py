@@ -302,6 +302,7 @@ def train(
             if not trial.done:
                 with _name_trial(n, trial):
                     trial.run(min(far, _end(trials, job, hits)), lambda: checkpoint.save(state))
+                lockstep.LOG.info("trial %d of %d, step %d", n + 1, len(trials), trial.steps)
         far = math.ceil(far * GROWTH)
     out = _outcome(trials, job, _end(trials, job, hits))
     out.wall_s = time.perf_counter() - began

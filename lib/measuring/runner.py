@@ -57,8 +57,9 @@ def run(
     pause = 0.1 if sys.stderr.isatty() else 5.0
     with _Bar(total=len(todo), desc=title, unit=unit, mininterval=pause) as bar:
         try:
-            for _ in each(calls, jobs):
-                bar.update()
+            with _Progress(bar):
+                for _ in each(calls, jobs):
+                    bar.update()
         except KeyboardInterrupt as stop:
             done = f"{bar.n} of {len(todo)} that were missing ({unit}s) are finished and kept"
             told = f"stopped; {done}; run the same call again to continue"
@@ -75,6 +76,34 @@ class _Bar(tqdm):
     def display(self, msg=None, pos=None):
         _tell_terminal(f"\r{self if msg is None else msg}")
         return super().display(msg, pos)
+
+
+class _Progress(logging.Handler):
+    """While entered, shows beside a bar what the search of this process logs of its steps."""
+
+    LOG = logging.getLogger("lib.training")
+
+    def __init__(self, bar: tqdm):
+        super().__init__()
+        self.bar = bar
+        self.began = self.shown = time.monotonic()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        now = time.monotonic()
+        # A notebook or a log keeps every line: in all some hundred of a search that takes hours
+        if now - self.shown >= max(1.0, self.bar.mininterval, (now - self.began) / 100):
+            self.shown = now
+            self.bar.set_postfix_str(record.getMessage())
+
+    def __enter__(self) -> None:
+        self.LOG.propagate = False  # a notebook would print every line
+        self.LOG.setLevel(logging.INFO)
+        self.LOG.addHandler(self)
+
+    def __exit__(self, *_) -> None:
+        self.LOG.removeHandler(self)
+        self.LOG.setLevel(logging.NOTSET)
+        self.bar.set_postfix_str("", refresh=False)
 
 
 def each(calls: Iterable, jobs: int = 1) -> Iterator:
