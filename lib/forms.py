@@ -125,10 +125,14 @@ def _tried(
     [exponents, POINTS, m] and its weighted sum of squares [exponents, POINTS].
     """
     places = np.log(sizes)
-    bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
-    distances = np.multiply.outer(among, bends[:, None] - places)
-    slopes = _centred(np.logaddexp(0, distances), np.array(weights))
-    return bends, slopes, slopes**2 @ np.array(weights)
+    weight = np.array(weights)
+    first = places.min() - FAR
+    last = places.max() + FAR
+    bends = np.linspace(first, last, POINTS)
+    distances = bends[:, None] - places
+    shapes = np.logaddexp(0, np.multiply.outer(among, distances))
+    slopes = _centred(shapes, weight)
+    return bends, slopes, slopes**2 @ weight
 
 
 def _centred(values: np.ndarray, weights: np.ndarray) -> np.ndarray:

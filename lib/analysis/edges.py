@@ -35,8 +35,10 @@ def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
     met = trials.dropna(subset="steps") if len(trials) else trials
     rows = []
     for key, own in met.groupby(CURVE) if len(met) else ():
-        won = own.loc[own.groupby(["batch_size", *SEARCH]).steps.idxmin()]
-        for name, interval in _searched(key[0], key[1], own.get("space")).items():
+        workload, algorithm, *_ = key
+        fastest = own.groupby(["batch_size", *SEARCH]).steps.idxmin()
+        won = own.loc[fastest]
+        for name, interval in _searched(workload, algorithm, own.get("space")).items():
             place = interval.place(won[name].to_numpy(float))
             place = 1 - place if interval.scale == "reverse-log" else place
             lower = float(np.mean(place < OUTER))

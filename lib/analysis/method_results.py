@@ -109,15 +109,18 @@ def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
     steps, steps_low, steps_high (ratios, 90 %), dearer (a step's time over the base's), time,
     time_low, time_high.  Curves whose steps were not timed are left out.
     """
-    timed = dict(list(times.sort_values("batch_size").groupby(["workload", "algorithm"])))
+    ordered = times.sort_values("batch_size")
+    timed = dict(list(ordered.groupby(["workload", "algorithm"])))
     parts = [pd.DataFrame(columns=TIMED)]
     for key, curve, other in _beside(curves, BASE):
-        if key[3] == 0 and key[:2] in timed:
-            known = np.log(timed[key[:2]][["batch_size", "ratio"]].to_numpy(float).T)
+        workload, algorithm, _, sparsity = key
+        if sparsity == 0 and (workload, algorithm) in timed:
+            own = timed[workload, algorithm]
+            known = np.log(own[["batch_size", "ratio"]].to_numpy(float).T)
             found = scaling.steps_ratio(curve, other)
             found = found.rename(columns=lambda name: name.replace("ratio", "steps"))
             dearer = np.exp(np.interp(np.log(found.batch_size), *known))
-            found = found.assign(workload=key[0], algorithm=key[1], dearer=dearer)
+            found = found.assign(workload=workload, algorithm=algorithm, dearer=dearer)
             for end in ("", "_low", "_high"):
                 found[f"time{end}"] = found[f"steps{end}"] * dearer
             parts.append(found[TIMED])

@@ -21,13 +21,16 @@ def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
     """
     result = torch.zeros_like(sent[0])
     for row, out in enumerate(result):
-        index = torch.cat([mask[row].nonzero()[:, 0] for mask in chosen])
-        value = torch.cat([u[row][mask[row]] for u, mask in zip(sent, chosen, strict=True)])
+        masks = [mask[row] for mask in chosen]
+        own = [u[row] for u in sent]
+        index = torch.cat([mask.nonzero()[:, 0] for mask in masks])
+        value = torch.cat([u[mask] for u, mask in zip(own, masks, strict=True)])
         part = len(index) // len(sent)
         for start in range(0, part * len(sent), part) if part else ():
-            turn = index[start : start + part]
+            worker = slice(start, start + part)
+            turn = index[worker]
             # Of several pairs for one entry, one counts
-            out[turn] = out[turn] + value[start : start + part]
+            out[turn] = out[turn] + value[worker]
     return result
 
 

@@ -171,12 +171,17 @@ def read_all(
     """
     if not files:
         return [], pd.DataFrame(), pd.DataFrame()
-    heads, bodies = zip(*(_of(file, cell) for file, cell in files.items()))
+    heads, bodies, rows = [], [], []
+    for file, cell in files.items():
+        head, body = _of(file, cell)
+        heads.append(head)
+        bodies.append(body)
+        rows.append(fields(cell))
+    told = pd.DataFrame(rows)
     lengths = [head["rows"] for head in heads]
-    told = pd.DataFrame(list(map(fields, files.values())))
     told = told.loc[told.index.repeat(lengths)]
-    trials = _table(bodies, without)
-    return list(heads), told.reset_index(drop=True), trials.copy(deep=False)
+    trials = _table(tuple(bodies), without)
+    return heads, told.reset_index(drop=True), trials.copy(deep=False)
 
 
 def head(file: Path, cell=None) -> dict:

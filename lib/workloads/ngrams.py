@@ -66,13 +66,18 @@ def scores(tables: list[Table], sequences: list[np.ndarray]) -> tuple[float, flo
     Contexts end where their sequence begins.
     """
     before = max(1, len(tables) - 1)
-    padded = (np.concatenate([np.full(before - 1, NOTHING), s[:-1]]) for s in sequences)
-    contexts = np.concatenate([sliding_window_view(s, before) for s in padded])
+    ahead = np.full(before - 1, NOTHING)
+    windows = []
+    for sequence in sequences:
+        padded = np.concatenate([ahead, sequence[:-1]])
+        windows.append(sliding_window_view(padded, before))
+    contexts = np.concatenate(windows)
     truths = np.concatenate([s[1:] for s in sequences])
     nats = wrong = 0.0
     for at in range(0, len(truths), TOGETHER):
-        truth = truths[at : at + TOGETHER]
-        found = predict(tables, contexts[at : at + TOGETHER])
+        now = slice(at, at + TOGETHER)
+        truth = truths[now]
+        found = predict(tables, contexts[now])
         places = np.arange(len(truth))
         nats -= np.log(found[places, truth]).sum()
         wrong += (found.argmax(1) != truth).sum()

@@ -185,16 +185,19 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     """
     keys = of_curve(searches)
     by = searches.groupby(keys, dropna=False)
-    hits = searches.groupby([*keys, "batch_size"], dropna=False).hits_seen.sum().reset_index()
+    points = searches.groupby([*keys, "batch_size"], dropna=False)
+    hits = points.hits_seen.sum().reset_index()
     slimmed = slim(searches).groupby(by.ngroup().to_numpy())
     parts = [curve_of(own, share=0.0).points() for _, own in slimmed]
-    told = by.size().index.to_frame(index=False)
-    told = told.loc[np.repeat(told.index, list(map(len, parts)))].reset_index(drop=True)
+    curves = by.size().index.to_frame(index=False)
+    lengths = [len(part) for part in parts]
+    told = curves.loc[curves.index.repeat(lengths)].reset_index(drop=True)
     found = pd.concat(parts, ignore_index=True)
+    found = pd.concat([found, told], axis=1)
     # A key that no search has is of no kind
-    found = pd.concat([found, told], axis=1).astype(hits.dtypes[keys])
-    both = hits.merge(found, "inner", [*keys, "batch_size"])
-    return both.sort_values([*keys, "batch_size"], ignore_index=True)
+    found = found.astype(hits.dtypes[keys])
+    point = [*keys, "batch_size"]
+    return hits.merge(found, "inner", point).sort_values(point, ignore_index=True)
 
 
 def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
