@@ -117,7 +117,7 @@ ENDS = "perfect_end_low perfect_end_high useful_end_low useful_end_high".split()
 ABOUT = [
     *("goal", "sizes", "replicates"),
     *(field.name for field in dataclasses.fields(Regimes)),
-    *(*ENDS, "c1", "c2", "critical", "critical_low", "critical_high", "identified"),
+    *(*ENDS, "c1", "c2", "residual", "critical", "critical_low", "critical_high", "identified"),
 ]
 
 
@@ -161,6 +161,7 @@ def about(curve: Curve) -> dict:
     shown = pd.DataFrame({"batch_size": sizes, "steps": np.exp(curve.means[curve.met])})
     bend = critical(curve)
     line = forms.fit(curve.sizes, curve.means, weights=curve.weights)
+    off = np.sqrt(line.loss[0] / len(curve.sizes))
     _, *ends = regime_ends(curve.sizes, draws(curve).to_numpy())
     ends = np.ravel([span_of(end) for end in ends]).tolist()
     return {
@@ -170,6 +171,7 @@ def about(curve: Curve) -> dict:
         **dict(zip(ENDS, ends)),
         "c1": line.c1[0],
         "c2": line.c2[0],
+        "residual": float(np.exp(off)),
         **bend.row("critical"),
         "identified": bool(sizes.min() < np.exp(bend.value) < sizes.max()),
     }
