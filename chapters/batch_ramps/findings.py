@@ -143,6 +143,16 @@ def told_goals(rank: int) -> str:
     return f"{error} error{text}"
 
 
+def whole_missed(at: pd.DataFrame) -> list[str]:
+    """How many searches from the critical batch size miss a goal, of each network, in words."""
+    told = []
+    for work, own in at[at.start == WHOLE].groupby("workload"):
+        lost = (~own.met).groupby(own.schedule).agg(["sum", "size"])
+        parts = [f"{lost['sum'][name]} of {lost['size'][name]}" for name in (SEESAW, DECAY)]
+        told.append(f"{title(work)}, {parts[0]} with Seesaw and {parts[1]} with the rate halved")
+    return told
+
+
 def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict[str, object]:
     """All values of the page's sentences; found: of `searched`, trials: the records."""
     at, values = found[found["rank"] == rank], {}
@@ -153,7 +163,6 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict[str, 
             values[f"{what}_{name}"] = [value for value in ratios if value is not None]
     highest = at.workload.map(trials.groupby("workload").learning_rate.max())
     upper = at[at.met].learning_rate > highest[at.met] / 2
-    whole = at[(at.start == WHOLE) & (at.workload == FC)]
     counts = trials.groupby("workload").replicate.nunique()
     return {
         **values,
@@ -164,7 +173,8 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict[str, 
             for work, network in NETWORKS.items()
         ],
         "missed": int((~at.met).sum()),
-        "seesaw_missed": percent((~whole[whole.schedule == SEESAW].met).mean()),
-        "decay_missed": percent((~whole[whole.schedule == DECAY].met).mean()),
+        "whole_missed": whole_missed(at),
+        "decided": len(values["steps_quarter"]),
+        "networks": at.workload.nunique(),
         "upper": percent(upper.mean()),
     }

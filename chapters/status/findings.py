@@ -30,7 +30,7 @@ SEARCHES = {  # columns of the file of all searches, and what they hold
     "trials": "runs of the search",
     "steps": "steps to result: the fewest after which a trial met the goal; empty if none did",
     "last_step": "where the search stopped",
-    "infeasible": "trials that could meet no goal: infinite loss, every unit off, not to be pruned",
+    "hits_seen": "trials that met the goal before the search stopped",
 }
 USUAL = {"precision": "bfloat16", "checks": "geometric"}
 

@@ -59,22 +59,21 @@ def measured(trials: pd.DataFrame) -> Measured:
 
 
 def constants_over_dense(curves: dict) -> pd.DataFrame:
-    """c1 and c2 of every sparse curve over the dense one's, at the searches and batch sizes of
-    both: CURVE, c1, c2.
+    """c1 and c2 of every sparse curve over the dense one's, at the batch sizes of both: CURVE, c1,
+    c2, each with _low and _high.
     """
     rows = []
     for key, *pair in scaling.with_partner(curves, scaling.dense_key):
-        both = scaling.paired(scaling.alike(*pair))
+        both = scaling.alike(*pair)
         if len(both[0].sizes) >= 3:
-            above, below = (scaling.fit(own.sizes, own.means) for own in both)
-            ratios = {"c1": _over(above.c1, below.c1), "c2": _over(above.c2, below.c2)}
-            rows.append((key, ratios))
-    return scaling.by_curve(rows, ["c1", "c2"])
+            c1, c2 = scaling.estimate(_over, *both)
+            rows.append((key, c1.row("c1") | c2.row("c2")))
+    return scaling.by_curve(rows, ["c1", "c1_low", "c1_high", "c2", "c2_low", "c2_high"])
 
 
-def _over(above: np.ndarray, below: np.ndarray) -> float:
-    """One constant over another; either may be none."""
-    return float(above[0].clip(1e-9) / below[0].clip(1e-9))
+def _over(above: tuple, below: tuple) -> np.ndarray:
+    """ln of the constants of one curve's line over those of another's."""
+    return scaling.log_line(above) - scaling.log_line(below)
 
 
 def _named(table: pd.DataFrame, whole: Iterable[tuple]) -> pd.DataFrame:

@@ -305,10 +305,10 @@ CONSTANTS = ("c1", "c2", "critical")
 
 def constants(curve: Curve) -> list[Effect]:
     """ln of CONSTANTS."""
-    return [*estimate(_log_line, curve), critical(curve)]
+    return [*estimate(log_line, curve), critical(curve)]
 
 
-def _log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
     line = forms.fit(*own)
     return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
