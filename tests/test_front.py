@@ -10,12 +10,20 @@ import yaml
 from chapters.intro import front_figures
 from lib import ROOT
 
-MET = pd.DataFrame({"trial": [0, 0, 1, 1, 2], "goal": [0.05, 0.02, 0.05, 0.02, 0.05], "step": [100, 900, 120, 500, 1500]})
+MET = pd.DataFrame(
+    {
+        "trial": [0, 0, 1, 1, 2],
+        "goal": [0.05, 0.02, 0.05, 0.02, 0.05],
+        "step": [100, 900, 120, 500, 1500],
+    }
+)
 
 
 def spec(text):
     """The specification of the chart in a page."""
-    return json.loads(re.search(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)[1])
+    return json.loads(
+        re.search(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)[1]
+    )
 
 
 def test_a_search_shows_the_fewest_steps_to_its_hardest_goal():
@@ -32,13 +40,19 @@ def test_a_search_shows_the_fewest_steps_to_its_hardest_goal():
 def curves():
     """Six batch sizes of one network with two methods, and three of another."""
     sizes = [4, 16, 64, 256, 1024, 4096]
-    rows = [("mnist-simple-cnn", method, size, 1000 / size + 10) for method in ("sgd", "momentum") for size in sizes]
+    rows = [
+        ("mnist-simple-cnn", method, size, 1000 / size + 10)
+        for method in ("sgd", "momentum")
+        for size in sizes
+    ]
     rows += [("mnist-fc-128x3", "sgd", size, 1000 / size + 10) for size in sizes[:3]]
     points = pd.DataFrame(rows, columns=["workload", "algorithm", "batch_size", "steps"])
     return points.assign(network=points.workload, sparsity=0.0)
 
 
-def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where_it_is_known(curves):
+def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where_it_is_known(
+    curves,
+):
     known = {"workload": "mnist-simple-cnn", "sparsity": 0.0}
     critical = pd.DataFrame([{**known, "algorithm": "sgd", "critical": 100.0, "identified": True},
                              {**known, "algorithm": "momentum", "critical": 100.0, "identified": False}])  # fmt: skip
@@ -57,4 +71,7 @@ def test_colab_is_linked_to_where_the_repository_is_known(monkeypatch, tmp_path)
     monkeypatch.setattr(front_figures, "ROOT", tmp_path)
     text = "repository: {url: 'https://github.com/a/b', branch: main}"
     (tmp_path / "_config.yml").write_text(text, encoding="utf-8")
-    assert front_figures.colab() == "https://colab.research.google.com/github/a/b/blob/main/binder/colab.ipynb"
+    assert (
+        front_figures.colab()
+        == "https://colab.research.google.com/github/a/b/blob/main/binder/colab.ipynb"
+    )

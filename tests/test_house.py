@@ -11,9 +11,9 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (151, 157_350, 13.0, 18.5, 23.0, 0),
-    "chapters/*/*.py": (186, 176_800, 13.0, 20.0, 31.0, 152),
-    "tests/*.py": (70, 143_350, 16.6, 24.4, 29.8, 1274),
+    "lib/**/*.py": (129, 128_600, 13.0, 18.5, 22.4, 0),
+    "chapters/*/*.py": (214, 199_000, 13.0, 20.0, 31.0, 154),
+    "tests/*.py": (71, 136_700, 16.6, 24.4, 29.8, 1050),
 }
 
 

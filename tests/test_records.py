@@ -22,7 +22,12 @@ from lib.workloads import catalogue
 
 CELL = Cell("digits-mlp", 16, sparsity=0.9, trials=2)
 TABLE = pd.DataFrame(
-    {"trial": [0, 1], "status": ["complete", "stopped"], "steps@0.04": [12.0, np.nan], "rate": [1 / 3, 0.1]}
+    {
+        "trial": [0, 1],
+        "status": ["complete", "stopped"],
+        "steps@0.04": [12.0, np.nan],
+        "rate": [1 / 3, 0.1],
+    }
 )
 
 
@@ -50,7 +55,9 @@ def test_what_is_written_is_read(record):
     ],
 )
 def test_digests_are_frozen(cell, digest):
-    """If this fails, records in data/ would no longer be found: give a new field a default, or raise PROTOCOL."""
+    """If this fails, records in data/ would no longer be found: give a new field a default, or
+    raise PROTOCOL.
+    """
     assert store.digest(cell) == digest
 
 
@@ -65,11 +72,24 @@ def test_a_new_field_with_a_default_leaves_old_records_valid(record):
     assert store.digest(dataclasses.replace(newer, extra="some")) != store.digest(CELL)
 
 
-FINISHED = ("digits", "digits-sparsest", "digits-methods", "messages", "message-variants", "messages-rates", "both-sparsities")
+FINISHED = (
+    "digits",
+    "digits-sparsest",
+    "digits-methods",
+    "messages",
+    "message-variants",
+    "messages-rates",
+    "both-sparsities",
+)
 
 
 def test_all_records_of_finished_studies_are_found():
-    assert not [cell for name in FINISHED for cell in plans.STUDIES[name].cells if not store.exists(store.record(cell))]
+    assert not [
+        cell
+        for name in FINISHED
+        for cell in plans.STUDIES[name].cells
+        if not store.exists(store.record(cell))
+    ]
 
 
 def test_a_changed_workload_is_another_cell(monkeypatch):
@@ -88,16 +108,24 @@ DAMAGE = {
 
 @pytest.mark.parametrize("says", DAMAGE)
 def test_a_bad_record_is_named_and_refused(record, says):
-    record.write_bytes(DAMAGE[says](record.read_text(encoding="utf-8")).encode(errors="surrogateescape"))
+    record.write_bytes(
+        DAMAGE[says](record.read_text(encoding="utf-8")).encode(errors="surrogateescape")
+    )
     with pytest.raises(store.RecordError, match=says) as caught:
         store.read(record, CELL)
     assert str(record) in str(caught.value)
 
 
 def test_a_full_disk_names_the_file_and_leaves_nothing_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "fsync", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")))
+    monkeypatch.setattr(
+        os,
+        "fsync",
+        lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")),
+    )
     file = store.path(tmp_path, CELL)
-    with pytest.raises(OSError, match=rf"cannot be written \(No space left on device\): '{file}'") as caught:
+    with pytest.raises(
+        OSError, match=rf"cannot be written \(No space left on device\): '{file}'"
+    ) as caught:
         store.write(file, CELL, TABLE, {})
     assert caught.value.errno == errno.ENOSPC and not list(file.parent.iterdir())
 
@@ -114,14 +142,27 @@ def kinds():
 
 
 def committed():
-    """The files under data/ that git knows; without git all but what a reader's own workloads other than ours have left."""
+    """The files under data/ that git knows; without git all but what a reader's own workloads other
+    than ours have left.
+    """
     git = shutil.which("git")
-    known = git and subprocess.run([git, "ls-files", "-z", "data"], cwd=ROOT, capture_output=True, encoding="utf-8").stdout
+    known = (
+        git
+        and subprocess.run(
+            [git, "ls-files", "-z", "data"], cwd=ROOT, capture_output=True, encoding="utf-8"
+        ).stdout
+    )
     if known:
         return unpacked(file for name in known.split("\0") if (file := ROOT / name).is_file())
-    files = [file for file in DATA.rglob("*") if file.is_file() and file.suffix not in (".part", ".set-aside")]
+    files = [
+        file
+        for file in DATA.rglob("*")
+        if file.is_file() and file.suffix not in (".part", ".set-aside")
+    ]
     ours = DATA / "own" / own.folder_name("chapters/own/next_letter.py:next_letter")
-    return unpacked(file for file in files if DATA / "own" not in file.parents or ours in file.parents)
+    return unpacked(
+        file for file in files if DATA / "own" not in file.parents or ours in file.parents
+    )
 
 
 def unpacked(files):

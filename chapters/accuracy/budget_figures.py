@@ -33,11 +33,12 @@ def by_budget(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> alt.Face
         for best, column in zip(both, ("budget", "examples")):
             shown = sorted(best[column].unique())[::-2]
             own = best[best[column].isin(shown)]
-            kind = "steps" if column == "budget" else "epochs"
-            epochs = own[column] / (1 if column == "budget" else work.train_size)
-            parts.append(own.assign(panel=f"{work.title}: {kind}", within=epochs, kind=kind))
+            kind, unit = ("steps", 1) if column == "budget" else ("epochs", work.train_size)
             least = fixed_budgets.validation_example(name) / 2
-            parts[-1] = parts[-1].assign(at=own.validation.clip(lower=least))
+            at = own.validation.clip(lower=least)
+            panel = f"{work.title}: {kind}"
+            part = own.assign(panel=panel, within=own[column] / unit, kind=kind, at=at)
+            parts.append(part)
     rows = pd.concat(parts)
     if rows.empty:
         return charts.nothing("No records yet.")

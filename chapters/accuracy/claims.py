@@ -39,9 +39,10 @@ def slopes(found):
         work, smoothing = name if isinstance(name, tuple) else (name, 0)
         words = title(work) + f", smoothing {smoothing:g}" * bool(smoothing)
         if np.isfinite(own.value):
-            groups.append(
-                difference(words, own, is_shallue2019(work), ALONE * (own.n == 1), times=100)
-            )
+            theirs = is_shallue2019(work)
+            note = ALONE * (own.n == 1)
+            group = difference(words, own, theirs, note, times=100)
+            groups.append(group)
     return groups
 
 

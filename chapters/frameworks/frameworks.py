@@ -75,7 +75,8 @@ class Training:
         require(sequence, "model", self.model, allowed)
         parts = math.lcm(WORKERS, self.micro_batches)
         allowed = f"a multiple of {parts}, for {WORKERS} processes and the micro-batches"
-        require(self.batch_size % parts == 0, "batch_size", self.batch_size, allowed)
+        shared = self.batch_size % parts == 0
+        require(shared, "batch_size", self.batch_size, allowed)
 
     @property
     def type(self) -> torch.dtype:

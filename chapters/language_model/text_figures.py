@@ -24,9 +24,11 @@ def looks(points: pd.DataFrame) -> dict:
     shapes = ["diamond" if s else "circle" for s in known.sparsity]
     columns = alt.expr(f"width < {charts.PHONE} ? 1 : 2")
     legend = alt.Legend(title=None, columns=columns)
+    colours = alt.Scale(domain=names, range=shades)
+    forms = alt.Scale(domain=names, range=shapes)
     return {
-        "color": alt.Color("curve:N", scale=alt.Scale(domain=names, range=shades), legend=legend),
-        "shape": alt.Shape("curve:N", scale=alt.Scale(domain=names, range=shapes), legend=legend),
+        "color": alt.Color("curve:N", scale=colours, legend=legend),
+        "shape": alt.Shape("curve:N", scale=forms, legend=legend),
     }
 
 

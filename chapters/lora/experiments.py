@@ -52,7 +52,9 @@ class Search:
 
         drawn = spaces.draw(SPACE, "adam", self.trials, replicate=self.replicate)
         columns = {name: torch.from_numpy(v).float()[:, None] for name, v in drawn.items()}
-        module, base, task = models.build(MODEL), texts.base(), TASKS["cross-entropy"]
+        module = models.build(MODEL)
+        base = texts.base()
+        task = TASKS["cross-entropy"]
         if self.rank == FULL:
             w = base.repeat(self.trials, 1)
             mask = adapters.trained(module).repeat(self.trials, 1)

@@ -214,7 +214,8 @@ def joint(curves: pd.DataFrame, start: str) -> alt.LayerChart:
     x = x.scale(charts.log(base=None, reverse=True, domain=ends))
     scale = charts.log(10)
     y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
-    base = alt.Chart(curves).encode(x=x, color=charts.by_sparsity(sorted(curves.sparsity.unique())))
+    colour = charts.by_sparsity(sorted(curves.sparsity.unique()))
+    base = alt.Chart(curves).encode(x=x, color=colour)
     tooltip = [
         tip("sparsity:N", "sparsity of the network"),
         tip("density:Q", "density", ".2~g"),
@@ -224,7 +225,8 @@ def joint(curves: pd.DataFrame, start: str) -> alt.LayerChart:
         tip("trials:Q", "trials of the search"),
         tip("hits_seen:Q", "trials that met the goal"),
     ]
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    low = alt.Y("low:Q", scale=scale)
+    bars = base.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")
     layers = [bars, charts.dotted(base, 64, y=y, tooltip=tooltip)]
     menu = charts.menu("place", places, start if start in places else places[0], "where")
     return charts.sized(charts.controlled(layers, menu), 300)
