@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 import altair as alt
@@ -157,7 +158,8 @@ def every_curve(points: pd.DataFrame, critical: pd.DataFrame) -> alt.FacetChart:
     rows = pd.concat(parts).reindex(columns=kept)
     levels = sorted(rows.sparsity.dropna().unique())
     title = "steps over the fewest of a panel, against batch size"
-    return panels(rows, lambda base: _curves(base, levels), title, height=90)
+    layers = functools.partial(_curves, levels=levels)
+    return panels(rows, layers, title, height=90, most=5, least=155)
 
 
 def _curves(base: alt.Chart, levels: list[float]) -> list[alt.Chart]:

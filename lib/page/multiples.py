@@ -37,6 +37,7 @@ def panels(
     absent: Iterable[str] = (),
     height: int = 110,
     most: int = 4,
+    least: int = 220,
 ) -> alt.FacetChart:
     """A panel per value of `panel`, in the order of the rows.
 
@@ -48,6 +49,7 @@ def panels(
         absent: further panels, grey and marked as not measured.
         height: of a panel, in pixels.
         most: panels abreast.
+        least: pixels that a panel takes with its axis, if more than two are abreast.
     """
     lacking = list(absent)
     whole = pd.concat([rows, pd.DataFrame({"panel": lacking, "lacks": "not measured"})])
@@ -65,7 +67,7 @@ def panels(
     chart = chart.resolve_axis(x="independent", y="independent")
     chart = chart.configure_axis(title=None, labelFontSize=10, labelSeparation=2, tickSize=3)
     words = alt.Title(title, fontSize=12, anchor="start")
-    return chart.properties(title=words, usermeta=_sharing(most))
+    return chart.properties(title=words, usermeta=_sharing(most, least))
 
 
 def arranged(rows: pd.DataFrame, names: dict[tuple[str, str], str]) -> pd.DataFrame:
@@ -79,11 +81,11 @@ def arranged(rows: pd.DataFrame, names: dict[tuple[str, str], str]) -> pd.DataFr
     return pd.concat(found[key].assign(panel=names[key]) for key in names if key in found)
 
 
-def _sharing(most: int) -> dict:
+def _sharing(most: int, least: int) -> dict:
     """Lets panels share the width of a page, two to `most` abreast: Vega-Lite gives them a fixed
     width, so what it compiles to is changed by a JSON Patch.
     """
-    abreast = f"min({most}, page_width < 480 ? 2 : page_width < 900 ? 3 : 4)"
+    abreast = f"clamp(floor(page_width / {least}), 2, {most})"
     width = {"name": "child_width", "update": f"floor(page_width / abreast) - {BESIDE}"}
     resized = {"events": "window:resize", "update": MEASURE}
     page = {"name": "page_width", "init": MEASURE, "on": [resized]}
