@@ -75,7 +75,7 @@ def test_a_verdict_must_be_known_and_a_box_says_each_network():
     assert "Does not hold" in boxes.stated("a", "b", "does not hold", "Lee & Co.")
     told = boxes.claim(judged, judged)
     assert told.count("On small stand-ins only: for") == 2 and "★ images &lt;b&gt;" in told
-    assert "<td>3</td><td>2.5 to 4</td><td>3</td><td>for</td>" in told and "Needed: above 1.25." in told
+    assert "<td>for</td><td>3</td><td>2.5 to 4</td><td>3</td>" in told and "Needed: above 1.25." in told
 
 
 # --- spelling -------------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ WRONG = [
     ("import torch\n", "import torch\n1 / 0\n", r"ZeroDivisionError: .* \(mine.py, line 3\)"),
     ("lambda: nn", "lambda: 1 / 0 or nn", r"ZeroDivisionError: .* \(mine.py, line 9\)"),
     ("x[80:],", "x[80:, :3],", r"inputs: of shape \[3\] each .*; it must be of shape \[4\] each"),
-    ("goals=(0.1, 0.2)", "goals=(0.2, 0.1)", "goals: .0.2, 0.1. is not .* the hardest first"),
+    ("goals=(0.1, 0.2)", "goals=(0.2, 0.1)", "goals: .0.2, 0.1. is not .* the hardest .lowest. first"),
 ]
 
 

@@ -294,7 +294,7 @@ def test_every_seed_of_a_trial_serves_all_generators(seed):
         ("train=(x[:80]", "train=(x[:80].double() * 1e300", "train inputs: a value that is not finite"),
         ("x[:80], y[:80]", "x[:80].mul(1e4).round(), y[:80]", "whole numbers up to .* float32", ),
         ("goals=(0.1, 0.2)", "goals=(0.1, 0.10000001)", "goals: .* differ in their first six digits"),
-        ("max_steps=200", r"title='a\nb'", r"title: 'a\\nb' is not allowed; it must be of printable"),
+        ("max_steps=200", r"title='a\nb'", r"title: 'a\\nb' is not allowed; it must be text of printable"),
     ],
 )  # fmt: skip
 def test_fields_that_would_be_something_else_in_the_records_are_refused(write, old, new, message):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from chapters.batch_ramps import searches as ramps
@@ -88,7 +89,8 @@ def points(found: pd.DataFrame, rank: int) -> pd.DataFrame:
     for (work, schedule, start), own in at.groupby(POINT[:3]):
         for what, name in COSTS.items():
             if effect := over(at, work, start, schedule, what):
-                ends = [1.0, 1.0, 1.0] if schedule == DECAY else effect.row().values()
+                ends = effect.row().values() if len(own) > 1 else [np.exp(effect.value)] * 3
+                ends = [1.0, 1.0, 1.0] if schedule == DECAY else ends
                 rows.append((title(work), start, schedule, name, *ends, len(own), own.met.sum()))
     value = ["value", "value_low", "value_high"]
     names = ["network", "start", "schedule", "cost", *value, "searches", "met"]

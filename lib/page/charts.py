@@ -99,7 +99,7 @@ def by_algorithm(names: list[str]) -> alt.Color:
     """
     own = {name: method(name).title for name in sorted(set(names) - set(ALGORITHM_COLOURS))}
     colours = ALGORITHM_COLOURS | dict.fromkeys(own, GUIDE)
-    longest = max(len(method(name).title) for name in names)
+    longest = max((len(method(name).title) for name in names), default=0)
     label = f"{json.dumps(own)}[datum.label] || {SPELT}"
     shown = {name: colours[name] for name in colours if name in names}
     return by_name("algorithm", shown, 1 if longest > 15 else 2, 3, labelExpr=label)
