@@ -178,5 +178,6 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict[str, 
         "whole_missed": whole_missed(at),
         "decided": len(values["steps_quarter"]),
         "networks": at.workload.nunique(),
+        "fails": len(values["steps_quarter"]) < at.workload.nunique(),
         "upper": percent(upper.mean()),
     }
