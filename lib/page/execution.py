@@ -34,7 +34,7 @@ FIRST = "which_method three_regimes sparsity limits steps_to_result metaparamete
 
 
 def side_by_side(folder: Path, timeout: int, meanwhile: Callable[[], None]) -> None:
-    """Run the chapters whose outputs are not in the cache in this folder, side by side, and
+    """Run the chapters whose outputs are not in the cache in this folder, one for each core, and
     keep their outputs there.
 
     Args:
@@ -68,12 +68,11 @@ def side_by_side(folder: Path, timeout: int, meanwhile: Callable[[], None]) -> N
     gc.freeze()  # else a collection in a fork writes to, and so copies, what all could share
     fork = multiprocessing.get_context("fork")
     with _one_drawing(fork):
-        # One more than there are cores: a chapter waits while its charts are drawn
-        others = fork.Process(target=_run_each, args=(early, folder, timeout, cores))
+        others = fork.Process(target=_run_each, args=(early, folder, timeout, max(cores - 1, 1)))
         others.start()
         meanwhile()
         gc.freeze()
-        _run_each(rest, folder, timeout, cores + 1, others)
+        _run_each(rest, folder, timeout, cores, others)
 
 
 class _Drawing(BaseManager):
