@@ -1,4 +1,6 @@
-"""A reader's own workload gives the same records in every thread and process, or none: what differs in silence is refused."""
+"""A reader's own workload gives the same records in every thread and process, or none: what differs
+in silence is refused.
+"""
 
 import json
 import os
@@ -45,7 +47,9 @@ def write(write):
 
 
 def changed(**parts):
-    """GOOD with other parts: `build` the body of that function, `layers` between its linear ones, `data` after y."""
+    """GOOD with other parts: `build` the body of that function, `layers` between its linear ones,
+    `data` after y.
+    """
     text = GOOD
     if "build" in parts:
         body = "return nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))"
@@ -61,14 +65,19 @@ def changed(**parts):
 
 
 def bodies(folder):
-    return {f.relative_to(folder): f.read_text(encoding="utf-8").partition("\n")[2] for f in folder.rglob("*.csv")}
+    return {
+        f.relative_to(folder): f.read_text(encoding="utf-8").partition("\n")[2]
+        for f in folder.rglob("*.csv")
+    }
 
 
 # --- threads ----------------------------------------------------------------------------------------------------------
 
 
 def test_initialisations_do_not_depend_on_threads(write):
-    name = write(changed(build="    return nn.Sequential(nn.Linear(4, 300), nn.ReLU(), nn.Linear(300, 2))\n"))
+    name = write(
+        changed(build="    return nn.Sequential(nn.Linear(4, 300), nn.ReLU(), nn.Linear(300, 2))\n")
+    )
     expected = [flattening.flatten(models.fresh(name, seed)) for seed in range(120)]
     stop = threading.Event()
 
@@ -78,7 +87,9 @@ def test_initialisations_do_not_depend_on_threads(write):
 
     other = threading.Thread(target=disturb)
     other.start()
-    found = joblib.Parallel(n_jobs=4, backend="threading")(joblib.delayed(models.fresh)(name, s) for s in range(120))
+    found = joblib.Parallel(n_jobs=4, backend="threading")(
+        joblib.delayed(models.fresh)(name, s) for s in range(120)
+    )
     stop.set()
     other.join()
     assert all(torch.equal(a, flattening.flatten(b)) for a, b in zip(expected, found, strict=True))
@@ -92,10 +103,15 @@ def test_a_worker_with_threads_gives_the_same_records(write, tmp_path):
     books = grid("digits-mlp", [4, 16], ["momentum"], [0.0, 0.5], **asked).cells
     study = Study("s", "", tuple(cell for pair in zip(mine, books, strict=True) for cell in pair))
     sweeps.run(study, tmp_path / "serial")
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=4, processes=False, dashboard_address=None) as cluster:
+    with distributed.LocalCluster(
+        n_workers=1, threads_per_worker=4, processes=False, dashboard_address=None
+    ) as cluster:
         with distributed.Client(cluster), joblib.parallel_config(backend="dask"):
             sweeps.run(study, tmp_path / "threads", jobs=-1)
-    assert bodies(tmp_path / "threads") == bodies(tmp_path / "serial") and len(bodies(tmp_path / "serial")) == 8
+    assert (
+        bodies(tmp_path / "threads") == bodies(tmp_path / "serial")
+        and len(bodies(tmp_path / "serial")) == 8
+    )
     changing = {"date", "wall_s"}
     for cell in study.cells:
         heads = [store.head(record(cell, tmp_path / folder)) for folder in ("serial", "threads")]
@@ -107,11 +123,21 @@ def test_random_numbers_and_settings_are_the_readers_after_it(write):
     top = "torch.manual_seed(5)\nnp.random.seed(5)\nrandom.seed(5)\n"
     top += "torch.set_default_dtype(torch.float64)\ntorch.set_num_threads(3)"
     name = write(changed(top=top))
-    before = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate(), torch.get_num_threads()
+    before = (
+        torch.get_rng_state(),
+        np.random.get_state()[1].tolist(),
+        random.getstate(),
+        torch.get_num_threads(),
+    )
     net = models.fresh(name, 3)
-    assert torch.equal(torch.get_rng_state(), before[0]) and np.random.get_state()[1].tolist() == before[1]
+    assert (
+        torch.equal(torch.get_rng_state(), before[0])
+        and np.random.get_state()[1].tolist() == before[1]
+    )
     assert random.getstate() == before[2] and torch.get_num_threads() == before[3]
-    assert torch.get_default_dtype() == torch.float32 and next(net.parameters()).dtype == torch.float32
+    assert (
+        torch.get_default_dtype() == torch.float32 and next(net.parameters()).dtype == torch.float32
+    )
 
 
 # --- data -------------------------------------------------------------------------------------------------------------
@@ -127,7 +153,10 @@ def test_random_numbers_and_settings_are_the_readers_after_it(write):
 )
 def test_data_that_differ_from_call_to_call_are_refused(write, tmp_path, parts):
     name = write(changed(**parts))
-    with pytest.raises(own.OwnError, match=r"mine.py:task: train inputs: others when the function is called again is not allowed"):
+    with pytest.raises(
+        own.OwnError,
+        match=r"mine.py:task: train inputs: others when the function is called again is not allowed",
+    ):
         sweeps.run(grid(name, [4], ["sgd"], [0.0], trials=2), tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
@@ -135,7 +164,9 @@ def test_data_that_differ_from_call_to_call_are_refused(write, tmp_path, parts):
 BY_ENVIRONMENT = changed(data="import os; x = x + float(os.environ['SHIFT'])")
 
 
-def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_other(write, tmp_path, monkeypatch):
+def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_other(
+    write, tmp_path, monkeypatch
+):
     monkeypatch.setenv("SHIFT", "0")
     name = write(BY_ENVIRONMENT)
     cells = grid(name, [4, 8], ["sgd"], [0.0], trials=2, max_steps=8).cells
@@ -157,30 +188,46 @@ def forge(file, **fields):
     file.write_text(json.dumps({**json.loads(first), **fields}) + "\n" + body, encoding="utf-8")
 
 
-def test_records_of_other_data_are_not_read_together_and_old_ones_that_tell_none_are(write, tmp_path):
+def test_records_of_other_data_are_not_read_together_and_old_ones_that_tell_none_are(
+    write, tmp_path
+):
     study = grid(write(), [4, 8], ["sgd"], [0.0], trials=2, max_steps=8)
     sweeps.run(study, tmp_path / "data")
     first, second = (record(c, tmp_path / "data") for c in study.cells)
     head = store.head(first)
     assert head["data"] == own_file.data(study.cells[0].workload) and "data" not in head["cell"]
     forge(first, data="0" * 12)
-    with pytest.raises(own.OwnError, match=f"data: tensors that differ .{'0' * 12} of .*{first.name}"):
+    with pytest.raises(
+        own.OwnError, match=f"data: tensors that differ .{'0' * 12} of .*{first.name}"
+    ):
         sweeps.results(study, folder=tmp_path / "data")
     old = {k: v for k, v in store.head(first).items() if k != "data"}
-    first.write_text(json.dumps(old) + "\n" + first.read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
+    first.write_text(
+        json.dumps(old) + "\n" + first.read_text(encoding="utf-8").partition("\n")[2],
+        encoding="utf-8",
+    )
     assert len(sweeps.results(study, folder=tmp_path / "data")) == 4
 
 
 def test_a_file_that_changes_while_a_cell_trains_gives_no_record(write, tmp_path, monkeypatch):
-    cell, train = grid(write(), [4], ["sgd"], [0.0], trials=2, max_steps=8).cells[0], one_cell.train_cell
+    cell, train = (
+        grid(write(), [4], ["sgd"], [0.0], trials=2, max_steps=8).cells[0],
+        one_cell.train_cell,
+    )
 
     def edited(*arguments, **options):
         outcome = train(*arguments, **options)
-        write(GOOD.replace("nn.Linear(4, 8)", "nn.Linear(4, 9)").replace("nn.Linear(8, 2)", "nn.Linear(9, 2)"))
+        write(
+            GOOD.replace("nn.Linear(4, 8)", "nn.Linear(4, 9)").replace(
+                "nn.Linear(8, 2)", "nn.Linear(9, 2)"
+            )
+        )
         return outcome
 
     monkeypatch.setattr(one_cell, "train_cell", edited)
-    with pytest.raises(own.OwnError, match="mine.py:task: the file has changed while batch-4-.*csv was trained"):
+    with pytest.raises(
+        own.OwnError, match="mine.py:task: the file has changed while batch-4-.*csv was trained"
+    ):
         one_cell.measure(cell, tmp_path / "data")
     assert not list((tmp_path / "data").rglob("*.csv"))
 
@@ -254,7 +301,9 @@ UNLIKE = [
 
 
 @pytest.mark.parametrize(("parts", "message"), UNLIKE)
-def test_networks_that_trials_would_not_have_for_themselves_are_refused(write, tmp_path, parts, message):
+def test_networks_that_trials_would_not_have_for_themselves_are_refused(
+    write, tmp_path, parts, message
+):
     name = write(changed(**parts))
     with pytest.raises(own.OwnError, match=f"mine.py:task: model.*: .*{message}"):
         sweeps.run(grid(name, [4], ["sgd"], [0.0], trials=2), tmp_path / "data")
@@ -264,16 +313,24 @@ def test_networks_that_trials_would_not_have_for_themselves_are_refused(write, t
 @pytest.mark.parametrize("draw", ["torch.tensor(np.random.normal(size=(2, 4)))",
                                   "torch.tensor([[random.random() for _ in range(4)] for _ in range(2)])"])  # fmt: skip
 def test_numpys_and_pythons_numbers_are_seeded_for_every_trial_too(write, draw):
-    name = write(changed(build=f"    net = nn.Sequential(nn.Linear(4, 2))\n    net[0].weight.data = {draw}\n    return net\n"))
+    name = write(
+        changed(
+            build=f"    net = nn.Sequential(nn.Linear(4, 2))\n    net[0].weight.data = {draw}\n    return net\n"
+        )
+    )
     first, again, other = (models.fresh(name, seed)[0].weight for seed in (5, 5, 6))
-    assert torch.equal(first, again) and not torch.equal(first, other) and first.dtype == torch.float32
+    assert (
+        torch.equal(first, again) and not torch.equal(first, other) and first.dtype == torch.float32
+    )
 
 
 def test_a_parameter_used_twice_and_batch_normalisation_without_buffers_are_fine(write):
     tied = "    net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2))\n"
     tied += "    net[1].weight = net[0].weight\n    return net\n"
     assert len(one_cell.start(Cell(write(changed(build=tied)), 4, "sgd", trials=2)).w[0]) == 34
-    cell = Cell(write(changed(layers="nn.BatchNorm1d(8, track_running_stats=False)")), 4, "sgd", trials=2)
+    cell = Cell(
+        write(changed(layers="nn.BatchNorm1d(8, track_running_stats=False)")), 4, "sgd", trials=2
+    )
     assert len(one_cell.train_cell(cell).status) == 2
 
 
@@ -300,7 +357,10 @@ def test_every_seed_of_a_trial_serves_all_generators(seed):
 def test_fields_that_would_be_something_else_in_the_records_are_refused(write, old, new, message):
     text = GOOD.replace(old, new)
     if "round" in new:
-        text, message = text.replace("max_steps", "precision='bfloat16', max_steps"), message.replace("float32", "bfloat16")
+        text, message = (
+            text.replace("max_steps", "precision='bfloat16', max_steps"),
+            message.replace("float32", "bfloat16"),
+        )
     assert text != GOOD
     with pytest.raises(own.OwnError, match=f"mine.py:task: .*{message}"):
         catalogue.workload(write(text))
@@ -309,7 +369,9 @@ def test_fields_that_would_be_something_else_in_the_records_are_refused(write, o
 def test_tensors_with_gradients_strides_and_numpys_numbers_train_like_plain_ones(write, tmp_path):
     plain = grid(write(), [4], ["sgd"], [0.5], trials=4, max_steps=50).cells[0]
     expected = one_cell.table(plain, one_cell.train_cell(plain))
-    text = changed(data="x = x.T.contiguous().T.requires_grad_() * 1; y = y.repeat_interleave(2)[::2]")
+    text = changed(
+        data="x = x.T.contiguous().T.requires_grad_() * 1; y = y.repeat_interleave(2)[::2]"
+    )
     text = text.replace("goals=(0.1, 0.2)", "goals=(np.float64(0.1), np.float64(0.2))")
     cell = grid(write(text), [4], ["sgd"], [0.5], trials=4, max_steps=50).cells[0]
     assert one_cell.table(cell, one_cell.train_cell(cell)).equals(expected)
@@ -319,14 +381,21 @@ def test_tensors_with_gradients_strides_and_numpys_numbers_train_like_plain_ones
 
 def test_whole_numbers_are_not_rounded_by_a_cells_own_precision_either(write, tmp_path):
     name = write(GOOD.replace("x[:80], y[:80]", "x[:80].mul(1e4).round(), y[:80]"))
-    with pytest.raises(own.OwnError, match="mine.py:task: train inputs: whole numbers up to .* such as bfloat16 keeps"):
+    with pytest.raises(
+        own.OwnError,
+        match="mine.py:task: train inputs: whole numbers up to .* such as bfloat16 keeps",
+    ):
         one_cell.measure(Cell(name, 4, "sgd", trials=2, precision="bfloat16"), tmp_path / "data")
     assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize(("threads", "flush"), [(1, True), (4, False)])
 def test_tensors_do_not_depend_on_the_settings_of_the_process(write, threads, flush):
-    name = write(changed(data="x = x * 0 + torch.get_num_threads() + float((torch.tensor([1e-40]) * 1).any())"))
+    name = write(
+        changed(
+            data="x = x * 0 + torch.get_num_threads() + float((torch.tensor([1e-40]) * 1).any())"
+        )
+    )
     plain, before = own_file.data(name), torch.get_num_threads()
     own_file._load.cache_clear()
     torch.set_num_threads(threads)
@@ -345,14 +414,22 @@ def test_tensors_do_not_depend_on_the_settings_of_the_process(write, threads, fl
 # --- names ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("spelling", ["chapters/../chapters//own/next_letter.py", str(ROOT / "chapters/own/next_letter.py")])
-def test_every_spelling_of_a_file_in_the_book_is_one_workload_with_its_records(spelling, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "spelling",
+    ["chapters/../chapters//own/next_letter.py", str(ROOT / "chapters/own/next_letter.py")],
+)
+def test_every_spelling_of_a_file_in_the_book_is_one_workload_with_its_records(
+    spelling, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     cell = Cell(f"{spelling}:next_letter", 4, trials=32)
     assert cell.workload == EXAMPLE == catalogue.workload(f"{spelling}:next_letter").name
     assert record(cell).exists(), "the example's records are lost"
     monkeypatch.chdir(ROOT / "chapters")
-    assert Cell("own/next_letter.py:next_letter", 4, trials=32) == cell and own_file.canonical(cell.workload) == EXAMPLE
+    assert (
+        Cell("own/next_letter.py:next_letter", 4, trials=32) == cell
+        and own_file.canonical(cell.workload) == EXAMPLE
+    )
     (tmp_path / "link.py").symlink_to(ROOT / "chapters/own/next_letter.py")
     assert own_file.canonical(f"{tmp_path}/link.py:next_letter") == EXAMPLE
 
@@ -388,10 +465,16 @@ LATER = BLOCK.format("pass", "sys.exit('bye') if x.abs().max() > {limit} else No
 
 
 def test_an_exit_while_training_or_pruning_is_an_error(write):
-    late = changed(top=LATER.format(limit=3), layers="Block()").replace("(x.sum(1) > 0).long()", "torch.arange(120) % 2")
+    late = changed(top=LATER.format(limit=3), layers="Block()").replace(
+        "(x.sum(1) > 0).long()", "torch.arange(120) % 2"
+    )
     with pytest.raises(lockstep.TrialError, match=r"trial \d+, step \d+: .*SystemExit: bye"):
         one_cell.train_cell(Cell(write(late), 4, "momentum", trials=16))
-    far = changed(data="x[40] = 50", top=LATER.format(limit=20), build="    return nn.Sequential(Block(), nn.Linear(4, 2))\n")
+    far = changed(
+        data="x[40] = 50",
+        top=LATER.format(limit=20),
+        build="    return nn.Sequential(Block(), nn.Linear(4, 2))\n",
+    )
     with pytest.raises((own.OwnError, RuntimeError), match="SystemExit: bye"):
         one_cell.start(Cell(write(far), 4, "sgd", 0.5, trials=1))
 
