@@ -197,7 +197,8 @@ def _decayed(claim: Claim | None) -> dict[str, object]:
     known = [g for g in (claim.groups if claim else ()) if g.name.endswith("Adam") and g.n]
     one = known[0] if known else None
     names = {"decay_moves": "effect", "decay_low": "low", "decay_high": "high"}
-    return {key: one and getattr(one, field) for key, field in names.items()}
+    found = {key: one and getattr(one, field) for key, field in names.items()}
+    return {**found, "decay_idle": bool(one and one.note)}  # the note says that it gains nothing
 
 
 # --- pruning --------------------------------------------------------------------------------------
