@@ -162,6 +162,13 @@ def test_position_chooses_no_mask():
 UNPRUNED = Cell("digits-mlp", 32, "momentum", 0.5, trials=4, max_steps=40, hits=4)
 
 
+def test_scores_are_of_the_weights_before_they_are_rounded():
+    """An executor rounds the module that it is given, whose sizes then tie by the hundred."""
+    work = Cell("digits-mlp", 16, "sgd").work
+    scores = one_cell._scores(work, "magnitude", 0, 0, torch.bfloat16, "cpu")
+    torch.testing.assert_close(scores, flattening.flatten(models.fresh(work.model, 0)).abs(), rtol=0, atol=0)
+
+
 def test_a_trial_that_cannot_be_pruned_leaves_and_says_so(monkeypatch, tmp_path):
     cell, real = dataclasses.replace(UNPRUNED, messages=Messages(2, density=0.1)), one_cell._scores
     whole = one_cell.train_cell(cell)

@@ -54,10 +54,11 @@ def _scores(
     algorithm.
     """
     module, data = models.fresh(work.model, seed), work.train(split)
+    w = flattening.flatten(module).to(device)  # in float32: an executor rounds the module's own
     batches = work.model.startswith("decoder")
     kind = batched.BatchedExecutor if batches else _sequential(work, device)
     executor = kind(module, dtype, device, task=TASKS[work.task])
-    w, x, y = flattening.flatten(module).to(device), executor.inputs(data.x), data.y.to(device)
+    x, y = executor.inputs(data.x), data.y.to(device)
     return pruning.scores(method, w, executor, x, y, seed, sparsity).cpu()
 
 
