@@ -152,3 +152,25 @@ def test_what_lies_beside_a_chapter_is_used_by_it_alone():
         assert not [file for (owner, file), source in sources.items() if owner != chapter and name.search(source)], chapter
         pages = ROOT / f"chapters/{chapter}.ipynb", ROOT / f"{chapter}.md"
         assert any(page.exists() for page in pages), chapter
+
+
+CITED = re.compile(r"`((?:lib|chapters)(?:\.\w+)+)")
+
+
+def exists(name):
+    """Whether a dotted name is a folder, a module, or what one defines: at its top, or in a class that the name has, too."""
+    *above, last = name.split(".")
+    place = ROOT.joinpath(*above)
+    if place.is_dir():
+        brought = re.search(rf"\b{last}\b", (place / "__init__.py").read_text(encoding="utf-8")) if (place / "__init__.py").exists() else None
+        return (place / last).is_dir() or (place / f"{last}.py").exists() or brought is not None
+    if not (file := place.with_suffix(".py")).exists():
+        return len(above) > 2 and exists(".".join(above))
+    return re.search(rf"^((def|class) )?{last}\b", file.read_text(encoding="utf-8"), re.M) is not None
+
+
+def test_what_pages_and_docstrings_cite_is_there():
+    files = [*ROOT.glob("chapters/*.ipynb"), *ROOT.glob("*.md"), *ROOT.glob("lib/**/*.py"), *ROOT.glob("chapters/*/*.py")]
+    cited = {(name, file.name) for file in files for name in CITED.findall(file.read_text(encoding="utf-8"))}
+    assert len(cited) > 20 and not exists("lib.engine.nowhere") and not exists("lib.atomic.absent")
+    assert [one for one in sorted(cited) if not exists(one[0])] == []

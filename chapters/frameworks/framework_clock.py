@@ -36,7 +36,7 @@ def timed(training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
     process waited for a core, as Linux counts it; NaN elsewhere); sent (bytes of a step of the
     process that sends more), waits (`waits`), parameters, gradients, states, residuals (bytes held
     by the process that holds more).  Raises ValueError unless there are as many examples as the
-    batch has, and as `lib.workers.processes.train`.
+    batch has, and as `lib.workers.processes.launch`.
     """
     allowed = f"as many examples as the batch has ({training.batch_size})"
     require(len(x) == len(y) == training.batch_size, "x, y", (len(x), len(y)), allowed)

@@ -30,7 +30,7 @@ def push(job, data, validation, timeout: float = 120.0) -> dict:
     validation error at the end.
 
     job: has the fields of `delays.Job`.  data, validation: splits with x [N, ...] and y [N].
-    timeout, errors: as of `lib.workers.processes.train`.
+    timeout, errors: as of `lib.workers.processes.launch`.
     """
     splits = [t.numpy() for split in (data, validation) for t in (split.x, split.y)]
     return processes.launch(_take_part, job.workers + 1, timeout, job, *splits)
