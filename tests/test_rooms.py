@@ -162,7 +162,8 @@ def exists(name):
     *above, last = name.split(".")
     place = ROOT.joinpath(*above)
     if place.is_dir():
-        brought = re.search(rf"\b{last}\b", (place / "__init__.py").read_text(encoding="utf-8")) if (place / "__init__.py").exists() else None
+        gathers = place / "__init__.py"
+        brought = re.search(rf"\b{last}\b", gathers.read_text(encoding="utf-8")) if gathers.exists() else None
         return (place / last).is_dir() or (place / f"{last}.py").exists() or brought is not None
     if not (file := place.with_suffix(".py")).exists():
         return len(above) > 2 and exists(".".join(above))
