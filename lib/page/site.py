@@ -108,7 +108,8 @@ TOOLS = PAGES.from_string(
 )
 FIGURE = re.compile(r'(<figure class="book-figure" id="([^"]+)".*?)(</figure>)', re.DOTALL)
 OURS = ("lib.", "chapters.")
-WRAPPERS = ("lib.page.charts.", "altair.")  # what they get draws, they only arrange
+# What they get draws, they only arrange
+WRAPPERS = ("lib.page.charts.", "lib.page.tips.", "altair.")
 
 
 def with_tools(text: str, drawn: dict[str, str], repository: str = "") -> str:
