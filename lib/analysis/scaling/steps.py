@@ -83,23 +83,33 @@ def steps_to_result(trials: pd.DataFrame, goal: float | None = None) -> pd.DataF
     """One row per search: its CELL columns, goal, steps (K*, NaN if no trial met the goal),
     last_step, hits_seen (count of trials that met it).
     """
-    trials = slimmed(trials if goal is None else at_goal(trials, goal))
-    keys = [name for name in CELL if name in trials]
-    # To group by what all rows share takes most of the time
-    shared = [name for name in keys[1:] if len(trials[name].unique()) == 1]
-    found = trials.groupby([name for name in keys if name not in shared], dropna=False).agg(
-        last_step=("last_step", "max"),
-        goal=("goal", "min"),
-        steps=("steps", "min"),
-        hits_seen=("steps", "count"),
-    )
-    found = found.reset_index().merge(trials.head(1)[shared], how="cross")
-    return found[[*keys, *found.columns.difference(keys, sort=False)]].astype({"steps": float})
+    trials = trials if goal is None else at_goal(trials, goal)
+    return _by_search(trials, {None: "steps"})[None]
 
 
 def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
     """`steps_to_result` at every goal that a trial of the table met, the hardest first."""
-    return {goal: steps_to_result(trials, goal) for goal in goals(trials)}
+    return _by_search(trials, {goal: f"steps@{goal:g}" for goal in goals(trials)})
+
+
+def _by_search(trials: pd.DataFrame, columns: dict) -> dict:
+    """`steps_to_result` of each column of steps, by its goal; None: the goal in the table."""
+    trials = slimmed(trials)
+    keys = [name for name in CELL if name in trials]
+    # To group by what all rows share takes most of the time
+    shared = [name for name in keys[1:] if len(trials[name].unique()) == 1]
+    searches = trials.groupby([name for name in keys if name not in shared], dropna=False)
+    found = searches.agg(last_step=("last_step", "max"), goal=("goal", "min"))
+    steps = searches[[*columns.values()]]
+    least, hits = steps.min().astype(float), steps.count()
+
+    def at(goal: float | None, column: str) -> pd.DataFrame:
+        result = found if goal is None else found.assign(goal=goal)
+        result = result.assign(steps=least[column], hits_seen=hits[column])
+        result = result.reset_index().merge(trials.head(1)[shared], how="cross")
+        return result[[*keys, *result.columns.difference(keys, sort=False)]]
+
+    return {goal: at(goal, column) for goal, column in columns.items()}
 
 
 def scatter_of(name: str) -> float:
