@@ -63,15 +63,13 @@ def test_an_environment_is_made_once(book, called):
     assert called(book)[0] == ["pip"] and called(book)[0] == []
 
 
-def test_the_environment_of_a_renamed_folder_is_made_anew(book, called):
+@pytest.mark.parametrize("renamed", [True, False])
+def test_an_environment_that_no_longer_fits_is_made_anew(book, called, renamed):
+    """Its folder was renamed, or the system's Python raised: pip then lies in another's folder."""
     called(book)
-    book = book.rename(book.with_name("the same book"))
-    assert called(book)[0] == ["venv", "pip"] and called(book)[0] == []
-
-
-def test_an_environment_whose_python_will_not_do_is_made_anew(book, called):
-    """As after the system's Python was raised from 3.11 to 3.12: pip lies in another's folder."""
-    called(book)
-    (pip,) = (book / ".venv" / "lib").glob("python*/site-packages/pip")
-    shutil.rmtree(pip)
+    if renamed:
+        book = book.rename(book.with_name("the same book"))
+    else:
+        (pip,) = (book / ".venv" / "lib").glob("python*/site-packages/pip")
+        shutil.rmtree(pip)
     assert called(book)[0] == ["venv", "pip"] and called(book)[0] == []

@@ -49,17 +49,10 @@ def range_chart(
     pick, faded = charts.picked(field)
     shown, within = charts.cut(rows, value, beyond)
     scale = charts.log(12, domain=within, clamp=True)
-    letters = shown[field].astype(str).map(named).str.len().max()
-    legend = colour.legend(
-        title=None,
-        labelExpr=charts.SPELT,
-        labelFontSize=alt.expr(f"width < {charts.PHONE} ? 12 : 13"),
-        columns=1 if letters > 12 else 2,  # two longer names, side by side, are cut on a phone
-    )
     base = alt.Chart(shown).encode(
         y=alt.Y("row:N", title=None, sort=list(dict.fromkeys(rows.row)), axis=charts.broken()),
         yOffset=f"{field}:N",
-        color=legend,
+        color=colour,
         opacity=faded,
     )
     axis = charts.fractions(titleAnchor="end")
@@ -67,8 +60,7 @@ def range_chart(
     low = alt.X(f"{value}_low:Q", title=title, scale=scale)
     bars, dots = charts.ranges(base, value, x, low, tooltip)
     drawn = charts.controlled([bars.add_params(pick), dots], *controls)
-    chosen = charts.chosen_by(controls)
-    names = shown.groupby(chosen).row.nunique().max() if chosen else shown.row.nunique()
+    names = shown.groupby(charts.chosen_by(controls) or (lambda _: 0)).row.nunique().max()
     height = int(names) * max(64, 20 * shown[field].nunique())
     return charts.sized(alt.layer(charts.across(*lines, x=scale), drawn), height)
 
@@ -139,11 +131,7 @@ WIDE = 480  # pixels of a plot that has room for names beside its lines
 
 
 def line_labels(
-    rows: pd.DataFrame,
-    field: str,
-    *controls: tuple,
-    within: list[float] | None = None,
-    height: int,
+    rows: pd.DataFrame, field: str, *controls: tuple, within: list[float], height: int
 ) -> alt.Chart:
     """The names of lines at their right ends, on plots that are at least WIDE; a legend serves the
     others.
@@ -151,7 +139,7 @@ def line_labels(
     Args:
         rows: batch_size, steps, the field and what the controls choose by.
         controls: those of the chart; the caller keeps the rows that they choose.
-        within, height: of the axis of steps, as for `line_ends`.
+        within, height: the ends of the logarithmic axis of steps, and its pixels.
     """
     ends = line_ends(rows, field, charts.chosen_by(controls), within, height)
     text = alt.when(f"width < {WIDE}").then(alt.value("")).otherwise("words:N")
@@ -160,46 +148,25 @@ def line_labels(
 
 
 def line_ends(
-    rows: pd.DataFrame, field: str, by: list[str], within: list[float] | None, height: int
+    rows: pd.DataFrame, field: str, by: list[str], within: list[float], height: int
 ) -> pd.DataFrame:
     """Where the names of lines go: a row per line (and value of `by`) with batch_size, steps and
-    `words`, moved apart where they meet.
-
-    A name moves no further than the axis's ends while there is room.
-
-    Args:
-        within: the ends of the logarithmic axis of steps; None where it fits each choice, from the
-            least `low` to the largest `high`.
-        height: its length in pixels.
+    `words`, moved apart where they meet, the middle of a crowd where it was, but not below the
+    axis.
     """
-    # Tables that were joined may name rows twice
-    seen = rows[rows.steps.notna()].reset_index(drop=True)
-    choices = seen.groupby(by or (lambda _: 0))
-    if within:
-        low, high = within
-    else:
-        low = choices.low.transform("min")
-        high = choices.high.transform("max")
-    pixels = height / np.log(high / low)
-    depth = pixels * np.log(high / seen.steps)
-    last = seen.groupby([*by, field]).batch_size.idxmax()
-    moved = depth[last].groupby(choices.ngroup())
-    moved = moved.transform(_spread, height)
-    steps = high / np.exp(moved / pixels)
-    ends = seen.loc[last, [*by, field, "batch_size"]]
-    words = list(map(_line_name, ends[field]))
-    return ends.assign(steps=steps, words=words)
+    seen = rows.dropna(subset="steps").sort_values("batch_size")
+    last = seen.groupby([*by, field], as_index=False)[["batch_size", "steps"]].last()
+    low, high = np.log(within)
+    gap = LABEL_GAP / height * (high - low)
 
+    def spread(steps: pd.Series) -> pd.Series:
+        order = steps.sort_values(kind="stable")
+        gaps = gap * np.arange(len(order))
+        places = isotonic_regression(np.log(order) - gaps).x + gaps
+        return pd.Series(np.exp(places + max(0, low - places[0])), order.index)
 
-def _spread(places: pd.Series, height: float) -> np.ndarray:
-    """Places [n] on a line, in pixels, moved so that neighbours are LABEL_GAP apart, the middle of
-    a crowd where it was.
-    """
-    order = np.argsort(places, kind="stable")
-    gaps = LABEL_GAP * np.arange(len(places))
-    moved = isotonic_regression(places.to_numpy()[order] - gaps).x + gaps
-    moved += max(0, -moved[0]) - max(0, moved[-1] - height)
-    return moved[np.argsort(order)]
+    apart = last.groupby(by or (lambda _: 0)).steps.transform(spread)
+    return last.assign(steps=apart, words=[_line_name(value) for value in last[field]])
 
 
 def _line_name(value: object) -> str:
