@@ -53,7 +53,7 @@ def article(page):
 
 @functools.cache
 def paragraphs(page, captions=True):
-    """The paragraphs, items and captions of a page, in their order, as texts of at least three words."""
+    """The paragraphs, items and captions of a page, in order, as texts of three words or more."""
     kinds = ["p", "li", "dd", *(["figcaption"] if captions else [])]
     innermost = [part for part in article(page).find_all(kinds) if not part.find(kinds)]
     texts = [" ".join(part.get_text(" ").split()) for part in innermost]
@@ -182,7 +182,7 @@ def written():
 
 def test_worn_words_stay_away():
     found = [
-        f"{name}: “{hit[0]}” → {better}, in: …{text[max(0, hit.start() - 40) : hit.end() + 40]}…"
+        f"{name}: “{hit[0]}” → {better}, in: …{text[max(0, hit.start() - 40) :][:90]}…"
         for name, text in written()
         for word, better in WORN.items()
         for hit in re.finditer(rf"\b(?:{word})\b", text, flags=re.IGNORECASE)

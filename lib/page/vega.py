@@ -90,5 +90,5 @@ def marks(svg: str) -> int:
 
 
 def address(svg: str) -> str:
-    """A data address of the picture, for an attribute in double quotes; shorter than base64."""
-    return "data:image/svg+xml," + quote(svg.replace('"', "'"), safe=" !$'()*+,-./:;=?@[]^_`{|}~")
+    """A data address of the picture, for an attribute in double quotes."""
+    return "data:image/svg+xml," + quote(svg, safe=" !$'()*+,-./:;=?@[]^_`{|}~")
