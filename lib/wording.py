@@ -36,7 +36,8 @@ def number(value: object) -> str:
     if float(value).is_integer() or abs(value) >= 999.5:
         return signed(f"{value + 0.0:,.0f}")
     digits, _, power = f"{value:.3g}".partition("e")
-    return signed(digits) + (f"\u00a0×\u00a0{power_of_ten(int(power))}" if power else "")
+    times = f"\u00a0×\u00a0{power_of_ten(int(power))}" if power else ""
+    return signed(digits) + times
 
 
 def signed(digits: str) -> str:

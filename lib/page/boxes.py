@@ -230,15 +230,19 @@ def provenance(*frames: pd.DataFrame) -> Html:
         heads = frame.attrs["provenance"]
         listed = set(frame.workload.unique()) if len(frame) else set()
         whole = listed >= {head["workload"] for head in heads}
-        found |= {head["sha256"]: head for head in heads if head["workload"] in listed}
-        left = [c for c in frame.attrs["missing"] if whole or c.workload in listed]
-        lacking |= dict.fromkeys(left)
+        for head in heads:
+            if head["workload"] in listed:
+                found[head["sha256"]] = head
+        for cell in frame.attrs["missing"]:
+            if whole or cell.workload in listed:
+                lacking[cell] = None
     heads = pd.DataFrame(found.values())
     if heads.empty:
         return NO_RECORDS
-    versions = list(heads.source.value_counts().index)  # the most used first
+    versions = heads.source.value_counts()  # the most used first
     hours = brief(heads.wall_s.sum() / 3600)
-    return _footer(heads, len(heads) + len(lacking), versions=versions, hours=hours)
+    planned = len(heads) + len(lacking)
+    return _footer(heads, planned, versions=list(versions.index), hours=hours)
 
 
 def sources(frame: pd.DataFrame) -> Html:

@@ -123,10 +123,13 @@ def by_name(
     """
     placed = {"columns": 1}
     if columns:
-        choice = f"width < {PHONE} ? {columns} : {wide or 2 * columns}"
-        placed = {"columns": alt.expr(choice), "columnPadding": 8}
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(**placed, **legend))
+        wide = wide or 2 * columns
+        choice = alt.expr(f"width < {PHONE} ? {columns} : {wide}")
+        placed = {"columns": choice, "columnPadding": 8}
+    legend = alt.Legend(**placed, **legend)
+    names, shades = list(colours), list(colours.values())
+    scale = alt.Scale(domain=names, range=shades)
+    return alt.Color(f"{field}:N", title=None, scale=scale, legend=legend)
 
 
 def batch_axis(sizes: pd.Series | list, title: str | None = "batch size (examples)") -> alt.X:

@@ -45,7 +45,8 @@ def side_by_side(folder: Path, timeout: int, meanwhile: Callable[[], None]) -> N
     cache = get_cache(folder)
     for page in [ROOT / "intro.md", *ROOT.glob("chapters/*.ipynb")]:
         reader = "nbformat" if page.suffix == ".ipynb" else "myst_nb_md"
-        cache.add_nb_to_project(str(page), read_data={"name": reader, "type": "plugin"})
+        plugin = {"name": reader, "type": "plugin"}
+        cache.add_nb_to_project(str(page), read_data=plugin)
     waiting = {Path(page.uri).stem: page.pk for page in cache.list_unexecuted()}
     if not waiting or not _may_fork():
         meanwhile()
@@ -61,7 +62,8 @@ def side_by_side(folder: Path, timeout: int, meanwhile: Callable[[], None]) -> N
     # One process draws the charts of all chapters: Vega takes half a second to start
     with _Drawing(ctx=fork) as drawing:
         vega.svg = lambda spec: drawing.svg(spec)._getvalue()
-        others = fork.Process(target=_run_each, args=(early, folder, timeout, max(cores - 1, 1)))
+        given = early, folder, timeout, max(cores - 1, 1)
+        others = fork.Process(target=_run_each, args=given)
         others.start()
         meanwhile()
         gc.freeze()

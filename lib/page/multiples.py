@@ -112,7 +112,8 @@ def small_curve(
     if not ends:
         return curve
     low, high = ends
-    return [lines.mark_rule().encode(y=f"{low}:Q", y2=f"{high}:Q"), *curve]
+    bars = lines.mark_rule()
+    return [bars.encode(y=f"{low}:Q", y2=f"{high}:Q"), *curve]
 
 
 def fan(sizes: Sequence[float], values: Sequence[float], slopes: Sequence[float]) -> pd.DataFrame:

@@ -66,14 +66,16 @@ def _listed(each: Any, words: str, **instead: Any) -> Any:
     def read(value: Any, handler: Callable[[Any], list]) -> Any:
         if type(value) is str and value in instead:
             return instead[value]
-        values = handler(str(value).split() if type(value) in (str, int, float) else [])
+        parts = str(value).split() if type(value) in (str, int, float) else []
+        values = handler(parts)
         twice = [one for one in values if values.count(one) > 1]
         if twice:
             raise Unfit(f"{words} ({shown(twice[0])} is there twice)")
         return values
 
     allowed = " or ".join([*instead, words])
-    return Annotated[list[each], Len(1, MOST), WrapValidator(read), allowed]
+    checks = Len(1, MOST), WrapValidator(read)
+    return Annotated[(list[each], *checks, allowed)]
 
 
 def Numbers(each: Any, **instead: Any) -> Any:
@@ -161,12 +163,16 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
     """
     types, values = get_type_hints(kind, include_extras=True), {}
     before = namespace[BEFORE]
-    came = [name for name, value in namespace.items() if before.get(name, before) is not value]
+    came = {
+        name
+        for name, value in namespace.items()
+        if isinstance(value, INJECTED)
+        and before.get(name, before) is not value
+        and not IPYTHON.fullmatch(name)
+    }
     problems = [
         f"{name}: unknown parameter{nearest(name, types)} (allowed: {', '.join(types)})"
-        for name in came
-        if isinstance(namespace[name], INJECTED) and not IPYTHON.fullmatch(name)
-        if name not in types
+        for name in sorted(came - types.keys())
     ]
     for name, allowed in types.items():
         try:
@@ -208,11 +214,17 @@ def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> N
         ValueError: as `require`.
     """
     sizes = np.ravel(getattr(chosen, batch)).tolist()
+    told = " ".join(map(str, sizes))
     named = np.ravel(getattr(chosen, names)).tolist()
     examples = {name: catalogue.workload(name).train_size for name in named}
     name = min(examples, key=examples.get)
-    has = f"from 1 to {examples[name]} ({name} has {examples[name]} training examples)"
-    told = " ".join(map(str, sizes))
-    require(max(sizes) <= examples[name], has, batch, told, **{names: " ".join(named)})
-    shared = all(size % workers == 0 for size in sizes)
-    require(shared, "a multiple of workers", batch, told, workers=workers)
+    most = examples[name]
+    require(
+        max(sizes) <= most,
+        f"from 1 to {most} ({name} has {most} training examples)",
+        batch,
+        told,
+        **{names: " ".join(named)},
+    )
+    uneven = [size for size in sizes if size % workers]
+    require(not uneven, "a multiple of workers", batch, told, workers=workers)

@@ -106,20 +106,24 @@ def scaling_chart(
     # One range for all: the slider moves marks, not axes
     within = [curve.low.min() / 1.3, curve.high.max() * 1.3]
     pick, faded = charts.picked(field)
-    base = alt.Chart(tips.known(curve)).encode(
-        x=charts.batch_axis(curve.batch_size), color=colour, opacity=faded
-    )
+    x = charts.batch_axis(curve.batch_size)
+    base = alt.Chart(tips.known(curve)).encode(x=x, color=colour, opacity=faded)
     scale = charts.log(domain=within)
     y = alt.Y("steps:Q", title=title, scale=scale, axis=charts.fractions())
-    layers = charts.curve(base, y, scale, tips.points(field, "regime" in curve))
+    tooltip = tips.points(field, "regime" in curve)
+    layers = charts.curve(base, y, scale, tooltip)
     if "perfect" in curve:
         perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True)
-        layers.insert(0, perfect.encode(y=alt.Y("perfect:Q", scale=scale)))
-    short = curve[field].map(_line_name).str.len().max() <= LONGEST_LABEL
-    if short and 1 < curve[field].nunique() <= MOST_LABELS:
-        layers.append(line_labels(curve, field, *controls, within=within, height=height))
+        y = alt.Y("perfect:Q", scale=scale)
+        layers.insert(0, perfect.encode(y=y))
+    names = curve[field].map(_line_name)
+    short = names.str.len().max() <= LONGEST_LABEL
+    if short and 1 < names.nunique() <= MOST_LABELS:
+        labels = line_labels(curve, field, *controls, within=within, height=height)
+        layers.append(labels)
     layers[0] = layers[0].add_params(pick)
-    return charts.sized(charts.controlled(layers, *controls), height)
+    drawn = charts.controlled(layers, *controls)
+    return charts.sized(drawn, height)
 
 
 # --- names beside lines ---------------------------------------------------------------------------
@@ -155,18 +159,23 @@ def line_ends(
     axis.
     """
     seen = rows.dropna(subset="steps").sort_values("batch_size")
-    last = seen.groupby([*by, field], as_index=False)[["batch_size", "steps"]].last()
+    lines = seen.groupby([*by, field], as_index=False)
+    last = lines[["batch_size", "steps"]].last()
     low, high = np.log(within)
     gap = LABEL_GAP / height * (high - low)
 
     def spread(steps: pd.Series) -> pd.Series:
         order = steps.sort_values(kind="stable")
         gaps = gap * np.arange(len(order))
-        places = isotonic_regression(np.log(order) - gaps).x + gaps
-        return pd.Series(np.exp(places + max(0, low - places[0])), order.index)
+        found = isotonic_regression(np.log(order) - gaps)
+        places = found.x + gaps
+        places += max(0, low - places[0])
+        return pd.Series(np.exp(places), order.index)
 
-    apart = last.groupby(by or (lambda _: 0)).steps.transform(spread)
-    return last.assign(steps=apart, words=[_line_name(value) for value in last[field]])
+    choices = last.groupby(by or (lambda _: 0))
+    apart = choices.steps.transform(spread)
+    words = last[field].map(_line_name)
+    return last.assign(steps=apart, words=words)
 
 
 def _line_name(value: object) -> str:

@@ -39,10 +39,15 @@ def predictions(rows: Iterable[tuple[str, float, float, float | None]]) -> pd.Da
     """
     found = []
     for what, low, high, value in rows:
-        span = f"over {brief(low)}" if high == math.inf else f"{brief(low)}–{brief(high)}"
-        told = span if low else f"under {brief(high)}"
-        came = ["—", "—"]
+        if not low:
+            told = f"under {brief(high)}"
+        elif high == math.inf:
+            told = f"over {brief(low)}"
+        else:
+            told = f"{brief(low)}–{brief(high)}"
+        came, fits = "—", "—"
         if value is not None:
-            came = [brief(value), "yes" if low <= value <= high else "no"]
-        found.append((what, told, *came))
+            came = brief(value)
+            fits = "yes" if low <= value <= high else "no"
+        found.append((what, told, came, fits))
     return pd.DataFrame(found, columns=["what", "predicted", "measured", "fits"])

@@ -63,10 +63,11 @@ def packed(spec: dict) -> str:
     columns = {}
     for name, rows in spec.get("datasets", {}).items():
         fields = dict.fromkeys(field for row in rows for field in row)
-        columns[name] = {field: [row.get(field) for row in rows] for field in fields}
+        table = {field: [row.get(field) for row in rows] for field in fields}
+        columns[name] = table
     told = spec | {"datasets": columns}
     text = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
-    return text.replace("<", "\\u003c")  # "<!--<script>" would swallow the end tag
+    return text.replace("<", "\u003c")  # "<!--<script>" would swallow the end tag
 
 
 def picture(spec: dict) -> str:
