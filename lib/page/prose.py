@@ -77,7 +77,7 @@ def say(text: str, values: Mapping[str, object] | None = None, /, **more: object
     Raises:
         ValueError: if the template names what has no value, in whichever branch.
     """
-    return Markdown(_filled(text, {**(values or {}), **more}))
+    return Markdown(_filled(text, values, more))
 
 
 def lead(
@@ -98,11 +98,11 @@ def lead(
         values: what the templates may name.
         **more: further values.
     """
-    found = {**(values or {}), **more}
+    asked, answered = (_filled(text, values, more) for text in (question, answer))
     # Apart in a notebook, too, which has no style of ours
-    pills = "&ensp;".join(pill(claim) for claim in judged)
-    page = Lead(f"*{_filled(question, found)}*\n\n**{_filled(answer, found)}**\n\n{pills}")
-    page.findings = found
+    pills = "&ensp;".join(map(pill, judged))
+    page = Lead(f"*{asked}*\n\n**{answered}**\n\n{pills}")
+    page.findings = {**(values or {}), **more}
     return page
 
 
@@ -138,9 +138,9 @@ FIGURE = """\
 # A caption's sentences on what to do with a pointer: paper leaves them out, and so do rerun
 # notebooks, whose pictures have no controls.
 POINTING = re.compile(
-    r"(?:^|(?<=[.!?] ))(?:[^.!?]|[.!?](?! ))*?"
-    r"\b(?:click|hover|point at|sliders?|menus?|choose|tick)\b(?:[^.!?]|[.!?](?! |$))*[.!?]",
-    re.IGNORECASE,
+    r"(?:^|(?<=[.!?] )(?=[A-Z(]))(?:[^.!?]|[.!?](?! [A-Z(]))*?"
+    r"\b(?i:click|hover|point at|sliders?|menus?|choose|tick)\b"
+    r"(?:[^.!?]|[.!?](?! [A-Z(]|$))*[.!?]"
 )
 LIVE = r'<span class="book-live" style="display:none">\g<0></span>'
 
@@ -169,9 +169,8 @@ def figure(
         ValueError: as `say`, for an empty description, and for what is wrong with the chart:
             Altair itself only shows that as an output, and the page would be built with it.
     """
-    found = {**(values or {}), **more}
     spec = chart.properties(description=" ".join(description.split())).to_dict()
-    told, below = (_inline(_filled(text, found)) for text in (title, caption))
+    told, below = (_inline(_filled(text, values, more)) for text in (title, caption))
     below = Html(POINTING.sub(LIVE, below))
     return html(FIGURE, name=name, told=told, drawn=Html(vega.drawn(spec)), below=below)
 
@@ -185,7 +184,8 @@ def variables(text: str) -> set[str]:
     return meta.find_undeclared_variables(TEMPLATES.parse(_source(text)))
 
 
-def _filled(text: str, values: Mapping[str, object]) -> str:
+def _filled(text: str, values: Mapping[str, object] | None, more: Mapping[str, object]) -> str:
+    values = {**(values or {}), **more}
     lacking = sorted(variables(text) - set(values))
     require(not lacking, "text", lacking, "given a value each")
     written = TEMPLATES.from_string(_source(text)).render(values)

@@ -229,9 +229,8 @@ def _inline(translator, node: nodes.Element) -> None:
 
 
 def _block(translator, node: nodes.Element) -> None:
-    anchor = f' id="{node["ids"][0]}"' if node.get("ids") else ""
     drawn = mathml(node.astext(), block=True)
-    translator.body.append(f'<div class="book-formula"{anchor}>{drawn}</div>\n')
+    translator.body.append(f'<div class="book-formula">{drawn}</div>\n')
     raise nodes.SkipNode
 
 
