@@ -10,11 +10,10 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from lib import ROOT
-from lib.page.sphinx import PAGE
 from tests.conftest import needs_browser
 
 HTML = ROOT / "_build" / "html"
-MOVED = PAGE / "moved"  # pages at old addresses, which lead to others
+MOVED = ROOT / "lib" / "page" / "moved"  # pages at old addresses, which lead to others
 PAGES = sorted(
     str(page)
     for page in (p.relative_to(HTML) for p in HTML.rglob("*.html"))

@@ -11,10 +11,9 @@ import pandas as pd
 import pytest
 import vl_convert as vlc
 
-from lib import claims, wording
+from lib import ROOT, claims, wording
 from lib.claims import claim
 from lib.page import boxes, charts, prose, shared_figures, vega
-from lib.page.sphinx import PAGE
 from tests.conftest import needs_browser
 
 
@@ -146,7 +145,7 @@ def page(tmp_path_factory):
     """A file with one figure and what the book's pages load for it."""
     folder = tmp_path_factory.mktemp("page")
     charts.enable()
-    shutil.copytree(PAGE / "static", folder, dirs_exist_ok=True)
+    shutil.copytree(ROOT / "lib/page/static", folder, dirs_exist_ok=True)
     bundle = vlc.javascript_bundle(vl_version=vega.VEGALITE)
     (folder / "vega.js").write_text("(() => {" + bundle + "})();", encoding="utf-8")
     loads = "".join(f'<link rel="stylesheet" href="{name}.css">' for name in ("book", "charts"))

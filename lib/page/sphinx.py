@@ -9,7 +9,6 @@ import hashlib
 import os
 import re
 import shutil
-import textwrap
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -20,17 +19,9 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from lib import ROOT
 from lib.page import execution
-from lib.page.prose import Html, html
 from lib.page.vega import VEGALITE
 
-PAGE = Path(__file__).parent
 FONT_AWESOME = "theme/pydata_sphinx_theme/static/vendor/fontawesome/6.5.2/js/all.min.js"
-# What a page loads if its text holds a mark
-LOADED = {
-    "": ("icons.css", "book.css", "page.js"),
-    "vl-chart": ("vega.js", "charts.js", "charts.css"),
-    "book-explore": ("explore.js", "explore.css"),
-}
 # Jupyter-book always loads these, which no page uses
 UNUSED = re.compile("thebe|design-tabs|sphinx-design|togglebutton", re.IGNORECASE)
 SHOWN = {".py", ".csv", ".xz", ".js", ".css", ".html", ".svg", ".json"}
@@ -114,8 +105,6 @@ def _assets(app, config) -> None:
     script = Path(find_spec("pydata_sphinx_theme").origin).parent / FONT_AWESOME
     drawn = script.read_text(encoding="utf-8")
     (out / "icons.css").write_text(icons_css(drawn), encoding="utf-8")
-    shutil.copy(ROOT / "CITATION.cff", out)
-    shutil.copytree(PAGE / "static", out, dirs_exist_ok=True)
     config.html_static_path.append(str(out))
 
 
@@ -168,48 +157,13 @@ def _remember_inputs(app, exception) -> None:
 
 
 def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None:
-    body = context.get("body") or ""
-    for file in (file for mark, files in LOADED.items() if mark in body for file in files):
-        if file.endswith(".css"):
-            app.add_css_file(file)
-        else:
-            app.add_js_file(file, loading_method="defer")
+    """Leave out unused scripts and styles; templates/ adds the book's own."""
     for kind in ("script_files", "css_files"):
         context[kind][:] = [asset for asset in context[kind] if not _is_unused(asset)]
-    if doctree is not None:
-        about = description(doctree) or context["title"]
-        context["metatags"] = context.get("metatags", "") + html(META, about=about)
-        context["body"] = body + html(
-            CITATION,
-            author=Html(app.config.author),
-            title=Html(context["title"]),
-            book=context["docstitle"],
-            year=app.config.copyright.split(",")[0],
-            file=context["pathto"]("_static/CITATION.cff", 1),
-        )
 
 
 def _is_unused(asset) -> bool:
     return bool(UNUSED.search(f"{asset.filename or ''} {asset.attributes.get('body', '')}"))
-
-
-# --- descriptions, citations ----------------------------------------------------------------------
-
-LENGTH = 200  # characters of a description, about as many as search engines show
-META = '<meta name="description" content="{{ about }}" />\n'
-CITATION = """\
-<details class="book-cite"><summary>Cite this page</summary><p>{{ author }}: “{{ title }}”. In: \
-<cite>{{ book }}</cite>, {{ year }}. <a href="{{ file }}" download>CITATION.cff</a></p></details>"""
-
-
-def description(doctree: nodes.document) -> str:
-    """What a page is about in at most LENGTH characters: its lead's answer, which is bold, or else
-    its first paragraph.
-    """
-    within = [p for p in doctree.findall(nodes.paragraph) if isinstance(p.parent, nodes.section)]
-    bold = [p for p in within[:3] if any(b.astext() == p.astext() for b in p.findall(nodes.strong))]
-    first = [p.astext() for p in (bold or within)[:1]]
-    return textwrap.shorten(" ".join(first), LENGTH, placeholder=" …")
 
 
 # --- formulas -------------------------------------------------------------------------------------
