@@ -62,8 +62,9 @@ def _theme() -> alt.theme.ThemeConfig:
 
 
 def enable() -> None:
-    """Call once at the top of every chapter."""
+    """Call once at the top of every chapter: a chart by itself is a picture, without a network."""
     alt.theme.enable("book")
+    alt.renderers.enable("svg")
 
 
 PHONE = 400  # pixels of the plot: below, two long names do not stand side by side
