@@ -24,6 +24,7 @@ WORDS = {
     "open": "open",
     "holds": "yes",
     "does not hold": "no",
+    "on small stand-ins only": "part",
 }
 
 
@@ -108,11 +109,9 @@ def lead(
 
 def kind(verdict: str) -> str:
     """The class of a verdict's colour: of a word that sums up a claim, or of a page's own test."""
-    if verdict.startswith("on small stand-ins only"):
-        return "part"
-    known = f"one of {', '.join(WORDS)}, or on small stand-ins only"
-    require(verdict in WORDS, "verdict", verdict, known)
-    return WORDS[verdict]
+    word = verdict.split(":")[0]
+    require(word in WORDS, "verdict", verdict, WORDS)
+    return WORDS[word]
 
 
 PILL = """\

@@ -221,12 +221,12 @@ def icons_css(collection: str) -> str:
         collection: Font Awesome's script, which has for each icon
             name:[width,height,[aliases],"code point","path"].
     """
-    return ICON_STYLE + "".join(_icon_rule(name, collection) for name in ICONS)
-
-
-def _icon_rule(name: str, collection: str) -> str:
-    form = rf'[{{,]"?{name}"?:\[(\d+),(\d+),\[[^\]]*\],"[0-9a-f]+","([^"]+)"\]'
-    width, height, path = re.findall(form, collection)[-1]  # the solid ones come last
-    box = f"xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}'"
-    svg = f"<svg {box}><path d='{path}'/></svg>".replace("#", "%23")
-    return f'.fa-{name} {{ --icon: url("data:image/svg+xml,{svg}"); }}\n'
+    rules = []
+    for name in ICONS:
+        form = rf'[{{,]"?{name}"?:\[(\d+),(\d+),\[[^\]]*\],"[0-9a-f]+","([^"]+)"\]'
+        width, height, path = re.findall(form, collection)[-1]  # the solid ones come last
+        box = f"xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}'"
+        svg = f"<svg {box}><path d='{path}'/></svg>".replace("#", "%23")
+        address = f"data:image/svg+xml,{svg}"
+        rules.append(f'.fa-{name} {{ --icon: url("{address}"); }}\n')
+    return ICON_STYLE + "".join(rules)
