@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib import Told
 from lib.page.prose import Html, html, kind
-from lib.wording import brief, joined, named, number, percent, printed, span
+from lib.wording import joined, named, number, percent, printed, span
 from lib.workloads.catalogue import workload
 
 LONG = 20  # rows
@@ -240,7 +240,7 @@ def provenance(*frames: pd.DataFrame) -> Html:
     if heads.empty:
         return NO_RECORDS
     versions = heads.source.value_counts()  # the most used first
-    hours = brief(heads.wall_s.sum() / 3600)
+    hours = number(heads.wall_s.sum() / 3600)
     planned = len(heads) + len(lacking)
     return _footer(heads, planned, versions=list(versions.index), hours=hours)
 
