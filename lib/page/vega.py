@@ -67,7 +67,7 @@ def packed(spec: dict) -> str:
         columns[name] = table
     told = spec | {"datasets": columns}
     text = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
-    return text.replace("<", "\u003c")  # "<!--<script>" would swallow the end tag
+    return text.replace("<", "\\u003c")  # "<!--<script>" would swallow the end tag
 
 
 def picture(spec: dict) -> str:
