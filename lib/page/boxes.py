@@ -169,10 +169,14 @@ def absent(frame: pd.DataFrame) -> Html | None:
             f"{_curve(first)}, batch size {first.batch_size}; train them with -p budget full, or "
             f"choose what is on record (python -m lib status)"
         )
-    sizes = {}
-    for cell in lacking:
-        sizes.setdefault(_curve(cell), []).append(f"{cell.batch_size:,}")
-    items = [f"{curve}: batch size {joined(list(dict.fromkeys(n)))}" for curve, n in sizes.items()]
+    curves = {}
+    for cell in sorted(lacking, key=lambda cell: cell.batch_size):
+        sizes = curves.setdefault(_curve(cell), {})
+        sizes[f"{cell.batch_size:,}"] = None
+    items = [
+        f"{curve}: batch size{'s' * (len(sizes) > 1)} {joined(list(sizes))}"
+        for curve, sizes in sorted(curves.items())
+    ]
     planned = frame.attrs["cells_planned"]
     title = f"Not measured yet: {len(lacking):,} of {planned:,} searches"
     return html(NOTE, title=title, items=items, folded=True)
