@@ -32,12 +32,12 @@ def number(value: object) -> str:
         return "—"
     if math.isinf(value):
         return "∞" if value > 0 else f"{MINUS}∞"
-    if float(value) == round(float(value)) and abs(value) < 1e15:
-        return signed(f"{round(float(value)):,}")
-    if abs(value) >= 999.5:  # what three digits would make 1e+03
-        return signed(f"{value:,.0f}")
+    # From 999.5 on three digits would make 1e+03
+    if float(value).is_integer() or abs(value) >= 999.5:
+        return signed(f"{value + 0.0:,.0f}")
     digits, _, power = f"{value:.3g}".partition("e")
-    return signed(digits) + (f"\u00a0×\u00a0{power_of_ten(int(power))}" if power else "")
+    times = f"\u00a0×\u00a0{power_of_ten(int(power))}" if power else ""
+    return signed(digits) + times
 
 
 def signed(digits: str) -> str:

@@ -136,10 +136,10 @@ def verdict(case: Case, error: BaseException) -> tuple[str, str]:
     named = [name for name in case.given if re.search(rf"(^|; |, | with | and ){name}\b", text)]
     if not named:
         return "names another field", text
-    told = "unknown parameter" in text or any(
-        spelt[:100] in text for name in named for spelt in map(str, (case.given[name], [case.given[name]]))
-    )
-    return REFUSED if told or any(repr(case.given[n])[:100] in text for n in named) else "value not named", text
+    given = [case.given[name] for name in named]
+    spelt = [told[:100] for one in given for told in (str(one), str([one]), repr(one))]
+    fine = "unknown parameter" in text or any(told in text for told in spelt)
+    return (REFUSED if fine else "value not named"), text
 
 
 def within(case: Case, pipe) -> None:

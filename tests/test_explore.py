@@ -1,4 +1,4 @@
-"""The page on which a reader chooses what is drawn: its data, and the page itself in a browser, by mouse and by keyboard."""
+"""The page on which a reader chooses what is drawn: its data, and the page in a browser."""
 
 import json
 import re
@@ -21,13 +21,15 @@ needs_page = pytest.mark.skipif(not FILE.exists(), reason="no built book; `make 
 @pytest.fixture(scope="module")
 def trials():
     """The digits' MLP with momentum, pruned in every way."""
-    return results.read(on_record.gathered(workload="digits-mlp", algorithm="momentum", **explorer.FIELDS))
+    about = {"workload": "digits-mlp", "algorithm": "momentum", **explorer.FIELDS}
+    return results.read(on_record.gathered(**about))
 
 
 @pytest.fixture(scope="module")
 def tables(trials):
-    few = trials[trials.sparsity.isin([0.0, 0.9]) & trials.pruning.isin(["connection-sensitivity", "grasp"])]
-    return explorer.tables(few[[c for c in few if c not in ("steps@0.05", "steps@0.06", "steps@0.08")]])
+    pruned = trials.pruning.isin(["connection-sensitivity", "grasp"])
+    few = trials[trials.sparsity.isin([0.0, 0.9]) & pruned]
+    return explorer.tables(few.drop(columns=["steps@0.05", "steps@0.06", "steps@0.08"]))
 
 
 def of(table, goal, sparsity, pruning="connection-sensitivity"):
@@ -36,7 +38,8 @@ def of(table, goal, sparsity, pruning="connection-sensitivity"):
 
 
 @pytest.mark.parametrize(("goal", "sparsity"), [(0.04, 0.0), (0.1, 0.9)])
-def test_a_point_is_the_geometric_mean_over_searches_and_the_line_is_fitted_to_them(trials, tables, goal, sparsity):
+def test_a_point_is_the_geometric_mean_over_searches(trials, tables, goal, sparsity):
+    """The line is fitted to these means."""
     own = trials[(trials.sparsity == sparsity) & (trials.pruning == "connection-sensitivity")]
     searches = scaling.steps_to_result(own, goal)
     points = of(tables[0], goal, sparsity)
@@ -52,7 +55,8 @@ def test_a_point_is_the_geometric_mean_over_searches_and_the_line_is_fitted_to_t
     fit = scaling.fit(curve.sizes, curve.means)
     assert (line.c1, line.c2) == pytest.approx((fit.c1[0], fit.c2[0])) and line.identified
     ends = line.critical_low, line.critical, line.critical_high
-    assert ends == pytest.approx([scaling.critical(curve).row("v")[name] for name in ("v_low", "v", "v_high")])
+    row = scaling.critical(curve).row("v")
+    assert ends == pytest.approx((row["v_low"], row["v"], row["v_high"]))
 
 
 def embedded():
@@ -81,7 +85,8 @@ def plain(cells):
 
 def chosen(tab):
     """What the address says."""
-    return dict(part.split("=") for part in tab.evaluate("location.hash").lstrip("#").split("&") if "=" in part)
+    address = tab.evaluate("location.hash").lstrip("#")
+    return dict(part.split("=") for part in address.split("&") if "=" in part)
 
 
 def browser_test(function):
@@ -95,27 +100,31 @@ def test_by_keyboard_every_control_is_reached_seen_and_moved(open_page):
     menu(tab, "workload").focus()
     seen = []
     for _ in range(40):
-        name = tab.evaluate("document.activeElement.name || document.activeElement.getAttribute('class')")
+        active = "document.activeElement"
+        name = tab.evaluate(f"{active}.name || {active}.getAttribute('class')")
         seen.append(name)
         assert tab.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none", name
         if "ex-point" in name:
             break
         tab.keyboard.press("Tab")
-    assert {"workload", "goal", "pruning", "method", "sparsity", "y"} <= set(seen) and "ex-point" in seen[-1]
+    assert {"workload", "goal", "pruning", "method", "sparsity", "y"} <= set(seen)
+    assert "ex-point" in seen[-1]
     first = tab.locator(".ex-tip").inner_text()
     tab.keyboard.press("ArrowRight")
     assert first and tab.locator(".ex-tip").inner_text() not in ("", first)
 
     box(tab, "sparsity", 0.5).focus()
     tab.keyboard.press("Space")
-    assert chosen(tab)["sparsity"] == "0,0.5,0.9" and tab.evaluate("document.activeElement.name") == "sparsity"
+    assert chosen(tab)["sparsity"] == "0,0.5,0.9"
+    assert tab.evaluate("document.activeElement.name") == "sparsity"
     box(tab, "y", "steps").focus()
     tab.keyboard.press("ArrowDown")
     assert chosen(tab)["y"] == "examples"
     menu(tab, "goal").focus()
     at = menu(tab, "goal").evaluate("menu => menu.selectedIndex")
     tab.keyboard.press("ArrowDown")
-    assert chosen(tab)["goal"] == menu(tab, "goal").evaluate(f"menu => menu.options[{at + 1}].value")
+    next_goal = menu(tab, "goal").evaluate(f"menu => menu.options[{at + 1}].value")
+    assert chosen(tab)["goal"] == next_goal
     assert tab.evaluate("document.activeElement.name") == "goal"
     live = tab.locator(".book-explore .book-title[aria-live=polite]")
     assert "Critical batch size" in live.inner_text()
@@ -123,9 +132,10 @@ def test_by_keyboard_every_control_is_reached_seen_and_moved(open_page):
 
 @browser_test
 def test_axes_are_what_they_say(open_page):
-    """Examples are steps times the batch size; time is steps times the time of a step; a line at a point is c1/B + c2."""
+    """Examples: steps times batch size; time: times a step's; a line at a point: c1/B + c2."""
     tab, data = open_page(PAGE), json.loads(embedded())
-    seconds = {row[2]: row[3] for row in data["times"]["rows"] if row[:2] == ["digits-mlp", "one-core"]}
+    timed = [row[2:4] for row in data["times"]["rows"] if row[:2] == ["digits-mlp", "one-core"]]
+    seconds = dict(timed)
     steps = [list(map(float, plain(row[3:]))) for row in rows(tab)[1:]]
     lines = {float(row[2]): [float(c) for c in plain(row[3:5])] for row in rows(tab, 0)[1:]}
     levels = [float(row[2]) for row in rows(tab)[1:]]

@@ -53,9 +53,10 @@ def curves():
 def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where_it_is_known(
     curves,
 ):
-    known = {"workload": "mnist-simple-cnn", "sparsity": 0.0}
-    critical = pd.DataFrame([{**known, "algorithm": "sgd", "critical": 100.0, "identified": True},
-                             {**known, "algorithm": "momentum", "critical": 100.0, "identified": False}])  # fmt: skip
+    known = {"workload": "mnist-simple-cnn", "sparsity": 0.0, "critical": 100.0}
+    ways = {"sgd": True, "momentum": False}
+    rows = [known | {"algorithm": name, "identified": whether} for name, whether in ways.items()]
+    critical = pd.DataFrame(rows)
     drawn = front_figures.every_curve(curves, critical).to_dict()
     (rows,) = drawn["datasets"].values()
     sgd, momentum = "Simple-CNN on MNIST, SGD", "Simple-CNN on MNIST, momentum"

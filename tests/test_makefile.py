@@ -1,4 +1,4 @@
-"""`make` trusts an environment for what it is: nothing is installed twice, and none is called that does not work."""
+"""`make` installs nothing twice, and calls no environment that does not work."""
 
 import os
 import shutil
@@ -23,7 +23,7 @@ case "$*" in "-m venv"*) "{python}" "$@" --without-pip || exit 1; for last; do :
 
 @pytest.fixture(autouse=True)
 def alone(monkeypatch):
-    """What `make test VENV=...` was called with reaches its children in MAKEFLAGS, and is not meant for these."""
+    """What `make test VENV=...` was called with is not meant for the calls here."""
     for name in ("MAKEFLAGS", "MAKEOVERRIDES", "MAKELEVEL"):
         monkeypatch.delenv(name, raising=False)
 
@@ -40,7 +40,7 @@ def book(tmp_path):
 
 @pytest.fixture
 def called(tmp_path):
-    """A function that makes the environment of a folder; returns what was called, and how it ended."""
+    """A function that makes the environment of a folder; returns what was called."""
     stub, calls = tmp_path / "python", tmp_path / "calls"
     stub.write_text(STUB.format(python=sys.executable, calls=calls), encoding="utf-8")
     stub.chmod(0o755)
@@ -63,15 +63,13 @@ def test_an_environment_is_made_once(book, called):
     assert called(book)[0] == ["pip"] and called(book)[0] == []
 
 
-def test_the_environment_of_a_renamed_folder_is_made_anew(book, called):
+@pytest.mark.parametrize("renamed", [True, False])
+def test_an_environment_that_no_longer_fits_is_made_anew(book, called, renamed):
+    """Its folder was renamed, or the system's Python raised: pip then lies in another's folder."""
     called(book)
-    book = book.rename(book.with_name("the same book"))
-    assert called(book)[0] == ["venv", "pip"] and called(book)[0] == []
-
-
-def test_an_environment_whose_python_will_not_do_is_made_anew(book, called):
-    """As after the system's Python was raised from 3.11 to 3.12: pip lies in another's folder."""
-    called(book)
-    (pip,) = (book / ".venv" / "lib").glob("python*/site-packages/pip")
-    shutil.rmtree(pip)
+    if renamed:
+        book = book.rename(book.with_name("the same book"))
+    else:
+        (pip,) = (book / ".venv" / "lib").glob("python*/site-packages/pip")
+        shutil.rmtree(pip)
     assert called(book)[0] == ["venv", "pip"] and called(book)[0] == []

@@ -25,18 +25,30 @@ def test_papermill_lines_name_chapters_and_their_parameters():
     for line in lines:
         chapter = ROOT / line.split()[1]
         for name in re.findall(r"-p (\w+)", line):
-            assert f'"{name}: ' in chapter.read_text(encoding="utf-8"), f"{chapter.name} has no parameter {name}"
+            assert f'"{name}: ' in chapter.read_text(encoding="utf-8"), (
+                f"{chapter.name} has no parameter {name}"
+            )
 
 
-WORK = [(sweeps, "run"), (on_record, "status"), (replays, "run"), (runner, "run"), (paper_scale.Shelf, "check")]
+WORK = [
+    (sweeps, "run"),
+    (on_record, "status"),
+    (replays, "run"),
+    (runner, "run"),
+    (paper_scale.Shelf, "check"),
+]
 
 
-@pytest.mark.parametrize("line", [c for c in COMMANDS if c.startswith("python -m lib ") and "--help" not in c])
+@pytest.mark.parametrize(
+    "line", [c for c in COMMANDS if c.startswith("python -m lib ") and "--help" not in c]
+)
 def test_a_line_that_measures_starts_what_it_says(line, monkeypatch):
     """Up to the work itself: its arguments must be known to the command."""
     started = []
     for module, name in WORK:
-        monkeypatch.setattr(module, name, lambda *_, name=name, **__: started.append(name) or pd.DataFrame())
+        monkeypatch.setattr(
+            module, name, lambda *_, name=name, **__: started.append(name) or pd.DataFrame()
+        )
     monkeypatch.setattr(command, "usable", str)  # there may be no GPU here
     arguments = line.removeprefix("python -m lib ").split()
     command.main(arguments)
@@ -46,6 +58,12 @@ def test_a_line_that_measures_starts_what_it_says(line, monkeypatch):
 
 
 def test_the_book_names_no_place_of_ours():
-    for file in [*ROOT.glob("*.*"), *(ROOT / "lib").rglob("*.py"), *(ROOT / "chapters").glob("*.ipynb")]:
+    for file in [
+        *ROOT.glob("*.*"),
+        *(ROOT / "lib").rglob("*.py"),
+        *(ROOT / "chapters").glob("*.ipynb"),
+    ]:
         if file.suffix in {".py", ".md", ".yml", ".ipynb", ".toml", ".txt"}:
-            assert not re.search(r"/(home|root|work|tmp)/", file.read_text(encoding="utf-8")), file.name
+            assert not re.search(r"/(home|root|work|tmp)/", file.read_text(encoding="utf-8")), (
+                file.name
+            )

@@ -23,28 +23,43 @@ from tests.test_chapters import environment
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("*.ipynb"))
 ALWAYS = ("three_regimes",)  # run by papermill
-SOURCES = {name: (ROOT / "chapters" / f"{name}.ipynb").read_text(encoding="utf-8") for name in CHAPTERS}
+SOURCES = {
+    name: (ROOT / "chapters" / f"{name}.ipynb").read_text(encoding="utf-8") for name in CHAPTERS
+}
 
 
 def rerun(name, folder):
     """Run a chapter as it is; (papermill's words, the notebook it left or None)."""
     out = folder / f"{name}.ipynb"
-    command = [sys.executable, "-m", "papermill", f"chapters/{name}.ipynb", str(out), "--log-level", "ERROR", "--no-progress-bar"]
+    command = [
+        sys.executable,
+        "-m",
+        "papermill",
+        f"chapters/{name}.ipynb",
+        str(out),
+        "--log-level",
+        "ERROR",
+        "--no-progress-bar",
+    ]
     quiet = environment(ROOT) | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=quiet, capture_output=True, encoding="utf-8", timeout=600)
+    done = subprocess.run(
+        command, cwd=ROOT, env=quiet, capture_output=True, encoding="utf-8", timeout=600
+    )
     return done.stderr[-3000:], nbformat.read(out, 4) if done.returncode == 0 else None
 
 
 @functools.cache
 def built():
-    """Chapters with the outputs that the book was built from, by name; none if records or code have changed since."""
+    """Chapters with the outputs of the built book, by name; none if records or code changed."""
     stamp, cache = ROOT / "_build" / ".inputs", ROOT / "_build" / ".jupyter_cache"
     found = {}
     if stamp.exists() and stamp.read_text(encoding="utf-8") == sphinx.digest() and cache.exists():
         kept = get_cache(cache)
         for name in CHAPTERS:
             with contextlib.suppress(KeyError):  # edited since
-                found[name] = kept.get_cache_bundle(kept.match_cache_file(str(ROOT / "chapters" / f"{name}.ipynb")).pk).nb
+                found[name] = kept.get_cache_bundle(
+                    kept.match_cache_file(str(ROOT / "chapters" / f"{name}.ipynb")).pk
+                ).nb
     return found
 
 
@@ -76,7 +91,11 @@ def texts(notebook):
     """All that a reader reads: Markdown cells and outputs, without pictures and specifications."""
     written = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
     drawn = re.compile(r"<script.*?</script>|data:image[^\"]*|<style.*?</style>", re.S)
-    return [*written, *shown(notebook, "text/markdown"), *(drawn.sub("", page) for page in shown(notebook, "text/html"))]
+    return [
+        *written,
+        *shown(notebook, "text/markdown"),
+        *(drawn.sub("", page) for page in shown(notebook, "text/html")),
+    ]
 
 
 def test_a_rerun_shows_every_figure_with_title_picture_and_caption(rerun_of):
@@ -84,12 +103,20 @@ def test_a_rerun_shows_every_figure_with_title_picture_and_caption(rerun_of):
     pages = "".join(shown(notebook, "text/html"))
     figures = re.findall(r"<figure\b.*?</figure>", pages, re.S)
     own = figures if name != "explore" else []  # that page draws its one figure by itself
-    charts = [figure for figure in own if '<svg viewBox' not in figure]  # the others are pictures of panels
+    charts = [
+        figure for figure in own if "<svg viewBox" not in figure
+    ]  # the others are pictures of panels
     assert pages.count("vl-chart") == len(charts), "a chart without title and caption"
     assert figures or not re.search(r"prose\.figure|charts\.(?!enable)", SOURCES[name]), "no figure"
     for figure in own:
-        title, caption = (re.search(rf"<{tag}[^>]*>(.*?)</", figure, re.S)[1] for tag in ("p", "figcaption"))
-        told = r'<img alt="[^"]{20,}"[^>]* src="data:image/svg' if figure in charts else r'<svg [^>]*aria-label="[^"]{20,}"'
+        title, caption = (
+            re.search(rf"<{tag}[^>]*>(.*?)</", figure, re.S)[1] for tag in ("p", "figcaption")
+        )
+        told = (
+            r'<img alt="[^"]{20,}"[^>]* src="data:image/svg'
+            if figure in charts
+            else r'<svg [^>]*aria-label="[^"]{20,}"'
+        )
         assert len(title) > 10 and len(caption) > 10 and re.search(told, figure)
 
 
@@ -97,7 +124,11 @@ def test_a_rerun_leaves_nothing_to_be_filled_in(rerun_of):
     _, notebook = rerun_of
     for text in texts(notebook):
         bare = re.sub(r"\$\$.*?\$\$|\$[^$\n]*\$|`[^`]*`|```.*?```", "", text, flags=re.S)
-        assert not re.search(r"\{(?:glue|ref|cite|numref|term|doc)\b|\{[a-z_]+\}|glue:|^:::|^\([a-z:-]+\)=", bare, re.M), bare[:300]
+        assert not re.search(
+            r"\{(?:glue|ref|cite|numref|term|doc)\b|\{[a-z_]+\}|glue:|^:::|^\([a-z:-]+\)=",
+            bare,
+            re.M,
+        ), bare[:300]
 
 
 def test_a_rerun_shows_nothing_that_a_reader_has_no_use_for(rerun_of):
@@ -114,12 +145,12 @@ def test_the_build_shows_what_a_kernel_shows(runs, name):
     if name not in built():
         pytest.skip("no book is built of these records and this code")
     kernel, fork = (shown(notebook, "text/html") for notebook in (runs[name][1], built()[name]))
-    tables = re.compile("T_[0-9a-f]{5}|view_[0-9a-f]{16}")  # their names are drawn, as are those of views
+    tables = re.compile(r"clip\d+|view_[0-9a-f]{16}")  # these names are drawn, or counted
     assert [tables.sub("T", page) for page in kernel] == [tables.sub("T", page) for page in fork]
 
 
 def outputs_of(source):
-    """End with the number of outputs of a cell as the build runs it; with 9 if it is left to a kernel."""
+    """End with the number of outputs of a cell in the build; with 9 if it is left to a kernel."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
     try:
         execution._fill(notebook)
@@ -129,7 +160,9 @@ def outputs_of(source):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no fork")
-@pytest.mark.parametrize(("source", "outputs"), [("None", 0), ("display(1)\n2", 2), ("print(1)", 9), ("1 / 0", 9)])
+@pytest.mark.parametrize(
+    ("source", "outputs"), [("None", 0), ("display(1)\n2", 2), ("print(1)", 9), ("1 / 0", 9)]
+)
 def test_a_cell_that_prints_or_fails_is_left_to_a_kernel(source, outputs):
     process = multiprocessing.get_context("fork").Process(target=outputs_of, args=(source,))
     process.start()

@@ -1,4 +1,4 @@
-"""The batch-size sheet: its formula finds the best batch, and its form says in a browser what the formula says."""
+"""The batch-size sheet: its formula finds the best batch, and its form says the same."""
 
 
 import numpy as np
@@ -14,7 +14,10 @@ def timings(overhead, example):
     return [(size, overhead + example * size) for size in SIZES]
 
 
-@pytest.mark.parametrize(("overhead", "example", "critical"), [(1e-3, 1e-4, 150), (0.5, 2e-4, 4000), (2e-3, 1e-2, 20)])
+@pytest.mark.parametrize(
+    ("overhead", "example", "critical"),
+    [(1e-3, 1e-4, 150), (0.5, 2e-4, 4000), (2e-3, 1e-2, 20)],
+)
 def test_no_batch_is_sooner_at_the_goal(overhead, example, critical):
     found = decide.decide(timings(overhead, example), critical)
     sizes = np.geomspace(1e-2, 1e6, 20_001)

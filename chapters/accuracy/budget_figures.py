@@ -53,7 +53,7 @@ def by_budget(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> alt.Face
 
 
 def _budgets(base: alt.Chart) -> list[alt.Chart]:
-    y = alt.Y("at:Q", scale=charts.log(6, base=None), axis=alt.Axis(format=".2~%", values=MARKED))
+    y = alt.Y("at:Q", scale=charts.log(6, base=10), axis=alt.Axis(format=".2~%", values=MARKED))
     shades = alt.Scale(domain=[1, 5], range=[charts.BLUE, charts.ORANGE])
     lines = base.encode(
         color=alt.Color("rank:Q", scale=shades, legend=None),
@@ -142,7 +142,7 @@ def smoothed(ends: pd.DataFrame, trials: pd.DataFrame) -> alt.FacetChart:
 
 def _smoothed(base: alt.Chart) -> list[alt.Chart]:
     y = alt.Y(
-        "value:Q", scale=charts.log(6, base=None), axis=alt.Axis(labelExpr=EITHER, values=FINER)
+        "value:Q", scale=charts.log(6, base=10), axis=alt.Axis(labelExpr=EITHER, values=FINER)
     )
     lines = base.encode(
         color=charts.by_name("smoothing", SMOOTHING, 3).title("label smoothing"),

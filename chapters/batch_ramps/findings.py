@@ -100,7 +100,7 @@ def points(found: pd.DataFrame, rank: int) -> pd.DataFrame:
 def chart(rows: pd.DataFrame) -> alt.LayerChart:
     """Costs over those of halving the rate, a row per schedule; menus: network and start."""
     value = "over halving the rate"
-    scale = charts.log(padding=12, base=None)
+    scale = charts.log(padding=12, base=10)
     x, low = (alt.X(f"{name}:Q", scale=scale, title=value) for name in ("value", "value_low"))
     y = alt.Y("schedule:N", title=None, sort=list(ramps.SCHEDULES), axis=alt.Axis(labelLimit=220))
     base = alt.Chart(rows).encode(y=y, yOffset="cost:N", color=charts.by_name("cost", COLOURS, 2))

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import base64
 import html
 import json
 import math
@@ -216,16 +215,15 @@ def view(
     """The data of `packed`, and what stands without scripts: a picture under its title, over the
     table of what it draws.
     """
-    svg = vega.svg(chart.to_dict())
-    picture, table = base64.b64encode(svg.encode()).decode(), boxes.table(shown).to_html()
+    picture = vega.address(vega.picture(vega.tidy(chart.to_dict())))
     return Html(
         f'<div class="book-explore"><script type="application/json" class="ex-data">{data}</script>'
         '<figure class="book-figure" id="fig-explore">'
         f'<p class="book-title">{html.escape(title)}</p>'
-        f'<img class="ex-still" alt="{html.escape(description)}" '
-        f'src="data:image/svg+xml;base64,{picture}">'
-        f"<figcaption>{CAPTION}</figcaption></figure>"
-        f'<div class="ex-tables"><div class="ex-scroll">{table}</div></div></div>'
+        f'<img class="ex-still" alt="{html.escape(description)}" src="{picture}">'
+        f"<figcaption>{CAPTION}</figcaption>"
+        '<p class="book-tools"><a href="#fig-explore">Link to this figure</a></p></figure>'
+        f'<div class="ex-tables"><div class="ex-scroll">{boxes.table(shown)}</div></div></div>'
     )
 
 

@@ -49,7 +49,7 @@ def to_goal(table: pd.DataFrame, start: Mapping[str, float], curve: str) -> alt.
             opacity=faded,
         )
     )
-    scale = charts.log(18, base=None)
+    scale = charts.log(18, base=10)
     y = alt.Y("time:Q", title="time to the goal (s)", scale=scale)
     y = y.axis(values=charts.DECADES, format=",~g")
     low = alt.Y("time_low:Q", scale=scale)

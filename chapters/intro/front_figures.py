@@ -33,7 +33,7 @@ def one_run(run: pd.DataFrame, start: int) -> alt.LayerChart:
     chosen, value, spelt = charts.dial("batch_at", sizes, start, *size)
     lines = _three_lines(run)
     # Room for the words above all lines
-    scale = charts.log(base=None, domain=[0.7 * lines.over.min(), 8 * lines.over.max()])
+    scale = charts.log(base=10, domain=[0.7 * lines.over.min(), 8 * lines.over.max()])
     y = alt.Y("over:Q", title="times that of the smallest batch", scale=scale)
     base = alt.Chart(lines).encode(
         x=charts.batch_axis(run.batch_size),
@@ -99,8 +99,8 @@ def one_search(met: pd.DataFrame, caption: str) -> Html:
     ends = met[met.goal == goal]
     best = ends.loc[[ends.step.idxmin()]]
     steps = number(round(best.step.iloc[0]))
-    scale, won = charts.log(4, base=None), alt.datum.trial == int(best.trial.iloc[0])
-    room = charts.log(4, base=None, domain=[goal / 1.4, met.goal.max()])  # for words below the goal
+    scale, won = charts.log(4, base=10), alt.datum.trial == int(best.trial.iloc[0])
+    room = charts.log(4, base=10, domain=[goal / 1.4, met.goal.max()])  # for words below the goal
     lines = (
         alt.Chart(met)
         .mark_line()
@@ -123,7 +123,7 @@ def one_search(met: pd.DataFrame, caption: str) -> Html:
     told = f"Validation error against steps of {met.trial.nunique()} trainings of one search; the "
     told += f"first reaches {percent(goal)} after {steps} steps."
     spec = chart.properties(width=235, height=130, description=told).to_dict()
-    drawn = Html(vega.renderer(spec)["text/html"])
+    drawn = Html(vega.drawn(spec))
     return boxes.html(SEARCH, drawn=drawn, caption=caption)
 
 
@@ -163,7 +163,7 @@ def every_curve(points: pd.DataFrame, critical: pd.DataFrame) -> alt.FacetChart:
 
 
 def _curves(base: alt.Chart, levels: list[float]) -> list[alt.Chart]:
-    y = alt.Y("over:Q", scale=charts.log(4, base=None)).axis(values=[1, 10, 100, 1000], format=",")
+    y = alt.Y("over:Q", scale=charts.log(4, base=10)).axis(values=[1, 10, 100, 1000], format=",")
     curves = base.transform_filter("isValid(datum.over)").encode(
         x=charts.batch_axis([1, 32, 1024], None),
         y=y,

@@ -103,7 +103,7 @@ def points(found: pd.DataFrame) -> pd.DataFrame:
 def chart(rows: pd.DataFrame) -> alt.LayerChart:
     """A cost against batch size, a line per number of replicas; menus: cost and length of rounds."""
     names = [line(INNER, 1), *(line(DILOCO, count) for count in experiments.REPLICAS)]
-    scale = charts.log(padding=12, base=None)
+    scale = charts.log(padding=12, base=10)
     base = alt.Chart(rows).encode(
         x=charts.batch_axis(rows.batch_size),
         color=charts.by_name("line", dict(zip(names, COLOURS)), 2),

@@ -68,7 +68,8 @@ stroke-width="3"/></svg> {{ method }}</span>
 {% endif %}
 <text x="160" y="105" text-anchor="end">{{ below }}</text></svg></div>
 {% endfor %}</div>
-<figcaption style="font-size:.9em;margin-top:.3em">{{ caption }}</figcaption></figure>"""
+<figcaption style="font-size:.9em;margin-top:.3em">{{ caption }}</figcaption>
+<p class="book-tools"><a href="#{{ name }}">Link to this figure</a></p></figure>"""
 
 
 def panels(
@@ -139,7 +140,7 @@ def errors(lines: pd.DataFrame, networks: list[str], densities: list[float]) -> 
     network, density = _controls(networks, densities)
     against = charts.menu("axis", list(sides), next(iter(sides)), "against")
     pick, faded = charts.picked("method")
-    scale = charts.log(8, base=None)
+    scale = charts.log(8, base=10)
     x = alt.X("x:Q", title=None, scale=scale).axis(values=charts.DECADES)
     y = alt.Y("error:Q", title="test error", scale=scale).axis(format="~%", values=charts.DECADES)
     tooltip = [
@@ -172,7 +173,7 @@ def sent(ranges: pd.DataFrame, networks: list[str], densities: list[float]) -> a
     ends = ["middle", "low", "high"]
     rows = ranges.assign(**{f"drawn_{end}": ranges[end].clip(lower=FLOOR) for end in ends})
     ticks = charts.powers([-5, -4, -3, -2, -1, 0, 1, 2], {-5: "≤ 10⁻⁵", 1: "10", 2: "100"})
-    scale = charts.log(8, base=None, domainMin=FLOOR)
+    scale = charts.log(8, base=10, domainMin=FLOOR)
     title = "entries sent over k"
     y = alt.Y("drawn_middle:Q", title=title, axis=ticks, scale=scale)
     pick, faded = charts.picked("method")
@@ -211,7 +212,7 @@ def joint(curves: pd.DataFrame, start: str) -> alt.LayerChart:
     axis = alt.Axis(values=shares, format=".2~g", grid=False)
     ends = [shares[0] / 1.6, shares[-1] * 1.6]
     x = alt.X("density:Q", title="density (share of entries sent)", axis=axis)
-    x = x.scale(charts.log(base=None, reverse=True, domain=ends))
+    x = x.scale(charts.log(base=10, reverse=True, domain=ends))
     scale = charts.log(10)
     y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
     colour = charts.by_sparsity(sorted(curves.sparsity.unique()))

@@ -57,7 +57,7 @@ def best_rates(rates: pd.DataFrame, slopes: pd.DataFrame, method: str) -> alt.Fa
 
 
 def _rates(base: alt.Chart) -> list[alt.Chart]:
-    y = alt.Y("rate:Q", scale=charts.log(6, base=None))
+    y = alt.Y("rate:Q", scale=charts.log(6, base=10))
     y = y.axis(values=[10.0**n for n in range(-6, 4)], format="~g")
     axes = {"x": charts.batch_axis([1, 8, 64, 512, 4096], None), "y": y}
     points = base.transform_filter("isValid(datum.rate)").encode(**axes)
@@ -207,7 +207,7 @@ def outcomes(rows: pd.DataFrame, start: int | None) -> alt.LayerChart:
     points = alt.Chart(shown).mark_point(filled=True, size=70, opacity=0.85)
     points = points.encode(
         x=rate.scale(type="log", domain=_ends(rows.learning_rate)),
-        y=alt.Y("slowness:Q", title="1 − momentum", scale=charts.log(10, base=None)),
+        y=alt.Y("slowness:Q", title="1 − momentum", scale=charts.log(10, base=10)),
         color=charts.by_name("outcome", OUTCOMES, 2),
         shape=alt.Shape("outcome:N", title=None, scale=shapes),
         tooltip=[

@@ -50,7 +50,7 @@ def operators(timed: pd.DataFrame, title: str = "milliseconds on one core") -> a
         tip("seconds:Q", "median", ".2~g"),
         tip("high:Q", "slowest", ".2~g"),
     ]
-    y = alt.Y("low:Q", title=title, scale=charts.log(8, base=None))
+    y = alt.Y("low:Q", title=title, scale=charts.log(8, base=10))
     y = y.axis(format="~g", values=charts.DECADES[::3])
     bars = base.mark_rule().encode(y="low:Q", y2="high:Q").add_params(pick)
     return charts.sized(alt.layer(bars, charts.dotted(base, 45, y=y, tooltip=tooltip)), 250)

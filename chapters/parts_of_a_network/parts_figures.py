@@ -30,7 +30,7 @@ def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
         ]
     )
     x = alt.X("workers:O", title="workers, each with its own examples", axis=alt.Axis(labelAngle=0))
-    scale = charts.log(10, base=None)
+    scale = charts.log(10, base=10)
     y = alt.Y("steps:Q", title="training steps to the goal", scale=scale)
     y = y.axis(values=charts.DECADES)
     tooltip = [

@@ -51,7 +51,7 @@ def cosines(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
         dots.mark_line(strokeWidth=2.2).encode(y=y),
         dots.mark_point(filled=True, size=70, opacity=1).encode(y=y, tooltip=tip),
     ]
-    menu = charts.menu("curve", list(dict.fromkeys(rows.curve)), start, "trained")
+    menu = charts.menu("curve", sorted(set(rows.curve)), start, "trained")
     return charts.controlled(layers, menu).properties(width="container", height=330)
 
 
@@ -87,7 +87,7 @@ def along(rows: pd.DataFrame, kinds: list[str], start: str, size: int) -> alt.La
         base.mark_line(strokeWidth=2.2).encode(y=y),
         base.mark_point(filled=True, size=45, opacity=1).encode(y=y, tooltip=tip),
     ]
-    menu = charts.menu("curve", list(dict.fromkeys(rows.curve)), start, "trained")
+    menu = charts.menu("curve", sorted(set(rows.curve)), start, "trained")
     sizes = sorted(map(int, rows.batch_size.unique()))
     slider = charts.slider(
         "batch_size", sizes, size, "batch size", "'batch size ' + format(value, ',')"

@@ -63,8 +63,8 @@ def along(paths: pd.DataFrame) -> alt.FacetChart:
         paths: of `findings.panels`.
     """
     ticks = {"values": [10.0**n for n in range(-3, 6)], "format": "~s"}
-    x = alt.X("step:Q", scale=charts.log(4, base=None)).axis(**ticks)
-    y = alt.Y("lipschitz:Q", scale=charts.log(4, base=None)).axis(**ticks)
+    x = alt.X("step:Q", scale=charts.log(4, base=10)).axis(**ticks)
+    y = alt.Y("lipschitz:Q", scale=charts.log(4, base=10)).axis(**ticks)
     axes = {"x": x, "y": y}
     colour = charts.by_sparsity(sorted(paths.sparsity.unique()))
     tooltip = [

@@ -18,7 +18,7 @@ def grid(marks: pd.DataFrame) -> alt.FacetChart:
     Args:
         marks: of `sparsity_tables.panels`.
     """
-    y = alt.Y("steps:Q", scale=charts.log(4, base=None))
+    y = alt.Y("steps:Q", scale=charts.log(4, base=10))
     y = y.axis(values=[10.0**n for n in range(6)], format="~s")
     axes = {"x": charts.batch_axis([1, 8, 64, 512, 4096], None), "y": y}
     colour = charts.by_sparsity(sorted(marks.sparsity.unique()))

@@ -40,7 +40,7 @@ def trial_map(trials: pd.DataFrame) -> tuple[alt.FacetChart, str]:
 def _trials(base: alt.Chart) -> list[alt.Chart]:
     x = alt.X("learning_rate:Q").scale(type="log", domain=[1e-4, 1])
     x = x.axis(values=[1e-4, 1e-3, 1e-2, 1e-1, 1], format="~g")
-    y = alt.Y("slowness:Q", scale=charts.log(6, base=None))
+    y = alt.Y("slowness:Q", scale=charts.log(6, base=10))
     base = base.encode(
         x=x,
         y=y.axis(values=[1e-4, 1e-3, 1e-2, 1e-1, 1], format="~g"),

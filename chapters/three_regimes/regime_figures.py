@@ -221,7 +221,7 @@ def trials_chart(exact: pd.DataFrame, first: pd.DataFrame, menu: tuple) -> alt.L
         "count:Q",
         title="trials of a search",
         axis=axis,
-        scale=charts.log(16, base=None),
+        scale=charts.log(16, base=10),
     )
     y = alt.Y("value:Q", title=None, scale=scale)
     colour = alt.Color(
@@ -233,7 +233,7 @@ def trials_chart(exact: pd.DataFrame, first: pd.DataFrame, menu: tuple) -> alt.L
         ),
     )
     told = ["curve:N", tip("count:Q", "trials"), tip("value:Q", "value", ",.3r")]
-    ends = [alt.Tooltip(f"{end}:Q", format=",.3r") for end in ("low", "high")]
+    ends = [tips.tip(f"{end}:Q", end, ",.3r") for end in ("low", "high")]
     base, own = (alt.Chart(rows).encode(x=x, color=colour) for rows in (exact, first))
     lines = base.mark_line(strokeWidth=2).encode(y=y, tooltip=told)
     low = alt.Y("low:Q", scale=scale, title=None)

@@ -84,7 +84,7 @@ def by_batch_size(
     )
     x = charts.batch_axis(sizes)
     x = x.scale(charts.log(domain=[sizes[0] / 1.3, sizes[-1] * 1.3]))
-    y = alt.Y("value:Q", title=None).axis(values=charts.DECADES).scale(charts.log(14, base=None))
+    y = alt.Y("value:Q", title=None).axis(values=charts.DECADES).scale(charts.log(14, base=10))
     line = alt.Chart(alt.sequence(0, 1.005, 0.01, as_="place")).transform_calculate(
         batch_size=f"{known}[2] * pow({known}[3] / {known}[2], datum.place)"
     )

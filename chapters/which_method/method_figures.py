@@ -100,7 +100,7 @@ def by_power(found: pd.DataFrame, methods: pd.DataFrame) -> alt.LayerChart:
     room = alt.Scale(domain=[-0.05, 1.05], nice=False)  # for the names at either end
     x = alt.X("power:Q", title="power p of the curvature", scale=room)
     x = x.axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f")
-    y = alt.Y("value:Q", title="steps, or examples", scale=charts.log(10, base=None))
+    y = alt.Y("value:Q", title="steps, or examples", scale=charts.log(10, base=10))
     y = y.axis(format="~s", tickCount=6)
     base = alt.Chart(long).encode(
         x=x,
@@ -188,7 +188,7 @@ def moving(
     rows = rows.assign(interval=[f"{brief(a)} to {brief(b)}" for a, b in zip(rows.low, rows.high)])
     colour = _shaded(field, list(dict.fromkeys(rows[field])))
     base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour)
-    scale = charts.log(10, base=None)
+    scale = charts.log(10, base=10)
     y = alt.Y("middle:Q", title=title, scale=scale).axis(format="~g", tickCount=6)
     told = [
         tip(f"{field}:N", "shown"),

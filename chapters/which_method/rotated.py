@@ -56,13 +56,14 @@ def figure(known: dict[str, Curve]) -> alt.LayerChart:
     parts = [curve.points().assign(algorithm=name) for name, curve in known.items()]
     rows = tips.known(pd.concat(parts))
     rows = rows.assign(method=rows.algorithm.map(wording.named), trials=100)
-    scale = charts.log(10)
+    within = [rows.low.min() / 1.3, rows.high.max() * 1.3]
+    scale = charts.log(domain=within)
     y = alt.Y("steps:Q", title="steps to result", scale=scale)
     colours = {wording.named(name): c for name, c in COLOURS.items() if name in known}
     x, colour = charts.batch_axis(rows.batch_size), charts.by_name("method", colours, 2)
     base = alt.Chart(rows).encode(x=x, color=colour)
     layers = charts.curve(base, y, scale, tips.points("method", regime=False))
-    names = shared_figures.line_labels(rows, "algorithm", height=330)
+    names = shared_figures.line_labels(rows, "algorithm", within=within, height=330)
     return charts.sized(alt.layer(*layers, names.encode(color=colour)), 330)
 
 

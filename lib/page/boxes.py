@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 import re
-from collections.abc import Sequence
-from operator import attrgetter
+from collections.abc import Callable, Sequence
 
 import pandas as pd
-from jinja2 import Environment, StrictUndefined
 
 from lib import Told
-from lib.page.prose import Html, kind
-from lib.wording import brief, joined, named, number, percent, printed, span
+from lib.page.prose import Html, html, kind
+from lib.wording import joined, named, number, percent, printed, span
 from lib.workloads.catalogue import workload
 
 LONG = 20  # rows
 SENTENCE = 32  # characters of a cell, above which it is no value
 FEW = 6  # networks of a claim that its box shows unfolded
-PAGES = Environment(
-    autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-)
-PAGES.filters["count"] = "{:,}".format
-
-
-def html(template: str, **values: object) -> Html:
-    """HTML of a Jinja2 template, values as text that shows them, since a reader's own title may
-    hold anything; `Html` stays as it is.
-    """
-    return Html(PAGES.from_string(template).render(values))
-
 
 # --- claims ---------------------------------------------------------------------------------------
 
@@ -97,38 +81,14 @@ def _networks(c) -> Html:
     there are many.
     """
     ordered = sorted(c.groups, key=lambda group: not group.own)
-    rows = [(group, numbers(group, c.scale, _digits(group, c))) for group in ordered]
+    rows = [(group, numbers(group, c.scale)) for group in ordered]
     return html(NETWORKS, claim=c, rows=rows, many=len(rows) > FEW)
 
 
-def numbers(group, scale: str, digits: int = 2) -> list[str]:
-    """A network's effect and the ends of its interval."""
-    return [_in_scale(value, scale, digits) for value in (group.effect, group.low, group.high)]
-
-
-def _digits(group, c) -> int:
-    """The fewest digits with which no end of the interval reads like the threshold beside it: two,
-    or three where one is near, or more.
-    """
-    edges = {c.threshold}
-    if c.kind == "within":
-        edges.add(1 / c.threshold if c.scale == "ratio" else -c.threshold)
-    ends = {group.low, group.high}
-    pairs = list(itertools.product(ends, edges))
-    near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end, edge in pairs)
-    for digits in range(2 + near, 6):
-        read = {value: _in_scale(value, c.scale, digits) for value in ends | edges}
-        if not any(end != edge and read[end] == read[edge] for end, edge in pairs):
-            return digits
-    return 6
-
-
-def _in_scale(value: float, scale: str, digits: int = 2) -> str:
-    if scale == "share":
-        return percent(value, digits - 2)
-    if digits == 2 or not math.isfinite(value):
-        return brief(value)
-    return number(float(f"{value:.{digits}g}"))
+def numbers(group, scale: str) -> list[str]:
+    """A network's effect and the ends of its interval, to three digits."""
+    write = percent if scale == "share" else number
+    return [write(float(f"{value:.3g}")) for value in (group.effect, group.low, group.high)]
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -139,45 +99,49 @@ def trials(frame: pd.DataFrame) -> str:
     return span((frame["trials"].min(), frame["trials"].max())) if len(frame) else "—"
 
 
-def table(frame: pd.DataFrame, **formats: str):
+TABLE = """\
+<table class="book-table{{ ' book-names' if names }}{{ ' book-long' if rows|length > LONG }}">
+<thead><tr>{% for name in columns %}<th>{{ name }}</th>{% endfor %}</tr></thead><tbody>
+{% for row in rows %}<tr>{% for text in row %}
+<td{% if numeric[loop.index0] %} style="text-align:right"
+{%- elif text|length > SENTENCE %} class="book-words"{% endif %}>{{ text }}</td>
+{%- endfor %}</tr>
+{% endfor %}</tbody></table>"""
+
+
+def table(frame: pd.DataFrame, **formats: str | Callable[[object], str]) -> Html:
     """A frame as the pages show it: no index, numbers as in the prose unless a column has a format
     of its own.
 
-    A table of more than `LONG` rows has a class of its own.
+    On a phone, sentences may take several lines, whereas values may not; a table of more than
+    `LONG` rows has a class of its own.
     """
-    numbers = [column for column in frame if pd.api.types.is_numeric_dtype(frame[column])]
-    shown = {column: number if column in numbers else _unbroken for column in frame}
-    classes = ["book-table"]
-    if list(frame.columns[:1]) != numbers[:1]:
-        classes.append("book-names")
-    if len(frame) > LONG:
-        classes.append("book-long")
-    styled = frame.style.hide(axis="index")
-    styled = styled.format(shown | _spelt(formats), na_rep="—", escape="html")
-    styled = styled.format_index(axis="columns", escape="html")
-    styled = styled.set_table_attributes(f'class="{" ".join(classes)}"')
-    # On a phone, sentences may take several lines, whereas values may not
-    long = frame.map(lambda cell: "book-words" if len(str(cell)) > SENTENCE else "")
-    styled = styled.set_td_classes(long)
-    return styled.set_properties(subset=numbers, **{"text-align": "right"})
+    numeric = [pd.api.types.is_numeric_dtype(frame[column]) for column in frame]
+    cells = [
+        [_cell(value, formats.get(column, number if is_number else _unbroken)) for value in values]
+        for (column, values), is_number in zip(frame.items(), numeric)
+    ]
+    return html(
+        TABLE,
+        columns=list(frame),
+        rows=list(zip(*cells)),
+        numeric=numeric,
+        names=not any(numeric[:1]),
+        LONG=LONG,
+        SENTENCE=SENTENCE,
+    )
 
 
-def _spelt(formats: dict) -> dict:
-    """The formats of columns, whose numbers read as in the prose."""
-    return {
-        column: lambda value, write=write: printed(
-            write(value) if callable(write) else write.format(value)
-        )
-        for column, write in formats.items()
-    }
+def _cell(value: object, write: str | Callable[[object], str]) -> str:
+    if pd.isna(value):
+        return "—"
+    return printed(write.format(value) if isinstance(write, str) else write(value))
 
 
-def _unbroken(text: object) -> object:
+def _unbroken(value: object) -> str:
     """A text, as `named`, in which ranges, 1–2 or −1 to +2, stay on one line."""
-    if not isinstance(text, str):
-        return text
-    text = printed(named(text)).replace("–", "\u2060–\u2060")
-    return re.sub(r"(?<=\d) to (?=[−+]?\d)", "\u00a0to\u00a0", text)
+    text = named(str(value)).replace("–", "\u2060–\u2060")
+    return re.sub(r"(?<=\d) to (?=[−+-]?\d)", "\u00a0to\u00a0", text)
 
 
 # --- what is lacking ------------------------------------------------------------------------------
@@ -205,11 +169,14 @@ def absent(frame: pd.DataFrame) -> Html | None:
             f"{_curve(first)}, batch size {first.batch_size}; train them with -p budget full, or "
             f"choose what is on record (python -m lib status)"
         )
-    order = attrgetter("workload", "algorithm", "sparsity", "pruning", "batch_size")
-    items = []
-    for curve, cells in itertools.groupby(sorted(lacking, key=order), _curve):
-        sizes = [f"{size:,}" for size in dict.fromkeys(cell.batch_size for cell in cells)]
-        items.append(f"{curve}: batch size{'s' * (len(sizes) > 1)} {joined(sizes)}")
+    curves = {}
+    for cell in sorted(lacking, key=lambda cell: cell.batch_size):
+        sizes = curves.setdefault(_curve(cell), {})
+        sizes[f"{cell.batch_size:,}"] = None
+    items = [
+        f"{curve}: batch size{'s' * (len(sizes) > 1)} {joined(list(sizes))}"
+        for curve, sizes in sorted(curves.items())
+    ]
     planned = frame.attrs["cells_planned"]
     title = f"Not measured yet: {len(lacking):,} of {planned:,} searches"
     return html(NOTE, title=title, items=items, folded=True)
@@ -224,9 +191,9 @@ def warned(sentences: Sequence[str]) -> Html | None:
 
 def _curve(cell) -> str:
     """What a cell is of, in words, but for its batch size."""
-    pruned = f"sparsity {cell.sparsity:g}, pruned by {named(cell.pruning)}"
-    kept = pruned if cell.sparsity else "dense"
-    return f"{workload(cell.workload).title}, {named(cell.algorithm)}, {kept}"
+    kept = f"sparsity {cell.sparsity:g}, pruned by {named(cell.pruning)}"
+    about = [workload(cell.workload).title, named(cell.algorithm)]
+    return ", ".join([*about, kept if cell.sparsity else "dense"])
 
 
 def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
@@ -243,16 +210,16 @@ def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 # --- provenance -----------------------------------------------------------------------------------
 
 NO_RECORDS = Html('<p class="book-provenance">No records.</p>')
-SEARCHES = """\
-<div class="book-provenance">{{ heads|length|count }} of {{ planned|count }} searches, \
-{{ heads.rows.sum()|count }} trials, {{ heads.trial_steps.sum()|count }} training steps in \
-{{ time }}; measured {{ days }} with PyTorch {{ torch }} on {{ device }} in {{ precision }}.
+FOOTER = """\
+<div class="book-provenance">{{ heads|length|count }} of {{ planned|count }} \
+{% if versions is defined %}searches, {{ heads.rows.sum()|count }} trials, \
+{{ heads.trial_steps.sum()|count }} training steps in {{ hours }} core-hours\
+{% else %}records{% endif %}; measured {{ days }} with PyTorch {{ torch }} on {{ device }}\
+{% if versions is defined %} in {{ precision }}.
 <details><summary>{{ versions|length }} version{{ "s" if versions|length > 1 }} of the code\
 </summary>{{ versions[:6]|join(", ") }}{% if versions|length > 6 %}, \
-and {{ versions|length - 6 }} more, each in the head of its records{% endif %}</details></div>"""
-RECORDS = """\
-<p class="book-provenance">{{ heads|length }} of {{ planned }} records; measured {{ days }} with \
-PyTorch {{ torch }} on {{ device }}.</p>"""
+and {{ versions|length - 6 }} more, each in the head of its records{% endif %}</details>\
+{% else %}.{% endif %}</div>"""
 
 
 def provenance(*frames: pd.DataFrame) -> Html:
@@ -267,46 +234,30 @@ def provenance(*frames: pd.DataFrame) -> Html:
         heads = frame.attrs["provenance"]
         listed = set(frame.workload.unique()) if len(frame) else set()
         whole = listed >= {head["workload"] for head in heads}
-        found |= {head["sha256"]: head for head in heads if head["workload"] in listed}
-        left = [c for c in frame.attrs["missing"] if whole or c.workload in listed]
-        lacking |= dict.fromkeys(left)
+        for head in heads:
+            if head["workload"] in listed:
+                found[head["sha256"]] = head
+        for cell in frame.attrs["missing"]:
+            if whole or cell.workload in listed:
+                lacking[cell] = None
     heads = pd.DataFrame(found.values())
     if heads.empty:
         return NO_RECORDS
-    return _footer(
-        SEARCHES,
-        heads,
-        planned=len(heads) + len(lacking),
-        time=_core_time(heads.wall_s.sum()),
-        versions=list(heads.source.value_counts().index),  # the most used first
-    )
+    versions = heads.source.value_counts()  # the most used first
+    hours = number(heads.wall_s.sum() / 3600)
+    planned = len(heads) + len(lacking)
+    return _footer(heads, planned, versions=list(versions.index), hours=hours)
 
 
 def sources(frame: pd.DataFrame) -> Html:
     """The same for records that are not cells."""
     heads = pd.DataFrame(frame.attrs["provenance"])
-    return NO_RECORDS if heads.empty else _footer(RECORDS, heads, planned=frame.attrs["planned"])
+    return NO_RECORDS if heads.empty else _footer(heads, frame.attrs["planned"])
 
 
-def _footer(template: str, heads: pd.DataFrame, **values: object) -> Html:
+def _footer(heads: pd.DataFrame, planned: int, **values: object) -> Html:
     """With what these records were made, and on which day or from which to which."""
-    told = {
-        name: ", ".join(sorted(map(str, heads[name].unique())))
-        for name in ("torch", "device", "precision")
-        if name in heads
-    }
+    made = heads.reindex(columns=["torch", "device", "precision"])
+    told = {name: ", ".join(sorted(set(map(str, found)))) for name, found in made.items()}
     days = " to ".join(dict.fromkeys([heads.date.min(), heads.date.max()]))
-    return html(
-        template,
-        heads=heads,
-        days=days,
-        **told,
-        **values,
-    )
-
-
-def _core_time(seconds: float) -> str:
-    """Of one core, in the largest unit of which it has one."""
-    units = {"core-hours": 3600, "core-minutes": 60, "core-seconds": 1}
-    unit = next((name for name, long in units.items() if seconds >= long), "core-seconds")
-    return f"{seconds / units[unit]:.1f} {unit}"
+    return html(FOOTER, heads=heads, planned=planned, days=days, **told, **values)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from pathlib import Path
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
-from lib import require
 from lib.methods import METHODS, method
 from lib.page import vega
-from lib.wording import MINUS, NAMES, power_of_ten, span
+from lib.wording import NAMES, power_of_ten, span
 
 # On either page at least 3:1 (WCAG's for graphics; text takes the page's ink), and told apart
 # without red, green or blue cones: tests compute both.
@@ -55,11 +55,16 @@ METHOD_COLOURS = {
 }
 
 
+@alt.theme.register("book", enable=False)
+def _theme() -> alt.theme.ThemeConfig:
+    """Its numbers read as those of the prose: 8 %, and a minus, not a hyphen."""
+    return json.loads(Path(__file__).with_name("theme.json").read_text(encoding="utf-8"))
+
+
 def enable() -> None:
-    """Call once at the top of every chapter."""
-    alt.renderers.register("book", vega.renderer)
-    alt.renderers.enable("book")
+    """Call once at the top of every chapter: a chart by itself is a picture, without a network."""
     alt.theme.enable("book")
+    alt.renderers.enable("svg")
 
 
 PHONE = 400  # pixels of the plot: below, two long names do not stand side by side
@@ -68,17 +73,13 @@ SPELT = f"{json.dumps(NAMES)}[datum.label] || datum.label"
 
 
 def sparsity_colour(level: float) -> str:
-    """The colour of a share of zeros, 0 to 1: dense has one of its own, the others lie on one ramp,
-    in order.
-
-    Raises:
-        ValueError: for what is no share.
+    """The colour of a share of zeros, from 0 to below 1: dense has one of its own, the others lie
+    on one ramp, in order.
     """
-    require(0 <= level < 1, "sparsity", level, "at least 0 and below 1")
     if level == 0:
         return DENSE
-    ramp = np.array([[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in RAMP.values()])
-    return "#" + "".join(f"{round(np.interp(level, list(RAMP), part)):02x}" for part in ramp.T)
+    ramp = np.array([list(bytes.fromhex(colour[1:])) for colour in RAMP.values()])
+    return "#" + bytes(round(np.interp(level, list(RAMP), part)) for part in ramp.T).hex()
 
 
 def by_sparsity(levels: list[float], **legend) -> alt.Color:
@@ -97,12 +98,12 @@ def by_algorithm(names: list[str]) -> alt.Color:
     """Colour per training method, the same throughout the book; a reader's own have that of guide
     lines.
     """
-    own = {name: method(name).title for name in sorted(set(names) - set(ALGORITHM_COLOURS))}
-    colours = ALGORITHM_COLOURS | dict.fromkeys(own, GUIDE)
-    longest = max((len(method(name).title) for name in names), default=0)
-    label = f"{json.dumps(own)}[datum.label] || {SPELT}"
-    shown = {name: colours[name] for name in colours if name in names}
-    return by_name("algorithm", shown, 1 if longest > 15 else 2, 3, labelExpr=label)
+    titles = {name: method(name).title for name in names}
+    colours = ALGORITHM_COLOURS | dict.fromkeys(titles.keys() - ALGORITHM_COLOURS.keys(), GUIDE)
+    shown = {name: colour for name, colour in colours.items() if name in titles}
+    columns = 1 if any(len(title) > 15 for title in titles.values()) else 2
+    label = f"{json.dumps(titles)}[datum.label]"
+    return by_name("algorithm", shown, columns, 3, labelExpr=label)
 
 
 def by_method(names: list[str]) -> alt.Color:
@@ -124,25 +125,25 @@ def by_name(
     placed = {"columns": 1}
     if columns:
         wide = wide or 2 * columns
-        placed = {"columns": alt.expr(f"width < {PHONE} ? {columns} : {wide}"), "columnPadding": 8}
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color(f"{field}:N", title=None, scale=scale, legend=alt.Legend(**placed, **legend))
+        choice = alt.expr(f"width < {PHONE} ? {columns} : {wide}")
+        placed = {"columns": choice, "columnPadding": 8}
+    legend = alt.Legend(**placed, **legend)
+    names, shades = list(colours), list(colours.values())
+    scale = alt.Scale(domain=names, range=shades)
+    return alt.Color(f"{field}:N", title=None, scale=scale, legend=legend)
 
 
 def batch_axis(sizes: pd.Series | list, title: str | None = "batch size (examples)") -> alt.X:
     """Batch size on a base-2 axis with a tick at every size measured."""
     values = sorted({int(b) for b in sizes})
     axis = alt.Axis(values=values, labelOverlap="parity", format=",")
-    # For half of the last label, which would be cut
-    room = 20 if values and values[-1] >= 10_000 else 12
-    return alt.X("batch_size:Q", title=title, axis=axis, scale=log(room))
+    # Room for half of the last label
+    return alt.X("batch_size:Q", title=title, axis=axis, scale=log(20))
 
 
-def log(padding: int | None = None, base: int | None = 2, **more) -> alt.Scale:
+def log(padding: int = alt.Undefined, base: int = 2, **more) -> alt.Scale:
     """A logarithmic scale that ends where its marks do, but for some pixels of padding."""
-    given = {"base": base, "padding": padding} | more
-    known = {name: value for name, value in given.items() if value is not None}
-    return alt.Scale(type="log", nice=False, **known)
+    return alt.Scale(type="log", nice=False, base=base, padding=padding, **more)
 
 
 def curve(
@@ -208,31 +209,26 @@ def powers(exponents: list[int], names: dict[int, str] | None = None) -> alt.Axi
 
 def slider(field: str, values: list[float], start: float | None, name: str, caption: str) -> tuple:
     """A slider over the values of a column: the parameter, the test that keeps the rows chosen, and
-    a label that shows the value.
+    what a still picture says of it (`captions`).
 
     Args:
         start: the value shown first; None: the least.
         caption: a Vega expression in which `value` is the value chosen.
     """
     first = min(values) if start is None else start
-    place = f"{field}_place"
-    chosen, value, spelt = dial(place, values, first, name, caption)
-    label = _words(
-        f"{place}{SPOKEN}", align="right", baseline="bottom", dy=-6, fontSize=13, fontWeight="bold"
-    )
-    label = label.encode(x=alt.value("width"), y=alt.value(0))
-    label = label.add_params(spoken(spelt))
-    return chosen, f"abs(datum.{field} - {value}) <= {NEAR} * abs({value})", label
+    chosen, value, spelt = dial(f"{field}_place", values, first, name, caption)
+    near = f"abs(datum.{field} - {value}) <= {NEAR} * abs({value})"
+    return chosen, near, captions([spelt])
+
+
+# Titles of axes that follow the controls of a chart, since those of Vega-Lite are fixed texts
+TITLE = {"fontSize": 13, "align": "center", "baseline": "bottom"}
 
 
 def _words(expression: str, **style: object) -> alt.Chart:
     """What a Vega expression says, as a text in this style."""
     said = alt.Chart(pd.DataFrame({"at": [0]})).transform_calculate(shown=expression)
     return said.mark_text(**style).encode(text="shown:N")
-
-
-# Titles of axes that follow the controls of a chart, since those of Vega-Lite are fixed texts
-TITLE = {"fontSize": 13, "align": "center", "baseline": "bottom"}
 
 
 def beside(expression: str) -> alt.Chart:
@@ -298,41 +294,30 @@ def dial(
     return chosen, value, shown.replace("value", value)
 
 
+DATA_SETS = ("digits", "MNIST", "Fashion-MNIST", "CIFAR-10", "Tiny Shakespeare")  # by size
+
+
 def menu(field: str, values: list[str], start: str, name: str) -> tuple:
     """A menu over the values of a column: the parameter, the test that keeps the rows chosen, and
     no label.
 
-    Networks are listed data set by data set (`in_order`); all else as given.
+    Networks are listed data set by data set; else all values as given.
     """
-    bind = alt.binding_select(options=in_order(values), name=f"{name} ")
+    sizes = {n: max((i for i, d in enumerate(DATA_SETS) if d in n), default=-1) for n in values}
+    bind = alt.binding_select(options=sorted(values, key=sizes.get), name=f"{name} ")
     chosen = alt.param(name=f"{field}_chosen", value=start, bind=bind)
     return chosen, f"datum.{field} === {field}_chosen", None
 
 
-DATA_SETS = ("digits", "MNIST", "Fashion-MNIST", "CIFAR-10")  # from small to large
-
-
-def in_order(names: list[str]) -> list[str]:
-    """Names of networks by data set, then as one counts: width 8 before width 64; names of anything
-    else as they are.
-    """
-    sets = [max((i for i, d in enumerate(DATA_SETS) if d in n), default=None) for n in names]
-    if None in sets:
-        return list(names)
-    counted = [re.sub(r"\d+", lambda digits: digits[0].zfill(9), name) for name in names]
-    return [name for *_, name in sorted(zip(sets, counted, names))]
-
-
 def captions(texts: list[str]) -> alt.Chart:
-    """What several dials are set to, two to a line, in the upper right corner.
+    """What dials are set to, a line each, in the upper right corner.
 
     On a still picture only: a live one has the values beside its sliders.
 
     Args:
         texts: Vega expressions (`dial`).
     """
-    lines = [" + ', ' + ".join(texts[i : i + 2]) for i in range(0, len(texts), 2)]
-    words = " + '\\n' + ".join(lines)
+    words = " + '\\n' + ".join(texts)
     style = {"align": "right", "baseline": "top", "lineBreak": "\n", "lineHeight": 17}
     text = _words(f"{STILL} ? ({words}) : ''", fontSize=12, **style)
     text = text.encode(x=alt.value("width"), y=alt.value(6))
@@ -392,62 +377,9 @@ def cut(rows: pd.DataFrame, value: str, beyond: float) -> tuple[pd.DataFrame, li
 
     A mark at infinity could not be drawn; `range` tells the ends in words.
     """
-    low, high = f"{value}_low", f"{value}_high"
-    points = rows[value][rows[value].between(0, np.inf, inclusive="neither")]
-    least = max(rows[low].min(), points.min() / beyond)
-    most = min(rows[high].max(), points.max() * beyond)
-    told = list(map(span, zip(rows[low], rows[high])))
-    shown = rows[[low, value, high]].clip(least, most)
-    return rows.assign(range=told, **shown), [least, most]
-
-
-# As the prose prints numbers: 8 %, and a minus, not a hyphen
-PRINTED = {
-    "decimal": ".",
-    "thousands": ",",
-    "grouping": [3],
-    "currency": ["", ""],
-    "percent": "\u00a0%",
-    "minus": MINUS,
-}
-
-
-@alt.theme.register("book", enable=False)
-def _theme() -> alt.theme.ThemeConfig:
-    text = {"labelFontSize": 12, "titleFontSize": 13, "titleFontWeight": "normal"}
-    quiet = f"{GUIDE}33"  # grid lines that show on both grounds
-    return {
-        "config": {
-            "background": "transparent",
-            "locale": {"number": PRINTED},
-            "font": "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', "
-            "sans-serif",
-            "view": {"stroke": None, "continuousWidth": 560, "continuousHeight": 340},
-            "axis": {
-                "gridColor": quiet,
-                "domainColor": GUIDE,
-                "tickColor": GUIDE,
-                "labelOverlap": True,
-                "labelSeparation": 6,
-                **text,
-            },
-            "legend": {
-                "orient": "top",
-                "offset": 24,
-                "symbolSize": 90,
-                "symbolStrokeWidth": 3,
-                "labelFontSize": 13,
-                "symbolBaseFillColor": GUIDE,
-                "symbolBaseStrokeColor": GUIDE,
-                "titleFontSize": 13,
-                "titleOrient": "left",
-                "titleFontWeight": "normal",
-                "labelLimit": 0,
-                "columns": 5,
-                "gradientLength": 120,
-            },
-            "header": text,
-            "title": {"fontSize": 14, "anchor": "start", "fontWeight": "normal"},
-            "range": {"category": list(CATEGORIES)},
-        }
-    }
+    drawn = rows[[f"{value}_low", value, f"{value}_high"]]
+    points = rows[value].where((rows[value] > 0) & (rows[value] < np.inf))
+    least = max(drawn.iloc[:, 0].min(), points.min() / beyond)
+    most = min(drawn.iloc[:, 2].max(), points.max() * beyond)
+    told = [span((low, high)) for low, _, high in drawn.itertuples(index=False)]
+    return rows.assign(range=told, **drawn.clip(least, most)), [least, most]

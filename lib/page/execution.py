@@ -13,13 +13,11 @@ import importlib
 import io
 import multiprocessing
 import os
-import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from multiprocessing.connection import wait
-from multiprocessing.context import BaseContext
 from multiprocessing.managers import BaseManager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -45,34 +43,31 @@ def side_by_side(folder: Path, timeout: int, meanwhile: Callable[[], None]) -> N
 
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a core for each chapter, not all for all
     cache = get_cache(folder)
-    pages = re.findall(r"(?:root|file): (\S+)", (ROOT / "_toc.yml").read_text(encoding="utf-8"))
-    order = {name: place for place, name in enumerate([*EARLY, *FIRST])}
-    pages.sort(key=lambda name: order.get(Path(name).name, len(order)))
-    for name in pages:
-        page, reader = ROOT / f"{name}.ipynb", "nbformat"
-        if not page.exists():
-            page, reader = ROOT / f"{name}.md", "myst_nb_md"
-            if not page.exists() or "{code-cell}" not in page.read_text(encoding="utf-8"):
-                continue
-        cache.add_nb_to_project(str(page), read_data={"name": reader, "type": "plugin"})
-    waiting = {page.pk: Path(page.uri).stem for page in cache.list_unexecuted()}
-    early = [page for page, name in waiting.items() if name in EARLY]
-    rest = [page for page in waiting if page not in early]
+    for page in [ROOT / "intro.md", *ROOT.glob("chapters/*.ipynb")]:
+        reader = "nbformat" if page.suffix == ".ipynb" else "myst_nb_md"
+        plugin = {"name": reader, "type": "plugin"}
+        cache.add_nb_to_project(str(page), read_data=plugin)
+    waiting = {Path(page.uri).stem: page.pk for page in cache.list_unexecuted()}
     if not waiting or not _may_fork():
         meanwhile()
         return
+    early = [waiting.pop(name) for name in EARLY if name in waiting]
+    first = [waiting.pop(name) for name in FIRST if name in waiting]
     for file in sorted(ROOT.glob("chapters/*/*.py")):
         if file.parent.name != "own":
             importlib.import_module(f"chapters.{file.parent.name}.{file.stem}")
     cores = os.cpu_count() or 1
     gc.freeze()  # else a collection in a fork writes to, and so copies, what all could share
     fork = multiprocessing.get_context("fork")
-    with _one_drawing(fork):
-        others = fork.Process(target=_run_each, args=(early, folder, timeout, max(cores - 1, 1)))
+    # One process draws the charts of all chapters: Vega takes half a second to start
+    with _Drawing(ctx=fork) as drawing:
+        vega.svg = lambda spec: drawing.svg(spec)._getvalue()
+        given = early, folder, timeout, max(cores - 1, 1)
+        others = fork.Process(target=_run_each, args=given)
         others.start()
         meanwhile()
         gc.freeze()
-        _run_each(rest, folder, timeout, cores, others)
+        _run_each([*first, *waiting.values()], folder, timeout, cores, others)
 
 
 class _Drawing(BaseManager):
@@ -80,20 +75,6 @@ class _Drawing(BaseManager):
 
 
 _Drawing.register("svg", vega.svg)
-
-
-@contextlib.contextmanager
-def _one_drawing(fork: BaseContext) -> Iterator[None]:
-    """Let one process draw the charts of all chapters forked here: Vega takes half a second to
-    start.
-    """
-    own = vega.svg
-    with _Drawing(ctx=fork) as drawing:
-        vega.svg = lambda spec: drawing.svg(spec)._getvalue()
-        try:
-            yield
-        finally:
-            vega.svg = own
 
 
 def _may_fork() -> bool:

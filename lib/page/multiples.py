@@ -51,14 +51,13 @@ def panels(
         most: panels abreast.
         least: pixels that a panel takes with its axis, if more than two are abreast.
     """
-    lacking = list(absent)
-    whole = pd.concat([rows, pd.DataFrame({"panel": lacking, "lacks": "not measured"})])
+    lacking = pd.DataFrame({"panel": list(absent), "lacks": "not measured"})
+    whole = pd.concat([rows.assign(lacks=None), lacking])
     base = alt.Chart()
     grey = base.mark_text(align="left", color=charts.GUIDE)
     grey = grey.encode(x=alt.value(8), y=alt.value(height / 2), text="lacks:N")
-    grey = grey.transform_filter("isValid(datum.lacks)")
     drawn = layers(base.transform_filter("!isValid(datum.lacks)"))
-    inner = alt.layer(*drawn, *([grey] if lacking else []), data=whole)
+    inner = alt.layer(*drawn, grey.transform_filter("isValid(datum.lacks)"), data=whole)
     facet = alt.Facet("panel:N", title=None, sort=list(dict.fromkeys(whole.panel)))
     facet = facet.header(labelExpr=BROKEN, labelLimit=150, labelFontSize=11, labelAnchor="start")
     chart = inner.properties(width=WIDTH, height=height).facet(
@@ -113,7 +112,8 @@ def small_curve(
     if not ends:
         return curve
     low, high = ends
-    return [lines.mark_rule().encode(y=f"{low}:Q", y2=f"{high}:Q"), *curve]
+    bars = lines.mark_rule()
+    return [bars.encode(y=f"{low}:Q", y2=f"{high}:Q"), *curve]
 
 
 def fan(sizes: Sequence[float], values: Sequence[float], slopes: Sequence[float]) -> pd.DataFrame:

@@ -24,18 +24,19 @@ import re
 from collections.abc import Callable, Collection
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
 
+import numpy as np
 from annotated_types import Len
-from pydantic import AfterValidator, BeforeValidator, Field, WrapValidator
+from pydantic import AfterValidator, Field, WrapValidator
 
-from lib import Told, fields, methods, own
+from lib import Told, fields, methods
 from lib.fields import Unfit, check, nearest, shown
 from lib.workloads import catalogue
 
 T = TypeVar("T")
 BEFORE = "_before_parameters"  # where `begin` leaves what it saw
 INJECTED = (type(None), bool, int, float, str, list, dict)  # all that papermill can inject
-# Names that a notebook's globals have by themselves
-IPYTHON = re.compile(r"_+|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__")
+# Names that a notebook's globals have by themselves, and BEFORE
+IPYTHON = re.compile(r"_before_parameters|_+|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__")
 MOST = 100  # entries of a list
 Whole, Count = fields.Whole, fields.Count
 
@@ -62,24 +63,19 @@ def _listed(each: Any, words: str, **instead: Any) -> Any:
         instead: by a word that may stand there alone, what it is read as.
     """
 
-    def split(value: Any) -> list[str]:
-        if type(value) in (str, int, float):
-            return str(value).split()
-        return []
-
-    def once(values: list) -> list:
-        for value in values:
-            if values.count(value) > 1:
-                raise Unfit(f"{words} ({shown(value)} is there twice)")
-        return values
-
     def read(value: Any, handler: Callable[[Any], list]) -> Any:
         if type(value) is str and value in instead:
             return instead[value]
-        return handler(value)
+        parts = str(value).split() if type(value) in (str, int, float) else []
+        values = handler(parts)
+        twice = [one for one in values if values.count(one) > 1]
+        if twice:
+            raise Unfit(f"{words} ({shown(twice[0])} is there twice)")
+        return values
 
-    checks = Len(1, MOST), BeforeValidator(split), AfterValidator(once), WrapValidator(read)
-    return Annotated[(list[each], *checks, " or ".join([*instead, words]))]
+    allowed = " or ".join([*instead, words])
+    checks = Len(1, MOST), WrapValidator(read)
+    return Annotated[(list[each], *checks, allowed)]
 
 
 def Numbers(each: Any, **instead: Any) -> Any:
@@ -94,20 +90,26 @@ def Numbers(each: Any, **instead: Any) -> Any:
     return _listed(kind, f"{words}, separated by spaces, each once", **instead)
 
 
-def _workload(value: Any) -> str:
-    if type(value) is not str:
-        raise Unfit("the name of a workload (text)")
-    try:
-        catalogue.workload(value)
-    except OSError as error:  # a path that is too long, a file that must not be read
-        reason = f"({error.strerror})"
-        raise Unfit(f"the name of a workload, or of a file that can be read {reason}") from None
-    return value
+def _named(find: Callable[[str], str], words: str) -> Any:
+    """The name of something, which `find` returns; it raises ValueError for what is none."""
+
+    def read(name: str) -> str:
+        try:
+            return find(name)
+        except OSError as error:  # a path that is too long, a file that must not be read
+            raise Unfit(f"{words} that can be read ({error.strerror})") from None
+
+    return Annotated[str, AfterValidator(read), words]
+
+
+def _workload(name: str) -> str:
+    catalogue.workload(name)
+    return name
 
 
 def Name() -> Any:
     """The name of a workload, or of a function in a reader's file."""
-    return Annotated[Any, AfterValidator(_workload)]
+    return _named(_workload, "the name of a workload, or file.py:function")
 
 
 def Names(known: Collection[str] = ()) -> Any:
@@ -121,22 +123,14 @@ def Method(tuned: str = "learning_rate") -> Any:
     """The name of a training method, or of a function in a reader's file; tuned: a hyperparameter
     that it must have.
     """
-    names = [name for name, method in methods.METHODS.items() if tuned in method.space]
-    allowed = f"one of {', '.join(names)}, torch.optim:CLASS, or file.py:function"
-    allowed += f" with {tuned}" * (tuned != "learning_rate")
 
-    def read(value: Any) -> str:
-        try:
-            method = methods.method(value)
-        except (ValueError, OSError) as error:  # a path that is too long, a file not to be read
-            if isinstance(error, own.OwnError) or methods.optimisers.is_class(value):
-                raise
-            raise Unfit(allowed) from None
+    def read(name: str) -> str:
+        method = methods.method(name)
         if tuned not in method.space:
-            raise Unfit(allowed)
+            raise Unfit(f"a training method with {tuned}")
         return method.name
 
-    return Annotated[Any, AfterValidator(read)]
+    return _named(read, "the name of a training method, or file.py:function")
 
 
 def Methods(every: Collection[str]) -> Any:
@@ -155,7 +149,6 @@ def begin(namespace: dict[str, Any]) -> None:
     """Remember the names in `namespace` (a notebook's globals()), so that `guard` can tell which
     came later.
     """
-    namespace.pop(BEFORE, None)
     namespace[BEFORE] = dict(namespace)
 
 
@@ -165,47 +158,33 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
     Unknown names are looked for until the first success: later cells define names of their own.
 
     Raises:
-        ValueError: listing every unknown, missing or unfit parameter, what is allowed, and the
-            nearest known name.
+        ValueError: listing every unknown or unfit parameter, what is allowed, and the nearest known
+            name.
     """
-    if BEFORE not in namespace:
-        raise ValueError("call parameters.begin(globals()) before the parameters cell")
     types, values = get_type_hints(kind, include_extras=True), {}
+    before = namespace[BEFORE]
+    came = {
+        name
+        for name, value in namespace.items()
+        if isinstance(value, INJECTED)
+        and before.get(name, before) is not value
+        and not IPYTHON.fullmatch(name)
+    }
     problems = [
         f"{name}: unknown parameter{nearest(name, types)} (allowed: {', '.join(types)})"
-        for name in _injected(namespace)
-        if name not in types
+        for name in sorted(came - types.keys())
     ]
     for name, allowed in types.items():
-        if name not in namespace:
-            problems.append(f"{name}: missing from the parameters cell")
-            continue
         try:
             values[name] = check(name, namespace[name], allowed)
         except ValueError as error:  # of a workload, perhaps in several lines
             told = " ".join(str(error).split())
-            named = told.startswith(f"{name}: ")
             given = f"{name}: {shown(namespace[name])} is not allowed; "
-            problems.append(told if named else given + told)
+            problems.append(told if told.startswith(f"{name}: ") else given + told)
     if problems:
         raise Told("; ".join(problems))
-    namespace[BEFORE] = None
+    namespace[BEFORE] = namespace  # so that nothing came later
     return kind(**values)
-
-
-def _injected(namespace: dict[str, Any]) -> list[str]:
-    """Names that papermill may have brought since `begin`; none after a first success."""
-    before = namespace[BEFORE]
-    if before is None:
-        return []
-    return [
-        name
-        for name, value in namespace.items()
-        if isinstance(value, INJECTED)
-        and name != BEFORE
-        and not IPYTHON.fullmatch(name)
-        and not (name in before and before[name] is value)
-    ]
 
 
 def require(fine: object, allowed: str, name: str, value: Any, **beside: Any) -> None:
@@ -234,19 +213,18 @@ def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> N
     Raises:
         ValueError: as `require`.
     """
-    sizes = told = getattr(chosen, batch)
-    named = getattr(chosen, names)
-    if type(named) is str:
-        named = [named]
-    if type(sizes) is int:
-        sizes = [sizes]
-    else:
-        told = " ".join(map(str, sizes))
+    sizes = np.ravel(getattr(chosen, batch)).tolist()
+    told = " ".join(map(str, sizes))
+    named = np.ravel(getattr(chosen, names)).tolist()
     examples = {name: catalogue.workload(name).train_size for name in named}
     name = min(examples, key=examples.get)
     most = examples[name]
-    has = f"from 1 to {most} ({name} has {most} training examples)"
-    beside = {names: " ".join(named)}
-    require(max(sizes) <= most, has, batch, told, **beside)
-    shared = all(size % workers == 0 for size in sizes)
-    require(shared, "a multiple of workers", batch, told, workers=workers)
+    require(
+        max(sizes) <= most,
+        f"from 1 to {most} ({name} has {most} training examples)",
+        batch,
+        told,
+        **{names: " ".join(named)},
+    )
+    uneven = [size for size in sizes if size % workers]
+    require(not uneven, "a multiple of workers", batch, told, workers=workers)

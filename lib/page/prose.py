@@ -6,7 +6,6 @@ Text is a Jinja2 template that makes Markdown that both read: links such as
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterable, Mapping
 
@@ -25,6 +24,7 @@ WORDS = {
     "open": "open",
     "holds": "yes",
     "does not hold": "no",
+    "on small stand-ins only": "part",
 }
 
 
@@ -53,6 +53,19 @@ class Lead(Markdown):
         return str(self), {"findings": self.findings}
 
 
+PAGES = Environment(
+    autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+)
+PAGES.filters["count"] = "{:,}".format
+
+
+def html(template: str, **values: object) -> Html:
+    """HTML of a Jinja2 template, values as text that shows them, since a reader's own title may
+    hold anything; `Html` stays as it is.
+    """
+    return Html(PAGES.from_string(template).render(values))
+
+
 def say(text: str, values: Mapping[str, object] | None = None, /, **more: object) -> Markdown:
     """The sentences that a Jinja2 template and its values make.
 
@@ -65,7 +78,7 @@ def say(text: str, values: Mapping[str, object] | None = None, /, **more: object
     Raises:
         ValueError: if the template names what has no value, in whichever branch.
     """
-    return Markdown(_filled(text, {**(values or {}), **more}))
+    return Markdown(_filled(text, values, more))
 
 
 def lead(
@@ -86,34 +99,49 @@ def lead(
         values: what the templates may name.
         **more: further values.
     """
-    found = {**(values or {}), **more}
+    asked, answered = (_filled(text, values, more) for text in (question, answer))
     # Apart in a notebook, too, which has no style of ours
-    pills = "&ensp;".join(pill(claim) for claim in judged)
-    page = Lead(f"*{_filled(question, found)}*\n\n**{_filled(answer, found)}**\n\n{pills}")
-    page.findings = found
+    pills = "&ensp;".join(map(pill, judged))
+    page = Lead(f"*{asked}*\n\n**{answered}**\n\n{pills}")
+    page.findings = {**(values or {}), **more}
     return page
 
 
 def kind(verdict: str) -> str:
     """The class of a verdict's colour: of a word that sums up a claim, or of a page's own test."""
-    if verdict.startswith("on small stand-ins only"):
-        return "part"
-    known = f"one of {', '.join(WORDS)}, or on small stand-ins only"
-    require(verdict in WORDS, "verdict", verdict, known)
-    return WORDS[verdict]
+    word = verdict.split(":")[0]
+    require(word in WORDS, "verdict", verdict, WORDS)
+    return WORDS[word]
 
 
-def pill(claim, folder: str = "") -> str:
+PILL = """\
+<a class="book-pill book-{{ kind }}" href="{{ folder }}claims.html#claim-{{ claim.key }}" \
+title="{{ claim.paper }}">{{ claim.key }} {{ word }}</a>"""
+
+
+def pill(claim, folder: str = "") -> Html:
     """A claim's verdict for the middle of a text, linked to the ledger; folder: where the chapters
     lie, "chapters/".
     """
     # The ledger has it in full
     word = claim.verdict.replace("on small stand-ins only", "stand-ins")
-    return (
-        f'<a class="book-pill book-{kind(claim.verdict)}" '
-        f'href="{folder}claims.html#claim-{claim.key}" '
-        f'title="{html.escape(claim.paper)}">{html.escape(f"{claim.key} {word}")}</a>'
-    )
+    return html(PILL, claim=claim, folder=folder, kind=kind(claim.verdict), word=word)
+
+
+# Inline styles are for rerun notebooks, which have no style sheet of ours.
+FIGURE = """\
+<figure class="book-figure" id="{{ name }}" style="margin:1.5em 0">\
+<p class="book-title" style="font-weight:600;margin:0 0 .5em">{{ told }}</p>{{ drawn }}\
+<figcaption style="font-size:.9em;margin-top:.3em;text-align:left">{{ below }}</figcaption>
+<p class="book-tools"><a href="#{{ name }}">Link to this figure</a></p></figure>"""
+# A caption's sentences on what to do with a pointer: paper leaves them out, and so do rerun
+# notebooks, whose pictures have no controls.
+POINTING = re.compile(
+    r"(?:^|(?<=[.!?] )(?=[A-Z(]))(?:[^.!?]|[.!?](?! [A-Z(]))*?"
+    r"\b(?i:click|hover|point at|sliders?|menus?|choose|tick)\b"
+    r"(?:[^.!?]|[.!?](?! [A-Z(]|$))*[.!?]"
+)
+LIVE = r'<span class="book-live" style="display:none">\g<0></span>'
 
 
 def figure(
@@ -140,27 +168,10 @@ def figure(
         ValueError: as `say`, for an empty description, and for what is wrong with the chart:
             Altair itself only shows that as an output, and the page would be built with it.
     """
-    found = {**(values or {}), **more}
     spec = chart.properties(description=" ".join(description.split())).to_dict()
-    told, below = (_inline(_filled(text, found)) for text in (title, caption))
-    below = _apart(below)
-    drawn = vega.renderer(spec)["text/html"]
-    # Inline styles are for rerun notebooks, which have no style sheet of ours.
-    return Html(
-        f'<figure class="book-figure" id="{name}" style="margin:1.5em 0">'
-        f'<p class="book-title" style="font-weight:600;margin:0 0 .5em">{told}</p>{drawn}'
-        f'<figcaption style="font-size:.9em;margin-top:.3em;text-align:left">{below}'
-        "</figcaption></figure>"
-    )
-
-
-def _apart(caption: str) -> str:
-    """A caption whose sentences on what to do with a pointer are marked: paper leaves them out, and
-    so do rerun notebooks, whose pictures have no controls.
-    """
-    parts = re.split(r"(?<=[.!?]) (?=[A-Z(])", caption)
-    marked = (LIVE.format(p) if ON_SCREEN.search(p) else p for p in parts)
-    return " ".join(marked)
+    told, below = (_inline(_filled(text, values, more)) for text in (title, caption))
+    below = Html(POINTING.sub(LIVE, below))
+    return html(FIGURE, name=name, told=told, drawn=Html(vega.drawn(spec)), below=below)
 
 
 def variables(text: str) -> set[str]:
@@ -172,14 +183,14 @@ def variables(text: str) -> set[str]:
     return meta.find_undeclared_variables(TEMPLATES.parse(_source(text)))
 
 
-def _filled(text: str, values: Mapping[str, object]) -> str:
-    single = SINGLE.findall(re.sub(r"\{\{.*?\}\}|\{%.*?%\}", "", FORMULA.sub("", text)))
-    require(not single, "text", single, "in double braces, {{ name }}")
+def _filled(text: str, values: Mapping[str, object] | None, more: Mapping[str, object]) -> str:
+    values = {**(values or {}), **more}
     lacking = sorted(variables(text) - set(values))
     require(not lacking, "text", lacking, "given a value each")
     written = TEMPLATES.from_string(_source(text)).render(values)
     # What a branch leaves out leaves its blanks on either side
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", re.sub(r"  +", " ", written))).strip()
+    plain = re.sub(r" *\n *", "\n", re.sub(r"  +", " ", written))
+    return re.sub(r"(?<=\d) (?=%)", "\u00a0", re.sub(r"\n{3,}", "\n\n", plain)).strip()
 
 
 def _source(text: str) -> str:
@@ -196,11 +207,11 @@ def _word(value: object) -> str:
     return number(value) if isinstance(value, COUNTS) else brief(value)
 
 
-def _inline(text: str) -> str:
+def _inline(text: str) -> Html:
     """One paragraph of Markdown as HTML."""
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark").renderInline(text)
+    return Html(MarkdownIt("commonmark").renderInline(text))
 
 
 def _unless_none(write: Callable[..., str]) -> Callable[..., str]:
@@ -208,10 +219,7 @@ def _unless_none(write: Callable[..., str]) -> Callable[..., str]:
     return lambda value: None if value is None or value == [] else write(value)
 
 
-ON_SCREEN = re.compile(r"\b(?:click|hover|point at|sliders?|menus?|choose|tick)\b", re.IGNORECASE)
-LIVE = '<span class="book-live" style="display:none">{}</span>'
 COUNTS = (str, int, np.integer, type(None))
-SINGLE = re.compile(r"\{\w+\}")  # would be printed as it is
 FORMULA = re.compile(r"\$[^$]*\$")
 TEMPLATES = Environment(undefined=StrictUndefined, finalize=_word)
 TEMPLATES.filters |= {

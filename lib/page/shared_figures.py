@@ -49,17 +49,10 @@ def range_chart(
     pick, faded = charts.picked(field)
     shown, within = charts.cut(rows, value, beyond)
     scale = charts.log(12, domain=within, clamp=True)
-    letters = shown[field].astype(str).map(named).str.len().max()
-    legend = colour.legend(
-        title=None,
-        labelExpr=charts.SPELT,
-        labelFontSize=alt.expr(f"width < {charts.PHONE} ? 12 : 13"),
-        columns=1 if letters > 12 else 2,  # two longer names, side by side, are cut on a phone
-    )
     base = alt.Chart(shown).encode(
         y=alt.Y("row:N", title=None, sort=list(dict.fromkeys(rows.row)), axis=charts.broken()),
         yOffset=f"{field}:N",
-        color=legend,
+        color=colour,
         opacity=faded,
     )
     axis = charts.fractions(titleAnchor="end")
@@ -67,8 +60,7 @@ def range_chart(
     low = alt.X(f"{value}_low:Q", title=title, scale=scale)
     bars, dots = charts.ranges(base, value, x, low, tooltip)
     drawn = charts.controlled([bars.add_params(pick), dots], *controls)
-    chosen = charts.chosen_by(controls)
-    names = shown.groupby(chosen).row.nunique().max() if chosen else shown.row.nunique()
+    names = shown.groupby(charts.chosen_by(controls) or (lambda _: 0)).row.nunique().max()
     height = int(names) * max(64, 20 * shown[field].nunique())
     return charts.sized(alt.layer(charts.across(*lines, x=scale), drawn), height)
 
@@ -114,20 +106,24 @@ def scaling_chart(
     # One range for all: the slider moves marks, not axes
     within = [curve.low.min() / 1.3, curve.high.max() * 1.3]
     pick, faded = charts.picked(field)
-    base = alt.Chart(tips.known(curve)).encode(
-        x=charts.batch_axis(curve.batch_size), color=colour, opacity=faded
-    )
+    x = charts.batch_axis(curve.batch_size)
+    base = alt.Chart(tips.known(curve)).encode(x=x, color=colour, opacity=faded)
     scale = charts.log(domain=within)
     y = alt.Y("steps:Q", title=title, scale=scale, axis=charts.fractions())
-    layers = charts.curve(base, y, scale, tips.points(field, "regime" in curve))
+    tooltip = tips.points(field, "regime" in curve)
+    layers = charts.curve(base, y, scale, tooltip)
     if "perfect" in curve:
         perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True)
-        layers.insert(0, perfect.encode(y=alt.Y("perfect:Q", scale=scale)))
-    short = curve[field].map(_line_name).str.len().max() <= LONGEST_LABEL
-    if short and 1 < curve[field].nunique() <= MOST_LABELS:
-        layers.append(line_labels(curve, field, *controls, within=within, height=height))
+        y = alt.Y("perfect:Q", scale=scale)
+        layers.insert(0, perfect.encode(y=y))
+    names = curve[field].map(_line_name)
+    short = names.str.len().max() <= LONGEST_LABEL
+    if short and 1 < names.nunique() <= MOST_LABELS:
+        labels = line_labels(curve, field, *controls, within=within, height=height)
+        layers.append(labels)
     layers[0] = layers[0].add_params(pick)
-    return charts.sized(charts.controlled(layers, *controls), height)
+    drawn = charts.controlled(layers, *controls)
+    return charts.sized(drawn, height)
 
 
 # --- names beside lines ---------------------------------------------------------------------------
@@ -139,11 +135,7 @@ WIDE = 480  # pixels of a plot that has room for names beside its lines
 
 
 def line_labels(
-    rows: pd.DataFrame,
-    field: str,
-    *controls: tuple,
-    within: list[float] | None = None,
-    height: int,
+    rows: pd.DataFrame, field: str, *controls: tuple, within: list[float], height: int
 ) -> alt.Chart:
     """The names of lines at their right ends, on plots that are at least WIDE; a legend serves the
     others.
@@ -151,7 +143,7 @@ def line_labels(
     Args:
         rows: batch_size, steps, the field and what the controls choose by.
         controls: those of the chart; the caller keeps the rows that they choose.
-        within, height: of the axis of steps, as for `line_ends`.
+        within, height: the ends of the logarithmic axis of steps, and its pixels.
     """
     ends = line_ends(rows, field, charts.chosen_by(controls), within, height)
     text = alt.when(f"width < {WIDE}").then(alt.value("")).otherwise("words:N")
@@ -160,46 +152,30 @@ def line_labels(
 
 
 def line_ends(
-    rows: pd.DataFrame, field: str, by: list[str], within: list[float] | None, height: int
+    rows: pd.DataFrame, field: str, by: list[str], within: list[float], height: int
 ) -> pd.DataFrame:
     """Where the names of lines go: a row per line (and value of `by`) with batch_size, steps and
-    `words`, moved apart where they meet.
-
-    A name moves no further than the axis's ends while there is room.
-
-    Args:
-        within: the ends of the logarithmic axis of steps; None where it fits each choice, from the
-            least `low` to the largest `high`.
-        height: its length in pixels.
+    `words`, moved apart where they meet, the middle of a crowd where it was, but not below the
+    axis.
     """
-    # Tables that were joined may name rows twice
-    seen = rows[rows.steps.notna()].reset_index(drop=True)
-    choices = seen.groupby(by or (lambda _: 0))
-    if within:
-        low, high = within
-    else:
-        low = choices.low.transform("min")
-        high = choices.high.transform("max")
-    pixels = height / np.log(high / low)
-    depth = pixels * np.log(high / seen.steps)
-    last = seen.groupby([*by, field]).batch_size.idxmax()
-    moved = depth[last].groupby(choices.ngroup())
-    moved = moved.transform(_spread, height)
-    steps = high / np.exp(moved / pixels)
-    ends = seen.loc[last, [*by, field, "batch_size"]]
-    words = list(map(_line_name, ends[field]))
-    return ends.assign(steps=steps, words=words)
+    seen = rows.dropna(subset="steps").sort_values("batch_size")
+    lines = seen.groupby([*by, field], as_index=False)
+    last = lines[["batch_size", "steps"]].last()
+    low, high = np.log(within)
+    gap = LABEL_GAP / height * (high - low)
 
+    def spread(steps: pd.Series) -> pd.Series:
+        order = steps.sort_values(kind="stable")
+        gaps = gap * np.arange(len(order))
+        found = isotonic_regression(np.log(order) - gaps)
+        places = found.x + gaps
+        places += max(0, low - places[0])
+        return pd.Series(np.exp(places), order.index)
 
-def _spread(places: pd.Series, height: float) -> np.ndarray:
-    """Places [n] on a line, in pixels, moved so that neighbours are LABEL_GAP apart, the middle of
-    a crowd where it was.
-    """
-    order = np.argsort(places, kind="stable")
-    gaps = LABEL_GAP * np.arange(len(places))
-    moved = isotonic_regression(places.to_numpy()[order] - gaps).x + gaps
-    moved += max(0, -moved[0]) - max(0, moved[-1] - height)
-    return moved[np.argsort(order)]
+    choices = last.groupby(by or (lambda _: 0))
+    apart = choices.steps.transform(spread)
+    words = last[field].map(_line_name)
+    return last.assign(steps=apart, words=words)
 
 
 def _line_name(value: object) -> str:

@@ -1,39 +1,30 @@
-"""The Sphinx side of the book, a local extension."""
+"""The Sphinx side of the book, a local extension: chapters run side by side, their code at the end
+of their page, formulas and icons without a network.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import html
 import os
+import re
 import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
+import vl_convert as vlc
 from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from lib import ROOT
-from lib.page import execution, site
+from lib.page import execution
+from lib.page.vega import VEGALITE
 
-PAGE = Path(__file__).parent
-ICONS = (
-    "pydata_sphinx_theme",
-    "theme/pydata_sphinx_theme/static/vendor/fontawesome/6.5.2/js/all.min.js",
-)
-# What a page loads if its text holds a mark
-LOADED = {
-    "": ("icons.css", "book.css", "page.js"),
-    "vl-chart": ("vega.js", "charts.js", "charts.css"),
-    "book-explore": ("explore.js", "explore.css"),
-}
+FONT_AWESOME = "theme/pydata_sphinx_theme/static/vendor/fontawesome/6.5.2/js/all.min.js"
 # Jupyter-book always loads these, which no page uses
-UNUSED = (
-    "thebe",
-    "design-tabs",
-    "sphinx-design",
-    "togglebutton",
-)
+UNUSED = re.compile("thebe|design-tabs|sphinx-design|togglebutton", re.IGNORECASE)
+SHOWN = {".py", ".csv", ".xz", ".js", ".css", ".html", ".svg", ".json"}
 
 
 # --- in the build ---------------------------------------------------------------------------------
@@ -46,8 +37,7 @@ def setup(app) -> dict:
     os.environ["PYTHONPATH"] = os.pathsep.join(
         filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
     )
-    inline, block = (site.inline_formula, None), (site.block_formula, None)
-    app.add_html_math_renderer("mathml", inline, block)
+    app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
     app.connect("config-inited", _look)
     # Before myst-nb opens its cache
     app.connect("config-inited", _forget_stale_outputs, priority=100)
@@ -62,7 +52,6 @@ def setup(app) -> dict:
     # After the extensions whose scripts it takes off
     app.connect("html-page-context", _page, priority=900)
     app.connect("build-finished", _remember_inputs)
-    app.connect("build-finished", _redirect)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -75,35 +64,19 @@ class CodeAtTheEnd(SphinxPostTransform):
     builders = ("html",)
 
     def run(self, **kwargs) -> None:
-        cells = [
-            c for c in self.document.findall(nodes.container) if c.get("nb_element") == "cell_code"
-        ]
-        inputs = []
-        for cell in cells:
-            parts = {part.get("nb_element"): part for part in cell.children}
-            inputs += [code for code in [parts.get("cell_code_source")] if code]
-            shown = parts.get("cell_code_output")
-            cell["classes"] = []  # else docutils would not let go of them
-            cell.replace_self(list(shown.children) if shown else [])
-        drawn = site.drawn_by(code.astext() for code in inputs)
-        for output in self.document.findall(nodes.raw):
-            text = site.with_tools(output.astext(), drawn, self._repository())
-            if text != output.astext():
-                output.children = [nodes.Text(text)]
-        page = next(iter(self.document.findall(nodes.section)), None)
-        if page is not None and inputs:
+        code = []
+        for cell in list(self.document.findall(nodes.container)):
+            if cell.get("nb_element") == "cell_code":
+                parts = {part.get("nb_element"): part for part in cell.children}
+                code += filter(None, [parts.get("cell_code_source")])
+                shown = parts.get("cell_code_output", nodes.container())
+                cell["classes"] = []  # else docutils would not let go of them
+                cell.replace_self(list(shown.children))
+        if code:
             opened = '<details class="book-code"><summary>The code of this page</summary>'
-            page += [
-                nodes.raw("", opened, format="html"),
-                *inputs,
-                nodes.raw("", "</details>", format="html"),
-            ]
-
-    def _repository(self) -> str:
-        """The address of the repository's files; "" where _config.yml does not have it."""
-        options = self.config.html_theme_options
-        address = options.get("repository_url") or ""
-        return address and f"{address}/blob/{options.get('repository_branch') or 'main'}"
+            around = [nodes.raw("", text, format="html") for text in (opened, "</details>")]
+            page = next(iter(self.document.findall(nodes.section)))
+            page += [around[0], *code, around[1]]
 
 
 def _citations_as_anchors(app, doctree) -> None:
@@ -123,33 +96,24 @@ def _build(app) -> Path:
 
 
 def _assets(app, config) -> None:
-    import vl_convert as vlc
-
-    from lib.page.vega import VEGALITE
-
     out = _build(app) / "_assets"
     out.mkdir(parents=True, exist_ok=True)
     # The bundle declares a top-level `_`, and so does Sphinx's own script: hence a function around
     # it.
     bundle = vlc.javascript_bundle(vl_version=VEGALITE)
     (out / "vega.js").write_text("(() => {" + bundle + "})();", encoding="utf-8")
-    package, script = ICONS
-    drawn = (Path(find_spec(package).origin).parent / script).read_text(encoding="utf-8")
-    (out / "icons.css").write_text(site.icons_css(drawn), encoding="utf-8")
-    shutil.copy(ROOT / "CITATION.cff", out)
-    shutil.copytree(PAGE / "static", out, dirs_exist_ok=True)
+    script = Path(find_spec("pydata_sphinx_theme").origin).parent / FONT_AWESOME
+    drawn = script.read_text(encoding="utf-8")
+    (out / "icons.css").write_text(icons_css(drawn), encoding="utf-8")
     config.html_static_path.append(str(out))
 
 
 def _look(app, config) -> None:
-    """The book's logo and templates, formulas without a script, and links to the repository, to its
-    issues and to Binder, which reads it, where _config.yml says what it is: else none.
+    """The book's name, and links to the repository, to its issues and to Binder, which reads it,
+    where _config.yml says what it is: else none.
     """
-    config.html_math_renderer = "mathml"
-    config.html_logo = str(PAGE / "static" / "logo.svg")
-    config.templates_path.append(str(PAGE / "templates"))
     options = config.html_theme_options
-    options["logo"] = {"text": config.html_title or config.project}
+    options["logo"] = {"text": config.html_title}
     known = bool(options.get("repository_url"))
     options["use_repository_button"] = options["use_issues_button"] = known
     if not known:
@@ -159,22 +123,18 @@ def _look(app, config) -> None:
 def digest() -> str:
     """What a page shows besides its own source: lib/, data/ and all code beside chapters."""
     text = hashlib.sha256()
-    folders = ((ROOT / "lib", "*"), (ROOT / "data", "*"), (ROOT / "chapters", "*.py"))
-    for file in sorted(file for folder, names in folders for file in folder.rglob(names)):
-        if file.suffix in {".py", ".csv", ".xz", ".js", ".css", ".html", ".svg"}:
-            text.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
+    for top in ("lib", "data", "chapters"):
+        for file in sorted((ROOT / top).rglob("*")):
+            if file.suffix in SHOWN:
+                text.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
     return text.hexdigest()
 
 
-def _stamp(app) -> Path:
-    return _build(app) / ".inputs"
-
-
 def _forget_stale_outputs(app, config) -> None:
-    app.inputs = digest()
-    app.stale = not _stamp(app).exists() or _stamp(app).read_text(encoding="utf-8") != app.inputs
+    app.inputs, app.stamp = digest(), _build(app) / ".inputs"
+    app.stale = not app.stamp.exists() or app.stamp.read_text(encoding="utf-8") != app.inputs
     # Gone until the build ends well, so that a failed build is tried again in full.
-    _stamp(app).unlink(missing_ok=True)
+    app.stamp.unlink(missing_ok=True)
     if app.stale:
         shutil.rmtree(_build(app) / ".jupyter_cache", ignore_errors=True)
 
@@ -193,39 +153,80 @@ def _execute_side_by_side(app, config) -> None:
 def _remember_inputs(app, exception) -> None:
     # A warning under -W ends the build with status 1 but without an exception.
     if exception is None and app.statuscode == 0 and not app._warncount:
-        _stamp(app).write_text(app.inputs, encoding="utf-8")
+        app.stamp.write_text(app.inputs, encoding="utf-8")
 
 
 def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None:
-    body = context.get("body") or ""
-    for file in (file for mark, files in LOADED.items() if mark in body for file in files):
-        if file.endswith(".css"):
-            app.add_css_file(file)
-        else:
-            app.add_js_file(file, loading_method="defer")
+    """Leave out unused scripts and styles; templates/ adds the book's own."""
     for kind in ("script_files", "css_files"):
         context[kind][:] = [asset for asset in context[kind] if not _is_unused(asset)]
-    if doctree is not None:
-        about = html.escape(site.description(doctree))
-        tag = f'<meta name="description" content="{about}" />\n'
-        context["metatags"] = context.get("metatags", "") + tag
-        year = app.config.copyright.split(",")[0]
-        static = "../" * pagename.count("/") + "_static"
-        title, book = context["title"], context["docstitle"]
-        context["body"] = site.unbroken(body) + site.citation(
-            title,
-            book,
-            app.config.author,
-            year,
-            static,
-        )
 
 
 def _is_unused(asset) -> bool:
-    source = f"{asset.filename or ''} {asset.attributes.get('body', '')}".lower()
-    return any(name in source for name in UNUSED)
+    return bool(UNUSED.search(f"{asset.filename or ''} {asset.attributes.get('body', '')}"))
 
 
-def _redirect(app, exception) -> None:
-    if exception is None and app.builder.name == "html":
-        site.redirect(Path(app.outdir), set(app.env.found_docs))
+# --- formulas -------------------------------------------------------------------------------------
+
+
+def mathml(tex: str, block: bool = False) -> str:
+    """A formula of LaTeX as MathML, which browsers draw by themselves: no script, no fonts, and
+    legible on paper.
+    """
+    one_line = re.sub(r">\s+<", "><", tex2mathml(tex, as_block=block)).strip()
+    return one_line.replace("<mo>‖</mo>", '<mo stretchy="false">‖</mo>')
+
+
+def _inline(translator, node: nodes.Element) -> None:
+    translator.body.append(mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def _block(translator, node: nodes.Element) -> None:
+    drawn = mathml(node.astext(), block=True)
+    translator.body.append(f'<div class="book-formula">{drawn}</div>\n')
+    raise nodes.SkipNode
+
+
+# --- icons ----------------------------------------------------------------------------------------
+
+# Those of the theme's templates and script, of two thousand that it has.
+ICONS = (
+    "angle-left angle-right arrow-up bars chevron-down circle-half-stroke code download ellipsis "
+    "expand file file-lines file-pdf github house lightbulb list magnifying-glass moon outdent "
+    "pencil play rocket square-github sun xmark"
+).split()
+ICON_STYLE = """:is(.fa-solid, .fas, .fa-regular, .far, .fa-brands, .fab) {
+  display: inline-block; width: 1em; height: 1em; vertical-align: -0.125em;
+  background: currentColor;
+  -webkit-mask: var(--icon) center / contain no-repeat;
+  mask: var(--icon) center / contain no-repeat;
+}
+.fa-lg { font-size: 1.25em; }
+a.github:before, a.gitlab:before, a.reference.download:before, .nav-external:after,
+li > a.reference.external:after,
+.admonition > .admonition-title:after, span.versionmodified:before, p.highlight-link a:before {
+  content: none !important; }
+.bd-sidebar-secondary.hide:not(:hover) .onthispage:after { content: "▾" !important;
+  font-family: inherit !important; }
+ul.bd-breadcrumbs li.breadcrumb-item:not(.breadcrumb-home):before { content: "›" !important;
+  font-family: inherit !important; }
+"""
+
+
+def icons_css(collection: str) -> str:
+    """A style sheet of ICONS.
+
+    Args:
+        collection: Font Awesome's script, which has for each icon
+            name:[width,height,[aliases],"code point","path"].
+    """
+    rules = []
+    for name in ICONS:
+        form = rf'[{{,]"?{name}"?:\[(\d+),(\d+),\[[^\]]*\],"[0-9a-f]+","([^"]+)"\]'
+        width, height, path = re.findall(form, collection)[-1]  # the solid ones come last
+        box = f"xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}'"
+        svg = f"<svg {box}><path d='{path}'/></svg>".replace("#", "%23")
+        address = f"data:image/svg+xml,{svg}"
+        rules.append(f'.fa-{name} {{ --icon: url("{address}"); }}\n')
+    return ICON_STYLE + "".join(rules)

@@ -19,10 +19,10 @@ def ratios(effects: Mapping[str, object], whole: Collection[str]) -> dict[str, f
     """
     found = {}
     for name, effect in effects.items():
-        keys = (name, f"{name}_low", f"{name}_high")[: 3 if name in whole else 1]
-        row = effect.row(name) if effect else {}
-        known = {key: end for key, end in row.items() if math.isfinite(end)}
-        found |= {key: known.get(key) for key in keys}
+        keys = (name, f"{name}_low", f"{name}_high")
+        row = effect.row(name) if effect else dict.fromkeys(keys, math.nan)
+        shown = keys if name in whole else keys[:1]
+        found |= {key: row[key] if math.isfinite(row[key]) else None for key in shown}
     return found
 
 
@@ -39,14 +39,15 @@ def predictions(rows: Iterable[tuple[str, float, float, float | None]]) -> pd.Da
     """
     found = []
     for what, low, high, value in rows:
-        span = f"over {brief(low)}" if high == math.inf else f"{brief(low)}–{brief(high)}"
-        fits = "—" if value is None else "yes" if low <= value <= high else "no"
-        found.append(
-            {
-                "what": what,
-                "predicted": span if low else f"under {brief(high)}",
-                "measured": "—" if value is None else brief(value),
-                "fits": fits,
-            }
-        )
-    return pd.DataFrame(found)
+        if not low:
+            told = f"under {brief(high)}"
+        elif high == math.inf:
+            told = f"over {brief(low)}"
+        else:
+            told = f"{brief(low)}–{brief(high)}"
+        came, fits = "—", "—"
+        if value is not None:
+            came = brief(value)
+            fits = "yes" if low <= value <= high else "no"
+        found.append((what, told, came, fits))
+    return pd.DataFrame(found, columns=["what", "predicted", "measured", "fits"])

@@ -1,13 +1,16 @@
-"""A renderer for Altair that needs no network and, to be read, no JavaScript."""
+"""Charts of Altair as HTML that needs no network and, to be read, no JavaScript."""
 
 from __future__ import annotations
 
 import html
 import json
 import re
+from urllib.parse import quote
 
 import altair as alt
 import vl_convert as vlc
+
+from lib import require
 
 # "6.4"; one of vlc.get_vegalite_versions()
 VEGALITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
@@ -19,100 +22,65 @@ DIGITS = 6  # significant, of the numbers that a page draws
 PICTURE_STYLE = "max-width:100%;height:auto;background:#fff"
 
 
-def renderer(spec: dict, **_) -> dict[str, str]:
-    """An Altair renderer: the specification and a static picture, which `charts.js` replaces by a
-    live view.
+def drawn(spec: dict) -> str:
+    """HTML of a specification: itself, for `charts.js` to draw alive, and a picture until then.
 
-    No `application/vnd.vegalite.v6.json`: nbformat rejects that key, and with it the whole
-    notebook.
+    Raises:
+        ValueError: if it has no description.
     """
     words = spec.get("description", "")
-    if not words:
-        raise ValueError(
-            "description: a chart needs one; draw it with prose.figure(chart, ..., description)"
-        )
+    require(words, "description", words, "what is drawn, in words: that of prose.figure")
     spec = tidy(spec)
     svg = picture(spec)
-    drawn = f'<img alt="{html.escape(words)}" style="{PICTURE_STYLE}" src="{address(svg)}">'
+    still = f'<img alt="{html.escape(words)}" style="{PICTURE_STYLE}" src="{address(svg)}">'
     data = f'<script type="application/json">{packed(spec)}</script>'
-    return {
-        "text/html": f'<div class="vl-chart" data-marks="{marks(svg)}">{data}{drawn}</div>',
-        "text/plain": f"<chart: {words}>",
-    }
+    return f'<div class="vl-chart" data-marks="{marks(svg)}">{data}{still}</div>'
 
 
 def tidy(spec: dict) -> dict:
-    """The specification without what is missing, with numbers of DIGITS digits, and with every
-    tooltip in words.
-
-    A row lacks what it has no value for: a tooltip could not tell null from zero.
+    """The specification with numbers of DIGITS digits, and rows without what they have no value
+    for: a tooltip could not tell null from zero.
     """
     # Browsers read no NaN
-    spec = json.loads(json.dumps(spec), parse_constant=lambda _: None, object_hook=_titled)
-    for name, rows in spec.get("datasets", {}).items():
-        spec["datasets"][name] = [
-            {k: _short(v) for k, v in row.items() if v is not None} for row in rows
-        ]
+    spec = json.loads(json.dumps(spec), parse_constant=lambda _: None, parse_float=_short)
+    tables = spec.get("datasets", {})
+    for name, rows in tables.items():
+        tables[name] = [{k: v for k, v in row.items() if v is not None} for row in rows]
     return spec
 
 
-def _short(value: object) -> object:
-    if not isinstance(value, float):
-        return value
-    return int(value) if value.is_integer() and abs(value) < 2**53 else float(f"{value:.{DIGITS}g}")
-
-
-def _titled(part: dict) -> dict:
-    """A part of a specification whose tooltips have each a title, else the name of the column, in
-    words.
-    """
-    told = part.get("tooltip")
-    for tooltip in told if isinstance(told, list) else [told]:
-        if isinstance(tooltip, dict) and "field" in tooltip:
-            tooltip.setdefault("title", tooltip["field"].replace("_", " "))
-    return part
+def _short(digits: str) -> float:
+    value = float(digits)
+    if value.is_integer() and abs(value) < 2**53:
+        return int(value)
+    return float(f"{value:.{DIGITS}g}")
 
 
 def packed(spec: dict) -> str:
-    """The specification as JSON for a script element: data column by column, which `charts.js`
-    unpacks.
-
-    A column is a list, or, if shorter, {"of": its values, "at": the place of each row's value};
-    null is no value.
+    """The specification as JSON for a script element, its data column by column, which `charts.js`
+    unpacks; null is no value.
     """
-    columns = {name: _columns(rows) for name, rows in spec.get("datasets", {}).items()}
-    text = _json(spec | ({"datasets": columns} if columns else {}))
+    columns = {}
+    for name, rows in spec.get("datasets", {}).items():
+        fields = dict.fromkeys(field for row in rows for field in row)
+        table = {field: [row.get(field) for row in rows] for field in fields}
+        columns[name] = table
+    told = spec | {"datasets": columns}
+    text = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c")  # "<!--<script>" would swallow the end tag
 
 
-def _json(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-
-
-def _columns(rows: list[dict]) -> dict[str, list | dict]:
-    names = dict.fromkeys(name for row in rows for name in row)
-    return {name: _column([row.get(name) for row in rows]) for name in names}
-
-
-def _column(values: list) -> list | dict:
-    texts = [_json(value) for value in values]
-    # By text, since 1 == True
-    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
-    short = {"of": [json.loads(text) for text in places], "at": [places[text] for text in texts]}
-    return min(values, short, key=lambda column: len(_json(column)))
-
-
 def picture(spec: dict) -> str:
-    """The chart as SVG, STATIC_WIDTH wide, without what a still picture does not need."""
-    still = json.loads(json.dumps(spec).replace('"width": "container"', f'"width": {STATIC_WIDTH}'))
-    return _small(svg(still))
+    """The chart as SVG, STATIC_WIDTH wide, with tenths of a pixel and no words but those drawn."""
+    text = json.dumps(spec).replace('"width": "container"', f'"width": {STATIC_WIDTH}')
+    still = json.loads(text)
+    still["config"] = still.get("config", {}) | {"aria": False}
+    return re.sub("<[^>]*>", lambda tag: re.sub(r"(\.\d)\d{2,}", r"\1", tag[0]), svg(still))
 
 
 def svg(spec: dict) -> str:
-    """What Vega draws of a specification, whatever it has drawn before: it counts clips of all."""
-    clips = {}
-    drawn = vlc.vegalite_to_svg(spec, vl_version=VEGALITE)
-    return re.sub(r"\bclip\d+", lambda one: clips.setdefault(one[0], f"clip{len(clips)}"), drawn)
+    """What Vega draws of a specification."""
+    return vlc.vegalite_to_svg(spec, vl_version=VEGALITE)
 
 
 def marks(svg: str) -> int:
@@ -122,39 +90,6 @@ def marks(svg: str) -> int:
     return len(re.findall(r"<(?:path|line|rect|text)\b", svg))
 
 
-FONT = re.compile(r' font-family="([^"]*)"')
-UNSEEN = re.compile(r' (?:aria-[a-z]+|role|class|pointer-events|stroke-miterlimit)="[^"]*"')
-PLACES = re.compile(r' (?:d|transform|x|y|x1|x2|y1|y2|width|height)="[^"]*"')
-
-
-def _small(svg: str) -> str:
-    """An SVG of Vega with tenths of a pixel, one font for all, and no words but those that are
-    drawn.
-    """
-    fonts = FONT.findall(svg)
-    svg = UNSEEN.sub("", FONT.sub("", svg))
-    svg = PLACES.sub(lambda places: re.sub(r"\d+\.\d{2,}", _tenths, places[0]), svg)
-    svg = svg.replace('<path d="" display="none"/>', "")
-    font = fonts[0].replace("&quot;", "").replace("'", "") if fonts else "sans-serif"
-    return svg.replace("<svg ", f'<svg font-family="{font}" ', 1).replace("\n", " ")
-
-
-def _tenths(number: re.Match) -> str:
-    return f"{float(number[0]):.1f}".removesuffix(".0")
-
-
 def address(svg: str) -> str:
-    """A data address of the picture, for an attribute in double quotes; two thirds of what base64
-    takes.
-    """
-    svg = re.sub(r' ([\w:-]+)="([^"\']*)"', r" \1='\2'", svg)
-    for sign, code in (
-        ("%", "%25"),
-        ("#", "%23"),
-        ("&", "%26"),
-        ('"', "%22"),
-        ("<", "%3C"),
-        (">", "%3E"),
-    ):
-        svg = svg.replace(sign, code)
-    return "data:image/svg+xml;utf8," + svg
+    """A data address of the picture, for an attribute in double quotes."""
+    return "data:image/svg+xml," + quote(svg, safe=" !$'()*+,-./:;=?@[]^_`{|}~")

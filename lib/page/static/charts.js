@@ -45,9 +45,9 @@
     text: { color: ink[theme] },
   });
 
-  // Data lies in the page column by column, a column as its values or as places in a list of them; null is no value.
+  // Data lies in the page column by column; null is no value.
   const rows = (columns) => {
-    const lists = Object.entries(columns).map(([name, c]) => [name, Array.isArray(c) ? c : c.at.map((place) => c.of[place])]);
+    const lists = Object.entries(columns);
     return (lists[0] || [0, []])[1].map((_, i) =>
       Object.fromEntries(lists.filter(([, list]) => list[i] !== null).map(([name, list]) => [name, list[i]])));
   };
