@@ -13,7 +13,7 @@ import vl_convert as vlc
 
 from lib import ROOT, claims, wording
 from lib.claims import claim
-from lib.page import boxes, charts, prose, shared_figures, vega
+from lib.page import boxes, charts, origin, prose, shared_figures, vega
 from tests.conftest import needs_browser
 
 
@@ -117,6 +117,26 @@ def test_a_figure_has_its_address_and_paper_leaves_out_what_it_says_of_pointers(
     hidden = f'<span class="book-live" style="display:none">{live}</span>'
     assert f"Bars: 90\u00a0% or 0.5. {hidden} Grey: none." in shown
     assert '<a href="#fig-x">Link to this figure</a>' in shown
+
+
+CELLS = [
+    "from lib.page import charts, prose",
+    "from chapters.own_workload import own_figures as own",
+    "drawn = own.with_critical(points, line, None)",
+    "prose.figure(\n    charts.sized(drawn, 90),\n    'T', 'C', 'fig-a', 'd')",
+    "prose.figure(points, 'T', 'C', 'fig-b', 'd')",
+]
+
+
+def test_a_figure_has_its_address_and_the_function_that_drew_it():
+    drawn = origin.drawn_by(CELLS)
+    assert drawn == {"fig-a": "chapters.own_workload.own_figures.with_critical"}
+    page = "".join(prose.figure(chart(), "T", "C", name, "d") for name in ("fig-a", "fig-b"))
+    named, linked = (origin.told(page, drawn, at) for at in ("", "https://host/blob/main"))
+    file, told = "chapters/own_workload/own_figures.py", "drawn by <code>with_critical</code>, "
+    assert f"{told}{file}, line " in named and "https://host" not in named
+    assert re.search(rf'{told}<a href="https://host/blob/main/{file}#L\d+">', linked)
+    assert named.count('href="#fig-') == 2 and named.count("drawn by") == 1
 
 
 # --- in a browser, without a book -----------------------------------------------------------------

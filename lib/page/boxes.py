@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
 from collections.abc import Callable, Sequence
 
@@ -9,7 +11,7 @@ import pandas as pd
 
 from lib import Told
 from lib.page.prose import Html, html, kind
-from lib.wording import joined, named, number, percent, printed, span
+from lib.wording import brief, joined, named, number, percent, printed, span
 from lib.workloads.catalogue import workload
 
 LONG = 20  # rows
@@ -81,14 +83,37 @@ def _networks(c) -> Html:
     there are many.
     """
     ordered = sorted(c.groups, key=lambda group: not group.own)
-    rows = [(group, numbers(group, c.scale)) for group in ordered]
+    rows = [(group, numbers(group, c.scale, _digits(group, c))) for group in ordered]
     return html(NETWORKS, claim=c, rows=rows, many=len(rows) > FEW)
 
 
-def numbers(group, scale: str) -> list[str]:
-    """A network's effect and the ends of its interval, to three digits."""
-    write = percent if scale == "share" else number
-    return [write(float(f"{value:.3g}")) for value in (group.effect, group.low, group.high)]
+def numbers(group, scale: str, digits: int = 2) -> list[str]:
+    """A network's effect and the ends of its interval."""
+    return [_in_scale(value, scale, digits) for value in (group.effect, group.low, group.high)]
+
+
+def _digits(group, c) -> int:
+    """The fewest digits with which no end of the interval reads like the threshold beside it: two,
+    or three where one is near, or more.
+    """
+    edges = {c.threshold}
+    if c.kind == "within":
+        edges.add(1 / c.threshold if c.scale == "ratio" else -c.threshold)
+    pairs = list(itertools.product((group.low, group.high), edges))
+    near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end, edge in pairs)
+    for digits in range(2 + near, 6):
+        read = ([_in_scale(value, c.scale, digits) for value in pair] for pair in pairs)
+        if not any(end == edge for end, edge in read):
+            return digits
+    return 6
+
+
+def _in_scale(value: float, scale: str, digits: int) -> str:
+    if scale == "share":
+        return percent(value, digits - 2)
+    if digits == 2 or not math.isfinite(value):
+        return brief(value)
+    return number(float(f"{value:.{digits}g}"))
 
 
 # --- tables ---------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from lib import ROOT
-from lib.page import execution
+from lib.page import execution, origin
 from lib.page.vega import VEGALITE
 
 FONT_AWESOME = "theme/pydata_sphinx_theme/static/vendor/fontawesome/6.5.2/js/all.min.js"
@@ -72,11 +72,22 @@ class CodeAtTheEnd(SphinxPostTransform):
                 shown = parts.get("cell_code_output", nodes.container())
                 cell["classes"] = []  # else docutils would not let go of them
                 cell.replace_self(list(shown.children))
+        drawn = origin.drawn_by(cell.astext() for cell in code)
+        for output in self.document.findall(nodes.raw):
+            if "book-figure" in output.astext():
+                text = origin.told(output.astext(), drawn, self._repository())
+                output.children = [nodes.Text(text)]
         if code:
             opened = '<details class="book-code"><summary>The code of this page</summary>'
             around = [nodes.raw("", text, format="html") for text in (opened, "</details>")]
             page = next(iter(self.document.findall(nodes.section)))
             page += [around[0], *code, around[1]]
+
+    def _repository(self) -> str:
+        """The address of the repository's files; "" where _config.yml does not have it."""
+        options = self.config.html_theme_options
+        address = options.get("repository_url") or ""
+        return address and f"{address}/blob/{options.get('repository_branch') or 'main'}"
 
 
 def _citations_as_anchors(app, doctree) -> None:
