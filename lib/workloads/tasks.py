@@ -23,7 +23,6 @@ class Task:
     Attributes:
         measure: the mean cost of the validation examples, in words, as tables and axes name it.
         counted: whether costs are whole numbers, which are then counted exactly.
-        below: goals are in [0, below).
         cost(logits, targets): what each example costs, [T, B], never below zero: goals are set for
             its mean over the validation set.
         constant(targets): the least mean cost of an answer that is the same for all examples, whose
@@ -35,7 +34,6 @@ class Task:
 
     measure: str
     counted: bool
-    below: float
     cost: Callable[[Tensor, Tensor], Tensor]
     constant: Callable[[Tensor], float]
     hopeless: Callable[[np.ndarray], np.ndarray]
@@ -90,7 +88,6 @@ class Classification(Task):
 
     measure = "validation error"
     counted = True
-    below = 1.0
 
     def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
         """1 for a mistake, else 0: bool [T, B]."""
@@ -115,7 +112,6 @@ class CrossEntropy(Task):
 
     measure = "validation cross-entropy, nats"
     counted = False
-    below = float("inf")
 
     def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Nats, float64 [T, B]."""
