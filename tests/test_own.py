@@ -36,7 +36,8 @@ def build(width=8):
 def task():
     x = torch.randn(120, 4, generator=torch.Generator().manual_seed(0))
     y = (x.sum(1) > 0).long()
-    return Own(model=build, train=(x[:80], y[:80]), validation=(x[80:], y[80:]), goals=(0.1, 0.2), max_steps=200)
+    return Own(model=build, train=(x[:80], y[:80]), validation=(x[80:], y[80:]), max_steps=200,
+               goals=(0.1, 0.2))
 """
 WIDER = GOOD.replace("width=8", "width=9")
 EXAMPLE = "chapters/own/next_letter.py:next_letter"
@@ -109,7 +110,7 @@ def test_a_file_that_changes_while_a_cell_trains_gives_no_record(write, tmp_path
         return outcome
 
     monkeypatch.setattr(one_cell, "train_cell", edited)
-    with pytest.raises(own.OwnError, match="mine.py:task: the file has changed while batch-4-.*csv"):
+    with pytest.raises(own.OwnError, match="mine.py:task: the file has changed while batch-4-"):
         one_cell.measure(cell, tmp_path / "data")
     assert not list((tmp_path / "data").rglob("*.csv"))
 
@@ -168,7 +169,8 @@ def test_a_worker_with_threads_gives_the_same_records(write, tmp_path):
     """A reader's own workload and one of the book's, side by side."""
     distributed = pytest.importorskip("distributed")
     asked = {"trials": 6, "hits": 6, "max_steps": 40}
-    both = (grid(name, [4, 16], ["momentum"], [0.0, 0.5], **asked) for name in (write(), "digits-mlp"))
+    names = write(), "digits-mlp"
+    both = (grid(name, [4, 16], ["momentum"], [0.0, 0.5], **asked) for name in names)
     study = Study("s", "", tuple(cell for pair in zip(*(s.cells for s in both)) for cell in pair))
     sweeps.run(study, tmp_path / "serial")
     workers = {"n_workers": 1, "threads_per_worker": 4, "processes": False}
@@ -238,8 +240,7 @@ def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_o
     assert len(sweeps.results(study, folder=folder)) == 4, "an old one that tells none"
 
 
-@pytest.mark.parametrize("draw", ["np.random.normal(size=(2, 4))",
-                                  "[[random.random() for _ in range(4)] for _ in range(2)]"])  # fmt: skip
+@pytest.mark.parametrize("draw", ["np.random.normal(size=(2, 4))", "[[random.random()] * 4] * 2"])
 def test_numpys_and_pythons_numbers_are_seeded_for_every_trial_too(write, draw):
     built = f"net = nn.Sequential(nn.Linear(4, 2))\n    net[0].weight.data = torch.tensor({draw})"
     name = write(GOOD.replace("return nn.Seq", f"{built}\n    return net\n    nn.Seq"))
