@@ -5,6 +5,7 @@ reader's.  A further ready one is a line in `KINDS`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -189,15 +190,20 @@ def asked(module: nn.Module) -> Iterator[None]:
                 part.training = mode
 
 
+def _read(own: Training, module: nn.Module, of: Callable, device: str, precision: str) -> list:
+    """What a function of the module and a batch finds in each batch of the validation set."""
+    with asked(module), arithmetic(device, precision):
+        given = batches.whole(own.validation)
+        return [of(module, batches.to(batch, device)) for batch in given]
+
+
 def validated(
     own: Training, module: nn.Module, device: str = "cpu", precision: str = "float32"
-) -> tuple[Tensor, Tensor]:
+) -> list[Tensor]:
     """Outputs and targets of the whole validation set, on the CPU."""
-    with asked(module), arithmetic(device, precision):
-        given = (batches.to(batch, device) for batch in batches.whole(own.validation))
-        found = zip(*(answers(module, batch) for batch in given))
-        outputs, targets = (torch.cat([part.cpu() for part in parts]) for parts in found)
-    return outputs.float(), targets
+    found = zip(*_read(own, module, answers, device, precision))
+    outputs, targets = (torch.cat([part.cpu() for part in parts]) for parts in found)
+    return [outputs.float(), targets]
 
 
 def error(
@@ -210,10 +216,8 @@ def error(
     if isinstance(metric, Metric) and metric.whole:
         found = torch.as_tensor(metric.measure(*validated(own, module, device, precision)))
     else:
-        with asked(module), arithmetic(device, precision):
-            given = (batches.to(batch, device) for batch in batches.whole(own.validation))
-            each = [costs(own, module, batch).double().flatten() for batch in given]
-        found = torch.cat(each)
+        each = _read(own, module, functools.partial(costs, own), device, precision)
+        found = torch.cat([values.flatten() for values in each])
     value = float(found.double().mean())
     if kind.highest is not None and value > kind.highest:
         raise ValueError(f"metric: {value} is above its highest, {kind.highest:g}")
