@@ -39,11 +39,9 @@ def drawn(trial: optuna.Trial, plan: adaptive.Plan) -> dict[str, float]:
 
 
 def job(what: replays.Replay, size: int, number: int) -> rounds.Job:
-    """A trial's training; its checks read all validation examples, since pruners compare errors."""
+    """A trial's training."""
     cell = Cell(what.workload, size, what.algorithm, split=what.split, replicate=number)
-    made = one_cell.job(cell)
-    metric = dataclasses.replace(made.own.metric, never_negative=False)
-    return dataclasses.replace(made, own=dataclasses.replace(made.own, metric=metric))
+    return one_cell.job(cell)
 
 
 class Objective:

@@ -71,15 +71,13 @@ class Metric:
     each [any].  name: as pages spell it.  highest: None where lower is better; where higher is, a
     value that none exceeds (1.0 of an accuracy), from which records count down.  whole: measure is
     called once, with the outputs and the targets of the whole validation set on the CPU, and
-    returns one number (F1, AUC).  never_negative: no value is below zero, so that a check may end
-    as soon as its goal is out of reach; not with highest or whole.
+    returns one number (F1, AUC).
     """
 
     measure: Callable
     name: str
     highest: float | None = None
     whole: bool = False
-    never_negative: bool = False
 
 
 @dataclass(frozen=True)
@@ -96,9 +94,9 @@ class Training:
     returns the batches of one pass, such as a DataLoader (of validation it must be the same ones).
     goals: values of the metric, the hardest first.  loss: a name in `lib.workloads.kinds.KINDS`, or
     a function of model and batch that returns a scalar.  metric: a name there, too, or a `Metric`;
-    None for that of the loss.  answers: of named losses and metrics and of whole ones, a function
-    of model and batch that returns outputs and targets; None: model(*batch[:-1]) and batch[-1], or
-    of a dictionary model(**rest) and batch["labels"]; of outputs that are no tensor, their logits.
+    None for that of the loss.  Of named losses and metrics and of whole ones, outputs are
+    model(*batch[:-1]) for targets batch[-1], or of a dictionary model(**rest) for batch["labels"];
+    of outputs that are no tensor, their logits.
     examples: to train on; to be told where train is a function.  at_once: examples that are
     computed together; gradients of larger batches are added up.  title, max_steps: as of `Own`.
     precision: "float32", or "bfloat16" for torch.autocast.
@@ -110,7 +108,6 @@ class Training:
     goals: tuple[float, ...]
     loss: str | Callable = "classification"
     metric: str | Metric | None = None
-    answers: Callable | None = None
     examples: int | None = None
     at_once: int | None = None
     title: str = ""
@@ -150,10 +147,10 @@ def telling(said: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def named(name: str | Path) -> Iterator[None]:
-    """A block of which every OwnError begins with this name."""
+    """A block of which every ValueError is an OwnError that begins with this name."""
     try:
         yield
-    except OwnError as error:
+    except ValueError as error:
         raise OwnError(f"{name}: {error}") from error.__cause__
 
 

@@ -89,13 +89,6 @@ def test_every_place_of_the_validation_leaves_as_many_windows_to_train_on(length
         assert len(texts.train_starts(spans, texts.train_size(length))) == texts.train_size(length)
 
 
-def test_too_many_windows_are_refused():
-    with pytest.raises(ValueError, match="windows: 4 is not allowed; it must be at most the 3 that these spans hold"):
-        texts.train_starts([(0, 129), (200, 300)], 4)
-    with pytest.raises(ValueError, match="windows: 3 is not allowed; .* in 192 characters"):
-        texts.spread_starts((0, 192), 3)
-
-
 def test_the_corpus_is_read_and_an_altered_one_refused(tmp_path, monkeypatch):
     folder = Path(os.environ.get(datasets.VARIABLE, "")) / CORPUS
     if datasets.VARIABLE not in os.environ or not folder.is_dir():

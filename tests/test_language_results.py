@@ -110,7 +110,7 @@ def test_a_text_is_a_workload_of_its_characters(tmp_path):
     assert net.head.out_features == net.symbol.num_embeddings == len(symbols)
     assert work.goals == tuple(sorted(work.goals)) and len(work.goals) == 5
     made = own_text.read(name)
-    nats = {n: value for n, asked, value, *_ in rungs.climb(made.ids, 3, asked=made.windows) if asked == "windows"}
+    nats = {n: value for n, asked, value, *_ in rungs.climb(made.ids, 3) if asked == "windows"}
     assert work.goals[0] == pytest.approx(nats[3], abs=0.006) and work.goals[-1] == pytest.approx(nats[2], abs=0.006)
 
 
@@ -130,8 +130,8 @@ def test_a_changed_text_shares_no_records_with_the_old_one(tmp_path):
     [
         (b"To be, or not to be", "length: 19 characters is not allowed; it must be 20,500 characters or more"),
         (b"a" * 30_000, "symbols: 1 different characters is not allowed; it must be from 2 to 4,096"),
-        (b"abc" * 10_000 + b"\xff", r"byte 30,000: 0xff is not allowed; the file must be UTF-8"),
-        (None, "there is no file .*mine.txt here or in the book's folder"),
+        (b"abc" * 10_000 + b"\xff", "'utf-8' codec can't decode byte 0xff in position 30000"),
+        (None, "mine.txt', of which there are 0, is not allowed; it must be that of one file"),
     ],
 )
 def test_what_is_wrong_with_a_text_is_named_before_any_compute(tmp_path, raw, message):

@@ -1,192 +1,133 @@
-"""A reader's own workload works from a file, and whatever is wrong with it is named before or while it trains."""
+"""A reader's own workload gives the same records in every thread and process, or none: what differs
+in silence is refused (what is wrong in a file, tests/test_wrong_workloads.py tries).
+"""
 
+import os
+import random
+import sys
+import threading
 import types
 
+import joblib
 import numpy as np
 import pytest
 import torch
 
-from lib import own
-from lib.engine import checkpoint, lockstep
+from lib import ROOT, own
+from lib.engine import checkpoint, flattening, lockstep
 from lib.measuring import one_cell, sweeps
 from lib.records import store
 from lib.records.on_record import grid
 from lib.records.store import record
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.workloads import catalogue, datasets, models, own_file
+from lib.workloads import catalogue, datasets, models, own_file, own_network
 
 GOOD = """
+import os, random
+import numpy as np
 import torch
 from torch import nn
 from lib.own import Own
 
+def build(width=8):
+    return nn.Sequential(nn.Linear(4, width), nn.ReLU(), nn.Linear(width, 2))
+
 def task():
     x = torch.randn(120, 4, generator=torch.Generator().manual_seed(0))
     y = (x.sum(1) > 0).long()
-    return Own(model=lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)),
-               train=(x[:80], y[:80]), validation=(x[80:], y[80:]), goals=(0.1, 0.2), max_steps=200)
+    return Own(model=build, train=(x[:80], y[:80]), validation=(x[80:], y[80:]), max_steps=200,
+               goals=(0.1, 0.2))
 """
+WIDER = GOOD.replace("width=8", "width=9")
+EXAMPLE = "chapters/own/next_letter.py:next_letter"
+TINY = {"trials": 2, "max_steps": 8}
+
+
+@pytest.fixture
+def write(write):
+    return lambda text=GOOD, name="mine.py": write(text, name)
+
+
+def with_data(line):
+    """The workload with a further line on its data."""
+    return GOOD.replace("    return Own", f"    {line}\n    return Own")
+
+
+def bodies(folder):
+    files = {file.relative_to(folder): file for file in folder.rglob("*.csv")}
+    return {at: f.read_text(encoding="utf-8").partition("\n")[2] for at, f in files.items()}
 
 
 def test_it_trains_and_prunes_like_any_other_and_not_twice(write, tmp_path, monkeypatch):
-    name = write(GOOD)
+    name, folder = write(), tmp_path / "data"
     study = grid(name, [4, 16], ["sgd"], [0.0, 0.5], trials=8, hits=2)
-    sweeps.run(study, tmp_path / "data")
-    frame = sweeps.results(study, folder=tmp_path / "data")
+    sweeps.run(study, folder)
+    frame = sweeps.results(study, folder=folder)
     assert not frame.attrs["missing"] and frame.steps.notna().any()
-    folder = "own", own.folder_name(own_file.canonical(name))
-    assert all(f.parts[-5:-3] == folder for f in (tmp_path / "data").rglob("*.csv"))
+    places = {file.parts[-5:-3] for file in folder.rglob("*.csv")}
+    assert places == {("own", own.folder_name(own_file.canonical(name)))}
     assert datasets.train_size(name) == 80 and catalogue.workload(name).goal == 0.1
     monkeypatch.setattr(one_cell, "measure", lambda *_: pytest.fail("trained again"))
-    sweeps.run(study, tmp_path / "data")
+    sweeps.run(study, folder)
 
 
-def test_a_changed_file_shares_no_records(write, tmp_path):
-    name = write(GOOD)
-    before = store.path(tmp_path, Cell(name, 4))
-    write(GOOD.replace("nn.Linear(4, 8)", "nn.Linear(4, 9)").replace("nn.Linear(8, 2)", "nn.Linear(9, 2)"))
-    assert store.path(tmp_path, Cell(name, 4)) != before
-    assert models.build(name)[0].out_features == 9
-
-
-def test_a_changed_file_is_read_anew_in_the_same_process(write):
-    name = write(GOOD)
-    cell, before = Cell(name, 4, "sgd", 0.5, trials=2), datasets.load(name).train.x
-    mask = one_cell.start(cell).mask
-    assert datasets.load(name).train.x is before
-    write(GOOD.replace("manual_seed(0)", "manual_seed(1)"))
-    assert not torch.equal(datasets.load(name).train.x, before)
-    assert not torch.equal(one_cell.start(cell).mask, mask), "pruned by the scores of the old data"
+def test_a_changed_file_of_the_same_age_and_length_is_read_anew(write, tmp_path, monkeypatch):
+    """The import system would take the compiled module of the first for that of the second."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    found = []
+    for seed in (0, 1):
+        name = write(GOOD.replace("manual_seed(0)", f"manual_seed({seed})"))
+        os.utime(tmp_path / "mine.py", (1e9, 1e9))
+        cell = Cell(name, 4, "sgd", 0.5, trials=2)
+        assert datasets.load(name) is datasets.load(name)
+        found.append((datasets.load(name).train.x, one_cell.start(cell).mask))
+    (x, mask), (other, its) = found
+    assert not torch.equal(x, other) and not torch.equal(mask, its), "pruned by the old data"
 
 
 def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_block(write, tmp_path):
-    study = grid(write(GOOD), [4, 64], ["sgd"], [0.0], trials=2)
-    sweeps.run(study, tmp_path / "data")
-    write(GOOD.replace("x[:80], y[:80]", "x[:60], y[:60]"))  # a batch of 64 is no longer one of its cells
+    folder = tmp_path / "data"
+    study = grid(write(), [4, 64], ["sgd"], [0.0], trials=2)
+    sweeps.run(study, folder)
+    # A batch of 64 is no longer one of its cells
+    write(WIDER.replace("x[:80], y[:80]", "x[:60], y[:60]"))
+    assert models.build("mine.py:task")[0].out_features == 9
     study = Study("s", "", study.cells[:1])
-    assert sweeps.results(study, folder=tmp_path / "data").empty
-    assert len(sweeps.results(study, "full", folder=tmp_path / "data")) == 2
-    record(study.cells[0], tmp_path / "data").write_text("a,b\n", encoding="utf-8")
-    with pytest.raises(store.RecordError, match=r"not a record of this book; move it out of data/"):
-        sweeps.results(study, folder=tmp_path / "data")
+    assert sweeps.results(study, folder=folder).empty
+    assert len(sweeps.results(study, "full", folder=folder)) == 2
+    record(study.cells[0], folder).write_text("a,b\n", encoding="utf-8")
+    with pytest.raises(store.RecordError, match="not a record of this book; move it out of data/"):
+        sweeps.results(study, folder=folder)
 
 
-LAST = "nn.Linear(8, 2)"
-WRONG = [
-    (LAST, "nn.Linear(8, 1)", "labels: up to 1 is not allowed; it must be below 1, the outputs"),
-    (f"{LAST})", f"{LAST}, nn.Softmax(0), nn.Flatten(0))", "model: on 32 examples|model outputs"),
-    (
-        "nn.ReLU()",
-        "nn.BatchNorm1d(8)",
-        r"model: with buffers \(1.running_mean.* without \(no batch normalisation\)",
-    ),
-    ("nn.ReLU()", "nn.Dropout(0.1)", "outputs: other ones when asked again .*; .*no dropout"),
-    (LAST, "nn.Linear(8, 2, bias=False)", "last layer: .*bias=False. is not .* with a bias"),
-    (f"{LAST})", f"{LAST}, nn.Tanh())", "last layer: .* must be the network's output"),
-    (f"{LAST})", f"{LAST}, nn.PReLU())", "last layer: .* registered after all other parameters"),
-    ("(0.1, 0.2)", "(0.9, 0.95)", r"goals: 0.9, .* it must be below 0.\d+, .* for an accuracy"),
-    ("y[80:])", "0 * y[80:])", "validation labels: class 0 alone .*; it must be of two classes"),
-    (
-        "(x[80:], y",
-        "(torch.nested.nested_tensor(list(x[80:])), y",
-        "validation inputs: a nested tensor.*pad them",
-    ),
-    ("max_steps=200", "max_steps=[][1]", r"raised IndexError: .* \(mine.py, line 10\)"),
-    ("import torch\n", "import torch\n1 / 0\n", r"ZeroDivisionError: .* \(mine.py, line 3\)"),
-    ("lambda: nn", "lambda: 1 / 0 or nn", r"ZeroDivisionError: .* \(mine.py, line 9\)"),
-    ("x[80:],", "x[80:, :3],", r"inputs: of shape \[3\] each .*; it must be of shape \[4\] each"),
-    ("goals=(0.1, 0.2)", "goals=(0.2, 0.1)", "goals: .0.2, 0.1. is not .* the hardest .lowest. first"),
-]
+def test_a_file_that_changes_while_a_cell_trains_gives_no_record(write, tmp_path, monkeypatch):
+    cell, train = Cell(write(), 4, "sgd", **TINY), one_cell.train_cell
 
+    def edited(*arguments):
+        outcome = train(*arguments)
+        write(WIDER)
+        return outcome
 
-@pytest.mark.parametrize(("old", "new", "message"), WRONG)
-def test_what_is_wrong_is_named_before_anything_is_trained(write, tmp_path, old, new, message):
-    """What each field refuses by itself, tests/test_wrong_workloads.py tries."""
-    assert old in GOOD
-    name = write(GOOD.replace(old, new))
-    with pytest.raises(own.OwnError, match=f"mine.py:task: .*{message}|mine.py: .*{message}"):
-        sweeps.run(grid(name, [4], ["sgd"], [0.0], trials=4), tmp_path / "data")
-    assert not (tmp_path / "data").exists()
-
-
-def test_a_network_that_the_engine_would_take_for_dead_is_named(write):
-    """Behind zeros a hyperbolic tangent still passes a gradient on; rectifiers do not, and are dead indeed."""
-    silent = """
-def silent():
-    layers = nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2)
-    for p in layers[0].parameters():
-        nn.init.zeros_(p)
-    return nn.Sequential(*layers)
-
-def task"""
-    built = "lambda: nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))"
-    changed = GOOD.replace("def task", silent).replace(built, "silent")
-    assert catalogue.workload(write(changed)).goal == 0.1
-    with pytest.raises(own.OwnError, match="model: one whose last layer sees zeros only at first is not allowed"):
-        catalogue.workload(write(changed.replace("nn.ReLU()", "nn.Tanh()")))
-
-
-@pytest.mark.parametrize(
-    ("way", "precision"), [("x.view(len(x), -1)", "float32"), ("x.flatten(1) @ torch.eye(32)", "bfloat16")]
-)
-def test_it_is_tried_as_the_engine_runs_it(write, way, precision):
-    """With channels last in memory, and in its own arithmetic; inputs may come in any."""
-    picture = f"""
-class Picture(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.filter, self.end = nn.Conv2d(1, 2, 3, bias=False), nn.Linear(32, 2)
-
-    def forward(self, x):
-        x = self.filter(x)
-        return self.end({way})
-
-def task"""
-    changed = GOOD.replace("def task", picture).replace("torch.randn(120, 4,", "torch.randn(120, 1, 6, 6, dtype=torch.double,")
-    changed = changed.replace("x.sum(1)", "x.sum((1, 2, 3))").replace("max_steps", f"precision={precision!r}, max_steps")
-    changed = changed.replace("nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))", "Picture()")
-    with pytest.raises(own.OwnError, match="model: on 32 examples it raised RuntimeError"):
-        catalogue.workload(write(changed))
-    name = write(changed.replace(way, "x.flatten(1)"))
-    assert len(one_cell.train_cell(Cell(name, 4, "sgd", trials=2)).status) == 2
-
-
-@pytest.mark.parametrize(
-    ("answer", "message"),
-    [
-        ("{'loss': 0, 'logits': y}", r"dict is not allowed; it must be a tensor \[examples, classes\]; or return a lib.own"),
-        ("(y, x)", r"tuple is not allowed; it must be a tensor \[examples, classes\]; or"),
-        ("types.SimpleNamespace(hidden=x, logits=y)", "SimpleNamespace is not allowed; .*which takes any module"),
-        ("None", "NoneType is not allowed; it must be a tensor"),
-    ],
-)
-def test_outputs_that_are_no_tensor_are_refused_with_what_to_write(write, answer, message):
-    wrapped = f"""
-import types
-
-class Wrapped(nn.Sequential):
-    def forward(self, x):
-        y = super().forward(x)
-        return {answer}
-
-def task"""
-    name = write(GOOD.replace("def task", wrapped).replace("lambda: nn.Sequential(", "lambda: Wrapped("))
-    with pytest.raises(own.OwnError, match=f"model outputs: {message}"):
-        catalogue.workload(name)
+    monkeypatch.setattr(one_cell, "train_cell", edited)
+    with pytest.raises(own.OwnError, match="mine.py:task: the file has changed while batch-4-"):
+        one_cell.measure(cell, tmp_path / "data")
+    assert not list((tmp_path / "data").rglob("*.csv"))
 
 
 @pytest.mark.parametrize("options", [{}, {"race": 2.0}, {"race": 2.0, "rungs": "losses"}])
 def test_a_search_that_met_no_goal_says_what_it_reached(write, options):
     """As if every answer had been read to the end at the last check."""
-    name = write(GOOD.replace("(0.1, 0.2)", "(0.0001, 0.001)").replace("> 0", "+ torch.sin(40 * x[:, 0]) > 0"))
+    hard = GOOD.replace("(0.1, 0.2)", "(0.0001, 0.001)")
+    name = write(hard.replace("> 0", "+ torch.sin(40 * x[:, 0]) > 0"))
     found = one_cell.train_cell(Cell(name, 4, "sgd", trials=4, hits=1, **options))
     left = found.status == "budget"
     assert left.any() and np.isnan(found.first).all() and (found.best_error[left] > 0.001).all()
 
 
 def test_a_stop_in_a_notebook_says_what_is_kept_and_keeps_the_state(write, tmp_path, monkeypatch):
-    study = grid(write(GOOD.replace("goals=(0.1", "goals=(0.0")), [16], ["sgd"], [0.0], trials=8, hits=8)
+    hardest = GOOD.replace("goals=(0.1", "goals=(0.0")
+    study = grid(write(hardest), [16], ["sgd"], [0.0], trials=8, hits=8)
     update, steps, now = lockstep.update, [], [0.0]
     for module in (lockstep, checkpoint):
         monkeypatch.setattr(module, "time", types.SimpleNamespace(perf_counter=lambda: now[0]))
@@ -202,5 +143,164 @@ def test_a_stop_in_a_notebook_says_what_is_kept_and_keeps_the_state(write, tmp_p
     with pytest.raises(KeyboardInterrupt) as stop:
         sweeps.results(study, "full", folder=tmp_path / "data")
     (shown,) = stop.value._render_traceback_()
-    assert "0 of 1 that were missing (cells) are finished and kept; run the same call again to continue" in shown
+    assert "0 of 1 that were missing (cells) are finished and kept; run the same call" in shown
     assert len(list(tmp_path.rglob("*.part"))) == 1
+
+
+def test_initialisations_do_not_depend_on_threads(write):
+    name = write(GOOD.replace("width=8", "width=300"))
+    expected = [flattening.flatten(models.fresh(name, seed)) for seed in range(60)]
+    stop = threading.Event()
+
+    def disturb():  # what another thread of a worker does, which begins a cell of the book's own
+        while not stop.is_set():
+            models.build("mlp-64x2")
+
+    other = threading.Thread(target=disturb)
+    other.start()
+    threads = joblib.Parallel(n_jobs=4, backend="threading")
+    found = threads(joblib.delayed(models.fresh)(name, seed) for seed in range(60))
+    stop.set()
+    other.join()
+    assert all(torch.equal(a, flattening.flatten(b)) for a, b in zip(expected, found))
+
+
+def test_a_worker_with_threads_gives_the_same_records(write, tmp_path):
+    """A reader's own workload and one of the book's, side by side."""
+    distributed = pytest.importorskip("distributed")
+    asked = {"trials": 6, "hits": 6, "max_steps": 40}
+    names = write(), "digits-mlp"
+    both = (grid(name, [4, 16], ["momentum"], [0.0, 0.5], **asked) for name in names)
+    study = Study("s", "", tuple(cell for pair in zip(*(s.cells for s in both)) for cell in pair))
+    sweeps.run(study, tmp_path / "serial")
+    workers = {"n_workers": 1, "threads_per_worker": 4, "processes": False}
+    with (
+        distributed.LocalCluster(**workers, dashboard_address=None) as cluster,
+        distributed.Client(cluster),
+        joblib.parallel_config(backend="dask"),
+    ):
+        sweeps.run(study, tmp_path / "threads", jobs=-1)
+    found = bodies(tmp_path / "threads")
+    assert found == bodies(tmp_path / "serial") and len(found) == 8
+    for cell in study.cells:
+        one, other = (store.head(record(cell, tmp_path / at)) for at in ("serial", "threads"))
+        changing = dict.fromkeys(("date", "wall_s"))
+        assert {**one, **changing} == {**other, **changing}
+
+
+@pytest.mark.parametrize(("threads", "flush"), [(1, True), (4, False)])
+def test_random_numbers_and_settings_are_the_readers_and_change_nothing(write, threads, flush):
+    """Whatever the file sets, and whatever the process had set."""
+    top = "torch.manual_seed(5)\nnp.random.seed(5)\nrandom.seed(5)\ntorch.set_num_threads(3)\n"
+    line = "x = x * 0 + torch.get_num_threads() + float((torch.tensor([1e-40]) * 1).any())"
+    name = write(with_data(line).replace("def build", f"{top}\ndef build"))
+    plain, before = own_file.data(name), torch.get_num_threads()
+    own_file._load.cache_clear()
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(flush)
+    torch.set_default_dtype(torch.float64)
+    numbers = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
+    try:
+        assert own_file.data(name) == plain
+        assert next(models.fresh(name, 3).parameters()).dtype == torch.float32
+        assert torch.get_num_threads() == threads and own_network._flushing() == flush
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_num_threads(before)
+        torch.set_flush_denormal(False)
+        torch.set_default_dtype(torch.float32)
+    assert torch.equal(torch.get_rng_state(), numbers[0])
+    assert (np.random.get_state()[1].tolist(), random.getstate()) == numbers[1:]
+
+
+def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_other(
+    write, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SHIFT", "0")
+    name, folder = write(with_data("x = x + float(os.environ['SHIFT'])")), tmp_path / "data"
+    study = grid(name, [4, 8], ["sgd"], [0.0], **TINY)
+    one_cell.measure(study.cells[0], folder)
+    before = bodies(folder)
+    monkeypatch.setenv("SHIFT", "0.5")
+    own_file._load.cache_clear()  # as another process begins
+    with pytest.raises(own.OwnError, match="mine.py:task: data: tensors that differ"):
+        sweeps.run(study, folder)
+    assert bodies(folder) == before, "measured all the same"
+    monkeypatch.setenv("SHIFT", "0")
+    own_file._load.cache_clear()
+    sweeps.run(study, folder)
+    assert len(bodies(folder)) == 2
+    file, told = record(study.cells[0], folder), f', "data": "{own_file.data(name)}"'
+    text = file.read_text(encoding="utf-8")
+    assert told in text
+    file.write_text(text.replace(told, ', "data": "000000000000"'), encoding="utf-8")
+    with pytest.raises(own.OwnError, match=f"data: tensors that differ .*000000 of .*{file.name}"):
+        sweeps.results(study, folder=folder)
+    file.write_text(text.replace(told, ""), encoding="utf-8")
+    assert len(sweeps.results(study, folder=folder)) == 4, "an old one that tells none"
+
+
+@pytest.mark.parametrize("draw", ["np.random.normal(size=(2, 4))", "[[random.random()] * 4] * 2"])
+def test_numpys_and_pythons_numbers_are_seeded_for_every_trial_too(write, draw):
+    built = f"net = nn.Sequential(nn.Linear(4, 2))\n    net[0].weight.data = torch.tensor({draw})"
+    name = write(GOOD.replace("return nn.Seq", f"{built}\n    return net\n    nn.Seq"))
+    seeds = 999_904_095, 999_904_095, 6  # the first of them is the largest of a trial's
+    first, again, other = (models.fresh(name, seed)[0].weight for seed in seeds)
+    assert torch.equal(first, again) and not torch.equal(first, other)
+    assert first.dtype == torch.float32
+
+
+def test_a_parameter_used_twice_and_batch_normalisation_without_buffers_are_fine(write):
+    tied = "net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2))\n"
+    tied += "    net[1].weight = net[0].weight\n    return net\n    nn.Seq"
+    name = write(GOOD.replace("return nn.Seq", tied))
+    assert len(one_cell.start(Cell(name, 4, "sgd", trials=2)).w[0]) == 34
+    name = write(GOOD.replace("nn.ReLU()", "nn.BatchNorm1d(width, track_running_stats=False)"))
+    assert len(one_cell.train_cell(Cell(name, 4, "sgd", trials=2)).status) == 2
+
+
+def test_tensors_with_gradients_strides_and_numpys_numbers_train_like_plain_ones(write):
+    odd = with_data("x = x.T.contiguous().T.requires_grad_() * 1; y = y.repeat_interleave(2)[::2]")
+    odd = odd.replace("goals=(0.1, 0.2)", "goals=(np.float64(0.1), np.float64(0.2))")
+    tables = []
+    for text in (GOOD, odd):
+        cell = Cell(write(text), 4, "sgd", 0.5, trials=4, max_steps=50)
+        tables.append(one_cell.table(cell, one_cell.train_cell(cell)))
+    assert tables[0].equals(tables[1])
+    assert all(type(goal) is float for goal in catalogue.workload("mine.py:task").goals)
+    assert not datasets.load("mine.py:task").train.x.requires_grad
+
+
+def test_every_spelling_of_a_file_in_the_book_is_one_workload_with_its_records(
+    tmp_path, monkeypatch
+):
+    cell = Cell(EXAMPLE, 4, trials=32)
+    assert cell.workload == EXAMPLE and record(cell).exists(), "the example's records are lost"
+    monkeypatch.chdir(ROOT / "chapters")
+    (tmp_path / "link.py").symlink_to(ROOT / "chapters/own/next_letter.py")
+    folders = "own", f"{ROOT}/chapters/../chapters//own"
+    for file in (*(f"{folder}/next_letter.py" for folder in folders), f"{tmp_path}/link.py"):
+        assert Cell(f"{file}:next_letter", 4, trials=32) == cell
+
+
+@pytest.mark.parametrize("file", ["mine.py", "a.py:b.py", "<b>&'.py"])
+def test_a_file_elsewhere_goes_by_its_whole_path(write, tmp_path, monkeypatch, file):
+    cell = Cell(write(name=file), 4, "sgd", **TINY)
+    assert cell.workload == f"{tmp_path.resolve()}/{file}:task"
+    (tmp_path / "below").mkdir()
+    monkeypatch.chdir(tmp_path / "below")
+    other = Cell(f"../{file}:task", 4, "sgd", **TINY)
+    assert other == cell and one_cell.measure(other, tmp_path) == record(cell, tmp_path)
+    assert len(sweeps.results(Study("s", "", (cell,)), folder=tmp_path)) == 2
+
+
+def test_a_name_that_two_files_answer_to_is_refused(write, tmp_path):
+    (tmp_path / "chapters/own").mkdir(parents=True)
+    write(name="chapters/own/next_letter.py")
+    with pytest.raises(own.OwnError, match="of which there are 2, is not allowed; .* of one file"):
+        Cell(EXAMPLE, 4)
+
+
+def test_a_readers_interrupt_is_one(write):
+    with pytest.raises(KeyboardInterrupt):
+        catalogue.workload(write(with_data("raise KeyboardInterrupt")))

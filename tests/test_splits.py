@@ -22,8 +22,6 @@ def test_their_validation_images_are_the_first_tenth_of_their_shuffled_list():
 
 
 def test_theirs_is_one_split():
-    with pytest.raises(ValueError, match="split: 1 is not allowed; it must be 0 for mnist-lee2021, which has one split"):
-        datasets.held_out(datasets.LEE2021, 1)
     with pytest.raises(ValueError, match="split: 2 is not allowed; it must be 0 for mnist-simple-cnn-lee2021, whose data set"):
         Cell("mnist-simple-cnn-lee2021", 64, split=2)
 

@@ -35,7 +35,7 @@ class Rungs:
 
 
 def climb(
-    ids: np.ndarray, order: int, split: int = 0, asked: int = texts.ASKED
+    ids: np.ndarray, order: int, split: int = 0, asked: int | None = None
 ) -> list[tuple[int, str, float, float, int]]:
     """How well n-grams up to `order` do on a text, int64 [characters]: n, "windows" or "all", and
     `scores`, a tuple each.
@@ -45,7 +45,7 @@ def climb(
     """
     training, (first, last), _ = texts.parts(len(ids), split)
     tables = ngrams.count([ids[slice(*span)] for span in training], order, int(ids.max()) + 1)
-    starts = texts.spread_starts((first, last), asked)
+    starts = texts.spread_starts((first, last), asked or texts.asked_of(len(ids)))
     sequences = {
         "windows": [ids[at : at + texts.CONTEXT + 1] for at in starts],
         "all": [ids[first:last]],

@@ -53,7 +53,7 @@ def read(chosen) -> Read:
     nothing = pd.DataFrame()
     if work.source:
         text = own_text.read(work.name)
-        rungs = ngrams.table(ngrams.climb(text.ids, 4, asked=text.windows))
+        rungs = ngrams.table(ngrams.climb(text.ids, 4))
         return Read(work, grid, trials, _windows(rungs), *[nothing] * 4)
     return Read(
         work,

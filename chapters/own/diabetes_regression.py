@@ -14,7 +14,7 @@ def adamw() -> Optimiser:
         "AdamW",
         tuned={"lr": Interval(1e-4, 1e-1), "weight_decay": Interval(1e-3, 1.0)},
         fixed={"betas": (0.9, 0.99)},
-        schedule=Schedule(warm_up=0.05, shape="cosine", unit="limit"),
+        schedule=Schedule(warm_up=0.05, shape="cosine"),
         clip=1.0,
     )
 

@@ -101,8 +101,8 @@ class Plan:
         space = fields.get("space") or self.work.space
         self.space = spaces.intervals(space, algorithm, self.work.decay)
         made = method(algorithm).optimiser
-        # Such a schedule's steps are others once the limit is
-        self.free = not (made and made.schedule and made.schedule.unit == "limit")
+        # A schedule's steps are others once the limit is
+        self.free = not (made and made.schedule)
         self.trials: list[Trial] = []
         self.cells: list[Cell] = []
 

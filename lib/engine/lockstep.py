@@ -341,7 +341,8 @@ def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_s
     ids = now.ids[rows]
     limits = judge.limits.cpu().numpy()
     met = ~np.isnan(out.first[ids])  # [rows, goals]
-    loosest = torch.from_numpy(np.where(met, -1, limits).max(1, initial=-1))
+    left = np.where(met, -1, limits)
+    loosest = torch.from_numpy(left.max(1, initial=-1))
     w = validated(method, now.w, now.buffers)[asked]
     with _name_trial(ids, out.steps):
         found = judge.costs(w, None if whole_set else loosest.to(judge.limits))

@@ -27,7 +27,7 @@ from lib.engine.vocabulary import last_check, next_check
 from lib.methods.method import Method
 from lib.own import Training, raised
 from lib.workloads import batches, kinds, own_network
-from lib.workloads.kinds import Judge, arithmetic
+from lib.workloads.kinds import arithmetic
 
 FIRST = 20  # steps of the first round
 GROWTH = 1.5  # how much further each round goes than the last
@@ -44,7 +44,6 @@ class Job:
         limit: steps.
         goals: errors on record, the hardest first.
         batch_size, order_seed, device, precision, checks: as of a cell.
-        values: of the validation set (`Judge`).
     """
 
     own: Training
@@ -56,19 +55,12 @@ class Job:
     device: str = "cpu"
     precision: str = "float32"
     checks: str = "geometric"
-    values: int = 0
-
-    @functools.cached_property
-    def judge(self) -> Judge:
-        """What reads the validation set."""
-        return Judge(self.own, self.device, self.precision, self.values)
 
     @functools.cached_property
     def data(self) -> object:
         """What is trained on: tensors on the device, a Dataset or a function as they are."""
         data = self.own.train
-        held = not callable(data) and not isinstance(data, torch.utils.data.Dataset)
-        return batches.to(data, self.device) if held else data
+        return data if callable(data) else batches.to(data, self.device)
 
 
 class MethodOptimiser:
@@ -110,7 +102,7 @@ class Trial:
 
     Attributes:
         steps: taken.
-        errors: found at its checks, by step; NaN where one was above what a goal allows.
+        errors: found at its checks, by step.
         diverged: the step at which its loss was not finite.
         done: whether it trains no more: it met the hardest goal, or diverged.
     """
@@ -125,7 +117,7 @@ class Trial:
         self.diverged = math.inf
         self.done = False
         self.passes = None
-        if batches.is_function(job.data):
+        if callable(job.data):
             self.passes = batches.Passes(job.data, job.batch_size, 10_000 * job.order_seed)
         with own_network.alone(seed):
             self.module = own_network.made(job.own).to(job.device)
@@ -158,7 +150,7 @@ class Trial:
                     self.done = True
                 elif self.steps == check:
                     check = next_check(check, job.checks)
-                    self._check(last=check > job.limit)
+                    self._check()
                 self.random = None
                 tick()
             self.random = batches.randomness()
@@ -194,18 +186,17 @@ class Trial:
         if made and made.clip:
             nn.utils.clip_grad_norm_(self.module.parameters(), made.clip)
         if made and made.schedule:
-            factor = made.schedule.factor(self.steps, job.batch_size, job.limit)
+            factor = made.schedule.factor(self.steps, job.limit)
             for group in self.optimiser.param_groups:
                 group["lr"] = self.drawn["learning_rate"] * factor
         self.optimiser.step()
 
-    def _check(self, last: bool) -> None:
-        """Its error, read to the end if this is the last check."""
-        goals = self.job.goals
-        loosest = max((goal for goal in goals if self.met(goal) == math.inf), default=math.inf)
-        error = self.job.judge.error(self.module, math.inf if last else loosest)
+    def _check(self) -> None:
+        """Its error on the whole validation set."""
+        job = self.job
+        error, _ = kinds.error(job.own, self.module, job.device, job.precision)
         self.errors[self.steps] = error
-        self.done = error <= goals[0] + EXACT
+        self.done = error <= job.goals[0] + EXACT
 
     def state(self) -> dict:
         """All of it that changes, of tensors, numbers and texts."""

@@ -35,7 +35,7 @@ from lib.records import store
 from lib.records.store import record, same_data
 from lib.studies.cells import Cell
 from lib.studies.races import WIDER
-from lib.workloads import datasets, models, own_file, own_network
+from lib.workloads import datasets, kinds, models, own_file
 from lib.workloads.catalogue import Workload
 from lib.workloads.tasks import TASKS
 
@@ -206,14 +206,9 @@ def train_cell(
 def job(cell: Cell, device: str = "cpu") -> rounds.Job:
     """What the trials of such a cell share."""
     work = cell.work
-    if work.task == own.TRAINING:
-        trained = own_file.load(work.name)
-        values = own_file.facts(work.name).values
-    else:
-        trained = _as_training(cell)
-        values = len(datasets.load(work.dataset, cell.split).validation)
+    own_training = work.task == own.TRAINING
     return rounds.Job(
-        trained,
+        own_file.load(work.name) if own_training else _as_training(cell),
         method(cell.algorithm),
         cell.batch_size,
         cell.max_steps or work.max_steps,
@@ -222,13 +217,12 @@ def job(cell: Cell, device: str = "cpu") -> rounds.Job:
         device,
         cell.arithmetic,
         cell.checks,
-        values,
     )
 
 
 def _as_training(cell: Cell) -> own.Training:
     """A workload of one network and tensors, for classes of torch.optim."""
-    work, task = cell.work, TASKS[cell.work.task]
+    work = cell.work
     train, held = work.train(cell.split), datasets.load(work.dataset, cell.split).validation
     return own.Training(
         # The trial has seeded torch
@@ -236,12 +230,7 @@ def _as_training(cell: Cell) -> own.Training:
         train=(train.x, train.y),
         validation=(held.x, held.y),
         goals=work.goals,
-        loss=lambda model, batch: task.loss(model(batch[0]).float(), batch[1]),
-        metric=own.Metric(
-            lambda model, batch: task.cost(model(batch[0])[None].float(), batch[1])[0],
-            task.measure,
-            never_negative=True,
-        ),
+        metric=kinds.METRICS[work.task],
     )
 
 
@@ -321,9 +310,6 @@ def _agree(cell: Cell, folder: Path, file: Path) -> None:
     among those beside it.
     """
     ours = [name for name in (cell.workload, cell.algorithm) if own.is_readers(name)]
-    if own.is_own(cell.workload) and cell.work.task != own.TRAINING:
-        with own.named(cell.workload):
-            own_network.check_rounding(own_file.load(cell.workload), cell.arithmetic)
     if ours and record(cell, folder) != file:
         raise own.OwnError(
             f"{', '.join(ours)}: the file has changed while {file.name} was trained; "

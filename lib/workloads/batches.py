@@ -28,12 +28,12 @@ def randomness() -> list:
 
 def go_on(state: list) -> None:
     """Set the random numbers back to where `randomness` found them."""
-    numbers, devices, drawn, python = state
+    numbers, devices, (kind, keys, *rest), (version, python, spare) = state
     torch.set_rng_state(numbers)
     if devices:
         torch.cuda.set_rng_state_all(devices)
-    np.random.set_state((drawn[0], np.array(drawn[1], np.uint32), *drawn[2:]))
-    random.setstate((python[0], tuple(python[1]), python[2]))
+    np.random.set_state((kind, np.array(keys, np.uint32), *rest))
+    random.setstate((version, tuple(python), spare))
 
 
 @contextlib.contextmanager
@@ -53,18 +53,8 @@ def seeded(seed: int) -> None:
     random.seed(seed)
 
 
-def tensors(batch: object) -> list[Tensor]:
-    """All tensors of a batch, however they are nested."""
-    if isinstance(batch, Tensor):
-        return [batch]
-    parts = batch.values() if isinstance(batch, Mapping) else batch
-    if isinstance(batch, Mapping | tuple | list):
-        return [found for part in parts for found in tensors(part)]
-    return []
-
-
 def each(batch: object, change: Callable[[Tensor], Tensor]) -> object:
-    """The batch with every tensor changed; what is no tensor stays."""
+    """The batch with every tensor changed, however they are nested; what is no tensor stays."""
     if isinstance(batch, Tensor):
         return change(batch)
     if isinstance(batch, Mapping):
@@ -74,22 +64,27 @@ def each(batch: object, change: Callable[[Tensor], Tensor]) -> object:
     return batch
 
 
+def tensors(batch: object) -> list[Tensor]:
+    """All tensors of a batch."""
+    found: list[Tensor] = []
+    each(batch, found.append)
+    return found
+
+
 def size(batch: object) -> int:
     """Examples of a batch: rows of its first tensor; 0 if it has none."""
-    found = [tensor for tensor in tensors(batch) if tensor.dim()]
-    return len(found[0]) if found else 0
+    return next((len(tensor) for tensor in tensors(batch) if tensor.dim()), 0)
 
 
 def cut(batch: object, at_once: int | None) -> list:
     """The batch in parts of so many examples; None: in one."""
-    whole = size(batch)
-    if at_once is None or whole <= at_once:
+    if at_once is None:
         return [batch]
 
     def part(start: int) -> object:
         return each(batch, lambda t: t[start : start + at_once] if t.dim() else t)
 
-    return [part(start) for start in range(0, whole, at_once)]
+    return [part(start) for start in range(0, size(batch), at_once)]
 
 
 def examples(data: object) -> int:
@@ -104,18 +99,12 @@ def chosen(data: object, pick: Sequence[int] | Tensor) -> object:
     return each(data, lambda tensor: tensor[pick])
 
 
-def is_function(data: object) -> bool:
-    """Whether it is a function that gives loaders."""
-    return callable(data) and not isinstance(data, Dataset)
-
-
-def whole(data: object) -> Iterator:
+def whole(data: object) -> Iterable:
     """All batches of a validation set, in order."""
-    if is_function(data):
-        yield from data(READ, 0)
-        return
-    for start in range(0, examples(data), READ):
-        yield chosen(data, range(start, min(start + READ, examples(data))))
+    if callable(data):
+        return data(READ, 0)
+    places = torch.arange(examples(data)).split(READ)
+    return (chosen(data, pick) for pick in places)
 
 
 def to(batch: object, device: str) -> object:
@@ -136,13 +125,12 @@ class Passes:
         self.loaders, self.batch_size, self.seed = loaders, batch_size, seed
         self.at = [-1, 0]
         self.batches: Iterator = iter(())
-        self.random: list = []
+        self.random = randomness()
 
     def __next__(self) -> object:
         """The next batch.  Raises ValueError for a pass without any."""
         with restored():
-            if self.random:
-                go_on(self.random)
+            go_on(self.random)
             found = next(self.batches, None)
             if found is None:
                 self.at = [self.at[0] + 1, 0]
@@ -164,18 +152,19 @@ class Passes:
 
 
 def fingerprint(data: object) -> str:
-    """Digest of tensors, or of what stands for a Dataset or a function: length and first batch."""
-    told = hashlib.sha256()
-    if is_function(data):
-        seeded(0)
-        batch = next(iter(data(SAMPLED, 0)), ())
+    """Digests of the type, the shape and the numbers of every tensor; of a Dataset or a function,
+    of what stands for it: its length or first batch.
+    """
+    seeded(0)
+    if callable(data):
+        data = next(iter(data(SAMPLED, 0)), ())
     elif isinstance(data, Dataset):
-        seeded(0)
-        told.update(str(len(data)).encode())
-        batch = chosen(data, range(min(SAMPLED, len(data))))
-    else:
-        batch = data
-    for tensor in tensors(batch):
-        told.update(f"{tensor.dtype}{list(tensor.shape)}".encode())
-        told.update(tensor.detach().contiguous().view(-1).view(torch.uint8).numpy())
+        length = len(data)
+        data = torch.tensor(length), chosen(data, range(min(SAMPLED, length)))
+    return "".join(_digest(tensor.detach().contiguous()) for tensor in tensors(data))
+
+
+def _digest(tensor: Tensor) -> str:
+    told = hashlib.sha256(f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}".encode())
+    told.update(tensor.view(-1).view(torch.uint8).numpy())
     return told.hexdigest()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator
 
-from lib import own, require
+from lib import own
 from lib.workloads import datasets, own_file, own_text
 from lib.workloads.tasks import TASKS, Task
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Workload:
-    """A data set, a model and what is asked for.  Raises ValueError for a task that is unknown.
+    """A data set, a model and what is asked for.
 
     Attributes:
         task: a name in `lib.workloads.tasks.TASKS`, or `own.TRAINING`.
@@ -47,9 +47,6 @@ class Workload:
     source: str = ""
     examples: int | None = None
     task: str = "classification"
-
-    def __post_init__(self):
-        require(self.task in (*TASKS, own.TRAINING), "task", self.task, TASKS)
 
     @property
     def goal(self) -> float:
@@ -211,10 +208,21 @@ def workload(name: str) -> Workload:
     Raises ValueError naming the allowed ones, and OwnError for what is wrong with a reader's own.
     """
     if own.is_own(name):
+        from lib.workloads import kinds  # brings PyTorch, as a reader's own file does
+
         name = own_file.canonical(name)
-        chosen = own_file.settings(own_file.load(name))
+        mine = own_file.load(name)
         return Workload(
-            name, chosen.pop("title") or name, name, name, **chosen, source=own_file.source(name)
+            name,
+            mine.title or name,
+            dataset=name,
+            model=name,
+            goals=kinds.errors(mine),
+            decay=mine.decay,
+            max_steps=mine.max_steps,
+            precision=mine.precision,
+            source=own_file.source(name),
+            task=mine.task,
         )
     if own.is_text(name):
         return _of_text(own_text.canonical(name))

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lib import own, require
+from lib import own
 from lib.workloads import own_file, own_text, texts
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ TRAIN_SIZES = {
     LEE2021: 54_000,
 }
 NAMES = tuple(TRAIN_SIZES)  # of images
-DIGITS_TEST = 297  # the others' test sets have 10,000 images
+TEST_SIZES = {**dict.fromkeys(NAMES, 10_000), "digits": 297}
 TEST_SEED = 0  # of the test set of digits, which have no canonical one
 
 # MD5 of each file's contents, as their authors and the common loaders publish them.
@@ -123,8 +123,8 @@ def load(name: str, split: int = 0) -> Dataset:
     canonical test set: a fixed permutation first sets 297 of 1,797 aside. A text is cut into
     windows of indices and split by position (`texts.examples`), a reader's own too. A reader's own
     (`lib.own`) is taken as it is; its validation set stands in for a test set. Read once; a
-    reader's own again if its file has changed. Raises ValueError for an unknown name and as
-    `held_out`, DatasetError for a missing, truncated or altered file.
+    reader's own again if its file has changed. Raises DatasetError for a missing,
+    truncated or altered file.
     """
     if own.is_own(name):
         name = own_file.canonical(name)
@@ -139,8 +139,10 @@ def _load(name: str, source: str, split: int) -> Dataset:
     import torch  # slow to import, and most chapters only read records
 
     if own.is_own(name):
-        mine = own_file.tensors_of(name)
-        train, held = (Split(_plain(x), y.contiguous()) for x, y in (mine.train, mine.validation))
+        from lib.workloads import kinds
+
+        mine = kinds.training(own_file.tensors_of(name))
+        train, held = Split(*mine.train), Split(*mine.validation)
         return Dataset(name, train, held, held)
     if name in NAMES:
         size, held = whole_size(name), held_out(name, split)
@@ -148,45 +150,30 @@ def _load(name: str, source: str, split: int) -> Dataset:
         rest = np.setdiff1d(np.arange(size), held)
         parts = [(x[p], y[p]) for p in (rest, held, np.arange(size, len(x)))]
     else:
-        fewer = {"asked": own_text.read(name).windows} if own.is_text(name) else {}
-        parts = texts.examples(characters(name), split, **fewer)
+        parts = texts.examples(characters(name), split)
     return Dataset(name, *(Split(*map(torch.from_numpy, part)) for part in parts))
-
-
-def _plain(x: Tensor) -> Tensor:
-    return (x.detach().float() if x.is_floating_point() else x).contiguous()
 
 
 def held_out(name: str, split: int = 0) -> np.ndarray:
     """Which of the training images, in their canonical order, are the validation examples: int [a
     tenth of them], ascending.
 
-    The first tenth of a permutation that is seeded by `split`.  Of `LEE2021` the first tenth of the
-    order into which the code of Lee et al. (2021) shuffles the images, by NumPy's former generator
-    seeded with 0. Raises ValueError for an unknown name, for a text (`texts.parts`), and for
-    another split of a data set that has one alone.
+    The first tenth of a permutation that is seeded by `split`.  Of `LEE2021`, which has one split,
+    the first tenth of the order into which the code of Lee et al. (2021) shuffles the images, by
+    NumPy's former generator seeded with 0.
     """
     size = whole_size(name)
-    one_split = name in IMAGES_OF
-    allowed = f"0 for {name}, which has one split"
-    require(split == 0 or not one_split, "split", split, allowed)
-    order = np.random.RandomState(0) if one_split else np.random.default_rng(split)
+    order = np.random.RandomState(0) if name == LEE2021 else np.random.default_rng(split)
     return np.sort(order.permutation(size)[: size // 10])
 
 
 def whole_size(name: str) -> int:
-    """Images of the training set called `name` before a tenth is held out.  Raises ValueError for
-    any other name, as of a text.
-    """
-    require(name in NAMES, "dataset", name, f"one of images here: {', '.join(NAMES)}")
+    """Images of the training set called `name` before a tenth is held out."""
     return TRAIN_SIZES[name] * 10 // 9
 
 
 def whole(name: str) -> Split:
-    """The training images called `name` before they are split, in their canonical order.
-
-    Raises as `load`, and ValueError for a text; a reader's own is unknown.
-    """
+    """The training images called `name` before they are split, in their canonical order."""
     import torch  # slow to import, and most chapters only read records
 
     size = whole_size(name)
@@ -209,20 +196,19 @@ def train_size(name: str) -> int:
     """
     if own.is_own(name):
         return own_file.facts(name).examples
-    if own.is_text(name):
-        return texts.train_size(len(characters(name)))
-    return texts.train_size(texts.LENGTHS[name]) if name in texts.NAMES else TRAIN_SIZES[name]
+    return TRAIN_SIZES[name] if name in NAMES else texts.train_size(_length(name))
 
 
 def test_size(name: str) -> int:
     """Test examples of a data set, which is not read unless it is a reader's own."""
     if own.is_own(name):
-        return len(own_file.tensors_of(name).validation[1])
-    if own.is_text(name):
-        return own_text.read(name).windows
-    if name in texts.NAMES:
-        return texts.ASKED
-    return DIGITS_TEST if name == "digits" else 10_000
+        return len(load(name).test)
+    return TEST_SIZES[name] if name in NAMES else texts.asked_of(_length(name))
+
+
+def _length(name: str) -> int:
+    """Characters of a text."""
+    return texts.LENGTHS[name] if name in texts.NAMES else len(characters(name))
 
 
 def _digits() -> tuple[np.ndarray, np.ndarray]:
@@ -247,47 +233,40 @@ def _cifar() -> tuple[np.ndarray, np.ndarray]:
 
 def _files(name: str, files: tuple[str, ...]) -> list[np.ndarray]:
     """The bytes of a data set's files."""
-    checksums = zip(files, MD5[name].split(), strict=True)
-    return [np.frombuffer(_contents(name, file, md5), np.uint8) for file, md5 in checksums]
+    known = zip(files, MD5[name].split(), strict=True)
+    return [np.frombuffer(_contents(name, file, "md5", digest), np.uint8) for file, digest in known]
 
 
 def characters(name: str) -> np.ndarray:
     """A text's characters as their places among its symbols, int64 [characters], also of a reader's
     own.
-
-    Raises ValueError for any other data set.
     """
-    if own.is_text(name):
-        return own_text.read(name).ids
-    allowed = f"one of texts here, {', '.join(texts.NAMES)}, or of images, {', '.join(NAMES)}"
-    require(name in texts.NAMES, "dataset", name, allowed)
-    return _text(name)
+    return own_text.read(name).ids if own.is_text(name) else _text(name)
 
 
 @functools.lru_cache(maxsize=1)
 def _text(name: str) -> np.ndarray:
     """The characters of a text as numbers, int64 [characters]."""
-    return texts.numbered(_contents(name, texts.FILES[name], texts.SHA256[name]).decode())
+    raw = _contents(name, texts.FILES[name], "sha256", texts.SHA256[name])
+    return texts.numbered(raw.decode())
 
 
-def _contents(name: str, file: str, checksum: str) -> bytes:
-    """The unpacked bytes of one canonical file, with their checksum verified: MD5, or the longer
-    SHA-256.
-    """
-    place = _folder(name, file)
+def _contents(name: str, file: str, kind: str, checksum: str) -> bytes:
+    """The unpacked bytes of one canonical file, with their checksum of this kind verified."""
+    folder = os.environ.get(VARIABLE)
+    place = Path(folder) / name if folder else _downloaded(name, file)
     names = (file, *(file + packed for packed in OPENERS))
     found = next((path for one in names for path in sorted(place.rglob(one))), None)
     if found is None:
         raise DatasetError(
-            f"{place / file}: missing (nor .gz, .xz); put it there, from its archive if it comes "
-            f"in one, or unset {VARIABLE} to download it"
+            f"{place / file}: missing (nor .gz, .xz); {VARIABLE} must name the folder that holds "
+            f"{name}/, or be unset to download it"
         )
     try:
         with OPENERS.get(found.suffix, open)(found, "rb") as stream:
             raw = stream.read()
-    except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise DatasetError(f"{found}: cannot be read ({error}); replace it") from None
-    kind = "sha256" if len(checksum) == 64 else "md5"
+    except (OSError, EOFError, lzma.LZMAError, zlib.error):
+        raw = b""
     # Some machines forbid MD5 for security
     if hashlib.new(kind, raw, usedforsecurity=False).hexdigest() != checksum:
         raise DatasetError(
@@ -296,23 +275,14 @@ def _contents(name: str, file: str, checksum: str) -> bytes:
     return raw
 
 
-def _folder(name: str, file: str) -> Path:
-    """Where the data set's files lie, in whatever folders; where no folder is named, the canonical
-    ones are downloaded, and an archive is unpacked.
-    """
-    if VARIABLE in os.environ:
-        place = Path(os.environ[VARIABLE]) / name
-        if not place.is_dir():
-            raise DatasetError(
-                f"{place}: no such folder; {VARIABLE} must name the folder that holds {name}/"
-            )
-        return place
+def _downloaded(name: str, file: str) -> Path:
+    """The folder that the canonical file has been downloaded to, its archive unpacked."""
     import pooch  # slow to import, and only downloads need it
 
     cache = pooch.os_cache("data-parallelism-sparsity") / name
-    archive = name == "cifar-10"
-    wanted = CIFAR_ARCHIVE if archive else file if name in texts.NAMES else f"{file}.gz"
-    unpack = pooch.Untar() if archive else None
+    packed = {"cifar-10": CIFAR_ARCHIVE, **texts.FILES}
+    wanted = packed.get(name, f"{file}.gz")
+    unpack = pooch.Untar() if wanted == CIFAR_ARCHIVE else None
     try:
         # The contents' checksum is verified by the caller, whatever the compression
         pooch.retrieve(PAGES[name] + wanted, None, wanted, cache, unpack, progressbar=True)

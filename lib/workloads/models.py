@@ -35,19 +35,16 @@ def mlp(
 
 
 class MaxPool(nn.MaxPool2d):
-    """`nn.MaxPool2d` of k x k cells; where no gradient is asked for, twice as fast, since nobody
+    """`nn.MaxPool2d` of 2 x 2 cells; where no gradient is asked for, twice as fast, since nobody
     needs the maxima's places.
     """
 
     def forward(self, h: Tensor) -> Tensor:
-        """h [B, C, H, W] -> [B, C, H // k, W // k]; rows and columns left over are dropped."""
+        """h [B, C, H, W], H and W even -> [B, C, H / 2, W / 2]."""
         if torch.is_grad_enabled():
             return super().forward(h)
-        k = self.kernel_size
-        h = h[:, :, : h.shape[2] // k * k, : h.shape[3] // k * k]
-        # Columns first: neighbours in memory
-        h = functools.reduce(torch.maximum, [h[..., i::k] for i in range(k)])
-        return functools.reduce(torch.maximum, [h[:, :, i::k] for i in range(k)])
+        h = torch.maximum(h[..., ::2], h[..., 1::2])  # columns first: neighbours in memory
+        return torch.maximum(h[:, :, ::2], h[:, :, 1::2])
 
 
 def simple_cnn(width: float = 1.0) -> nn.Sequential:
@@ -310,27 +307,22 @@ def initialise(module: nn.Module, seed: int) -> nn.Module:
     Weights have standard deviation sqrt(1 / fan_in) after the cut at two standard deviations.
     Drawn in float32 on the CPU from `seed` alone, so a trial starts from the same weights on every
     device and in every precision. Normalisation begins with gains of 1 and biases of 0.  The rows
-    of an embedding [words, d] have standard deviation sqrt(1 / d), hence lengths of about 1 and,
-    tied to a last layer, that layer's scale; that of padding stays 0.
+    of an embedding [words, d] have standard deviation sqrt(1 / d), hence lengths of about 1.
     """
     random = torch.Generator().manual_seed(seed)
-    normalising = [layer for layer in module.modules() if isinstance(layer, NORMALISING)]
-    theirs = {id(p) for layer in normalising for p in layer.parameters(recurse=False)}
+    gains = {
+        p for layer in module.modules() if isinstance(layer, NORMALISING) for p in [layer.weight]
+    }
     for parameter in module.parameters():
-        if parameter.dim() <= 1 or id(parameter) in theirs:
+        if parameter in gains:
+            parameter.fill_(1)
+        elif parameter.dim() <= 1:
             parameter.zero_()
-            continue
-        std = math.sqrt(1 / parameter[0].numel()) / TRUNCATED_STD
-        drawn = torch.empty(parameter.shape)
-        cut = 2 * std
-        nn.init.trunc_normal_(drawn, std=std, a=-cut, b=cut, generator=random)
-        parameter.copy_(drawn)
-    for layer in normalising:
-        if layer.weight is not None:
-            layer.weight.fill_(1)
-    for layer in module.modules():
-        if isinstance(layer, nn.Embedding) and layer.padding_idx is not None:
-            layer.weight[layer.padding_idx].zero_()
+        else:
+            std = math.sqrt(1 / parameter[0].numel()) / TRUNCATED_STD
+            drawn = torch.empty(parameter.shape)
+            nn.init.trunc_normal_(drawn, std=std, a=-2 * std, b=2 * std, generator=random)
+            parameter.copy_(drawn)
     return module
 
 

@@ -9,6 +9,7 @@ of these stands 1 / symbols.
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import sparse
 
@@ -50,12 +51,13 @@ def predict(tables: list[Table], contexts: np.ndarray) -> np.ndarray:
     found = np.full((len(contexts), symbols), 1 / symbols)
     for length, (known, counts) in enumerate(tables):
         last = contexts[:, contexts.shape[1] - length :]
-        codes = _codes(last, symbols)
-        at = np.searchsorted(known, codes).clip(max=len(known) - 1)
-        seen = (known[at] == codes) & (last != NOTHING).all(1)
+        at = pd.Index(known).get_indexer(_codes(last, symbols))
+        at[(last == NOTHING).any(1)] = -1
+        seen = at >= 0
         rows = counts[at[seen]].toarray()
         kinds = (rows > 0).sum(1, keepdims=True)
-        found[seen] = (rows + kinds * found[seen]) / (rows.sum(1, keepdims=True) + kinds)
+        total = rows.sum(1, keepdims=True) + kinds
+        found[seen] = (rows + kinds * found[seen]) / total
     return found
 
 
@@ -67,18 +69,13 @@ def scores(tables: list[Table], sequences: list[np.ndarray]) -> tuple[float, flo
     """
     before = max(1, len(tables) - 1)
     ahead = np.full(before - 1, NOTHING)
-    windows = []
-    for sequence in sequences:
-        padded = np.concatenate([ahead, sequence[:-1]])
-        windows.append(sliding_window_view(padded, before))
-    contexts = np.concatenate(windows)
-    truths = np.concatenate([s[1:] for s in sequences])
+    padded = (np.concatenate([ahead, sequence[:-1]]) for sequence in sequences)
+    contexts = np.concatenate([sliding_window_view(each, before) for each in padded])
+    truths = np.concatenate([sequence[1:] for sequence in sequences])
     nats = wrong = 0.0
     for at in range(0, len(truths), TOGETHER):
-        now = slice(at, at + TOGETHER)
-        truth = truths[now]
-        found = predict(tables, contexts[now])
-        places = np.arange(len(truth))
-        nats -= np.log(found[places, truth]).sum()
+        truth = truths[at : at + TOGETHER]
+        found = predict(tables, contexts[at : at + TOGETHER])
+        nats -= np.log(found[np.arange(len(truth)), truth]).sum()
         wrong += (found.argmax(1) != truth).sum()
     return nats / len(truths), wrong / len(truths), len(truths)

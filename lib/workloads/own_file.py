@@ -13,38 +13,21 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from lib import ROOT, plain
-from lib.own import (
-    Own,
-    OwnError,
-    Training,
-    folder_name,
-    is_text,
-    named,
-    require,
-    telling,
-    text_parts,
-)
+from lib.own import Own, OwnError, Training, is_text, named, require, telling, text_parts
 
 if TYPE_CHECKING:
     from lib.workloads.own_network import Facts
-
-LONGEST = 255  # bytes of a file's name, and records lie in a folder of the workload's
 
 
 def canonical(name: str, field: str = "workload") -> str:
     """The one spelling of a name: with the file's path in the book's folder, or else its absolute
     one; no links, no "..".
 
-    Raises OwnError, which begins with the field that holds the name, for a file that is missing and
-    for a name that cannot be kept.
+    Raises OwnError, which begins with the field that holds the name, for a file that is missing.
     """
     file, function = file_of(name, field), "" if is_text(name) else ":" + name.rpartition(":")[2]
     within = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
-    spelt = within.as_posix() + function
-    size = len(os.fsencode(folder_name(spelt)))
-    allowed = f"of at most {LONGEST} bytes, not {size}"
-    require(size <= LONGEST, field, repr(spelt), allowed)
-    return spelt
+    return within.as_posix() + function
 
 
 def load(name: str) -> Own | Training:
@@ -84,34 +67,20 @@ def tensors_of(name: str) -> Own:
     return own
 
 
-def settings(own: Own | Training) -> dict:
-    """The fields of a `lib.workloads.catalogue.Workload` that the reader sets, of Python's own
-    types.
-    """
-    from lib.workloads import kinds  # brings PyTorch
-
-    names = ("title", "max_steps", "precision", "decay", "task")
-    return {**{name: getattr(own, name) for name in names}, "goals": kinds.errors(own)}
-
-
 def file_of(name: str, field: str = "workload") -> Path:
     """The file, sought in the current folder and in the book's (a notebook runs in its own), links
     resolved.
     """
     given = Path(text_parts(name)[0] if is_text(name) else name.rpartition(":")[0])
-    require(name.isprintable(), field, repr(name), "of printable characters")
     found = {file.resolve() for file in (ROOT / given, given) if os.path.isfile(file)}
-    if len(found) != 1:
-        places = " and ".join(map(str, sorted(found)))
-        told = f"it must name one file, and there are {places}: rename one of them"
-        missing = f"there is no file {given} here or in the book's folder"
-        raise OwnError(f"{field}: {name!r} is not allowed; {told if found else missing}")
+    allowed = "that of one file, sought here and in the book's folder"
+    require(len(found) == 1, field, f"{name!r}, of which there are {len(found)},", allowed)
     return found.pop()
 
 
 @functools.lru_cache(maxsize=8)
 def _load(name: str, text: bytes) -> tuple[Own | Training, str, Facts]:
-    from lib.workloads import own_network, own_training
+    from lib.workloads import batches, own_network
 
     # What hangs on random numbers differs, then
     found, again = (called(name, text, seed) for seed in (1, 2))
@@ -119,20 +88,18 @@ def _load(name: str, text: bytes) -> tuple[Own | Training, str, Facts]:
         allowed = "a lib.own.Own, or a lib.own.Training"
         fine = isinstance(found, Own | Training)
         require(fine, "returned value", type(found).__name__, allowed)
-        checks = own_training if isinstance(found, Training) else own_network
-        for one in (found, again):
-            checks.check_fields(one)
-        with own_network.alone():
-            prints, others = checks.fingerprints(found), checks.fingerprints(again)
+        own_network.check_fields(found)
         allowed = (
-            "the same whenever it is called (give a random_state, a seed, or a generator of its "
-            "own to whatever draws)"
+            "the same whenever it is called or read (give a random_state, a seed, or a generator "
+            "of its own, made inside, to whatever draws)"
         )
-        told, retold = prints | settings(found), others | settings(again)
-        for part in told:
-            same = told[part] == retold[part]
-            require(same, part, "others when the function is called again", allowed)
-        return found, digest("".join(prints.values()).encode()), checks.check(found)
+        prints = []
+        for part in ("train", "validation"):
+            with own_network.alone(), telling(f"{part}: reading it raised"):
+                each = [batches.fingerprint(getattr(one, part)) for one in (found, again, found)]
+            require(len({*each}) == 1, part, "one that differs from call to call", allowed)
+            prints.append(each[0])
+        return found, digest("".join(prints).encode()), own_network.check(found)
 
 
 def _loaded(name: str) -> tuple[Own | Training, str, Facts]:
@@ -154,16 +121,11 @@ def called(name: str, text: bytes, seed: int) -> object:
     function = name.rpartition(":")[2]
     with own_network.alone(seed), named(name):
         module = _module(file_of(name), text)
-        if not callable(getattr(module, function, None)):
-            theirs = {k: v for k, v in vars(module).items() if callable(v)}
-            there = [
-                k for k, v in theirs.items() if getattr(v, "__module__", "") == module.__name__
-            ]
-            raise OwnError(
-                f"no function {function!r} in the file; it has {', '.join(there) or 'none'}"
-            )
+        made = getattr(module, function, None)
+        theirs = [name for name, value in vars(module).items() if callable(value)]
+        require(callable(made), "function", repr(function), f"of the file: {', '.join(theirs)}")
         with telling("raised"):
-            return getattr(module, function)()
+            return made()
 
 
 def _module(file: Path, text: bytes) -> ModuleType:

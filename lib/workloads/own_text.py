@@ -9,19 +9,17 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
 from lib import plain
-from lib.own import OwnError, named, require, text_parts
+from lib.own import named, require, text_parts
 from lib.workloads import ngrams, own_file, texts
 
 # Characters: the validation part then has 16 windows
 LEAST = texts.SHARE * (16 * texts.CONTEXT + 1)
 SYMBOLS = 4096  # different characters, at most
 GOALS = 5
-APART = 0.02  # nats between goals, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +32,6 @@ class Text:
     symbols: int
     source: str
 
-    @property
-    def windows(self) -> int:
-        """Of the validation part, and of the test part."""
-        return min(texts.ASKED, (len(self.ids) // texts.SHARE - 1) // texts.CONTEXT)
-
 
 def read(name: str) -> Text:
     """The text called so, read again if the file has changed.
@@ -46,22 +39,13 @@ def read(name: str) -> Text:
     Raises OwnError for a file that is missing, is not UTF-8, is too short, or has one symbol or too
     many.
     """
-    file = own_file.file_of(name)
-    stat = file.stat()
-    return _read(text_parts(name)[0], file, (stat.st_mtime_ns, stat.st_size))
+    return _read(text_parts(name)[0], own_file.file_of(name).read_bytes())
 
 
 @functools.lru_cache(maxsize=8)
-def _read(name: str, file: Path, stamp: tuple[int, int]) -> Text:
-    raw = file.read_bytes()
+def _read(name: str, raw: bytes) -> Text:
     with named(name):
-        try:
-            text = plain(raw).decode()
-        except UnicodeDecodeError as error:
-            raise OwnError(
-                f"byte {error.start:,}: {error.object[error.start]:#x} is not allowed; "
-                "the file must be UTF-8"
-            ) from None
+        text = plain(raw).decode()
         allowed = f"{LEAST:,} characters or more"
         require(len(text) >= LEAST, "length", f"{len(text):,} characters", allowed)
         symbols = len(set(text))
@@ -80,33 +64,21 @@ def canonical(name: str) -> str:
 
 
 def _given(name: str, words: str) -> tuple[float, ...]:
-    try:
-        found = sorted(float(word) for word in words.split(","))
-    except ValueError:
-        found = []
-    known = {f"{goal:g}" for goal in found if 0 < goal < math.inf}
     with named(name):
-        allowed = "nats above 0, with commas between them, each once"
-        require(found and len(known) == len(found), "goals", repr(words), allowed)
+        found = sorted({*map(float, words.split(","))})
+        fine = 0 < found[0] and found[-1] < math.inf
+        require(fine, "goals", repr(words), "nats above 0, with commas between them")
     return tuple(found)
 
 
 def goals(name: str) -> tuple[float, ...]:
     """Mean cross-entropies in nats, the hardest first: those of the name, or GOALS from the text's
     3-grams to its 2-grams.
-
-    Raises OwnError if 3-grams do hardly better than 2-grams, as where each character stands alone.
     """
     path, given = text_parts(name)
     if given:
         return _given(name, given)
     low, high = _nats(read(path))
-    if high - low < GOALS * APART:
-        raise OwnError(
-            f"{name}: goals: none is not allowed for this text, whose 3-grams ({low:.2f} nats) do "
-            "hardly better than its 2-grams "
-            f"({high:.2f}); give goals after a colon, as in {path}:{low:.2f},{high:.2f}"
-        )
     return tuple(sorted({round(float(g), 2) for g in np.linspace(low, high, GOALS)}))
 
 
@@ -115,6 +87,6 @@ def _nats(text: Text) -> tuple[float, float]:
     """What 3-grams and 2-grams cost on the windows that networks are validated on."""
     training, held, _ = texts.parts(len(text.ids))
     tables = ngrams.count([text.ids[slice(*span)] for span in training], 3, text.symbols)
-    starts = texts.spread_starts(held, text.windows)
+    starts = texts.spread_starts(held, texts.asked_of(len(text.ids)))
     asked = [text.ids[at : at + texts.CONTEXT + 1] for at in starts]
     return ngrams.scores(tables, asked)[0], ngrams.scores(tables[:2], asked)[0]

@@ -1,5 +1,5 @@
-"""Tasks: what a network is asked for, and what its answers cost.  A new kind of workload is one
-class and a line in `TASKS`.
+"""Tasks: what a network is asked for, and what its answers cost.  A new kind of workload is an
+entry in `TASKS`.
 
 PyTorch is slow to import, and most chapters only read records: functions import it themselves.
 """
@@ -7,6 +7,7 @@ PyTorch is slow to import, and most chapters only read records: functions import
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
+@dataclass(frozen=True)
 class Task:
     """What the engine, own workloads and pages know of a task; trained by cross-entropy, in nats.
 
@@ -23,7 +25,6 @@ class Task:
     Attributes:
         measure: the mean cost of the validation examples, in words, as tables and axes name it.
         counted: whether costs are whole numbers, which are then counted exactly.
-        below: goals are in [0, below).
         cost(logits, targets): what each example costs, [T, B], never below zero: goals are set for
             its mean over the validation set.
         constant(targets): the least mean cost of an answer that is the same for all examples, whose
@@ -35,7 +36,6 @@ class Task:
 
     measure: str
     counted: bool
-    below: float
     cost: Callable[[Tensor, Tensor], Tensor]
     constant: Callable[[Tensor], float]
     hopeless: Callable[[np.ndarray], np.ndarray]
@@ -85,58 +85,48 @@ class Task:
         return nats.unflatten(1, (parts, -1)).mean(2).T, derivative.view(logits.shape)
 
 
-class Classification(Task):
-    """One class an example; goals are shares of mistakes."""
-
-    measure = "validation error"
-    counted = True
-    below = 1.0
-
-    def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """1 for a mistake, else 0: bool [T, B]."""
-        return logits.argmax(-1) != targets
-
-    def constant(self, targets: Tensor) -> float:
-        """The share of the examples that are not of the most frequent class."""
-        return 1 - int(targets.flatten().bincount().max()) / targets.numel()
-
-    def hopeless(self, goals: np.ndarray) -> np.ndarray:
-        """16 nats per unit of error: at a goal it is 2 to 5, and beyond 14 in trials alone that had
-        all but diverged before.
-        """
-        return 16 * goals
-
-    def written(self, goal: float) -> str:
-        return f"{100 * goal:g} %"
+def _mistakes(logits: Tensor, targets: Tensor) -> Tensor:
+    """1 for a mistake, else 0: bool [T, B]."""
+    return logits.argmax(-1) != targets
 
 
-class CrossEntropy(Task):
-    """One class an answer; goals are nats of cross-entropy, of an example's answers the mean."""
-
-    measure = "validation cross-entropy, nats"
-    counted = False
-    below = float("inf")
-
-    def cost(self, logits: Tensor, targets: Tensor) -> Tensor:
-        """Nats, float64 [T, B]."""
-        log = logits.double().log_softmax(-1)
-        nats = -log.gather(-1, targets.expand(log.shape[:-1])[..., None])[..., 0]
-        return nats.flatten(2).mean(2) if targets.dim() > 1 else nats
-
-    def constant(self, targets: Tensor) -> float:
-        """The entropy of the classes' shares, in nats."""
-        counts = targets.flatten().bincount().double()
-        shares = counts[counts > 0] / counts.sum()
-        return float(-(shares * shares.log()).sum())
-
-    def hopeless(self, goals: np.ndarray) -> np.ndarray:
-        """Half a nat above them: a network is seldom better at new examples than at those that it
-        trains on.
-        """
-        return goals + 0.5
-
-    def written(self, goal: float) -> str:
-        return f"{goal:g} nats"
+def _rarer(targets: Tensor) -> float:
+    """The share of the examples that are not of the most frequent class."""
+    return 1 - int(targets.flatten().bincount().max()) / targets.numel()
 
 
-TASKS: dict[str, Task] = {"classification": Classification(), "cross-entropy": CrossEntropy()}
+def _nats(logits: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy, of an example's answers the mean: float64 [T, B]."""
+    log = logits.double().log_softmax(-1)
+    nats = -log.gather(-1, targets.expand(log.shape[:-1])[..., None])[..., 0]
+    return nats.flatten(2).mean(2) if targets.dim() > 1 else nats
+
+
+def _entropy(targets: Tensor) -> float:
+    """The entropy of the classes' shares, in nats."""
+    counts = targets.flatten().bincount().double()
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * shares.log()).sum())
+
+
+TASKS = {
+    # At a goal, a loss is 2 to 5 nats per unit of error, and beyond 14 in trials alone that had
+    # all but diverged before
+    "classification": Task(
+        "validation error",
+        True,
+        _mistakes,
+        _rarer,
+        hopeless=lambda goals: 16 * goals,
+        written=lambda goal: f"{100 * goal:g} %",
+    ),
+    # A network is seldom better at new examples than at those that it trains on
+    "cross-entropy": Task(
+        "validation cross-entropy, nats",
+        False,
+        _nats,
+        _entropy,
+        hopeless=lambda goals: goals + 0.5,
+        written=lambda goal: f"{goal:g} nats",
+    ),
+}

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lib import require
-
 CONTEXT = 64  # characters that a window holds
-ASKED = 256  # windows of the validation part, and of the test part
+ASKED = 256  # windows of the validation part, and of the test part, at most
 SHARE = 20  # the text over the validation part, and over the test part
 
 LENGTHS = {"tiny-shakespeare": 1_115_394}
@@ -61,23 +59,15 @@ def train_size(length: int) -> int:
 
 def train_starts(spans: list[Span], windows: int) -> np.ndarray:
     """First characters of windows that follow each other without overlap, as many as `windows`:
-    int64 [windows].
-
-    Raises ValueError where the spans hold fewer.
+    int64 [windows], or as many as the spans hold.
     """
-    found = np.concatenate([np.arange(first, last - CONTEXT, CONTEXT) for first, last in spans])
-    allowed = f"at most the {len(found)} that these spans hold"
-    require(windows <= len(found), "windows", windows, allowed)
-    return found[:windows]
+    found = [np.arange(first, last - CONTEXT, CONTEXT) for first, last in spans]
+    return np.concatenate(found)[:windows]
 
 
 def spread_starts(span: Span, windows: int) -> np.ndarray:
-    """First characters of windows evenly spread over the span: int64 [windows].  Raises ValueError
-    if they would overlap.
-    """
+    """First characters of windows evenly spread over the span: int64 [windows]."""
     first, last = span
-    allowed = f"few enough not to overlap in {last - first} characters"
-    require(windows * CONTEXT < last - first, "windows", windows, allowed)
     return np.linspace(first, last - CONTEXT - 1, windows).astype(np.int64)
 
 
@@ -89,11 +79,18 @@ def windows(ids: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return ids[at], ids[at + 1]
 
 
+def asked_of(length: int) -> int:
+    """Windows of the validation part, and of the test part, of a text of so many characters."""
+    return min(ASKED, (length // SHARE - 1) // CONTEXT)
+
+
 def examples(
-    ids: np.ndarray, split: int = 0, asked: int = ASKED
+    ids: np.ndarray, split: int = 0, asked: int | None = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training, validation and test windows of a text ids [characters], as `windows` has them."""
-    training, *held = parts(len(ids), split)
+    """Training, validation and test windows of a text ids [characters], as `windows` has them;
+    asked: how many of the latter two, if not `asked_of` it.
+    """
+    training, *others = parts(len(ids), split)
     starts = [train_starts(training, train_size(len(ids)))]
-    starts += [spread_starts(span, asked) for span in held]
+    starts += [spread_starts(span, asked or asked_of(len(ids))) for span in others]
     return [windows(ids, each) for each in starts]
