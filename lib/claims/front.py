@@ -197,13 +197,16 @@ def setup(app) -> dict:
 
 
 def _before_chapters(app, config) -> None:
-    """Read the trials, which nearly all chapters want; what needs no more than these begins while
-    claims are judged.
+    """Read the trials, which nearly all chapters want, and judge the claims while chapters run that
+    need neither.
     """
     if app.stale:
-        with contextlib.suppress(Exception):  # the chapters will tell
-            judging.trials()
-        app.meanwhile = _judge
+        app.before_chapters = _read, _judge
+
+
+def _read() -> None:
+    with contextlib.suppress(Exception):  # the chapters will tell
+        judging.trials()
 
 
 def _judge() -> None:

@@ -25,19 +25,24 @@ from pathlib import Path
 from lib import ROOT
 from lib.page import vega
 
+# Chapters that need no record of a search: begun while these are read
+UNREAD = "batch_size_is_data_parallelism noisy_quadratic".split()
 # Chapters that take long and need no verdict: begun while claims are judged
-EARLY = "explore volunteers hardware noisy_quadratic".split()
+EARLY = "explore volunteers hardware".split()
 # Of the others those that take longest, begun first: else one core waits at the end for the other's
 FIRST = "which_method three_regimes sparsity limits steps_to_result metaparameters".split()
 
 
-def side_by_side(folder: Path, timeout: int, meanwhile: Callable[[], None]) -> None:
+def side_by_side(
+    folder: Path, timeout: int, read: Callable[[], None], judge: Callable[[], None]
+) -> None:
     """Run the chapters whose outputs are not in the cache in this folder, one for each core, and
     keep their outputs there.
 
     Args:
         timeout: seconds for each.
-        meanwhile: called by this process while EARLY chapters run, before the others.
+        read: called by this process while UNREAD chapters run, before the others.
+        judge: called by this process while EARLY chapters run, before those left.
     """
     from jupyter_cache import get_cache
 
@@ -49,10 +54,12 @@ def side_by_side(folder: Path, timeout: int, meanwhile: Callable[[], None]) -> N
         cache.add_nb_to_project(str(page), read_data=plugin)
     waiting = {Path(page.uri).stem: page.pk for page in cache.list_unexecuted()}
     if not waiting or not _may_fork():
-        meanwhile()
+        read()
+        judge()
         return
-    early = [waiting.pop(name) for name in EARLY if name in waiting]
-    first = [waiting.pop(name) for name in FIRST if name in waiting]
+    unread, early, first = (
+        [waiting.pop(name) for name in names if name in waiting] for names in (UNREAD, EARLY, FIRST)
+    )
     for file in sorted(ROOT.glob("chapters/*/*.py")):
         if file.parent.name != "own":
             importlib.import_module(f"chapters.{file.parent.name}.{file.stem}")
@@ -62,12 +69,14 @@ def side_by_side(folder: Path, timeout: int, meanwhile: Callable[[], None]) -> N
     # One process draws the charts of all chapters: Vega takes half a second to start
     with _Drawing(ctx=fork) as drawing:
         vega.svg = lambda spec: drawing.svg(spec)._getvalue()
-        given = early, folder, timeout, max(cores - 1, 1)
-        others = fork.Process(target=_run_each, args=given)
-        others.start()
-        meanwhile()
-        gc.freeze()
-        _run_each([*first, *waiting.values()], folder, timeout, cores, others)
+        given = folder, timeout, max(cores - 1, 1)
+        begun = []
+        for chapters, meanwhile in ((unread, read), (early, judge)):
+            begun.append(fork.Process(target=_run_each, args=(chapters, *given)))
+            begun[-1].start()
+            meanwhile()
+            gc.freeze()
+        _run_each([*first, *waiting.values()], folder, timeout, cores, *begun)
 
 
 class _Drawing(BaseManager):

@@ -41,7 +41,8 @@ def setup(app) -> dict:
     app.connect("config-inited", _look)
     # Before myst-nb opens its cache
     app.connect("config-inited", _forget_stale_outputs, priority=100)
-    app.meanwhile = lambda: None  # what other extensions compute while the first chapters run
+    # What other extensions read and compute while the first chapters run
+    app.before_chapters = (lambda: None,) * 2
     # After the kernels' settings are known
     app.connect("config-inited", _execute_side_by_side, priority=900)
     # Starts threads, of which a fork would lack those that answer
@@ -158,7 +159,7 @@ def _execute_side_by_side(app, config) -> None:
     if config.nb_execution_mode == "cache":
         folder = config.nb_execution_cache_path or _build(app) / ".jupyter_cache"
         with contextlib.suppress(Exception):
-            execution.side_by_side(Path(folder), config.nb_execution_timeout, app.meanwhile)
+            execution.side_by_side(Path(folder), config.nb_execution_timeout, *app.before_chapters)
 
 
 def _remember_inputs(app, exception) -> None:
