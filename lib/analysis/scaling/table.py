@@ -259,14 +259,13 @@ def beside(
     """
     rows = []
     for key, curve, other in with_partner(curves, partner):
-        shared = curve.logs.columns.intersection(other.logs.columns)
-        counts = {"searches": curve.n, "sizes": len(shared)}
+        sizes = len(curve.logs.columns.intersection(other.logs.columns))
         for what, compare in quantities.items():
             if (found := compare(curve, other)) is not None:
-                row = {"what": what, **found.row("ratio"), "n": found.n, **counts}
-                rows.append((key, row | {"effect": found}))
-    ratio = ["ratio", "ratio_low", "ratio_high"]
-    return by_curve(rows, ["what", *ratio, "n", "searches", "sizes", "effect"])
+                told = {"what": what, "effect": found, **found.row("ratio")}
+                rows.append((key, told | {"n": found.n, "searches": curve.n, "sizes": sizes}))
+    columns = "what ratio ratio_low ratio_high n searches sizes effect".split()
+    return by_curve(rows, columns)
 
 
 def with_partner(
