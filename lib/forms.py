@@ -105,7 +105,8 @@ def fit(
     bends, slopes, squares = _tried(tuple(sizes), tuple(map(tuple, among)), tuple(weights))
     weighted = _centred(logs, weights) * weights
     # Up to a constant of the row, [k, e, bends]
-    losses = squares - 2 * (slopes @ weighted[:, None, :, None])[..., 0]
+    products = slopes @ weighted[:, None, :, None]
+    losses = squares - 2 * products[..., 0]
     place, at = np.divmod(losses.reshape(len(logs), -1).argmin(1), POINTS)
     exponent = np.take_along_axis(among, place[:, None], 1)[:, 0]
     bend, exponent = _descend(sizes, logs, weights, bends[at], exponent, among.shape[1] > 1)
@@ -126,7 +127,8 @@ def _tried(
     weight = np.array(weights)
     bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
     distances = bends[:, None] - places
-    slopes = _centred(np.logaddexp(0, np.multiply.outer(among, distances)), weight)
+    shapes = np.logaddexp(0, np.multiply.outer(among, distances))
+    slopes = _centred(shapes, weight)
     return bends, slopes, slopes**2 @ weight
 
 
@@ -262,7 +264,8 @@ def _exponents(
     best = fit(sizes, means, EXPONENTS, weights).exponent[0]
     tried = np.linspace(EXPONENTS[0], EXPONENTS[-1], 106)
     loss = fit(sizes, means.repeat(len(tried), 0), tried[:, None], weights).loss
-    near = tried[loss <= loss.min() + stdtrit(within, 0.95) ** 2]
+    most = loss.min() + stdtrit(within, 0.95) ** 2
+    near = tried[loss <= most]
     return float(best), float(near.min()), float(near.max())
 
 

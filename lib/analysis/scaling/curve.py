@@ -249,12 +249,14 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     pairs, rows = np.unique(searches[[*SEARCH]], axis=0, return_inverse=True)
     sizes, columns = np.unique(searches.batch_size, return_inverse=True)
     at = rows.reshape(-1), columns
-    require(len({*zip(*at)}) == len(rows), "searches", len(rows), "each alone at its batch size")
+    alone = len({*zip(*at)}) == len(rows)
+    require(alone, "searches", len(rows), "each alone at its batch size")
     steps = searches.steps.to_numpy(float)
     logs = np.full((len(pairs), len(sizes)), np.nan)
     missed = np.zeros(logs.shape, bool)
-    logs[at] = np.log(np.where(np.isnan(steps), searches.last_step, steps))
-    missed[at] = np.isnan(steps)
+    unmet = np.isnan(steps)
+    logs[at] = np.log(np.where(unmet, searches.last_step, steps))
+    missed[at] = unmet
     known = ~np.isnan(logs)
     kept = apart(*pairs.T, known.sum(1))
     counts = known[kept].sum(0)
@@ -263,7 +265,8 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     index = pd.MultiIndex.from_arrays(pairs[kept].T, names=SEARCH)
     names = pd.Index(sizes[common], name="batch_size")
     left = np.ix_(kept, common)
-    return Curve(*(pd.DataFrame(table[left], index, names) for table in (logs, missed)), scatter)
+    tables = (pd.DataFrame(table[left], index, names) for table in (logs, missed))
+    return Curve(*tables, scatter)
 
 
 def slim(searches: pd.DataFrame) -> pd.DataFrame:
@@ -316,13 +319,15 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
             if curve in group:
                 means[first:last] = curve.moved[0]
         given.append((curve.sizes, means))
-    (whole,), *parts = np.split(np.asarray(statistic(*given)), ends[:-1])
+    values = np.asarray(statistic(*given))
+    (whole,), *parts = np.split(values, ends[:-1])
     variances = []
+    freedoms = [freedom for *_, freedom in moves]
     for (_, factor, freedom), values in zip(moves, parts):
         centre = values.mean(0) if freedom < np.inf else whole
         variances.append(factor * ((values - centre) ** 2).sum(0))
-    freedom = satterthwaite(variances, [freedom for *_, freedom in moves])
-    found = np.transpose([whole, np.sqrt(sum(variances)), freedom])
+    errors = np.sqrt(sum(variances))
+    found = np.transpose([whole, errors, satterthwaite(variances, freedoms)])
     n = min(curve.n for curve in curves)
     effects = [Effect(*row, n) for row in np.atleast_2d(found).tolist()]
     return effects if np.ndim(whole) else effects[0]

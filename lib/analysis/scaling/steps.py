@@ -100,12 +100,14 @@ def _searches(trials: pd.DataFrame, columns: list[str]) -> Iterator[pd.DataFrame
     keys = [name for name in CELL if name in trials]
     # To group by what all rows share takes most of the time
     shared = [name for name in keys[1:] if len(trials[name].unique()) == 1]
-    by = slimmed(trials).groupby([name for name in keys if name not in shared], dropna=False)
+    others = [name for name in keys if name not in shared]
+    by = slimmed(trials).groupby(others, dropna=False)
     told = by.agg(last_step=("last_step", "max"), goal=("goal", "min"))
     for column in columns:
-        steps = by[column].min().astype(float)
-        found = told.assign(steps=steps, hits_seen=by[column].count())
-        found = found.reset_index().merge(trials.head(1)[shared], how="cross")
+        steps = by[column]
+        found = told.assign(steps=steps.min().astype(float), hits_seen=steps.count())
+        found = found.reset_index()
+        found = found.merge(trials.head(1)[shared], how="cross")
         yield found[[*keys, "last_step", "goal", "steps", "hits_seen"]]
 
 

@@ -186,10 +186,12 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     searches).
     """
     keys = of_curve(searches)
-    hits = searches.groupby([*keys, "batch_size"], dropna=False).hits_seen.transform("sum")
+    points = searches.groupby([*keys, "batch_size"], dropna=False)
+    hits = points.hits_seen.transform("sum")
     curve = searches.groupby(keys, dropna=False).ngroup()
     told = searches[[*keys, "batch_size"]].assign(hits_seen=hits, curve=curve)
-    parts = {n: curve_of(own, share=0.0).points() for n, own in slim(searches).groupby(curve)}
+    by = slim(searches).groupby(curve)
+    parts = {n: curve_of(own, share=0.0).points() for n, own in by}
     found = pd.concat(parts, names=["curve"]).reset_index("curve")
     point = ["curve", "batch_size"]
     joined = told.drop_duplicates(point).merge(found, on=point)
