@@ -102,12 +102,11 @@ def fit(
     require_all("logs", logs, np.isfinite, "finite; leave out what is not known")
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
     among = np.atleast_2d(among)
-    bends, slopes, squares = _tried(*(tuple(array.flat) for array in (sizes, among, weights)))
-    slopes = slopes.reshape(*among.shape, POINTS, len(sizes))  # [k or 1, exponents, bends, m]
+    bends, slopes, squares = _tried(tuple(sizes), tuple(map(tuple, among)), tuple(weights))
     weighted = _centred(logs, weights) * weights
+    # Up to a constant of the row, [k, e, bends]
     products = slopes @ weighted[:, None, :, None]
-    # Up to a constant of the row
-    losses = squares.reshape(*among.shape, POINTS) - 2 * products[..., 0]
+    losses = squares - 2 * products[..., 0]
     place, at = np.divmod(losses.reshape(len(logs), -1).argmin(1), POINTS)
     exponent = np.take_along_axis(among, place[:, None], 1)[:, 0]
     bend, exponent = _descend(sizes, logs, weights, bends[at], exponent, among.shape[1] > 1)
@@ -119,16 +118,14 @@ def fit(
 
 @functools.lru_cache(maxsize=64)  # many curves have the same batch sizes
 def _tried(
-    sizes: tuple[float, ...], among: tuple[float, ...], weights: tuple[float, ...]
+    sizes: tuple[float, ...], among: tuple[tuple[float, ...], ...], weights: tuple[float, ...]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The bends of the grid [POINTS], and of every exponent and bend the centred shape
-    [exponents, POINTS, m] and its weighted sum of squares [exponents, POINTS].
+    """The bends of the grid [POINTS], and of every exponent [k or 1, e] and bend the centred shape
+    [k or 1, e, POINTS, m] and its weighted sum of squares [k or 1, e, POINTS].
     """
     places = np.log(sizes)
     weight = np.array(weights)
-    first = places.min() - FAR
-    last = places.max() + FAR
-    bends = np.linspace(first, last, POINTS)
+    bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
     distances = bends[:, None] - places
     shapes = np.logaddexp(0, np.multiply.outer(among, distances))
     slopes = _centred(shapes, weight)
@@ -240,13 +237,9 @@ def test_form(sizes: np.ndarray, logs: np.ndarray) -> FormTest:
     p_value = float(fdtrc(freedom, within, chi2 / freedom))
     beyond = _noncentrality(chi2, freedom, within)
     departs = np.exp(np.sqrt(beyond / weights.sum()))
-    exponent = np.nan
-    ends = (np.nan, np.nan)
-    if m >= LONG:
-        exponent = float(fit(sizes, means, EXPONENTS, weights).exponent[0])
-        ends = _exponent_range(sizes, means, weights, within)
+    exponents = _exponents(sizes, means, weights, within) if m >= LONG else [np.nan] * 3
     off = left_out(sizes, means[0])
-    return FormTest(chi2, freedom, p_value, *departs.tolist(), exponent, *ends, off)
+    return FormTest(chi2, freedom, p_value, *departs.tolist(), *exponents, off)
 
 
 def _noncentrality(chi2: float, freedom: int, within: int) -> np.ndarray:
@@ -264,14 +257,16 @@ def _noncentrality(chi2: float, freedom: int, within: int) -> np.ndarray:
     return np.array([max(chi2 - freedom, 0.0), at(0.95), at(0.05)])
 
 
-def _exponent_range(
+def _exponents(
     sizes: np.ndarray, means: np.ndarray, weights: np.ndarray, within: int
-) -> tuple[float, float]:
-    """The exponents that fit no worse than the best by a t test (90 %)."""
+) -> tuple[float, float, float]:
+    """The exponent that fits best, and the ends of those that fit no worse by a t test (90 %)."""
+    best = fit(sizes, means, EXPONENTS, weights).exponent[0]
     tried = np.linspace(EXPONENTS[0], EXPONENTS[-1], 106)
     loss = fit(sizes, means.repeat(len(tried), 0), tried[:, None], weights).loss
-    near = tried[loss <= loss.min() + stdtrit(within, 0.95) ** 2]
-    return float(near.min()), float(near.max())
+    most = loss.min() + stdtrit(within, 0.95) ** 2
+    near = tried[loss <= most]
+    return float(best), float(near.min()), float(near.max())
 
 
 def left_out(sizes: np.ndarray, means: np.ndarray, among: np.ndarray = ONE) -> float:

@@ -1,7 +1,5 @@
 """Verdicts and comparisons follow from planted curves, in either direction, network by network."""
 
-import itertools
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -25,23 +23,28 @@ from lib.measuring import sweeps
 from lib.messages.settings import Messages
 from lib.studies.cells import Cell
 from lib.studies.study import Study
+from tests.test_curves import scattered
 
 SIZES = (1, 4, 16, 64, 256, 1024)
 
 
-def searched(algorithm, c1, c2, searches=5, sizes=SIZES, sparsity=0.0, trials=40, hits=40, seed=0):
-    """Trials whose steps scatter above c1/B + c2; of each search the first hits are known."""
-    random = np.random.default_rng([seed, len(algorithm)])
-    cells = []
-    for b, search in itertools.product(sizes, range(searches)):
-        steps = np.sort((c1 / b + c2) * random.lognormal(0, 0.1, trials))
-        known = np.where(np.arange(trials) < hits, steps, np.nan)
-        cells.append(pd.DataFrame({
-            "workload": "digits-mlp", "algorithm": algorithm, "pruning": "connection-sensitivity", "sparsity": sparsity,
-            "batch_size": b, "trials": trials, "replicate": search, "split": search, "goal": 0.04, "trial": range(trials),
-            "status": "complete", "last_step": np.nanmax(known), "steps": known, "steps@0.04": known,
-        }))  # fmt: skip
-    return pd.concat(cells, ignore_index=True)
+def line(c1, c2, sizes=SIZES):
+    """c1/B + c2 by batch size B."""
+    return {b: c1 / b + c2 for b in sizes}
+
+
+def searched(steps, algorithm="momentum", searches=5, scatter=0.01, seed=0, goal=0.04, **more):
+    """Searches of a trial each that scatter about these steps by batch size; more: other columns."""
+    random = np.random.default_rng(seed)
+    rows = [
+        {"batch_size": b, "replicate": n, "split": n, "steps": k * random.lognormal(0, scatter)}
+        for b, k in steps.items() for n in range(searches)
+    ]  # fmt: skip
+    found = pd.DataFrame(rows).assign(
+        algorithm=algorithm, pruning="connection-sensitivity", sparsity=0.0, trials=1, trial=0,
+        goal=goal, status="complete", last_step=10**6, **{"workload": "digits-mlp"} | more,
+    )  # fmt: skip
+    return found.assign(**{f"steps@{goal:g}": found.steps})
 
 
 def curves_of(*curves):
@@ -49,18 +52,20 @@ def curves_of(*curves):
 
 
 def test_ratios_to_sgd_are_those_planted_and_an_interval_holds_them():
-    found = method_results.over(curves_of(searched("sgd", 2000, 40), searched("adam", 2000, 10), searched("momentum", 4000, 40)))
+    planted = {"sgd": (2000, 40), "adam": (2000, 10), "momentum": (4000, 40)}
+    parts = [searched(line(*ends), name, seed=len(name)) for name, ends in planted.items()]
+    found = method_results.over(curves_of(*parts))
     assert set(found.algorithm) == {"adam", "momentum"} and set(found.what) == set(method_results.QUANTITIES)
     ratio = found.set_index(["algorithm", "what"])
-    planted = {"adam": (2000, 10), "momentum": (4000, 40)}
-    for name, (c1, c2) in planted.items():
+    for name in ("adam", "momentum"):
+        c1, c2 = planted[name]
         assert ratio.loc[(name, "critical"), "ratio"] == pytest.approx((c1 / c2) / 50, rel=0.15)
         exact = [(c1 / b + c2) / (2000 / b + 40) for b in SIZES]
         for what, ends in (("small", exact[:2]), ("large", exact[-2:])):
             row = ratio.loc[name, what]
             assert row.ratio == pytest.approx((ends[0] * ends[1]) ** 0.5, rel=0.1)
             assert row.ratio_low < row.ratio < row.ratio_high and row.n == row.searches == 5
-    assert method_results.over(curves_of(searched("adam", 2000, 10))).empty  # with none to divide by
+    assert method_results.over(curves_of(parts[1])).empty  # with none to divide by
 
 
 # For every claim: its methods with c1 and c2 such that the records are for it, and such that they are against it.
@@ -86,7 +91,9 @@ def test_claims_follow_planted_curves_either_way_and_lack_rows_without_their_met
         return judged(REGISTRY.claims[key], REGISTRY.functions[key]())
 
     for planted, verdict in zip(CASES[key], (FOR, AGAINST)):
-        parts = {name: searched(name, *constants, seed=n) for n, (name, constants) in enumerate(planted.items())}
+        parts = {
+            name: searched(line(*ends), name, seed=n) for n, (name, ends) in enumerate(planted.items())
+        }
         claim = found(curves_of(*parts.values()))
         assert {group.verdict for group in claim.groups} == {verdict} and all(group.n == 5 for group in claim.groups)
         for left_out in parts:
@@ -160,11 +167,10 @@ TWOS = 2 ** np.arange(11)
 
 def curve(c1, c2, searches=12, seed=0, scatter=0.05, odd=None):
     """A curve near c1/B + c2; odd: a batch size and the factor by which it is off."""
-    steps = (c1 / TWOS + c2) * np.where(TWOS == (odd or (0, 1))[0], (odd or (0, 1))[1], 1.0)
+    size, factor = odd or (0, 1.0)
+    steps = (c1 / TWOS + c2) * np.where(TWOS == size, factor, 1.0)
     logs = np.log(steps) + np.random.default_rng(seed).normal(0, scatter, (searches, len(TWOS)))
-    index = pd.MultiIndex.from_product([range(searches), [0]], names=["replicate", "split"])
-    own = pd.DataFrame(logs, index, TWOS)
-    return scaling.Curve(own, own.isna(), 0.3)
+    return scattered(logs, TWOS, splits=[0] * searches)
 
 
 def pair(name, sparse, algorithm="momentum", level=0.9, **options):
@@ -214,25 +220,13 @@ def test_the_cost_of_sparsity_is_judged_at_its_least_sure_batch_size():
 DOUBLED = 2.0 ** np.arange(0, 11)
 
 
-def searches_of(c1=1600.0, c2=25.0, scatter=0.0):
-    """A table of trials: three searches of one trial each that take c1/B + c2 steps, some of them more."""
-    rows = [
-        {"workload": "digits-mlp", "algorithm": "momentum", "pruning": "connection-sensitivity", "sparsity": 0.0, "batch_size": b,
-         "trials": 1, "replicate": r, "split": r, "stop": "goal", "checks": "geometric", "hits": 1, "precision": None,
-         "max_steps": None, "space": None, "label_smoothing": 0.0, "goal": 0.04, "status": "met",
-         "steps": (c1 / b + c2) * (1 + scatter * r), "last_step": 10**6}
-        for b in DOUBLED for r in range(3)
-    ]  # fmt: skip
-    frame = pd.DataFrame(rows)
-    return frame.assign(**{"steps@0.04": frame.steps, "steps@0.1": frame.steps / 4, "best_error": 0.04})
-
-
 def test_a_doubling_saves_half_on_a_line_of_slope_minus_one_and_nothing_on_a_floor():
     assert one_network.saved_per_doubling(DOUBLED, 1024 / DOUBLED, 32)[0] == pytest.approx(0.5)
     assert one_network.saved_per_doubling(DOUBLED, np.maximum(1024 / DOUBLED, 32), 32) == pytest.approx((0.5, 0))
+    steps = np.array([*line(1600, 25, DOUBLED).values()])
+    saved = one_network.saved_per_doubling(DOUBLED, steps, 64)
     mixed = np.random.default_rng(0).permutation(len(DOUBLED))
-    curve = 1600 / DOUBLED + 25
-    assert one_network.saved_per_doubling(DOUBLED[mixed], curve[mixed], 64) == one_network.saved_per_doubling(DOUBLED, curve, 64)
+    assert one_network.saved_per_doubling(DOUBLED[mixed], steps[mixed], 64) == saved
 
 
 def verdicts(key, **provided):
@@ -244,7 +238,7 @@ def curves(*parts):
     return scaling.summaries(pd.concat(parts))[1]
 
 
-MLP, SGD = "MLP on digits, momentum", "sgd"
+MLP = "MLP on digits, momentum"
 assert three_regimes.three_regimes is REGISTRY.functions["L1"]
 
 
@@ -253,9 +247,7 @@ assert three_regimes.three_regimes is REGISTRY.functions["L1"]
 ])  # fmt: skip
 def test_three_regimes_are_judged_by_their_definitions(steps, verdict):
     """Up to 1,024 of 1,350 digits there is no room for a floor beyond."""
-    table = searches_of(scatter=0.01)
-    scale = pd.Series(steps, DOUBLED)[table.batch_size].to_numpy() / (1600 / table.batch_size + 25)
-    own = curves(table.assign(steps=table.steps * scale))
+    own = curves(searched(dict(zip(DOUBLED, steps)), searches=3))
     assert verdicts("L1", curves=own) == {MLP: verdict}
 
 
@@ -263,31 +255,29 @@ def test_three_regimes_are_judged_by_their_definitions(steps, verdict):
     (3200, 25, "for", "against"), (1600, 25, "against", "for"),
 ])  # fmt: skip
 def test_momentum_beside_sgd_by_its_bend_and_by_its_smallest_batch(c1, c2, bend, smallest):
-    table = pd.concat([searches_of(c1, c2, 0.01), searches_of(scatter=0.01).assign(algorithm=SGD)])
+    parts = [searched(line(c1, c2), seed=1), searched(line(1600, 25), "sgd")]
+    table = pd.concat(parts, ignore_index=True)
     provided = {"trials": table, "published_curves": curves(table), "curves": curves(table)}
     assert verdicts("S7", **provided) == {MLP: bend} and verdicts("S7b", **provided) == {MLP: smallest}
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(1.1, "for"), (0.6, "against")])
 def test_another_goal_moves_the_critical_batch_size_either_way(factor, verdict):
-    hard, easy = searches_of(scatter=0.01), searches_of(1600 * factor, 25, 0.01)
-    table = hard.assign(**{"steps@0.05": hard.steps, "steps@0.1": easy.steps}).drop(columns="steps@0.04")
-    assert verdicts("S2", trials=table.assign(goal=0.05), curves=curves(hard.assign(goal=0.05))) == {MLP: verdict}
+    hard = searched(line(1600, 25, DOUBLED), goal=0.05)
+    easy = searched(line(1600 * factor, 25, DOUBLED))
+    table = hard.assign(**{"steps@0.1": easy.steps})
+    assert verdicts("S2", trials=table, curves=curves(hard)) == {MLP: verdict}
 
 
 def of_family(bends, family=WIDTH, searches=8, scatter=0.02):
-    """Trials of a family whose best steps lie near c1/B + c2 with these bends, by searches that scatter."""
-    random, rows = np.random.default_rng(0), []
-    for (member, (work, algorithm)), bend in zip(FAMILIES[family].members.items(), bends, strict=True):
-        for b in 2.0 ** np.arange(0, 11, 2):
-            for search in range(searches):
-                steps = 100 * (1 + bend / b) * random.lognormal(0, scatter) * np.linspace(1, 1.3, 5)
-                rows.append(pd.DataFrame({"family": family, "member": member, "workload": work, "algorithm": algorithm,
-                                          "pruning": "connection-sensitivity", "sparsity": 0.0, "batch_size": int(b),
-                                          "replicate": search, "split": search, "trials": 5, "goal": 0.05, "steps@0.05": steps,
-                                          "steps": steps, "status": "complete", "last_step": steps.max(),
-                                          "trial": range(5)}))  # fmt: skip
-    return pd.concat(rows, ignore_index=True)
+    """Trials of a family whose steps lie near c1/B + c2 with these bends."""
+    members = FAMILIES[family].members.items()
+    parts = [
+        searched(line(100 * bend, 100), algorithm, searches, scatter, seed, 0.05,
+                 family=family, member=member, workload=work)
+        for seed, ((member, (work, algorithm)), bend) in enumerate(zip(members, bends, strict=True))
+    ]  # fmt: skip
+    return pd.concat(parts, ignore_index=True)
 
 
 def test_planted_bends_come_out_with_their_ratio():
@@ -300,34 +290,17 @@ def test_planted_bends_come_out_with_their_ratio():
     assert not outside.inside.item() and np.isinf(outside.ratio_high.item())
 
 
-def dense(bends, searches, names=("digits-mlp", "digits-cnn"), algorithm="sgd"):
-    """Curves by their keys."""
-    found = {}
-    for i, (name, bend) in enumerate(zip(names, bends, strict=True)):
-        random = np.random.default_rng(i)
-        sizes = 2 ** np.arange(11)
-        logs = np.log(100 * (1 + bend / sizes)) + random.normal(0, 0.03, (searches, 11))
-        index = pd.MultiIndex.from_product([range(searches), [i]], names=["replicate", "split"])
-        own = pd.DataFrame(logs, index, sizes)
-        found[name, algorithm, "connection-sensitivity", 0.0] = scaling.Curve(own, own.isna(), 0.3)
-    return found
-
-
 def test_the_spread_of_equal_critical_batch_sizes_includes_one_about_nine_times_in_ten():
     """The largest of eight over the smallest is well above one by chance alone."""
-    held = []
+    held, sizes = [], 2 ** np.arange(8)
     for seed in range(60):
-        random = np.random.default_rng(seed)
-        curves = []
-        for i in range(8):
-            index = pd.MultiIndex.from_product([range(5), [i]], names=["replicate", "split"])
-            means = np.log(100 * (1 + 64 / 2.0 ** np.arange(8)))
-            logs = pd.DataFrame(means + random.normal(0, 0.2, (5, 8)), index, 2 ** np.arange(8))
-            curves.append(scaling.Curve(logs, logs.isna(), 0.3))
+        logs = np.log(100 * (1 + 64 / sizes)) + np.random.default_rng(seed).normal(0, 0.2, (8, 5, 8))
+        curves = [scattered(own, sizes, splits=[i] * 5) for i, own in enumerate(logs)]
         value, low, high = family_curves.spread(curves)
         held.append(low == 1 and value > 1)
     assert np.mean(held) >= 0.85
-    value, low, high = family_curves.spread([*dense([16, 160], 20).values()])
+    apart = [curve(100 * bend, 100, 20, seed=bend, scatter=0.03) for bend in (16, 160)]
+    value, low, high = family_curves.spread(apart)
     assert value == pytest.approx(10, rel=0.1) and 7 < low < 10 < high < 14
 
 

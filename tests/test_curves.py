@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from scipy.stats import norm, t
 
-from chapters.theory import claims as theory
 from chapters.three_regimes import claims as three_regimes
 from lib import forms
-from lib.analysis import edges, ranges, scaling
+from lib.analysis import ranges, scaling
 from lib.claims.claim import REGISTRY, judged
+from lib.claims.judging import registered
 from lib.measuring import sweeps
 from lib.methods.intervals import LEE2021, LOW_MOMENTUM
 from lib.records import on_record
@@ -139,9 +139,14 @@ def planted(random, constants, sizes, shared, limit=np.inf, exponent=1.0):
     """A curve of searches [n] whose ln K* scatters about c1/B^p + c2; what takes more than `limit` steps is missed."""
     c1, c2 = constants
     logs = np.log(c1 / sizes**exponent + c2) + shared + random.normal(0, SCATTER, shared.shape)
-    missed = logs > np.log(limit)
-    index = pd.MultiIndex.from_product([[0], range(len(shared))], names=["replicate", "split"])
-    frames = (pd.DataFrame(v, index, sizes.astype(int)) for v in (np.minimum(logs, np.log(limit)), missed))
+    return scattered(logs, sizes, np.log(limit))
+
+
+def scattered(logs, sizes, limit=np.inf, splits=None):
+    """The curve of searches [n, m], missed where they exceed a limit; on splits of their own, or on these."""
+    n = len(logs)
+    index = pd.MultiIndex.from_arrays([range(n), range(n) if splits is None else splits], names=scaling.SEARCH)
+    frames = (pd.DataFrame(v, index, np.asarray(sizes, int)) for v in (np.minimum(logs, limit), logs > limit))
     return scaling.Curve(*frames, scatter=0.45)
 
 
@@ -183,9 +188,8 @@ def test_a_point_that_every_search_missed_still_bends_the_curve():
 
 
 @pytest.mark.parametrize("n", [3, 20])
-def test_a_form_is_rejected_as_often_as_it_should_be(n, monkeypatch):
+def test_a_form_is_rejected_as_often_as_it_should_be(n):
     sizes = FEW["six"]
-    monkeypatch.setattr(forms, "_exponent_range", lambda *_: (np.nan, np.nan))  # a hundred fits that no p-value needs
     random, times = np.random.default_rng(0), 200
     scatter = np.linspace(0.4, 0.15, len(sizes))  # small batches scatter more
     rejected = {1.0: 0, 0.75: 0}
@@ -230,19 +234,7 @@ def searches(steps, n, random, scatter=0.2, level=0.3):
     return np.log(steps) + level * random.standard_normal((n, 1)) + scatter * random.standard_normal((n, len(steps)))
 
 
-def scattered(logs, sizes=ELEVEN):
-    table = pd.DataFrame(logs, pd.MultiIndex.from_arrays([range(len(logs))] * 2, names=scaling.SEARCH), sizes.astype(int))
-    return scaling.Curve(table, table.isna(), 0.3)
-
-
 SHORT = ELEVEN[::2]  # no exponent is fitted, which takes the time
-
-
-def test_the_true_form_does_not_depart():
-    n = 3
-    random = np.random.default_rng(n)
-    found = [scaling.test_form(SHORT, searches(1e3 / SHORT + 20, n, random)) for _ in range(100)]
-    assert np.mean([f.depart_low == 1 for f in found]) > 0.88, "its interval holds one"
 
 
 def test_a_planted_departure_is_found_with_its_size():
@@ -258,28 +250,31 @@ def test_a_planted_departure_is_found_with_its_size():
 
 def test_the_exponent_is_recovered_and_the_freer_form_predicts_what_is_left_out():
     steps = 1e3 / ELEVEN**0.8 + 20
-    found = scaling.tests_of_form({("w", "m", "p", 0.0): scattered(searches(steps, 20, np.random.default_rng(1), 0.05))}).iloc[0]
+    own = scattered(searches(steps, 20, np.random.default_rng(1), 0.05), ELEVEN)
+    found = scaling.tests_of_form({("w", "m", "p", 0.0): own}).iloc[0]
     assert found.exponent == pytest.approx(0.8, abs=0.02) and found.off_free < 0.5 * found.off
     assert found.p_value < 0.001 and found.searches == 20 and found.freedom == 9
 
 
-def verdicts(key, sparse):
+BENT = 1e3 / ELEVEN + 20
+PLANTED = [  # a claim, its verdict, and the curves by sparsity: shifted, a straight power law, a sharp corner
+    ("L2", "for", {0.0: BENT, 0.9: 3e3 / ELEVEN + 50}),
+    ("L2", "against", {0.0: BENT, 0.9: 1e3 / ELEVEN**0.6}),
+    ("L6", "for", {0.0: BENT}),
+    ("L6", "against", {0.0: 1e3 / ELEVEN**0.6}),
+    ("L6", "against", {0.0: np.maximum(1e3 / ELEVEN, 20)}),
+]
+
+
+@pytest.mark.parametrize(("key", "verdict", "planted"), PLANTED)
+def test_the_theory_and_the_form_of_pruned_curves_can_fail(key, verdict, planted):
     random = np.random.default_rng(2)
-    curves = {("digits-mlp", "sgd", "connection-sensitivity", s): scattered(searches(steps, 20, random, 0.1))
-              for s, steps in ((0.0, 1e3 / ELEVEN + 20), (0.9, sparse))}  # fmt: skip
-    return [g.verdict for g in judged(REGISTRY.claims[key], REGISTRY.functions[key](curves)).groups]
-
-
-def test_a_straight_power_law_fails_where_the_dense_curve_bends_and_a_shifted_curve_does_not():
-    assert theory.form_over_dense and verdicts("L2", 3e3 / ELEVEN + 50) == ["for"]
-    assert verdicts("L2", 1e3 / ELEVEN**0.6) == ["against"]
-
-
-def test_the_theory_can_fail():
-    for steps, verdict in ((1e3 / ELEVEN**0.6, "against"), (np.maximum(1e3 / ELEVEN, 20), "against"), (1e3 / ELEVEN + 20, "for")):
-        own = scattered(searches(steps, 20, np.random.default_rng(3), 0.1))
-        groups = REGISTRY.functions["L6"]({("digits-mlp", "sgd", "connection-sensitivity", 0.0): own})
-        assert [g.verdict for g in judged(REGISTRY.claims["L6"], groups).groups] == [verdict]
+    curves = {
+        ("digits-mlp", "sgd", "connection-sensitivity", s): scattered(searches(steps, 20, random, 0.1), ELEVEN)
+        for s, steps in planted.items()
+    }
+    found = judged(registered()[key], REGISTRY.functions[key](curves))
+    assert [group.verdict for group in found.groups] == [verdict]
 
 
 FIVE = (1, 4, 16, 64, 256)
@@ -307,21 +302,23 @@ def test_a_search_of_the_whole_range_is_the_union_of_two_where_both_are():
     """Five searches above 0.9, three below: three of either, of twice the trials."""
     both = joined([in_range(0.0, 5, 100)], [in_range(0.0, 3, 70)])
     assert both == {0.0: (70, 3, 4)}
+    pruned = joined(
+        [in_range(0.0, 5, 100), in_range(0.9, 5, 300)], [in_range(0.0, 3, 70), in_range(0.9, 3, 200)]
+    )
+    assert set(pruned) == {0.0, 0.9}
 
 
-@pytest.mark.parametrize(("low", "sizes"), [(2, FIVE), (3, FIVE[:4])], ids=["two searches", "four sizes"])
-def test_a_pruned_curve_that_is_too_short_keeps_the_dense_one_as_published(low, sizes):
-    """They are divided by each other, which two ranges of momentum must not be."""
-    published = [in_range(0.0, 5, 100), in_range(0.9, 5, 300)]
-    below = [in_range(0.0, 3, 70), in_range(0.9, low, 200, sizes)]
-    assert joined(published, below) == {}
-    assert set(joined(published, [in_range(0.0, 3, 70), in_range(0.9, 3, 200)])) == {0.0, 0.9}
+FEWER = {  # searches below 0.9 that make no curve
+    "two searches of a pruned one": [in_range(0.0, 3, 70), in_range(0.9, 2, 200)],
+    "four sizes of a pruned one": [in_range(0.0, 3, 70), in_range(0.9, 3, 200, FIVE[:4])],
+    "a third search at one size": [in_range(0.0, 2, 70), in_range(0.0, 3, 70, FIVE[:1])[4:]],
+}
 
 
-def test_searches_count_at_each_batch_size():
-    """A third search at one batch size alone makes no curve of three searches."""
-    below = pd.concat([in_range(0.0, 2, 70), in_range(0.0, 3, 70, FIVE[:1])]).drop_duplicates()
-    assert joined([in_range(0.0, 5, 100)], [below]) == {}
+@pytest.mark.parametrize("low", FEWER.values(), ids=FEWER)
+def test_a_curve_that_is_too_short_keeps_its_network_as_published(low):
+    """Pruned curves are divided by the dense one, which two ranges of momentum must not be."""
+    assert joined([in_range(0.0, 5, 100), in_range(0.9, 5, 300)], low) == {}
 
 
 KEY = ("digits-mlp", "momentum", "connection-sensitivity", 0.0)
@@ -343,25 +340,25 @@ def spread(interval):
 
 
 def test_winners_that_fill_their_intervals_are_not_marked():
-    found = edges.at_edges(won(spread(LEE2021["learning_rate"]), spread(LEE2021["momentum"])))
+    found = ranges.at_edges(won(spread(LEE2021["learning_rate"]), spread(LEE2021["momentum"])))
     assert found.hyperparameter.tolist() == ["learning_rate", "momentum"] and (found.winners == 10).all()
-    assert found.lower.tolist() == found.upper.tolist() == [0.1, 0.1] and not found.marked.any() and edges.marks(found) == {}
+    assert found.lower.tolist() == found.upper.tolist() == [0.1, 0.1] and not found.marked.any() and ranges.marks(found) == {}
 
 
 def test_an_optimum_planted_at_an_edge_is_marked_on_its_side():
-    found = edges.at_edges(won(np.r_[[0.9] * 3, [0.01] * 7], [0.91] * 10)).set_index("hyperparameter")
+    found = ranges.at_edges(won(np.r_[[0.9] * 3, [0.01] * 7], [0.91] * 10)).set_index("hyperparameter")
     assert found.upper.to_dict() == {"learning_rate": 0.3, "momentum": 0}
     assert found.lower.to_dict() == {"learning_rate": 0, "momentum": 1}
-    words = edges.marks(found.reset_index())[KEY]
+    words = ranges.marks(found.reset_index())[KEY]
     assert words == "30\u00a0% at the upper edge of learning rate; 100\u00a0% at the lower edge of momentum"
 
 
 def test_momentum_that_was_searched_below_too_has_the_edges_of_both_searches():
     """0.91 is the lower edge of the published space, and the middle of both; SGD, 0, is the edge of both."""
     half = won([0.01] * 10, [0.91] * 10)
-    found = edges.at_edges(half.assign(space="whole")).set_index("hyperparameter")
+    found = ranges.at_edges(half.assign(space="whole")).set_index("hyperparameter")
     assert not found.marked.any() and (found.low["momentum"], found.high["momentum"]) == (0, LEE2021["momentum"].high)
-    plain = edges.at_edges(won([0.01] * 10, [0.0] * 10, "whole")).set_index("hyperparameter")
+    plain = ranges.at_edges(won([0.01] * 10, [0.0] * 10, "whole")).set_index("hyperparameter")
     assert plain.lower["momentum"] == 1 and plain.marked["momentum"]
-    below = edges.at_edges(half.assign(space="low-momentum", momentum=0.89)).set_index("hyperparameter")
+    below = ranges.at_edges(half.assign(space="low-momentum", momentum=0.89)).set_index("hyperparameter")
     assert below.upper["momentum"] == 1 and below.high["momentum"] == LOW_MOMENTUM["momentum"].high

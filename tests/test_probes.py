@@ -17,7 +17,7 @@ from chapters.smoothness import followed_paths
 from chapters.smoothness.experiments import twins
 from chapters.sparsity import sparsity_tables
 from chapters.theory.running_noise import JOBS, Job
-from lib.analysis import unseen_errors
+from lib.analysis import splits
 from lib.claims.claim import judged
 from lib.claims.judging import registered
 from lib.engine import flattening, lockstep
@@ -345,6 +345,6 @@ def test_dense_and_pruned_winners_are_paired_by_search():
     (found,) = sparsity_tables.of_winners(pd.concat([dense, pruned])).itertuples()
     assert (found.dense, found.pruned) == pytest.approx((0.155 / 3, 0.185 / 3))
     assert (found.more_low, found.more, found.more_high, found.n) == pytest.approx((0.01, 0.01, 0.01, 3))
-    told = unseen_errors.told(pd.concat([dense, pruned]), "digits-mlp")
+    told = splits.unseen(pd.concat([dense, pruned]), "digits-mlp")
     assert told == {"unseen_goal": "5\u00a0%", "unseen_dense": "5.2\u00a0%", "unseen_pruned": "6.2\u00a0%"}
-    assert set(unseen_errors.told(pruned, "digits-mlp").values()) == {"—"}
+    assert set(splits.unseen(pruned, "digits-mlp").values()) == {"—"}

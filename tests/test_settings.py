@@ -11,7 +11,6 @@ from chapters.accuracy import fixed_budgets
 from chapters.metaparameters import claims as rules_of
 from chapters.metaparameters import rate_rules
 from chapters.which_method import best_settings
-from lib.analysis import scaling
 from lib.analysis.rate_rules import built_up, growth
 from lib.methods import METHODS, spaces
 from lib.methods.spaces import draw
@@ -185,10 +184,3 @@ def test_a_trend_covers_a_planted_one_as_often_as_it_says():
         inside.append(found.low <= 0.001 <= found.high)
     assert 0.87 < np.mean(inside) < 0.93
     assert np.isnan(fixed_budgets.trend(sizes[:2], sizes[:2]).value)
-
-
-def test_a_share_has_wilsons_interval():
-    for met, of in ((0, 7), (3, 10), (50, 50), (31, 190)):
-        own = stats.binomtest(met, of).proportion_ci(0.9, method="wilson")
-        assert scaling.share(met, of) == pytest.approx((met / of, own.low, own.high), abs=1e-12)
-    assert np.isnan(scaling.share(0, 0)).all()

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.decay_and_batch.experiments import BATCH_SIZES
-from lib.analysis import edges, goals, method_results, ranges, rate_rules, replicates, scaling
+from lib.analysis import goals, method_results, ranges, rate_rules, replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims import judging
 from lib.claims.cache import kept
@@ -83,7 +83,7 @@ def growths() -> pd.DataFrame:
 def _growths() -> dict[str, list]:
     trials = goals.at_goals(ranges.whole(method_results.compared(), judging.low()))
     trials, crowded, rows = trials[trials.sparsity == 0], set(), []
-    for row in edges.at_edges(trials).itertuples():
+    for row in ranges.at_edges(trials).itertuples():
         if row.hyperparameter == "learning_rate" and row.marked:
             crowded.add((row.workload, row.algorithm))
     # Muon's step is as long whatever the momentum: its rate is not divided by 1 - momentum

@@ -7,7 +7,7 @@ import numpy as np
 
 from chapters.metaparameters import fixed_budgets
 from chapters.metaparameters.rate_rules import from_rules
-from lib.analysis import edges
+from lib.analysis import ranges
 from lib.analysis.fixed_budgets import whole
 from lib.analysis.rate_rules import growth
 from lib.claims.claim import Change, claim, interval
@@ -62,7 +62,7 @@ def best_rate(trials):
 
 def _rates(trials, growth):
     """A group per network and method of these rows of `slopes`."""
-    crowded = edges.marks(edges.at_edges(trials[trials.sparsity == 0]))
+    crowded = ranges.marks(ranges.at_edges(trials[trials.sparsity == 0]))
     found = {(row.workload, row.algorithm): row for row in growth}
 
     def note(key, effect):

@@ -7,7 +7,7 @@ import pandas as pd
 
 from chapters.metaparameters import fixed_budgets, rate_rules
 from lib import claims
-from lib.analysis import edges, method_results, scaling
+from lib.analysis import method_results, ranges, scaling
 from lib.analysis.rate_rules import SIZES, growth
 from lib.claims import Claim, judging, names
 from lib.records import results
@@ -122,12 +122,12 @@ def at_edges() -> pd.DataFrame:
     further methods; each search once.
     """
     every = pd.DataFrame(claims.kept("edges", _edges))
-    return every[(every.winners >= edges.FEWEST) & ~every.workload.isin(names.REPEATS)]
+    return every[(every.winners >= ranges.FEWEST) & ~every.workload.isin(names.REPEATS)]
 
 
 def _edges() -> dict[str, list]:
     sources = (judging.trials(), method_results.compared())
-    found = pd.concat([edges.at_edges(trials) for trials in sources], ignore_index=True)
+    found = pd.concat([ranges.at_edges(trials) for trials in sources], ignore_index=True)
     return found.drop_duplicates([*CURVE, "hyperparameter"]).to_dict("list")
 
 
@@ -151,7 +151,7 @@ def _commonest(values: pd.Series) -> str:
 
 def intervals(told: pd.DataFrame) -> pd.DataFrame:
     """Every interval of `at_edges`, the most crowded first."""
-    rows = titled(told).assign(most=told[[*edges.ENDS]].max(axis=1))
+    rows = titled(told).assign(most=told[[*ranges.ENDS]].max(axis=1))
     rows = rows.sort_values("most", ascending=False, kind="stable")
     drawn = zip(rows.low, rows.high, strict=True)
     return pd.DataFrame(
@@ -162,6 +162,6 @@ def intervals(told: pd.DataFrame) -> pd.DataFrame:
             "hyperparameter": rows.hyperparameter.str.replace("_", " "),
             "drawn from": [f"{low:g} to {high:g}" for low, high in drawn],
             "winners": rows.winners,
-            **{f"in the {end} tenth": rows[end].map("{:.0%}".format) for end in edges.ENDS},
+            **{f"in the {end} tenth": rows[end].map("{:.0%}".format) for end in ranges.ENDS},
         }
     )

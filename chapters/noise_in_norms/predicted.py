@@ -8,6 +8,7 @@ import pandas as pd
 from chapters.noise_in_norms.experiments import METHODS, PLANNED
 from lib.analysis import method_results, scaling
 from lib.analysis.scaling import Effect
+from lib.studies import plans
 
 EUCLID, ENTRIES, SPECTRUM, OWN = "Euclidean", "ℓ₁", "nuclear", "the method’s own"
 NORMS = {  # noise over gradient, and to which power
@@ -36,7 +37,7 @@ def scales(points: pd.DataFrame) -> pd.DataFrame:
 
 def criticals() -> dict[tuple[str, str], Effect]:
     """ln of the critical batch size by network and method: dense, and momentum as published."""
-    trials = method_results.compared()
+    trials = method_results.compared(plans.study("digits-soap"))  # as other claims: read once
     asked = trials.workload.isin(PLANNED) & trials.algorithm.isin(METHODS)
     curves = scaling.curves(trials[asked & (trials.sparsity == 0)])
     return {key[:2]: scaling.critical(curve) for key, curve in curves.items()}

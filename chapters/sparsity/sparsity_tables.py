@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chapters.sparsity.claims import critical_ratios, sparsest
-from lib.analysis import ranges, scaling, unseen_errors
+from lib.analysis import ranges, scaling, splits
 from lib.analysis.scaling import Curve, Effect
 from lib.claims import judging
 from lib.claims.names import curve_title, is_lee2021, title
@@ -131,12 +131,12 @@ def of_winners(rows: pd.DataFrame) -> pd.DataFrame:
     """A row per workload, in the order of the rows.
 
     rows: of `lib.probes.unseen`. Columns: workload, goal; dense, pruned (test errors, means over
-    searches of `unseen_errors.pairs`); more, more_low, more_high (the difference within a search,
+    searches of `splits.unseen_pairs`); more, more_low, more_high (the difference within a search,
     90 % interval); n (searches).
     """
     found = []
     for name, own in rows.groupby("workload", sort=False):
-        each = unseen_errors.pairs(own)
+        each = splits.unseen_pairs(own)
         if len(each):
             more = scaling.mean_of(each.pruned - each.dense)
             about = {"workload": name, "goal": own.goal.iloc[0], **each.mean(), "n": more.n}

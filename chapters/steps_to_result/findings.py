@@ -8,7 +8,7 @@ import altair as alt
 import pandas as pd
 
 from chapters.steps_to_result import both_splits, race, split_figures
-from lib.analysis import rate_rules, scaling, splits, unseen_errors
+from lib.analysis import rate_rules, scaling, splits
 from lib.claims import front
 from lib.measuring import sweeps
 from lib.page import charts
@@ -73,7 +73,7 @@ def findings(
         **_best_rates(every),
         **_splits(),
         **_races(pd.DataFrame(judged["used"])),
-        **unseen_errors.told(UNSEEN.results(), "digits-mlp"),
+        **splits.unseen(UNSEEN.results(), "digits-mlp"),
     }
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.theory import running_noise
-from lib.analysis import edges, followed_paths, ranges, scaling
+from lib.analysis import followed_paths, ranges, scaling
 from lib.claims import FOR, Claim, judging
 from lib.claims.names import REPEATS
 from lib.probes import tracks
@@ -291,7 +291,7 @@ def every_curve(data: Measured, noise: pd.DataFrame) -> pd.DataFrame:
     tests = data.tested.set_index(scaling.CURVE)[["chi2", "freedom", "p_value", "exponent"]]
     scales = noise.set_index(scaling.CURVE).predicted.map(brief).rename("scale")
     rows = data.summary.join(tests, on=scaling.CURVE).join(scales, on=scaling.CURVE)
-    crowded = edges.marks(edges.at_edges(data.trials))
+    crowded = ranges.marks(ranges.at_edges(data.trials))
     critical = rows[["critical", "critical_low", "critical_high"]].to_numpy()
     return pd.DataFrame(
         {

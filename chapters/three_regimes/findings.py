@@ -10,7 +10,7 @@ import altair as alt
 import pandas as pd
 
 from chapters.three_regimes import one_network, regime_figures
-from lib.analysis import ranges, scaling, unseen_errors
+from lib.analysis import ranges, scaling, splits
 from lib.claims import AGAINST, FOR, Claim, front, judging
 from lib.claims.names import curve_title
 from lib.page import boxes, charts
@@ -115,7 +115,7 @@ def findings(data: Measured, judged: Mapping[str, Claim], chosen: Any) -> dict[s
         **_images(data),
         **_ranges(data.ranged),
         **_trials(data.counted),
-        **unseen_errors.told(UNSEEN.results(), "digits-mlp"),
+        **splits.unseen(UNSEEN.results(), "digits-mlp"),
     }
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from chapters.which_method import best_settings
 from chapters.which_method import method_tables as tables
-from lib.analysis import method_results, scaling, unseen_errors
+from lib.analysis import method_results, scaling, splits
 from lib.claims import front
 from lib.methods import method
 from lib.page import boxes, charts
@@ -127,7 +127,7 @@ def _measured(data: Measured) -> dict[str, object]:
     every = data.every
     goals = every.groupby("workload").goal.first()
     whole = every.workload[every.space == "whole"].unique()
-    unseen = unseen_errors.told(UNSEEN.results(), "digits-mlp")
+    unseen = splits.unseen(UNSEEN.results(), "digits-mlp")
     return {
         "methods": int(every.algorithm.nunique()),
         "searches_most": int(data.dense.searches.max()) if len(data.dense) else 1,

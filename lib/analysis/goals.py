@@ -36,12 +36,13 @@ def at_goals(trials: pd.DataFrame) -> pd.DataFrame:
     return scaling.at_goals(trials, {name: goal(name) for name in known})
 
 
-def fitting(trials: pd.DataFrame, least: int = 3) -> float | None:
-    """The hardest goal that is met at `least` batch sizes of the densest curve, or else at most of
+def fitting(trials: pd.DataFrame) -> float | None:
+    """The hardest goal that is met at three batch sizes of the densest curve, or else at most of
     them; None if no trial met any.
     """
-    ladder = scaling.goals(trials)
     dense = trials[trials.sparsity == trials.sparsity.min()]
-    met = {goal: dense.batch_size[dense[f"steps@{goal:g}"].notna()].nunique() for goal in ladder}
-    most = max(met.values(), default=0)
-    return next((goal for goal in ladder if met[goal] >= min(least, most)), None) if most else None
+    met = {}
+    for goal in scaling.goals(trials):
+        met[goal] = dense.dropna(subset=f"steps@{goal:g}").batch_size.nunique()
+    enough = min(3, max(met.values(), default=0))
+    return next((goal for goal, sizes in met.items() if sizes >= enough > 0), None)

@@ -5,7 +5,7 @@ time that they take.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -33,8 +33,8 @@ def compared(*more: Study) -> pd.DataFrame:
     asked = [*studies, *more]
     every = on_record.gathered(*asked, **plans.USUAL)
     names = {cell.workload for study in asked for cell in study.cells}
-    cells = [cell for cell in every.cells if cell.workload in names]
-    found = _at_goals(tuple(cells)).copy(deep=False)
+    cells = tuple(cell for cell in every.cells if cell.workload in names)
+    found = _at_goals(cells).copy(deep=False)
     lacking = dict.fromkeys(cell for own in studies for cell in results.missing(own))
     planned = len(every.cells) + len(lacking)
     found.attrs.update(missing=store.Shared(lacking), cells_planned=planned)
@@ -52,9 +52,9 @@ def title(name: str) -> str:
     return known_method(name).title
 
 
-def _beside(curves: dict, base: str) -> Iterator[tuple[tuple, Curve, Curve]]:
-    """Every curve of another method, by its key, and the base method's on the same network."""
-    return scaling.with_partner(curves, lambda key: (key[0], base, *key[2:]))
+def _of(base: str) -> Callable[[tuple], tuple]:
+    """The key of a method's curve on the network of another key."""
+    return lambda key: (key[0], base, *key[2:])
 
 
 def at_end(end: int) -> Callable[[Curve, Curve], Effect | None]:
@@ -75,19 +75,19 @@ def at_end(end: int) -> Callable[[Curve, Curve], Effect | None]:
 QUANTITIES = {"critical": scaling.critical_ratio, "small": at_end(-1), "large": at_end(1)}
 
 
-def over(curves: dict, base: str = BASE) -> pd.DataFrame:
-    """QUANTITIES of every curve over those of the base method's on the same network:
-    `scaling.beside`.
-    """
-    return scaling.beside(curves, lambda key: (key[0], base, *key[2:]), QUANTITIES)
+def over(curves: dict) -> pd.DataFrame:
+    """QUANTITIES of every curve over those of BASE on the same network: `scaling.beside`."""
+    return scaling.beside(curves, _of(BASE), QUANTITIES)
 
 
 def between(
     curves: dict, above: str, below: str, of: Callable[[Curve, Curve], Effect | None]
 ) -> dict[str, Effect]:
     """`of` the curves of two methods, on every dense network that has both: workload -> effect."""
-    pairs = _beside(curves, below)
-    found = {k[0]: of(*pair) for k, *pair in pairs if k[1] == above and not k[3]}
+    found = {}
+    for (name, method, _, sparsity), *pair in scaling.with_partner(curves, _of(below)):
+        if method == above and not sparsity:
+            found[name] = of(*pair)
     return {name: effect for name, effect in found.items() if effect is not None}
 
 
@@ -112,16 +112,15 @@ def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
     ordered = times.sort_values("batch_size")
     timed = dict(list(ordered.groupby(["workload", "algorithm"])))
     parts = [pd.DataFrame(columns=TIMED)]
-    for key, curve, other in _beside(curves, BASE):
-        workload, algorithm, _, sparsity = key
-        if sparsity == 0 and (workload, algorithm) in timed:
-            own = timed[workload, algorithm]
+    for (workload, algorithm, _, sparsity), *pair in scaling.with_partner(curves, _of(BASE)):
+        own = timed.get((workload, algorithm))
+        if sparsity == 0 and own is not None:
             known = np.log(own[["batch_size", "ratio"]].to_numpy(float).T)
-            found = scaling.steps_ratio(curve, other)
-            found = found.rename(columns=lambda name: name.replace("ratio", "steps"))
+            found = scaling.steps_ratio(*pair)
             dearer = np.exp(np.interp(np.log(found.batch_size), *known))
             found = found.assign(workload=workload, algorithm=algorithm, dearer=dearer)
             for end in ("", "_low", "_high"):
-                found[f"time{end}"] = found[f"steps{end}"] * dearer
+                found[f"steps{end}"] = found[f"ratio{end}"]
+                found[f"time{end}"] = found[f"ratio{end}"] * dearer
             parts.append(found[TIMED])
     return pd.concat(parts[1:] or parts, ignore_index=True)

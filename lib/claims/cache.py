@@ -56,9 +56,9 @@ def _digest() -> str:
     """Of all code in lib and beside chapters, and of when every record of the book's was last
     changed and its size.
     """
-    tops = (top for top in DATA.iterdir() if top.name != "own")  # of a reader's own nothing is kept
-    inside = (file for top in tops for file in top.rglob("*") if file.suffix != ".part")
-    stats = {str(file): file.stat() for file in sorted(inside) if file.is_file()}
-    stamps = [(name, about.st_mtime_ns, about.st_size) for name, about in stats.items()]
+    files = (file for file in sorted(DATA.rglob("*")) if file.suffix != ".part")
+    # Of a reader's own nothing is kept
+    book = (file for file in files if not file.is_relative_to(DATA / "own") and file.is_file())
+    stamps = [(str(file), (of := file.stat()).st_mtime_ns, of.st_size) for file in book]
     beside = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
     return hashlib.sha256(f"{code(['.'])} {beside} {stamps}".encode()).hexdigest()[:16]

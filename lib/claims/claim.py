@@ -23,7 +23,7 @@ A claim's function is given what its parameters name (`lib.claims.judging.PROVID
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -180,21 +180,25 @@ class Claim:
         """For which networks the records speak for the claim, for which against it, where it is not
         decided.
         """
-        parts = ((word, joined([g.name for g in self.decided(v)])) for v, word in SAID.items())
-        return "; ".join(f"{word}: {names}" for word, names in parts if names)
+        return "; ".join(f"{word}: {joined(names)}" for word, names in self._by_verdict())
 
     @property
     def tally(self) -> str:
         """The same in numbers of networks."""
-        counts = ((len(self.decided(verdict)), word) for verdict, word in SAID.items())
-        return ", ".join(f"{count} {word}" for count, word in counts if count)
+        return ", ".join(f"{len(names)} {word}" for word, names in self._by_verdict())
+
+    def _by_verdict(self) -> Iterator[tuple[str, list[str]]]:
+        """SAID of every verdict that there is, and the networks' names."""
+        for verdict, word in SAID.items():
+            if names := [g.name for g in self.decided(verdict)]:
+                yield word, names
 
 
 def decide(group: Group, kind: str, threshold: float) -> str:
-    """FOR if the interval lies where the claim needs it, AGAINST if wholly elsewhere.  All on the
-    inner scale.
+    """FOR if the interval lies where the claim needs it, AGAINST if wholly elsewhere; UNDECIDED if
+    nothing is measured, or its ends are NaN.  All on the inner scale.
     """
-    if not group.n or math.isnan(group.low) or math.isnan(group.high):
+    if not group.n:
         return UNDECIDED
     over = group.low > threshold
     under = group.high < threshold
@@ -208,19 +212,18 @@ def decide(group: Group, kind: str, threshold: float) -> str:
 
 def judged(claim: Claim, groups: Sequence[Group]) -> Claim:
     """The claim with the verdict on every group, and the word that sums them up."""
-    threshold = claim.inner(claim.threshold)
-    inner = []
+    inner = [
+        replace(g, **{name: claim.inner(vars(g)[name]) for name in ("effect", "low", "high")})
+        for g in groups
+    ]
     found = []
-    for group in groups:
-        ends = {name: claim.inner(getattr(group, name)) for name in ("effect", "low", "high")}
-        inner.append(replace(group, **ends))
-        verdict, *others = (
-            decide(inner[-1], claim.kind, threshold * times) for times in (1, STRICTER, LAXER)
-        )
+    thresholds = [claim.inner(claim.threshold) * times for times in (1, STRICTER, LAXER)]
+    for shown, group in zip(groups, inner, strict=True):
+        verdict, *others = (decide(group, claim.kind, threshold) for threshold in thresholds)
         robust = set(others) == {verdict} and group.n >= ENOUGH
-        found.append(replace(group, verdict=verdict, robust=robust))
+        found.append(replace(shown, verdict=verdict, robust=robust))
     verdict = summed_up(found)
-    price = what_decides(inner, claim.kind, threshold) if verdict == OPEN else ""
+    price = what_decides(inner, claim.kind, thresholds[0]) if verdict == OPEN else ""
     return replace(claim, groups=tuple(found), verdict=verdict, price=price)
 
 
@@ -276,12 +279,11 @@ def claim(key: str, title: str, history: Sequence[Change] = (), **fields) -> Cal
     fields: of `Claim`, with the kind of its rule for the threshold, as above=1.25. Raises
     ValueError for a key that is taken, and unless there is one such kind.
     """
-    kinds = [kind for kind in KINDS if kind in fields]
-    require(len(kinds) == 1, "rule", kinds, f"of one of the kinds {', '.join(KINDS)}")
+    ((kind, threshold),) = [(kind, fields.pop(kind)) for kind in KINDS if kind in fields]
     known = REGISTRY.claims.get(key)
     require(known is None or known.title == title, "key", key, "one that no other claim has")
-    rule = {"kind": kinds[0], "threshold": fields.pop(kinds[0])}
-    REGISTRY.claims[key] = Claim(key, title, history=tuple(history), **rule, **fields)
+    rule = {"kind": kind, "threshold": threshold, "history": tuple(history)}
+    REGISTRY.claims[key] = Claim(key, title, **rule, **fields)
 
     def register(function: Callable) -> Callable:
         REGISTRY.functions[key] = function

@@ -7,7 +7,9 @@ A local extension of Sphinx, too, which computes this while a build begins to ru
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -55,13 +57,24 @@ def _scope() -> dict:
     }
 
 
-CRITICAL = [
-    *scaling.CURVE,
-    *("goal", "range", "sizes", "replicates", "critical", "critical_low", "critical_high"),
-    "identified",
-]
+def _kept(compute: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+    """A function whose table is computed once for this code and these data."""
+
+    @functools.wraps(compute)
+    def found(*given: object) -> pd.DataFrame:
+        name = "-".join(map(str, (compute.__name__, *given)))
+        return pd.DataFrame(kept(name, lambda: compute(*given).to_dict("list")))
+
+    return found
 
 
+CRITICAL = """
+workload algorithm pruning sparsity goal range sizes replicates critical critical_low critical_high
+identified
+""".split()
+
+
+@_kept
 def critical() -> pd.DataFrame:
     """Every curve that pages compare, a row each, with its critical batch size.
 
@@ -70,40 +83,34 @@ def critical() -> pd.DataFrame:
     searches); critical (examples), critical_low, critical_high (90 %); identified (whether it lies
     inside the batch sizes measured).
     """
-    return pd.DataFrame(kept("critical", _critical))
-
-
-def _critical() -> dict:
     summary = judging.summary()
     whole = ranges.whole_curves(judging.trials())
     keys = summary[scaling.CURVE].itertuples(index=False, name=None)
-    table = summary.assign(range=["whole" if key in whole else "published" for key in keys])
-    return table[CRITICAL].to_dict("list")
+    found = ["whole" if key in whole else "published" for key in keys]
+    return summary.assign(range=found)[CRITICAL]
 
 
+@_kept
 def curves() -> pd.DataFrame:
     """A row per point of every curve: curve, workload, network (data set and kind), algorithm,
     sparsity, goal, batch_size, steps.
     """
-    return pd.DataFrame(kept("curves", _curves))
-
-
-def _curves() -> dict:
     points = judging.points(judging.trials())
     names = points.workload.map(network)
-    points = points.assign(curve=scaling.curve_names(points), network=names)
     order = {title: place for place, title in enumerate(DATA_SETS.values())}
-    place = points.network.str.partition(",")[0].map(order)
-    by = ["place", "network", "algorithm", "workload", "sparsity", "batch_size"]
-    points = points.assign(place=place).sort_values(by)
-    columns = "curve workload network algorithm sparsity goal batch_size steps".split()
-    return points[columns].to_dict("list")
+    place = names.str.partition(",")[0].map(order)
+    points = points.assign(curve=scaling.curve_names(points), network=names, place=place)
+    points = points.sort_values(
+        ["place", "network", "algorithm", "workload", "sparsity", "batch_size"]
+    )
+    return points["curve workload network algorithm sparsity goal batch_size steps".split()]
 
 
 RUN = ("mnist-simple-cnn", "momentum")  # the papers' own network, on the most batch sizes
 DEVICES = hardware.Hardware(devices=64, bandwidth=1e9, latency=2e-5)  # cores on 10-gigabit links
 
 
+@_kept
 def one_run() -> pd.DataFrame:
     """What one dense training takes to its goal, a row per batch size.
 
@@ -111,10 +118,6 @@ def one_run() -> pd.DataFrame:
     `cheap` cores, where that is least; times as measured on one core (`step_times`), the exchange
     of gradients as `hardware.step_time` has it.  Empty where no step was timed.
     """
-    return pd.DataFrame(kept("one-run", _one_run))
-
-
-def _one_run() -> dict:
     from lib.probes import step_times  # both bring PyTorch, which is slow to import
     from lib.workloads import models
 
@@ -123,35 +126,31 @@ def _one_run() -> dict:
     dense = points[same.all(axis=1)].sort_values("batch_size").set_index("batch_size", drop=False)
     timed = step_times.one_core(RUN[0])
     if timed is None or dense.empty:
-        return {}
+        return pd.DataFrame()
     weights = models.parameter_count(models.build(workload(RUN[0]).model))
     step = hardware.best_step(DEVICES, dense.index, weights, timed)
-    found = dense[["goal", "batch_size", "steps"]].assign(
+    return dense[["goal", "batch_size", "steps"]].assign(
         seconds=dense.steps * step.seconds,
         fast=step.fast,
         price=dense.steps * step.price * 3600,
         cheap=step.cheap,
     )
-    return found.to_dict("list")
 
 
+@_kept
 def one_search(batch_size: int) -> pd.DataFrame:
     """The trainings of one search of the dense network of `one_run` at this batch size.
 
     trial, goal (validation error, a share), step (the first at which that trial met that goal); a
     row per goal met.  Empty where the search is not on record.
     """
-    return pd.DataFrame(kept(f"one-search-{batch_size}", lambda: _one_search(batch_size)))
-
-
-def _one_search(batch_size: int) -> dict:
     trials = judging.trials()
     about = [*RUN, 0, batch_size]
     same = trials[["workload", "algorithm", "sparsity", "batch_size"]] == about
     columns = {f"steps@{goal:g}": goal for goal in workload(RUN[0]).goals}
     rows = trials[same.all(axis=1)].rename(columns=columns)
     known = [goal for goal in columns.values() if goal in rows]
-    return rows.melt("trial", known, "goal", "step").dropna().to_dict("list")
+    return rows.melt("trial", known, "goal", "step").dropna()
 
 
 def network(name: str) -> str:
@@ -165,26 +164,22 @@ def data_set(name: str) -> str:
     return next((title for known, title in DATA_SETS.items() if name.startswith(known)), name)
 
 
-# --- before a build -------------------------------------------------------------------------------
-
-
 def harder_than() -> list[str]:
     """How hard the book's own draw of MNIST's validation images is, as several networks see it: of
     how many random draws it is harder, "98 % (FC-128×3)"; [] where nothing is on record.
     """
-    return kept("draw", _harder_than)["draws"]
+    return kept("draw", lambda: {"draws": [*_harder_than(folds.results())]})["draws"]
 
 
-def _harder_than() -> dict:
-    asked = folds.results()
-    draws = []
+def _harder_than(asked: pd.DataFrame) -> Iterator[str]:
     for name in asked.workload.unique() if len(asked) else ():
         share = splits.shares(asked, name)
         error = share[datasets.held_out("mnist", 0)].mean()
         harder = splits.percentile(error, splits.drawn(share)) / 100
-        network = workload(name).title.split(" on ")[0]
-        draws.append(f"{percent(harder)} ({network})")
-    return {"draws": draws}
+        yield f"{percent(harder)} ({workload(name).title.split(' on ')[0]})"
+
+
+# --- before a build -------------------------------------------------------------------------------
 
 
 def setup(app) -> dict:

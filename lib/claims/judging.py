@@ -19,7 +19,6 @@ from lib.analysis import goals, ranges, scaling
 from lib.claims.cache import kept
 from lib.claims.claim import REGISTRY, Claim, Group, judged
 from lib.records import on_record, results
-from lib.studies.cells import Cell
 from lib.studies.study import Study
 
 # --- what claims are judged on --------------------------------------------------------------------
@@ -39,17 +38,10 @@ def published() -> pd.DataFrame:
     return at_goals(on_record.compared())[0]
 
 
-def at_goals(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`published` and `trials` of another study; the same tables where its cells are the same.
-
-    Raises RecordError as `results.read`.
-    """
-    return _at_goals(study.cells)
-
-
 @functools.lru_cache(maxsize=2)  # a table takes seconds to read
-def _at_goals(cells: tuple[Cell, ...]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    found = goals.at_goals(to_goals(Study("compared", "All that pages compare", cells)))
+def at_goals(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """`published` and `trials` of another study.  Raises RecordError as `results.read`."""
+    found = goals.at_goals(to_goals(study))
     return found, goals.at_goals(ranges.whole(found, low()))
 
 

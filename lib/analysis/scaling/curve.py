@@ -93,16 +93,47 @@ class Curve:
 
     @functools.cached_property
     def means(self) -> np.ndarray:
-        """Mean ln K* [m], goals that were missed and searches that are lacking completed
-        (`completed`).
-        """
-        return self._mean(np.ones(self.n, bool))
+        """`mean` of all searches, [m]."""
+        return self.mean(np.ones(self.n, bool))
 
-    def _mean(self, searches: np.ndarray) -> np.ndarray:
-        """`means` of some searches alone [n], true or false."""
+    def mean(self, searches: np.ndarray) -> np.ndarray:
+        """Mean ln K* [m] of some searches [n, true or false] by maximum likelihood.
+
+        Where goals were missed or searches are lacking, ln K* is taken for normal about its batch
+        size's mean plus its search's own level.  A missed goal is only known to take more than the
+        steps in logs; where all searches missed, the mean is what c1/B^p + c2, fitted to all batch
+        sizes, says of it.
+        """
         logs = self.logs.to_numpy()[searches]
         missed = self.missed.to_numpy()[searches]
-        return completed(self.sizes, logs, missed, self.scatter)
+        met = ~(np.isnan(logs) | missed)
+        if met.all():
+            return logs.mean(0)
+        some = met.any(0)  # batch sizes
+        searched = met.any(1)
+        level = np.ma.masked_where(~met, logs).mean(0).filled(np.nan)
+        level = np.where(some, level, np.fmax.reduce(logs))
+        own = np.zeros((len(logs), 1))
+        spread = self.scatter
+        freedom = met.sum() - some.sum() - (searched.sum() - 1)
+        for _ in range(ROUNDS):
+            before = np.append(level, own)
+            expected = level + own
+            filled = np.select([met, missed], [logs, above(expected, logs, spread)], expected)
+            level = filled.mean(0)
+            if not some.all() and some.sum() >= 3:
+                among = forms.exponents(self.sizes[some])
+                fitted = forms.fit(self.sizes, level, among).log_steps(self.sizes)[0]
+                level = np.where(some, level, fitted)
+            if searched.all():
+                own = (filled - level).mean(1, keepdims=True)
+                own = own - own.mean()
+            if np.abs(np.append(level, own) - before).max() < SETTLED:
+                break
+            if len(logs) >= ENOUGH and freedom > 0:
+                residuals = (logs - level - own)[met]
+                spread = float(np.sqrt((residuals**2).sum() / freedom))
+        return np.where(some, level, filled.mean(0))
 
     @functools.cached_property
     def moved(self) -> tuple[np.ndarray, float, float]:
@@ -113,7 +144,7 @@ class Curve:
         standard error.
         """
         if self.n >= ENOUGH:
-            rows = [self._mean(others) for others in ~np.eye(self.n, dtype=bool)]
+            rows = [self.mean(others) for others in ~np.eye(self.n, dtype=bool)]
             return np.stack(rows), (self.n - 1) / self.n, self.n - 1.0
         return self.means + self.scatter / np.sqrt(self.n) * np.eye(len(self.sizes)), 1.0, np.inf
 
@@ -127,24 +158,27 @@ class Curve:
             return self
         return replace(self, logs=logs, missed=self.missed.loc[logs.index, logs.columns])
 
-    def reach(self, met: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Half the width of the interval of the mean ln K* of so many searches [m], and whether the
-        scatter is borrowed [m].
+    @property
+    def spread(self) -> tuple[np.ndarray, np.ndarray]:
+        """The standard deviation of one search's ln K* [m], and its degrees of freedom [m]: inf
+        where it is borrowed.
         """
+        known = np.ma.masked_invalid(self.logs.to_numpy())
+        steps = np.ma.masked_where(self.missed.to_numpy(), known)
+        met = steps.count(0)
         own = met >= ENOUGH
-        logs = np.ma.masked_invalid(self.logs.to_numpy())
-        steps = np.ma.masked_where(self.missed.to_numpy(), logs)
         spread = np.where(own, steps.std(0, ddof=1).filled(np.nan), self.scatter)
-        freedom = np.where(own, np.maximum(met - 1, 1), np.inf)
-        return stdtrit(freedom, 0.5 + LEVEL / 2) * spread / np.sqrt(np.maximum(met, 1)), ~own
+        return spread, np.where(own, met - 1.0, np.inf)
 
     def points(self) -> pd.DataFrame:
         """A row per batch size that some search met: batch_size, steps (geometric mean), low, high,
         replicates, missed (counts), borrowed (whether the scatter is).
         """
-        known = (~np.isnan(self.logs.to_numpy())).sum(0)
+        known = self.logs.count().to_numpy()
         missed = self.missed.to_numpy().sum(0)
-        reach, borrowed = self.reach(known - missed)
+        spread, freedom = self.spread
+        counts = np.maximum(known - missed, 1)
+        reach = stdtrit(freedom, 0.5 + LEVEL / 2) * spread / np.sqrt(counts)
         table = {
             "batch_size": self.logs.columns,
             "steps": np.exp(self.means),
@@ -152,9 +186,9 @@ class Curve:
             "high": np.exp(self.means + reach),
             "replicates": known,
             "missed": missed,
-            "borrowed": borrowed,
+            "borrowed": np.isinf(freedom),
         }
-        return pd.DataFrame({name: column[self.met] for name, column in table.items()})
+        return pd.DataFrame(table)[self.met].reset_index(drop=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,19 +200,15 @@ class AdaptiveCurve(Curve):
     same at every batch size; of fewer than three batch sizes, it is `scatter`.
     """
 
-    @property
-    def counts(self) -> np.ndarray:
+    @functools.cached_property
+    def weights(self) -> np.ndarray:
         """Searches of every batch size, [m]."""
         return self.logs.count().to_numpy()
 
     @property
-    def weights(self) -> np.ndarray:
-        return self.counts
-
-    @property
     def n(self) -> int:
         """Searches, of all batch sizes together."""
-        return int(self.counts.sum())
+        return int(self.weights.sum())
 
     @functools.cached_property
     def means(self) -> np.ndarray:
@@ -186,37 +216,21 @@ class AdaptiveCurve(Curve):
 
     @functools.cached_property
     def spread(self) -> tuple[float, float]:
-        """The standard deviation of one search's ln K*, and its degrees of freedom."""
-        places = np.repeat(self.sizes, self.counts)
+        """As of a `Curve`, the same at every batch size."""
         if len(self.sizes) < 3:
             return self.scatter, np.inf
+        places = self.sizes.repeat(self.weights)
         columns = self.logs.to_numpy().T
-        fitted = forms.fit(places, columns[~np.isnan(columns)])
-        freedom = len(places) - 2.0
-        return float(np.sqrt(fitted.loss[0] / freedom)), freedom
+        freedom = self.n - 2.0
+        loss = forms.fit(places, columns[~np.isnan(columns)]).loss[0]
+        return float(np.sqrt(loss / freedom)), freedom
 
     @functools.cached_property
     def moved(self) -> tuple[np.ndarray, float, float]:
         """As of a `Curve`: every batch size shifted up and down by its standard error."""
         error, freedom = self.spread
-        off = error * np.diag(1 / np.sqrt(self.counts))
+        off = error * np.diag(1 / np.sqrt(self.weights))
         return self.means + np.concatenate([off, -off]), 0.5, freedom
-
-    def reach(self, met: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """As of a `Curve`: by the error of one search."""
-        error, freedom = self.spread
-        reach = stdtrit(freedom, 0.5 + LEVEL / 2) * error / np.sqrt(met)
-        return reach, np.full(len(met), np.isinf(freedom))
-
-
-def _adaptive(searches: pd.DataFrame) -> AdaptiveCurve:
-    """The curve of rows of `steps_to_result`, of those that met the goal."""
-    met = searches[searches.steps.notna()]
-    logs = np.log(met.set_index(["replicate", "batch_size"]).steps).unstack()
-    # Numbers of searches say nothing of other curves: none may be paired with this one
-    logs.index = [(*searches[CURVE].iloc[0], number) for number in logs.index]
-    missed = pd.DataFrame(False, logs.index, logs.columns)
-    return AdaptiveCurve(logs, missed, scatter_of(searches.workload.iloc[0]))
 
 
 def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
@@ -225,48 +239,47 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
 
     share: batch sizes that fewer of the searches have are left out.
     """
+    scatter = scatter_of(searches.workload.iloc[0])
     if "space" in searches and searches.space.iloc[0] == spaces.ADAPTIVE:
-        return _adaptive(searches)
-    pairs = np.stack([searches[name].to_numpy() for name in SEARCH], 1)
-    pairs, rows = np.unique(pairs, axis=0, return_inverse=True)
+        met = searches.dropna(subset="steps").set_index(["replicate", "batch_size"])
+        logs = np.log(met.steps).unstack()
+        # Numbers of searches say nothing of other curves: none may be paired with this one
+        logs.index = [(*searches[CURVE].iloc[0], number) for number in logs.index]
+        return AdaptiveCurve(logs, logs > np.inf, scatter)
+    pairs, rows = np.unique(searches[[*SEARCH]], axis=0, return_inverse=True)
     sizes, columns = np.unique(searches.batch_size, return_inverse=True)
-    at = (rows.reshape(-1), columns)
-    alone = len(set(zip(*at))) == len(searches)
-    require(alone, "searches", len(searches), "each the only one of its batch size")
+    at = rows.reshape(-1), columns
+    alone = len({*zip(*at)}) == len(rows)
+    require(alone, "searches", len(rows), "each alone at its batch size")
     steps = searches.steps.to_numpy(float)
     logs = np.full((len(pairs), len(sizes)), np.nan)
     missed = np.zeros(logs.shape, bool)
-    logs[at] = np.log(np.where(np.isnan(steps), searches.last_step, steps))
-    missed[at] = np.isnan(steps)
+    unmet = np.isnan(steps)
+    logs[at] = np.log(np.where(unmet, searches.last_step, steps))
+    missed[at] = unmet
     known = ~np.isnan(logs)
     kept = apart(*pairs.T, known.sum(1))
     counts = known[kept].sum(0)
     common = counts >= share * counts.max()
     kept &= known[:, common].any(1)
-    # As `MultiIndex.from_arrays`, which takes ten times as long
-    levels = (np.unique(column, return_inverse=True) for column in pairs[kept].T)
-    index = pd.MultiIndex(*zip(*levels), names=SEARCH, verify_integrity=False)
+    index = pd.MultiIndex.from_arrays(pairs[kept].T, names=SEARCH)
     names = pd.Index(sizes[common], name="batch_size")
     left = np.ix_(kept, common)
     tables = (pd.DataFrame(table[left], index, names) for table in (logs, missed))
-    name = searches.workload.iloc[0] if "workload" in searches else ""
-    return Curve(*tables, scatter_of(name))
+    return Curve(*tables, scatter)
 
 
 def slim(searches: pd.DataFrame) -> pd.DataFrame:
     """What `curve_of` reads: to take the rows of all columns, curve by curve, is slow."""
     wanted = {*CURVE, *SEARCH, "batch_size", "steps", "last_step", "space"}
-    found = searches[[name for name in searches if name in wanted]]
-    found.attrs = {}  # they would be copied for every curve
-    return found
+    return searches[[name for name in searches if name in wanted]]
 
 
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
     """Every curve of rows of `steps_to_result` by its CURVE key, of those with at least so many
     batch sizes met.
     """
-    by = slim(searches).groupby(CURVE) if len(searches) else ()
-    found = {key: curve_of(own) for key, own in by}
+    found = {key: curve_of(own) for key, own in slim(searches).groupby(CURVE)}
     return {key: curve for key, curve in found.items() if curve.met.sum() >= least}
 
 
@@ -275,48 +288,7 @@ def curves(trials: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
     return curves_of(steps_to_result(trials), least) if len(trials) else {}
 
 
-def completed(
-    sizes: np.ndarray, logs: np.ndarray, missed: np.ndarray, scatter: float
-) -> np.ndarray:
-    """Mean ln K* [m] of searches [n, m] by maximum likelihood, where some goals were missed or
-    searches are lacking.
-
-    ln K* is taken for normal about its batch size's mean plus its search's own level.  A missed
-    goal is only known to take more than the steps in logs; where all searches missed, the mean is
-    what c1/B^p + c2, fitted to all batch sizes, says of it.
-    """
-    known = ~np.isnan(logs)
-    if known.all() and not missed.any():
-        return logs.mean(0)
-    met = known & ~missed
-    some = met.any(0)  # batch sizes
-    every = met.any(1).all()  # whether every search met one
-    level = np.ma.masked_where(~met, logs).mean(0).filled(np.nan)
-    level = np.where(some, level, np.fmax.reduce(logs))
-    own = np.zeros((len(logs), 1))
-    spread = scatter
-    freedom = met.sum() - some.sum() - (met.any(1).sum() - 1)
-    for _ in range(ROUNDS):
-        before = level, own
-        expected = level + own
-        beyond = _above(expected, logs, spread)
-        filled = np.select([met, missed], [logs, beyond], expected)
-        level = filled.mean(0)
-        if not some.all() and some.sum() >= 3:
-            fitted = forms.fit(sizes, level, forms.exponents(sizes[some])).log_steps(sizes)[0]
-            level = np.where(some, level, fitted)
-        if every:
-            own = (filled - level).mean(1, keepdims=True)
-            own = own - own.mean()
-        if all(np.abs(now - was).max() < SETTLED for now, was in zip((level, own), before)):
-            break
-        if len(logs) >= ENOUGH and freedom > 0:
-            residuals = (logs - level - own)[met]
-            spread = float(np.sqrt((residuals**2).sum() / freedom))
-    return np.where(some, level, filled.mean(0))
-
-
-def _above(mean: np.ndarray, bound: np.ndarray, spread: float) -> np.ndarray:
+def above(mean: np.ndarray, bound: np.ndarray, spread: float) -> np.ndarray:
     """Mean of a normal variable that is known to exceed a bound."""
     z = (bound - mean) / max(spread, 1e-6)
     return mean + spread * np.sqrt(2 / np.pi) / erfcx(z / np.sqrt(2))
@@ -335,28 +307,28 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     curves = paired(curves)
     index = curves[0].logs.index
     together = all(c.logs.index.equals(index) and c.n >= ENOUGH for c in curves[1:])
-    places = range(len(curves))
-    groups = [places] if together else [[place] for place in places]
+    groups = [curves] if together else [[curve] for curve in curves]
+    moves = [group[0].moved for group in groups]
     # The means themselves, and then what moves, beside the means of curves that do not; all at
     # once, since most statistics take as long for one row as for many
-    counts = [len(curves[moving[0]].moved[0]) for moving in groups]
-    means = [curve.means[None].repeat(1 + sum(counts), 0) for curve in curves]
-    ends = np.cumsum([1, *counts])
-    for moving, first, last in zip(groups, ends, ends[1:]):
-        for place in moving:
-            means[place][first:last] = curves[place].moved[0]
-    given = zip((curve.sizes for curve in curves), means)
-    (whole,), *parts = np.split(np.asarray(statistic(*given)), ends[:-1])
+    ends = np.cumsum([1, *(len(rows) for rows, *_ in moves)])
+    given = []
+    for curve in curves:
+        means = curve.means[None].repeat(ends[-1], 0)
+        for group, first, last in zip(groups, ends, ends[1:]):
+            if curve in group:
+                means[first:last] = curve.moved[0]
+        given.append((curve.sizes, means))
+    values = np.asarray(statistic(*given))
+    (whole,), *parts = np.split(values, ends[:-1])
     variances = []
-    freedoms = []
-    for moving, values in zip(groups, parts):
-        _, factor, freedom = curves[moving[0]].moved
+    freedoms = [freedom for *_, freedom in moves]
+    for (_, factor, freedom), values in zip(moves, parts):
         centre = values.mean(0) if freedom < np.inf else whole
         variances.append(factor * ((values - centre) ** 2).sum(0))
-        freedoms.append(freedom)
-    n = min(curve.n for curve in curves)
     errors = np.sqrt(sum(variances))
     found = np.transpose([whole, errors, satterthwaite(variances, freedoms)])
+    n = min(curve.n for curve in curves)
     effects = [Effect(*row, n) for row in np.atleast_2d(found).tolist()]
     return effects if np.ndim(whole) else effects[0]
 
@@ -421,17 +393,20 @@ def paired(curves: Sequence[Curve]) -> list[Curve]:
     """The curves at the searches that all share, if these are ENOUGH and half of the fewest; else
     each with its own.
     """
-    shared = _shared([c.logs.index for c in curves])
-    if len(curves) == 1 or len(shared) < max(ENOUGH, min(c.n for c in curves) / 2):
+    shared = _shared([c.logs.index for c in curves]).sort_values()
+    if len(shared) < max(ENOUGH, min(c.n for c in curves) / 2):
         return list(curves)
-    return [c.at(c.logs.columns, shared.sort_values()) for c in curves]
+    return [c.at(c.logs.columns, shared) for c in curves]
 
 
-def alike(*curves: Curve) -> list[Curve]:
+def alike(*curves: Curve, among: Sequence[int] | None = None) -> list[Curve]:
     """The curves at the batch sizes that all have: a longer curve bends elsewhere if the form is
     not the truth.
+
+    among: those that are asked for; None: all.
     """
     sizes = _shared([c.logs.columns for c in curves])
+    sizes = sizes if among is None else sizes.intersection(among)
     return [c.at(sizes) for c in curves]
 
 
@@ -484,12 +459,8 @@ def mean_steps_ratio(above: Curve, below: Curve, sizes: Sequence[int] | None = N
     """ln of the geometric mean, over batch sizes that both have (or these of them), of steps over
     steps.
     """
-    above, below = alike(above, below)
-    if sizes is not None:
-        chosen = above.logs.columns.intersection(sizes)
-        above = above.at(chosen)
-        below = below.at(chosen)
-    return estimate(lambda a, b: (a[1] - b[1]).mean(1), above, below)
+    both = alike(above, below, among=sizes)
+    return estimate(lambda a, b: (a[1] - b[1]).mean(1), *both)
 
 
 def draws(curve: Curve) -> pd.DataFrame:

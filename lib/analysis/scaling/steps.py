@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -83,33 +84,31 @@ def steps_to_result(trials: pd.DataFrame, goal: float | None = None) -> pd.DataF
     """One row per search: its CELL columns, goal, steps (K*, NaN if no trial met the goal),
     last_step, hits_seen (count of trials that met it).
     """
-    trials = trials if goal is None else at_goal(trials, goal)
-    return _by_search(trials, {None: "steps"})[None]
+    (found,) = _searches(trials if goal is None else at_goal(trials, goal), ["steps"])
+    return found
 
 
 def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
     """`steps_to_result` at every goal that a trial of the table met, the hardest first."""
-    return _by_search(trials, {goal: f"steps@{goal:g}" for goal in goals(trials)})
+    ladder = goals(trials)
+    found = _searches(trials, [f"steps@{goal:g}" for goal in ladder])
+    return {goal: searches.assign(goal=goal) for goal, searches in zip(ladder, found)}
 
 
-def _by_search(trials: pd.DataFrame, columns: dict) -> dict:
-    """`steps_to_result` of each column of steps, by its goal; None: the goal in the table."""
-    trials = slimmed(trials)
+def _searches(trials: pd.DataFrame, columns: list[str]) -> Iterator[pd.DataFrame]:
+    """`steps_to_result` by each of these columns of steps."""
     keys = [name for name in CELL if name in trials]
     # To group by what all rows share takes most of the time
     shared = [name for name in keys[1:] if len(trials[name].unique()) == 1]
-    searches = trials.groupby([name for name in keys if name not in shared], dropna=False)
-    found = searches.agg(last_step=("last_step", "max"), goal=("goal", "min"))
-    steps = searches[[*columns.values()]]
-    least, hits = steps.min().astype(float), steps.count()
-
-    def at(goal: float | None, column: str) -> pd.DataFrame:
-        result = found if goal is None else found.assign(goal=goal)
-        result = result.assign(steps=least[column], hits_seen=hits[column])
-        result = result.reset_index().merge(trials.head(1)[shared], how="cross")
-        return result[[*keys, *result.columns.difference(keys, sort=False)]]
-
-    return {goal: at(goal, column) for goal, column in columns.items()}
+    others = [name for name in keys if name not in shared]
+    by = slimmed(trials).groupby(others, dropna=False)
+    told = by.agg(last_step=("last_step", "max"), goal=("goal", "min"))
+    for column in columns:
+        steps = by[column]
+        found = told.assign(steps=steps.min().astype(float), hits_seen=steps.count())
+        found = found.reset_index()
+        found = found.merge(trials.head(1)[shared], how="cross")
+        yield found[[*keys, "last_step", "goal", "steps", "hits_seen"]]
 
 
 def scatter_of(name: str) -> float:

@@ -186,20 +186,16 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     searches).
     """
     keys = of_curve(searches)
-    by = searches.groupby(keys, dropna=False)
     points = searches.groupby([*keys, "batch_size"], dropna=False)
-    hits = points.hits_seen.sum().reset_index()
-    slimmed = slim(searches).groupby(by.ngroup().to_numpy())
-    parts = [curve_of(own, share=0.0).points() for _, own in slimmed]
-    curves = by.size().index.to_frame(index=False)
-    lengths = [len(part) for part in parts]
-    told = curves.loc[curves.index.repeat(lengths)].reset_index(drop=True)
-    found = pd.concat(parts, ignore_index=True)
-    found = pd.concat([found, told], axis=1)
-    # A key that no search has is of no kind
-    found = found.astype(hits.dtypes[keys])
-    point = [*keys, "batch_size"]
-    return hits.merge(found, "inner", point).sort_values(point, ignore_index=True)
+    hits = points.hits_seen.transform("sum")
+    curve = searches.groupby(keys, dropna=False).ngroup()
+    told = searches[[*keys, "batch_size"]].assign(hits_seen=hits, curve=curve)
+    by = slim(searches).groupby(curve)
+    parts = {n: curve_of(own, share=0.0).points() for n, own in by}
+    found = pd.concat(parts, names=["curve"]).reset_index("curve")
+    point = ["curve", "batch_size"]
+    joined = told.drop_duplicates(point).merge(found, on=point)
+    return joined.sort_values(point, ignore_index=True).drop(columns="curve")
 
 
 def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
@@ -265,14 +261,13 @@ def beside(
     """
     rows = []
     for key, curve, other in with_partner(curves, partner):
-        shared = curve.logs.columns.intersection(other.logs.columns)
-        counts = {"searches": curve.n, "sizes": len(shared)}
+        sizes = len(curve.logs.columns.intersection(other.logs.columns))
         for what, compare in quantities.items():
             if (found := compare(curve, other)) is not None:
-                row = {"what": what, **found.row("ratio"), "n": found.n, **counts}
-                rows.append((key, row | {"effect": found}))
-    ratio = ["ratio", "ratio_low", "ratio_high"]
-    return by_curve(rows, ["what", *ratio, "n", "searches", "sizes", "effect"])
+                told = {"what": what, "effect": found, **found.row("ratio")}
+                rows.append((key, told | {"n": found.n, "searches": curve.n, "sizes": sizes}))
+    columns = "what ratio ratio_low ratio_high n searches sizes effect".split()
+    return by_curve(rows, columns)
 
 
 def with_partner(
@@ -293,11 +288,8 @@ def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """Steps of every sparse curve over the dense network's, a row per batch size that both have:
     `steps_ratio` with CURVE.
     """
-    rows = []
-    for key, sparse, dense in with_partner(curves, dense_key):
-        ratios = steps_ratio(sparse, dense)
-        rows += [(key, row) for row in ratios.to_dict("records")]
-    return by_curve(rows, RATIO)
+    ratios = ((key, steps_ratio(*both)) for key, *both in with_partner(curves, dense_key))
+    return by_curve(((key, row) for key, own in ratios for row in own.to_dict("records")), RATIO)
 
 
 CONSTANTS = ("c1", "c2", "critical")
