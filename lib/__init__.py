@@ -41,9 +41,7 @@ class Told(ValueError):
 class Stopped(KeyboardInterrupt):
     """A measurement that its reader stopped: says what is kept; no traceback in a notebook."""
 
-    def _render_traceback_(self) -> list[str]:
-        """As `Told`."""
-        return [str(self)]
+    _render_traceback_ = Told._render_traceback_
 
 
 def require(fine: object, field: str, value: object, allowed: str | Iterable) -> None:

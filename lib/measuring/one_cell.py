@@ -83,16 +83,15 @@ def start(
     """
     chosen = list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
-    fresh = [models.fresh(cell.work.model, seed) for seed in chosen_seeds]
-    w = torch.stack(list(map(flattening.flatten, fresh))).to(device)
-    mask = None
+    fresh = [flattening.flatten(models.fresh(cell.work.model, seed)) for seed in chosen_seeds]
+    w, mask = torch.stack(fresh).to(device), None
     if cell.sparsity:
         mask = _masks(cell, chosen_seeds, device).to(device)
         w = w * mask
-    drawn = {"batch_size": torch.full((len(chosen), 1), float(cell.batch_size), device=device)}
-    for name, values in cell.draw().items():
-        drawn[name] = torch.from_numpy(values[chosen]).float()[:, None].to(device)
-    return training_state.Trials(w, mask, drawn)
+    drawn = {"batch_size": np.full(cell.trials, cell.batch_size), **cell.draw()}
+    columns = {name: torch.from_numpy(values[chosen]) for name, values in drawn.items()}
+    columns = {name: values.float()[:, None].to(device) for name, values in columns.items()}
+    return training_state.Trials(w, mask, columns)
 
 
 def _masks(cell: Cell, chosen_seeds: list[int], device: str) -> torch.Tensor:
@@ -135,18 +134,14 @@ def _dtype(cell: Cell) -> torch.dtype:
     return getattr(torch, cell.arithmetic)
 
 
-Executor = sequential.SequentialExecutor | batched.BatchedExecutor
-
-
-def executor(cell: Cell, device: str = "cpu") -> Executor:
+def executor(cell: Cell, device: str = "cpu") -> sequential.Executor:
     """What computes the cell's gradients: batched for small batches (`Workload.batched_below`) of
     networks whose layers allow it, else one trial after another.
 
     Records made by the executors of earlier code, for sparse networks and for LeNet-5, stay valid:
     `python -m lib verify` then agrees to rounding.
     """
-    work = cell.work
-    module = models.build(work.model)
+    work, module = cell.work, models.build(cell.work.model)
     small = cell.batch_size < work.batched_below and batched.fits(module)
     kind = batched.BatchedExecutor if small else _sequential(work, device)
     return kind(module, _dtype(cell), device, cell.label_smoothing, TASKS[work.task])
@@ -302,7 +297,7 @@ def measure(cell: Cell, folder: Path, device: str = "cpu") -> Path:
     costs = {"steps": outcome.steps, "trial_steps": trial_steps, **again}
     about = machine.provenance(measured_with, seconds, **costs)
     store.write(file, cell, table(cell, outcome), about)
-    for state in store.states(file):
+    for state in file.parent.glob(f"{file.stem}.*.part"):
         state.unlink(missing_ok=True)
     return file
 

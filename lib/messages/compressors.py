@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -46,11 +47,8 @@ def _only(u: Tensor, at: Tensor) -> Tensor:
 
 
 def _by_row(select: Callable[[Tensor, int, np.random.Generator], Tensor]):
-    def rows(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
-        return torch.stack([select(row, k, random) for row in u])
-
-    rows.__doc__ = select.__doc__
-    return rows
+    """A compressor of one vector [d] as one of several [R, d], one after the other."""
+    return lambda u, k, random: torch.stack([select(row, k, random) for row in u])
 
 
 def dense(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
@@ -86,23 +84,24 @@ def rand_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     return torch.zeros_like(u, dtype=torch.bool).scatter_(1, at, True)
 
 
-def gaussian_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
-    """Above the threshold that a normal distribution with u's mean and deviation puts at k, as in
-    the authors' code.
+def gaussian_k(u: Tensor, k: int, random: np.random.Generator, tails: int = 2) -> Tensor:
+    """Above the threshold that a normal distribution with u's mean and deviation puts at k: as in
+    the authors' code of two tails, as the paper writes it of one.
 
-    Two-sided.  Up to three passes halve the threshold where fewer than 2k/3 lie above it and raise
-    it by half where more than 4k/3 do; what is sent is what the last pass counted, be it nothing or
-    far too much.
+    Up to three passes halve the threshold where fewer than 2k/3 lie above it and raise it by half
+    where more than 4k/3 do; what is sent is what the last pass counted, be it nothing or far too
+    much.
     """
-    return _passes(u, k, _normal(u, k, tails=2))
+    size, threshold = u.abs(), _normal(u, k, tails)
+    for _ in range(2):
+        sent, few, many = _band(size, threshold, k)
+        if not (few | many).any():
+            return sent
+        threshold = threshold * torch.where(few, 0.5, torch.where(many, 1.5, 1.0))
+    return _exceeds(size, threshold[:, None])
 
 
-def gaussian_k_paper(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
-    """Gaussian-k with the threshold as the paper writes it, from one tail of the distribution."""
-    return _passes(u, k, _normal(u, k, tails=1))
-
-
-def _normal(u: Tensor, k: int, tails: int) -> Tensor:
+def _normal(u: Tensor, k: int, tails: int = 2) -> Tensor:
     """Thresholds [R] above which normal vectors with u's means and deviations have k entries."""
     d, mean = u.shape[1], u.mean(1)
     variance = (torch.linalg.vector_norm(u, dim=1) ** 2 - d * mean**2) / max(d - 1, 1)
@@ -118,17 +117,6 @@ def _band(size: Tensor, threshold: Tensor, k: int) -> tuple[Tensor, Tensor, Tens
     return sent, count < BAND[0] * k, count > BAND[1] * k
 
 
-def _passes(u: Tensor, k: int, threshold: Tensor) -> Tensor:
-    size = u.abs()
-    for _ in range(2):
-        sent, few, many = _band(size, threshold, k)
-        if not (few | many).any():
-            return sent
-        lower, higher = threshold / 2, threshold * 1.5
-        threshold = torch.where(few, lower, torch.where(many, higher, threshold))
-    return _exceeds(size, threshold[:, None])
-
-
 def gaussian_k_band(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     """Gaussian-k that ends on its band: bisection, from the normal threshold, until 2k/3 to 4k/3
     entries lie above.
@@ -138,7 +126,7 @@ def gaussian_k_band(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     """
     size = u.abs()
     low, high = torch.zeros_like(size[:, 0]), size.amax(1)
-    threshold = _normal(u, k, tails=2).minimum(high)
+    threshold = _normal(u, k).minimum(high)
     for _ in range(60):
         _, few, many = _band(size, threshold, k)
         if not (few | many).any():
@@ -194,7 +182,7 @@ COMPRESSORS = {
     "top-k": top_k,
     "rand-k": rand_k,
     "gaussian-k": gaussian_k,
-    "gaussian-k-paper": gaussian_k_paper,
+    "gaussian-k-paper": functools.partial(gaussian_k, tails=1),
     "gaussian-k-band": gaussian_k_band,
     "dgc-k": dgc_k,
     "redsync": redsync,

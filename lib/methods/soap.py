@@ -12,7 +12,6 @@ import contextlib
 import functools
 
 from lib.methods import adam
-from lib.methods.intervals import Interval
 from lib.methods.method import Method, aligned
 
 SIDES = ("outputs", "inputs")  # of a matrix, the rows before the columns
@@ -130,8 +129,9 @@ def _next_axes(buffers, layer):
     buffers["square"][:, layer.where] = square.flatten(1)
 
 
-SPACE: dict[str, Interval] = adam.SPACE
-METHOD = Method("soap", "SOAP", SPACE, _begin, functools.partial(_step, every=1))
-SELDOM = Method(
-    "soap-10", "SOAP, axes every 10 steps", SPACE, _begin, functools.partial(_step, every=10)
-)
+def _turning(name: str, title: str, every: int) -> Method:
+    step = functools.partial(_step, every=every)
+    return Method(name, title, adam.SPACE, _begin, step)
+
+
+ALL = (_turning("soap", "SOAP", 1), _turning("soap-10", "SOAP, axes every 10 steps", 10))
