@@ -156,7 +156,7 @@ def _off(slope, buffers, weight):
     switch the unit on or not.
     """
     silent = buffers[f"{weight.name} outputs"].diagonal(dim1=1, dim2=2) == 0
-    pruned = ~buffers["kept"][:, weight.where].unflatten(1, (weight.shape[0], -1)).all(2)
+    pruned = ~weight.matrix(buffers["kept"]).all(2)
     return silent & ~slope.any(2) & (pruned | (weight.kind == "convolution"))
 
 
@@ -164,7 +164,7 @@ def _joined(g, weight, bias):
     """The gradient of a weight, and of its bias as a last column: [T, outputs, inputs (+ 1)]."""
     import torch
 
-    slope = g[:, weight.where].unflatten(1, (weight.shape[0], -1))
+    slope = weight.matrix(g)
     return slope if bias is None else torch.cat([slope, g[:, bias.where, None]], 2)
 
 
