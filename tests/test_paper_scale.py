@@ -50,23 +50,21 @@ def test_it_measures_what_nobody_has_in_order_and_apart_under_the_true_name_of_t
     shelf, monkeypatch
 ):
     began, train = [], sweeps._train
-    monkeypatch.setattr(
-        sweeps,
-        "_train",
-        lambda cell, *args, **named: began.append(cell) or train(cell, *args, **named),
-    )
-    known = files(shelf.data)
-    assert shelf.missing(TINY, "cpu") == [TINY[0], *TINY[2:]]
+
+    def noted(cell, *args, **named):
+        began.append(cell)
+        train(cell, *args, **named)
+
+    monkeypatch.setattr(sweeps, "_train", noted)
+    known, lacking = files(shelf.data), [TINY[0], *TINY[2:]]
+    assert shelf.missing(TINY, "cpu") == shelf.missing(TINY, "cuda") == lacking
     shelf.run(TINY, "cpu")
-    assert began == [TINY[1], TINY[0], *TINY[2:]], "the known record first"
+    assert began == [TINY[1], *lacking], "the known record first"
     assert files(shelf.data) == known and not shelf.missing(TINY, "cpu")
-    assert files(shelf.folder) == sorted(
-        shelf.record(cell, "cpu") for cell in shelf.missing(TINY, "cuda")
-    )
-    for file in files(shelf.folder):
-        assert file.is_relative_to(shelf.folder / "cpu") and store.head(file)[
-            "device"
-        ] == machine.device_name("cpu")
+    assert shelf.missing(TINY, "cuda:1") == lacking
+    places = sorted(store.record(cell, shelf.folder / "cpu") for cell in lacking)
+    assert files(shelf.folder) == places
+    assert {store.head(file)["device"] for file in places} == {machine.device_name("cpu")}
     shelf.run(TINY, "cpu")
     assert len(began) == 4, "with nothing left to measure nothing is checked either"
 
@@ -158,7 +156,7 @@ def test_at_the_end_of_its_minutes_the_state_of_a_search_is_kept_and_it_goes_on_
     said = capsys.readouterr().out
     again = "python -m lib run paper-scale --device cpu --minutes 10"
     assert f"stopped by SIGALRM; 1 of 2 are saved in data/; to continue: {again}" in said
-    assert list(shelf.record(LONG, "cpu").parent.glob("*.part")) and not files(shelf.folder)
+    assert list((shelf.folder / "cpu").rglob("*.part")) and not files(shelf.folder)
     first, second = runs
     assert min(second) > min(first) and min(second) >= first[-2], "it began anew"
 
