@@ -60,11 +60,6 @@ def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def require_number(field: str, value: object, fits: Callable[[float], bool], allowed: str) -> None:
-    """Raise ValueError unless it is a Python number that fits."""
-    require(is_number(value) and fits(value), field, value, allowed)
-
-
 def require_all(
     field: str, values: object, fits: Callable[[np.ndarray], np.ndarray], allowed: str
 ) -> None:
