@@ -83,14 +83,18 @@ def start(
     """
     chosen = list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
-    fresh = [flattening.flatten(models.fresh(cell.work.model, seed)) for seed in chosen_seeds]
-    w, mask = torch.stack(fresh).to(device), None
+    fresh = [models.fresh(cell.work.model, seed) for seed in chosen_seeds]
+    w = torch.stack(list(map(flattening.flatten, fresh))).to(device)
+    mask = None
     if cell.sparsity:
         mask = _masks(cell, chosen_seeds, device).to(device)
         w = w * mask
-    drawn = {"batch_size": np.full(cell.trials, cell.batch_size), **cell.draw()}
-    columns = {name: torch.from_numpy(values[chosen]) for name, values in drawn.items()}
-    columns = {name: values.float()[:, None].to(device) for name, values in columns.items()}
+    sizes = np.full(cell.trials, cell.batch_size)
+    drawn = {"batch_size": sizes, **cell.draw()}
+    columns = {}
+    for name, values in drawn.items():
+        column = torch.from_numpy(values[chosen]).float()
+        columns[name] = column[:, None].to(device)
     return training_state.Trials(w, mask, columns)
 
 
@@ -285,7 +289,9 @@ def measure(cell: Cell, folder: Path, device: str = "cpu") -> Path:
     unfinished = file.with_suffix(f".{digest}.part")
     store.prepare(file)
     outcome = train_cell(cell, device, unfinished)
-    trial_steps, seconds, again = outcome.trial_steps, outcome.wall_s, {}
+    trial_steps = outcome.trial_steps
+    seconds = outcome.wall_s
+    again = {}
     if "abandoned" in outcome.status and "complete" not in outcome.status:
         wider = dataclasses.replace(cell, race=WIDER * cell.race)
         outcome = train_cell(wider, device, unfinished.with_suffix(".wider.part"))

@@ -205,10 +205,11 @@ def begun(asked: Asked) -> Trials:
     w = torch.stack([flattening.flatten(module).clone() for module in fresh])
     asked.prepare(w)
     drawn = spaces.draw("lee2021", "momentum", search.trials, replicate=search.replicate)
-    columns = {name: torch.from_numpy(v).float()[:, None] for name, v in drawn.items()}
+    columns = {name: torch.from_numpy(values).float()[:, None] for name, values in drawn.items()}
     if not search.sparsity:
         return Trials(w, None, columns)
-    executor, masks = batched.BatchedExecutor(asked.network()), []
+    executor = batched.BatchedExecutor(asked.network())
+    masks = []
     for row, seed in zip(w, seeds):
         scores = pruning.scores(PRUNING, row, executor, examples.x, examples.y, seed)
         masks.append(pruning.chosen(PRUNING, scores, search.sparsity))
@@ -216,9 +217,7 @@ def begun(asked: Asked) -> Trials:
     return Trials(w * mask, mask, columns)
 
 
-def again(
-    asked: Asked, executor: Executor, trials: Trials, trial: int, steps: int
-) -> nn.Module:
+def again(asked: Asked, executor: Executor, trials: Trials, trial: int, steps: int) -> nn.Module:
     """The network of one trial, trained anew for so many steps, each as in the search."""
     own, order = trials.keep([trial]), (asked.search.batch_size, asked.search.replicate)
     walk = Walk(method("momentum"), executor, own, asked.training, *order)

@@ -163,9 +163,7 @@ def _tell_terminal(text: str) -> None:
 
 
 @contextlib.contextmanager
-def stoppable(
-    kept: Callable[[], str], again: str, minutes: float | None = None
-) -> Iterator[None]:
+def stoppable(kept: Callable[[], str], again: str, minutes: float | None = None) -> Iterator[None]:
     """For a command: Ctrl-C, SIGTERM or a closed terminal ends what runs herein with one line and
     the usual exit status; the end of so many minutes, with one line alone.
 

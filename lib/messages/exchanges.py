@@ -62,9 +62,7 @@ class Exchange:
         )
         self.sent = torch.zeros(trials, dtype=torch.float64)
 
-    def gradients(
-        self, executor, w: Tensor, x: Tensor, y: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def gradients(self, executor, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean losses [T], gradients [T, P] and who is alive [T], for w [T, P] and a batch x, y
         that is shared out evenly.
 

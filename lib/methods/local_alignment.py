@@ -118,7 +118,8 @@ def aligning(name: str, title: str, beta: float) -> Method:
     def lower(f, z, h, way):
         return h - f(z - beta * way)
 
-    return Method(name, title, momentum.RATE, begin, _step, functools.partial(_gradient, lower=lower))
+    gradient = functools.partial(_gradient, lower=lower)
+    return Method(name, title, momentum.RATE, begin, _step, gradient)
 
 
 METHOD = aligning("lra", "local representation alignment", THEIRS)

@@ -56,11 +56,11 @@ def intervals(space: str, algorithm: str, decay: bool = False) -> dict[str, Inte
     written = {name.strip(): value.partition(BETWEEN) for name, _, value in words}
     if len(written) == len(words) and set(written) == set(whole):
         try:
-            return {
-                name: Interval(float(low), float(high or low), whole[name].scale)
-                for name in whole
-                for low, _, high in (written[name],)
-            }
+            found = {}
+            for name, at in whole.items():
+                low, _, high = written[name]
+                found[name] = Interval(float(low), float(high or low), at.scale)
+            return found
         except ValueError:  # not told: what follows says what each may be
             pass
     form = ",".join(f"{name}=..." for name in whole)

@@ -93,11 +93,15 @@ def _write(folder: Path, records: dict[str, str]) -> None:
         digest = hashlib.sha256(table.encode()).hexdigest()[:8]
         written[columns] = f"trials-{digest}.csv.xz"
         _compress(folder / written[columns], table)
-    lines = (
-        {"file": name, "table": written[columns], "head": json.loads(first)}
-        for name, (first, columns, _) in parts.items()
-    )
-    _compress(folder / HEADS, "".join(f"{json.dumps(line)}\n" for line in lines))
+    lines = ""
+    for name, (first, columns, _) in parts.items():
+        line = {
+            "file": name,
+            "table": written[columns],
+            "head": json.loads(first),
+        }
+        lines += f"{json.dumps(line)}\n"
+    _compress(folder / HEADS, lines)
     for old in folder.glob("trials-*.csv.xz"):
         if old.name not in written.values():
             old.unlink()
@@ -128,11 +132,15 @@ def _heads(folder: Path, known: Stamp | None) -> dict[str, dict]:
 def _texts(folder: Path, known: Stamp | None) -> dict[str, str]:
     """All records of an archive by name, each as the text of its file."""
     heads = _heads(folder, known)
-    tables = {name: _decompressed(folder / name) for name in {h["table"] for h in heads.values()}}
-    columns = {name: next(table, "") for name, table in tables.items()}
+    tables: dict[str, tuple[str, io.StringIO]] = {}
     texts = {}
     for name, line in heads.items():
-        head, table = line["head"], line["table"]
-        rows = itertools.islice(tables[table], head["rows"])
-        texts[name] = "".join([f"{json.dumps(head)}\n", columns[table], *rows])
+        table = line["table"]
+        if table not in tables:
+            lines = _decompressed(folder / table)
+            tables[table] = next(lines, ""), lines
+        columns, lines = tables[table]
+        rows = itertools.islice(lines, line["head"]["rows"])
+        first = json.dumps(line["head"])
+        texts[name] = "".join([f"{first}\n", columns, *rows])
     return texts

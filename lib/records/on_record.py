@@ -79,9 +79,14 @@ def gathered(*more: Study, **fields) -> Study:
     the studies', they alone are taken. Studies' workloads with goals of another task than
     classification are left out: pages compare errors.  So are studies that are `apart`.
     """
-    usual = (c for s in STUDIES.values() if not s.apart for c in s.cells)
-    errors = (c for c in usual if c.work.task == "classification")
-    planned = _with_fields(errors, fields)
+    usual = (
+        cell
+        for study in STUDIES.values()
+        if not study.apart
+        for cell in study.cells
+        if cell.work.task == "classification"
+    )
+    planned = _with_fields(usual, fields)
     given = _with_fields((c for s in more for c in s.cells), fields)
     new = [c for c in given if c not in planned]
     foreign = _foreign_curves(new, planned)

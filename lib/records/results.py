@@ -54,12 +54,15 @@ def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd
     files = {file: cell for cell in study.cells if store.exists(file := record(cell, folder))}
     heads, fields, trials = store.read_all(files, _fields, without)
     frame = _joined(fields, trials) if files else pd.DataFrame()
-    told = (store.told(cell) | head for cell, head in zip(files.values(), heads))
-    heads = [{name: value for name, value in each.items() if name != "cell"} for each in told]
+    told = []
+    for cell, head in zip(files.values(), heads):
+        about = store.told(cell) | head
+        about.pop("cell")
+        told.append(about)
     frame.attrs.update(
         missing=store.Shared(missing(study, folder)),
         cells_planned=len(study.cells),
-        provenance=store.Shared(heads),
+        provenance=store.Shared(told),
     )
     return frame
 

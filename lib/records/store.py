@@ -61,7 +61,8 @@ def _given(one, always: Iterable[str] = ()) -> dict:
     given = {}
     for f in dataclasses.fields(one):
         value = getattr(one, f.name)
-        value = float(value) if f.type in ("float", float) and type(value) is int else value
+        if f.type in ("float", float) and type(value) is int:
+            value = float(value)
         if f.name in always or value != f.default:
             given[f.name] = value
     return given
@@ -158,11 +159,16 @@ def read_all(
     """
     if not files:
         return [], pd.DataFrame(), pd.DataFrame()
-    heads, bodies = zip(*(_of(file, cell) for file, cell in files.items()))
+    heads, bodies = [], []
+    for file, cell in files.items():
+        head, body = _of(file, cell)
+        heads.append(head)
+        bodies.append(body)
+    lengths = [head["rows"] for head in heads]
     told = pd.DataFrame(map(fields, files.values()))
-    told = told.loc[told.index.repeat([head["rows"] for head in heads])]
-    trials = _table(bodies, without)
-    return list(heads), told.reset_index(drop=True), trials.copy(deep=False)
+    told = told.loc[told.index.repeat(lengths)]
+    trials = _table(tuple(bodies), without)
+    return heads, told.reset_index(drop=True), trials.copy(deep=False)
 
 
 def head(file: Path, cell=None) -> dict:
@@ -175,12 +181,15 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     about, body = _checked(file, stamp(file))
     recorded = about["cell"]
     fields = recorded if cell is None else told(cell)
-    if recorded != fields:
-        known = {k: _filled(recorded[k], v) if k in recorded else v for k, v in fields.items()}
-        other = {k for k, v in known.items() if v != fields[k]} | recorded.keys() - fields.keys()
-        if other:
-            words = f"belongs to another cell ({', '.join(sorted(other))} differ)"
-            raise RecordError(f"{file}: {words}; move it out of data/")
+    if recorded == fields:
+        return about, body
+    other = recorded.keys() - fields.keys()
+    for name, value in fields.items():
+        if _filled(recorded.get(name, value), value) != value:
+            other.add(name)
+    if other:
+        words = f"belongs to another cell ({', '.join(sorted(other))} differ)"
+        raise RecordError(f"{file}: {words}; move it out of data/")
     return about, body
 
 
@@ -207,7 +216,8 @@ def _checked(file: Path, known: archive.Stamp | None) -> tuple[dict, str]:
         record = archive.text(file) if packed else file.read_text("utf-8")
         first, _, body = record.partition("\n")
         about = json.loads(first)
-        protocol, sha256 = about["protocol"], about["sha256"]
+        protocol = about["protocol"]
+        sha256 = about["sha256"]
         dict(about["cell"])
     except (ValueError, KeyError, TypeError, RecursionError):  # UnicodeDecodeError is a ValueError
         raise RecordError(f"{file}: not a record of this book; move it out of data/") from None

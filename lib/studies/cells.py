@@ -77,14 +77,16 @@ class Cell:
 
     def __post_init__(self):
         work, how, size = self.work, method(self.algorithm), self.batch_size
-        most, workers = work.train_size, self.messages.workers if self.messages else 1
+        most = work.train_size
+        workers = self.messages.workers if self.messages else 1
         allowed = f"a whole number from 1 to {most} ({self.workload} has {most} training examples)"
         require(1 <= size <= most, "batch_size", size, allowed)
         allowed = f"a multiple of messages.workers ({workers})"
         require(size % workers == 0, "batch_size", size, allowed)
         for holds, names, why in self._bound(work, how):
             for name in names.split() if holds else ():
-                value, usual = getattr(self, name), type(self).__dataclass_fields__[name].default
+                value = getattr(self, name)
+                usual = type(self).__dataclass_fields__[name].default
                 require(value == usual, name, value, f"{usual!r} {why}")
         plain = how.gradient is None and how.evaluated is None
         allowed = "one that steps from plain gradients, such as momentum or torch.optim:AdamW"
@@ -137,10 +139,13 @@ class Cell:
         nothing.
         """
         work, source = self.work, method(self.algorithm).source
-        names = "dataset model goals decay max_steps precision space".split()
-        found = {name: getattr(work, name) for name in names}
+        found = {"method": source} if source else {}
+        for name in "dataset model goals decay max_steps precision space".split():
+            found[name] = getattr(work, name)
         # With what they were before there were others
-        for name, usual in (("source", ""), ("examples", None), ("task", "classification")):
-            if getattr(work, name) != usual:
-                found[name] = getattr(work, name)
-        return {**found, "method": source} if source else found
+        added = {"source": "", "examples": None, "task": "classification"}
+        for name, usual in added.items():
+            value = getattr(work, name)
+            if value != usual:
+                found[name] = value
+        return found
