@@ -29,7 +29,7 @@ from lib.engine import (
 from lib.engine.checkpoint import Checkpoint
 from lib.measuring import machine
 from lib.messages import exchanges
-from lib.methods import late, method
+from lib.methods import method, variants
 from lib.methods.method import Method
 from lib.records import store
 from lib.records.store import record, same_data
@@ -164,7 +164,7 @@ def trained_by(cell: Cell) -> Method:
     plain = method(cell.algorithm)
     if not cell.staleness:
         return plain
-    return late.late(plain, cell.staleness, cell.delays, cell.replicate)
+    return variants.late(plain, cell.staleness, cell.delays, cell.replicate)
 
 
 def train_cell(

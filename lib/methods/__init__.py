@@ -14,7 +14,6 @@ from pydantic import AfterValidator
 from lib import own, require
 from lib.methods import (
     adam,
-    decayed,
     kfac,
     layerwise,
     local_alignment,
@@ -22,6 +21,7 @@ from lib.methods import (
     muon,
     optimisers,
     soap,
+    variants,
 )
 from lib.methods.method import Method
 
@@ -47,7 +47,7 @@ def method(name: str) -> Method:
     """Look a training method up, or read a reader's own (`lib.methods.own_method`); or make one of
     a class of torch.optim (`lib.methods.optimisers`).
 
-    NAME+decay is a method of the book's with weight decay (`lib.methods.decayed`).  Raises
+    NAME+decay is a method of the book's with weight decay (`lib.methods.variants`).  Raises
     ValueError naming the allowed.
     """
     if own.is_own(name):
@@ -56,7 +56,7 @@ def method(name: str) -> Method:
         return own_method.load(name)
     if optimisers.is_class(name):
         return optimisers.named(name)
-    plain = name.removesuffix(decayed.SUFFIX) if isinstance(name, str) else name
+    plain = name.removesuffix(variants.SUFFIX) if isinstance(name, str) else name
     allowed = f"one of {', '.join(EVERY)}, or torch.optim:CLASS, or file.py:function"
     require(isinstance(name, str) and plain in EVERY, "algorithm", name, allowed)
     return EVERY[name] if plain == name else _decayed(plain)
@@ -64,7 +64,7 @@ def method(name: str) -> Method:
 
 @functools.cache
 def _decayed(name: str) -> Method:
-    return decayed.decayed(EVERY[name])
+    return variants.decayed(EVERY[name])
 
 
 # As the book spells it

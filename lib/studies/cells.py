@@ -11,7 +11,7 @@ from lib import require
 from lib.engine.vocabulary import CHECKS, METHODS, RUNGS
 from lib.fields import PART, Count, Number, Whole, spec
 from lib.messages.settings import Messages
-from lib.methods import MethodName, late, method, spaces
+from lib.methods import MethodName, method, spaces, variants
 from lib.methods.method import Method
 from lib.own import TRAINING
 from lib.workloads import datasets
@@ -49,7 +49,7 @@ class Cell:
     trial met a goal of the ladder the others that have not are abandoned (`lib.engine.lockstep`;
     with stop "goal" alone).  rungs: of a race, "goals", or "losses" if training losses are rungs,
     too.  staleness, delays: how many steps old the weights are, or may be, at which gradients are
-    taken (`lib.methods.late`).
+    taken (`lib.methods.variants`).
     """
 
     workload: WorkloadName
@@ -71,8 +71,8 @@ class Cell:
     ] = None
     split: NUMBER = 0
     race: RACE | None = None
-    staleness: Whole(0, late.MOST) = 0
-    delays: Literal[*late.DELAYS] = "fixed"
+    staleness: Whole(0, variants.MOST) = 0
+    delays: Literal[*variants.DELAYS] = "fixed"
     rungs: Literal[*RUNGS] = "goals"
 
     def __post_init__(self):
