@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib.engine import batched, flattening
+from lib.engine import batched, flattening, sequential
 from lib.measuring import one_cell
 from lib.methods import EVERY, METHODS, method
 from lib.studies.cells import Cell
@@ -24,7 +24,10 @@ def pooled():
     )  # fmt: skip
 
 
-NETWORKS = {"pooled": (pooled, (2, 4, 9)), "digits-cnn": (models.digits_cnn, (1, 8, 8))}
+NETWORKS = {
+    "pooled": (pooled, (2, 4, 9), sequential.SequentialExecutor),
+    "digits-cnn": (models.digits_cnn, (1, 8, 8), batched.BatchedExecutor),
+}
 
 
 def started(build, trials=3, density=0.4):
@@ -99,9 +102,9 @@ def batches(shape, steps, count):
 
 def path(name, drawn, steps, network="digits-cnn", count=12):
     """The trials' weights after every step, in double precision but for gradients."""
-    build, shape = NETWORKS[network]
+    build, shape, kind = NETWORKS[network]
     _, w, mask = started(build)
-    how, executor = method(name), batched.BatchedExecutor(build(), torch.float64)
+    how, executor = method(name), kind(build(), torch.float64)
     parameters = flattening.layers(executor.module)
     buffers, found = how.begin(w.clone(), parameters), []
     for k, batch in enumerate(batches(shape, steps, count), start=1):
@@ -116,7 +119,7 @@ def path(name, drawn, steps, network="digits-cnn", count=12):
 
 @pytest.mark.parametrize("name", SLOW)
 def test_steps_are_those_of_a_slow_reference_layer_by_layer(name):
-    build, shape = NETWORKS["digits-cnn"]
+    build, shape, _ = NETWORKS["digits-cnn"]
     drawn = drawn_for(name)
     ours = path(name, drawn, 6)
     nets, _, mask = started(build)
