@@ -52,7 +52,7 @@ def run(
         return
     calls = (joblib.delayed(measure)(what, **options) for what in todo)
     # A notebook or a log keeps every line of the bar
-    often = {"mininterval": 0.1 if sys.stderr.isatty() else 30.0, "miniters": 0}
+    often = {"mininterval": 0.1 if sys.stderr.isatty() else 10.0, "miniters": 0}
     with _Bar(total=len(todo), desc=title, unit=unit, **often) as bar, _listening(bar):
         try:
             for _ in each(calls, jobs):
