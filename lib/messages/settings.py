@@ -1,7 +1,7 @@
 """What workers send each other, as far as a setting goes: which compressor, how much, and whether
 the rest is kept.
 
-The compressors themselves are in `lib.messages.compressors`.
+The compressors themselves are in `lib.messages.exchanges`.
 """
 
 from __future__ import annotations
