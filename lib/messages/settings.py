@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from lib import require
 from lib.fields import SHARE, Count, Whole, spec
 
 VALUE_BYTES = INDEX_BYTES = 4  # float32 values with int32 indices
@@ -58,5 +59,9 @@ class Messages:
 
 
 def target(density: float, d: int) -> int:
-    """k, the number of d entries to send: the density's share rounded down, and at least one."""
+    """k, the number of d entries to send: the density's share rounded down, and at least one.
+
+    Raises ValueError for a density outside (0, 1].
+    """
+    require(0 < density <= 1, "density", density, "a number in (0, 1]")
     return max(math.floor(density * d + 1e-9), 1)

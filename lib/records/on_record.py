@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
+from lib import require
 from lib.records import store
 from lib.records.store import DATA, record
 from lib.studies import study
@@ -33,8 +34,12 @@ def grid(
             so that a small search does not wait for its worst trials; or fewer, where such a
             search is on record: the steps to result are the same.
 
-    Raises ValueError as `Cell`.
+    Raises ValueError for an empty list, and as `Cell`.
     """
+    axes = {"batch_sizes": batch_sizes, "algorithms": algorithms, "sparsities": sparsities}
+    for field, given in axes.items():
+        several = not isinstance(given, str) and hasattr(given, "__len__") and len(given) > 0
+        require(several, field, given, "a list of at least one")
     trials = fields.get("trials", 100)
     usual = min(5, max(1, trials // 6)) if isinstance(trials, int) else 1
     axes = {"batch_size": batch_sizes, "algorithm": algorithms, "sparsity": sparsities}
@@ -79,6 +84,9 @@ def gathered(*more: Study, **fields) -> Study:
     the studies', they alone are taken. Studies' workloads with goals of another task than
     classification are left out: pages compare errors.  So are studies that are `apart`.
     """
+    for field, value in fields.items():
+        allowed = f"left out; the fields of a cell are {', '.join(Cell.__dataclass_fields__)}"
+        require(field in Cell.__dataclass_fields__, field, value, allowed)
     usual = (
         cell
         for study in STUDIES.values()
