@@ -44,7 +44,7 @@ def grid(
     usual = min(5, max(1, trials // 6)) if isinstance(trials, int) else 1
     axes = {"batch_size": batch_sizes, "algorithm": algorithms, "sparsity": sparsities}
     axes = {field: list(values) for field, values in axes.items()}
-    cells = study.grid(workload=name, **axes, **{"hits": usual} | fields)
+    cells = list(study.grid(workload=name, **axes, **{"hits": usual} | fields))
     return Study(name, workload(name).title, cells if "hits" in fields else map(_on_record, cells))
 
 
