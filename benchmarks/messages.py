@@ -25,8 +25,7 @@ from torch import nn
 from chapters.operator_cost.message_times import library_top_k
 from lib.engine.sequential import SequentialExecutor
 from lib.measuring import machine
-from lib.messages.compressors import COMPRESSORS
-from lib.messages.exchanges import Exchange
+from lib.messages.exchanges import COMPRESSORS, Exchange
 from lib.messages.settings import Messages, target
 from lib.workers.hook import SparseState, sparse_hook
 from lib.workloads import models

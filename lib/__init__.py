@@ -41,9 +41,7 @@ class Told(ValueError):
 class Stopped(KeyboardInterrupt):
     """A measurement that its reader stopped: says what is kept; no traceback in a notebook."""
 
-    def _render_traceback_(self) -> list[str]:
-        """As `Told`."""
-        return [str(self)]
+    _render_traceback_ = Told._render_traceback_
 
 
 def require(fine: object, field: str, value: object, allowed: str | Iterable) -> None:
@@ -60,11 +58,6 @@ def is_number(value: object) -> bool:
     truth values are none.
     """
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def require_number(field: str, value: object, fits: Callable[[float], bool], allowed: str) -> None:
-    """Raise ValueError unless it is a Python number that fits."""
-    require(is_number(value) and fits(value), field, value, allowed)
 
 
 def require_all(

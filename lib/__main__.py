@@ -12,15 +12,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from lib import ROOT, Told, fields, require
+from lib import ROOT, Told, fields
 from lib.measuring import paper_scale, sweeps
 from lib.measuring.experiment import Experiment
-from lib.measuring.runner import MOST, stoppable, within
+from lib.measuring.runner import MOST, stoppable
 from lib.probes import portraits, replays, step_times, timings, tracks, unseen
 from lib.records import archive, on_record, results, store
 from lib.records.store import DATA
 from lib.studies import plans
-from lib.studies.cells import Cell
 from lib.studies.study import Study
 
 ABOUT = """\
@@ -38,14 +37,6 @@ getting started:
   python -m lib list                list all studies and experiments
   python -m lib run digits          run the missing searches of one study
 """
-EXAMPLES = {
-    "run": "python -m lib run mnist --jobs 2\n  python -m lib run mnist --device cuda\n"
-    "  python -m lib run trajectories\n  python -m lib run paper-scale --device cuda --minutes 8",
-    "verify": "python -m lib verify digits --sample 20\n"
-    "  python -m lib verify mnist --sample 2 --longest 300",
-}
-
-
 OF_SEVERAL = {  # chapters, by name
     **{
         f"noise-along-{name}": tracks.experiment(name, plan) for name, plan in tracks.TRACKS.items()
@@ -131,6 +122,9 @@ class Searches:
 
     study: Study
 
+    def planned(self) -> Sequence:
+        return self.study.cells
+
     def missing(self, _, device: str) -> list:
         return results.missing(self.study)
 
@@ -142,18 +136,15 @@ def run(chosen: argparse.Namespace) -> None:
     """Run what a study or an experiment still lacks, and save the results under data/."""
     name, study = chosen.name, plans.STUDIES.get(chosen.name)
     if study:
-        searches = Searches(study)
-        experiment = Experiment(
-            study.title, searches, "searches", lambda: study.cells, on_device=True
-        )
+        experiment = Experiment(study.title, Searches(study), "searches", on_device=True)
     else:
         experiment = EXPERIMENTS[name]
-    wrong = " is not allowed; it must be"
     if chosen.device != "cpu" and not experiment.on_device:
         allowed = f"'cpu' for {name}, which is an experiment"
-        chosen.refuse(f"--device: {chosen.device!r}{wrong} {allowed}")
+        chosen.refuse(f"--device: {chosen.device!r} is not allowed; it must be {allowed}")
     if experiment.alone and chosen.jobs > 1:
-        chosen.refuse(f"--jobs: {chosen.jobs}{wrong} 1 for {name}, which must run alone")
+        allowed = f"1 for {name}, which must run alone"
+        chosen.refuse(f"--jobs: {chosen.jobs} is not allowed; it must be {allowed}")
     where = {"device": chosen.device} if experiment.on_device else {}
     again = f"python -m lib run {name}" + ("" if experiment.alone else f" --jobs {chosen.jobs}")
     again += "".join(f" --device {device}" for device in where.values())
@@ -162,32 +153,30 @@ def run(chosen: argparse.Namespace) -> None:
 
     def kept() -> str:
         left = len(experiment.missing(**where))
-        counted = f"{len(planned) - left} of {len(planned)} are saved in data/"
-        return results.kept(study) if study else counted
+        return f"{len(planned) - left} of {len(planned)} are saved in data/"
 
-    with stoppable(kept, again), within(chosen.minutes):
-        _say(name, experiment.missing(**where), planned, experiment.units)
+    with stoppable(kept, again, chosen.minutes):
+        _say(name, experiment, **where)
         try:
             experiment.run(chosen.jobs, **where)
         except Told as error:
             sys.exit(str(error))
-    if chosen.minutes and experiment.missing(**where):
-        print(f"{name}: {kept()}; to continue: {again}")
     if study:
         print(_searched())
 
 
 def listed(_: argparse.Namespace) -> None:
     """List all studies and experiments with a short description of each."""
-    measured = {name: experiment.help for name, experiment in EXPERIMENTS.items()}
-    print(_studies() + "\n" + _table("experiments", measured) + _own(), end="")
+    studies = {s.name: f"{s.title} ({len(s.cells)} searches)" for s in plans.STUDIES.values()}
+    experiments = {name: experiment.help for name, experiment in EXPERIMENTS.items()}
+    print(_table("studies", studies) + "\n" + _table("experiments", experiments), end="")
 
 
 def status(_: argparse.Namespace) -> None:
     """Show what has been measured and what is missing, one line for each study and experiment."""
     print(_searched())
     for name, experiment in EXPERIMENTS.items():
-        _say(name, experiment.missing(), experiment.planned(), experiment.units)
+        _say(name, experiment)
 
 
 def verify(chosen: argparse.Namespace) -> None:
@@ -204,37 +193,18 @@ def pack(_: argparse.Namespace) -> None:
     """Pack the records of searches under data/ into one archive for each workload, without loss."""
     files = [f for f in DATA.glob("*/*/*/sparsity-*/batch-*.csv") if f.parents[3].name != "own"]
     for file in files:
-        cell = Cell(**store.head(file)["cell"])
-        fine, allowed = store.record(cell) == file, "where the record of its cell lies"
-        require(fine, "file", str(file), f"{allowed}, {store.record(cell)}")
+        store.head(file)  # raises for what is no record
     for folder in tqdm(sorted({file.parents[2] for file in files}), "archive", unit="workload"):
         archive.pack(folder)
 
 
-def _say(name: str, todo: Sequence, planned: Sequence, units: str) -> None:
-    print(f"{name}: {len(todo) or 'none'} of {len(planned)} {units} to measure")
+def _say(name: str, experiment: Experiment, **where: str) -> None:
+    todo, planned = len(experiment.missing(**where)), len(experiment.planned())
+    print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure")
 
 
 def _searched() -> str:
-    tables = [on_record.status(), on_record.status_of_own()]
-    told = [t.to_string(index=False, float_format="{:.2f}".format) for t in tables if len(t)]
-    return "\n\nyour own workloads and methods:\n".join(told)
-
-
-def _own() -> str:
-    """The reader's own workloads and methods, and the notebook that analyses them."""
-    own = {
-        f"{row.workload} with {row.method}": f"({row.cells} searches)"
-        for row in on_record.status_of_own().itertuples()
-    }
-    page = "papermill chapters/own_workload.ipynb OUT.ipynb -p workload NAME"
-    head = f"your own workloads and methods (analyse them with {page})"
-    return "\n" + _table(head, own) if own else ""
-
-
-def _studies() -> str:
-    titles = {s.name: f"{s.title} ({len(s.cells)} searches)" for s in plans.STUDIES.values()}
-    return _table("studies", titles)
+    return on_record.status().to_string(index=False, float_format="{:.2f}".format)
 
 
 def _table(head: str, lines: dict[str, str]) -> str:
@@ -254,20 +224,16 @@ def parser() -> argparse.ArgumentParser:
         dest="command", required=True, metavar="COMMAND", title="commands"
     )
 
-    def command(name: str, call: Callable, more: str = "") -> Callable:
+    def command(name: str, call: Callable) -> Callable:
         """Add a command; returns what adds its arguments."""
-        about, example = call.__doc__, EXAMPLES.get(name, f"python -m lib {name}")
-        epilog = f"for example:\n  {example}\n{more}"
-        told = about[0].lower() + about[1:].rstrip(".")
-        added = commands.add_parser(
-            name, help=told, description=about, epilog=epilog, formatter_class=plain
-        )
+        told = call.__doc__[0].lower() + call.__doc__[1:].rstrip(".")
+        added = commands.add_parser(name, help=told, description=call.__doc__)
         added.set_defaults(call=call, refuse=added.error)
         return added.add_argument
 
     jobs = {"type": of_kind(JOBS, int), "default": 1}
     jobs["help"] = f"number of parallel processes, 1 to {MOST} (default: 1)"
-    add = command("run", run, "\nfor all names: python -m lib list\n")
+    add = command("run", run)
     names = [*plans.STUDIES, *EXPERIMENTS]
     known = "a study or an experiment; 'list' shows their names"
     add("name", choices=names, metavar="NAME", help=known)
@@ -279,9 +245,9 @@ def parser() -> argparse.ArgumentParser:
     command("list", listed)
     command("status", status)
     command("archive", pack)
-    add = command("verify", verify, f"\n{_studies()}")
-    listed_below = "one of the studies listed below"
-    add("study", choices=list(plans.STUDIES), metavar="STUDY", help=listed_below)
+    add = command("verify", verify)
+    known = "a study; 'list' shows their names"
+    add("study", choices=list(plans.STUDIES), metavar="STUDY", help=known)
     drawn = "number of searches, drawn at random (default: 20)"
     add("--sample", type=of_kind(SAMPLE, int), default=20, help=drawn)
     most = "skip searches that originally took longer than this (default: 600)"

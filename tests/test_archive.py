@@ -73,13 +73,6 @@ def test_later_records_are_added(data, folder):
     pd.testing.assert_frame_equal(results.read(STUDY, data), before)
 
 
-def test_what_is_no_record_stays(data, folder):
-    odd = folder / "sgd" / "sparsity-0" / "batch-9-notes.csv"
-    odd.write_text("no record\n", encoding="utf-8")
-    archive.pack(folder)
-    assert list(files(data)) == [odd]
-
-
 def test_pandas_alone_reads_it(data, folder, tmp_path):
     """By the very lines that the page on the code shows."""
     before = results.read(STUDY, data).rename(columns={"algorithm": "method"})

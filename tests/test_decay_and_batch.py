@@ -13,7 +13,7 @@ from chapters.decay_and_batch.experiments import Search
 from lib.analysis.scaling import Effect
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
-from lib.methods import EVERY, METHODS, decayed, method
+from lib.methods import EVERY, METHODS, method, variants
 from lib.methods.method import Layer
 from lib.studies.cells import Cell
 
@@ -84,7 +84,7 @@ def test_every_method_of_the_book_can_decay_and_no_other():
         with pytest.raises(ValueError, match="algorithm"):
             method(name)
     with pytest.raises(ValueError, match="method"):
-        decayed.decayed(method("torch.optim:SGD"))
+        variants.decayed(method("torch.optim:SGD"))
 
 
 def test_a_cell_draws_the_decay_within_its_range():

@@ -16,7 +16,7 @@ from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import flattening, lockstep
 from lib.measuring import one_cell
-from lib.methods import METHODS, late
+from lib.methods import METHODS, variants
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
 from tests.conftest import same
@@ -33,7 +33,7 @@ TORCHS = {
 def test_no_delay_is_synchronous_training_to_the_bit(name, monkeypatch):
     cell = dataclasses.replace(SMALL, algorithm=name)
     plain = one_cell.train_cell(cell)
-    monkeypatch.setattr(one_cell, "trained_by", lambda cell: late.late(METHODS[cell.algorithm], 0))
+    monkeypatch.setattr(one_cell, "trained_by", lambda cell: variants.late(METHODS[cell.algorithm], 0))
     ring = one_cell.train_cell(cell, drop_dead=False)
     same(plain, ring)
     assert plain.best_error.min() < 0.5, "nothing was learned, and nothing compared"
@@ -75,10 +75,10 @@ def quick(cell, steps):
 
 
 @pytest.mark.parametrize("name", TORCHS)
-@pytest.mark.parametrize("delays", late.DELAYS)
+@pytest.mark.parametrize("delays", variants.DELAYS)
 def test_the_engine_takes_the_steps_of_a_plain_loop(name, delays):
     cell, steps = Cell("digits-mlp", 16, name, trials=4, replicate=5, staleness=3, delays=delays), 12
-    drawn = [late.delay(3, delays, 5, step) for step in range(steps)]
+    drawn = [variants.delay(3, delays, 5, step) for step in range(steps)]
     assert len(set(drawn)) == (1 if delays == "fixed" else 4)
     found = quick(cell, steps)
     timely = quick(dataclasses.replace(cell, staleness=0, delays="fixed"), steps)

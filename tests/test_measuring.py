@@ -16,8 +16,8 @@ import torch
 
 from lib import ROOT, claims
 from lib.claims import cache
-from lib.engine import flattening, lockstep
 from lib.measuring import machine, one_cell, runner, sweeps
+from lib.measuring.rerun import Walk
 from lib.methods import method
 from lib.probes import replays
 from lib.records import store
@@ -151,15 +151,13 @@ def rewritten(file, cell, without=(), **changed):
 def path(how, precision, steps):
     """Weights [4, P] of the MLP on digits after each step, with one learning rate and one momentum."""
     cell = Cell("digits-mlp", 32, trials=4, precision=precision)
-    executor, trials, data = one_cell.executor(cell), one_cell.start(cell), cell.work.train(0)
+    trials = one_cell.start(cell)
     trials.drawn["learning_rate"].fill_(0.05)
     trials.drawn["momentum"].fill_(0.9)
-    layers, x, w = flattening.layers(executor.module), executor.inputs(data.x), trials.w.clone()
-    buffers, order = how.begin(w, layers), lockstep.batches(len(data.y), 32, 0)
-    for k in range(1, steps + 1):
-        pick = next(order)
-        lockstep.update(how, executor, layers, trials, w, buffers, k, (x[pick], data.y[pick]))
-        yield w.clone()
+    run = Walk(how, one_cell.executor(cell), trials, cell.work.train(0), 32, 0)
+    for _ in range(steps):
+        run.update()
+        yield run.w.clone()
 
 
 def rounded_otherwise(w, g, buffers, drawn, k, layers):

@@ -12,7 +12,7 @@ import pytest
 
 from lib import __main__ as command
 from lib.engine import checkpoint, lockstep
-from lib.measuring import machine, paper_scale, runner, sweeps
+from lib.measuring import machine, runner, sweeps
 from lib.measuring.paper_scale import PAPER_SCALE, ROUNDING, Differs, Shelf, apart
 from lib.probes import replays
 from lib.records import store
@@ -50,31 +50,23 @@ def test_it_measures_what_nobody_has_in_order_and_apart_under_the_true_name_of_t
     shelf, monkeypatch
 ):
     began, train = [], sweeps._train
-    monkeypatch.setattr(
-        sweeps,
-        "_train",
-        lambda cell, *args, **named: began.append(cell) or train(cell, *args, **named),
-    )
-    known = files(shelf.data)
-    assert shelf.missing(TINY, "cpu") == [TINY[0], *TINY[2:]]
+
+    def noted(cell, *args, **named):
+        began.append(cell)
+        train(cell, *args, **named)
+
+    monkeypatch.setattr(sweeps, "_train", noted)
+    known, lacking = files(shelf.data), [TINY[0], *TINY[2:]]
+    assert shelf.missing(TINY, "cpu") == shelf.missing(TINY, "cuda") == lacking
     shelf.run(TINY, "cpu")
-    assert began == [TINY[1], TINY[0], *TINY[2:]], "the known record first"
+    assert began == [TINY[1], *lacking], "the known record first"
     assert files(shelf.data) == known and not shelf.missing(TINY, "cpu")
-    assert files(shelf.folder) == sorted(
-        shelf.record(cell, "cpu") for cell in shelf.missing(TINY, "cuda")
-    )
-    for file in files(shelf.folder):
-        assert file.is_relative_to(shelf.folder / "cpu") and store.head(file)[
-            "device"
-        ] == machine.device_name("cpu")
+    assert shelf.missing(TINY, "cuda:1") == lacking
+    places = sorted(store.record(cell, shelf.folder / "cpu") for cell in lacking)
+    assert files(shelf.folder) == places
+    assert {store.head(file)["device"] for file in places} == {machine.device_name("cpu")}
     shelf.run(TINY, "cpu")
     assert len(began) == 4, "with nothing left to measure nothing is checked either"
-
-
-def test_records_of_two_kinds_of_devices_lie_apart_and_none_among_the_books(shelf):
-    places = {shelf.record(TINY[0], device).parent for device in ("cpu", "cuda", "cuda:1")}
-    assert len(places) == 2
-    assert all(PAPER_SCALE.record(cell) != store.record(cell) for cell in PAPER_SCALE.planned())
 
 
 UNLIKE = r"cpu: finds steps to goals that differ from batch-64-\w+\.csv by a factor of 2\.00; allowed is 1\.25, for rounding"
@@ -100,22 +92,17 @@ def test_a_device_that_does_not_find_a_known_record_measures_nothing(shelf, time
     assert len(files(shelf.folder)) == (0 if refused else 3)
 
 
-def test_without_a_record_to_compare_with_nothing_is_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(sweeps, "run", lambda *_, **__: pytest.fail("ran"))
-    with pytest.raises(
-        Differs, match="cuda: cannot be checked; no search of the shelf is on record"
-    ):
-        Shelf(lambda: TINY, tmp_path / "shelf", tmp_path / "data").run(TINY, "cuda")
+def test_without_a_record_to_compare_with_nothing_is_measured(tmp_path):
+    shelf = Shelf(lambda: TINY, tmp_path / "shelf", tmp_path / "data")
+    with pytest.raises(Differs, match="cuda: cannot be checked; no search of the shelf"):
+        shelf.run(TINY, "cuda")
 
 
 def test_tables_are_as_far_apart_as_their_fewest_steps_to_a_goal():
-    one, none = (
-        pd.Series({"steps@0.1": 10.0, "steps@0.02": 40.0}),
-        pd.Series({"steps@0.1": np.nan, "steps@0.02": np.nan}),
-    )
+    one = pd.Series({"steps@0.1": 10.0, "steps@0.02": 40.0})
+    none = one * np.nan
     assert apart(one, one) == apart(none, none) == 1
     assert apart(one, one * [1, 1.25]) == apart(one * [1, 1.25], one) == pytest.approx(1.25)
-    assert apart(one, one * [0.5, 1]) == pytest.approx(2)
     assert apart(one, one * [1, np.nan]) == apart(one, none) == np.inf
 
 
@@ -126,10 +113,6 @@ def test_rounding_explains_as_much_as_replays_on_record_came_apart():
 def test_the_books_shelf_is_of_the_papers_networks_and_has_a_known_record():
     cells = PAPER_SCALE.planned()
     assert {cell.workload for cell in cells} >= {plans.CNN, plans.RESNET, "cifar-10-resnet-20"}
-    assert cells[0] == plans.study("mnist-own-splits").cells[0]
-    whole = [cell for cell in cells if cell.workload == "cifar-10-resnet-20"]
-    assert {cell.messages.compressor for cell in whole} >= {"dense", "top-k", "gaussian-k"}
-    assert {cell.max_steps for cell in whole} == {paper_scale.SHI_STEPS}
     assert store.head(store.record(PAPER_SCALE.known(), DATA))["device"].startswith("cpu")
 
 
@@ -137,16 +120,16 @@ def test_the_books_shelf_is_of_the_papers_networks_and_has_a_known_record():
 
 
 @alarms
-def test_time_that_is_up_ends_what_runs_and_nothing_else():
+def test_time_that_is_up_ends_what_runs_and_nothing_else(capsys):
     began, turns = time.monotonic(), itertools.count()
-    with runner.within(0.2 / 60):
+    with runner.stoppable(lambda: "1 of 2 are kept", "again", 0.2 / 60):
         while next(turns) < 10**9:
             pass
     assert 0.15 < time.monotonic() - began < 5 and next(turns) < 10**9
-    with runner.within(None), runner.within(5.0):
+    assert capsys.readouterr().out == "stopped by SIGALRM; 1 of 2 are kept; to continue: again\n"
+    with runner.stoppable(str, "again", 5.0):
         pass
-    time.sleep(0.01)
-    with pytest.raises(KeyboardInterrupt), runner.within(5.0):
+    with pytest.raises(KeyboardInterrupt), runner.stoppable(str, "again", 5.0):
         raise KeyboardInterrupt
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
@@ -171,24 +154,20 @@ def test_at_the_end_of_its_minutes_the_state_of_a_search_is_kept_and_it_goes_on_
         monkeypatch.setattr(lockstep, "_check", checked)
         command.main(["run", "paper-scale", "--minutes", "10"])
     said = capsys.readouterr().out
-    assert (
-        "1 of 2 are saved in data/; to continue: python -m lib run paper-scale --device cpu --minutes 10"
-        in said
-    )
-    assert store.states(shelf.record(LONG, "cpu")) and not files(shelf.folder)
+    again = "python -m lib run paper-scale --device cpu --minutes 10"
+    assert f"stopped by SIGALRM; 1 of 2 are saved in data/; to continue: {again}" in said
+    assert list((shelf.folder / "cpu").rglob("*.part")) and not files(shelf.folder)
     first, second = runs
     assert min(second) > min(first) and min(second) >= first[-2], "it began anew"
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "nan", "soon", "1e9"])
+@pytest.mark.parametrize("value", ["0", "soon"])
 def test_minutes_that_are_none_are_refused_before_anything(value, monkeypatch, capsys):
     monkeypatch.setattr(Shelf, "run", lambda *_, **__: pytest.fail("ran"))
     with pytest.raises(SystemExit, match="2"):
         command.main(["run", "paper-scale", "--minutes", value])
-    assert (
-        f"argument --minutes: '{value}' is not allowed; it must be a number in (0, 10000]"
-        in capsys.readouterr().err
-    )
+    told = f"argument --minutes: '{value}' is not allowed; it must be a number in (0, 10000]"
+    assert told in capsys.readouterr().err
 
 
 def test_a_device_that_differs_ends_the_command_in_one_line(monkeypatch):

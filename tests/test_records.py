@@ -16,7 +16,7 @@ from lib.measuring.experiment import Collection
 from lib.probes import replays
 from lib.records import archive, store
 from lib.records.store import DATA
-from lib.studies import cells, plans
+from lib.studies import cells
 from lib.studies.cells import Cell
 from lib.workloads import catalogue
 
@@ -72,26 +72,6 @@ def test_a_new_field_with_a_default_leaves_old_records_valid(record):
     assert store.digest(dataclasses.replace(newer, extra="some")) != store.digest(CELL)
 
 
-FINISHED = (
-    "digits",
-    "digits-sparsest",
-    "digits-methods",
-    "messages",
-    "message-variants",
-    "messages-rates",
-    "both-sparsities",
-)
-
-
-def test_all_records_of_finished_studies_are_found():
-    assert not [
-        cell
-        for name in FINISHED
-        for cell in plans.STUDIES[name].cells
-        if not store.exists(store.record(cell))
-    ]
-
-
 def test_a_changed_workload_is_another_cell(monkeypatch):
     changed = dataclasses.replace(catalogue.workload("digits-mlp"), goals=(0.5,))
     before = store.digest(CELL)
@@ -145,24 +125,14 @@ def committed():
     """The files under data/ that git knows; without git all but what a reader's own workloads other
     than ours have left.
     """
-    git = shutil.which("git")
-    known = (
-        git
-        and subprocess.run(
-            [git, "ls-files", "-z", "data"], cwd=ROOT, capture_output=True, encoding="utf-8"
-        ).stdout
-    )
+    git = ["git", "ls-files", "-z", "data"]
+    known = shutil.which("git") and subprocess.run(git, cwd=ROOT, capture_output=True).stdout
     if known:
-        return unpacked(file for name in known.split("\0") if (file := ROOT / name).is_file())
-    files = [
-        file
-        for file in DATA.rglob("*")
-        if file.is_file() and file.suffix not in (".part", ".set-aside")
-    ]
+        files = (ROOT / name for name in known.decode().split("\0"))
+        return unpacked(file for file in files if file.is_file())
     ours = DATA / "own" / own.folder_name("chapters/own/next_letter.py:next_letter")
-    return unpacked(
-        file for file in files if DATA / "own" not in file.parents or ours in file.parents
-    )
+    readers = set((DATA / "own").rglob("*")) - set(ours.rglob("*"))
+    return unpacked(file for pattern in ("*.csv", "*.xz") for file in DATA.rglob(pattern) if file not in readers)
 
 
 def unpacked(files):
@@ -170,7 +140,7 @@ def unpacked(files):
     for file in files:
         if file.name == archive.HEADS:
             folder = file.parent
-            yield from (folder / name for name in archive._heads(folder, archive.stamp(folder)))
+            yield from (folder / name for name in archive.names(folder))
         elif file.suffix != ".xz":
             yield file
 

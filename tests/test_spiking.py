@@ -11,7 +11,7 @@ from torch import nn
 from chapters.spiking import experiments, findings, neurons
 from lib.engine import batched, flattening, vocabulary
 from lib.engine.sequential import SequentialExecutor
-from lib.measuring import winners
+from lib.measuring import rerun
 from lib.workloads import datasets, models
 
 TIME, EXAMPLES, UNITS = 25, 6, 5
@@ -133,19 +133,19 @@ def test_all_trials_at_once_are_the_trials_one_by_one(time, model):
 @pytest.mark.parametrize("time", [0, 4])
 def test_a_winner_is_trained_again_until_it_meets_the_goal_and_no_further(time):
     digits = datasets.load("digits", 1)
-    asked = winners.Asked(
+    asked = rerun.Asked(
         network=lambda: neurons.network(time), training=digits.train, validation=digits.validation, goals=(0.3, 0.5),
         search=experiments.Search(time, 64, trials=6, max_steps=200), drop_dead=not time,
     )  # fmt: skip
-    held, executor, trials = digits.validation, batched.BatchedExecutor(neurons.network(time)), winners.start(asked)
+    held, executor, trials = digits.validation, batched.BatchedExecutor(neurons.network(time)), rerun.begun(asked)
 
     def error(module):
         return float((module(held.x).argmax(1) != held.y).double().mean())
 
-    for told, module in winners.winners(asked):
+    for told, module in rerun.winners(asked):
         steps, trial = int(told["steps"]), told["trial"]
         earlier = vocabulary.last_check(steps - 1)
-        assert error(module) <= told["goal"] < error(winners.again(asked, executor, trials, trial, earlier))
+        assert error(module) <= told["goal"] < error(rerun.again(asked, executor, trials, trial, earlier))
 
 
 def planted(ratio, noise=0.02):

@@ -11,7 +11,7 @@ import pandas as pd
 
 from lib.fields import Count, Whole, spec
 from lib.measuring.experiment import Experiment, searches
-from lib.methods import decayed
+from lib.methods import variants
 from lib.studies.cells import SPLITS, Cell
 from lib.workloads.catalogue import WorkloadName
 
@@ -47,7 +47,7 @@ class Search:
     def cell(self) -> Cell:
         draws = {"trials": self.trials, "replicate": self.replicate, "split": self.replicate}
         space = SPACES[self.algorithm] + ",weight_decay={}..{}".format(*DECAYS)
-        name = self.algorithm + decayed.SUFFIX
+        name = self.algorithm + variants.SUFFIX
         return Cell(self.workload, self.batch_size, name, space=space, **draws)
 
     def definition(self) -> dict:

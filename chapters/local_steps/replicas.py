@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from lib.engine.clients import Batches
-from lib.messages.compressors import compress
+from lib.messages.exchanges import compress
 from lib.methods import METHODS
 from lib.methods.method import Method
 

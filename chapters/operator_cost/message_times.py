@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lib.fields import SHARE, Count, Whole, check, spec
 from lib.messages import exchanges
-from lib.messages.compressors import COMPRESSORS
+from lib.messages.exchanges import COMPRESSORS
 from lib.messages.settings import Messages, target
 from lib.probes import timings
 from lib.workers import processes

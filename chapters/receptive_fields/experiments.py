@@ -43,10 +43,10 @@ class Search:
     def measure(self) -> pd.DataFrame:
         """A row per goal and hidden unit of the winner: what `winners` tells, unit, and SITE."""
         from chapters.receptive_fields import ring
-        from lib.measuring import winners
+        from lib.measuring import rerun
 
         seed = 2 * self.replicate
-        asked = winners.Asked(
+        asked = rerun.Asked(
             network=ring.network,
             training=ring.samples(ring.TRAIN, self.gain, seed),
             validation=ring.samples(ring.VALIDATION, self.gain, seed + 1),
@@ -55,7 +55,7 @@ class Search:
             prepare=ring.shrink,
         )
         found = []
-        for told, module in winners.winners(asked):
+        for told, module in rerun.winners(asked):
             weights = pd.DataFrame(module[0].weight.detach().numpy().round(5), columns=SITE)
             about = pd.DataFrame([told] * HIDDEN).assign(unit=range(HIDDEN))
             found.append(pd.concat([about, weights], axis=1))

@@ -44,11 +44,11 @@ class Search:
     def measure(self) -> pd.DataFrame:
         """A row per goal: what `winners` tells of its winner, and `neurons.activity` of that."""
         from chapters.spiking import neurons
-        from lib.measuring import winners
+        from lib.measuring import rerun
         from lib.workloads import datasets
 
         digits = datasets.load("digits", self.replicate)
-        asked = winners.Asked(
+        asked = rerun.Asked(
             network=lambda: neurons.network(self.time, self.model),
             training=digits.train,
             validation=digits.validation,
@@ -57,7 +57,7 @@ class Search:
             # Where no unit of the last layer fires, gradients still pass the spikes' surrogates
             drop_dead=not self.time,
         )
-        x, won = digits.validation.x, winners.winners(asked)
+        x, won = digits.validation.x, rerun.winners(asked)
         return pd.DataFrame([told | neurons.activity(module, x) for told, module in won])
 
 

@@ -17,8 +17,8 @@ from lib import own
 from lib.analysis import scaling
 from lib.fields import AMOUNT, POSITIVE, Count, Number, spec
 from lib.methods import spaces
-from lib.records import on_record, results
-from lib.records.store import DATA
+from lib.records import results
+from lib.records.store import DATA, of_own
 from lib.studies.cells import Cell
 from lib.studies.plans import USUAL
 from lib.studies.study import Study
@@ -137,7 +137,7 @@ def exact(name: str, folder: Path = DATA) -> Study:
     """
     name = workload(name).name
     # An adaptive search's trials are of several spaces
-    known = on_record.of_own(name, folder) if own.is_own(name) else ()
+    known = of_own(name, folder) if own.is_own(name) else ()
     found = [cell for cell in known if cell.space is None]
     searches = Counter((c.algorithm, c.sparsity, c.trials) for c in found)
     # (algorithm, sparsity) -> trials of the search with most batch sizes, and of these of the one
@@ -159,7 +159,7 @@ def adaptive(name: str, folder: Path = DATA, cells: Iterable[Cell] | None = None
     """
     work = workload(name)
     if cells is None:
-        known = on_record.of_own(work.name, folder) if own.is_own(work.name) else ()
+        known = of_own(work.name, folder) if own.is_own(work.name) else ()
         usual = USUAL.keys() - {"space", "max_steps"}  # of which every trial has its own
         alike = (c for c in known if all(getattr(c, field) == USUAL[field] for field in usual))
         cells = [cell for cell in alike if cell.space is not None]

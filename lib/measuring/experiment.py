@@ -49,21 +49,22 @@ class Collection:
         """The rows of those that have a record, with their fields, as of
         `lib.records.store.gather`; None: of all planned.
         """
-        wanted = self.planned() if planned is None else planned
-        return store.gather(wanted, self.place, folder or self.folder)
+        return store.gather(*self._asked(planned, folder))
 
     def missing(self, planned: Iterable | None = None, folder: Path | None = None) -> list:
         """Those that have no record."""
+        return store.missing(*self._asked(planned, folder))
+
+    def _asked(self, planned: Iterable | None, folder: Path | None) -> tuple:
         wanted = self.planned() if planned is None else planned
-        return store.missing(wanted, self.place, folder or self.folder)
+        return wanted, self.place, folder or self.folder
 
     def run(
         self, planned: Iterable | None = None, folder: Path | None = None, jobs: int = 1
     ) -> None:
         """Measure those that have no record, one a job, under a bar."""
-        folder = folder or self.folder
-        todo = self.missing(planned, folder)
-        runner.run(todo, self.measure, self.title, self.unit, jobs, folder=folder)
+        todo, where = self.missing(planned, folder), folder or self.folder
+        runner.run(todo, self.measure, self.title, self.unit, jobs, folder=where)
 
     def measure(self, what: Any, folder: Path | None = None) -> Path:
         """Measure one and write its record; returns the file."""

@@ -29,7 +29,7 @@ from lib.engine import (
 from lib.engine.checkpoint import Checkpoint
 from lib.measuring import machine
 from lib.messages import exchanges
-from lib.methods import late, method
+from lib.methods import method, variants
 from lib.methods.method import Method
 from lib.records import store
 from lib.records.store import record, same_data
@@ -90,10 +90,13 @@ def start(
     if cell.sparsity:
         mask = _masks(cell, chosen_seeds, device).to(device)
         w = w * mask
-    drawn = {"batch_size": torch.full((len(chosen), 1), float(cell.batch_size), device=device)}
-    for name, values in cell.draw().items():
-        drawn[name] = torch.from_numpy(values[chosen]).float()[:, None].to(device)
-    return training_state.Trials(w, mask, drawn)
+    sizes = np.full(cell.trials, cell.batch_size)
+    drawn = {"batch_size": sizes, **cell.draw()}
+    columns = {}
+    for name, values in drawn.items():
+        column = torch.from_numpy(values[chosen]).float()
+        columns[name] = column[:, None].to(device)
+    return training_state.Trials(w, mask, columns)
 
 
 def _masks(cell: Cell, chosen_seeds: list[int], device: str) -> torch.Tensor:
@@ -136,18 +139,14 @@ def _dtype(cell: Cell) -> torch.dtype:
     return getattr(torch, cell.arithmetic)
 
 
-Executor = sequential.SequentialExecutor | batched.BatchedExecutor
-
-
-def executor(cell: Cell, device: str = "cpu") -> Executor:
+def executor(cell: Cell, device: str = "cpu") -> sequential.Executor:
     """What computes the cell's gradients: batched for small batches (`Workload.batched_below`) of
     networks whose layers allow it, else one trial after another.
 
     Records made by the executors of earlier code, for sparse networks and for LeNet-5, stay valid:
     `python -m lib verify` then agrees to rounding.
     """
-    work = cell.work
-    module = models.build(work.model)
+    work, module = cell.work, models.build(cell.work.model)
     small = cell.batch_size < work.batched_below and batched.fits(module)
     kind = batched.BatchedExecutor if small else _sequential(work, device)
     return kind(module, _dtype(cell), device, cell.label_smoothing, TASKS[work.task])
@@ -166,7 +165,7 @@ def trained_by(cell: Cell) -> Method:
     plain = method(cell.algorithm)
     if not cell.staleness:
         return plain
-    return late.late(plain, cell.staleness, cell.delays, cell.replicate)
+    return variants.late(plain, cell.staleness, cell.delays, cell.replicate)
 
 
 def train_cell(
@@ -280,7 +279,9 @@ def measure(cell: Cell, folder: Path, device: str = "cpu") -> Path:
     unfinished = file.with_suffix(f".{digest}.part")
     store.prepare(file)
     outcome = train_cell(cell, device, unfinished)
-    trial_steps, seconds, again = outcome.trial_steps, outcome.wall_s, {}
+    trial_steps = outcome.trial_steps
+    seconds = outcome.wall_s
+    again = {}
     if "abandoned" in outcome.status and "complete" not in outcome.status:
         wider = dataclasses.replace(cell, race=WIDER * cell.race)
         outcome = train_cell(wider, device, unfinished.with_suffix(".wider.part"))
@@ -292,7 +293,7 @@ def measure(cell: Cell, folder: Path, device: str = "cpu") -> Path:
     costs = {"steps": outcome.steps, "trial_steps": trial_steps, **again}
     about = machine.provenance(measured_with, seconds, **costs)
     store.write(file, cell, table(cell, outcome), about)
-    for state in store.states(file):
+    for state in file.parent.glob(f"{file.stem}.*.part"):
         state.unlink(missing_ok=True)
     return file
 

@@ -75,12 +75,10 @@ class Shelf:
         """All searches, each once."""
         return tuple(dict.fromkeys(self.wanted()))
 
-    def record(self, cell: Cell, device: str = "cuda") -> Path:
-        """Where its record lies that such a device measures ("cuda:1" is of the kind "cuda")."""
-        return store.record(cell, self._of(device))
-
     def missing(self, planned: Sequence[Cell], device: str = "cuda") -> list[Cell]:
-        """Those that have no record by such a device, and none in `data`."""
+        """Those that have no record by such a device ("cuda:1" is of the kind "cuda"), and none in
+        `data`.
+        """
         new = store.missing(planned, store.record, self.data)
         return store.missing(new, store.record, self._of(device))
 
@@ -96,14 +94,11 @@ class Shelf:
 
     def known(self) -> Cell | None:
         """The search in `data` that took a processor the least time, of those that met a goal."""
-        seconds = {}
-        for cell in self.planned():
-            if store.exists(file := store.record(cell, self.data)):
-                head = store.head(file, cell)
-                if head["device"].startswith("cpu"):
-                    seconds[cell] = head["wall_s"]
-        shortest = sorted(seconds, key=seconds.get)
-        return next((c for c in shortest if _best(store.record(c, self.data)).notna().any()), None)
+        files = {cell: store.record(cell, self.data) for cell in self.planned()}
+        heads = {c: store.head(file, c) for c, file in files.items() if store.exists(file)}
+        known = [c for c, head in heads.items() if head["device"].startswith("cpu")]
+        known.sort(key=lambda cell: heads[cell]["wall_s"])
+        return next((cell for cell in known if _best(files[cell]).notna().any()), None)
 
     def check(self, device: str) -> None:
         """Measure the known search on the device, aside.
@@ -115,13 +110,13 @@ class Shelf:
         cell = self.known()
         if cell is None:
             raise Differs(f"{device}: cannot be checked; no search of the shelf is on record")
+        known = store.record(cell, self.data)
         with tempfile.TemporaryDirectory() as folder:
             sweeps.run(Study("a known record", "", [cell]), Path(folder), device=device)
-            files = [store.record(cell, place) for place in (self.data, Path(folder))]
-            factor = apart(*map(_best, files))
+            factor = apart(_best(known), _best(store.record(cell, Path(folder))))
         if factor > ROUNDING:
             raise Differs(
-                f"{device}: finds steps to goals that differ from {files[0].name} by a factor of "
+                f"{device}: finds steps to goals that differ from {known.name} by a factor of "
                 f"{factor:.2f}; allowed is {ROUNDING}, for rounding; nothing else was measured"
             )
 

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import joblib
 import pandas as pd
-from joblib.parallel import get_active_backend
 from tqdm import tqdm
 
 from lib import Stopped, require
@@ -26,9 +25,8 @@ from lib.records import store
 # Jobs side by side: one thread each, so that more than there are cores gain nothing
 MOST = 4 * (os.cpu_count() or 1)
 KILLED = "a worker process was killed, possibly for lack of memory (try fewer jobs)"
-SIGNALS = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
-)
+NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")
+SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
 
 
 class WorkerDied(RuntimeError):
@@ -54,12 +52,11 @@ def run(
         return
     calls = (joblib.delayed(measure)(what, **options) for what in todo)
     # A notebook or a log keeps every line of the bar
-    pause = 0.1 if sys.stderr.isatty() else 5.0
-    with _Bar(total=len(todo), desc=title, unit=unit, mininterval=pause) as bar:
+    often = {"mininterval": 0.1 if sys.stderr.isatty() else 10.0, "miniters": 0}
+    with _Bar(total=len(todo), desc=title, unit=unit, **often) as bar, _listening(bar):
         try:
-            with _Progress(bar):
-                for _ in each(calls, jobs):
-                    bar.update()
+            for _ in each(calls, jobs):
+                bar.update()
         except KeyboardInterrupt as stop:
             done = f"{bar.n} of {len(todo)} that were missing ({unit}s) are finished and kept"
             told = f"stopped; {done}; run the same call again to continue"
@@ -78,40 +75,32 @@ class _Bar(tqdm):
         return super().display(msg, pos)
 
 
-class _Progress(logging.Handler):
-    """While entered, shows beside a bar what the search of this process logs of its steps."""
+@contextlib.contextmanager
+def _listening(bar: tqdm) -> Iterator[None]:
+    """Herein the bar shows beside it what the search of this process logs of its steps."""
 
-    LOG = logging.getLogger("lib.training")
+    def emit(record: logging.LogRecord) -> None:
+        bar.set_postfix_str(record.getMessage(), refresh=False)
+        bar.update(0)
 
-    def __init__(self, bar: tqdm):
-        super().__init__()
-        self.bar = bar
-        self.began = self.shown = time.monotonic()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        now = time.monotonic()
-        # A notebook or a log keeps every line: in all some hundred of a search that takes hours
-        if now - self.shown >= max(1.0, self.bar.mininterval, (now - self.began) / 100):
-            self.shown = now
-            self.bar.set_postfix_str(record.getMessage())
-
-    def __enter__(self) -> None:
-        self.LOG.propagate = False  # a notebook would print every line
-        self.LOG.setLevel(logging.INFO)
-        self.LOG.addHandler(self)
-
-    def __exit__(self, *_) -> None:
-        self.LOG.removeHandler(self)
-        self.LOG.setLevel(logging.NOTSET)
-        self.bar.set_postfix_str("", refresh=False)
+    log, handler = logging.getLogger("lib.training"), logging.Handler()
+    handler.emit = emit
+    log.propagate = False  # a notebook would print every line
+    log.setLevel(logging.INFO)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(logging.NOTSET)
 
 
 def each(calls: Iterable, jobs: int = 1) -> Iterator:
     """What each of the calls (`joblib.delayed`) returns, as soon as it does; whoever stops asking
     ends those under way.
 
-    Wrapped in `joblib.parallel_config(backend="dask")` they run on the cluster, however many
-    threads it has; Dask lets a call that a worker has begun go on to its end.
+    Wrapped in `joblib.parallel_config(backend="dask")` they run on a cluster of several threads;
+    Dask lets a call that a worker has begun go on to its end.
 
     Raises:
         ValueError: for a number of jobs that is not allowed.
@@ -119,10 +108,6 @@ def each(calls: Iterable, jobs: int = 1) -> Iterator:
     """
     fine = type(jobs) is int and (jobs == -1 or 1 <= jobs <= MOST)
     require(fine, "jobs", jobs, f"a whole number from 1 to {MOST}, or -1")
-    backend, _ = get_active_backend()
-    if hasattr(backend, "client"):  # joblib would run everything here if the cluster had one thread
-        threads = backend.effective_n_jobs
-        backend.effective_n_jobs = lambda n: max(2, threads(n))
     parallel = joblib.Parallel(
         n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1
     )
@@ -130,9 +115,7 @@ def each(calls: Iterable, jobs: int = 1) -> Iterator:
         with contextlib.closing(parallel(calls)) as results:
             yield from results
     except BrokenProcessPool:
-        raise WorkerDied(
-            f"{KILLED}; finished work is kept; run the same call again to continue"
-        ) from None
+        raise WorkerDied(KILLED) from None
 
 
 def write(
@@ -180,9 +163,9 @@ def _tell_terminal(text: str) -> None:
 
 
 @contextlib.contextmanager
-def stoppable(kept: Callable[[], str], again: str) -> Iterator[None]:
+def stoppable(kept: Callable[[], str], again: str, minutes: float | None = None) -> Iterator[None]:
     """For a command: Ctrl-C, SIGTERM or a closed terminal ends what runs herein with one line and
-    the usual exit status.
+    the usual exit status; the end of so many minutes, with one line alone.
 
     An OSError, which names its file, and a worker's death are told in one line, too.  Whoever calls
     from a notebook gets the exceptions themselves.
@@ -199,49 +182,24 @@ def stoppable(kept: Callable[[], str], again: str) -> Iterator[None]:
 
     # Those that are ignored, as SIGHUP is under nohup, stay so.
     before = {s: signal.signal(s, stop) for s in SIGNALS if signal.getsignal(s) != signal.SIG_IGN}
+    if minutes:
+        signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
     try:
         yield
     # Of a worker that got the signal, too, perhaps the worker's death
     except BaseException as error:
         for s in before:
             signal.signal(s, signal.SIG_IGN)  # the end is on its way
-        if received:
-            what = f"stopped by {signal.Signals(received[0]).name}"
-        elif isinstance(error, OSError | WorkerDied):
-            what = KILLED if isinstance(error, WorkerDied) else str(error)
-        else:
+        if not received and not isinstance(error, OSError | WorkerDied):
             raise
-        print(f"{what}; {kept()}; to continue: {again}", file=sys.stderr)
-        sys.exit(128 + received[0] if received else 1)
+        name = signal.Signals(received[0]).name if received else ""
+        over = name == "SIGALRM"  # the end of the minutes
+        told = f"{f'stopped by {name}' if name else error}; {kept()}; to continue: {again}"
+        print(told, file=sys.stdout if over else sys.stderr)
+        if not over:
+            sys.exit(128 + received[0] if received else 1)
     finally:
+        if minutes:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         for s, handler in before.items():
             signal.signal(s, handler)
-
-
-@contextlib.contextmanager
-def within(minutes: float | None) -> Iterator[None]:
-    """End what runs herein after so many minutes, as Ctrl-C would, and go on after it; None: never.
-
-    Raises ValueError where the system has no alarm clock, as Windows has none.
-    """
-    if minutes is None:
-        yield
-        return
-    able = "left out on a system without SIGALRM"
-    require(hasattr(signal, "SIGALRM"), "minutes", minutes, able)
-    rang = []
-
-    def over(*_) -> None:
-        rang.append(True)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not rang:
-            raise
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)

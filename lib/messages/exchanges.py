@@ -1,16 +1,217 @@
-"""The exchange of compressed gradients among the workers of many trials, with error feedback."""
+"""The exchange of compressed gradients among the workers of many trials, with error feedback, and
+the compressors: which entries of a gradient a worker sends.
+"""
 
 from __future__ import annotations
 
 import copy
+import functools
+import math
 from collections.abc import Callable
 
 import numpy as np
 import torch
+from scipy.special import ndtri
 from torch import Tensor
 
-from lib.messages.compressors import compress, counts, places
-from lib.messages.settings import Messages
+from lib.messages.settings import Messages, target
+
+BAND = (2 / 3, 4 / 3)  # how many times k Gaussian-k may send
+BLOCK = 2**18  # entries looked at together, so that they stay in the cache
+
+
+# --- compressors ----------------------------------------------------------------------------------
+
+
+# NumPy compares, counts and finds several times faster than PyTorch does on a processor.
+
+
+def _exceeds(x: Tensor, y: Tensor) -> Tensor:
+    return torch.from_numpy(x.numpy() > y.numpy()) if x.device.type == "cpu" else x > y
+
+
+def counts(chosen: Tensor) -> Tensor:
+    """How many are chosen in every row of a mask [R, d]."""
+    if chosen.device.type != "cpu":
+        return chosen.count_nonzero(1)
+    return torch.tensor([np.count_nonzero(row) for row in chosen.numpy()])
+
+
+def places(chosen: Tensor) -> Tensor:
+    """Places among all its entries at which a mask is true."""
+    if chosen.device.type != "cpu":
+        return chosen.flatten().nonzero()[:, 0]
+    return torch.from_numpy(np.flatnonzero(chosen.numpy()))
+
+
+def _only(u: Tensor, at: Tensor) -> Tensor:
+    """A mask of u [d] that is true at these places."""
+    return torch.zeros_like(u, dtype=torch.bool).index_fill_(0, at, True)
+
+
+def _by_row(select: Callable[[Tensor, int, np.random.Generator], Tensor]):
+    """A compressor of one vector [d] as one of several [R, d], one after the other."""
+    return lambda u, k, random: torch.stack([select(row, k, random) for row in u])
+
+
+def dense(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """Everything."""
+    return torch.ones_like(u, dtype=torch.bool)
+
+
+@_by_row
+def top_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """The k entries of largest magnitude, exactly.
+
+    Several times faster than a selection from all: with the entries in groups, the k-th largest of
+    the groups' maxima is at most the k-th largest entry, and hardly more than k entries reach it.
+    """
+    size = u.abs()
+    group = max(len(u) // (4 * k), 1)
+    heads = size[: len(u) // group * group].view(group, -1).amax(0)
+    least = heads.topk(k, sorted=False).values.min()
+    above = _exceeds(size, least)
+    at = places(above)
+    if len(at) > k:
+        at = at[size[at].topk(k, sorted=False).indices]
+    if len(at) < k:  # of equal magnitudes, the first ones
+        equal = places(~(above | _exceeds(least, size)))
+        at = torch.cat([at, equal[: k - len(at)]])
+    return _only(u, at)
+
+
+def rand_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """k entries drawn without replacement, in every row others; their values are not scaled up."""
+    picks = [random.choice(u.shape[1], k, replace=False, shuffle=False) for _ in u]
+    at = torch.from_numpy(np.stack(picks)).to(u.device)
+    return torch.zeros_like(u, dtype=torch.bool).scatter_(1, at, True)
+
+
+def gaussian_k(u: Tensor, k: int, random: np.random.Generator, tails: int = 2) -> Tensor:
+    """Above the threshold that a normal distribution with u's mean and deviation puts at k: as in
+    the authors' code of two tails, as the paper writes it of one.
+
+    Up to three passes halve the threshold where fewer than 2k/3 lie above it and raise it by half
+    where more than 4k/3 do; what is sent is what the last pass counted, be it nothing or far too
+    much.
+    """
+    size, threshold = u.abs(), _normal(u, k, tails)
+    for _ in range(2):
+        sent, few, many = _band(size, threshold, k)
+        if not (few | many).any():
+            return sent
+        threshold = threshold * torch.where(few, 0.5, torch.where(many, 1.5, 1.0))
+    return _exceeds(size, threshold[:, None])
+
+
+def _normal(u: Tensor, k: int, tails: int = 2) -> Tensor:
+    """Thresholds [R] above which normal vectors with u's means and deviations have k entries."""
+    d, mean = u.shape[1], u.mean(1)
+    variance = (torch.linalg.vector_norm(u, dim=1) ** 2 - d * mean**2) / max(d - 1, 1)
+    return mean + variance.clamp(min=0).sqrt() * -ndtri(min(k / d, 1 - 1e-9) / tails)
+
+
+def _band(size: Tensor, threshold: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
+    """What of magnitudes [R, d] lies above thresholds [R], and in which rows it is too little and
+    too much for Gaussian-k.
+    """
+    sent = _exceeds(size, threshold[:, None])
+    count = counts(sent)
+    return sent, count < BAND[0] * k, count > BAND[1] * k
+
+
+def gaussian_k_band(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """Gaussian-k that ends on its band: bisection, from the normal threshold, until 2k/3 to 4k/3
+    entries lie above.
+
+    A row that has no threshold with so many above it (equal magnitudes) sends the most that is at
+    most 4k/3.
+    """
+    size = u.abs()
+    low, high = torch.zeros_like(size[:, 0]), size.amax(1)
+    threshold = _normal(u, k).minimum(high)
+    for _ in range(60):
+        _, few, many = _band(size, threshold, k)
+        if not (few | many).any():
+            break
+        high, low = torch.where(few, threshold, high), torch.where(many, threshold, low)
+        threshold = torch.where(few | many, (low + high) / 2, threshold)
+    else:
+        threshold = torch.where(many, high, threshold)
+    return _exceeds(size, threshold[:, None])
+
+
+@_by_row
+def dgc_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """DGC's selection: the threshold is read off one entry in a hundred, then adapted (Lin et al.
+    2018).
+
+    Up to ten passes lower the threshold by a fifth while fewer than 0.8 k lie above it; where more
+    than 1.3 k do, the exact k largest among them are sent; never more than k.
+    """
+    size = u.abs()
+    sample = size[int(random.integers(min(100, len(u)))) :: 100]
+    share = math.ceil(k / len(u) * len(sample))
+    threshold = sample.topk(min(share, len(sample))).values[-1]
+    for _ in range(10):
+        above = places(~_exceeds(threshold, size))
+        if len(above) >= 0.8 * k:
+            break
+        threshold = threshold * 0.8
+    if len(above) > 1.3 * k:
+        above = above[size[above].topk(k, sorted=False).indices]
+    return _only(u, above[:k])
+
+
+@_by_row
+def redsync(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
+    """RedSync's bisection between mean and largest magnitude, until k to 2k entries lie above or
+    the step is a fifth.
+    """
+    size = u.abs()
+    mean, low, high = size.mean(), 0.0, 1.0
+    span = size.max() - mean
+    while True:
+        middle = (low + high) / 2
+        sent = _exceeds(size, mean + middle * span)
+        count = int(counts(sent[None]))
+        if k < count < 2 * k or high - low <= 0.2:
+            return sent
+        low, high = (low, middle) if count <= k else (middle, high)
+
+
+COMPRESSORS = {
+    "dense": dense,
+    "top-k": top_k,
+    "rand-k": rand_k,
+    "gaussian-k": gaussian_k,
+    "gaussian-k-paper": functools.partial(gaussian_k, tails=1),
+    "gaussian-k-band": gaussian_k_band,
+    "dgc-k": dgc_k,
+    "redsync": redsync,
+}
+
+
+def compress(
+    name: str,
+    u: Tensor,
+    density: float,
+    random: np.random.Generator,
+    sizes: list[int] | None = None,
+) -> Tensor:
+    """Which entries of u [R, d] to send, bool [R, d]; at density 1 all of them, whatever the
+    compressor.
+
+    sizes: of the layers, for stretches of u that are treated each by itself and with its own k.
+    """
+    if sizes:
+        return torch.cat([compress(name, part, density, random) for part in u.split(sizes, 1)], 1)
+    k = target(density, u.shape[1])
+    choose = dense if k == u.shape[1] else COMPRESSORS[name]
+    return torch.cat([choose(rows, k, random) for rows in u.split(max(BLOCK // u.shape[1], 1))])
+
+
+# --- exchange -------------------------------------------------------------------------------------
 
 
 def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
@@ -62,9 +263,7 @@ class Exchange:
         )
         self.sent = torch.zeros(trials, dtype=torch.float64)
 
-    def gradients(
-        self, executor, w: Tensor, x: Tensor, y: Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    def gradients(self, executor, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean losses [T], gradients [T, P] and who is alive [T], for w [T, P] and a batch x, y
         that is shared out evenly.
 

@@ -1,7 +1,7 @@
 """What workers send each other, as far as a setting goes: which compressor, how much, and whether
 the rest is kept.
 
-The compressors themselves are in `lib.messages.compressors`.
+The compressors themselves are in `lib.messages.exchanges`.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ class Messages:
     warm_up: Whole(0, 10**8) = 0
 
     def density_at(self, step: int) -> float:
-        """The density of update number `step`, from 0.  Raises ValueError for another."""
-        require(step >= 0, "step", step, "a whole number from 0")
+        """The density of update number `step`, from 0."""
         stage = step // self.warm_up if self.warm_up else len(WARM_UP)
         return max(self.density, WARM_UP[stage]) if stage < len(WARM_UP) else self.density
 
@@ -62,8 +61,7 @@ class Messages:
 def target(density: float, d: int) -> int:
     """k, the number of d entries to send: the density's share rounded down, and at least one.
 
-    Raises ValueError for a density outside (0, 1] and for fewer than one entry.
+    Raises ValueError for a density outside (0, 1].
     """
     require(0 < density <= 1, "density", density, "a number in (0, 1]")
-    require(d >= 1, "d", d, "a whole number from 1")
     return max(math.floor(density * d + 1e-9), 1)

@@ -1,5 +1,5 @@
-"""Training methods: how weights follow from gradients, and what is tuned of each; a file and a line
-here for each.
+"""Training methods: how weights follow from gradients, and what is tuned of each; a line here for
+each.
 
 Nothing here needs PyTorch to be imported.
 """
@@ -14,32 +14,31 @@ from pydantic import AfterValidator
 from lib import own, require
 from lib.methods import (
     adam,
-    averaging,
-    clars,
-    decayed,
     kfac,
-    lamb,
-    lars,
+    layerwise,
     local_alignment,
     momentum,
     muon,
-    nesterov,
     optimisers,
-    sgd,
     soap,
+    variants,
 )
 from lib.methods.method import Method
 
-METHODS = {m.METHOD.name: m.METHOD for m in (sgd, momentum, nesterov, adam)}
-_LARGE = (lars.METHOD, lars.WARMED_UP, clars.METHOD, lamb.METHOD)  # made for large batches
-METHODS |= {m.name: m for m in (*_LARGE, adam.FIXED, adam.LASTING, averaging.METHOD)}
-METHODS |= {m.name: m for m in (muon.METHOD, kfac.METHOD, kfac.UNCLIPPED)}
+
+def _by_name(*methods: Method) -> dict[str, Method]:
+    return {one.name: one for one in methods}
+
+
+METHODS = _by_name(
+    *(momentum.SGD, momentum.METHOD, momentum.NESTEROV, adam.METHOD),
+    *layerwise.ALL,  # made for large batches
+    *(adam.FIXED, adam.LASTING, momentum.AVERAGED, muon.METHOD, *kfac.ALL),
+)
 # Of networks of linear layers alone; what goes through METHODS is for any network.
-LOCAL = {
-    m.name: m for m in (local_alignment.METHOD, local_alignment.WIDE, local_alignment.FEEDBACK)
-}
+LOCAL = _by_name(*local_alignment.ALL)
 # Searched on one network and not timed, so that lists of METHODS go without
-ROTATED = {m.name: m for m in (soap.METHOD, soap.SELDOM)}
+ROTATED = _by_name(*soap.ALL)
 EVERY = METHODS | LOCAL | ROTATED
 WITH_MOMENTUM = ("momentum", "nesterov")  # of which the papers' claims on momentum speak
 
@@ -48,7 +47,7 @@ def method(name: str) -> Method:
     """Look a training method up, or read a reader's own (`lib.methods.own_method`); or make one of
     a class of torch.optim (`lib.methods.optimisers`).
 
-    NAME+decay is a method of the book's with weight decay (`lib.methods.decayed`).  Raises
+    NAME+decay is a method of the book's with weight decay (`lib.methods.variants`).  Raises
     ValueError naming the allowed.
     """
     if own.is_own(name):
@@ -57,7 +56,7 @@ def method(name: str) -> Method:
         return own_method.load(name)
     if optimisers.is_class(name):
         return optimisers.named(name)
-    plain = name.removesuffix(decayed.SUFFIX) if isinstance(name, str) else name
+    plain = name.removesuffix(variants.SUFFIX) if isinstance(name, str) else name
     allowed = f"one of {', '.join(EVERY)}, or torch.optim:CLASS, or file.py:function"
     require(isinstance(name, str) and plain in EVERY, "algorithm", name, allowed)
     return EVERY[name] if plain == name else _decayed(plain)
@@ -65,7 +64,7 @@ def method(name: str) -> Method:
 
 @functools.cache
 def _decayed(name: str) -> Method:
-    return decayed.decayed(EVERY[name])
+    return variants.decayed(EVERY[name])
 
 
 # As the book spells it

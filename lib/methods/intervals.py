@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lib import require, require_number
+from lib import is_number, require
 
 SCALES = {  # what values may be, in words and as a test
     "log": ("a positive finite number", lambda v: 0 < v < np.inf),
@@ -31,9 +31,9 @@ class Interval:
     def __post_init__(self):
         require(self.scale in SCALES, "scale", self.scale, SCALES)
         allowed, fits = SCALES[self.scale]
-        require_number("low", self.low, fits, allowed)
-        above = f"{allowed}, not below low ({self.low})"
-        require_number("high", self.high, lambda v: fits(v) and v >= self.low, above)
+        require(is_number(self.low) and fits(self.low), "low", self.low, allowed)
+        above = is_number(self.high) and fits(self.high) and self.high >= self.low
+        require(above, "high", self.high, f"{allowed}, not below low ({self.low})")
 
     def at(self, u: np.ndarray) -> np.ndarray:
         """Map u in [0, 1) to values; shape kept.  On the reverse-log scale the value falls as u

@@ -44,17 +44,15 @@ def _begin(w, layers):
     """Velocities; steps taken; weights that are left; the factors, their eigenvectors ("axes") and
     eigenvalues ("curves").
     """
-    import torch  # slow to import, and reading records does without
-
-    buffers = {"v": w.new_zeros(w.shape), "kept": torch.ones_like(w, dtype=torch.bool)}
-    buffers["steps"] = torch.zeros(len(w), dtype=torch.int64, device=w.device)
+    buffers = {"v": w.new_zeros(w.shape), "kept": w.new_ones(w.shape).bool()}
+    buffers["steps"] = w.new_zeros(len(w)).long()
     for weight, bias in _blocks(layers):
         outputs = weight.shape[0]
         inputs = (weight.where.stop - weight.where.start) // outputs + (bias is not None)
         for factor, side in (("inputs", inputs), ("outputs", outputs)):
             name = f"{weight.name} {factor}"
             buffers[name] = w.new_zeros(len(w), side, side)
-            buffers[f"{name} axes"] = torch.zeros_like(buffers[name])
+            buffers[f"{name} axes"] = w.new_zeros(len(w), side, side)
             buffers[f"{name} curves"] = w.new_zeros(len(w), side)
     return buffers
 
@@ -136,9 +134,8 @@ def _step(w, g, buffers, drawn, k, layers, clipped=True):
         slope = _joined(g, weight, bias)
         move = _divide(slope, buffers, weight.name, drawn["damping"])
         total = total + (move * slope).flatten(1).sum(1, keepdim=True)
-        moved.append(weight)
+        moved += [weight, bias] if bias else [weight]
         if bias:
-            moved.append(bias)
             off = _off(slope, buffers, weight)
             moves[:, bias.where] = move[:, :, -1].masked_fill(off, 0)
             move = move[:, :, :-1]
@@ -159,7 +156,7 @@ def _off(slope, buffers, weight):
     switch the unit on or not.
     """
     silent = buffers[f"{weight.name} outputs"].diagonal(dim1=1, dim2=2) == 0
-    pruned = ~buffers["kept"][:, weight.where].unflatten(1, (weight.shape[0], -1)).all(2)
+    pruned = ~weight.matrix(buffers["kept"]).all(2)
     return silent & ~slope.any(2) & (pruned | (weight.kind == "convolution"))
 
 
@@ -167,7 +164,7 @@ def _joined(g, weight, bias):
     """The gradient of a weight, and of its bias as a last column: [T, outputs, inputs (+ 1)]."""
     import torch
 
-    slope = g[:, weight.where].unflatten(1, (weight.shape[0], -1))
+    slope = weight.matrix(g)
     return slope if bias is None else torch.cat([slope, g[:, bias.where, None]], 2)
 
 
@@ -187,11 +184,5 @@ SPACE = {
 }
 METHOD = Method("kfac", "K-FAC", SPACE, _begin, _step, _gradient)
 # At large batches few steps are left, and the clip would bound how far each may go.
-UNCLIPPED = Method(
-    "kfac-unclipped",
-    "K-FAC without clip",
-    SPACE,
-    _begin,
-    functools.partial(_step, clipped=False),
-    _gradient,
-)
+_free_step = functools.partial(_step, clipped=False)
+ALL = (METHOD, Method("kfac-unclipped", "K-FAC without clip", SPACE, _begin, _free_step, _gradient))

@@ -20,8 +20,7 @@ from __future__ import annotations
 import functools
 
 from lib import require
-from lib.methods import sgd
-from lib.methods.intervals import LEE2021
+from lib.methods import momentum
 from lib.methods.method import Method
 
 THEIRS = 0.1  # beta in the authors' code
@@ -105,12 +104,9 @@ def _feedback_errors(f, z, h, way):
     return way * (1 - h.square() if isinstance(f, nn.Tanh) else (h > 0))
 
 
-_feedback_gradient = functools.partial(_gradient, lower=_feedback_errors)
-
-
 def _step(w, g, buffers, drawn, k, layers):
     """w -= rate g; E -= rate g^T, so that E - W^T stays what it was."""
-    sgd.METHOD.step(w, g, buffers, drawn, k, layers)
+    momentum.plain_step(w, g, buffers, drawn, k, layers)
     for layer in _matrices(layers):
         own = g[:, layer.where].unflatten(1, layer.shape)
         buffers[layer.name].addcmul_(own.mT, drawn["learning_rate"][:, :, None], value=-1)
@@ -122,12 +118,18 @@ def aligning(name: str, title: str, beta: float) -> Method:
     def lower(f, z, h, way):
         return h - f(z - beta * way)
 
-    return Method(name, title, SPACE, begin, _step, functools.partial(_gradient, lower=lower))
+    gradient = functools.partial(_gradient, lower=lower)
+    return Method(name, title, momentum.RATE, begin, _step, gradient)
 
 
-SPACE = {"learning_rate": LEE2021["learning_rate"]}
 METHOD = aligning("lra", "local representation alignment", THEIRS)
-WIDE = aligning("lra-1", "local representation alignment, β = 1", 1.0)
 FEEDBACK = Method(
-    "feedback-alignment", "feedback alignment", SPACE, begin, sgd.METHOD.step, _feedback_gradient
+    "feedback-alignment",
+    "feedback alignment",
+    momentum.RATE,
+    begin,
+    momentum.plain_step,
+    functools.partial(_gradient, lower=_feedback_errors),
 )
+WIDE = aligning("lra-1", "local representation alignment, β = 1", 1.0)
+ALL = (METHOD, WIDE, FEEDBACK)

@@ -24,6 +24,10 @@ class Layer:
     shape: tuple[int, ...]
     kind: str = ""
 
+    def matrix(self, values):
+        """Its part of values [T, P], as matrices [T, outputs, the rest]."""
+        return values[:, self.where].unflatten(1, (self.shape[0], -1))
+
 
 @dataclass(frozen=True, eq=False)
 class Method:

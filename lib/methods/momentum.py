@@ -1,11 +1,24 @@
-"""SGD with momentum: v = momentum v + g; w -= rate v (Lee et al. 2021, Shallue et al. 2019;
-TensorFlow's and PyTorch's form).
+"""Stochastic gradient descent, plain and with momentum (Lee et al. 2021, Shallue et al. 2019; in
+TensorFlow's and PyTorch's form), and with averaged weights (Zhang et al. 2019).
+
+SGD         w -= rate g
+momentum    v = momentum v + g; w -= rate v
+Nesterov    v = momentum v + g; w -= rate (g + momentum v)
+averaged    average = decay average + (1 - decay) w after every step, decay = 2^(-1 / half_life),
+            from the first weights on
 """
 
 from __future__ import annotations
 
-from lib.methods.intervals import LEE2021
+import dataclasses
+
+from lib.methods.intervals import LEE2021, Interval
 from lib.methods.method import Method
+
+
+def plain_step(w, g, buffers, drawn, k, layers):
+    """w -= rate g."""
+    w.addcmul_(g, drawn["learning_rate"], value=-1)
 
 
 def begin(w, layers):
@@ -13,11 +26,19 @@ def begin(w, layers):
     return {"v": w.new_zeros(w.shape)}
 
 
-def _step(w, g, buffers, drawn, k, layers):
+def _velocity(g, buffers, drawn):
     import torch  # slow to import, and reading records does without
 
-    v = torch.addcmul(g, buffers["v"], drawn["momentum"], out=buffers["v"])
-    w.addcmul_(v, drawn["learning_rate"], value=-1)
+    return torch.addcmul(g, buffers["v"], drawn["momentum"], out=buffers["v"])
+
+
+def _step(w, g, buffers, drawn, k, layers):
+    w.addcmul_(_velocity(g, buffers, drawn), drawn["learning_rate"], value=-1)
+
+
+def _nesterov_step(w, g, buffers, drawn, k, layers):
+    v = _velocity(g, buffers, drawn)
+    w.addcmul_(g.addcmul(v, drawn["momentum"]), drawn["learning_rate"], value=-1)
 
 
 def _drift(buffers, drawn):
@@ -26,5 +47,41 @@ def _drift(buffers, drawn):
     return -drawn["learning_rate"] * ahead * buffers["v"]
 
 
+def _nesterov_drift(buffers, drawn):
+    """A factor behind."""
+    ahead = drawn["momentum"] / (1 - drawn["momentum"]) * drawn["momentum"]
+    return -drawn["learning_rate"] * ahead * buffers["v"]
+
+
 SPACE = {name: LEE2021[name] for name in ("learning_rate", "momentum")}
+RATE = {"learning_rate": LEE2021["learning_rate"]}
+SGD = Method(
+    "sgd",
+    "SGD",
+    RATE,
+    begin=lambda w, layers: {},
+    step=plain_step,
+    drift=lambda buffers, drawn: 0 * drawn["learning_rate"],
+)
 METHOD = Method("momentum", "momentum", SPACE, begin, _step, drift=_drift)
+NESTEROV = Method("nesterov", "Nesterov", SPACE, begin, _nesterov_step, drift=_nesterov_drift)
+
+HALF_LIFE = Interval(1.0, 1000.0)  # steps; at 0 the average is the last iterate
+
+
+def _averaging_step(w, g, buffers, drawn, k, layers):
+    _step(w, g, buffers, drawn, k, layers)
+    buffers["average"].lerp_(w, 1 - 2 ** -(1 / drawn["averaging_half_life"]))
+
+
+# None of its trials is dropped as dead: the average goes on moving
+AVERAGED = dataclasses.replace(
+    METHOD,
+    name="momentum-ema",
+    title="averaged momentum",
+    space={**SPACE, "averaging_half_life": HALF_LIFE},
+    begin=lambda w, layers: begin(w, layers) | {"average": w.clone()},
+    step=_averaging_step,
+    drift=None,
+    evaluated=lambda w, buffers: buffers["average"],
+)

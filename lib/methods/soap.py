@@ -12,7 +12,6 @@ import contextlib
 import functools
 
 from lib.methods import adam
-from lib.methods.intervals import Interval
 from lib.methods.method import Method, aligned
 
 SIDES = ("outputs", "inputs")  # of a matrix, the rows before the columns
@@ -27,8 +26,8 @@ def _begin(w, layers):
     import torch  # slow to import, and reading records does without
 
     buffers = adam.begin(w, layers) | {"kept": w != 0}
-    for layer in filter(_is_matrix, layers):
-        for name, side in zip(SIDES, _matrix(w, layer).shape[1:]):
+    for layer in _matrices(layers):
+        for name, side in zip(SIDES, layer.matrix(w).shape[1:]):
             unit = torch.eye(side, dtype=w.dtype, device=w.device)
             buffers[f"{layer.name} {name}"] = w.new_zeros(len(w), side, side)
             buffers[f"{layer.name} {name} axes"] = unit.repeat(len(w), 1, 1)
@@ -41,7 +40,7 @@ def _step(w, g, buffers, drawn, k, layers, every):
     every: steps between two rounds of orthogonal iteration.
     """
     rate, beta1, beta2 = (drawn[name] for name in adam.SPACE)
-    matrices = list(filter(_is_matrix, layers))
+    matrices = _matrices(layers)
     kept = buffers["kept"].logical_or_(g != 0)
     if k > 1:
         turned = g.clone()
@@ -52,20 +51,15 @@ def _step(w, g, buffers, drawn, k, layers, every):
             _turn_back(moves, layer, _axes(buffers, layer))
         w.sub_(moves.mul_(kept))
     for layer in matrices:
-        _average(buffers, layer, _matrix(g, layer), 1 - beta2[:, :, None])
+        _average(buffers, layer, layer.matrix(g), 1 - beta2[:, :, None])
         if k == 1:
             _first_axes(buffers, layer)
         elif (k - 1) % every == 0:
             _next_axes(buffers, layer)
 
 
-def _is_matrix(layer):
-    return bool(layer.kind)
-
-
-def _matrix(values, layer):
-    """The layer's part of values [T, P], as matrices [T, outputs, the rest]."""
-    return values[:, layer.where].unflatten(1, (layer.shape[0], -1))
+def _matrices(layers):
+    return [layer for layer in layers if layer.kind]
 
 
 def _axes(buffers, layer):
@@ -82,7 +76,7 @@ def _product(*factors):
 def _turn(values, layer, axes):
     """The layer's part of values [T, P] becomes its coordinates on the axes."""
     down, across = axes
-    values[:, layer.where] = _product(down.mT, _matrix(values, layer), across).flatten(1)
+    values[:, layer.where] = _product(down.mT, layer.matrix(values), across).flatten(1)
 
 
 def _turn_back(values, layer, axes):
@@ -124,14 +118,15 @@ def _next_axes(buffers, layer):
         orders.append(order)
     _turn(buffers["mean"], layer, old)
     down, across = orders
-    square = _matrix(buffers["square"], layer)
+    square = layer.matrix(buffers["square"])
     square = square.gather(1, down[:, :, None].expand_as(square))
     square = square.gather(2, across[:, None].expand_as(square))
     buffers["square"][:, layer.where] = square.flatten(1)
 
 
-SPACE: dict[str, Interval] = adam.SPACE
-METHOD = Method("soap", "SOAP", SPACE, _begin, functools.partial(_step, every=1))
-SELDOM = Method(
-    "soap-10", "SOAP, axes every 10 steps", SPACE, _begin, functools.partial(_step, every=10)
-)
+def _turning(name: str, title: str, every: int) -> Method:
+    step = functools.partial(_step, every=every)
+    return Method(name, title, adam.SPACE, _begin, step)
+
+
+ALL = (_turning("soap", "SOAP", 1), _turning("soap-10", "SOAP, axes every 10 steps", 10))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import math
 import operator
 from collections.abc import Iterable, Iterator
@@ -13,7 +11,6 @@ from pathlib import Path
 import pandas as pd
 
 from lib import require
-from lib.own import folder_name
 from lib.records import store
 from lib.records.store import DATA, record
 from lib.studies import study
@@ -37,8 +34,7 @@ def grid(
             so that a small search does not wait for its worst trials; or fewer, where such a
             search is on record: the steps to result are the same.
 
-    Raises:
-        ValueError: for an empty list, and as `Cell`.
+    Raises ValueError for an empty list, and as `Cell`.
     """
     axes = {"batch_sizes": batch_sizes, "algorithms": algorithms, "sparsities": sparsities}
     for field, given in axes.items():
@@ -46,15 +42,9 @@ def grid(
         require(several, field, given, "a list of at least one")
     trials = fields.get("trials", 100)
     usual = min(5, max(1, trials // 6)) if isinstance(trials, int) else 1
-    cells = list(
-        study.grid(
-            workload=name,
-            batch_size=list(batch_sizes),
-            algorithm=list(algorithms),
-            sparsity=list(sparsities),
-            **{"hits": usual} | fields,
-        )
-    )
+    axes = {"batch_size": batch_sizes, "algorithm": algorithms, "sparsity": sparsities}
+    axes = {field: list(values) for field, values in axes.items()}
+    cells = list(study.grid(workload=name, **axes, **{"hits": usual} | fields))
     return Study(name, workload(name).title, cells if "hits" in fields else map(_on_record, cells))
 
 
@@ -73,30 +63,9 @@ def recorded_of(cells: Iterable[Cell]) -> Iterator[Cell]:
     return (cell for cell in cells if store.exists(record(cell)))
 
 
-def of_own(name: str, folder: Path = DATA) -> Iterator[Cell]:
-    """The cells of a reader's own workload, as its file and its methods are now, that have a
-    record.
-
-    Raises RecordError as `store.read`.
-    """
-    for file in sorted((folder / "own" / folder_name(name)).rglob("*.csv")):
-        # One that was in the data before the reader's file changed may be of no cell now
-        with contextlib.suppress(ValueError):
-            cell = Cell(**store.head(file)["cell"])
-            if cell.workload == name and record(cell, folder) == file:
-                yield cell
-
-
 _CURVE = (
-    "workload",
-    "algorithm",
-    "pruning",
-    "sparsity",
-    "stop",
-    "label_smoothing",
-    "messages",
-    "staleness",
-    "delays",
+    *("workload", "algorithm", "pruning", "sparsity", "stop", "label_smoothing"),
+    *("messages", "staleness", "delays"),
 )
 _curve = operator.attrgetter(*_CURVE)
 # However it was searched
@@ -114,17 +83,18 @@ def gathered(*more: Study, **fields) -> Study:
     waited longest. A curve is of one protocol: where `more` has cells of a curve by another than
     the studies', they alone are taken. Studies' workloads with goals of another task than
     classification are left out: pages compare errors.  So are studies that are `apart`.
-
-    Raises:
-        ValueError: for a field that cells do not have.
     """
-    names = [field.name for field in dataclasses.fields(Cell)]
     for field, value in fields.items():
-        allowed = f"left out; the fields of a cell are {', '.join(names)}"
-        require(field in names, field, value, allowed)
-    usual = (c for s in STUDIES.values() if not s.apart for c in s.cells)
-    errors = (c for c in usual if c.work.task == "classification")
-    planned = _with_fields(errors, fields)
+        allowed = f"left out; the fields of a cell are {', '.join(Cell.__dataclass_fields__)}"
+        require(field in Cell.__dataclass_fields__, field, value, allowed)
+    usual = (
+        cell
+        for study in STUDIES.values()
+        if not study.apart
+        for cell in study.cells
+        if cell.work.task == "classification"
+    )
+    planned = _with_fields(usual, fields)
     given = _with_fields((c for s in more for c in s.cells), fields)
     new = [c for c in given if c not in planned]
     foreign = _foreign_curves(new, planned)
@@ -147,13 +117,12 @@ def _foreign_curves(cells: Iterable[Cell], planned: Iterable[Cell]) -> set[tuple
     """
     points = {_point(c): _protocol(c) for c in planned}
     curves = {(_curve(c), _protocol(c)) for c in planned}
-    foreign = set()
-    for cell in cells:
-        own = _protocol(cell)
-        known = (_curve(cell), own) in curves
-        if not known or points.get(_point(cell), own) != own:
-            foreign.add(_curve(cell))
-    return foreign
+    return {
+        _curve(cell)
+        for cell in cells
+        for own in (_protocol(cell),)
+        if (_curve(cell), own) not in curves or points.get(_point(cell), own) != own
+    }
 
 
 def compared(*more: Study) -> Study:
@@ -174,36 +143,11 @@ def status(folder: Path = DATA) -> pd.DataFrame:
     rows = []
     for s in STUDIES.values():
         heads = [store.head(f, c) for c in s.cells if store.exists(f := record(c, folder))]
-        rows.append({"study": s.name, "cells": len(heads), "planned": len(s.cells), **_sums(heads)})
+        row = {"study": s.name, "cells": len(heads), "planned": len(s.cells)}
+        row["trials"] = sum(head["rows"] for head in heads)
+        row["training steps"] = sum(head["trial_steps"] for head in heads)
+        row["core hours"] = sum(head["wall_s"] for head in heads) / 3600
+        for name in ("device", "precision", "torch", "date"):
+            row[name] = ", ".join(sorted({head[name] for head in heads}))
+        rows.append(row)
     return pd.DataFrame(rows)
-
-
-def status_of_own(folder: Path = DATA) -> pd.DataFrame:
-    """A row per workload and training method of which one is a reader's own and records are kept,
-    of whatever version of its file: as `status`, without what is planned, which nobody knows.
-
-    Files that are no records are passed over.
-    """
-    found: dict[tuple[str, str], list[dict]] = {}
-    for file in sorted((folder / "own").rglob("*.csv")):
-        with contextlib.suppress(store.RecordError, OSError, KeyError):
-            head = store.head(file)
-            key = head["cell"]["workload"], head["cell"].get("algorithm", "sgd")
-            found.setdefault(key, []).append(head)
-    return pd.DataFrame(
-        {"workload": name, "method": method, "cells": len(heads), **_sums(heads)}
-        for (name, method), heads in found.items()
-    )
-
-
-def _sums(heads: list[dict]) -> dict[str, object]:
-    """What the records with these first lines took, and where they were made."""
-    sums = {
-        "trials": sum(h["rows"] for h in heads),
-        "training steps": sum(h["trial_steps"] for h in heads),
-        "core hours": sum(h["wall_s"] for h in heads) / 3600,
-    }
-    for name in ("device", "precision", "torch", "date"):
-        seen = {head[name] for head in heads}
-        sums[name] = ", ".join(sorted(seen))
-    return sums

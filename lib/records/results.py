@@ -22,16 +22,6 @@ def missing(study: Study, folder: Path = DATA) -> list[Cell]:
     return store.missing(study.cells, record, folder)
 
 
-def kept(study: Study, folder: Path = DATA) -> str:
-    """In words: how many of the study's cells have a record, and how many others a state to go on
-    from.
-    """
-    left = missing(study, folder)
-    begun = sum(bool(store.states(record(c, folder))) for c in left)
-    states = f"the state of {begun} more" if begun else "no state of an unfinished one yet"
-    return f"{len(study.cells) - len(left)} of {len(study.cells)} cells are in data/, and {states}"
-
-
 def check(study: Study, folder: Path = DATA) -> None:
     """Read every record of the study's cells that is a file; archives were checked when they were
     packed.
@@ -64,16 +54,15 @@ def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd
     files = {file: cell for cell in study.cells if store.exists(file := record(cell, folder))}
     heads, fields, trials = store.read_all(files, _fields, without)
     frame = _joined(fields, trials) if files else pd.DataFrame()
-    heads = [
-        {**store.told(cell), **{name: value for name, value in head.items() if name != "cell"}}
-        for cell, head in zip(files.values(), heads)
-    ]
-    known = set(files.values())
-    lacking = [cell for cell in study.cells if cell not in known]
+    told = []
+    for cell, head in zip(files.values(), heads):
+        about = store.told(cell) | head
+        about.pop("cell")
+        told.append(about)
     frame.attrs.update(
-        missing=store.Shared(lacking),
+        missing=store.Shared(missing(study, folder)),
         cells_planned=len(study.cells),
-        provenance=store.Shared(heads),
+        provenance=store.Shared(told),
     )
     return frame
 

@@ -14,7 +14,6 @@ import hashlib
 import io
 import json
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -36,8 +35,6 @@ DATA = ROOT / "data"
 SMOKE = ROOT / "_build" / "smoke" / code(["."])
 PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
 AGAIN = "move it out of data/ and measure the cell again"
-# seconds after which a file that was never renamed into its place is some dead process's
-STALE = 86_400.0
 
 
 def digest(cell) -> str:
@@ -47,9 +44,9 @@ def digest(cell) -> str:
     A new field with a default changes none, of the cell or of a dataclass in it, so old records
     stay valid.
     """
-    given = {f.name: value for f, value in _fields(cell) if value != f.default}
-    what = [PROTOCOL, given, cell.definition()]
-    return _sha(json.dumps(what, sort_keys=True, default=_nested))[:8]
+    what = [PROTOCOL, _given(cell), cell.definition()]
+    nested = functools.partial(_given, always=ALWAYS_TOLD)
+    return _sha(json.dumps(what, sort_keys=True, default=nested))[:8]
 
 
 # Fields of a dataclass in a cell that digests tell even at their default, as they did when the
@@ -57,20 +54,18 @@ def digest(cell) -> str:
 ALWAYS_TOLD = {"workers", "compressor", "density", "feedback", "by_layer", "aggregation", "warm_up"}
 
 
-def _nested(one) -> dict:
-    """What a digest tells of a dataclass in a cell."""
-    return {
-        f.name: value for f, value in _fields(one) if f.name in ALWAYS_TOLD or value != f.default
-    }
-
-
-def _fields(one) -> Iterator[tuple[dataclasses.Field, object]]:
-    """The fields of a dataclass and their values, a whole number in a field of type float as a
-    float.
+def _given(one, always: Iterable[str] = ()) -> dict:
+    """The fields of a dataclass that are not at their default, and some always; a whole number in a
+    field of type float as a float.
     """
+    given = {}
     for f in dataclasses.fields(one):
         value = getattr(one, f.name)
-        yield f, float(value) if f.type in ("float", float) and type(value) is int else value
+        if f.type in ("float", float) and type(value) is int:
+            value = float(value)
+        if f.name in always or value != f.default:
+            given[f.name] = value
+    return given
 
 
 # --- where records lie ---------------------------------------------------------------------------
@@ -108,20 +103,13 @@ def _record(cell: Cell, folder: Path, work: Workload, source: str) -> Path:
 
 def prepare(file: Path) -> None:
     """Make the folder of a record to be, and find out whether it can be written, before anything is
-    computed.
-
-    What processes that were killed while they wrote have left there for more than a day is
-    removed.  Raises OSError naming the file or the folder.
+    computed.  Raises OSError naming the file or the folder.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     try:
         tempfile.TemporaryFile(dir=file.parent).close()
     except OSError as error:
         raise naming_file(error, file) from None
-    for part in file.parent.glob(".*.part"):
-        with contextlib.suppress(OSError):  # another runner may have been first
-            if time.time() - part.stat().st_mtime > STALE:
-                part.unlink()
 
 
 def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
@@ -171,14 +159,13 @@ def read_all(
     """
     if not files:
         return [], pd.DataFrame(), pd.DataFrame()
-    heads, bodies, rows = [], [], []
+    heads, bodies = [], []
     for file, cell in files.items():
         head, body = _of(file, cell)
         heads.append(head)
         bodies.append(body)
-        rows.append(fields(cell))
-    told = pd.DataFrame(rows)
     lengths = [head["rows"] for head in heads]
+    told = pd.DataFrame(map(fields, files.values()))
     told = told.loc[told.index.repeat(lengths)]
     trials = _table(tuple(bodies), without)
     return heads, told.reset_index(drop=True), trials.copy(deep=False)
@@ -189,54 +176,31 @@ def head(file: Path, cell=None) -> dict:
     return _of(file, cell)[0]
 
 
-def states(file: Path) -> list[Path]:
-    """The states of a cell that are kept beside its record to be, while it is unfinished."""
-    return sorted(file.parent.glob(f"{file.stem}.*.part"))
-
-
 def _of(file: Path, cell=None) -> tuple[dict, str]:
     """A record's first line and the text of its table."""
-    try:
-        about, body = _checked(file, stamp(file))
-    except FileNotFoundError:
-        raise
-    except OSError as error:  # a folder, a file of somebody else's
-        reason = f"cannot be read ({error.strerror})"
-        raise RecordError(f"{file}: {reason}; move it out of data/") from None
-    if cell is not None and about["cell"] != told(cell):
-        _check_fields(file, about["cell"], told(cell))
+    about, body = _checked(file, stamp(file))
+    recorded = about["cell"]
+    fields = recorded if cell is None else told(cell)
+    if recorded == fields:
+        return about, body
+    other = recorded.keys() - fields.keys()
+    for name, value in fields.items():
+        if _filled(recorded.get(name, value), value) != value:
+            other.add(name)
+    if other:
+        words = f"belongs to another cell ({', '.join(sorted(other))} differ)"
+        raise RecordError(f"{file}: {words}; move it out of data/")
     return about, body
 
 
-def _check_fields(file: Path, recorded: dict, fields: dict) -> None:
-    """Raise RecordError unless a record's fields are these; fields added since may be lacking."""
-    other = [k for k, v in fields.items() if _filled(recorded.get(k, v), v) != v]
-    if other or set(recorded) - set(fields):
-        names = ", ".join(other) or "unknown fields"
-        raise RecordError(f"{file}: belongs to another cell ({names} differ); move it out of data/")
-
-
 def stamp(file: Path) -> archive.Stamp | None:
-    """When a record was last changed, and its size; in an archive, those of the archive's heads."""
-    try:
-        about = file.stat()
-    except FileNotFoundError:
-        return archive.stamp(file.parents[2])
-    return about.st_mtime_ns, about.st_size
+    """What changes with a record: when its file, or its archive's heads, were last changed."""
+    return archive.stamp(file) or archive.stamp(file.parents[2] / archive.HEADS)
 
 
-# A cell is read by many pages' tables, and this takes longer than the rest
-@functools.lru_cache(maxsize=2**16)
-def told(cell) -> dict:
-    """The fields of a cell as a record's first line tells them; not to be changed.
-
-    `dataclasses.asdict` copies every value deeply, and takes ten times as long.
-    """
-    return {
-        field.name: dataclasses.asdict(value) if dataclasses.is_dataclass(value) else value
-        for field in dataclasses.fields(cell)
-        for value in (getattr(cell, field.name),)
-    }
+# The fields of a cell as a record's first line tells them; not to be changed.  A cell is read by
+# many pages' tables.
+told = functools.lru_cache(maxsize=2**16)(dataclasses.asdict)
 
 
 def _filled(told: object, own: object) -> object:
@@ -248,10 +212,12 @@ def _filled(told: object, own: object) -> object:
 def _checked(file: Path, known: archive.Stamp | None) -> tuple[dict, str]:
     """`_of` without a cell; known: its `stamp`, so that it is read again if that has changed."""
     try:
-        record = file.read_text("utf-8") if file.exists() else archive.text(file)
+        packed = archive.holds(file) and not file.exists()
+        record = archive.text(file) if packed else file.read_text("utf-8")
         first, _, body = record.partition("\n")
         about = json.loads(first)
-        protocol, sha256, rows = (about[name] for name in ("protocol", "sha256", "rows"))
+        protocol = about["protocol"]
+        sha256 = about["sha256"]
         dict(about["cell"])
     except (ValueError, KeyError, TypeError, RecursionError):  # UnicodeDecodeError is a ValueError
         raise RecordError(f"{file}: not a record of this book; move it out of data/") from None
@@ -260,8 +226,6 @@ def _checked(file: Path, known: archive.Stamp | None) -> tuple[dict, str]:
         raise RecordError(f"{file}: {versions}; {AGAIN}")
     if _sha(body) != sha256:
         raise RecordError(f"{file}: damaged (truncated or altered); {AGAIN}")
-    if (lines := body.count("\n") - 1) != rows:
-        raise RecordError(f"{file}: damaged ({lines} rows, {rows} expected); {AGAIN}")
     return about, body
 
 
@@ -270,19 +234,17 @@ def _table(bodies: tuple[str, ...], without: tuple[str, ...] = ()) -> pd.DataFra
     """Tables one below the other, those with the same columns parsed at once: one by one takes ten
     times as long.  Columns whose names begin with one of `without` are left out.
     """
-    alike: dict[str, list[int]] = {}
+    alike: dict[str, dict[int, str]] = {}
     for place, body in enumerate(bodies):
-        alike.setdefault(body.partition("\n")[0], []).append(place)
+        columns, _, rows = body.partition("\n")
+        alike.setdefault(columns, {})[place] = rows
     parts = []
-    for names, places in alike.items():
-        rows = [bodies[place][len(names) + 1 :] for place in places]
-        text = f"{names}\n{''.join(rows)}"
-        wanted = [name for name in names.split(",") if not name.startswith(without)]
-        part = pd.read_csv(io.StringIO(text), low_memory=False, usecols=wanted)
-        if len(alike) == 1:
-            return part
-        lengths = [text.count("\n") for text in rows]
-        parts.append(part.set_index(np.repeat(places, lengths)))
+    for columns, rows in alike.items():
+        text = io.StringIO(f"{columns}\n{''.join(rows.values())}")
+        wanted = [name for name in columns.split(",") if not name.startswith(without)]
+        part = pd.read_csv(text, low_memory=False, usecols=wanted)
+        lengths = [some.count("\n") for some in rows.values()]
+        parts.append(part.set_index(np.repeat(list(rows), lengths)))
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
 
 
@@ -322,6 +284,18 @@ def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Pat
     return frame
 
 
+def of_own(name: str, folder: Path = DATA) -> Iterator[Cell]:
+    """The cells of a reader's own workload, as its file and its methods are now, that have a
+    record.
+    """
+    for file in sorted((folder / "own" / folder_name(name)).rglob("*.csv")):
+        # One that was in the data before the reader's file changed may be of no cell now
+        with contextlib.suppress(TypeError, ValueError, RecordError):
+            cell = Cell(**head(file)["cell"])
+            if cell.workload == name and record(cell, folder) == file:
+                yield cell
+
+
 def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:
     """Raise OwnError unless all records of a reader's own workload, as its file is now, are of the
     same tensors.
@@ -330,13 +304,10 @@ def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:
     Records that tell none pass.
     """
     found = {} if mine is None else {mine: "what the function returns here and now"}
-    work = workload(name)
-    for file in sorted((folder / place(name) / own.folder_name(work.name)).rglob("*.csv")):
-        # A record of the file as it was, or of another's, tells nothing
-        with contextlib.suppress(TypeError, ValueError, RecordError):
-            about = head(file)
-            if about.get("data") and record(Cell(**about["cell"]), folder) == file:
-                found.setdefault(about["data"], file)
+    for cell in of_own(name, folder):
+        file = record(cell, folder)
+        found.setdefault(head(file).get("data"), file)
+    found.pop(None, None)
     if len(found) > 1:
         each = ", ".join(f"{data} of {where}" for data, where in found.items())
         raise own.OwnError(

@@ -11,7 +11,8 @@ from lib import require
 from lib.engine.vocabulary import CHECKS, METHODS, RUNGS
 from lib.fields import PART, Count, Number, Whole, spec
 from lib.messages.settings import Messages
-from lib.methods import MethodName, late, method, spaces
+from lib.methods import MethodName, method, spaces, variants
+from lib.methods.method import Method
 from lib.own import TRAINING
 from lib.workloads import datasets
 from lib.workloads.catalogue import Workload, WorkloadName, workload
@@ -20,15 +21,8 @@ SPLITS = 9999  # the largest number of a replicate and of a split
 TRIALS = Count(4096)
 NUMBER = Whole(0, SPLITS)
 RACE = Number("[1, inf)", "a number from 1")
-# What is trained one trial after the other has of these fields
-ALONE = {
-    "sparsity": 0.0,
-    "label_smoothing": 0.0,
-    "messages": None,
-    "staleness": 0,
-    "stop": "goal",
-    "race": None,
-}
+# At their defaults wherever trials are trained one after the other
+ALONE = "sparsity label_smoothing messages staleness stop race"
 
 
 def one_by_one(work: Workload, algorithm: str) -> bool:
@@ -55,7 +49,7 @@ class Cell:
     trial met a goal of the ladder the others that have not are abandoned (`lib.engine.lockstep`;
     with stop "goal" alone).  rungs: of a race, "goals", or "losses" if training losses are rungs,
     too.  staleness, delays: how many steps old the weights are, or may be, at which gradients are
-    taken (`lib.methods.late`).
+    taken (`lib.methods.variants`).
     """
 
     workload: WorkloadName
@@ -77,71 +71,46 @@ class Cell:
     ] = None
     split: NUMBER = 0
     race: RACE | None = None
-    staleness: Whole(0, late.MOST) = 0
-    delays: Literal[*late.DELAYS] = "fixed"
+    staleness: Whole(0, variants.MOST) = 0
+    delays: Literal[*variants.DELAYS] = "fixed"
     rungs: Literal[*RUNGS] = "goals"
 
     def __post_init__(self):
-        for field, fine, allowed in self._rules():
-            require(fine, field, getattr(self, field), allowed)
-        self._check_alone(self.work)
-        if self.space is not None:
-            spaces.parse(self.space, self.algorithm, self.work.decay)
-
-    def _rules(self) -> tuple[tuple[str, bool, str], ...]:
-        """What depends on several fields: a field, whether it fits the others, and what would."""
-        work, size, late_by = self.work, self.batch_size, self.staleness
-        messages, workers = self.messages, self.messages.workers if self.messages else 1
+        work, how, size = self.work, method(self.algorithm), self.batch_size
         most = work.train_size
-        own = method(self.algorithm).gradient is not None
-        here = f"with {self.algorithm}, which takes gradients of its own"
-        examples = f"({self.workload} has {most} training examples)"
-        drawn, one_split = not self.split, work.dataset in datasets.IMAGES_OF
-        return (
-            ("batch_size", 1 <= size <= most, f"a whole number from 1 to {most} {examples}"),
-            ("batch_size", size % workers == 0, f"a multiple of messages.workers ({workers})"),
-            (
-                "messages",
-                not (messages and messages.by_layer and self.sparsity),
-                "without by_layer for a sparse network",
-            ),
-            ("messages", not (messages and own), f"None {here}"),
-            ("staleness", not (late_by and own), f"0 {here}"),
-            ("messages", not (messages and late_by), f"None with staleness {late_by}"),
-            ("delays", late_by > 0 or self.delays == "fixed", "'fixed' with staleness 0"),
-            (
-                "race",
-                self.race is None or self.stop == "goal",
-                f"None with stop {self.stop!r}, where every trial goes on",
-            ),
-            ("rungs", self.race is not None or self.rungs == "goals", "'goals' without a race"),
-            (
-                "split",
-                drawn or not work.source,
-                "0 for a workload of your own, which says itself what it is validated on",
-            ),
-            (
-                "split",
-                drawn or not one_split,
-                f"0 for {self.workload}, whose data set has one split, its authors'",
-            ),
-        )
+        workers = self.messages.workers if self.messages else 1
+        allowed = f"a whole number from 1 to {most} ({self.workload} has {most} training examples)"
+        require(1 <= size <= most, "batch_size", size, allowed)
+        allowed = f"a multiple of messages.workers ({workers})"
+        require(size % workers == 0, "batch_size", size, allowed)
+        for holds, names, why in self._bound(work, how):
+            for name in names.split() if holds else ():
+                value = getattr(self, name)
+                usual = type(self).__dataclass_fields__[name].default
+                require(value == usual, name, value, f"{usual!r} {why}")
+        plain = how.gradient is None and how.evaluated is None
+        allowed = "one that steps from plain gradients, such as momentum or torch.optim:AdamW"
+        require(plain or not self.alone, "algorithm", self.algorithm, allowed)
+        if self.space is not None:
+            spaces.intervals(self.space, self.algorithm, work.decay)
 
-    def _check_alone(self, work: Workload) -> None:
-        """Whatever is trained one trial after the other is dense, whole and trained to its goal."""
-        if not one_by_one(work, self.algorithm):
-            return
-        trained = method(self.algorithm)
-        why = f"of a lib.own.Training or a class of torch.optim, as {self.workload} with "
-        why += f"{self.algorithm} is"
-        for field, usual in ALONE.items():
-            value = getattr(self, field)
-            require(value == usual, field, value, f"{usual!r} {why}")
-        plain = trained.gradient is None and trained.evaluated is None
-        allowed = (
-            f"one that steps from plain gradients, such as momentum or torch.optim:AdamW, {why}"
+    def _bound(self, work: Workload, how: Method) -> tuple[tuple[object, str, str], ...]:
+        """Where other fields leave some no choice but their defaults: whether, which, and why."""
+        several = f"as {self.workload} with {self.algorithm} is"
+        own_split = "for a workload of your own, which says itself what it is validated on"
+        one_split = f"for {self.workload}, whose data set has one split, its authors'"
+        own_gradients = f"with {self.algorithm}, which takes gradients of its own"
+        return (
+            (self.messages and self.messages.by_layer, "sparsity", "with messages by layer"),
+            (how.gradient, "messages staleness", own_gradients),
+            (self.staleness, "messages", f"with staleness {self.staleness}"),
+            (not self.staleness, "delays", "with staleness 0"),
+            (self.stop != "goal", "race", f"with stop {self.stop!r}, where every trial goes on"),
+            (self.race is None, "rungs", "without a race"),
+            (work.source, "split", own_split),
+            (work.dataset in datasets.IMAGES_OF, "split", one_split),
+            (self.alone, ALONE, f"of a lib.own.Training or a class of torch.optim, {several}"),
         )
-        require(plain, "algorithm", self.algorithm, allowed)
 
     @property
     def alone(self) -> bool:
@@ -169,17 +138,14 @@ class Cell:
         """What the digest depends on besides the fields: the workload's, so that changing one mixes
         nothing.
         """
-        work = self.work
-        parts = ("dataset", "model", "goals", "decay", "max_steps", "precision", "space")
+        work, source = self.work, method(self.algorithm).source
+        found = {"method": source} if source else {}
+        for name in "dataset model goals decay max_steps precision space".split():
+            found[name] = getattr(work, name)
         # With what they were before there were others
-        added = {
-            "source": "",
-            "examples": None,
-            "task": "classification",
-        }
-        found = {
-            k: getattr(work, k)
-            for k in (*parts, *(k for k, usual in added.items() if getattr(work, k) != usual))
-        }
-        source = method(self.algorithm).source
-        return {**found, "method": source} if source else found
+        added = {"source": "", "examples": None, "task": "classification"}
+        for name, usual in added.items():
+            value = getattr(work, name)
+            if value != usual:
+                found[name] = value
+        return found

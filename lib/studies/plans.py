@@ -121,30 +121,19 @@ def _mnist() -> Iterable[Cell]:
     yield from races(workload=CNN, batch_size=(1024, 512), sparsity=BETWEEN)
 
 
+def _by_method(name: str, methods: Iterable[str], *asked: tuple) -> Iterable[Cell]:
+    """Races of each method; asked: batch sizes and sparsities."""
+    for method in methods:
+        for sizes, levels in asked:
+            yield from races(workload=name, algorithm=method, batch_size=sizes, sparsity=levels)
+
+
 def _mnist_algorithms() -> Iterable[Cell]:
     """Exact searches of four batch sizes, and races of the others, the larger batches first."""
     both, levels = ("sgd", "nesterov"), DENSE_AND_SPARSE
     sizes = (64, 16, 256, 4)
-    yield from grid(
-        workload=CNN,
-        algorithm=both,
-        batch_size=sizes,
-        sparsity=levels,
-        **EXACT,
-    )
-    for method in both:
-        yield from races(
-            workload=CNN,
-            algorithm=method,
-            batch_size=(2048, 4096),
-        )
-        rest = (1024, 512, 128, 32, 8)
-        yield from races(
-            workload=CNN,
-            algorithm=method,
-            batch_size=rest,
-            sparsity=levels,
-        )
+    yield from grid(workload=CNN, algorithm=both, batch_size=sizes, sparsity=levels, **EXACT)
+    yield from _by_method(CNN, both, ((2048, 4096), 0.0), ((1024, 512, 128, 32, 8), levels))
 
 
 def _fashion_mnist() -> Iterable[Cell]:
@@ -152,43 +141,11 @@ def _fashion_mnist() -> Iterable[Cell]:
     of all others.
     """
     name, levels, both = FASHION_CNN, DENSE_AND_SPARSE, ("sgd", "nesterov")
-    yield from grid(
-        workload=name,
-        batch_size=(64, 16, 256, 4),
-        sparsity=levels,
-        **EXACT,
-    )
-    yield from grid(
-        workload=name,
-        algorithm=both,
-        batch_size=(64, 16, 256),
-        **EXACT,
-    )
-    for method in PUBLISHED:
-        yield from races(
-            workload=name,
-            algorithm=method,
-            batch_size=2048,
-        )
-        yield from races(
-            workload=name,
-            algorithm=method,
-            batch_size=1024,
-            sparsity=levels,
-        )
-        at_four = {"momentum": (), "sgd": levels, "nesterov": (0.0,)}[method]
-        yield from races(
-            workload=name,
-            algorithm=method,
-            batch_size=4,
-            sparsity=at_four,
-        )
-    yield from races(
-        workload=name,
-        algorithm=both,
-        batch_size=(64, 256, 16),
-        sparsity=0.9,
-    )
+    yield from grid(workload=name, batch_size=(64, 16, 256, 4), sparsity=levels, **EXACT)
+    yield from grid(workload=name, algorithm=both, batch_size=(64, 16, 256), **EXACT)
+    for method, at_four in (("momentum", ()), ("sgd", levels), ("nesterov", 0.0)):
+        yield from _by_method(name, (method,), (2048, 0.0), (1024, levels), (4, at_four))
+    yield from races(workload=name, algorithm=both, batch_size=(64, 256, 16), sparsity=0.9)
 
 
 def _cifar() -> Iterable[Cell]:

@@ -58,17 +58,11 @@ class Study:
         sizes = sorted({c.batch_size for c in alike})
         levels = sorted({c.sparsity for c in alike})
         sizes = {sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]}
-        levels = {levels[0], levels[-1]}
-        wanted = [c for c in alike if c.batch_size in sizes and c.sparsity in levels]
-        toys = (
-            replace(
-                c,
-                replicate=0,
-                split=0,
-                **(TOYS[c.stop] if light else HEAVY_TOY),
-            )
-            for c in wanted
-        )
+        toys = []
+        for cell in alike:
+            if cell.batch_size in sizes and cell.sparsity in (levels[0], levels[-1]):
+                toy = TOYS[cell.stop] if light else HEAVY_TOY
+                toys.append(replace(cell, replicate=0, split=0, **toy))
         return Study(self.name, self.title, toys)
 
 

@@ -23,7 +23,7 @@ from torch.futures import Future
 
 from lib import require
 from lib.fields import SEED, check
-from lib.messages import compressors
+from lib.messages import exchanges
 from lib.messages.settings import INDEX_BYTES, VALUE_BYTES, Messages
 from lib.workers.noise_hook import require_dense
 from lib.workers.noise_meter import require_like, require_scaler, scale_of
@@ -217,7 +217,7 @@ def _chosen(state: SparseState, u: Tensor, first: nn.Parameter) -> Tensor:
     """
     random = np.random.default_rng([*state.seed, state.steps, state.place[first]])
     density = state.messages.density_at(state.steps)
-    return compressors.compress(state.messages.compressor, u[None], density, random)[0]
+    return exchanges.compress(state.messages.compressor, u[None], density, random)[0]
 
 
 def sum_of_pairs(index: Tensor, value: Tensor, d: int, group: dist.ProcessGroup | None) -> Tensor:
@@ -258,7 +258,7 @@ def main() -> None:
     """Train a workload of the book under torchrun with sparse messages."""
     parser = argparse.ArgumentParser(prog="torchrun -m lib.workers.hook", description=main.__doc__)
     parser.add_argument("--workload", default="digits-mlp", help="as lib/workloads/catalogue.py")
-    parser.add_argument("--compressor", default="top-k", choices=compressors.COMPRESSORS)
+    parser.add_argument("--compressor", default="top-k", choices=exchanges.COMPRESSORS)
     parser.add_argument("--density", type=float, default=0.01, help="share of entries to send")
     parser.add_argument("--steps", type=int, default=500)
     chosen = parser.parse_args()
