@@ -12,27 +12,21 @@ import.
 
 from __future__ import annotations
 
-from lib.workers.noise_meter import NoiseMeter, require
+from lib.workers.noise_meter import NoiseMeter
 
 
-def lightning_callback(examples: int, every: int = 100, span: float = 200.0, sketch: int = 0):
+def lightning_callback(examples: int, every: int = 100, span: float = 200.0):
     """A lightning.pytorch.Callback; its meter goes into checkpoints.
 
-    examples, span, sketch: as `NoiseMeter` takes them.  Needs automatic optimisation, gradient
-    accumulation and one process.  Raises ValueError for a trainer or module that has not.
+    examples, span: as `NoiseMeter` takes them.  Needs automatic optimisation, gradient accumulation
+    and one process.  Raises ValueError in training, as `NoiseMeter.step`, without accumulation.
     """
     from lightning.pytorch import Callback
 
     class NoiseCallback(Callback):
         def setup(self, trainer, pl_module, stage):
-            if stage != "fit":
-                return
-            count = trainer.accumulate_grad_batches
-            allowed = "at least 2, with automatic optimisation"
-            fits = count >= 2 and pl_module.automatic_optimization
-            require(fits, "accumulate_grad_batches", count, allowed)
             scaler = getattr(trainer.precision_plugin, "scaler", None)
-            self.meter = NoiseMeter(pl_module, examples, 1 / count, span, scaler, sketch)
+            self.meter = NoiseMeter(pl_module, examples, span, scaler)
 
         def on_after_backward(self, trainer, pl_module):
             self.meter.micro_batch(scale=1 / trainer.accumulate_grad_batches)
@@ -54,39 +48,34 @@ def lightning_callback(examples: int, every: int = 100, span: float = 200.0, ske
     return NoiseCallback()
 
 
-def trainer_callback(every: int = 100, span: float = 200.0, sketch: int = 0):
+def trainer_callback(every: int = 100, span: float = 200.0):
     """A transformers.TrainerCallback.
 
-    span, sketch: as `NoiseMeter` takes them.  An epoch's last micro-batch counts as one of full
-    size.  Callbacks see a step's last micro-batch only after clipping: it is left out, unless
+    span: as `NoiseMeter` takes it.  An epoch's last micro-batch counts as one of full size.
+    Callbacks see a step's last micro-batch only after clipping: it is left out, unless
     max_grad_norm is 0, so that clipping needs three micro-batches a step.  Checkpoints do not hold
-    the averages, which start anew.  Raises ValueError for arguments that do not fit.
+    the averages, which start anew.  Raises ValueError in training, as `NoiseMeter.step`, for fewer.
     """
     from transformers import TrainerCallback
 
     class NoiseCallback(TrainerCallback):
         def on_train_begin(self, args, state, control, model=None, optimizer=None, **kwargs):
-            count, least = args.gradient_accumulation_steps, 3 if args.max_grad_norm else 2
-            allowed = f"at least {least} (2 with max_grad_norm 0, 3 with clipping)"
-            require(count >= least, "gradient_accumulation_steps", count, allowed)
             scaler = getattr(optimizer, "scaler", None)
-            size = args.train_batch_size
-            self.meter = NoiseMeter(model, size, 1 / count, span, scaler, sketch)
+            self.meter = NoiseMeter(model, args.train_batch_size, span, scaler)
 
         def on_substep_end(self, args, state, control, **kwargs):
-            self.meter.micro_batch()
+            self.meter.micro_batch(scale=1 / args.gradient_accumulation_steps)
 
         def on_pre_optimizer_step(self, args, state, control, **kwargs):
             if not args.max_grad_norm:
-                self.meter.micro_batch()
+                self.on_substep_end(args, state, control)
 
         def on_step_end(self, args, state, control, **kwargs):
-            self.meter.step()  # reads no gradient, so that it may come after the optimiser's step
+            self.meter.step()  # reads no `.grad`, so that it may come after the optimiser's step
             if state.global_step % every == 0:
                 print(self.meter.estimate())
 
         def on_train_end(self, args, state, control, **kwargs):
-            batch_size = args.train_batch_size * args.gradient_accumulation_steps
-            print(self.meter.report(batch_size))
+            print(self.meter.report(args.train_batch_size * args.gradient_accumulation_steps))
 
     return NoiseCallback()
