@@ -16,7 +16,6 @@ from lib.analysis import hardware, noisy_quadratic
 from lib.analysis.hardware import Hardware
 from lib.messages.settings import Messages, target
 from lib.methods.spaces import Interval, draw
-from lib.probes import portraits
 from lib.probes.step_times import SparseTimes, StepTimes
 from lib.records import on_record
 from lib.studies import study
@@ -98,11 +97,7 @@ ARRAYS = [  # functions of one number or of many
     (GATHER, "elements", "5"),
     (functools.partial(searches.searched, MODEL, [4], replicate=0), "trials", NAN),
     (bounds.classical, "density", NAN),
-    (functools.partial(portraits.left, VECTOR), "density", [0.5, -0.1]),
-    (functools.partial(portraits.left, density=0.1), "u", [[1.0, 2.0]]),
-    (functools.partial(portraits.profile, VECTOR), "bins", 9),
     (functools.partial(bounds.bell, VECTOR, 4), "tolerance", NAN),
-    (portraits.convex, "profile", [1.0, 2.0]),
     (bounds.iterations, "delta", [0.5, 2.0]),
 ]
 

@@ -7,7 +7,12 @@ from scipy.special import ndtri
 
 from lib import require_all
 from lib.fields import AMOUNT, check
-from lib.probes.portraits import check_density, profile
+from lib.probes.portraits import profile
+
+
+def check_density(density: np.ndarray) -> None:
+    """Raise ValueError unless all are in [0, 1]."""
+    require_all("density", density, lambda v: (v >= 0) & (v <= 1), "a number in [0, 1]")
 
 
 def classical(density: np.ndarray) -> np.ndarray:

@@ -122,7 +122,7 @@ def _best_rates(every: pd.DataFrame) -> dict[str, object]:
 
 def _splits() -> dict[str, object]:
     """How hard two splits of MNIST are, and what they cost."""
-    asked = folds.results()
+    asked = folds.FOLDS.results()
     told = _hardness(asked).set_index("name") if len(asked) else None
     theirs, ours = (plans.study(name).cells for name in ("mnist-split-fc", "mnist-split"))
     study = Study("both-splits", "Both splits", (*theirs, *both_splits.counterparts(ours)))
@@ -193,7 +193,7 @@ def _races(used: pd.DataFrame) -> dict[str, object]:
 
 def of_draws() -> alt.LayerChart:
     """The figure of how hard random draws of validation images are, and the two splits."""
-    asked = folds.results()
+    asked = folds.FOLDS.results()
     if not len(asked):
         return charts.nothing("No folds are on record.")
     among = splits.drawn(splits.shares(asked, FC))

@@ -176,7 +176,7 @@ def harder_than() -> list[str]:
 
 
 def _harder_than() -> dict:
-    asked = folds.results()
+    asked = folds.FOLDS.results()
     draws = []
     for name in asked.workload.unique() if len(asked) else ():
         share = splits.shares(asked, name)

@@ -5,12 +5,10 @@ images would be.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from lib import require
 from lib.fields import Count, Whole, spec
 from lib.measuring.experiment import Collection
 from lib.methods import spaces
@@ -19,9 +17,6 @@ from lib.records.store import DATA
 from lib.studies.cells import NUMBER, Cell
 from lib.workloads import datasets
 from lib.workloads.catalogue import WorkloadName, workload
-
-if TYPE_CHECKING:
-    from lib.workloads.datasets import Split
 
 ASKED = 1000  # images at once
 
@@ -33,8 +28,7 @@ class Folds:
 
     The networks of a fold start from weights of their own and see the images in one order; another
     fold's are other networks.  All take the same steps of momentum at one learning rate.  seed: of
-    the draw of the folds. Raises ValueError as `lib.studies.cells.Cell`, and for a workload that
-    counts no mistakes or is a reader's own.
+    the draw of the folds.
     """
 
     workload: WorkloadName
@@ -45,16 +39,6 @@ class Folds:
     momentum: float = 0.9
     folds: Whole(2, 1000) = 10
     seed: NUMBER = 0
-
-    def __post_init__(self):
-        work = self.cell(0).work
-        require(
-            work.task == "classification",
-            "workload",
-            self.workload,
-            "one whose task is classification",
-        )
-        require(not work.source, "workload", self.workload, "one of the book's")
 
     def cell(self, fold: int) -> Cell:
         """How the networks of a fold are trained, on images of its own."""
@@ -83,39 +67,24 @@ def parts(what: Folds, images: int) -> list[np.ndarray]:
 def ask(what: Folds) -> pd.DataFrame:
     """A row per image that some network got wrong: image (place in the canonical training set),
     wrong (networks that did).
-
-    Raises FloatingPointError if a network diverges.
     """
-    from torch import from_numpy  # slow to import, and most chapters only read records
+    from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read records
 
     whole = datasets.whole(workload(what.workload).dataset)
+
+    def part(rows: np.ndarray) -> datasets.Split:
+        return datasets.Split(whole.x[rows], whole.y[rows])
+
     wrong = np.zeros(len(whole), int)
     for fold, asked in enumerate(parts(what, len(whole))):
-        kept = from_numpy(np.setdiff1d(np.arange(len(whole)), asked))
-        training, others = (
-            datasets.Split(whole.x[p], whole.y[p]) for p in (kept, from_numpy(asked))
-        )
-        wrong[asked] = _mistakes(what.cell(fold), training, others)
+        others = np.setdiff1d(np.arange(len(whole)), asked)
+        rerun = Rerun(what.cell(fold), training=part(others))
+        for _ in range(what.steps):
+            rerun.update()
+        for some in np.split(asked, range(ASKED, len(asked), ASKED)):
+            wrong[some] = rerun.costs(part(some)).sum(0).numpy()
     (missed,) = wrong.nonzero()
     return pd.DataFrame({"image": missed, "wrong": wrong[missed]})
-
-
-def _mistakes(cell: Cell, training: Split, asked: Split) -> np.ndarray:
-    """By how many of the cell's networks, trained to its last step, each example was got wrong:
-    [len(asked)].
-    """
-    from lib.measuring.rerun import Rerun  # brings PyTorch
-
-    rerun = Rerun(cell, training=training)
-    for _ in range(cell.max_steps):
-        rerun.update()
-    if not rerun.evaluated().isfinite().all():
-        raise FloatingPointError(
-            f"learning_rate: {cell.space} does not do: a network diverged; try a smaller one"
-        )
-    some = zip(asked.x.split(ASKED), asked.y.split(ASKED), strict=True)
-    parts = (datasets.Split(x, y) for x, y in some)
-    return np.concatenate([rerun.costs(part).sum(0).numpy() for part in parts])
 
 
 # As good as the trials that meet the hardest goals of these workloads, and no better.
@@ -135,4 +104,3 @@ FOLDS = Collection(
     ask,
     lambda what: what.cell(0).arithmetic,
 )
-record, results, missing, run = FOLDS.record, FOLDS.results, FOLDS.missing, FOLDS.run

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from lib import require, require_all
-from lib.fields import Count, Number, Whole, check, spec
+from lib import require
+from lib.fields import Count, spec
 from lib.measuring.experiment import Collection
 from lib.messages.settings import Messages
 from lib.methods import spaces
@@ -100,15 +100,8 @@ PORTRAITS = tuple(
 # --- how much of a vector its largest entries hold ------------------------------------------------
 
 
-def check_density(density: np.ndarray) -> None:
-    """Raise ValueError unless all are in [0, 1]."""
-    require_all("density", density, lambda v: (v >= 0) & (v <= 1), "a number in [0, 1]")
-
-
 def _cumulative(u: np.ndarray) -> np.ndarray:
     """Squared entries of u [d] in falling order, added up: [d + 1] from zero on."""
-    vector = np.ndim(u) == 1 and len(u) >= 2
-    require(vector, "u", f"of shape {np.shape(u)}", "a vector of at least two entries")
     energy = np.sort(np.square(u, dtype=np.float64))[::-1]
     return np.concatenate([[0.0], np.cumsum(energy)])
 
@@ -116,22 +109,15 @@ def _cumulative(u: np.ndarray) -> np.ndarray:
 def left(u: np.ndarray, density: np.ndarray) -> np.ndarray:
     """|u - Top_k(u)|^2 / |u|^2 at each density k/d, exactly: u [d] -> as density.  Fractions of an
     entry interpolate.
-
-    Raises ValueError for a density outside [0, 1], and for u that is no vector.
     """
-    check_density(density)
     total = _cumulative(u)
     places = np.asarray(density) * len(u)
     return np.interp(places, np.arange(len(total)), 1 - total / total[-1]).clip(min=0)
 
 
 def profile(u: np.ndarray, bins: int = 100) -> np.ndarray:
-    """Squared entries in falling order, averaged in `bins` equal bins, over the largest: [bins].
-
-    Raises ValueError unless 2 <= bins <= d.
-    """
+    """Squared entries in falling order, averaged in `bins` equal bins, over the largest: [bins]."""
     total = _cumulative(u)
-    check("bins", bins, Whole(2, len(u)))
     edges = np.linspace(0, len(u), bins + 1)
     energy = np.interp(edges, np.arange(len(total)), total)
     return np.diff(energy) / (len(u) / bins) / total[1]
@@ -140,12 +126,8 @@ def profile(u: np.ndarray, bins: int = 100) -> np.ndarray:
 def convex(profile: np.ndarray, rounding: float = 0.0) -> float:
     """The share of a profile's second differences that are not negative, for values rounded by so
     much of themselves.
-
-    Raises ValueError for a profile of fewer than three values and for a rounding outside [0, 1].
     """
     p = np.asarray(profile)
-    require(p.ndim == 1 and len(p) >= 3, "profile", f"of shape {p.shape}", "at least three values")
-    check("rounding", rounding, Number("[0, 1]"))
     return float((np.diff(p, 2) >= -4 * rounding * p[1:-1]).mean())
 
 

@@ -4,7 +4,6 @@ their ratio holds on other machines.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable
 from pathlib import Path
@@ -42,29 +41,10 @@ class StepTimes:
 
     def measure(self) -> pd.DataFrame:
         """batch_size, seconds (median), low, high (range)."""
-        import torch  # as what follows slow to import, and reading times does without
-
-        from lib.engine import flattening, sequential
-        from lib.workloads import models
-
-        work, momentum = workload(self.workload), METHODS["momentum"]
-        module, dtype = models.build(work.model), getattr(torch, work.precision)
-        executor = sequential.SequentialExecutor(module, dtype)
-        data = work.train()
-        x = executor.inputs(data.x[: 2**self.largest])
-        w = flattening.flatten(models.fresh(work.model, 0))[None]
-        rate = torch.full((1, 1), 1e-3)
-        drawn = {"learning_rate": rate, "momentum": rate}
-        buffers = momentum.begin(w, ())
-
-        def step(size: int) -> None:
-            g = executor.gradients(w, x[:size], data.y[:size])[1]
-            momentum.step(w, g, buffers, drawn, 1, ())
-
         rows = []
         for power in range(0, self.largest + 1, 2):
-            times = timings.spread(functools.partial(step, 2**power), self.repeats)
-            rows.append({"batch_size": 2**power, **times})
+            step, _ = _run(Cell(self.workload, 2**power, trials=1), 1)
+            rows.append({"batch_size": 2**power, **timings.spread(step, self.repeats)})
         return pd.DataFrame(rows)
 
 
@@ -87,10 +67,6 @@ class SparseTimes:
     def definition(self) -> dict:
         """What the record's name depends on besides the fields."""
         return {"model": workload(self.workload).model, "sparsities": SPARSITIES}
-
-    def measure(self) -> pd.DataFrame:
-        """Raises RuntimeError: they cannot be taken anew."""
-        raise RuntimeError(f"{self}: training skips no zeros any more; take the book's record")
 
 
 @spec
@@ -131,21 +107,21 @@ class MethodTimes:
         return pd.DataFrame(rows)
 
 
-def _run(cell: Cell) -> tuple[Callable[[], None], dict]:
-    """A block of a cell's steps with a learning rate of zero, and how large its network is."""
+def _run(cell: Cell, steps: int = BLOCK) -> tuple[Callable[[], None], dict]:
+    """So many of a cell's steps with a learning rate of zero, and how large its network is."""
     from lib.measuring.rerun import Rerun  # brings PyTorch, and reading times does without
 
     rerun = Rerun(cell)
     rerun.trials.drawn["learning_rate"].zero_()
     rerun.order = itertools.repeat(slice(cell.batch_size))  # no time goes into picking examples
 
-    def block() -> None:
-        for _ in range(BLOCK):
+    def run() -> None:
+        for _ in range(steps):
             rerun.update()
 
     inputs = [(one.where.stop - one.where.start) // one.shape[0] for one in rerun.layers]
     widest = max(*inputs, *(one.shape[0] for one in rerun.layers))
-    return block, {"parameters": rerun.w.shape[1], "widest": widest}
+    return run, {"parameters": rerun.w.shape[1], "widest": widest}
 
 
 SKIPPED = tuple(map(SparseTimes, ("digits-mlp", "digits-cnn")))

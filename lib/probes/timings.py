@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import statistics
-import time
+import timeit
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -27,17 +27,11 @@ def alternately(calls: Sequence[Callable[[], object]], repeats: int) -> list[dic
     """Median and range in seconds of so many rounds of calls, after one to warm up: {"seconds",
     "low", "high"} of each.
     """
-    rounds = [[_seconds(call) for call in calls] for _ in range(repeats + 1)][1:]
+    rounds = [[timeit.timeit(call, number=1) for call in calls] for _ in range(repeats + 1)][1:]
     return [
         {"seconds": statistics.median(times), "low": min(times), "high": max(times)}
         for times in zip(*rounds)
     ]
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    call()
-    return time.perf_counter() - began
 
 
 def spread(call: Callable[[], object], repeats: int) -> dict[str, float]:

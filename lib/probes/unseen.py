@@ -8,14 +8,13 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import require
 from lib.fields import spec
 from lib.measuring.experiment import Collection
+from lib.probes import tracks
 from lib.records import store
-from lib.records.store import DATA, record
+from lib.records.store import DATA
 from lib.studies import plans
 from lib.studies.cells import NUMBER, Cell
-from lib.workloads.catalogue import workload
 
 
 @spec
@@ -26,7 +25,6 @@ class Winners:
     goal: the validation error at which steps are compared, one of the workload's goals.
     last: the largest number of a replicate that counts.
     smallest: the least batch size.
-    Raises ValueError naming the field, its value and what is allowed.
     """
 
     study: str
@@ -37,15 +35,12 @@ class Winners:
     last: NUMBER = 12
     smallest: int = 1
 
-    def __post_init__(self):
-        require(self.study in plans.STUDIES, "study", self.study, plans.STUDIES)
-        goals = workload(self.workload).goals
-        require(self.goal in goals, "goal", self.goal, goals)
-        allowed = f"one that {self.study} searches with this algorithm, sparsity and batch size"
-        require(self._planned(), "workload", self.workload, allowed)
+    def definition(self) -> dict:
+        """What the record's name depends on besides the fields: nothing."""
+        return {}
 
-    def _planned(self) -> list[Cell]:
-        """Its searches."""
+    def cells(self, data: Path = DATA) -> list[Cell]:
+        """Those of its searches that are on record under `data`."""
         asked = (self.workload, self.algorithm, self.sparsity, "connection-sensitivity", "goal")
         return [
             c
@@ -53,15 +48,8 @@ class Winners:
             if (c.workload, c.algorithm, c.sparsity, c.pruning, c.stop) == asked
             and c.replicate <= self.last
             and c.batch_size >= self.smallest
+            and store.exists(store.record(c, data))
         ]
-
-    def definition(self) -> dict:
-        """What the record's name depends on besides the fields: nothing."""
-        return {}
-
-    def cells(self, data: Path = DATA) -> list[Cell]:
-        """Those of its searches that are on record under `data`."""
-        return [cell for cell in self._planned() if store.exists(record(cell, data))]
 
     def measure(self, data: Path = DATA) -> pd.DataFrame:
         """A row per search whose goal was met: batch_size, replicate, split, trial, steps, and
@@ -72,10 +60,8 @@ class Winners:
         """
         rows = []
         for cell in self.cells(data):
-            trials = store.read(record(cell, data), cell)[1].set_index("trial")
-            steps = trials[f"steps@{self.goal:g}"].dropna()
-            if len(steps):
-                trial, count = int(steps.idxmin()), int(steps.min())
+            won = tracks.steps_to_goal(cell, data, self.goal)[:1]
+            for trial, count in won.astype(int).items():
                 found = errors(cell, trial, count)
                 rows.append((cell.batch_size, cell.replicate, cell.split, trial, count, *found))
         return pd.DataFrame(rows, columns=COLUMNS)
@@ -85,9 +71,7 @@ COLUMNS = ["batch_size", "replicate", "split", "trial", "steps", "validation", "
 
 
 def errors(cell: Cell, trial: int, steps: int) -> list[float]:
-    """Validation and test error of one of a search's trials after so many steps.  Raises ValueError
-    for a search of several workers or with late gradients.
-    """
+    """Validation and test error of one of a search's trials after so many steps."""
     from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read
     from lib.workloads import datasets
 
