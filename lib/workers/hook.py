@@ -41,10 +41,9 @@ class SparseState:
     is kept back wrong by the ratio.
     messages: the other fields of `lib.messages.settings.Messages`, with its errors.
 
-    By layer, every bucket of gradients is sent
-    as soon as it is there, while the backward pass goes on; else all wait for the last, since k
-    counts over the whole network.  Nothing here belongs to a bucket: DistributedDataParallel deals
-    its buckets anew after the first step, and after a restart.
+    All is sent when the last bucket of gradients is there, since k counts over the whole network.
+    Nothing here belongs to a bucket: DistributedDataParallel deals its buckets anew after the first
+    step, and after a restart.
 
     What is sent and kept back adds up to all gradients, rounding to a parameter's precision
     included.  A gradient that is not finite, on any worker, makes all gradients of the step NaN on
@@ -73,26 +72,8 @@ class SparseState:
             for p in model.parameters()
             if p.requires_grad
         }
-        self.place = {p: i for i, p in enumerate(self.residual)}
         self.steps = self.elements = self.entries = 0
-
-    def begin(self) -> None:
-        """A new step.  What it keeps back is pending until all of it is known to be finite."""
         self.buckets: list[tuple[Tensor, list[nn.Parameter], Future]] = []
-        self.pending: dict[nn.Parameter, Tensor] = {}
-        self.finite, self.scale = True, scale_of(self.scaler)
-
-    def end(self) -> None:
-        """Only now are gradients handed back: a bucket that is not finite stops those that were
-        sent before it.
-        """
-        if self.finite:
-            self.residual |= self.pending
-        for buffer, _, future in self.buckets:
-            if not self.finite:
-                buffer.fill_(torch.nan)
-            future.set_result(buffer)
-        self.steps += 1
 
     def stats(self) -> dict[str, float]:
         """Steps so far; per step the elements this worker sent, their bytes, and those of all
@@ -128,19 +109,18 @@ def sparse_hook(state: SparseState, bucket: dist.GradBucket) -> Future[Tensor]:
     """Average the bucket's gradients over the workers through sparse messages; see SparseState."""
     require_dense(bucket)
     if bucket.index() == 0:
-        state.begin()
+        state.buckets = []
     future: Future[Tensor] = Future()
     state.buckets.append((bucket.buffer(), bucket.parameters(), future))
-    state.entries += bucket.buffer().numel()
-    if state.messages.by_layer or bucket.is_last():
-        ready = state.buckets[-1:] if state.messages.by_layer else state.buckets
+    if bucket.is_last():
         pieces: dict[nn.Parameter, Tensor] = {}
-        for buffer, parameters, _ in ready:
+        for buffer, parameters, _ in state.buckets:
             pieces |= zip(parameters, buffer.split([p.numel() for p in parameters]), strict=True)
         # In the network's order, so that ties go as in a single process
-        _exchange(state, {p: pieces[p] for p in state.residual if p in pieces})
-    if bucket.is_last():
-        state.end()
+        _exchange(state, {p: pieces[p] for p in state.residual})
+        for buffer, _, waiting in state.buckets:
+            waiting.set_result(buffer)
+        state.steps += 1
     return future
 
 
@@ -148,28 +128,28 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
     """Replace gradients by the mean over the workers of what they send; pieces: of the parameters,
     in the network's order.
     """
-    if not state.finite:  # all workers know it
-        return
-    own = [state.residual[p].add(piece, alpha=1 / state.scale) for p, piece in pieces.items()]
+    messages, scale = state.messages, scale_of(state.scaler)
+    own = [state.residual[p].add(piece, alpha=1 / scale) for p, piece in pieces.items()]
     spoilt = (~_finite(own)).int()
     dist.all_reduce(spoilt, dist.ReduceOp.MAX)
-    state.finite = not spoilt
-    if not state.finite:
-        return
-    u, sizes = torch.cat(own), [len(part) for part in own]
-    parts = own if state.messages.by_layer else [u]
-    chosen = torch.cat([_chosen(state, *one) for one in zip(parts, pieces, strict=False)])
-    index = chosen.nonzero()[:, 0]
-    state.elements += len(index)
-    mean = sum_of_pairs(index, u[index], len(u)).div_(state.messages.workers)
-    kept = torch.where(chosen, 0, u)
-    for p, part, rest in zip(pieces, mean.split(sizes), kept.split(sizes), strict=True):
-        torch.mul(part, state.scale, out=pieces[p])
-        if pieces[p].dtype != part.dtype:
-            rest += part - pieces[p] / state.scale  # what rounding takes from all workers alike
-        if state.messages.feedback:
-            state.pending[p] = rest
-    state.finite = bool(_finite(pieces.values()))
+    if not spoilt:
+        u, sizes = torch.cat(own), [len(part) for part in own]
+        parts = own if messages.by_layer else [u]
+        chosen = torch.cat([_chosen(state, part, place) for place, part in enumerate(parts)])
+        index = chosen.nonzero()[:, 0]
+        state.elements += len(index)
+        mean = sum_of_pairs(index, u[index], len(u)).div_(messages.workers)
+        kept = dict(zip(pieces, torch.where(chosen, 0, u).split(sizes), strict=True))
+        for (p, piece), part in zip(pieces.items(), mean.split(sizes), strict=True):
+            torch.mul(part, scale, out=piece)
+            if piece.dtype != part.dtype:
+                kept[p] += part - piece / scale  # what rounding takes from all workers alike
+    state.entries += sum(map(len, own))
+    if spoilt or not _finite(pieces.values()):
+        for piece in pieces.values():
+            piece.fill_(torch.nan)
+    elif messages.feedback:
+        state.residual |= kept
 
 
 def _finite(vectors: Iterable[Tensor]) -> Tensor:
@@ -179,11 +159,11 @@ def _finite(vectors: Iterable[Tensor]) -> Tensor:
     return torch.cat(ends).isfinite().all()
 
 
-def _chosen(state: SparseState, u: Tensor, first: nn.Parameter) -> Tensor:
+def _chosen(state: SparseState, u: Tensor, place: int) -> Tensor:
     """Which entries of u [d] to send; what is random about it depends on seed, worker, step and
     the place in the network of its first parameter.
     """
-    random = np.random.default_rng([*state.seed, state.steps, state.place[first]])
+    random = np.random.default_rng([*state.seed, state.steps, place])
     density = state.messages.density_at(state.steps)
     return compressors.compress(state.messages.compressor, u[None], density, random)[0]
 
