@@ -19,7 +19,7 @@ from chapters.volunteers.volunteers import Team, simulated
 from lib.analysis import hardware
 from lib.page.vega import VEGALITE
 from lib.probes import timings
-from lib.probes.step_times import StepTimes
+from lib.probes.timings import StepTimes
 from lib.workloads import own_network
 
 SIZES, STEPS = 2.0 ** np.arange(11), 5e4 / 2.0 ** np.arange(11) + 80

@@ -16,7 +16,7 @@ from lib.analysis import hardware, noisy_quadratic
 from lib.analysis.hardware import Hardware
 from lib.messages.settings import Messages, target
 from lib.methods.spaces import Interval, draw
-from lib.probes.step_times import SparseTimes, StepTimes
+from lib.probes.timings import SparseTimes, StepTimes
 from lib.records import on_record
 from lib.studies import study
 from lib.studies.cells import Cell

@@ -191,9 +191,7 @@ def follow(portrait: Portrait) -> pd.DataFrame:
     if not seen:
         raise FloatingPointError(
             f"learning_rate: {portrait.learning_rate!r} does not do with momentum "
-            f"{portrait.momentum}: the run ended at step {outcome.last_step[0]} "
-            f"({outcome.cause[0]}), before its first portrait at step {portrait.every}; "
-            "try a smaller one"
+            f"{portrait.momentum}: the run ended at step {outcome.last_step[0]}; try a smaller one"
         )
     found = pd.concat(seen, ignore_index=True)[["step", "measure", "x", "value"]]
     return found.assign(x=found.x.round(6), value=[float(f"{v:.5g}") for v in found.value])
@@ -247,17 +245,13 @@ def shapes(taken: pd.DataFrame) -> pd.DataFrame:
     for key, numbers in taken.groupby(KEY) if len(taken) else ():
         by = numbers.sort_values("x").groupby("measure").value
         density, falling = (by.get_group(name).to_numpy() for name in ("density", "profile"))
-        single = by.first()[SINGLE].to_dict()
+        single = by.first()[SINGLE]
         coarse = density[2:-2].reshape(-1, 3).mean(axis=1)
         top = int(coarse.argmax())
         sides = coarse[top:], coarse[top::-1]
         risen = max((side - np.minimum.accumulate(side)).max() for side in sides)
         energy = (1 + (single["mean"] / single["std"]) ** 2) / falling.mean()
-        shape = {
-            "far": np.sqrt(energy),
-            "peak": density[BINS // 2] * np.sqrt(2 * np.pi),
-            "rise": risen / coarse[top],
-            "convex": convex(falling, rounding=5e-5),  # of five digits
-        }
-        rows.append(dict(zip(KEY, key, strict=True)) | single | shape)
+        far, peak = np.sqrt(energy), density[BINS // 2] * np.sqrt(2 * np.pi)
+        bent = convex(falling, rounding=5e-5)  # of five digits
+        rows.append([*key, *single, far, peak, risen / coarse[top], bent])
     return pd.DataFrame(rows, columns=[*KEY, *SINGLE, "far", "peak", "rise", "convex"])

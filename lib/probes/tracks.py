@@ -152,9 +152,9 @@ def followed(data: Path = DATA) -> Collection:
     """Tracks of the cells that are on record in a folder, and their records in it."""
 
     def measure(track: Track) -> pd.DataFrame:
-        from lib.probes import follow  # brings PyTorch, which is slow to import
+        from lib.probes import noise_scale  # brings PyTorch, which is slow to import
 
-        return follow.follow(track, last_step(track, data))
+        return noise_scale.follow(track, last_step(track, data))
 
     return Collection(
         "tracks",

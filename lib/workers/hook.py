@@ -12,7 +12,6 @@ work: torchrun --nproc-per-node 4 -m lib.workers.hook --workload digits-mlp --de
 # No `from __future__ import annotations`: DistributedDataParallel reads the hook's, and strings
 # will not do.
 import argparse
-from collections.abc import Iterable
 
 import numpy as np
 import torch
@@ -130,10 +129,11 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
     """
     messages, scale = state.messages, scale_of(state.scaler)
     own = [state.residual[p].add(piece, alpha=1 / scale) for p, piece in pieces.items()]
-    spoilt = (~_finite(own)).int()
+    u, sizes = torch.cat(own), [len(part) for part in own]
+    state.entries += len(u)
+    spoilt = (~_finite(u)).int()
     dist.all_reduce(spoilt, dist.ReduceOp.MAX)
     if not spoilt:
-        u, sizes = torch.cat(own), [len(part) for part in own]
         parts = own if messages.by_layer else [u]
         chosen = torch.cat([_chosen(state, part, place) for place, part in enumerate(parts)])
         index = chosen.nonzero()[:, 0]
@@ -144,19 +144,16 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
             torch.mul(part, scale, out=piece)
             if piece.dtype != part.dtype:
                 kept[p] += part - piece / scale  # what rounding takes from all workers alike
-    state.entries += sum(map(len, own))
-    if spoilt or not _finite(pieces.values()):
+    if spoilt or not _finite(torch.cat(list(pieces.values()))):
         for piece in pieces.values():
             piece.fill_(torch.nan)
     elif messages.feedback:
         state.residual |= kept
 
 
-def _finite(vectors: Iterable[Tensor]) -> Tensor:
-    """Whether all of them are, bool []."""
-    # Far faster than asking every entry
-    ends = [torch.stack(vector.aminmax()) for vector in vectors if len(vector)]
-    return torch.cat(ends).isfinite().all()
+def _finite(x: Tensor) -> Tensor:
+    """Whether all of x [d] is, bool []: far faster than asking every entry."""
+    return torch.stack(x.aminmax()).isfinite().all()
 
 
 def _chosen(state: SparseState, u: Tensor, place: int) -> Tensor:
