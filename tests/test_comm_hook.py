@@ -105,13 +105,21 @@ def test_four_processes_with_the_hook_take_the_steps_of_the_simulation(run, trai
     assert difference < (1e-6 if run[1] == "float32" else 1e-13)
 
 
-def _steps(rank, by_layer, saved, last):
-    """Train up to a step, from the beginning or from what is saved: (weights, residual and statistics; a checkpoint)."""
-    data = datasets.load("digits").train
-    cap = {"bucket_cap_mb": 0.005} if by_layer else {}  # by layer: several buckets, dealt anew after the first step
-    model = nn.parallel.DistributedDataParallel(models.fresh("mlp-64x2", 0), **cap)
-    state = SparseState(model, compressor="rand-k", density=0.05, by_layer=by_layer)
+def _hooked(module, ddp=None, **messages):
+    """The module as a DistributedDataParallel of several buckets, and its hook's state."""
+    model = nn.parallel.DistributedDataParallel(module, **{"bucket_cap_mb": 1e-4, **(ddp or {})})
+    state = SparseState(model, **{"compressor": "top-k", "density": 0.05, **messages})
     model.register_comm_hook(state, sparse_hook)
+    return model, state
+
+
+def _steps(rank, saved, last):
+    """Train up to a step, from the beginning or from what is saved: (weights, residual and
+    statistics; a checkpoint).
+    """
+    data = datasets.load("digits").train
+    module = models.fresh("mlp-64x2", 0)
+    model, state = _hooked(module, compressor="rand-k", by_layer=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     parts = {"model": model, "optimizer": optimizer, "hook": state}
     for name, part in parts.items() if saved else ():
@@ -124,18 +132,16 @@ def _steps(rank, by_layer, saved, last):
     checkpoint = io.BytesIO()
     torch.save({name: part.state_dict() for name, part in parts.items()} | {"step": last}, checkpoint)
     checkpoint.seek(0)
-    return {"w": _flat(model.parameters()), "kept": _flat(state.residual.values()), "stats": state.stats()}, checkpoint
+    ends = _flat(model.parameters()), _flat(state.residual.values())
+    return {"w": ends[0], "all": torch.cat(ends), "stats": state.stats()}, checkpoint
 
 
 def _resumed(rank):
-    """What fifteen steps come to, and seven and eight more from a checkpoint, on every worker; by whether each layer goes alone."""
-    found = {}
-    for by_layer in (False, True):
-        whole, _ = _steps(rank, by_layer, None, 15)
-        _, checkpoint = _steps(rank, by_layer, None, 7)
-        resumed, _ = _steps(rank, by_layer, torch.load(checkpoint, weights_only=True), 15)
-        found[by_layer] = _everyone({"whole": whole, "resumed": resumed})
-    return found
+    """What fifteen steps come to, and seven and eight more from a checkpoint, on every worker."""
+    whole, _ = _steps(rank, None, 15)
+    _, checkpoint = _steps(rank, None, 7)
+    resumed, _ = _steps(rank, torch.load(checkpoint, weights_only=True), 15)
+    return _everyone({"whole": whole, "resumed": resumed})
 
 
 class Layers(nn.Module):
@@ -173,9 +179,7 @@ def _lost(rank, passes, dtype=torch.float64, join=False, every=False, ddp=None, 
     """
     module = _network(dtype)
     reference = copy.deepcopy(module)
-    model = nn.parallel.DistributedDataParallel(module, **{"bucket_cap_mb": 1e-4, **(ddp or {})})
-    state = SparseState(model, **{"compressor": "top-k", "density": 0.05, **messages})
-    model.register_comm_hook(state, sparse_hook)
+    model, state = _hooked(module, ddp, **messages)
     random = torch.Generator().manual_seed(rank)
     own, applied = (torch.zeros(len(_gradients(module)), dtype=torch.float64) for _ in range(2))
     with model.join() if join else contextlib.nullcontext():
@@ -199,19 +203,15 @@ def _lost(rank, passes, dtype=torch.float64, join=False, every=False, ddp=None, 
 
 def _shares_lost(rank):
     """By case."""
-    found, steps = {}, [1] * 12
-    for by_layer in (False, True):
-        told = {
-            "gradients as views": _lost(
-                rank, steps, ddp={"gradient_as_bucket_view": True}, by_layer=by_layer
-            ),
-            "no_sync": _lost(rank, [1, 2, 3, 2], by_layer=by_layer),
-            "every pass synchronised": _lost(rank, [1, 2, 3, 2], every=True, by_layer=by_layer),
-            "bfloat16": _lost(rank, steps, torch.bfloat16, by_layer=by_layer),
-            "static graph": _lost(rank, steps, ddp={"static_graph": True}, by_layer=by_layer),
-            "uneven batches": _lost(rank, [1] * (4 + 3 * rank), join=True, by_layer=by_layer),
-        }
-        found |= {f"{name}, {by_layer}": share for name, share in told.items()}
+    steps = [1] * 12
+    found = {
+        "views": _lost(rank, steps, ddp={"gradient_as_bucket_view": True}),
+        "no_sync": _lost(rank, [1, 2, 3, 2]),
+        "every pass synchronised": _lost(rank, [1, 2, 3, 2], every=True),
+        "bfloat16": _lost(rank, steps, torch.bfloat16),
+        "static graph": _lost(rank, steps, ddp={"static_graph": True}),
+        "uneven batches": _lost(rank, [1] * (4 + 3 * rank), join=True),
+    }
     for name in COMPRESSORS[1:]:  # all but "dense", which keeps nothing
         found[name] = _lost(rank, steps, compressor=name, density=0.3, by_layer=True)
     return found
@@ -224,31 +224,29 @@ def _everyone(value):
 
 
 def _spoilt(rank):
-    """Of two workers one has one number that is not finite, in the first or the last layer, at the third step of four.
+    """Of two workers one has one number that is not finite, at the third step of four.
 
-    Whether every worker's gradients are not finite then, and its residual what it was; and what is not finite at the end.
+    Whether every worker's gradients are not finite then, and its residual what it was; and what is
+    not finite at the end.
     """
     found = {}
-    for compressor in COMPRESSORS:
-        for by_layer, feedback, part, bad in ((False, True, "body", "nan"), (True, True, "a", "inf"), (True, False, "body", "nan")):
-            module = _network()
-            model = nn.parallel.DistributedDataParallel(module, bucket_cap_mb=1e-4)
-            state = SparseState(model, compressor=compressor, density=0.1, by_layer=by_layer, feedback=feedback)
-            model.register_comm_hook(state, sparse_hook)
-            told = []
-            for step in range(4):
-                module.zero_grad()
-                before = _flat(state.residual.values())
-                loss = model(torch.randn(4, 6, dtype=torch.float64)).square().sum()
-                if step == 2 and rank == 1:
-                    loss = loss + getattr(module, part).weight[0, 2] * float(bad)
-                loss.backward()
-                if step == 2:
-                    same = torch.equal(before, _flat(state.residual.values()))
-                    told.append(same and not _gradients(module).isfinite().any())
-            ends = _gradients(module), _flat(state.residual.values())
-            told.append(bool(torch.cat(ends).isfinite().all()) and state.stats()["steps"] == 4)
-            found[f"{compressor}, {by_layer}, {feedback}"] = sum(_everyone(told), [])
+    for feedback, part, bad in itertools.product((True, False), ("body", "a"), ("nan", "inf")):
+        module = _network()
+        model, state = _hooked(module, density=0.1, feedback=feedback)
+        told = []
+        for step in range(4):
+            module.zero_grad()
+            before = _flat(state.residual.values())
+            loss = model(torch.randn(4, 6, dtype=torch.float64)).square().sum()
+            if step == 2 and rank == 1:
+                loss = loss + getattr(module, part).weight[0, 2] * float(bad)
+            loss.backward()
+            if step == 2:
+                same = torch.equal(before, _flat(state.residual.values()))
+                told.append(same and not _gradients(module).isfinite().any())
+        ends = _gradients(module), _flat(state.residual.values())
+        told.append(bool(torch.cat(ends).isfinite().all()) and state.stats()["steps"] == 4)
+        found[f"{feedback}, {part}, {bad}"] = sum(_everyone(told), [])
     return found
 
 
@@ -265,9 +263,7 @@ class Given(nn.Module):
 
 def _too_large_a_sum(rank):
     """Gradients that are finite each, and not with what was kept back: after every step the gradient and what is kept."""
-    model, told = nn.parallel.DistributedDataParallel(Given()), []
-    state = SparseState(model, compressor="top-k", density=0.25)
-    model.register_comm_hook(state, sparse_hook)
+    (model, state), told = _hooked(Given(), density=0.25), []
     for g in ([61440.0, 49152, 0, 0], [0.0, 49152, 0, 0], [0.0, -40960, 0, 0]):
         model.zero_grad()
         model(g).backward()
@@ -276,16 +272,17 @@ def _too_large_a_sum(rank):
 
 
 def _scaled(rank):
-    """Weights at the end of training: plain, and with a loss scale that grows every other step and falls at an overflow."""
-    data, ends = datasets.load("digits").train, {}
-    for scaled, by_layer in itertools.product((False, True), (False, True)):
+    """Weights and what is kept at the end of training: plain, and with a loss scale that grows
+    every other step and falls at an overflow.
+    """
+    data, ends = datasets.load("digits").train, []
+    for scaled in (False, True):
         module = models.fresh("mlp-64x2", 0)
-        model = nn.parallel.DistributedDataParallel(module, bucket_cap_mb=0.005)
         scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2, enabled=scaled)
-        own = {"scaler": scaler} if scaled else {}
-        state = SparseState(model, compressor="top-k", density=0.02, by_layer=by_layer, **own)
-        model.register_comm_hook(state, sparse_hook)
-        optimizers = [torch.optim.SGD(part, lr=0.05, momentum=0.9) for part in _halves(module)]
+        model, state = _hooked(module, density=0.02, scaler=scaler if scaled else None)
+        # Each decides by itself whether to skip a step
+        first, *rest = module.parameters()
+        optimizers = [torch.optim.SGD(p, lr=0.05, momentum=0.9) for p in ([first], rest)]
         for step in range(14):
             if step == 5 and not scaled:
                 continue
@@ -297,14 +294,8 @@ def _scaled(rank):
             for optimizer in optimizers:
                 scaler.step(optimizer)
             scaler.update()
-        ends[f"{scaled}, {by_layer}"] = (_flat(module.parameters()).detach(), _flat(state.residual.values()))
+        ends.append((_flat(module.parameters()).detach(), _flat(state.residual.values())))
     return ends
-
-
-def _halves(module):
-    """Of the parameters, for an optimiser each, which decide each by itself whether to skip a step."""
-    parameters = list(module.parameters())
-    return parameters[:2], parameters[2:]
 
 
 CASES = (_shares_lost, _spoilt, _too_large_a_sum, _scaled, _resumed)
@@ -322,13 +313,11 @@ def two():
 
 def test_what_is_neither_applied_nor_kept_is_nothing(two):
     lost = two["_shares_lost"]
-    assert len(lost) == 12 + 7
     assert {name: share for name, share in lost.items() if not share < 1e-7} == {}
     assert all(share < 1e-14 for name, share in lost.items() if not name.startswith("bfloat16")), "rounding of doubles"
 
 
 def test_a_gradient_that_is_not_finite_stops_every_worker_and_changes_nothing_that_is_kept(two):
-    assert len(two["_spoilt"]) == 3 * len(COMPRESSORS)
     assert {name: told for name, told in two["_spoilt"].items() if not all(told)} == {}
 
 
@@ -338,22 +327,20 @@ def test_a_sum_that_overflows_stops_the_step_too(two):
     assert kept.tolist() == still.tolist() == [0, 49152, 0, 0] and not left.any()
 
 
-@pytest.mark.parametrize("by_layer", [False, True])
-def test_a_run_that_is_interrupted_goes_on_identically_from_its_checkpoint(two, by_layer):
-    workers = two["_resumed"][by_layer]
+def test_a_run_that_is_interrupted_goes_on_identically_from_its_checkpoint(two):
+    workers = two["_resumed"]
     for told in workers:
-        assert torch.equal(told["whole"]["w"], told["resumed"]["w"]) and told["whole"]["stats"] == told["resumed"]["stats"]
-        assert torch.equal(told["whole"]["kept"], told["resumed"]["kept"])
+        assert torch.equal(told["whole"]["all"], told["resumed"]["all"])
+        assert told["whole"]["stats"] == told["resumed"]["stats"]
     assert torch.equal(*(told["whole"]["w"] for told in workers)), "workers agree"
     stats = workers[0]["whole"]["stats"]
     assert stats["steps"] == 15 and stats["dense_bytes"] == 4 * 8970
     assert 0.9 < stats["bytes"] / (8 * 0.05 * 8970) <= 1.01  # a layer sends at least one entry
 
 
-@pytest.mark.parametrize("by_layer", [False, True])
-def test_a_loss_scale_that_changes_and_a_step_that_its_scaler_skips_change_no_bit(two, by_layer):
-    plain, scaled = (two["_scaled"][f"{scaled}, {by_layer}"] for scaled in (False, True))
-    assert torch.equal(plain[0], scaled[0]) and torch.equal(plain[1], scaled[1]) and plain[1].any()
+def test_a_loss_scale_that_changes_and_a_step_that_its_scaler_skips_change_no_bit(two):
+    plain, scaled = two["_scaled"]
+    assert all(map(torch.equal, plain, scaled)) and plain[1].any()
 
 
 @pytest.fixture
