@@ -251,7 +251,11 @@ def shapes(taken: pd.DataFrame) -> pd.DataFrame:
         sides = coarse[top:], coarse[top::-1]
         risen = max((side - np.minimum.accumulate(side)).max() for side in sides)
         energy = (1 + (single["mean"] / single["std"]) ** 2) / falling.mean()
-        far, peak = np.sqrt(energy), density[BINS // 2] * np.sqrt(2 * np.pi)
-        bent = convex(falling, rounding=5e-5)  # of five digits
-        rows.append([*key, *single, far, peak, risen / coarse[top], bent])
+        shape = [
+            np.sqrt(energy),
+            density[BINS // 2] * np.sqrt(2 * np.pi),
+            risen / coarse[top],
+            convex(falling, rounding=5e-5),  # of five digits
+        ]
+        rows.append([*key, *single, *shape])
     return pd.DataFrame(rows, columns=[*KEY, *SINGLE, "far", "peak", "rise", "convex"])

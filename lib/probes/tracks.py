@@ -77,7 +77,8 @@ def fastest(kind: type, cell: Cell, count: int, data: Path = DATA, **fields) -> 
     """
     if not store.exists(store.record(cell, data)):
         return []
-    shared = {name: getattr(cell, name) for name in CELL & kind.__dataclass_fields__.keys()}
+    known = CELL & kind.__dataclass_fields__.keys()
+    shared = {name: getattr(cell, name) for name in known}
     steps = steps_to_goal(cell, data)
     found = [kind(**shared, trial=int(trial), **fields) for trial in steps.index[:count]]
     allowed = f"one whose fields that a {kind.__name__} lacks have their defaults"

@@ -209,9 +209,11 @@ class Averages:
             # Neighbouring differences share a step
             freedom = differences**2 / _series(r**4, n - 1) / 1.5
             squared_error = _series(r**2, n) / weights**2 / differences
-            margin = squared_error * student((1 + LEVEL) / 2, freedom) ** 2
+            quantile = student((1 + LEVEL) / 2, freedom)
+            margin = squared_error * quantile**2
             scatter = (self.variance, self.covariance, self.variance_of_square)
-            bounds = fieller(trace, square, [margin * value for value in scatter])
+            margins = [margin * value for value in scatter]
+            bounds = fieller(trace, square, margins)
         return Estimate(trace, square, *bounds, n, self.span)
 
 
