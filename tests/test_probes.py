@@ -14,21 +14,15 @@ from chapters.gradients.claims import bell_shaped
 from chapters.paths import path_geometry, walking, walks
 from chapters.smoothness import claims as roughness
 from chapters.smoothness import followed_paths
-from chapters.smoothness.experiments import twins
 from chapters.sparsity import sparsity_tables
 from chapters.theory.running_noise import JOBS, Job
 from lib.analysis import unseen_errors
 from lib.claims.claim import judged
 from lib.claims.judging import registered
 from lib.engine import flattening, lockstep
-from lib.measuring import one_cell, sweeps
+from lib.measuring import sweeps
 from lib.methods import method
-from lib.probes import (
-    noise_scale,
-    portraits,
-    tracks,
-    unseen,
-)
+from lib.probes import noise_scale, portraits, tracks, unseen
 from lib.records import store
 from lib.records.store import record
 from lib.studies import plans
@@ -55,15 +49,6 @@ def test_a_track_meets_the_goal_where_the_record_says_and_not_before(searched):
     table = noise_scale.follow(track, tracks.last_step(track, folder))
     assert table.step.tolist()[:: len(table) - 1] == [1, tracks.last_step(track, folder)] and len(table) == 8
     assert (table.error <= 0.04).tolist() == [False] * 7 + [True]
-
-
-def test_twins_share_all_but_the_mask(searched):
-    folder, dense, _, _ = searched
-    (track,) = tracks.of_cells([dense], 1, folder, points=4)
-    (twin,) = twins([track], [0.5], folder)
-    one, other = (one_cell.start(t.cell, [t.trial]) for t in (track, twin))
-    assert one.drawn == other.drawn and torch.equal(one.w * other.mask, other.w) and 0 < other.mask.mean() < 1
-    assert twin.steps == tracks.last_step(track, folder)
 
 
 SIZES = (4, 16, 64, 256, 1024)

@@ -48,7 +48,6 @@ from torch.futures import Future
 from lib.workers.noise_meter import Listener, require, scale_of, squared, trace_and_square
 
 ENTRIES = 4096  # random sums of a gradient
-KEPT = 256  # steps whose sums wait to be read, so that no step waits for its own
 SPARSE = "a sparse tensor, as of nn.Embedding(sparse=True)"
 
 
@@ -97,8 +96,7 @@ def noise_hook(state: NoiseState, bucket: dist.GradBucket) -> Future[Tensor]:
     step.take(buffer)  # before it is changed
     if bucket.is_last():
         step.send()
-        state.waiting.append(step)
-        state._read(but=KEPT)
+        state.add(step)
     if state.hook:
         return state.hook(state.hook_state, bucket)
     # As without a hook, to the last bit: PyTorch's own hook divides

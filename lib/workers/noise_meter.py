@@ -286,6 +286,11 @@ class Listener:
         self.skipped, self.begun = averages.pop("skipped"), averages.pop("begun")
         self.averages = Averages(**averages)
 
+    def add(self, step: object) -> None:
+        """A step more, whose `estimates()` are read when others have followed."""
+        self.waiting.append(step)
+        self._read(but=KEPT)
+
     def _read(self, but: int = 0) -> None:
         """Take the steps that wait into the averages, all but the last so many."""
         while len(self.waiting) > but:
@@ -379,8 +384,7 @@ class NoiseMeter(Listener):
             self.skipped += 1
             return
         step.end()
-        self.waiting.append(step)
-        self._read(but=KEPT)
+        self.add(step)
 
     def report(self, batch_size: int) -> str:
         """What the estimate means for a batch of so many examples a step, and what to know."""
