@@ -20,7 +20,6 @@ from lib.probes.timings import SparseTimes, StepTimes
 from lib.records import on_record
 from lib.studies import study
 from lib.studies.cells import Cell
-from lib.workers import processes
 from lib.workers.hook import SparseState
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**12
@@ -67,7 +66,6 @@ FIELDS = [  # what is called, and a field with a value that it refuses
     (Hooked, "model", "mlp"),
     (Run, "momentum", 1.0),
     (Run(4).shard, "rank", 4),
-    (functools.partial(processes.launch, print, 2), "timeout", 0),
     (_draw, "algorithm", "lion"),
     (functools.partial(Interval, 0.5), "high", 0.1),
     (functools.partial(Interval, 0.5, 0.9), "scale", "cubic"),
