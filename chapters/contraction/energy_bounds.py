@@ -50,7 +50,7 @@ def bell(u: np.ndarray, bins: int = 100, tolerance: float = 0.0) -> bool:
     and of a hinge (j - m)(j - m - 1) / j(j - 1) is left if m < j, else nothing, which is less than
     the line leaves.  Between bins the excess is at most 1 / (4 bins^2): `left` is convex in the
     density, so that it lies below the chords of its bound, and these are no further above it.
-    Raises ValueError as `profile`, and for a tolerance that is negative.
+    Raises ValueError for a tolerance that is negative.
     """
     check("tolerance", tolerance, AMOUNT)
     p = profile(u, bins)
