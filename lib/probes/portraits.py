@@ -224,8 +224,8 @@ def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFra
     """
     folder = None
     if budget == "smoke":
-        folder, planned = SMOKE / "portraits", planned[:1]
-        planned = [dataclasses.replace(portrait, steps=20, every=10) for portrait in planned]
+        folder = SMOKE / "portraits"
+        planned = (dataclasses.replace(planned[0], steps=20, every=10),)
     if budget != "cached":
         GALLERY.run(planned, folder)
     return GALLERY.results(planned, folder)
