@@ -16,7 +16,7 @@ from lib import ROOT, Told, fields
 from lib.measuring import paper_scale, sweeps
 from lib.measuring.experiment import Experiment
 from lib.measuring.runner import MOST, stoppable
-from lib.probes import portraits, replays, step_times, timings, tracks, unseen
+from lib.probes import portraits, replays, timings, tracks, unseen
 from lib.records import archive, on_record, results, store
 from lib.records.store import DATA
 from lib.studies import plans
@@ -59,7 +59,7 @@ OF_SEVERAL = {  # chapters, by name
         alone=True,
         on_device=True,
     ),
-    "timings": timings.experiment("training steps and methods", lambda: step_times.PLANNED),
+    "timings": timings.experiment("training steps and methods", lambda: timings.PLANNED),
 }
 
 

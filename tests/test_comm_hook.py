@@ -105,13 +105,21 @@ def test_four_processes_with_the_hook_take_the_steps_of_the_simulation(run, trai
     assert difference < (1e-6 if run[1] == "float32" else 1e-13)
 
 
-def _steps(rank, by_layer, saved, last):
-    """Train up to a step, from the beginning or from what is saved: (weights, residual and statistics; a checkpoint)."""
-    data = datasets.load("digits").train
-    cap = {"bucket_cap_mb": 0.005} if by_layer else {}  # by layer: several buckets, dealt anew after the first step
-    model = nn.parallel.DistributedDataParallel(models.fresh("mlp-64x2", 0), **cap)
-    state = SparseState(model, compressor="rand-k", density=0.05, by_layer=by_layer)
+def _hooked(module, ddp=None, **messages):
+    """The module as a DistributedDataParallel of several buckets, and its hook's state."""
+    model = nn.parallel.DistributedDataParallel(module, **{"bucket_cap_mb": 1e-4, **(ddp or {})})
+    state = SparseState(model, **{"compressor": "top-k", "density": 0.05, **messages})
     model.register_comm_hook(state, sparse_hook)
+    return model, state
+
+
+def _steps(rank, saved, last):
+    """Train up to a step, from the beginning or from what is saved: (weights, residual and
+    statistics; a checkpoint).
+    """
+    data = datasets.load("digits").train
+    module = models.fresh("mlp-64x2", 0)
+    model, state = _hooked(module, compressor="rand-k", by_layer=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     parts = {"model": model, "optimizer": optimizer, "hook": state}
     for name, part in parts.items() if saved else ():
@@ -124,38 +132,36 @@ def _steps(rank, by_layer, saved, last):
     checkpoint = io.BytesIO()
     torch.save({name: part.state_dict() for name, part in parts.items()} | {"step": last}, checkpoint)
     checkpoint.seek(0)
-    return {"w": _flat(model.parameters()), "kept": _flat(state.residual.values()), "stats": state.stats()}, checkpoint
+    ends = _flat(model.parameters()), _flat(state.residual.values())
+    return {"w": ends[0], "all": torch.cat(ends), "stats": state.stats()}, checkpoint
 
 
 def _resumed(rank):
-    """What fifteen steps come to, and seven and eight more from a checkpoint, on every worker; by whether each layer goes alone."""
-    found = {}
-    for by_layer in (False, True):
-        whole, _ = _steps(rank, by_layer, None, 15)
-        _, checkpoint = _steps(rank, by_layer, None, 7)
-        resumed, _ = _steps(rank, by_layer, torch.load(checkpoint, weights_only=True), 15)
-        found[by_layer] = _everyone({"whole": whole, "resumed": resumed})
-    return found
+    """What fifteen steps come to, and seven and eight more from a checkpoint, on every worker."""
+    whole, _ = _steps(rank, None, 15)
+    _, checkpoint = _steps(rank, None, 7)
+    resumed, _ = _steps(rank, torch.load(checkpoint, weights_only=True), 15)
+    return _everyone({"whole": whole, "resumed": resumed})
 
 
-class Heads(nn.Module):
-    """A body and two heads, of which a step uses one, so that the parameters of the other have no gradient."""
+class Layers(nn.Module):
+    """A body and a head, of more than one bucket."""
 
     def __init__(self):
         super().__init__()
-        self.body, self.a, self.b = nn.Linear(6, 8), nn.Linear(8, 3), nn.Linear(8, 3)
+        self.body, self.a = nn.Linear(6, 8), nn.Linear(8, 3)
 
-    def forward(self, x, head):
-        return {"a": self.a, "b": self.b}[head](self.body(x).relu())
+    def forward(self, x):
+        return self.a(self.body(x).relu())
 
 
 def _network(dtype=torch.float64):
     torch.manual_seed(0)
-    return Heads().to(dtype)
+    return Layers().to(dtype)
 
 
-def _backward(model, x, head):
-    model(x.to(next(model.parameters()).dtype), head).square().sum().backward()
+def _backward(model, x):
+    model(x.to(next(model.parameters()).dtype)).square().sum().backward()
 
 
 def _flat(tensors):
@@ -166,62 +172,49 @@ def _gradients(module):
     return _flat(torch.zeros_like(p) if p.grad is None else p.grad for p in module.parameters())
 
 
-def _lost(rank, steps, dtype=torch.float64, join=False, to_none=True, every=False, ddp=None, **messages):
+def _lost(rank, passes, dtype=torch.float64, join=False, every=False, ddp=None, **messages):
     """The share of the workers' summed gradients that is neither applied nor kept, at fixed weights.
 
-    steps: of this worker, each a list of the heads of its passes, all but the last under `no_sync` unless `every` one is to
-    be synchronised.  Worker 1 has the most.
+    passes: of each of this worker's steps, all but the last under `no_sync` unless `every` one is to be synchronised.
     """
     module = _network(dtype)
     reference = copy.deepcopy(module)
-    model = nn.parallel.DistributedDataParallel(module, **{"bucket_cap_mb": 1e-4, **(ddp or {})})
-    state = SparseState(model, **{"compressor": "top-k", "density": 0.05, **messages})
-    model.register_comm_hook(state, sparse_hook)
+    model, state = _hooked(module, ddp, **messages)
     random = torch.Generator().manual_seed(rank)
     own, applied = (torch.zeros(len(_gradients(module)), dtype=torch.float64) for _ in range(2))
     with model.join() if join else contextlib.nullcontext():
-        for heads in steps:
+        for count in passes:
             reference.zero_grad()
-            module.zero_grad(set_to_none=to_none)
-            for at, head in enumerate(heads, start=1):
+            module.zero_grad(set_to_none=not ddp)
+            for at in range(1, count + 1):
                 x = torch.randn(4, 6, generator=random)
-                with model.no_sync() if at < len(heads) and not every else contextlib.nullcontext():
-                    _backward(model, x, head)
-                _backward(reference, x, head)
+                with model.no_sync() if at < count and not every else contextlib.nullcontext():
+                    _backward(model, x)
+                _backward(reference, x)
             own += _gradients(reference)
             applied += _gradients(module)
     total, kept = own / 2, _flat(state.residual.values()) / 2
     dist.all_reduce(total)
     dist.all_reduce(kept)
-    dist.broadcast(applied, src=1)
+    dist.broadcast(applied, src=1)  # which has the most steps
     assert kept.any() and applied.any()
     return float((total - applied - kept).norm() / total.norm())
 
 
-TURNS = [["a"], ["b"], *[["a"]] * 7, ["b"], *[["a"]] * 5]
-FIND = {"find_unused_parameters": True}
-
-
 def _shares_lost(rank):
-    """By case; worker 1 differs from worker 0 in which head it uses, or in how many batches it has."""
-    apart = [[("a", "b")[rank and step % 3 == 0]] for step in range(12)]
-    passes = [["b", "a"] if step % 4 == 0 else ["a", "a"] for step in range(12)]
-    found = {}
-    for by_layer in (False, True):
-        told = {
-            "a head in turn": _lost(rank, TURNS, ddp=FIND, by_layer=by_layer),
-            "gradients as views": _lost(
-                rank, TURNS, ddp={**FIND, "gradient_as_bucket_view": True}, by_layer=by_layer, to_none=False),
-            "a head at one worker": _lost(rank, apart, ddp=FIND, by_layer=by_layer),
-            "a head under no_sync": _lost(rank, passes, ddp=FIND, by_layer=by_layer),
-            "every pass synchronised": _lost(rank, passes, ddp=FIND, every=True, by_layer=by_layer),
-            "bfloat16": _lost(rank, TURNS, torch.bfloat16, ddp=FIND, by_layer=by_layer),
-            "static graph": _lost(rank, [["a"]] * 9, ddp={"static_graph": True}, by_layer=by_layer),
-            "uneven batches": _lost(rank, [["a"]] * (4 + 3 * rank), join=True, ddp=FIND, by_layer=by_layer),
-        }  # fmt: skip
-        found |= {f"{name}, {by_layer}": share for name, share in told.items()}
-    dense = {"ddp": FIND, "density": 0.3, "by_layer": True}
-    return found | {name: _lost(rank, TURNS, compressor=name, **dense) for name in COMPRESSORS if name != "dense"}
+    """By case."""
+    steps = [1] * 12
+    found = {
+        "views": _lost(rank, steps, ddp={"gradient_as_bucket_view": True}),
+        "no_sync": _lost(rank, [1, 2, 3, 2]),
+        "every pass synchronised": _lost(rank, [1, 2, 3, 2], every=True),
+        "bfloat16": _lost(rank, steps, torch.bfloat16),
+        "static graph": _lost(rank, steps, ddp={"static_graph": True}),
+        "uneven batches": _lost(rank, [1] * (4 + 3 * rank), join=True),
+    }
+    for name in COMPRESSORS[1:]:  # all but "dense", which keeps nothing
+        found[name] = _lost(rank, steps, compressor=name, density=0.3, by_layer=True)
+    return found
 
 
 def _everyone(value):
@@ -231,31 +224,29 @@ def _everyone(value):
 
 
 def _spoilt(rank):
-    """Of two workers one has one number that is not finite, in the first or the last layer, at the third step of four.
+    """Of two workers one has one number that is not finite, at the third step of four.
 
-    Whether every worker's gradients are not finite then, and its residual what it was; and what is not finite at the end.
+    Whether every worker's gradients are not finite then, and its residual what it was; and what is
+    not finite at the end.
     """
     found = {}
-    for compressor in COMPRESSORS:
-        for by_layer, feedback, part, bad in ((False, True, "body", "nan"), (True, True, "a", "inf"), (True, False, "body", "nan")):
-            module = _network()
-            model = nn.parallel.DistributedDataParallel(module, bucket_cap_mb=1e-4, **FIND)
-            state = SparseState(model, compressor=compressor, density=0.1, by_layer=by_layer, feedback=feedback)
-            model.register_comm_hook(state, sparse_hook)
-            told = []
-            for step in range(4):
-                module.zero_grad()
-                before = _flat(state.residual.values())
-                loss = model(torch.randn(4, 6, dtype=torch.float64), "a").square().sum()
-                if step == 2 and rank == 1:
-                    loss = loss + getattr(module, part).weight[0, 2] * float(bad)
-                loss.backward()
-                if step == 2:
-                    used = [p.grad for p in (*module.body.parameters(), *module.a.parameters())]
-                    told.append(not _flat(used).isfinite().any() and torch.equal(before, _flat(state.residual.values())))
-            ends = _gradients(module), _flat(state.residual.values())
-            told.append(bool(torch.cat(ends).isfinite().all()) and state.stats()["steps"] == 4)
-            found[f"{compressor}, {by_layer}, {feedback}"] = sum(_everyone(told), [])
+    for feedback, part, bad in itertools.product((True, False), ("body", "a"), ("nan", "inf")):
+        module = _network()
+        model, state = _hooked(module, density=0.1, feedback=feedback)
+        told = []
+        for step in range(4):
+            module.zero_grad()
+            before = _flat(state.residual.values())
+            loss = model(torch.randn(4, 6, dtype=torch.float64)).square().sum()
+            if step == 2 and rank == 1:
+                loss = loss + getattr(module, part).weight[0, 2] * float(bad)
+            loss.backward()
+            if step == 2:
+                same = torch.equal(before, _flat(state.residual.values()))
+                told.append(same and not _gradients(module).isfinite().any())
+        ends = _gradients(module), _flat(state.residual.values())
+        told.append(bool(torch.cat(ends).isfinite().all()) and state.stats()["steps"] == 4)
+        found[f"{feedback}, {part}, {bad}"] = sum(_everyone(told), [])
     return found
 
 
@@ -272,27 +263,26 @@ class Given(nn.Module):
 
 def _too_large_a_sum(rank):
     """Gradients that are finite each, and not with what was kept back: after every step the gradient and what is kept."""
-    model, told = nn.parallel.DistributedDataParallel(Given()), []
-    state = SparseState(model, compressor="top-k", density=0.25)
-    model.register_comm_hook(state, sparse_hook)
+    (model, state), told = _hooked(Given(), density=0.25), []
     for g in ([61440.0, 49152, 0, 0], [0.0, 49152, 0, 0], [0.0, -40960, 0, 0]):
         model.zero_grad()
         model(g).backward()
-        told.append((model.module.w.grad.float(), state.residual["w"].float().clone()))
+        told.append((model.module.w.grad.float(), next(iter(state.residual.values())).float()))
     return told
 
 
 def _scaled(rank):
-    """Weights at the end of training: plain, and with a loss scale that grows every other step and falls at an overflow."""
-    data, ends = datasets.load("digits").train, {}
-    for scaled, by_layer in itertools.product((False, True), (False, True)):
+    """Weights and what is kept at the end of training: plain, and with a loss scale that grows
+    every other step and falls at an overflow.
+    """
+    data, ends = datasets.load("digits").train, []
+    for scaled in (False, True):
         module = models.fresh("mlp-64x2", 0)
-        model = nn.parallel.DistributedDataParallel(module, bucket_cap_mb=0.005)
         scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2, enabled=scaled)
-        own = {"scaler": scaler} if scaled else {}
-        state = SparseState(model, compressor="top-k", density=0.02, by_layer=by_layer, **own)
-        model.register_comm_hook(state, sparse_hook)
-        optimizers = [torch.optim.SGD(part, lr=0.05, momentum=0.9) for part in _halves(module)]
+        model, state = _hooked(module, density=0.02, scaler=scaler if scaled else None)
+        # Each decides by itself whether to skip a step
+        first, *rest = module.parameters()
+        optimizers = [torch.optim.SGD(p, lr=0.05, momentum=0.9) for p in ([first], rest)]
         for step in range(14):
             if step == 5 and not scaled:
                 continue
@@ -304,14 +294,8 @@ def _scaled(rank):
             for optimizer in optimizers:
                 scaler.step(optimizer)
             scaler.update()
-        ends[f"{scaled}, {by_layer}"] = (_flat(module.parameters()).detach(), _flat(state.residual.values()))
+        ends.append((_flat(module.parameters()).detach(), _flat(state.residual.values())))
     return ends
-
-
-def _halves(module):
-    """Of the parameters, for an optimiser each, which decide each by itself whether to skip a step."""
-    parameters = list(module.parameters())
-    return parameters[:2], parameters[2:]
 
 
 CASES = (_shares_lost, _spoilt, _too_large_a_sum, _scaled, _resumed)
@@ -329,13 +313,11 @@ def two():
 
 def test_what_is_neither_applied_nor_kept_is_nothing(two):
     lost = two["_shares_lost"]
-    assert len(lost) == 16 + 7
     assert {name: share for name, share in lost.items() if not share < 1e-7} == {}
     assert all(share < 1e-14 for name, share in lost.items() if not name.startswith("bfloat16")), "rounding of doubles"
 
 
 def test_a_gradient_that_is_not_finite_stops_every_worker_and_changes_nothing_that_is_kept(two):
-    assert len(two["_spoilt"]) == 3 * len(COMPRESSORS)
     assert {name: told for name, told in two["_spoilt"].items() if not all(told)} == {}
 
 
@@ -345,22 +327,20 @@ def test_a_sum_that_overflows_stops_the_step_too(two):
     assert kept.tolist() == still.tolist() == [0, 49152, 0, 0] and not left.any()
 
 
-@pytest.mark.parametrize("by_layer", [False, True])
-def test_a_run_that_is_interrupted_goes_on_identically_from_its_checkpoint(two, by_layer):
-    workers = two["_resumed"][by_layer]
+def test_a_run_that_is_interrupted_goes_on_identically_from_its_checkpoint(two):
+    workers = two["_resumed"]
     for told in workers:
-        assert torch.equal(told["whole"]["w"], told["resumed"]["w"]) and told["whole"]["stats"] == told["resumed"]["stats"]
-        assert torch.equal(told["whole"]["kept"], told["resumed"]["kept"])
+        assert torch.equal(told["whole"]["all"], told["resumed"]["all"])
+        assert told["whole"]["stats"] == told["resumed"]["stats"]
     assert torch.equal(*(told["whole"]["w"] for told in workers)), "workers agree"
     stats = workers[0]["whole"]["stats"]
     assert stats["steps"] == 15 and stats["dense_bytes"] == 4 * 8970
     assert 0.9 < stats["bytes"] / (8 * 0.05 * 8970) <= 1.01  # a layer sends at least one entry
 
 
-@pytest.mark.parametrize("by_layer", [False, True])
-def test_a_loss_scale_that_changes_and_a_step_that_its_scaler_skips_change_no_bit(two, by_layer):
-    plain, scaled = (two["_scaled"][f"{scaled}, {by_layer}"] for scaled in (False, True))
-    assert torch.equal(plain[0], scaled[0]) and torch.equal(plain[1], scaled[1]) and plain[1].any()
+def test_a_loss_scale_that_changes_and_a_step_that_its_scaler_skips_change_no_bit(two):
+    plain, scaled = two["_scaled"]
+    assert all(map(torch.equal, plain, scaled)) and plain[1].any()
 
 
 @pytest.fixture
@@ -374,27 +354,20 @@ def alone(monkeypatch):
         dist.destroy_process_group()
 
 
-FOREIGN = [
-    ({"residual": None}, "residual: 'None' is not allowed; .* load another checkpoint"),
-    ({"residual": {}}, "residual: '{}' is not allowed; it must be a dictionary of weight, bias"),
-    ({"residual": {"weight": torch.ones(40), "bias": torch.full((5,), torch.nan)}}, "bias: "),
-    ({"steps": -1}, "steps: -1"),
-    ({"epoch": 3}, "saved: "),
-]
-
-
 def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(alone):
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    state = SparseState(nn.Linear(8, 5))
-    good = {"residual": {"weight": torch.ones(40), "bias": torch.ones(5)}, "steps": 3, "elements": 4, "entries": 5}
-    for foreign, message in [(None, "saved: "), *((good | change, message) for change, message in FOREIGN)]:
-        with pytest.raises(ValueError, match=message):
+    state = SparseState(nn.parallel.DistributedDataParallel(nn.Linear(8, 5)))
+    counts = {"steps": 3, "elements": 4, "entries": 5}
+    good = {"residual": [torch.ones(40), torch.ones(5)], **counts}
+    for foreign in (None, good | {"epoch": 3}, good | {"residual": [torch.ones(40), torch.ones(4)]}):
+        with pytest.raises(ValueError, match=r"^saved: .* of shapes .*\(40,\), \(5,\)"):
             state.load_state_dict(foreign)
-    assert not _flat(state.residual.values()).any()
-    assert state.stats()["steps"] == 0
+    assert not _flat(state.residual.values()).any() and state.stats()["steps"] == 0
     state.load_state_dict(good)
-    assert state.residual["bias"].tolist() == [1] * 5
-    assert state.stats()["elements"] == 4 / 3
+    assert _flat(state.residual.values()).all() and state.stats()["elements"] == 4 / 3
+    unused = nn.parallel.DistributedDataParallel(nn.Linear(8, 5), find_unused_parameters=True)
+    with pytest.raises(ValueError, match="^find_unused_parameters: True is not allowed"):
+        SparseState(unused)
 
 
 def test_the_command_trains_a_workload_between_processes():

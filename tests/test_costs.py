@@ -6,10 +6,9 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 import vl_convert as vlc
 
-from chapters.frameworks import framework_costs, framework_figures
+from chapters.frameworks import framework_costs
 from chapters.hardware import advice, hardware_figures, hardware_tables
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import TIMED, Collectives, Hooked, Operators
@@ -19,15 +18,10 @@ from chapters.volunteers.volunteers import Team, simulated
 from lib.analysis import hardware
 from lib.page.vega import VEGALITE
 from lib.probes import timings
-from lib.probes.step_times import StepTimes
+from lib.probes.timings import StepTimes
 from lib.workloads import own_network
 
 SIZES, STEPS = 2.0 ** np.arange(11), 5e4 / 2.0 ** np.arange(11) + 80
-
-
-def test_one_device_is_steps_times_examples_over_throughput():
-    seconds, cost = hardware.to_goal(hardware.Hardware(throughput=500.0, price=3.6), SIZES, STEPS, 10**6)
-    assert seconds == pytest.approx(STEPS * SIZES / 500) and cost == pytest.approx(seconds / 1000)
 
 
 def test_endless_bandwidth_divides_time_by_the_devices_until_they_are_idle():
@@ -72,17 +66,6 @@ def drawn(values, expressions, numbers, *names):
     return [float(v) for v in re.search(r">(\S+e[+-−]\d+) (\S+e[+-−]\d+)<", svg).groups()]
 
 
-def test_the_charts_compute_the_same():
-    timed = pd.DataFrame({"batch_size": [16.0, 256.0], "seconds": [0.01, 0.1]})
-    alone = hardware.interpolated(timed, np.array([64.0]))[0]
-    machine = hardware.Hardware(4, 700.0, 8.0, 2e6, 1e-3, 2.5)
-    row = {"batch_size": 256.0, "steps": 275.0, "parameters": 5000, "measured": alone}
-    numbers = {**dataclasses.asdict(machine), "own": "true"}
-    found = drawn(row, hardware_figures.EXPRESSIONS, numbers, "seconds", "cost")
-    own = hardware.to_goal(machine, np.array([256.0]), np.array([275.0]), 5000, timed)
-    assert found == pytest.approx(np.ravel(own), rel=1e-6)
-
-
 def test_one_worker_sends_nothing_and_the_ring_tends_to_twice_the_gradient():
     assert links.ring(1, 1e6, 1e9, 1e-3) == links.gather(1, 1e3, 1e9, 1e-3) == 0
     assert links.ring(10_000, 1e9, 1e9, 0) == pytest.approx(2 * 4, rel=1e-3)
@@ -96,13 +79,6 @@ def test_pairs_move_fewer_bytes_below_a_density_of_one_over_the_workers():
     for factor, cheaper in ((0.9, True), (1.1, False)):
         pairs = links.gather(workers, factor * density * 1e6, 1e9, 0)
         assert bool(pairs < links.ring(workers, 1e6, 1e9, 0)) is cheaper
-
-
-def test_the_charts_of_messages_compute_the_same():
-    link = {"workers": 16, "bandwidth": 1.25e9, "latency": 5e-5}
-    found = drawn({}, links.EXPRESSIONS, link | {"d": 2e6, "elements": 2e3}, "ring", "gather")
-    expected = [links.ring(d=2e6, **link), links.gather(elements=2e3, **link)]
-    assert found == pytest.approx(expected, rel=1e-6)
 
 
 TIMES = pd.DataFrame({
@@ -143,19 +119,6 @@ def test_over_the_slowest_link_that_pays_both_take_as_long():
     assert framework_costs.over_one(TIMES[1:3]).isna().all()
 
 
-def test_the_chart_computes_the_same_and_begins_where_it_is_told():
-    start = {"latency": 0.001, "bandwidth": 3e6}
-    goals = framework_costs.to_goal(POINTS, TIMES).assign(curve="a")
-    chart = framework_figures.to_goal(goals, start, "a")
-    parameters = {p.name: p for p in chart.params}
-    assert {"latency_at", "bandwidth_at", "curve_chosen"} <= set(parameters)
-    assert sorted({*framework_figures.BANDWIDTHS, 3e6})[parameters["bandwidth_at"].value] == 3e6
-    step = {"step": framework_costs.EXPRESSION, "again": framework_costs.EXPRESSION}
-    row = goals.iloc[1][["seconds", "waits", "sent"]].to_dict()
-    found = drawn(row, step, start, "step", "again")[0]
-    assert found == pytest.approx(framework_costs.step_seconds(TIMES, **start)[1], rel=1e-6)
-
-
 C1, C2 = 30_000.0, 150.0  # a critical batch size of 200
 BATCHES = np.unique(np.geomspace(16, 6000, 28).round().astype(int))
 
@@ -194,11 +157,40 @@ def test_the_simulated_best_batch_is_that_of_the_formula(spread, departures):
     assert time[np.abs(np.log(BATCHES / best)).argmin()] < 1.03 * time.min()
 
 
-def test_the_charts_of_volunteers_compute_the_same():
+def of_hardware():
+    timed = pd.DataFrame({"batch_size": [16.0, 256.0], "seconds": [0.01, 0.1]})
+    alone = hardware.interpolated(timed, np.array([64.0]))[0]
+    machine = hardware.Hardware(4, 700.0, 8.0, 2e6, 1e-3, 2.5)
+    row = {"batch_size": 256.0, "steps": 275.0, "parameters": 5000, "measured": alone}
+    numbers = {**dataclasses.asdict(machine), "own": "true"}
+    found = drawn(row, hardware_figures.EXPRESSIONS, numbers, "seconds", "cost")
+    return found, hardware.to_goal(machine, np.array([256.0]), np.array([275.0]), 5000, timed)
+
+
+def of_messages():
+    link = {"workers": 16, "bandwidth": 1.25e9, "latency": 5e-5}
+    found = drawn({}, links.EXPRESSIONS, link | {"d": 2e6, "elements": 2e3}, "ring", "gather")
+    return found, [links.ring(d=2e6, **link), links.gather(elements=2e3, **link)]
+
+
+def of_frameworks():
+    start = {"latency": 0.001, "bandwidth": 3e6}
+    step = {"step": framework_costs.EXPRESSION, "again": framework_costs.EXPRESSION}
+    row = TIMES.iloc[1][["seconds", "waits", "sent"]].to_dict()
+    return drawn(row, step, start, "step", "again"), [framework_costs.step_seconds(TIMES, **start)[1]] * 2
+
+
+def of_volunteers():
     numbers = {"c1": C1, "c2": C2, "latency": 2.5, "speed": 70.0}
     found = drawn({"batch_size": 96.0}, volunteers.EXPRESSIONS, numbers, "time", "best")
     best = volunteers.best_batch(C1 / C2, 2.5, 70.0)
-    assert found == pytest.approx([volunteers.to_goal(C1, C2, 96, 2.5, 70.0), best], rel=1e-6)
+    return found, [volunteers.to_goal(C1, C2, 96, 2.5, 70.0), best]
+
+
+@pytest.mark.parametrize("page", [of_hardware, of_messages, of_frameworks, of_volunteers])
+def test_the_charts_compute_the_same(page):
+    found, expected = page()
+    assert found == pytest.approx(np.ravel(expected), rel=1e-6)
 
 
 A1, A2 = 20_000.0, 100.0
@@ -241,33 +233,27 @@ UNMET = {"steps@0.1": np.nan, "steps@0.2": np.nan, "steps": np.nan}
 def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():
     trials = searched([4, 16]).assign(**UNMET)
     trials["best_error"] = np.where(trials.batch_size == 4, 0.313, 0.25)
-    told = r"lowest error of 6 trials is 0.25 \(0.313 at batch size 4 and 0.25 at batch size 16\). Set goals=\(0.32,\)"
-    with pytest.raises(ValueError, match=f"goals: no trial met any; the {told}"):
+    told = r"lowest error of 6 trials is 0.25 \(0.313 at batch size 4 and 0.25 at batch size 16\)"
+    with pytest.raises(ValueError, match=f"goals: no trial met any; the {told}. Set goals=.0.32,"):
         caveats.goal(trials)
-    pruned = searched([4, 16]).assign(sparsity=0.7)
-    with pytest.raises(ValueError, match=f"goals: no trial met any; the {told}"):
-        caveats.goal(pd.concat([trials, pruned], ignore_index=True))
-    with pytest.raises(ValueError, match="larger max_steps before an easier goal: .* same for all examples costs 0.31"):
+    with pytest.raises(ValueError, match="larger max_steps before an easier goal"):
         caveats.goal(trials, own_network.Facts(100, 1, 100, 0.31))
     with pytest.raises(ValueError, match="all 6 diverged or died"):
         caveats.goal(trials.assign(status="infeasible", best_error=np.nan))
 
 
-def test_timings_are_kept_whole_and_read_back(tmp_path):
-    operators, pairs = Operators(smallest=10, largest=11, repeats=2), Collectives(2, smallest=8, largest=8, repeats=2)
-    steps, hooked = StepTimes("digits-mlp", largest=4, repeats=2), Hooked("fnn-3", repeats=2)
-    timings.TIMINGS.run(all_of_them := (operators, pairs, steps, hooked), tmp_path)
-    for what in all_of_them:
-        table = timings.results(what, folder=tmp_path)
-        assert (table.low <= table.seconds).all() and (table.seconds <= table.high).all() and (table.seconds > 0).all()
-    assert set(timings.results(operators, folder=tmp_path).compressor) == set(TIMED)
-    assert set(timings.results(pairs, folder=tmp_path).what) == {"all-reduce", "pairs"}
-    assert set(timings.results(hooked, folder=tmp_path).what) == {"all-reduce", "top-k", "gaussian-k"}
-    assert list(timings.results(steps, folder=tmp_path).batch_size) == [1, 4, 16]
-    assert timings.results(Operators(smallest=9), folder=tmp_path).empty
+TIMINGS = [
+    (Operators(smallest=10, largest=11, repeats=2), "compressor", set(TIMED)),
+    (Collectives(2, smallest=8, largest=8, repeats=2), "what", {"all-reduce", "pairs"}),
+    (StepTimes("digits-mlp", largest=4, repeats=2), "batch_size", {1, 4, 16}),
+    (Hooked("fnn-3", repeats=2), "what", {"all-reduce", "top-k", "gaussian-k"}),
+]
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-def test_a_graphics_processor_is_waited_for(tmp_path):
-    timings.TIMINGS.run([Operators(smallest=20, largest=20, repeats=2, device="cuda")], tmp_path)
-    assert (timings.results(Operators(smallest=20, largest=20, repeats=2, device="cuda"), folder=tmp_path).seconds > 0).all()
+@pytest.mark.parametrize(("what", "column", "timed"), TIMINGS)
+def test_timings_are_kept_whole_and_read_back(what, column, timed, tmp_path):
+    assert timings.results(what, folder=tmp_path).empty
+    timings.TIMINGS.run([what], tmp_path)
+    table = timings.results(what, folder=tmp_path)
+    assert (0 < table.low).all() and (table.low <= table.seconds).all()
+    assert (table.seconds <= table.high).all() and set(table[column]) == timed

@@ -16,12 +16,10 @@ from lib.analysis import hardware, noisy_quadratic
 from lib.analysis.hardware import Hardware
 from lib.messages.settings import Messages, target
 from lib.methods.spaces import Interval, draw
-from lib.probes import portraits
-from lib.probes.step_times import SparseTimes, StepTimes
+from lib.probes.timings import SparseTimes, StepTimes
 from lib.records import on_record
 from lib.studies import study
 from lib.studies.cells import Cell
-from lib.workers import processes
 from lib.workers.hook import SparseState
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**12
@@ -68,7 +66,6 @@ FIELDS = [  # what is called, and a field with a value that it refuses
     (Hooked, "model", "mlp"),
     (Run, "momentum", 1.0),
     (Run(4).shard, "rank", 4),
-    (functools.partial(processes.launch, print, 2), "timeout", 0),
     (_draw, "algorithm", "lion"),
     (functools.partial(Interval, 0.5), "high", 0.1),
     (functools.partial(Interval, 0.5, 0.9), "scale", "cubic"),
@@ -98,11 +95,7 @@ ARRAYS = [  # functions of one number or of many
     (GATHER, "elements", "5"),
     (functools.partial(searches.searched, MODEL, [4], replicate=0), "trials", NAN),
     (bounds.classical, "density", NAN),
-    (functools.partial(portraits.left, VECTOR), "density", [0.5, -0.1]),
-    (functools.partial(portraits.left, density=0.1), "u", [[1.0, 2.0]]),
-    (functools.partial(portraits.profile, VECTOR), "bins", 9),
     (functools.partial(bounds.bell, VECTOR, 4), "tolerance", NAN),
-    (portraits.convex, "profile", [1.0, 2.0]),
     (bounds.iterations, "delta", [0.5, 2.0]),
 ]
 

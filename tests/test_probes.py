@@ -14,22 +14,15 @@ from chapters.gradients.claims import bell_shaped
 from chapters.paths import path_geometry, walking, walks
 from chapters.smoothness import claims as roughness
 from chapters.smoothness import followed_paths
-from chapters.smoothness.experiments import twins
 from chapters.sparsity import sparsity_tables
 from chapters.theory.running_noise import JOBS, Job
 from lib.analysis import splits
 from lib.claims.claim import judged
 from lib.claims.judging import registered
 from lib.engine import flattening, lockstep
-from lib.measuring import one_cell, sweeps
+from lib.measuring import sweeps
 from lib.methods import method
-from lib.probes import (
-    follow,
-    noise_scale,
-    portraits,
-    tracks,
-    unseen,
-)
+from lib.probes import noise_scale, portraits, tracks, unseen
 from lib.records import store
 from lib.records.store import record
 from lib.studies import plans
@@ -53,18 +46,9 @@ def searched(tmp_path_factory):
 def test_a_track_meets_the_goal_where_the_record_says_and_not_before(searched):
     folder, _, sparse, _ = searched
     track = tracks.of_cells([sparse], 2, folder, points=8)[1]
-    table = follow.follow(track, tracks.last_step(track, folder))
+    table = noise_scale.follow(track, tracks.last_step(track, folder))
     assert table.step.tolist()[:: len(table) - 1] == [1, tracks.last_step(track, folder)] and len(table) == 8
     assert (table.error <= 0.04).tolist() == [False] * 7 + [True]
-
-
-def test_twins_share_all_but_the_mask(searched):
-    folder, dense, _, _ = searched
-    (track,) = tracks.of_cells([dense], 1, folder, points=4)
-    (twin,) = twins([track], [0.5], folder)
-    one, other = (one_cell.start(t.cell, [t.trial]) for t in (track, twin))
-    assert one.drawn == other.drawn and torch.equal(one.w * other.mask, other.w) and 0 < other.mask.mean() < 1
-    assert twin.steps == tracks.last_step(track, folder)
 
 
 SIZES = (4, 16, 64, 256, 1024)
@@ -204,10 +188,10 @@ def quadratic(seed=0, size=30):
 def test_on_a_quadratic_both_estimates_are_the_largest_eigenvalue():
     h, q = quadratic()
     w = torch.randn(30, dtype=torch.float64)
-    assert follow.path_lipschitz(lambda v: h @ v, w, w + 0.3 * q[:, -1]) == pytest.approx(5)
-    along, largest = follow.spectral_norm(lambda v: h @ v, torch.ones(30, dtype=torch.float64), iterations=400)
+    assert noise_scale.path_lipschitz(lambda v: h @ v, w, w + 0.3 * q[:, -1]) == pytest.approx(5)
+    along, largest = noise_scale.spectral_norm(lambda v: h @ v, torch.ones(30, dtype=torch.float64), iterations=400)
     assert largest == pytest.approx(5, rel=1e-6) and along <= largest
-    assert along == pytest.approx(follow.path_lipschitz(lambda v: h @ v, w, w + 0.01), rel=1e-9)
+    assert along == pytest.approx(noise_scale.path_lipschitz(lambda v: h @ v, w, w + 0.01), rel=1e-9)
 
 
 def test_hessian_products_of_a_network_and_of_its_mask():
@@ -217,8 +201,8 @@ def test_hessian_products_of_a_network_and_of_its_mask():
     w, v = flattening.flatten(net), torch.randn(53, generator=random, dtype=torch.float64)
     mask = (torch.rand(53, generator=random) < 0.5).double()
     full = torch.autograd.functional.hessian(lambda u: F.cross_entropy(flattening.outputs(net, u, x), y), w)
-    assert torch.allclose(follow.hessian_product(net, w, x, y)(v), full @ v)
-    assert torch.allclose(follow.hessian_product(net, w, x, y, mask)(v), mask * (full @ (mask * v)))
+    assert torch.allclose(noise_scale.hessian_product(net, w, x, y)(v), full @ v)
+    assert torch.allclose(noise_scale.hessian_product(net, w, x, y, mask)(v), mask * (full @ (mask * v)))
 
 
 def population(total, seed=0, d=50, signal=0.5):

@@ -13,7 +13,7 @@ from lib.analysis.rate_rules import built_up, effective
 from lib.claims import Claim, front, judging
 from lib.claims.cache import kept
 from lib.page import boxes, prose
-from lib.probes import step_times
+from lib.probes import timings
 from lib.wording import between, named, percent
 from lib.workloads.catalogue import workload
 
@@ -207,7 +207,7 @@ def _decayed(claim: Claim | None) -> dict[str, object]:
 def _pruned(claim: Claim) -> dict[str, object]:
     """What pruned networks cost in steps, and how a step's time grows with the batch."""
     several = [g.effect for g in claim.groups if g.n >= SEVERAL]
-    timed = step_times.one_core(front.RUN[0])
+    timed = timings.one_core(front.RUN[0])
     sizes = (16, 1024)
     seconds = hardware.interpolated(timed, np.array(sizes)) if timed is not None else None
     return {

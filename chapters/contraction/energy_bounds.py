@@ -7,7 +7,12 @@ from scipy.special import ndtri
 
 from lib import require_all
 from lib.fields import AMOUNT, check
-from lib.probes.portraits import check_density, profile
+from lib.probes.portraits import profile
+
+
+def check_density(density: np.ndarray) -> None:
+    """Raise ValueError unless all are in [0, 1]."""
+    require_all("density", density, lambda v: (v >= 0) & (v <= 1), "a number in [0, 1]")
 
 
 def classical(density: np.ndarray) -> np.ndarray:
@@ -45,7 +50,7 @@ def bell(u: np.ndarray, bins: int = 100, tolerance: float = 0.0) -> bool:
     and of a hinge (j - m)(j - m - 1) / j(j - 1) is left if m < j, else nothing, which is less than
     the line leaves.  Between bins the excess is at most 1 / (4 bins^2): `left` is convex in the
     density, so that it lies below the chords of its bound, and these are no further above it.
-    Raises ValueError as `profile`, and for a tolerance that is negative.
+    Raises ValueError for a tolerance that is negative.
     """
     check("tolerance", tolerance, AMOUNT)
     p = profile(u, bins)

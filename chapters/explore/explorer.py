@@ -11,7 +11,7 @@ from lib.analysis import hardware, scaling
 from lib.analysis.hardware import Hardware
 from lib.analysis.scaling import CURVE
 from lib.analysis.scaling.steps import slimmed
-from lib.probes import step_times
+from lib.probes import timings
 from lib.records import on_record
 from lib.studies import plans
 from lib.studies.study import Study
@@ -88,7 +88,7 @@ def _beside_dense(curves: dict) -> dict:
 
 def cores(points: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Step times of one core of ours, by workload, where they were taken."""
-    every = {name: step_times.one_core(name) for name in points.workload.unique()}
+    every = {name: timings.one_core(name) for name in points.workload.unique()}
     return {name: times for name, times in every.items() if times is not None}
 
 

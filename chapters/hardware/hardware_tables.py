@@ -14,7 +14,7 @@ from lib.analysis import goals, hardware, method_results, ranges, scaling
 from lib.analysis.hardware import Hardware
 from lib.claims import judging
 from lib.page import charts
-from lib.probes import step_times, timings
+from lib.probes import timings
 from lib.records import on_record, store
 from lib.studies import plans
 from lib.wording import brief, number, span
@@ -189,7 +189,7 @@ def skipped(curves: Mapping[Curve, scaling.Curve]) -> pd.DataFrame:
     with two columns more: curve (its name) and step (a step's time over the dense one's at
     batch_size, the largest).
     """
-    times = timings.results(*step_times.SKIPPED)
+    times = timings.results(*timings.SKIPPED)
     zeros, best = pruned_times.skipped(curves, times)
     large = zeros[zeros.batch_size == zeros.batch_size.max()]
     steps = large[large.what == "time of a step"].rename(columns={"ratio": "step"})
@@ -223,7 +223,7 @@ def dearer(workload: str) -> pd.DataFrame:
 
 
 def _shared() -> dict[str, list]:
-    times, every = step_times.over_sgd(), method_results.compared()
+    times, every = timings.over_sgd(), method_results.compared()
     every = every[every.workload.isin(set(times.workload)) & (every.sparsity == 0)]
     curves = scaling.summaries(every)[1]
     several = {key: curve for key, curve in curves.items() if curve.n >= scaling.ENOUGH}

@@ -70,7 +70,6 @@ class Branch(Again):
     first: Whole(0, 10**6) = 0
 
     def __post_init__(self):
-        super().__post_init__()
         check("size", self.size, Count(workload(self.workload).train_size))
         check("examples", self.examples, Whole(self.size, 10**9))
 

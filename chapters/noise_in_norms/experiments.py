@@ -61,7 +61,7 @@ class Path:
         from lib.probes.noise_scale import Chunks
 
         steps = tracks.steps_to_goal(self.cell)
-        trial, last = int(steps.idxmin()), int(steps.min())
+        trial, last = int(steps.index[0]), int(steps.iloc[0])
         rerun, chunks, rows = Rerun(self.cell, [trial]), Chunks(self), []
         at = middles(last, self.points)
         for step in range(1, max(at) + 1):

@@ -56,7 +56,7 @@ def searched(
 
 
 def path(model: Model, batch_size: float, rate: float, count: float) -> pd.DataFrame:
-    """Points along SGD up to `count` steps, as rows of `probes.follow`: step, square (expected
+    """Points along SGD up to `count` steps, as rows of `noise_scale.follow`: step, square (expected
     |G|^2), trace (tr Sigma).
     """
     at = np.unique(np.geomspace(1, count, POINTS).round())

@@ -135,7 +135,7 @@ class Collectives:
             index = torch.randperm(d, generator=torch.Generator().manual_seed(dist.get_rank()))[:k]
             value = torch.ones(k)
             yield "all-reduce", d, lambda u=u: dist.all_reduce(u)
-            yield "pairs", d, lambda i=index, v=value, d=d: sum_of_pairs(i, v, d, None)
+            yield "pairs", d, lambda i=index, v=value, d=d: sum_of_pairs(i, v, d)
 
 
 @spec

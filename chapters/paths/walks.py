@@ -51,12 +51,10 @@ class Walk(Again):
     chunk: int = 50
 
     def __post_init__(self):
-        super().__post_init__()
         how = method(self.algorithm)
         plain = how.gradient is None and how.evaluated is None
         allowed = "a method whose gradients and errors are taken at its weights"
         require(plain, "algorithm", self.algorithm, allowed)
-        self.check_chunk()
 
 
 def winner(cell: Cell, data: Path = DATA, **fields) -> Walk | None:

@@ -9,7 +9,7 @@ import pandas as pd
 from chapters.sheet import decide
 from lib.claims import Claim, front
 from lib.page import boxes, prose
-from lib.probes import step_times
+from lib.probes import timings
 from lib.wording import between, named, percent
 from lib.workloads.catalogue import workload
 
@@ -29,7 +29,7 @@ def example() -> tuple[decide.Points, float]:
     curves = front.critical()
     own = curves[(curves.workload == name) & (curves.algorithm == algorithm)]
     dense = boxes.some(own[own.sparsity == 0], "searches")
-    timed = step_times.one_core(name)
+    timed = timings.one_core(name)
     known = boxes.some(pd.DataFrame() if timed is None else timed, "step times")
     times = known[known.batch_size.isin(SIZES)]
     pairs = list(zip(times.batch_size.tolist(), times.seconds.tolist()))

@@ -12,8 +12,7 @@ from lib.analysis import rate_rules, scaling, splits
 from lib.claims import front
 from lib.measuring import sweeps
 from lib.page import charts
-from lib.probes import folds
-from lib.probes.unseen import UNSEEN
+from lib.probes.unseen import FOLDS, UNSEEN
 from lib.records import results
 from lib.records.on_record import grid
 from lib.studies import plans, races
@@ -122,7 +121,7 @@ def _best_rates(every: pd.DataFrame) -> dict[str, object]:
 
 def _splits() -> dict[str, object]:
     """How hard two splits of MNIST are, and what they cost."""
-    asked = folds.results()
+    asked = FOLDS.results()
     told = _hardness(asked).set_index("name") if len(asked) else None
     theirs, ours = (plans.study(name).cells for name in ("mnist-split-fc", "mnist-split"))
     study = Study("both-splits", "Both splits", (*theirs, *both_splits.counterparts(ours)))
@@ -193,7 +192,7 @@ def _races(used: pd.DataFrame) -> dict[str, object]:
 
 def of_draws() -> alt.LayerChart:
     """The figure of how hard random draws of validation images are, and the two splits."""
-    asked = folds.results()
+    asked = FOLDS.results()
     if not len(asked):
         return charts.nothing("No folds are on record.")
     among = splits.drawn(splits.shares(asked, FC))

@@ -53,10 +53,8 @@ class Job(Again):
     chunk: int = 50
 
     def __post_init__(self):
-        super().__post_init__()
         task = workload(self.workload).task
         require(task == "classification", "workload", self.workload, "one of classification")
-        self.check_chunk()
         fits = self.batch_size % self.workers == 0
         require(fits, "batch_size", self.batch_size, f"a multiple of workers ({self.workers})")
 

@@ -53,7 +53,7 @@ class Measured:
 def measured(
     work: Workload, known: pd.DataFrame, every: pd.DataFrame, times: pd.DataFrame
 ) -> Measured:
-    """The curves of these trials; times: of `lib.probes.step_times.over_sgd`."""
+    """The curves of these trials; times: of `lib.probes.timings.over_sgd`."""
     curves, dense = scaling.curves(every), known[known.sparsity == 0]
     timed = method_results.in_time(curves, times)
     timed = timed.assign(network=timed.workload.map(tables.name_of))

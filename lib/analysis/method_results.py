@@ -104,7 +104,7 @@ def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
     both have.
 
     times: workload, algorithm, batch_size, ratio (seconds of a step over the base method's), as
-    `step_times.over_sgd` gives them; between and beyond the batch sizes timed, the ratio is
+    `timings.over_sgd` gives them; between and beyond the batch sizes timed, the ratio is
     interpolated on the logarithm of the size, or kept. Columns: workload, algorithm, batch_size,
     steps, steps_low, steps_high (ratios, 90 %), dearer (a step's time over the base's), time,
     time_low, time_high.  Curves whose steps were not timed are left out.

@@ -1,5 +1,5 @@
 """Images that a network has not seen: how hard a draw of validation images is, as networks tell
-that have seen none of its images (`lib.probes.folds`), and the error at the goal on test images.
+that have seen none of its images (`lib.probes.unseen`), and the error at the goal on test images.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def shares(rows: pd.DataFrame, name: str) -> np.ndarray:
     """The share of networks that got each image of the training set wrong [N], from the rows of one
     workload.
 
-    rows: of `lib.probes.folds`, with columns workload, image, wrong and networks.
+    rows: of `lib.probes.unseen`, with columns workload, image, wrong and networks.
     Raises ValueError if the workload has none.
     """
     own = rows[rows.workload == name] if len(rows) else rows

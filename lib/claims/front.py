@@ -17,7 +17,7 @@ import pandas as pd
 from lib.analysis import hardware, ranges, scaling, splits
 from lib.claims import cache, judging
 from lib.claims.cache import kept
-from lib.probes import folds
+from lib.probes import unseen
 from lib.records import on_record, store
 from lib.records.store import record
 from lib.studies import plans
@@ -115,16 +115,16 @@ def one_run() -> pd.DataFrame:
     """What one dense training takes to its goal, a row per batch size.
 
     goal, batch_size, steps; seconds on `fast` cores, where it is soonest; price in core-seconds on
-    `cheap` cores, where that is least; times as measured on one core (`step_times`), the exchange
+    `cheap` cores, where that is least; times as measured on one core (`timings`), the exchange
     of gradients as `hardware.step_time` has it.  Empty where no step was timed.
     """
-    from lib.probes import step_times  # both bring PyTorch, which is slow to import
+    from lib.probes import timings  # both bring PyTorch, which is slow to import
     from lib.workloads import models
 
     points = curves()
     same = points[["workload", "algorithm", "sparsity"]] == [*RUN, 0]
     dense = points[same.all(axis=1)].sort_values("batch_size").set_index("batch_size", drop=False)
-    timed = step_times.one_core(RUN[0])
+    timed = timings.one_core(RUN[0])
     if timed is None or dense.empty:
         return pd.DataFrame()
     weights = models.parameter_count(models.build(workload(RUN[0]).model))
@@ -168,7 +168,7 @@ def harder_than() -> list[str]:
     """How hard the book's own draw of MNIST's validation images is, as several networks see it: of
     how many random draws it is harder, "98 % (FC-128×3)"; [] where nothing is on record.
     """
-    return kept("draw", lambda: {"draws": [*_harder_than(folds.results())]})["draws"]
+    return kept("draw", lambda: {"draws": [*_harder_than(unseen.FOLDS.results())]})["draws"]
 
 
 def _harder_than(asked: pd.DataFrame) -> Iterator[str]:

@@ -31,8 +31,6 @@ class Replay:
 
     code: what measures them again, as `lib.SOURCE` names it; other code is another replay.
     longest: seconds.
-
-    Raises ValueError naming the field, its value and what is allowed.
     """
 
     study: str
@@ -40,9 +38,6 @@ class Replay:
     seed: NUMBER = 0
     code: str = ""
     longest: POSITIVE = 600.0
-
-    def __post_init__(self):
-        require(self.study in plans.STUDIES, "study", self.study, plans.STUDIES)
 
     def definition(self) -> dict:
         """What the record's name depends on besides the fields: nothing."""
@@ -90,19 +85,19 @@ def _compared(cell: Cell, before: Path, again: Path) -> dict:
     """
     (about, table), (now, anew) = (store.read(file, cell) for file in (before, again))
     goals = [column for column in table if column.startswith("steps@")]
-    equal = {column for column in table if column in anew and table[column].equals(anew[column])}
-    best = pd.DataFrame({"recorded": table[goals].min(), "again": anew[goals].min()}).dropna()
-    hardest = best.iloc[0] if len(best) else {"recorded": np.nan, "again": np.nan}
+    unequal = {c for c in {*table, *anew} if not (c in table and table[c].equals(anew.get(c)))}
+    best = pd.DataFrame({"recorded": table[goals].min(), "again": anew[goals].min()})
+    met = best.dropna()
     shared = ("workload", "algorithm", "sparsity", "batch_size", "replicate")
     return {
         **{name: getattr(cell, name) for name in shared},
         "equal": table.equals(anew),
-        "equal_steps": set(goals) <= equal,
-        **hardest,
+        "equal_steps": unequal.isdisjoint(goals),
+        **(met.iloc[0] if len(met) else dict.fromkeys(best, np.nan)),
         "measured_by": about["source"],
         "measured_on": _machine(about),
         "record": before.stem,
-        "unequal": " ".join(sorted({*table, *anew} - equal)),
+        "unequal": " ".join(sorted(unequal)),
         "same_rounding": about["rounding"] == now["rounding"] if "rounding" in about else None,
     }
 
@@ -110,10 +105,6 @@ def _compared(cell: Cell, before: Path, again: Path) -> dict:
 def _machine(about: dict) -> str:
     """What a record says of the machine: its processor, or in older records its device alone."""
     return about.get("processor", about["device"])
-
-
-COLUMNS = ["study", "searches", "equal", "equal_steps", "equal_result", "factor"]
-COLUMNS += ["measured_on", "replayed_on", "source"]
 
 
 def summary(folder: Path = FOLDER) -> pd.DataFrame:
@@ -127,34 +118,27 @@ def summary(folder: Path = FOLDER) -> pd.DataFrame:
     read = [store.read(file) for file in sorted(folder.glob("*.csv"))]
     # The newest last; dates tell the day alone
     read.sort(key=lambda pair: (pair[0]["date"], pair[0]["source"] == SOURCE))
-    found: dict[str, list[pd.DataFrame]] = {}
+    tables = []
     for about, table in read:
-        rows = table.assign(replayed_on=_machine(about), source=about["source"])
-        if "record" not in rows:  # of replays that did not tell, each row counts
-            rows["record"] = [f"{about['sha256']} {row}" for row in range(len(rows))]
-        found.setdefault(about["cell"]["study"], []).append(rows)
-    studies = [
-        {"study": name, **_pooled(pd.concat(tables, ignore_index=True))}
-        for name, tables in sorted(found.items())
-    ]
-    return pd.DataFrame(studies, columns=COLUMNS)
-
-
-def _pooled(rows: pd.DataFrame) -> dict:
-    """A row of `summary`."""
-    rows = rows.drop_duplicates("record", keep="last")
+        of = {"study": about["cell"]["study"], "source": about["source"]}
+        tables.append(table.assign(replayed_on=_machine(about), **of))
+    rows = pd.concat(tables, ignore_index=True)
+    # Of replays that did not tell, each row counts
+    rows["record"] = rows.record.fillna(rows.index.to_series().astype(str))
+    rows = rows.drop_duplicates(["study", "record"], keep="last")
     off = np.log(rows.again / rows.recorded).abs()
     unmet = rows.recorded.isna() & rows.again.isna() & rows.equal_steps
-    models = {
-        name: ", ".join(sorted({machine.partition(",")[0] for machine in rows[name]}))
-        for name in ("measured_on", "replayed_on")
-    }
-    return {
-        "searches": len(rows),
-        "equal": int(rows.equal.sum()),
-        "equal_steps": int(rows.equal_steps.sum()),
-        "equal_result": int(((off == 0) | unmet).sum()),
-        "factor": float(np.exp(off.max())),
-        **models,
-        "source": rows.source.iloc[-1],
-    }
+    rows = rows.assign(factor=np.exp(off), equal_result=(off == 0) | unmet)
+    by = rows.groupby("study")
+    return by.agg(
+        searches=("record", "size"),
+        **{name: (name, "sum") for name in ("equal", "equal_steps", "equal_result")},
+        factor=("factor", "max"),
+        **{name: (name, _models) for name in ("measured_on", "replayed_on")},
+        source=("source", "last"),
+    ).reset_index()
+
+
+def _models(machines: pd.Series) -> str:
+    """Of their processors."""
+    return ", ".join(sorted({machine.partition(",")[0] for machine in machines}))

@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 
 from lib import require
-from lib.fields import Count, Whole, check, spec
+from lib.fields import Count, Whole, spec
 from lib.measuring.experiment import Collection, Experiment
 from lib.records import store
 from lib.records.store import DATA, SMOKE
@@ -37,17 +37,6 @@ class Again:
         """As the cell's: what the digest of its record depends on besides the fields."""
         return self.cell.definition()
 
-    def __post_init__(self):
-        check("trial", self.trial, Whole(0, self.cell.trials - 1))
-
-    def check_chunk(self) -> None:
-        """Raise ValueError unless the examples are of the training set, and make two chunks or
-        more (0 examples: all of them).
-        """
-        size = workload(self.workload).train_size
-        check("examples", self.examples, Whole(0, size))
-        check("chunk", self.chunk, Count((self.examples or size) // 2))
-
 
 @spec
 class Track(Again):
@@ -59,7 +48,6 @@ class Track(Again):
     chunk: examples per gradient, of which the noise scale is made.
     smoothness: whether that is measured too; it takes far longer than the noise.
 
-    Raises ValueError naming the field, its value and what is allowed.
     """
 
     workload: WorkloadName
@@ -76,10 +64,6 @@ class Track(Again):
     steps: Whole(0, 10**8) = 0
     smoothness: bool = True
 
-    def __post_init__(self):
-        super().__post_init__()
-        self.check_chunk()
-
 
 # --- the fastest trials ---------------------------------------------------------------------------
 
@@ -91,16 +75,15 @@ def fastest(kind: type, cell: Cell, count: int, data: Path = DATA, **fields) -> 
     kind: of `Again`; fields: the others that it has.  Raises ValueError for a cell that it cannot
     name: all fields that it lacks must have their defaults.
     """
-    names = CELL & kind.__dataclass_fields__.keys()
-    for field in dataclasses.fields(cell):
-        value = getattr(cell, field.name)
-        known = field.name in names or value == field.default
-        require(known, field.name, value, f"{field.default!r} for a {kind.__name__.lower()}")
     if not store.exists(store.record(cell, data)):
         return []
-    shared = {name: getattr(cell, name) for name in names}
-    steps = steps_to_goal(cell, data).dropna().sort_values(kind="stable")
-    return [kind(**shared, trial=int(trial), **fields) for trial in steps.index[:count]]
+    known = CELL & kind.__dataclass_fields__.keys()
+    shared = {name: getattr(cell, name) for name in known}
+    steps = steps_to_goal(cell, data)
+    found = [kind(**shared, trial=int(trial), **fields) for trial in steps.index[:count]]
+    allowed = f"one whose fields that a {kind.__name__} lacks have their defaults"
+    require(all(one.cell == cell for one in found), "cell", cell, allowed)
+    return found
 
 
 def of_cells(cells: Iterable[Cell], count: int = 3, data: Path = DATA, **fields) -> list[Track]:
@@ -109,10 +92,13 @@ def of_cells(cells: Iterable[Cell], count: int = 3, data: Path = DATA, **fields)
     return [tracks[rank] for rank in range(count) for tracks in found if rank < len(tracks)]
 
 
-def steps_to_goal(cell: Cell, data: Path = DATA) -> pd.Series:
-    """The steps to the goal of every trial of a cell on record, by trial."""
+def steps_to_goal(cell: Cell, data: Path = DATA, goal: float | None = None) -> pd.Series:
+    """The steps to the goal of those trials of a cell on record that met it, by trial, the fastest
+    first; goal: None for the workload's.
+    """
+    goal = goal or workload(cell.workload).goal
     trials = store.read(store.record(cell, data), cell)[1].set_index("trial")
-    return trials[f"steps@{workload(cell.workload).goal:g}"]
+    return trials[f"steps@{goal:g}"].dropna().sort_values(kind="stable")
 
 
 def met_at(again: Again, data: Path = DATA) -> int:
@@ -140,19 +126,18 @@ def digits() -> list[Track]:
     return of_cells(cells, points=16)
 
 
-def _mnist() -> list[Track]:
-    """On the whole training set."""
-    cells = [c for c in plans.study("mnist").cells if c.sparsity in plans.DENSE_AND_SPARSE]
-    return of_cells([c for c in cells if c.batch_size == 64], points=6)
+def _images(study: str, batch_size: int, examples: int, wanted: Callable) -> list[Track]:
+    """On images: those searches of a study that are wanted."""
+    cells = [c for c in plans.study(study).cells if c.batch_size == batch_size and wanted(c)]
+    return of_cells(cells, points=6, examples=examples)
 
 
-def _cifar() -> list[Track]:
-    """On a ninth of the training set."""
-    cells = [c for c in plans.study("cifar-10").cells if c.algorithm == "momentum"]
-    return of_cells([c for c in cells if c.batch_size == 128], points=6, examples=5000)
-
-
-TRACKS = {"digits": digits, "mnist": _mnist, "cifar-10": _cifar}  # by which claims are judged
+TRACKS = {  # by which claims are judged
+    "digits": digits,
+    "mnist": lambda: _images("mnist", 64, 0, lambda c: c.sparsity in plans.DENSE_AND_SPARSE),
+    # On a ninth of the training set
+    "cifar-10": lambda: _images("cifar-10", 128, 5000, lambda c: c.algorithm == "momentum"),
+}
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -167,9 +152,9 @@ def followed(data: Path = DATA) -> Collection:
     """Tracks of the cells that are on record in a folder, and their records in it."""
 
     def measure(track: Track) -> pd.DataFrame:
-        from lib.probes import follow  # brings PyTorch, which is slow to import
+        from lib.probes import noise_scale  # brings PyTorch, which is slow to import
 
-        return follow.follow(track, last_step(track, data))
+        return noise_scale.follow(track, last_step(track, data))
 
     return Collection(
         "tracks",

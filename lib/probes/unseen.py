@@ -1,21 +1,25 @@
-"""The error at the goal on unseen images: winners of searches, trained again to the step at which
-they met the goal.
+"""Errors on unseen images: of winners of searches, trained again to the step at which they met the
+goal, and of networks on training images that they have not seen: how hard any draw of validation
+images would be.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from lib import require
-from lib.fields import spec
+from lib.fields import Count, Whole, spec
 from lib.measuring.experiment import Collection
+from lib.methods import spaces
+from lib.probes import tracks
 from lib.records import store
-from lib.records.store import DATA, record
+from lib.records.store import DATA
 from lib.studies import plans
 from lib.studies.cells import NUMBER, Cell
-from lib.workloads.catalogue import workload
+from lib.workloads import datasets
+from lib.workloads.catalogue import WorkloadName, workload
 
 
 @spec
@@ -26,7 +30,6 @@ class Winners:
     goal: the validation error at which steps are compared, one of the workload's goals.
     last: the largest number of a replicate that counts.
     smallest: the least batch size.
-    Raises ValueError naming the field, its value and what is allowed.
     """
 
     study: str
@@ -37,15 +40,12 @@ class Winners:
     last: NUMBER = 12
     smallest: int = 1
 
-    def __post_init__(self):
-        require(self.study in plans.STUDIES, "study", self.study, plans.STUDIES)
-        goals = workload(self.workload).goals
-        require(self.goal in goals, "goal", self.goal, goals)
-        allowed = f"one that {self.study} searches with this algorithm, sparsity and batch size"
-        require(self._planned(), "workload", self.workload, allowed)
+    def definition(self) -> dict:
+        """What the record's name depends on besides the fields: nothing."""
+        return {}
 
-    def _planned(self) -> list[Cell]:
-        """Its searches."""
+    def cells(self, data: Path = DATA) -> list[Cell]:
+        """Those of its searches that are on record under `data`."""
         asked = (self.workload, self.algorithm, self.sparsity, "connection-sensitivity", "goal")
         return [
             c
@@ -53,15 +53,8 @@ class Winners:
             if (c.workload, c.algorithm, c.sparsity, c.pruning, c.stop) == asked
             and c.replicate <= self.last
             and c.batch_size >= self.smallest
+            and store.exists(store.record(c, data))
         ]
-
-    def definition(self) -> dict:
-        """What the record's name depends on besides the fields: nothing."""
-        return {}
-
-    def cells(self, data: Path = DATA) -> list[Cell]:
-        """Those of its searches that are on record under `data`."""
-        return [cell for cell in self._planned() if store.exists(record(cell, data))]
 
     def measure(self, data: Path = DATA) -> pd.DataFrame:
         """A row per search whose goal was met: batch_size, replicate, split, trial, steps, and
@@ -72,10 +65,8 @@ class Winners:
         """
         rows = []
         for cell in self.cells(data):
-            trials = store.read(record(cell, data), cell)[1].set_index("trial")
-            steps = trials[f"steps@{self.goal:g}"].dropna()
-            if len(steps):
-                trial, count = int(steps.idxmin()), int(steps.min())
+            won = tracks.steps_to_goal(cell, data, self.goal)[:1]
+            for trial, count in won.astype(int).items():
                 found = errors(cell, trial, count)
                 rows.append((cell.batch_size, cell.replicate, cell.split, trial, count, *found))
         return pd.DataFrame(rows, columns=COLUMNS)
@@ -85,11 +76,8 @@ COLUMNS = ["batch_size", "replicate", "split", "trial", "steps", "validation", "
 
 
 def errors(cell: Cell, trial: int, steps: int) -> list[float]:
-    """Validation and test error of one of a search's trials after so many steps.  Raises ValueError
-    for a search of several workers or with late gradients.
-    """
+    """Validation and test error of one of a search's trials after so many steps."""
     from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read
-    from lib.workloads import datasets
 
     rerun = Rerun(cell, [trial])
     for _ in range(steps):
@@ -125,4 +113,94 @@ UNSEEN = Collection(
     _place,
     lambda: PLANNED,
     precision=lambda what: what.cells()[0].arithmetic,
+)
+
+
+# --- folds ----------------------------------------------------------------------------------------
+
+ASKED = 1000  # images at once
+
+
+@spec
+class Folds:
+    """So many networks, trained on all folds of a training set but one and asked about that one,
+    fold after fold.
+
+    The networks of a fold start from weights of their own and see the images in one order; another
+    fold's are other networks.  All take the same steps of momentum at one learning rate.  seed: of
+    the draw of the folds.
+    """
+
+    workload: WorkloadName
+    networks: Count(100) = 8
+    steps: int = 3000
+    batch_size: int = 64
+    learning_rate: float = 0.01
+    momentum: float = 0.9
+    folds: Whole(2, 1000) = 10
+    seed: NUMBER = 0
+
+    def cell(self, fold: int) -> Cell:
+        """How the networks of a fold are trained, on images of its own."""
+        space = spaces.point(learning_rate=self.learning_rate, momentum=self.momentum)
+        return Cell(
+            self.workload,
+            self.batch_size,
+            trials=self.networks,
+            replicate=fold,
+            stop="budget",
+            max_steps=self.steps,
+            space=space,
+        )
+
+    def definition(self) -> dict:
+        return self.cell(0).definition()
+
+
+def parts(what: Folds, images: int) -> list[np.ndarray]:
+    """The images of every fold, as places in the training set: each in one fold, whose sizes differ
+    by one at most.
+    """
+    return np.array_split(np.random.default_rng(what.seed).permutation(images), what.folds)
+
+
+def ask(what: Folds) -> pd.DataFrame:
+    """A row per image that some network got wrong: image (place in the canonical training set),
+    wrong (networks that did).
+    """
+    from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read records
+
+    whole = datasets.whole(workload(what.workload).dataset)
+
+    def part(rows: np.ndarray) -> datasets.Split:
+        return datasets.Split(whole.x[rows], whole.y[rows])
+
+    wrong = np.zeros(len(whole), int)
+    for fold, asked in enumerate(parts(what, len(whole))):
+        others = np.setdiff1d(np.arange(len(whole)), asked)
+        rerun = Rerun(what.cell(fold), training=part(others))
+        for _ in range(what.steps):
+            rerun.update()
+        for some in np.split(asked, range(ASKED, len(asked), ASKED)):
+            wrong[some] = rerun.costs(part(some)).sum(0).numpy()
+    (missed,) = wrong.nonzero()
+    return pd.DataFrame({"image": missed, "wrong": wrong[missed]})
+
+
+# As good as the trials that meet the hardest goals of these workloads, and no better.
+PLANNED_FOLDS = (Folds("mnist-fc-128x3"), Folds("mnist-simple-cnn", networks=2, steps=1250))
+
+
+def _fold_place(what: Folds, folder: Path) -> Path:
+    return folder / f"{what.workload}-{store.digest(what)}.csv"
+
+
+FOLDS = Collection(
+    "folds",
+    "set",
+    DATA / "folds",
+    _fold_place,
+    lambda: PLANNED_FOLDS,
+    ask,
+    lambda what: what.cell(0).arithmetic,
 )

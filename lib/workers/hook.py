@@ -12,21 +12,20 @@ work: torchrun --nproc-per-node 4 -m lib.workers.hook --workload digits-mlp --de
 # No `from __future__ import annotations`: DistributedDataParallel reads the hook's, and strings
 # will not do.
 import argparse
-import itertools
-from collections.abc import Iterable
 
 import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.futures import Future
+from torch.utils import _pytree
 
 from lib import require
 from lib.fields import SEED, check
 from lib.messages import exchanges
 from lib.messages.settings import INDEX_BYTES, VALUE_BYTES, Messages
 from lib.workers.noise_hook import require_dense
-from lib.workers.noise_meter import require_like, require_scaler, scale_of
+from lib.workers.noise_meter import scale_of
 
 COUNTS = ("steps", "elements", "entries")  # of a saved state
 
@@ -35,71 +34,45 @@ class SparseState:
     """One worker's side of the exchange: what it keeps back, by parameter, and how much it has
     sent.
 
-    model: the module or its DistributedDataParallel.
+    model: the DistributedDataParallel.
     seed: of what compressors draw at random.
     scaler: the torch.amp.GradScaler that multiplies the loss, without which a new scale makes what
     is kept back wrong by the ratio.
     messages: the other fields of `lib.messages.settings.Messages`, with its errors.
 
-    By layer, every bucket of gradients is sent
-    as soon as it is there, while the backward pass goes on; else all wait for the last, since k
-    counts over the whole network.  Nothing here belongs to a bucket: DistributedDataParallel deals
-    its buckets anew after the first step, and after a restart.
+    All is sent when the last bucket of gradients is there, since k counts over the whole network.
+    Nothing here belongs to a bucket: DistributedDataParallel deals its buckets anew after the first
+    step, and after a restart.
 
     What is sent and kept back adds up to all gradients, rounding to a parameter's precision
     included.  A gradient that is not finite, on any worker, makes all gradients of the step NaN on
     every worker, so that a scaler skips it everywhere, and what is kept back stays as it was.
-    Parameters that no worker used keep theirs.  Passes under `no_sync` add up; within `ddp.join()`
-    a worker without batches sends what it has kept back, and sums are divided by the number of all
-    workers. Sparse gradients are refused (ValueError from the hook).
+    Passes under `no_sync` add up; within `ddp.join()` a worker without batches sends what it has
+    kept back, and sums are divided by the number of all workers.  Every step uses all parameters:
+    find_unused_parameters is refused, and sparse gradients are (ValueError from the hook).
     """
 
     def __init__(
         self,
-        model: nn.Module,
-        group: dist.ProcessGroup | None = None,
+        model: nn.parallel.DistributedDataParallel,
         seed: int = 0,
         scaler: torch.amp.GradScaler | None = None,
         **messages,
     ):
-        workers = dist.get_world_size(group)
-        self.messages = Messages(workers=workers, **messages)
+        check("seed", seed, SEED)
+        self.messages = Messages(workers=dist.get_world_size(), **messages)
         aggregation = self.messages.aggregation
         require(aggregation == "exact", "aggregation", aggregation, "exact for the hook")
-        check("seed", seed, SEED)
-        require_scaler(scaler)
-        module = model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model
-        self.names = {p: name for name, p in module.named_parameters() if p.requires_grad}
-        self.place = {p: i for i, p in enumerate(self.names)}
-        self.group, self.seed, self.scaler = group, [seed, dist.get_rank(group)], scaler
+        unused = model.find_unused_parameters
+        require(not unused, "find_unused_parameters", unused, "False for the hook")
+        self.seed, self.scaler = [seed, dist.get_rank()], scaler
         self.residual = {
-            name: p.new_zeros(p.numel(), dtype=torch.promote_types(p.dtype, torch.float32))
-            for p, name in self.names.items()
+            p: p.new_zeros(p.numel(), dtype=torch.promote_types(p.dtype, torch.float32))
+            for p in model.parameters()
+            if p.requires_grad
         }
         self.steps = self.elements = self.entries = 0
-        self.used = _used(self.names)
-        self._begin()
-
-    def _begin(self) -> None:
-        """A new step.  What it keeps back is pending until all of it is known to be finite."""
         self.buckets: list[tuple[Tensor, list[nn.Parameter], Future]] = []
-        self.pending: dict[str, Tensor] = {}
-        self.finite, self.scale = True, scale_of(self.scaler)
-
-    def _end(self) -> None:
-        """Only now are gradients handed back: a bucket that is not finite stops those that were
-        sent before it.
-        """
-        if self.finite:
-            for name, kept in self.pending.items():
-                self.residual[name].copy_(kept)
-        for buffer, _, future in self.buckets:
-            if not self.finite:
-                buffer.fill_(torch.nan)
-            future.set_result(buffer)
-        self.buckets, self.pending = [], {}
-        self.used.clear()
-        self.steps += 1
 
     def stats(self) -> dict[str, float]:
         """Steps so far; per step the elements this worker sent, their bytes, and those of all
@@ -113,50 +86,40 @@ class SparseState:
         return {"steps": self.steps, "elements": elements, "bytes": pairs, "dense_bytes": dense}
 
     def state_dict(self) -> dict:
-        """All that the next step depends on."""
-        kept = {name: r.clone() for name, r in self.residual.items()}
-        return {"residual": kept, **{name: getattr(self, name) for name in COUNTS}}
+        """All that the next step depends on; what is kept back in the order of the parameters."""
+        counts = {name: getattr(self, name) for name in COUNTS}
+        return {"residual": list(self.residual.values()), **counts}
 
     def load_state_dict(self, saved: dict) -> None:
         """Go on from `state_dict`.  Raises ValueError, and changes nothing, for what is none, or of
         another network.
         """
-        require_like("saved", saved, self.state_dict())
-        for name, kept in saved["residual"].items():
-            self.residual[name].copy_(kept)
+        own, told = (
+            _pytree.tree_map(lambda leaf: tuple(getattr(leaf, "shape", ())), state)
+            for state in (self.state_dict(), saved)
+        )
+        require(told == own, "saved", told, f"what state_dict() returned, of shapes {own}")
+        pairs = zip(self.residual.items(), saved["residual"], strict=True)
+        self.residual = {p: was.to(kept) for (p, kept), was in pairs}
         self.steps, self.elements, self.entries = (saved[name] for name in COUNTS)
-
-
-def _used(names: dict[nn.Parameter, str]) -> set[str]:
-    """The names of parameters that had a gradient since this set was last emptied.
-
-    DistributedDataParallel counts those as used, too; a parameter that no worker used keeps the
-    gradient it has, whatever a hook says.
-    """
-    used: set[str] = set()
-    for p, name in names.items():
-        p.register_post_accumulate_grad_hook(lambda _, name=name: used.add(name))
-    return used
 
 
 def sparse_hook(state: SparseState, bucket: dist.GradBucket) -> Future[Tensor]:
     """Average the bucket's gradients over the workers through sparse messages; see SparseState."""
     require_dense(bucket)
     if bucket.index() == 0:
-        state._begin()
+        state.buckets = []
     future: Future[Tensor] = Future()
     state.buckets.append((bucket.buffer(), bucket.parameters(), future))
-    state.entries += bucket.buffer().numel()
-    if state.messages.by_layer or bucket.is_last():
-        ready = state.buckets[-1:] if state.messages.by_layer else state.buckets
-        pieces = {}
-        for buffer, parameters, _ in ready:
-            parts = buffer.split([p.numel() for p in parameters])
-            pieces |= dict(zip(parameters, parts, strict=True))
-        # In the network's order, so that ties go as in a single process
-        _exchange(state, {p: pieces[p] for p in state.names if p in pieces})
     if bucket.is_last():
-        state._end()
+        pieces: dict[nn.Parameter, Tensor] = {}
+        for buffer, parameters, _ in state.buckets:
+            pieces |= zip(parameters, buffer.split([p.numel() for p in parameters]), strict=True)
+        # In the network's order, so that ties go as in a single process
+        _exchange(state, {p: pieces[p] for p in state.residual})
+        for buffer, _, waiting in state.buckets:
+            waiting.set_result(buffer)
+        state.steps += 1
     return future
 
 
@@ -164,129 +127,104 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
     """Replace gradients by the mean over the workers of what they send; pieces: of the parameters,
     in the network's order.
     """
-    if not state.finite:  # all workers know it
-        return
-    own = {p: _with_residual(state, p, piece) for p, piece in pieces.items()}
-    state.finite, used = _agreed(state, own)
-    if not (state.finite and used):
-        return
-    u, sizes = torch.cat([own[p] for p in used]), [p.numel() for p in used]
-    parts = u.split(sizes) if state.messages.by_layer else [u]
-    chosen = torch.cat([_chosen(state, part, p) for part, p in zip(parts, used, strict=False)])
-    index = chosen.nonzero()[:, 0]
-    state.elements += len(index)
-    mean = sum_of_pairs(index, u[index], len(u), state.group).div_(state.messages.workers)
-    kept = torch.where(chosen, 0, u)
-    for p, part, rest in zip(used, mean.split(sizes), kept.split(sizes), strict=True):
-        torch.mul(part, state.scale, out=pieces[p])
-        if pieces[p].dtype != part.dtype:
-            rest += part - pieces[p] / state.scale  # what rounding takes from all workers alike
-        if state.messages.feedback:
-            state.pending[state.names[p]] = rest
-    state.finite = bool(_finite(pieces[p] for p in used))
+    messages, scale = state.messages, scale_of(state.scaler)
+    own = [state.residual[p].add(piece, alpha=1 / scale) for p, piece in pieces.items()]
+    u, sizes = torch.cat(own), [len(part) for part in own]
+    state.entries += len(u)
+    spoilt = (~_finite(u)).int()
+    dist.all_reduce(spoilt, dist.ReduceOp.MAX)
+    if not spoilt:
+        parts = own if messages.by_layer else [u]
+        chosen = torch.cat([_chosen(state, part, place) for place, part in enumerate(parts)])
+        index = chosen.nonzero()[:, 0]
+        state.elements += len(index)
+        mean = sum_of_pairs(index, u[index], len(u)).div_(messages.workers)
+        kept = dict(zip(pieces, torch.where(chosen, 0, u).split(sizes), strict=True))
+        for (p, piece), part in zip(pieces.items(), mean.split(sizes), strict=True):
+            torch.mul(part, scale, out=piece)
+            if piece.dtype != part.dtype:
+                kept[p] += part - piece / scale  # what rounding takes from all workers alike
+    if spoilt or not _finite(torch.cat(list(pieces.values()))):
+        for piece in pieces.values():
+            piece.fill_(torch.nan)
+    elif messages.feedback:
+        state.residual |= kept
 
 
-def _finite(vectors: Iterable[Tensor]) -> Tensor:
-    """Whether all of them are, bool []."""
-    # Far faster than asking every entry
-    ends = [torch.stack(vector.aminmax()) for vector in vectors if len(vector)]
-    return torch.cat(ends).isfinite().all()
+def _finite(x: Tensor) -> Tensor:
+    """Whether all of x [d] is, bool []: far faster than asking every entry."""
+    return torch.stack(x.aminmax()).isfinite().all()
 
 
-def _with_residual(state: SparseState, p: nn.Parameter, gradient: Tensor) -> Tensor:
-    """A parameter's gradient [d] without the loss scale, and what was kept back of earlier ones."""
-    kept = state.residual[state.names[p]]
-    if state.messages.feedback:
-        return kept.add(gradient, alpha=1 / state.scale)
-    return gradient.to(kept.dtype) / state.scale
-
-
-def _agreed(state: SparseState, own: dict[nn.Parameter, Tensor]) -> tuple[bool, list[nn.Parameter]]:
-    """Whether all workers' vectors are finite, and the parameters that any worker used."""
-    spoilt = ~_finite(own.values())
-    used = torch.tensor([state.names[p] in state.used for p in own], device=spoilt.device)
-    flags = torch.cat([spoilt[None], used]).int()
-    dist.all_reduce(flags, dist.ReduceOp.MAX, group=state.group)
-    any_spoilt, *any_used = flags.tolist()
-    return not any_spoilt, list(itertools.compress(own, any_used))
-
-
-def _chosen(state: SparseState, u: Tensor, first: nn.Parameter) -> Tensor:
+def _chosen(state: SparseState, u: Tensor, place: int) -> Tensor:
     """Which entries of u [d] to send; what is random about it depends on seed, worker, step and
     the place in the network of its first parameter.
     """
-    random = np.random.default_rng([*state.seed, state.steps, state.place[first]])
+    random = np.random.default_rng([*state.seed, state.steps, place])
     density = state.messages.density_at(state.steps)
     return exchanges.compress(state.messages.compressor, u[None], density, random)[0]
 
 
-def sum_of_pairs(index: Tensor, value: Tensor, d: int, group: dist.ProcessGroup | None) -> Tensor:
+def sum_of_pairs(index: Tensor, value: Tensor, d: int) -> Tensor:
     """Sum over the workers of their (index, value) pairs as a vector [d]; every worker may send
     another number.
     """
-    workers, total = dist.get_world_size(group), value.new_zeros(d)
-    counts = torch.zeros(workers, dtype=torch.int64, device=value.device)
-    counts[dist.get_rank(group)] = len(index)
-    dist.all_reduce(counts, group=group)
-    longest = int(counts.max())
-    if longest == 0:
+    counts = torch.zeros(dist.get_world_size(), dtype=torch.int64, device=value.device)
+    counts[dist.get_rank()] = len(index)
+    dist.all_reduce(counts)
+    counts, total = counts.tolist(), value.new_zeros(d)
+    if not any(counts):
         return total
-    indices, values = (_gathered(part, longest, workers, group) for part in (index.int(), value))
+    indices, values = (_gathered(part, max(counts)) for part in (index.int(), value))
     # In the order of ranks, on every worker
-    for count, at, added in zip(counts.tolist(), indices, values, strict=True):
+    for count, at, added in zip(counts, indices, values, strict=True):
         total.index_add_(0, at[:count].long(), added[:count])
     return total
 
 
-def _gathered(
-    part: Tensor, longest: int, workers: int, group: dist.ProcessGroup | None
-) -> list[Tensor]:
+def _gathered(part: Tensor, longest: int) -> list[Tensor]:
     """Every worker's vector, padded to the longest."""
     own = nn.functional.pad(part, (0, longest - len(part)))
-    everyone = [torch.empty_like(own) for _ in range(workers)]
-    dist.all_gather(everyone, own, group=group)
+    everyone = [torch.empty_like(own) for _ in range(dist.get_world_size())]
+    dist.all_gather(everyone, own)
     return everyone
 
 
 # --- torchrun -m lib.workers.hook -----------------------------------------------------------------
 
 BATCH_SIZE = 16  # examples per worker and step
-RATE, MOMENTUM = 0.05, 0.9
 
 
 def main() -> None:
     """Train a workload of the book under torchrun with sparse messages."""
     parser = argparse.ArgumentParser(prog="torchrun -m lib.workers.hook", description=main.__doc__)
     parser.add_argument("--workload", default="digits-mlp", help="as lib/workloads/catalogue.py")
-    parser.add_argument("--compressor", default="top-k", choices=exchanges.COMPRESSORS)
     parser.add_argument("--density", type=float, default=0.01, help="share of entries to send")
     parser.add_argument("--steps", type=int, default=500)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    try:
-        # In a function: a model that outlives the process group can hang the process
-        told = _trained(chosen)
-        if dist.get_rank() == 0:
-            print(told)
-    finally:
-        dist.destroy_process_group()
+    # In a function: a model that outlives the process group can hang the process
+    told = _trained(**vars(chosen))
+    if dist.get_rank() == 0:
+        print(told)
+    dist.destroy_process_group()
 
 
-def _trained(chosen: argparse.Namespace) -> str:
+def _trained(workload: str, density: float, steps: int) -> str:
     """How the training went, in a sentence."""
     from lib.engine import lockstep
     from lib.workloads import catalogue, datasets, models
 
-    work = catalogue.workload(chosen.workload)
+    work = catalogue.workload(workload)
     rank, workers = dist.get_rank(), dist.get_world_size()
     examples, validation = work.train(), datasets.load(work.dataset).validation
     model = nn.parallel.DistributedDataParallel(models.fresh(work.model, seed=0))
-    state = SparseState(model, compressor=chosen.compressor, density=chosen.density)
+    state = SparseState(model, compressor="top-k", density=density)
     model.register_comm_hook(state, sparse_hook)
-    optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     order = lockstep.batches(len(examples), workers * BATCH_SIZE, seed=0)
-    for _, rows in zip(range(chosen.steps), order, strict=False):
+    for _, rows in zip(range(steps), order, strict=False):
         mine = rows.chunk(workers)[rank]
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(examples.x[mine]), examples.y[mine]).backward()
@@ -295,8 +233,8 @@ def _trained(chosen: argparse.Namespace) -> str:
         wrong = model.module(validation.x).argmax(1) != validation.y
     sent = state.stats()
     return (
-        f"{work.title}, {workers} workers, {chosen.compressor} at density {chosen.density:g}: "
-        f"validation error {wrong.float().mean():.3f} after {chosen.steps} steps; "
+        f"{work.title}, {workers} workers, top-k at density {density:g}: "
+        f"validation error {wrong.float().mean():.3f} after {steps} steps; "
         f"{sent['bytes']:,.0f} bytes sent per worker and step instead of {sent['dense_bytes']:,.0f}"
     )
 

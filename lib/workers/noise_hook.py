@@ -26,7 +26,9 @@ the weights of the last steps.  Where every step obeys McCandlish et al. (2018) 
 batch size; it leaves out curvature and changes along a run, so that the two may lie apart by a
 factor, which the book's page on the theory measures.  Where gradients shrink fast, the window's
 first steps outweigh its last, and a shorter `span` lags less.  Training is the same as without, to
-the last bit; what is sent in addition is two numbers a step, with a hook inside 33 kB.
+the last bit; what is sent in addition is two numbers a step, with a hook inside 33 kB.  The hook
+inside need not return the gradients' mean (sparse messages send part of it, and what was left
+before), so that the workers add up random sums of their gradients' entries instead.
 
 The noise of dropout counts as noise; batch normalisation ties examples together, which the
 equations do not know.  A step in which a gradient is not finite, or which a worker without batches
@@ -40,17 +42,12 @@ from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
+from torch import Tensor, nn
 from torch.futures import Future
 
-from lib import require
-from lib.fields import POSITIVE, Count, Whole, check
-from lib.workers.noise_meter import Listener, Sketch, scale_of, squared, trace_and_square
+from lib.workers.noise_meter import Listener, require, scale_of, squared, trace_and_square
 
-MOST_EXAMPLES = 2**40
-MOST_ENTRIES = 2**24  # of a sketch
-ENTRIES = 4096
-KEPT = 256  # steps whose sums wait to be read, so that no step waits for its own
+ENTRIES = 4096  # random sums of a gradient
 SPARSE = "a sparse tensor, as of nn.Embedding(sparse=True)"
 
 
@@ -64,15 +61,6 @@ class NoiseState(Listener):
     shuffled) and the noise scale of its own mean gradient is wanted; None: that of endless data.
     span, scaler: as of `lib.workers.noise_meter.Listener`.
     hook, hook_state: another hook, which averages the gradients instead of a plain all-reduce.
-    sketch: how many random sums of the gradient's entries the workers add up, 8 bytes each, instead
-    of measuring the mean that the hook returns, which need not be the gradients' mean (sparse
-    messages send part of it, and what was left before).  They keep estimates without bias, their
-    scatter little more.  None: 4,096 with a hook, else 0; give 0 with a hook that returns the mean
-    but for rounding, as `fp16_compress_hook` does.
-    scale: by what the gradient is multiplied: the number of passes if each pass's loss is a mean
-    that is not divided by it.  It and `examples` may be set between steps: `state.scale = ...`.
-    group: of the processes.
-    seed: of the sketch, the same on all workers.
 
     Raises ValueError naming field, value and what is allowed; so does a single worker, who has
     nothing to compare, and the hook for a sparse gradient.
@@ -82,45 +70,17 @@ class NoiseState(Listener):
         self,
         examples: int,
         total: int | None = None,
-        span: float = 200,
+        span: float = 200.0,
         hook: Callable[[object, dist.GradBucket], Future[Tensor]] | None = None,
         hook_state: object = None,
-        sketch: int | None = None,
-        scale: float = 1.0,
-        group: dist.ProcessGroup | None = None,
-        seed: int = 0,
         scaler: torch.amp.GradScaler | None = None,
     ):
-        super().__init__(span, scaler)
-        self.workers, self.group = dist.get_world_size(group), group
+        super().__init__(examples, span, scaler)
+        self.workers, self.total = dist.get_world_size(), total
         allowed = "at least 2: one worker's gradient has nothing to be compared to"
         require(self.workers > 1, "workers", self.workers, allowed)
-        self.total = check("total", total, Count(MOST_EXAMPLES) | None)
-        require(hook is None or callable(hook), "hook", hook, "None or a communication hook")
-        self.hook = hook or _mean_hook
-        self.hook_state = hook_state if hook else group
-        sketch = (ENTRIES if hook else 0) if sketch is None else sketch
-        self.sketch = check("sketch", sketch, Whole(0, MOST_ENTRIES))
-        self.seed = check("seed", seed, Whole(0, 2**31 - 1))
-        self.examples, self.scale = examples, scale
-        self._check()
+        self.hook, self.hook_state = hook, hook_state
         self.step: _Step | None = None
-
-    def _check(self) -> None:
-        check("examples", self.examples, Count(MOST_EXAMPLES))
-        check("scale", self.scale, POSITIVE)
-
-    def _begin(self, device: torch.device) -> None:
-        """A new step."""
-        self._check()
-        self.step = _Step(self, self.scale * scale_of(self.scaler), device)
-        self.begun += 1
-
-    def _end(self) -> None:
-        """All of this worker's gradient has been taken."""
-        self.step.send(self.group)
-        self.waiting.append(self.step)
-        self._read(but=KEPT)
 
 
 def noise_hook(state: NoiseState, bucket: dist.GradBucket) -> Future[Tensor]:
@@ -128,16 +88,26 @@ def noise_hook(state: NoiseState, bucket: dist.GradBucket) -> Future[Tensor]:
     NoiseState.
     """
     require_dense(bucket)
-    if bucket.index() == 0:
-        state._begin(bucket.buffer().device)
+    buffer, index = bucket.buffer(), bucket.index()
+    if index == 0:
+        state.begun += 1
+        state.step = _Step(state, buffer.device)
     step = state.step
-    step.take(bucket.buffer())  # before the hook inside changes it
+    step.take(buffer)  # before it is changed
     if bucket.is_last():
-        state._end()
-    future = state.hook(state.hook_state, bucket)
-    if state.sketch:
-        return future
-    return future.then(lambda done: step.listen(bucket.index(), _tensor(done)))
+        step.send()
+        state.add(step)
+    if state.hook:
+        return state.hook(state.hook_state, bucket)
+    # As without a hook, to the last bit: PyTorch's own hook divides
+    buffer.mul_(1 / state.workers)
+
+    def heard(done: Future) -> Tensor:
+        (mean,) = done.value()
+        step.means[index] = squared(mean)
+        return mean
+
+    return dist.all_reduce(buffer, async_op=True).get_future().then(heard)
 
 
 def require_dense(bucket: dist.GradBucket) -> None:
@@ -149,44 +119,38 @@ def require_dense(bucket: dist.GradBucket) -> None:
 class _Step:
     """Squared norms of a training step's gradients, bucket by bucket."""
 
-    def __init__(self, state: NoiseState, scale: float, device: torch.device):
-        self.workers, self.total = state.workers, state.total
-        self.scale, self.examples = scale, state.examples
+    def __init__(self, state: NoiseState, device: torch.device):
+        self.workers, self.total, self.examples = state.workers, state.total, state.examples
+        self.scale = scale_of(state.scaler)
         self.square = torch.zeros((), dtype=torch.float64, device=device)
-        seed = state.seed * 2**32 + state.begun
-        self.sketch = Sketch(state.sketch, seed, device) if state.sketch else None
+        self.sums = self.square.new_zeros(ENTRIES if state.hook else 0)
+        self.random = torch.Generator(device).manual_seed(state.begun)
         # Of the mean, by bucket, so that they add up in one order on all workers
         self.means: dict[int, Tensor] = {}
 
     def take(self, gradient: Tensor) -> None:
         """This worker's gradient [d], or the part of it that a bucket holds."""
-        if self.sketch:
-            self.sketch.add(gradient)
+        if len(self.sums):
+            self.sums += random_sums(gradient, len(self.sums), self.random)
         else:
             self.square += squared(gradient)
 
-    def send(self, group: dist.ProcessGroup | None) -> None:
-        """Add up over the workers: squared norm, inverse of the examples, sketch."""
-        sums = self.sketch.sums if self.sketch else self.square.new_zeros(0)
-        if self.sketch:
-            self.square = squared(sums)
-        if not _in_backward():
-            self.square.fill_(math.nan)
-        inverse = torch.full_like(self.square, 1 / self.examples)
-        self.sent = torch.cat([torch.stack([self.square, inverse]), sums])
-        self.work = dist.all_reduce(self.sent, group=group, async_op=True)
-
-    def listen(self, index: int, mean: Tensor) -> Tensor:
-        """The mean gradient of a bucket, which is passed on."""
-        self.means[index] = squared(mean)
-        return mean
+    def send(self) -> None:
+        """Add up over the workers: squared norm, inverse of the examples, random sums."""
+        square = squared(self.sums) if len(self.sums) else self.square
+        # `ddp.join()` calls the hook of a worker without batches, which computes no gradient
+        if torch._C._current_graph_task_id() < 0:
+            square.fill_(math.nan)
+        numbers = torch.stack([square, torch.full_like(square, 1 / self.examples)])
+        self.sent = torch.cat([numbers, self.sums])
+        self.work = dist.all_reduce(self.sent, async_op=True)
 
     def estimates(self) -> tuple[float, float]:
         """tr(Sigma) and |G|^2."""
         self.work.wait()
         mean = self.sent / self.workers
         small, inverse = mean[:2].tolist()
-        if self.sketch:
+        if len(self.sums):
             big = squared(mean[2:])
         else:
             big = sum(self.means[index] for index in sorted(self.means))
@@ -195,21 +159,10 @@ class _Step:
         return trace_and_square(*found, self.total)
 
 
-def _in_backward() -> bool:
-    """Whether a gradient is being computed: `ddp.join()` calls the hook of a worker without batches
-    with zeros instead.
+def random_sums(x: Tensor, width: int, random: torch.Generator) -> Tensor:
+    """Sums of x [d] with random signs, every so many entries apart: float64 [width].  With the same
+    signs they keep inner products in expectation (Alon, Matias and Szegedy 1999).
     """
-    return torch._C._current_graph_task_id() >= 0
-
-
-def _mean_hook(group: dist.ProcessGroup | None, bucket: dist.GradBucket) -> Future[Tensor]:
-    """What DistributedDataParallel does without a hook, to the last bit: it multiplies, where
-    PyTorch's own hook divides.
-    """
-    buffer = bucket.buffer().mul_(1 / dist.get_world_size(group))
-    return dist.all_reduce(buffer, group=group, async_op=True).get_future().then(_tensor)
-
-
-def _tensor(done: Future[Tensor]) -> Tensor:
-    value = done.value()
-    return value if isinstance(value, Tensor) else value[0]
+    signs = torch.randint(0, 2, x.shape, generator=random, device=x.device, dtype=torch.int8)
+    signed = nn.functional.pad(x.float() * (2 * signs - 1), (0, -len(x) % width))
+    return signed.view(-1, width).sum(0, dtype=torch.float64)

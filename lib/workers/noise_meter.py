@@ -28,16 +28,23 @@ steps, each by itself, since a mean of ratios would be biased; the interval come
 (`Averages`).
 
 Training is the same as without, to the last bit.  Memory: a copy of the gradient, from a step's
-first micro-batch to `step()`, or none with `sketch=4096`, which keeps random sums of the gradient's
-entries instead and scatters a little more.  Nothing waits for a graphics processor but a loss
-scaler that is asked for its scale.
+first micro-batch to `step()`.  Nothing waits for a graphics processor but a loss scaler that is
+asked for its scale.
+
+Lightning and Hugging Face's Trainer have callbacks, which print an estimate each `every` steps, and
+what it means at the end of training; in between, it is in their `meter`.
+
+    trainer = Trainer(accumulate_grad_batches=4, callbacks=[lightning_callback(examples=32)])
+
+    arguments = TrainingArguments(gradient_accumulation_steps=4, per_device_train_batch_size=32)
+    Trainer(model, arguments, train_dataset=examples, callbacks=[trainer_callback()]).train()
 
 A step in which a gradient is not finite is left out, and so is a later step of fewer than two
 micro-batches; `skipped` counts them.  Several processes: each has part of the gradient; refused.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from statistics import NormalDist
 
@@ -46,12 +53,8 @@ from torch import Tensor, nn
 from torch.utils import _pytree
 
 LEVEL = 0.9  # of intervals
-MOST = 2**40  # examples, and entries of a sketch
-TINY, HUGE = 1e-30, 1e30  # of positive numbers
 BLOCK = 1024  # entries whose squares are added up in single precision
-PIECE = 2**22  # entries of a gradient that are sketched at once, so that little memory is needed
 KEPT = 16  # steps whose sums wait to be read, so that no step waits for its own
-ANOTHER = "load another checkpoint"
 CAVEATS = """\
 Steps are taken to be proportional to 1 + noise scale / batch size, with the best learning rate at
 each size. What to know before you trust it:
@@ -199,19 +202,18 @@ class Averages:
         unbounded before the fourth step.
         """
         n, r = self.steps, self.decay
-        if n == 0:
-            return Estimate(math.nan, math.nan, 0.0, math.inf, 0, self.span)
-        weights = _series(r, n)
-        trace, square = self.trace / weights, self.square / weights
-        if n < 4:
-            return Estimate(trace, square, 0.0, math.inf, n, self.span)
-        differences = _series(r**2, n - 1)
-        # Neighbouring differences share a step
-        freedom = differences**2 / _series(r**4, n - 1) / 1.5
-        squared_error = _series(r**2, n) / weights**2 / differences
-        margin = squared_error * student((1 + LEVEL) / 2, freedom) ** 2
-        scatter = (self.variance, self.covariance, self.variance_of_square)
-        bounds = fieller(trace, square, [margin * value for value in scatter])
+        weights = _series(r, n) or math.nan
+        trace, square, bounds = self.trace / weights, self.square / weights, (0.0, math.inf)
+        if n >= 4:
+            differences = _series(r**2, n - 1)
+            # Neighbouring differences share a step
+            freedom = differences**2 / _series(r**4, n - 1) / 1.5
+            squared_error = _series(r**2, n) / weights**2 / differences
+            quantile = student((1 + LEVEL) / 2, freedom)
+            margin = squared_error * quantile**2
+            scatter = (self.variance, self.covariance, self.variance_of_square)
+            margins = [margin * value for value in scatter]
+            bounds = fieller(trace, square, margins)
         return Estimate(trace, square, *bounds, n, self.span)
 
 
@@ -223,36 +225,24 @@ def _series(ratio: float, terms: int) -> float:
 # --- what an estimate means -----------------------------------------------------------------------
 
 
-def saving(noise_scale: float, batch_size: float) -> float:
-    """The share of the steps that a batch twice as large saves, if steps are proportional to
-    1 + noise_scale / batch_size.
-    """
-    return 0.5 if math.isinf(noise_scale) else noise_scale / (2 * (noise_scale + batch_size))
-
-
 def meaning(found: Estimate, batch_size: int) -> str:
-    """A sentence on what an estimate means for this batch size, in examples a step."""
-    scale = found.noise_scale
-    saved, least, most = (100 * saving(s, batch_size) for s in (scale, found.low, found.high))
-    if found.unbounded and found.low == 0:
-        return "noise scale unknown yet: it takes more steps, or more examples in each"
+    """A sentence on what an estimate means for this batch size, in examples a step, if steps are
+    proportional to 1 + noise scale / batch size.
+    """
+    scales = [max(scale, 0.0) for scale in (found.noise_scale, found.low, found.high)]
+    scale, low, high = (f"{float(f'{scale:.3g}'):,g}" for scale in scales)
+    saved, least, most = (50 - 50 * batch_size / (scale + batch_size) for scale in scales)
     if found.unbounded:
         return (
-            f"noise hides the gradient: the noise scale is at least {_brief(found.low)} examples; "
+            f"noise hides the gradient: the noise scale is at least {low} examples; "
             f"at {batch_size:,} doubling should save {least:.0f} to {most:.0f} % of the steps"
         )
-    if scale == 0:
-        return "no noise: all micro-batches have the same gradient"
-    interval = f"{_brief(scale)}, {_brief(found.low)}–{_brief(found.high)}"
+    times = batch_size / scales[0] if scales[0] else math.inf
     return (
-        f"at {batch_size:,} you are at {batch_size / scale:.2g} times the noise scale "
-        f"({interval}): doubling should still save {saved:.0f} % of the steps "
+        f"at {batch_size:,} you are at {times:.2g} times the noise scale "
+        f"({scale}, {low}–{high}): doubling should still save {saved:.0f} % of the steps "
         f"({least:.0f}–{most:.0f} %), for {100 - 2 * saved:.0f} % more examples"
     )
-
-
-def _brief(number: float) -> str:
-    return f"{float(f'{number:.3g}'):,.0f}" if number >= 100 else f"{number:.3g}"
 
 
 # --- listening ------------------------------------------------------------------------------------
@@ -261,14 +251,15 @@ def _brief(number: float) -> str:
 class Listener:
     """The running averages of a job: the meter's here, and the hook's for several processes.
 
-    span: of the averages, in steps; longer is surer, and lags more.  scaler: the
-    torch.amp.GradScaler, if there is one, by whose scale gradients are multiplied.
+    examples: of which a gradient is the mean.
+    span: of the averages, in steps; longer is surer, and lags more.
+    scaler: the torch.amp.GradScaler, if there is one, by whose scale gradients are multiplied.
     """
 
-    def __init__(self, span: float, scaler: torch.amp.GradScaler | None):
-        require_number("span", span, 1.01, 10**9)
-        require_scaler(scaler)
-        self.scaler, self.averages = scaler, Averages(float(span))
+    def __init__(self, examples: int, span: float, scaler: torch.amp.GradScaler | None):
+        require(examples >= 1, "examples", examples, "a number from 1")
+        require(1 < span < math.inf, "span", span, "a number above 1")
+        self.examples, self.scaler, self.averages = examples, scaler, Averages(float(span))
         self.skipped = self.begun = 0
         self.waiting: list = []  # steps whose sums have not been read, the oldest first
 
@@ -287,12 +278,18 @@ class Listener:
 
         Raises ValueError, and changes nothing, for what is none, and if its span is another.
         """
-        require_like("saved", saved, self.state_dict())
-        span = self.averages.span
-        require(saved["span"] == span, "span", span, f"the checkpoint's, {saved['span']}")
+        ours = self.state_dict()
+        fits = isinstance(saved, dict) and saved.keys() == ours.keys()
+        fits = fits and saved["span"] == ours["span"]
+        require(fits, "saved", saved, f"what state_dict() has returned, with span {ours['span']}")
         averages = dict(saved)
         self.skipped, self.begun = averages.pop("skipped"), averages.pop("begun")
-        self.averages, self.waiting = Averages(**averages), []
+        self.averages = Averages(**averages)
+
+    def add(self, step: object) -> None:
+        """A step more, whose `estimates()` are read when others have followed."""
+        self.waiting.append(step)
+        self._read(but=KEPT)
 
     def _read(self, but: int = 0) -> None:
         """Take the steps that wait into the averages, all but the last so many."""
@@ -306,14 +303,9 @@ class Listener:
 class NoiseMeter(Listener):
     """Listens to the gradients of a model that one process trains.
 
-    model: whose parameters' `.grad` are read; frozen ones, and those without a gradient, add
-    nothing.
+    model: whose parameters' `.grad` are read; those without a gradient add nothing.
     examples: in a micro-batch, of which its gradient is the mean.
-    scale: by what that mean is multiplied: 1 if a micro-batch's loss is a mean, 1 / micro-batches
-    if it is divided by their number.
     span, scaler: as of `Listener`.
-    sketch: how many random sums of the gradient's entries are kept instead of a copy of it, 8 bytes
-    each; 0: a copy.
 
     Gradients are zero where a step begins.  In bfloat16, what is measured is what `.grad` holds,
     rounding and all.  Raises ValueError naming field, value and what is allowed.
@@ -323,34 +315,28 @@ class NoiseMeter(Listener):
         self,
         model: nn.Module,
         examples: int,
-        scale: float = 1.0,
         span: float = 200.0,
         scaler: torch.amp.GradScaler | None = None,
-        sketch: int = 0,
     ):
-        super().__init__(span, scaler)
-        _check_share(examples, scale)
-        require_number("sketch", sketch, 0, PIECE, whole=True)
-        self.model, self.examples, self.scale, self.sketch = model, examples, scale, sketch
+        super().__init__(examples, span, scaler)
+        self.model = model
         self.under_way: _Step | None = None
 
     @torch.no_grad()
-    def micro_batch(self, examples: int | None = None, scale: float | None = None) -> None:
+    def micro_batch(self, examples: int | None = None, scale: float = 1.0) -> None:
         """Take what a backward pass has added to the gradients, before anything else changes them.
 
-        examples, scale: of this micro-batch, if they are not those of all: a last one of 20 after
-        others of 32, say, whose loss is a mean and not divided, has examples=20.  Raises ValueError
-        for values that are not allowed, for a gradient that is sparse or complex, and with several
-        processes.
+        examples: of this micro-batch, if it has another number: a last one of 20 after others of
+        32, say, has examples=20.
+        scale: by what the mean over them is multiplied.  The noise scale is the same without, if
+        all are multiplied alike, as where a loss is divided by the number of micro-batches.
+
+        Raises ValueError with several processes.
         """
-        examples = self.examples if examples is None else examples
-        scale = self.scale if scale is None else scale
-        _check_share(examples, scale)
-        gradients = self._gradients()
         if self.under_way is None:
             _require_one_process()
             self.under_way = _Step(scale_of(self.scaler))
-        self.under_way.take(gradients, examples, scale)
+        self.under_way.take(self.model, examples or self.examples, scale)
 
     def backward_in_parts(
         self, loss: Callable[[object], Tensor], batch: object, parts: int = 2
@@ -369,19 +355,18 @@ class NoiseMeter(Listener):
         part.  Dropout draws other masks.  A mean over tokens is none over examples where their
         numbers differ.  Raises ValueError for a batch that has no such parts.
         """
-        require_number("parts", parts, 2, MOST, whole=True)
         tensors = [leaf for leaf in _pytree.tree_leaves(batch) if isinstance(leaf, Tensor)]
-        sizes = {len(x) if x.dim() else 0 for x in tensors}
-        fits = len(sizes) == 1 and max(sizes) >= parts
-        require(fits, "batch", sorted(sizes), f"tensors of one length, {parts} examples or more")
-        (total,), mean = sizes, 0.0
+        sizes = {x.shape[:1] for x in tensors}
+        fits = len(sizes) == 1 and max(sizes) >= (parts,)
+        allowed = f"tensors of one length, {parts} examples or more"
+        require(fits, "batch", [tuple(x.shape) for x in tensors], allowed)
+        (total,), mean = sizes.pop(), 0.0
         for k in range(parts):
             part = _pytree.tree_map_only(Tensor, lambda x, k=k: x.tensor_split(parts)[k], batch)
             examples = total // parts + (k < total % parts)
-            share = examples / total
-            cost = loss(part) * share
-            (cost if self.scaler is None else self.scaler.scale(cost)).backward()
-            self.micro_batch(examples, self.scale * share)
+            cost = loss(part) * (examples / total)
+            (self.scaler.scale(cost) if self.scaler else cost).backward()
+            self.micro_batch(examples, examples / total)
             mean = mean + cost.detach()
         return mean
 
@@ -391,44 +376,22 @@ class NoiseMeter(Listener):
         Raises ValueError if the first step has fewer than two of them; a later one is left out.
         """
         step, self.under_way = self.under_way, None
-        count = len(step.scales) if step else 0
+        count = len(step.added) if step else 0
         calls = "at least 2 a step: call micro_batch() after each backward, or backward_in_parts()"
         require(count >= 2 or self.begun, "micro-batches", count, calls)
         self.begun += 1
         if count < 2:
             self.skipped += 1
             return
-        step.before = []
-        self.waiting.append(step)
-        self._read(but=KEPT)
+        step.end()
+        self.add(step)
 
     def report(self, batch_size: int) -> str:
         """What the estimate means for a batch of so many examples a step, and what to know."""
-        require_number("batch_size", batch_size, 1, MOST, whole=True)
         found = self.estimate()
         left_out = f", {self.skipped} left out" if self.skipped else ""
         caveats = CAVEATS.format(span=found.span)
         return f"{meaning(found, batch_size)}\n({found.steps} steps{left_out})\n{caveats}"
-
-    def load_state_dict(self, saved: dict[str, float]) -> None:
-        super().load_state_dict(saved)
-        self.under_way = None
-
-    def _gradients(self) -> list[Tensor]:
-        """Flat gradients, zeros where a parameter has none yet; or their sketch alone."""
-        found = []
-        for parameter in self.model.parameters():
-            if parameter.requires_grad:
-                g = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-                dense = g.layout == torch.strided and g.is_floating_point()
-                require(dense, "gradient", g.layout, "dense and real")
-                found.append(g.reshape(-1))
-        if not self.sketch:
-            return found
-        sketch = Sketch(self.sketch, self.begun, found[0].device)
-        for gradient in found:
-            sketch.add(gradient)
-        return [sketch.sums]
 
 
 class _Step:
@@ -436,22 +399,27 @@ class _Step:
 
     def __init__(self, loss_scale: float):
         self.loss_scale = loss_scale
-        self.before: list[Tensor] = []  # gradients after the last micro-batch
+        self.before: dict[nn.Parameter, Tensor] = {}  # gradients after the last micro-batch
         self.added: list[Tensor] = []  # squared lengths, of each micro-batch
-        self.whole: Tensor | None = None  # that of the gradient so far
         self.examples: list[int] = []
         self.scales: list[float] = []
 
-    def take(self, gradients: list[Tensor], examples: int, scale: float) -> None:
+    def take(self, model: nn.Module, examples: int, scale: float) -> None:
         """Accumulated gradients after one more micro-batch."""
-        self.before = self.before or [torch.zeros_like(g) for g in gradients]
-        pairs = list(zip(gradients, self.before, strict=True))
-        self.added.append(_total(wide(now) - wide(old) for now, old in pairs))
-        self.whole = _total(gradients)
-        for now, old in pairs:
-            old.copy_(now)
+        squares = []
+        for p in model.parameters():
+            if p.grad is not None:
+                now = p.grad.flatten()
+                squares.append(squared(now.float() - self.before.get(p, 0)))
+                self.before[p] = now.clone()
+        self.added.append(_total(squares))
         self.examples.append(examples)
         self.scales.append(scale * self.loss_scale)
+
+    def end(self) -> None:
+        """Only lengths are kept, that of the whole gradient with them."""
+        self.whole = _total([squared(g) for g in self.before.values()])
+        self.before = {}
 
     def estimates(self) -> tuple[float, float]:
         """tr(Sigma) and |G|^2.
@@ -467,63 +435,25 @@ class _Step:
         return trace_and_square(small, self.whole.item() / whole, whole / parts, parts / inverse)
 
 
-class Sketch:
-    """Random sums of a vector's entries, which keep inner products in expectation (Alon, Matias
-    and Szegedy 1999).
-
-    width: how many sums.  seed: of the signs; vectors with the same seed and shape may be compared.
-    Rows of `width` entries are added up, each with signs of its own: a window of twice as many, at
-    a random place.  That is far cheaper than a sign for each entry.
-    """
-
-    def __init__(self, width: int, seed: int, device: torch.device):
-        self.random = torch.Generator().manual_seed(seed)
-        signs = 2.0 * self._draw(2, 2 * width) - 1
-        self.windows = torch.stack([signs, -signs]).to(device).unfold(1, width, 1)
-        self.sums = torch.zeros(width, dtype=exact(device), device=device)
-
-    def _draw(self, below: int, count: int) -> Tensor:
-        return torch.randint(0, below, (count,), generator=self.random)
-
-    def add(self, vector: Tensor) -> None:
-        """Entries [d] that follow those before."""
-        width, device = len(self.sums), self.sums.device
-        for piece in vector.to(device).split(max(PIECE // width, 1) * width):
-            rows = -(-len(piece) // width)
-            table = nn.functional.pad(wide(piece), (0, rows * width - len(piece))).view(rows, width)
-            sign, place = self._draw(2, rows).to(device), self._draw(width, rows).to(device)
-            self.sums += (table * self.windows[sign, place]).sum(0)
-
-
 def squared(x: Tensor) -> Tensor:
     """|x|^2 of x [d]: blocks in single precision, which is fast, and their sum in double, which is
-    exact enough to subtract.
+    exact enough to subtract, where the device has it: Apple's have none.
     """
-    if x.dtype == torch.float64:
-        return x.square().sum()
+    x = x.float()
     whole = len(x) // BLOCK * BLOCK
     parts = x[:whole].view(-1, BLOCK), x[whole:].view(1, -1)
-    norms = [torch.linalg.vector_norm(part, dim=1, dtype=torch.float32) for part in parts]
-    return torch.cat(norms).to(exact(x.device)).square().sum()
+    norms = torch.cat([torch.linalg.vector_norm(part, dim=1) for part in parts])
+    return norms.to(torch.float32 if x.is_mps else torch.float64).square().sum()
 
 
-def _total(vectors: Iterable[Tensor]) -> Tensor:
-    """The squared length of all vectors together, on the first one's device."""
-    squares = [squared(vector) for vector in vectors]
+def _total(squares: Sequence[Tensor]) -> Tensor:
+    """Their sum, on the first one's device."""
     return torch.stack([square.to(squares[0].device) for square in squares]).sum()
 
 
-def exact(device: torch.device) -> torch.dtype:
-    """float64, or float32 on a device that has none, as Apple's."""
-    return torch.float32 if torch.device(device).type == "mps" else torch.float64
-
-
-def wide(x: Tensor) -> Tensor:
-    """In single precision at least, since squares of half precision overflow."""
-    return x if x.dtype == torch.float64 else x.float()
-
-
-# --- refusals -------------------------------------------------------------------------------------
+def scale_of(scaler: torch.amp.GradScaler | None) -> float:
+    """By what the loss of this step is multiplied."""
+    return scaler.get_scale() if scaler else 1.0
 
 
 def require(fine: object, field: str, value: object, allowed: str) -> None:
@@ -532,53 +462,76 @@ def require(fine: object, field: str, value: object, allowed: str) -> None:
         raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
 
 
-def require_number(
-    field: str, value: object, least: float, most: float, whole: bool = False
-) -> None:
-    """Raise ValueError unless it is a finite Python number, or a whole one, from least to most."""
-    number = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
-    fine = number and math.isfinite(value) and least <= value <= most
-    require(fine, field, value, f"a {'whole ' * whole}number from {least} to {most}")
-
-
-def require_like(field: str, saved: object, ours: object) -> None:
-    """Raise ValueError unless a saved state has the form of ours: the same keys, finite numbers,
-    tensors of as many.
-    """
-    if isinstance(ours, dict):
-        fits = isinstance(saved, dict) and saved.keys() == ours.keys()
-        require(fits, field, str(saved)[:100], f"a dictionary of {', '.join(ours)}; {ANOTHER}")
-        for name, part in ours.items():
-            require_like(name, saved[name], part)
-    elif isinstance(ours, Tensor):
-        fits = isinstance(saved, Tensor) and saved.shape == ours.shape and saved.isfinite().all()
-        require(fits, field, saved, f"{ours.numel()} finite numbers; {ANOTHER}")
-    else:
-        whole = isinstance(ours, int)
-        require_number(field, saved, 0 if whole else -math.inf, math.inf, whole)
-
-
-def require_scaler(scaler: object) -> None:
-    """Raise ValueError unless it is None or tells its scale, as torch.amp.GradScaler does."""
-    tells = scaler is None or callable(getattr(scaler, "get_scale", None))
-    require(tells, "scaler", scaler, "None or a torch.amp.GradScaler")
-
-
-def scale_of(scaler: torch.amp.GradScaler | None) -> float:
-    """By what the loss of this step is multiplied.  Raises ValueError for a scale that no gradient
-    survives.
-    """
-    scale = 1.0 if scaler is None else scaler.get_scale()
-    require_number("scaler", scale, TINY, HUGE)
-    return scale
-
-
-def _check_share(examples: int, scale: float) -> None:
-    require_number("examples", examples, 1, MOST, whole=True)
-    require_number("scale", scale, TINY, HUGE)
-
-
 def _require_one_process() -> None:
     meet = torch.distributed.is_available() and torch.distributed.is_initialized()
     count = torch.distributed.get_world_size() if meet else 1
     require(count == 1, "processes", count, "1; DistributedDataParallel has hooks for it")
+
+
+# --- in the loops of others -----------------------------------------------------------------------
+
+
+def lightning_callback(examples: int, every: int = 100, span: float = 200.0):
+    """A lightning.pytorch.Callback; its meter goes into checkpoints.
+
+    examples, span: as `NoiseMeter` takes them.  Needs automatic optimisation, gradient accumulation
+    and one process.  Raises ValueError in training, as `NoiseMeter.step`, without accumulation.
+    """
+    from lightning.pytorch import Callback
+
+    class NoiseCallback(Callback):
+        def setup(self, trainer, pl_module, stage):
+            scaler = getattr(trainer.precision_plugin, "scaler", None)
+            self.meter = NoiseMeter(pl_module, examples, span, scaler)
+
+        def on_after_backward(self, trainer, pl_module):
+            self.meter.micro_batch(scale=1 / trainer.accumulate_grad_batches)
+
+        def on_before_optimizer_step(self, trainer, pl_module, optimizer):
+            self.meter.step()
+            if trainer.global_step % every == every - 1:
+                print(self.meter.estimate())
+
+        def on_train_end(self, trainer, pl_module):
+            print(self.meter.report(examples * trainer.accumulate_grad_batches))
+
+        def state_dict(self):
+            return self.meter.state_dict()
+
+        def load_state_dict(self, state_dict):
+            self.meter.load_state_dict(state_dict)
+
+    return NoiseCallback()
+
+
+def trainer_callback(every: int = 100, span: float = 200.0):
+    """A transformers.TrainerCallback.
+
+    span: as `NoiseMeter` takes it.  An epoch's last micro-batch counts as one of full size.
+    Callbacks see a step's last micro-batch only after clipping: it is left out, unless
+    max_grad_norm is 0, so that clipping needs three micro-batches a step.  Checkpoints do not hold
+    the averages, which start anew.  Raises ValueError in training, as `NoiseMeter.step`, for fewer.
+    """
+    from transformers import TrainerCallback
+
+    class NoiseCallback(TrainerCallback):
+        def on_train_begin(self, args, state, control, model=None, optimizer=None, **kwargs):
+            scaler = getattr(optimizer, "scaler", None)
+            self.meter = NoiseMeter(model, args.train_batch_size, span, scaler)
+
+        def on_substep_end(self, args, state, control, **kwargs):
+            self.meter.micro_batch(scale=1 / args.gradient_accumulation_steps)
+
+        def on_pre_optimizer_step(self, args, state, control, **kwargs):
+            if not args.max_grad_norm:
+                self.on_substep_end(args, state, control)
+
+        def on_step_end(self, args, state, control, **kwargs):
+            self.meter.step()  # reads no `.grad`, so that it may come after the optimiser's step
+            if state.global_step % every == 0:
+                print(self.meter.estimate())
+
+        def on_train_end(self, args, state, control, **kwargs):
+            print(self.meter.report(args.train_batch_size * args.gradient_accumulation_steps))
+
+    return NoiseCallback()

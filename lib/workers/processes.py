@@ -20,8 +20,6 @@ import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 
-from lib.fields import Count, Number, check
-
 MOST_WORKERS = 256
 MOST_EXAMPLES = 2**20  # in a batch
 # Windows has no fork
@@ -38,8 +36,6 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
     Raises RuntimeError with the traceback of the worker that failed first, TimeoutError when time
     is up; no worker outlives the call.
     """
-    check("workers", workers, Count(MOST_WORKERS))
-    check("timeout", timeout, Number("(0, 1e6]", "a positive number of seconds, up to 10**6"))
     deadline = time.monotonic() + timeout
     if START == "forkserver":
         # It imports PyTorch once; every worker is then a copy of it, started in milliseconds
@@ -51,8 +47,7 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
         try:
             while not context.join(max(0.0, deadline - time.monotonic()), grace_period=2.0):
                 if time.monotonic() >= deadline:
-                    late = f"{workers} workers did not finish within timeout={timeout} s"
-                    raise TimeoutError(late)
+                    raise TimeoutError(f"{workers} workers did not finish within {timeout=} s")
         except mp.ProcessRaisedException:
             raise RuntimeError(Path(folder, "error").read_text(encoding="utf-8")) from None
         except mp.ProcessExitedException as error:
