@@ -19,6 +19,7 @@ import pandas as pd
 
 from chapters.own_workload import adaptive, replays
 from lib.engine import rounds
+from lib.engine.vocabulary import next_check
 from lib.measuring import one_cell
 from lib.records import store
 from lib.studies.cells import Cell
@@ -68,20 +69,20 @@ class Objective:
             self.taken += one.steps
 
     def _trained(self, trial: optuna.Trial, one: rounds.Trial, until: int) -> float:
-        def report() -> None:
-            if one.steps in one.errors:
-                trial.report(one.errors[one.steps], one.steps)
+        error = math.nan
+        while one.finite and one.steps < until:
+            check = next_check(one.steps, one.job.checks)
+            one.run(min(check, until))
+            if one.finite and one.steps == check:
+                error = one.error()
+                trial.report(error, check)
                 if trial.should_prune():
                     raise optuna.TrialPruned
-
-        one.run(until, report)
-        met = one.met(one.job.goals[0])
-        if met == math.inf:
-            last = list(one.errors.values())[-1:]
-            lost = one.diverged < math.inf or not last
-            return 2.0 * self.limit if lost else until * (1 + last[0])
-        self.best = met
-        return float(met)
+                if error <= one.job.goals[0] + rounds.EXACT:
+                    self.best = check
+                    return float(check)
+        lost = not one.finite or math.isnan(error)
+        return 2.0 * self.limit if lost else until * (1 + error)
 
 
 def searched(what: replays.Replay) -> pd.DataFrame:

@@ -20,7 +20,7 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import torch
@@ -71,13 +71,17 @@ class TrialError(RuntimeError):
 
 
 @contextlib.contextmanager
-def _name_trial(ids: np.ndarray, step: int) -> Iterator[None]:
+def name_trial(ids: Sequence[int], at: Outcome) -> Iterator[None]:
+    """A block whose errors with a `row` (`sequential.name_row`) name the trial of that row of ids,
+    and the steps that `at` tells.
+    """
     try:
         yield
     except Exception as error:
         if not hasattr(error, "row"):
             raise
-        raise TrialError(f"trial {ids[error.row]}, step {step}: {raised(error)}") from error
+        where = f"trial {ids[error.row]}, step {at.steps}"
+        raise TrialError(f"{where}: {raised(error)}") from error
 
 
 def update(
@@ -175,10 +179,9 @@ def train(
     """
     x = executor.inputs(training.x)
     y = training.y.to(trials.w.device)
-    judges = [Validation(executor, validation, goals)]
     to_budget = stop == "budget"
-    if to_budget and test is not None:
-        judges.append(Validation(executor, test))
+    judges = [Validation(executor, validation, goals)]
+    judges += [Validation(executor, test)] if to_budget and test is not None else []
     levels = LOSSES if race is not None and rungs == "losses" else ()
     budgets = tuple(2**j for j in range(max_steps.bit_length())) if to_budget else ()
     parameters = layers(executor.module)
@@ -186,20 +189,20 @@ def train(
     out = Outcome(len(trials.w), len(goals), budgets, len(levels))
     buffers = method.begin(trials.w.clone(), parameters)
     patience = 1 + len(y) // (8 * batch_size)
-    now = State(out, trials, buffers, patience, exchange, tested=len(judges) > 1)
+    now = State(out, trials, buffers, patience, exchange, judges)
     if saved := checkpoint.load():
-        now.restore(judges, saved)
+        now.restore(saved)
     began = time.perf_counter() - out.wall_s
     order = itertools.islice(batches(len(y), batch_size, order_seed, sizes), out.steps, None)
     check = next_check(last_check(out.steps, checks), checks)
 
     def parts() -> dict:
         out.wall_s = time.perf_counter() - began
-        return now.parts(judges)
+        return now.parts()
 
     if now.trials.mask is not None:  # one that keeps nothing is of a trial that was not pruned
         now.leave(~now.trials.mask.any(1), "infeasible", "unpruned")
-    while len(now.ids) and out.steps < max_steps:
+    while len(now.ids) and out.steps < max_steps and out.goes_on(hits):
         pick = next(order).to(y.device)
         _step(now, method, executor, parameters, (x[pick], y[pick]))
         if drop_dead:
@@ -208,25 +211,24 @@ def train(
             previous = last_check(out.steps - 1, checks)
             check = next_check(out.steps, checks)
             if any(previous <= budget < out.steps for budget in budgets):
-                _test(now, judges)  # before better weights take the place of those
+                _test(now)  # before better weights take the place of those
             at_end = whole_at_end and check > max_steps
-            choosy = race is not None and not method.evaluated and not at_end
-            asked = _hopeful(now, executor.task, goals) if choosy else _everyone(now)
-            _check(now, method, judges[0], asked, to_budget or at_end or not reject_early)
+            asked = torch.ones_like(now.silent, dtype=torch.bool)
+            if race is not None and not method.evaluated and not at_end:
+                asked = _hopeful(now, executor.task, goals)
+            _check(now, method, asked, to_budget or at_end or not reject_early)
             best = np.nanmin(out.best_error, initial=np.inf)
             LOG.info("step %d, %d alive, error %.3f", out.steps, len(now.ids), best)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little
                 _note_losses(now, levels)
             if not to_budget:
-                now.leave(_met(now), "complete")
-                if (out.status == "complete").sum() >= hits:
-                    break
-            if race is not None:
+                now.leave(~np.isnan(out.first[now.ids, 0]), "complete")
+            if race is not None and out.goes_on(hits):
                 _leave_behind(now, race, levels)
         checkpoint.save(parts)
 
-    _test(now, judges)
-    now.leave(_everyone(now), "budget" if out.steps == max_steps else "stopped")
+    _test(now)
+    out.end(now.ids, max_steps)
     if to_budget:
         out.status[~np.isnan(out.first[:, 0])] = "complete"
     out.wall_s = time.perf_counter() - began
@@ -242,12 +244,12 @@ def _step(
 ) -> None:
     """All trials take the next step, and those leave whose loss before it is no number."""
     out = now.outcome
-    k = out.steps + 1
-    with _name_trial(now.ids, k):
+    out.steps += 1
+    k = out.steps
+    with name_trial(now.ids, out):
         losses, alive = update(
             method, executor, parameters, now.trials, now.w, now.buffers, k, batch, now.exchange
         )
-    out.steps = k
     out.trial_steps += len(now.ids)
     now.recent.lerp_(losses.to(now.recent.dtype), max(min(1.0, len(batch[1]) / RECENT), 1 / k))
     now.silent = torch.where(alive, 0, now.silent + 1)
@@ -275,16 +277,11 @@ def _leave_dead(now: State, method: Method, executor: Executor, x: Tensor) -> No
     now.leave(dead, "infeasible", "dead")
 
 
-def _met(now: State) -> Tensor:
-    """Which of the trials that still train have met the hardest goal."""
-    return torch.from_numpy(~np.isnan(now.outcome.first[now.ids, 0])).to(now.w.device)
-
-
 def _note_losses(now: State, levels: tuple[float, ...]) -> None:
     """Note which training losses are at this check as low as a level for the first time."""
-    fell = now.outcome.fell[now.ids]
-    new = np.isnan(fell) & (now.recent.cpu().numpy()[:, None] <= np.array(levels))
-    now.outcome.fell[now.ids] = np.where(new, now.outcome.steps, fell)
+    out = now.outcome
+    low = now.recent.cpu().numpy()[:, None] <= np.array(levels)
+    out.fell[now.ids] = np.fmin(out.fell[now.ids], np.where(low, out.steps, np.nan))
 
 
 def _leave_behind(now: State, race: float, levels: tuple[float, ...]) -> None:
@@ -296,21 +293,16 @@ def _leave_behind(now: State, race: float, levels: tuple[float, ...]) -> None:
     earliest = np.nanmin(came, 0, initial=np.inf)
     patience = race * (1 + np.array(levels + (0.0,) * out.first.shape[1]))
     behind = np.isnan(came[now.ids]) & (out.steps >= patience * earliest)
-    now.leave(torch.from_numpy(behind.any(1)).to(now.w.device), "abandoned")
-
-
-def _everyone(now: State) -> Tensor:
-    return torch.ones_like(now.silent, dtype=torch.bool)
+    now.leave(behind.any(1), "abandoned")
 
 
 def _hopeful(now: State, task: Task, goals: tuple[float, ...]) -> Tensor:
     """Rows whose training loss does not rule out the loosest goal that they have not met."""
-    unmet = np.isnan(now.outcome.first[now.ids])  # [rows, goals]
-    loosest = np.where(unmet, goals, 0).max(1)
+    loosest = now.outcome.loosest(now.ids, goals, 0)
     return now.recent <= torch.from_numpy(task.hopeless(loosest)).to(now.recent)
 
 
-def _test(now: State, judges: list[Validation]) -> None:
+def _test(now: State) -> None:
     """The test errors of all best weights that wait for theirs, within the budgets that their
     checks lie in.
     """
@@ -318,15 +310,16 @@ def _test(now: State, judges: list[Validation]) -> None:
     ids = now.untested.nonzero()[:, 0].cpu().numpy()
     if not len(ids):
         return
-    with _name_trial(ids, out.steps):
-        cost, _ = judges[1].costs(now.best_w[now.untested])
-    error = cost.cpu().numpy()[:, None] / len(judges[1].y)
+    judge = now.judges[1]
+    with name_trial(ids, out):
+        cost, _ = judge.costs(now.best_w[now.untested])
+    error = cost.cpu().numpy()[:, None] / len(judge.y)
     within = np.array(out.budgets) >= out.best_step[ids, None]
     out.test_within[ids] = np.where(within, error, out.test_within[ids])
     now.untested[:] = False
 
 
-def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_set: bool) -> None:
+def _check(now: State, method: Method, asked: Tensor, whole_set: bool) -> None:
     """A check: which of the trials asked meet which goals, their errors, and the weights of the
     better.
 
@@ -337,28 +330,22 @@ def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_s
     if not asked.any():
         return
     out = now.outcome
+    judge = now.judges[0]
     rows = asked.cpu().numpy()
     ids = now.ids[rows]
     limits = judge.limits.cpu().numpy()
-    met = ~np.isnan(out.first[ids])  # [rows, goals]
-    loosest = torch.from_numpy(np.where(met, -1, limits).max(1, initial=-1))
+    loosest = torch.from_numpy(out.loosest(ids, limits, -1)).to(judge.limits)
     w = validated(method, now.w, now.buffers)[asked]
-    with _name_trial(ids, out.steps):
-        found = judge.costs(w, None if whole_set else loosest.to(judge.limits))
+    with name_trial(ids, out):
+        found = judge.costs(w, None if whole_set else loosest)
     costs, whole = (tensor.cpu().numpy() for tensor in found)
-    reached = whole[:, None] & (costs[:, None] <= limits)
-    out.first[ids] = np.where(reached & ~met, out.steps, out.first[ids])
-    later = np.array(out.budgets) >= out.steps
+    errors = np.where(whole, costs / len(judge.y), np.nan)
+    better = out.check(ids, errors, whole[:, None] & (costs[:, None] <= limits))
     if now.exchange:
         out.sent[ids] = now.exchange.sent.numpy()[rows]
+        later = np.array(out.budgets) >= out.steps
         out.sent_within[np.ix_(ids, later)] = out.sent[ids, None]
-    error = np.where(whole, costs / len(judge.y), np.nan)
-    better = ~(error >= out.best_error[ids]) & ~np.isnan(error)
-    risen = ids[better]
-    out.best_error[risen] = error[better]
-    out.best_step[risen] = out.steps
-    out.best_within[np.ix_(risen, later)] = error[better, None]
-    if now.best_w is not None:
-        places = torch.from_numpy(risen).to(w.device)
+    if len(now.judges) > 1:
+        places = torch.from_numpy(ids[better]).to(w.device)
         now.best_w[places] = w[torch.from_numpy(better).to(w.device)]
         now.untested[places] = True
