@@ -146,7 +146,7 @@ def test_networks_that_pool_are_trained_one_trial_after_another():
     fit = [name for name in models.MODELS if batched.fits(models.build(name))]
     assert not {"simple-cnn", "lenet-5", "resnet-8", "lstm-128"} & {*fit} and {"digits-cnn", "fnn-3", "decoder-64x2"} <= {*fit}
     assert type(one_cell.executor(Cell("mnist-lenet-5", 512))) is sequential.SequentialExecutor
-    with pytest.raises(ValueError, match="model: ResNet8 cannot be batched; allowed are layers of Linear"):
+    with pytest.raises(ValueError, match="model: 'ResNet8' is not allowed; it must be of layers of Linear"):
         batched.BatchedExecutor(models.build("resnet-8"))
 
 

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lib import require
 from lib.engine.flattening import layers, masked
 from lib.engine.sequential import Executor, Gradients, LayerStats
 from lib.methods.method import Layer
@@ -226,12 +227,8 @@ class BatchedExecutor(Executor):
 
     def __init__(self, module: nn.Module, *settings, **named):
         """As `Executor`.  Raises ValueError for a network that does not fit."""
-        if not fits(module):
-            known = ", ".join(kind.__name__ for kind in RULES)
-            raise ValueError(
-                f"model: {type(module).__name__} cannot be batched; allowed are layers of {known}: "
-                "use SequentialExecutor"
-            )
+        known = f"of layers of {', '.join(kind.__name__ for kind in RULES)} to be batched"
+        require(fits(module), "model", type(module).__name__, known)
         super().__init__(module, *settings, **named)
         self.reads_text = isinstance(module, Decoder)
         self.products = self.dtype
@@ -246,10 +243,10 @@ class BatchedExecutor(Executor):
         run = Pass(self.module, w.to(self.dtype), products)
         return run(self.module, x if self.reads_text else x.movedim(1, -1)[None]), run
 
-    def _groups(self, trials: int, x: Tensor) -> list[slice]:
-        """Which of the trials pass at once, for a batch x [B, ...]."""
+    def _groups(self, w: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+        """Weights w [T, P] of trials that pass at once, for a batch x [B, ...]."""
         places = x.numel() if self.reads_text else len(x)
-        return _slices(trials, max(1, MAX_PLACES_PER_PASS // places))
+        return w.split(max(1, MAX_PLACES_PER_PASS // places))
 
     def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
         """As `SequentialExecutor.gradients`."""
@@ -258,7 +255,7 @@ class BatchedExecutor(Executor):
 
     def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> Gradients:
         """As `SequentialExecutor.gradients_by_worker`, in one pass over the whole batch."""
-        groups = [self._derive(w[rows], x, y, workers)[:3] for rows in self._groups(len(w), x)]
+        groups = [self._derive(some, x, y, workers)[:3] for some in self._groups(w, x)]
         return tuple(torch.cat(parts, 1) for parts in zip(*groups, strict=True))
 
     def _derive(
@@ -284,11 +281,8 @@ class BatchedExecutor(Executor):
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None
     ) -> tuple[*Gradients, list[tuple[Use, Tensor]]]:
         """As `gradients`; fourth, the uses of `_derive`."""
-        if self.reads_text:
-            raise ValueError(
-                "model: a batched decoder is not allowed where layers are looked at; "
-                "use SequentialExecutor"
-            )
+        allowed = "of one trial after another where layers are looked at"
+        require(not self.reads_text, "model", "Decoder", allowed)
         losses, g, alive, uses = self._derive(w, x, y, 1)
         return losses[0], masked(g[0], mask), alive[0], uses
 
@@ -322,18 +316,12 @@ class BatchedExecutor(Executor):
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
         """As `SequentialExecutor.logits`."""
-        groups = self._groups(len(w), x)
-        return torch.cat([self._run(w[rows], x, self.dtype)[0] for rows in groups]).float()
+        groups = self._groups(w, x)
+        return torch.cat([self._run(some, x, self.dtype)[0] for some in groups]).float()
 
-    @torch.no_grad()
-    def all_off(self, w: Tensor, x: Tensor) -> bool:
-        """As `SequentialExecutor.all_off`."""
-        passes = (self._run(w[None], part, self.dtype)[1] for part in x.split(1024))
-        return not any(run.features.any() for run in passes)
-
-
-def _slices(length: int, size: int) -> list[slice]:
-    return [slice(at, at + size) for at in range(0, length, size)]
+    def _features(self, w: Tensor, x: Tensor) -> Tensor:
+        """The last layer's inputs."""
+        return self._run(w[None], x, self.dtype)[1].features
 
 
 def _by_example(rows: Tensor, examples: int) -> Tensor:
@@ -354,12 +342,10 @@ def example_norms(inputs: Tensor, deltas: Tensor, mask: Tensor | None) -> Tensor
         d = deltas[:, :, 0].square()
         squares = h.sum(2) * d.sum(2) if mask is None else ((d @ mask) * h).sum(2)
         return squares.sqrt()
-    norms = deltas.new_empty(deltas.shape[:2])
-    inputs = inputs.expand(len(deltas), -1, -1, -1)
     size = max(1, MAX_GRADIENT_ENTRIES // (deltas.shape[3] * inputs.shape[3]))
-    for t in range(len(deltas)):
-        for some in _slices(deltas.shape[1], size):
-            own = deltas[t, some].mT @ inputs[t, some]
-            own = own if mask is None else own.mul_(mask[t])
-            norms[t, some] = own.flatten(1).norm(dim=1)
-    return norms
+    norms = []
+    for t, (d, h) in enumerate(zip(deltas, inputs.expand(len(deltas), -1, -1, -1), strict=True)):
+        for own_d, own_h in zip(d.split(size), h.split(size), strict=True):
+            own = masked(own_d.mT @ own_h, None if mask is None else mask[t])
+            norms.append(own.flatten(1).norm(dim=1))
+    return torch.cat(norms).view(deltas.shape[:2])

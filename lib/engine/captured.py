@@ -9,7 +9,6 @@ one from Python, and fills a part of it.  Results are those of
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -22,21 +21,6 @@ WARM_UPS = 3  # passes before one is recorded, in which libraries choose their k
 MAX_EXAMPLES_PER_PASS = 8192
 
 
-@dataclass
-class _Pass:
-    """A recorded pass of some trials forward and backward: what it reads (w [T, P], x, y), and what
-    it writes.
-    """
-
-    w: Tensor
-    x: Tensor
-    y: Tensor
-    losses: Tensor
-    gradients: Tensor
-    alive: Tensor
-    graph: torch.cuda.CUDAGraph
-
-
 class CapturedExecutor(SequentialExecutor):
     """As `SequentialExecutor`, for modules that never look at their values in Python; a pass is
     recorded once for every shape of a batch.
@@ -46,10 +30,10 @@ class CapturedExecutor(SequentialExecutor):
         self.untouched = copy.deepcopy(module)
         super().__init__(module, *settings, **named)
         self.settings = self.dtype, self.device, self.smoothing, self.task
-        # A module and a stream for each trial beside the others
-        self.lanes: list[SequentialExecutor] = []
-        self.streams: list[torch.cuda.Stream] = []
-        self.passes: dict[tuple, _Pass] = {}
+        # What computes each trial beside the others, and its stream
+        self.lanes: list[tuple[SequentialExecutor, torch.cuda.Stream]] = []
+        # Of each shape: what a pass reads (w [T, P], x, y), what it writes, and its kernels
+        self.passes: dict[tuple, tuple[Gradients, Gradients, torch.cuda.CUDAGraph]] = {}
         self.pool = None  # of memory that all passes share, since one runs at a time
 
     def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
@@ -62,41 +46,39 @@ class CapturedExecutor(SequentialExecutor):
     def _replay(self, w: Tensor, x: Tensor, y: Tensor) -> Gradients:
         shape = (len(w), *x.shape)
         if shape not in self.passes:
-            self.passes[shape] = self._record(w, x, y)
-        known = self.passes[shape]
-        for given, read in ((w, known.w), (x, known.x), (y, known.y)):
-            read.copy_(given)
-        known.graph.replay()
-        return known.losses.clone(), known.gradients.clone(), known.alive.clone()
+            self.passes[shape] = self._record(w.clone(), self.inputs(x).clone(), y.clone())
+        read, written, graph = self.passes[shape]
+        for tensor, given in zip(read, (w, x, y), strict=True):
+            tensor.copy_(given)
+        graph.replay()
+        return tuple(tensor.clone() for tensor in written)
 
-    def _record(self, w: Tensor, x: Tensor, y: Tensor) -> _Pass:
+    def _record(self, *read: Tensor) -> tuple[Gradients, Gradients, torch.cuda.CUDAGraph]:
+        w = read[0]
         while len(self.lanes) < len(w):
-            self.lanes.append(SequentialExecutor(copy.deepcopy(self.untouched), *self.settings))
-            self.streams.append(torch.cuda.Stream())
+            lane = SequentialExecutor(copy.deepcopy(self.untouched), *self.settings)
+            self.lanes.append((lane, torch.cuda.Stream()))
         losses = w.new_empty(len(w))
         written = losses, torch.empty_like(w), torch.empty_like(losses, dtype=torch.bool)
-        new = _Pass(w.clone(), self.inputs(x).clone(), y.clone(), *written, torch.cuda.CUDAGraph())
+        graph = torch.cuda.CUDAGraph()
         with name_row(0):
             for _ in range(WARM_UPS):
-                self._pass(new)
+                self._pass(read, written)
             torch.cuda.synchronize()
-            with torch.cuda.graph(new.graph, pool=self.pool):
-                self._pass(new)
-        self.pool = new.graph.pool()
-        return new
+            with torch.cuda.graph(graph, pool=self.pool):
+                self._pass(read, written)
+        self.pool = graph.pool()
+        return read, written, graph
 
-    def _pass(self, through: _Pass) -> None:
+    def _pass(self, read: Gradients, written: Gradients) -> None:
         """All trials forward and backward, each on its stream."""
         ahead = torch.cuda.current_stream()
-        beside = list(zip(self.lanes, self.streams, strict=True))[: len(through.w)]
+        w, *batch = read
+        beside = self.lanes[: len(w)]
         for t, (lane, stream) in enumerate(beside):
             stream.wait_stream(ahead)
             with torch.cuda.stream(stream):
-                lane.w.copy_(through.w[t])
-                lane.g.zero_()
-                loss = lane.task.loss(lane.module(through.x).float(), through.y, lane.smoothing)
-                loss.backward()
-                through.losses[t], through.gradients[t] = loss.detach(), lane.g
-                through.alive[t] = lane.features.any()
+                for tensor, found in zip(written, lane._derive(w[t], *batch), strict=True):
+                    tensor[t] = found
         for _, stream in beside:
             ahead.wait_stream(stream)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from lib import require
 from lib.methods.method import Layer
 
 
@@ -91,8 +92,5 @@ def outputs(module: nn.Module, w: Tensor, x: Tensor) -> Tensor:
 def head(module: nn.Module) -> nn.Linear:
     """The last linear layer.  Raises ValueError if the network has none."""
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
-    if not linear:
-        raise ValueError(
-            f"model: {type(module).__name__} has no linear layer; the last layer must be one"
-        )
+    require(linear, "model", type(module).__name__, "a network whose last layer is linear")
     return linear[-1]

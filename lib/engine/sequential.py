@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lib import require
 from lib.engine.flattening import cast, flatten, head, is_product, masked, outputs, unflatten
 from lib.workloads.tasks import TASKS, Task
 
@@ -41,8 +42,7 @@ def _record_rows(products: dict[str, nn.Module]):
 
     with contextlib.ExitStack() as handles:
         for name, layer in products.items():
-            handle = layer.register_forward_hook(functools.partial(hook, name))
-            handles.callback(handle.remove)
+            handles.enter_context(layer.register_forward_hook(functools.partial(hook, name)))
         yield pairs
 
 
@@ -94,6 +94,13 @@ class Executor:
     def inputs(self, x: Tensor) -> Tensor:
         """x as the network takes it (`flattening.cast`); convert a data set once."""
         return cast(x, self.dtype).to(self.device)
+
+    @torch.no_grad()
+    def all_off(self, w: Tensor, x: Tensor) -> bool:
+        """Whether the last layer's inputs are zero for every example of x [N, ...] at weights w
+        [P].
+        """
+        return not any(self._features(w, part).any() for part in x.split(1024))
 
 
 class SequentialExecutor(Executor):
@@ -175,11 +182,8 @@ class SequentialExecutor(Executor):
         Raises ValueError for a network with batch normalisation, in which an example has no
         gradient of its own.
         """
-        if self.normalised:
-            raise ValueError(
-                "model: batch normalisation is not allowed where examples' own gradients are asked "
-                "for"
-            )
+        allowed = "one without batch normalisation where examples' own gradients are asked for"
+        require(not self.normalised, "model", type(self.module).__name__, allowed)
         masks = [None] * len(w) if mask is None else mask
         norms = [self._mean_norms(row, x, y, kept) for row, kept in zip(w, masks, strict=True)]
         return *self.gradients(w, x, y, mask), torch.stack(norms).to(w)
@@ -221,14 +225,8 @@ class SequentialExecutor(Executor):
                 found.append(self.module(x).float())
         return torch.stack(found)
 
-    @torch.no_grad()
-    def all_off(self, w: Tensor, x: Tensor) -> bool:
-        """Whether the last layer's inputs are zero for every example of x [N, ...] at weights w
-        [P].
-        """
+    def _features(self, w: Tensor, x: Tensor) -> Tensor:
+        """The last layer's inputs."""
         self.w.copy_(w)
-        for part in x.split(1024):
-            self.module(part)
-            if self.features.any():
-                return False
-        return True
+        self.module(x)
+        return self.features
