@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from lib.engine.flattening import masked
-from lib.engine.sequential import Gradients, SequentialExecutor, name_row
+from lib.engine.sequential import Gradients, SequentialExecutor
 
 WARM_UPS = 3  # passes before one is recorded, in which libraries choose their kernels
 # examples of all trials that are computed at once: their activations stay far below a card's memory
@@ -61,12 +61,11 @@ class CapturedExecutor(SequentialExecutor):
         losses = w.new_empty(len(w))
         written = losses, torch.empty_like(w), torch.empty_like(losses, dtype=torch.bool)
         graph = torch.cuda.CUDAGraph()
-        with name_row(0):
-            for _ in range(WARM_UPS):
-                self._pass(read, written)
-            torch.cuda.synchronize()
-            with torch.cuda.graph(graph, pool=self.pool):
-                self._pass(read, written)
+        for _ in range(WARM_UPS):
+            self._pass(read, written)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph, pool=self.pool):
+            self._pass(read, written)
         self.pool = graph.pool()
         return read, written, graph
 

@@ -57,8 +57,7 @@ class Halves:
     def __init__(self, module: nn.Sequential):
         """Raises ValueError for a network without a ReLU in its outermost sequence."""
         places = [n for n, layer in enumerate(module.children()) if isinstance(layer, nn.ReLU)]
-        fits = isinstance(module, nn.Sequential) and places
-        require(fits, "model", type(module).__name__, "a sequence of layers with a ReLU")
+        require(places, "model", type(module).__name__, "a sequence of layers with a ReLU")
         self.client, self.server = module[: places[0] + 1], module[places[0] + 1 :]
         self.size = sum(p.numel() for p in self.client.parameters())
 

@@ -13,16 +13,14 @@ from lib import require
 from lib.methods.method import Layer
 
 
-def layers(module: nn.Module) -> tuple[Layer, ...]:
-    """The module's parameters, in the order in which `flatten` puts them."""
-    return laid_out(module, {name: memory_order(p) for name, p in module.named_parameters()})
-
-
-def laid_out(module: nn.Module, parameters: dict[str, Tensor]) -> tuple[Layer, ...]:
-    """Some of the module's parameters by their names, laid one after the other."""
+def layers(module: nn.Module, chosen: dict[str, Tensor] | None = None) -> tuple[Layer, ...]:
+    """The module's parameters, in the order in which `flatten` puts them; or some by their names,
+    as they are, one after the other.
+    """
+    every = {name: memory_order(p) for name, p in module.named_parameters()}
     found = []
     at = 0
-    for name, p in parameters.items():
+    for name, p in (every if chosen is None else chosen).items():
         where = slice(at, at + p.numel())
         found.append(Layer(name, where, tuple(p.shape), kind_of(module, name)))
         at = where.stop

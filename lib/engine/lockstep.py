@@ -20,12 +20,13 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lib import require
 from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint
 from lib.engine.flattening import layers
 from lib.engine.sequential import Executor
@@ -51,10 +52,8 @@ def batches(
 
     Raises ValueError if the batch is larger than the training set.
     """
-    if not 1 <= batch_size <= examples:
-        raise ValueError(
-            f"batch_size: {batch_size} is not allowed; the training set has {examples} examples"
-        )
+    fits = 1 <= batch_size <= examples
+    require(fits, "batch_size", batch_size, f"from 1 to the training set's {examples} examples")
     random = torch.Generator().manual_seed(seed)
     rest = torch.empty(0, dtype=torch.int64)
     for size in sizes or itertools.repeat(batch_size):
@@ -65,22 +64,15 @@ def batches(
 
 
 class TrialError(RuntimeError):
-    """A network raised while it was trained; the message names the trial, the step and the
-    exception.
-    """
+    """A network raised while it was trained; the message names the step and the exception."""
 
 
 @contextlib.contextmanager
-def name_trial(ids: Sequence[int], at: Outcome) -> Iterator[None]:
-    """A block whose errors with a `row` (`sequential.name_row`) name the trial of that row of ids,
-    and the steps that `at` tells.
-    """
+def naming(where: str) -> Iterator[None]:
+    """A block that raises a `TrialError`, which begins with these words, for any exception."""
     try:
         yield
     except Exception as error:
-        if not hasattr(error, "row"):
-            raise
-        where = f"trial {ids[error.row]}, step {at.steps}"
         raise TrialError(f"{where}: {raised(error)}") from error
 
 
@@ -158,7 +150,7 @@ def train(
         goals: the hardest first.
         hits: how many trials have to meet the hardest goal to end a cell with stop "goal".
         stop: "goal", or "budget", which runs every trial for max_steps and reads every check to the
-            end; `test` is then asked about the best weights up to every power of two of steps.
+            end; of weights that are the best so far, `test` is then asked, too.
         race: the factor of early stopping, at least 1, with stop "goal"; None: nobody is abandoned.
             If some trial first met a goal at step k, each that has not met it by the first check at
             or after race x k is.  A trial is passed over at checks before `Task.hopeless` of its
@@ -208,10 +200,7 @@ def train(
         if drop_dead:
             _leave_dead(now, method, executor, x)
         if out.steps == check:
-            previous = last_check(out.steps - 1, checks)
             check = next_check(out.steps, checks)
-            if any(previous <= budget < out.steps for budget in budgets):
-                _test(now)  # before better weights take the place of those
             at_end = whole_at_end and check > max_steps
             asked = torch.ones_like(now.silent, dtype=torch.bool)
             if race is not None and not method.evaluated and not at_end:
@@ -227,7 +216,6 @@ def train(
                 _leave_behind(now, race, levels)
         checkpoint.save(parts)
 
-    _test(now)
     out.end(now.ids, max_steps)
     if to_budget:
         out.status[~np.isnan(out.first[:, 0])] = "complete"
@@ -246,7 +234,7 @@ def _step(
     out = now.outcome
     out.steps += 1
     k = out.steps
-    with name_trial(now.ids, out):
+    with naming(f"step {k}"):
         losses, alive = update(
             method, executor, parameters, now.trials, now.w, now.buffers, k, batch, now.exchange
         )
@@ -263,16 +251,14 @@ def _leave_dead(now: State, method: Method, executor: Executor, x: Tensor) -> No
     Of a method that takes its gradients elsewhere than at the weights, or does not tell their
     drift, nothing is proved.
     """
-    suspects = (now.silent >= now.patience).nonzero()[:, 0]
-    if not len(suspects) or method.drift is None or method.gradient is not None:
+    suspects = now.silent >= now.patience
+    if not suspects.any() or method.drift is None or method.gradient is not None:
         return
     # Looked at again a quarter later, if it stays
-    now.patience[suspects] += now.patience[suspects] // 4 + 1
-    drawn = now.trials.keep(suspects).at(now.outcome.steps)
-    buffers = {name: buffer[suspects] for name, buffer in now.buffers.items()}
-    fixed = cannot_move_again(method, now.w[suspects], buffers, drawn, executor.classes)
-    dead = torch.zeros_like(now.silent, dtype=torch.bool)
-    for row in suspects[fixed]:
+    now.patience += suspects * (now.patience // 4 + 1)
+    drawn = now.trials.at(now.outcome.steps)
+    dead = suspects & cannot_move_again(method, now.w, now.buffers, drawn, executor.classes)
+    for row in dead.nonzero()[:, 0]:
         dead[row] = executor.all_off(now.w[row], x)
     now.leave(dead, "infeasible", "dead")
 
@@ -302,26 +288,9 @@ def _hopeful(now: State, task: Task, goals: tuple[float, ...]) -> Tensor:
     return now.recent <= torch.from_numpy(task.hopeless(loosest)).to(now.recent)
 
 
-def _test(now: State) -> None:
-    """The test errors of all best weights that wait for theirs, within the budgets that their
-    checks lie in.
-    """
-    out = now.outcome
-    ids = now.untested.nonzero()[:, 0].cpu().numpy()
-    if not len(ids):
-        return
-    judge = now.judges[1]
-    with name_trial(ids, out):
-        cost, _ = judge.costs(now.best_w[now.untested])
-    error = cost.cpu().numpy()[:, None] / len(judge.y)
-    within = np.array(out.budgets) >= out.best_step[ids, None]
-    out.test_within[ids] = np.where(within, error, out.test_within[ids])
-    now.untested[:] = False
-
-
 def _check(now: State, method: Method, asked: Tensor, whole_set: bool) -> None:
-    """A check: which of the trials asked meet which goals, their errors, and the weights of the
-    better.
+    """A check: which of the trials asked meet which goals, their errors, and those of the better on
+    the test set.
 
     An error is a mean cost: a share of mistakes, or what else the task counts.
 
@@ -336,16 +305,16 @@ def _check(now: State, method: Method, asked: Tensor, whole_set: bool) -> None:
     limits = judge.limits.cpu().numpy()
     loosest = torch.from_numpy(out.loosest(ids, limits, -1)).to(judge.limits)
     w = validated(method, now.w, now.buffers)[asked]
-    with name_trial(ids, out):
+    with naming(f"step {out.steps}"):
         found = judge.costs(w, None if whole_set else loosest)
     costs, whole = (tensor.cpu().numpy() for tensor in found)
     errors = np.where(whole, costs / len(judge.y), np.nan)
     better = out.check(ids, errors, whole[:, None] & (costs[:, None] <= limits))
+    later = np.array(out.budgets) >= out.steps
     if now.exchange:
         out.sent[ids] = now.exchange.sent.numpy()[rows]
-        later = np.array(out.budgets) >= out.steps
         out.sent_within[np.ix_(ids, later)] = out.sent[ids, None]
-    if len(now.judges) > 1:
-        places = torch.from_numpy(ids[better]).to(w.device)
-        now.best_w[places] = w[torch.from_numpy(better).to(w.device)]
-        now.untested[places] = True
+    for other in now.judges[1:] if better.any() else ():
+        costs, _ = other.costs(w[torch.from_numpy(better).to(w.device)])
+        errors = costs.cpu().numpy()[:, None] / len(other.y)
+        out.test_within[np.ix_(ids[better], later)] = errors

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 
 from lib.engine import flattening, lockstep
 from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint
-from lib.engine.sequential import name_row
 from lib.engine.training_state import Outcome
 from lib.engine.vocabulary import next_check
 from lib.methods.method import Method
@@ -60,9 +59,7 @@ class Job:
     @functools.cached_property
     def data(self) -> object:
         """What is trained on: tensors on the device, a Dataset or a function as they are."""
-        data = self.own.train
-        held = not callable(data) and not isinstance(data, torch.utils.data.Dataset)
-        return batches.to(data, self.device) if held else data
+        return batches.to(self.own.train, self.device)
 
 
 class MethodOptimiser:
@@ -75,7 +72,7 @@ class MethodOptimiser:
         trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
         self.method = method
         self.parameters = list(trained.values())
-        self.layers = flattening.laid_out(module, trained)
+        self.layers = flattening.layers(module, trained)
         self.w = torch.cat([p.detach().reshape(-1) for p in self.parameters])[None]
         nn.utils.vector_to_parameters(self.w[0], self.parameters)
         self.buffers = method.begin(self.w.clone(), self.layers)
@@ -222,7 +219,7 @@ def train(
     out = Outcome(len(seeds), len(job.goals))
     trials = []
     for n, seed in enumerate(seeds):
-        with lockstep.name_trial([n], out), name_row(0):
+        with lockstep.naming(f"trial {n}"):
             trials.append(Trial(job, seed, {name: float(v[n]) for name, v in drawn.items()}))
     if saved := checkpoint.load():
         out.restore(saved["outcome"])
@@ -243,7 +240,7 @@ def train(
         for n in ids:
             trial = trials[n]
             allowed = math.inf if last else out.loosest([n], job.goals, 0)[0]
-            with lockstep.name_trial([n], trial), name_row(0):
+            with lockstep.naming(f"trial {n}, from step {trial.steps}"):
                 trial.run(until, lambda: checkpoint.save(state))
                 if trial.finite and until == check:
                     errors[n] = trial.error(allowed)

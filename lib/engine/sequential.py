@@ -20,16 +20,6 @@ LayerStats = dict[str, tuple[Tensor, ...]]  # by the names of weights
 
 
 @contextlib.contextmanager
-def name_row(row: int):
-    """What is raised inside has this `row`: the trial's whose network raised it."""
-    try:
-        yield
-    except Exception as error:
-        error.row = row
-        raise
-
-
-@contextlib.contextmanager
 def _record_rows(products: dict[str, nn.Module]):
     """For each layer, pairs of its inputs [N, inputs] and the derivatives by its outputs [N,
     outputs], one for every time that it is used in a pass forward and backward.
@@ -163,8 +153,8 @@ class SequentialExecutor(Executor):
         products = {f"{name}.weight": layer for name, layer in modules if is_product(layer)}
         derived = []
         found = {name: [] for name in products}
-        for t, row in enumerate(w):
-            with name_row(t), _record_rows(products) as pairs:
+        for row in w:
+            with _record_rows(products) as pairs:
                 derived.append(self._derive(row, x, y))
             for name, uses in pairs.items():
                 inputs, deltas = (torch.cat(rows)[None] for rows in zip(*uses, strict=True))
@@ -219,10 +209,9 @@ class SequentialExecutor(Executor):
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
         """Outputs [T, B, ..., classes] in float32, for weights w [T, P] and inputs x [B, ...]."""
         found = []
-        for t, row in enumerate(w):
+        for row in w:
             self.w.copy_(row)
-            with name_row(t):
-                found.append(self.module(x).float())
+            found.append(self.module(x).float())
         return torch.stack(found)
 
     def _features(self, w: Tensor, x: Tensor) -> Tensor:

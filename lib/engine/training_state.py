@@ -144,9 +144,6 @@ class State:
         outcome: what is known so far.
         exchange: what the workers send each other, if any.
         judges: of the validation set, and of the test set if test errors are asked for.
-        best_w: weights [T, P] at the check with the lowest validation error, if test errors are
-            asked for, once a budget and not at every improvement; zeros before the first.
-        untested: which of these [T] have no test error yet.
     """
 
     def __init__(
@@ -170,8 +167,6 @@ class State:
         self.silent = torch.zeros(count, dtype=torch.int64, device=self.w.device)
         self.patience = torch.full_like(self.silent, patience)
         self.recent = self.silent.double()
-        self.best_w = torch.zeros_like(trials.w if len(judges) > 1 else trials.w[:0])
-        self.untested = self.silent.bool()
 
     def leave(self, rows: Tensor | np.ndarray, how: str, why: str = "") -> None:
         """Take rows (a boolean mask) out of the training."""
@@ -201,7 +196,7 @@ class State:
 
     def _tensors(self) -> list[Tensor]:
         """All tensors of it and of its judges; writing into them changes it."""
-        found = [self.w, self.silent, self.patience, self.recent, self.untested, self.best_w]
+        found = [self.w, self.silent, self.patience, self.recent]
         found += self.buffers.values()
         for judge in self.judges:
             found += [judge.missed, judge.order]
