@@ -18,7 +18,7 @@ import optuna
 import pandas as pd
 
 from chapters.own_workload import adaptive, replays
-from lib.engine import rounds
+from lib.engine import trainings
 from lib.engine.vocabulary import next_check
 from lib.measuring import one_cell
 from lib.records import store
@@ -39,7 +39,7 @@ def drawn(trial: optuna.Trial, plan: adaptive.Plan) -> dict[str, float]:
     return found
 
 
-def job(what: replays.Replay, size: int, number: int) -> rounds.Job:
+def job(what: replays.Replay, size: int, number: int) -> trainings.Job:
     """A trial's training; its checks read all validation examples, since pruners compare errors."""
     cell = Cell(what.workload, size, what.algorithm, split=what.split, replicate=number)
     made = one_cell.job(cell)
@@ -62,13 +62,13 @@ class Objective:
     def __call__(self, trial: optuna.Trial) -> float:
         own = job(self.what, self.size, trial.number)
         values = {**drawn(trial, self.plan), "batch_size": float(self.size)}
-        one, until = rounds.Trial(own, trial.number, values), self.best or self.limit
+        one, until = trainings.Trial(own, trial.number, values), self.best or self.limit
         try:
             return self._trained(trial, one, until)
         finally:
             self.taken += one.steps
 
-    def _trained(self, trial: optuna.Trial, one: rounds.Trial, until: int) -> float:
+    def _trained(self, trial: optuna.Trial, one: trainings.Trial, until: int) -> float:
         error = math.nan
         while one.finite and one.steps < until:
             check = next_check(one.steps, one.job.checks)
@@ -78,7 +78,7 @@ class Objective:
                 trial.report(error, check)
                 if trial.should_prune():
                     raise optuna.TrialPruned
-                if error <= one.job.goals[0] + rounds.EXACT:
+                if error <= one.job.goals[0] + trainings.EXACT:
                     self.best = check
                     return float(check)
         lost = not one.finite or math.isnan(error)

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from lib import ROOT, methods, own
-from lib.engine import lockstep, rounds
+from lib.engine import lockstep, trainings
 from lib.measuring import one_cell, sweeps
 from lib.methods.optimisers import Schedule
 from lib.records.on_record import grid
@@ -168,7 +168,7 @@ def test_interrupted_it_ends_as_if_it_had_not_been(write, tmp_path, interrupt, k
     method = "momentum" if kind == "dropout" else "mine.py:tuned"
     cell = Cell(write(KINDS[kind]), 16, method, trials=3, hits=3)
     whole = one_cell.table(cell, one_cell.train_cell(cell))
-    interrupt(9, 31, owner=rounds.Trial, name="_step")
+    interrupt(9, 31, owner=trainings.Trial, name="_step")
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             one_cell.train_cell(cell, unfinished=tmp_path / "state.part")
@@ -181,7 +181,7 @@ def test_a_trial_is_a_plain_loop_to_the_last_bit(write):
     own_file.load(write("def task(): return Training(model=lambda: mlp(nn.BatchNorm1d(16), nn.Dropout(0.2)), **given)"))
     cell = Cell("mine.py:task", 16, "torch.optim:AdamW(lr=0.01,weight_decay=0.1)", trials=2)
     job = one_cell.job(cell)
-    trial = rounds.Trial(job, 7, {"learning_rate": 0.001, "batch_size": 16.0})
+    trial = trainings.Trial(job, 7, {"learning_rate": 0.001, "batch_size": 16.0})
     trial.run(40)
 
     torch.manual_seed(7)
@@ -200,7 +200,7 @@ def test_a_trial_is_a_plain_loop_to_the_last_bit(write):
 def test_a_search_ends_with_its_hits(write):
     cell = Cell(write(KINDS["dropout"]), 8, "momentum", trials=8, hits=2)
     job, drawn = one_cell.job(cell), cell.draw()
-    few, every = (rounds.train(job, one_cell.seeds(cell), drawn, hits) for hits in (2, 8))
+    few, every = (trainings.train(job, one_cell.seeds(cell), drawn, hits) for hits in (2, 8))
     ends = np.sort(every.first[:, 0])[1]
     assert few.steps == ends and few.trial_steps < every.trial_steps
     first = np.where(every.first <= ends, every.first, np.nan)
@@ -225,7 +225,7 @@ def test_accumulated_gradients_are_those_of_the_batch(write):
     found = []
     for more in ("", "at_once=4, "):
         job = one_cell.job(Cell(write(f"def task(): return Training(model=mlp, {more}**given)"), 16, "torch.optim:SGD", trials=1))
-        trial = rounds.Trial(job, 0, {"learning_rate": 0.1, "batch_size": 16.0})
+        trial = trainings.Trial(job, 0, {"learning_rate": 0.1, "batch_size": 16.0})
         trial.run(3)
         found.append(torch.cat([p.detach().flatten() for p in trial.module.parameters()]))
     assert torch.allclose(*found, atol=1e-6) and not torch.equal(*found)

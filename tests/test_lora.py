@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from chapters.lora import claims, experiments, findings, texts
+from chapters.lora import experiments, findings, texts
 from chapters.lora.adapters import ALPHA, Adapted, matrices, trained
 from chapters.lora.experiments import FULL, GOALS, MOST_STEPS, RANKS, Search
 from lib.claims import AGAINST, FOR
@@ -184,8 +184,3 @@ def test_planted_searches_are_judged_as_they_are(bends, verdicts, monkeypatch):
     assert rows.critical.tolist() == pytest.approx(
         [bends[rank] for rank in (FULL, *RANKS)], rel=0.02
     )
-
-
-def test_nothing_is_judged_without_records(monkeypatch):
-    monkeypatch.setattr(experiments.CONTINUED.__class__, "results", lambda self: pd.DataFrame())
-    assert claims.tolerance() == claims.by_rank() == []

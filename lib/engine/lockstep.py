@@ -139,7 +139,6 @@ def train(
     sizes: Iterable[int] | None = None,
     test: Split | None = None,
     exchange: Exchange | None = None,
-    reject_early: bool = True,
     drop_dead: bool = True,
     whole_at_end: bool = False,
     checkpoint: Checkpoint = NO_CHECKPOINT,
@@ -161,7 +160,7 @@ def train(
         sizes: of all batches, if they do not stay at `batch_size`.
         exchange: what the workers send each other, if the batch is shared among several
             (`lib.messages.exchanges`).
-        reject_early, drop_dead: may be switched off to test that they change nothing.
+        drop_dead: may be switched off where a silent network may wake up.
         whole_at_end: ask every trial at the last check before max_steps and read it to the end, so
             that `best_error` says what a search reached that met no goal.
         checkpoint: what keeps the state in a file; if one is there, the cell goes on from it, and
@@ -205,7 +204,7 @@ def train(
             asked = torch.ones_like(now.silent, dtype=torch.bool)
             if race is not None and not method.evaluated and not at_end:
                 asked = _hopeful(now, executor.task, goals)
-            _check(now, method, asked, to_budget or at_end or not reject_early)
+            _check(now, method, asked, to_budget or at_end)
             best = np.nanmin(out.best_error, initial=np.inf)
             LOG.info("step %d, %d alive, error %.3f", out.steps, len(now.ids), best)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little

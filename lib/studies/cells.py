@@ -32,7 +32,7 @@ ALONE = {
 
 
 def one_by_one(work: Workload, algorithm: str) -> bool:
-    """Whether trials are trained one after the other, by `lib.engine.rounds`."""
+    """Whether trials are trained one after the other, by `lib.engine.trainings`."""
     return work.task == TRAINING or method(algorithm).optimiser is not None
 
 
@@ -145,7 +145,7 @@ class Cell:
 
     @property
     def alone(self) -> bool:
-        """Whether its trials are trained one after the other (`lib.engine.rounds`)."""
+        """Whether its trials are trained one after the other (`lib.engine.trainings`)."""
         return one_by_one(self.work, self.algorithm)
 
     @property
