@@ -60,6 +60,9 @@ class Use:
         return both if self.bias is None else [*both, (self.bias, deltas.sum(2))]
 
 
+Uses = list[tuple[Use, Tensor]]  # with the derivatives of the loss by their outputs
+
+
 def _by_worker(rows: Tensor, workers: int) -> Tensor:
     """[T, N, ...] as [workers, T, N / workers, ...]."""
     return rows[None] if workers == 1 else rows.unflatten(1, (workers, -1)).transpose(0, 1)
@@ -198,7 +201,8 @@ def _sequence(run: Pass, network: nn.Sequential, h: Tensor) -> Tensor:
     return h
 
 
-RULES: dict[type[nn.Module], Callable[[Pass, nn.Module, Tensor], Tensor]] = {
+# By types of layers: what makes activations, of a pass, a layer and the activations before it
+RULES = {
     nn.Linear: _linear,
     nn.Conv2d: _convolution,
     nn.RMSNorm: _normalisation,
@@ -258,9 +262,7 @@ class BatchedExecutor(Executor):
         groups = [self._derive(some, x, y, workers)[:3] for some in self._groups(w, x)]
         return tuple(torch.cat(parts, 1) for parts in zip(*groups, strict=True))
 
-    def _derive(
-        self, w: Tensor, x: Tensor, y: Tensor, workers: int
-    ) -> tuple[*Gradients, list[tuple[Use, Tensor]]]:
+    def _derive(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> tuple[*Gradients, Uses]:
         """Losses [workers, T], gradients [workers, T, P], who is alive [workers, T], and each use
         of a layer with the derivatives of the loss by its outputs.
         """
@@ -279,7 +281,7 @@ class BatchedExecutor(Executor):
 
     def _with_uses(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None
-    ) -> tuple[*Gradients, list[tuple[Use, Tensor]]]:
+    ) -> tuple[*Gradients, Uses]:
         """As `gradients`; fourth, the uses of `_derive`."""
         allowed = "of one trial after another where layers are looked at"
         require(not self.reads_text, "model", "Decoder", allowed)

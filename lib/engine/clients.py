@@ -38,12 +38,11 @@ def streams(data: Split, places: Tensor, batch_size: int, seed: int) -> list[Bat
     order of its own.
     """
 
-    def of(client: int) -> Batches:
-        order = lockstep.batches(places.shape[1], batch_size, 1000 * seed + client)
-        picks = (places[client][pick] for pick in order)
-        return ((data.x[pick], data.y[pick]) for pick in picks)
+    def of(client: int, own: Tensor) -> Batches:
+        order = lockstep.batches(len(own), batch_size, 1000 * seed + client)
+        return ((data.x[own[pick]], data.y[own[pick]]) for pick in order)
 
-    return [of(client) for client in range(len(places))]
+    return [of(*each) for each in enumerate(places)]
 
 
 class Halves:

@@ -239,9 +239,9 @@ class CapturedExecutor(SequentialExecutor):
         super().__init__(module, *settings, **named)
         self.settings = self.dtype, self.device, self.smoothing, self.task
         # What computes each trial beside the others, and its stream
-        self.lanes: list[tuple[SequentialExecutor, torch.cuda.Stream]] = []
+        self.lanes = []
         # Of each shape: what a pass reads (w [T, P], x, y), what it writes, and its kernels
-        self.passes: dict[tuple, tuple[Gradients, Gradients, torch.cuda.CUDAGraph]] = {}
+        self.passes = {}
         self.pool = None  # of memory that all passes share, since one runs at a time
 
     def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
