@@ -110,9 +110,8 @@ class Pass:
         """The same outputs [T, N, outputs], by which a loss can be derived."""
         if torch.is_grad_enabled():
             outputs.requires_grad_()
-            bias = getattr(layer, "bias", None)
-            slots = self.slots[layer.weight], None if bias is None else self.slots[bias]
-            self.uses.append(Use(*slots, inputs.detach(), outputs))
+            bias = self.slots.get(getattr(layer, "bias", None))
+            self.uses.append(Use(self.slots[layer.weight], bias, inputs.detach(), outputs))
         return outputs
 
 
@@ -307,7 +306,7 @@ class BatchedExecutor(Executor):
             inputs, deltas = (_by_example(rows, len(y)) for rows in (use.inputs, deltas))
             kept = kept_biases = None
             if mask is not None:
-                kept = mask[:, use.weight.where].unflatten(1, use.weight.shape).flatten(2)
+                kept = mask[:, use.weight.where].unflatten(1, (use.weight.shape[0], -1))
                 kept_biases = mask[:, None, use.bias.where]
             biases = masked(deltas.sum(2), kept_biases)
             # Sums, since the deltas are shares of a mean

@@ -79,8 +79,7 @@ class Validation:
         """Add to the total [T] what the rows' answers cost until it exceeds the limit; rows that
         were read to the end.
         """
-        # Six times as fast as w[rows]
-        asked = w if len(rows) == len(w) else w.index_select(0, rows)
+        asked = w.index_select(0, rows)  # six times as fast as w[rows]
         examples = len(self.order)
         at = 0
         chunk = self._first_chunk(limit)
