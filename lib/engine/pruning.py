@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from lib import require
-from lib.engine.flattening import cast, outputs, unflatten
+from lib.engine.flattening import cast, layers, outputs
 from lib.engine.sequential import Executor
 from lib.engine.vocabulary import METHODS
 from lib.workloads.tasks import TASKS, Task
@@ -142,9 +142,8 @@ def layer_densities(mask: Tensor, module: nn.Module) -> list[tuple[str, int, int
     """Per parameter tensor: name, scalars kept, scalars in all, for one mask [P].  The counts sum
     to those of the mask.
     """
-    parts = unflatten(mask, module)
-    named = zip(module.named_parameters(), parts, strict=True)
-    return [(name, int(part.sum()), part.numel()) for (name, _), part in named]
+    parts = [(layer.name, mask[layer.where]) for layer in layers(module)]
+    return [(name, int(part.sum()), part.numel()) for name, part in parts]
 
 
 def kept(parameters: int, sparsity: float) -> int:

@@ -188,7 +188,7 @@ class Trial:
         }
 
     def _tensors(self) -> dict[str, Tensor]:
-        return {**dict(self.module.named_parameters()), **dict(self.module.named_buffers())}
+        return dict([*self.module.named_parameters(), *self.module.named_buffers()])
 
     @torch.no_grad()
     def take_up(self, state: dict) -> None:
