@@ -261,7 +261,13 @@ class BatchedExecutor(Executor):
         groups = [self._derive(some, x, y, workers)[:3] for some in self._groups(w, x)]
         return tuple(torch.cat(parts, 1) for parts in zip(*groups, strict=True))
 
-    def _derive(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> tuple[*Gradients, Uses]:
+    def _derive(
+        self,
+        w: Tensor,
+        x: Tensor,
+        y: Tensor,
+        workers: int,
+    ) -> tuple[*Gradients, Uses]:
         """Losses [workers, T], gradients [workers, T, P], who is alive [workers, T], and each use
         of a layer with the derivatives of the loss by its outputs.
         """
@@ -345,8 +351,10 @@ def example_norms(inputs: Tensor, deltas: Tensor, mask: Tensor | None) -> Tensor
         return squares.sqrt()
     size = max(1, MAX_GRADIENT_ENTRIES // (deltas.shape[3] * inputs.shape[3]))
     norms = []
-    for t, (d, h) in enumerate(zip(deltas, inputs.expand(len(deltas), -1, -1, -1), strict=True)):
+    every = inputs.expand(len(deltas), -1, -1, -1)
+    for t, (d, h) in enumerate(zip(deltas, every, strict=True)):
+        kept = None if mask is None else mask[t]
         for own_d, own_h in zip(d.split(size), h.split(size), strict=True):
-            own = masked(own_d.mT @ own_h, None if mask is None else mask[t])
+            own = masked(own_d.mT @ own_h, kept)
             norms.append(own.flatten(1).norm(dim=1))
     return torch.cat(norms).view(deltas.shape[:2])

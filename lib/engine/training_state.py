@@ -97,7 +97,8 @@ class Outcome:
         """Take in a check: errors [n] of the trials, NaN where one is not known, and which goals
         they meet [n, goals].  Whose error is the lowest so far, [n].
         """
-        self.first[ids] = np.fmin(self.first[ids], np.where(met, self.steps, np.nan))
+        now = np.where(met, self.steps, np.nan)
+        self.first[ids] = np.fmin(self.first[ids], now)
         better = ~(errors >= self.best_error[ids]) & ~np.isnan(errors)
         risen = ids[better]
         self.best_error[risen] = errors[better]

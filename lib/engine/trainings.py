@@ -111,7 +111,8 @@ class Trial:
         self.finite = True
         self.passes = None
         if batches.is_function(job.data):
-            self.passes = batches.Passes(job.data, job.batch_size, 10_000 * job.order_seed)
+            seed_of_passes = 10_000 * job.order_seed
+            self.passes = batches.Passes(job.data, job.batch_size, seed_of_passes)
         self.given = self.passes or self._batches()
         with own_network.alone(seed):
             self.module = own_network.made(job.own).to(job.device)
