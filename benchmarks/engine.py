@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from lib.engine import captured, flattening, lockstep, sequential
+from lib.engine import flattening, lockstep, sequential
 from lib.measuring import machine, one_cell
 from lib.methods import method
 from lib.studies.cells import Cell
@@ -220,7 +220,7 @@ def recorded() -> None:
             return rate_of(call, len(y) * len(w), rounds=5)
 
         plain = sequential.SequentialExecutor
-        ours, alone = alternately(lambda rate=rate: rate(captured.CapturedExecutor), lambda rate=rate, plain=plain: rate(plain))
+        ours, alone = alternately(lambda rate=rate: rate(sequential.CapturedExecutor), lambda rate=rate, plain=plain: rate(plain))
         told.append(f"{ours / alone:.1f} x at {size:,} ({ours:,.0f} examples/s)")
     print(f"ResNet-8, 16 trials, {torch.cuda.get_device_name()}: recorded over launched one by one {', '.join(told)}")
 

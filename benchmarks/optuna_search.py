@@ -18,7 +18,8 @@ import optuna
 import pandas as pd
 
 from chapters.own_workload import adaptive, replays
-from lib.engine import rounds
+from lib.engine import trainings
+from lib.engine.vocabulary import next_check
 from lib.measuring import one_cell
 from lib.records import store
 from lib.studies.cells import Cell
@@ -38,7 +39,7 @@ def drawn(trial: optuna.Trial, plan: adaptive.Plan) -> dict[str, float]:
     return found
 
 
-def job(what: replays.Replay, size: int, number: int) -> rounds.Job:
+def job(what: replays.Replay, size: int, number: int) -> trainings.Job:
     """A trial's training."""
     cell = Cell(what.workload, size, what.algorithm, split=what.split, replicate=number)
     return one_cell.job(cell)
@@ -59,27 +60,27 @@ class Objective:
     def __call__(self, trial: optuna.Trial) -> float:
         own = job(self.what, self.size, trial.number)
         values = {**drawn(trial, self.plan), "batch_size": float(self.size)}
-        one, until = rounds.Trial(own, trial.number, values), self.best or self.limit
+        one, until = trainings.Trial(own, trial.number, values), self.best or self.limit
         try:
             return self._trained(trial, one, until)
         finally:
             self.taken += one.steps
 
-    def _trained(self, trial: optuna.Trial, one: rounds.Trial, until: int) -> float:
-        def report() -> None:
-            if one.steps in one.errors:
-                trial.report(one.errors[one.steps], one.steps)
+    def _trained(self, trial: optuna.Trial, one: trainings.Trial, until: int) -> float:
+        error = math.nan
+        while one.finite and one.steps < until:
+            check = next_check(one.steps, one.job.checks)
+            one.run(min(check, until))
+            if one.finite and one.steps == check:
+                error = one.error()
+                trial.report(error, check)
                 if trial.should_prune():
                     raise optuna.TrialPruned
-
-        one.run(until, report)
-        met = one.met(one.job.goals[0])
-        if met == math.inf:
-            last = list(one.errors.values())[-1:]
-            lost = one.diverged < math.inf or not last
-            return 2.0 * self.limit if lost else until * (1 + last[0])
-        self.best = met
-        return float(met)
+                if error <= one.job.goals[0] + trainings.EXACT:
+                    self.best = check
+                    return float(check)
+        lost = not one.finite or math.isnan(error)
+        return 2.0 * self.limit if lost else until * (1 + error)
 
 
 def searched(what: replays.Replay) -> pd.DataFrame:

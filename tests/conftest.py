@@ -1,5 +1,6 @@
 """What every test shares."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -11,7 +12,7 @@ import torch
 
 from lib.claims.claim import REGISTRY, judged
 from lib.claims.judging import registered
-from lib.engine import checkpoint, flattening, lockstep, vocabulary
+from lib.engine import checkpoint, flattening, lockstep, validation, vocabulary
 from lib.measuring import one_cell, runner
 from lib.measuring.experiment import Collection
 from lib.methods import METHODS
@@ -27,6 +28,15 @@ def same(one, other):
     for field, value in vars(one).items():
         if field != "wall_s":
             np.testing.assert_array_equal(getattr(other, field), value, err_msg=field)
+
+
+@contextlib.contextmanager
+def read_to_the_end():
+    """A block in which checks reject no trial before its last answer."""
+    costs = validation.Validation.costs
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(validation.Validation, "costs", lambda self, w, _=None: costs(self, w))
+        yield
 
 
 def exhaustive(cell, meets):

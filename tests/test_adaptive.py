@@ -65,12 +65,8 @@ class Simulated:
     """Trainings of K* = law(B) at the best rate, in the place of sweeps and records."""
 
     def __init__(self, monkeypatch, scatter=0.15, seconds=0.1):
-        self.random, self.scatter, self.seconds, self.cells = (
-            np.random.default_rng(1),
-            scatter,
-            seconds,
-            [],
-        )
+        self.random, self.cells = np.random.default_rng(1), []
+        self.scatter, self.seconds = scatter, seconds
         monkeypatch.setattr(adaptive.results, "missing", lambda study, folder: study.cells)
         monkeypatch.setattr(sweeps, "run", lambda *arguments, **options: None)
         monkeypatch.setattr(adaptive.store, "read", lambda file, cell: self.train(cell))
@@ -79,9 +75,8 @@ class Simulated:
     def train(self, cell):
         rates = cell.draw()["learning_rate"]
         off = np.log(rates / (0.5 / (1 + 100 / cell.batch_size)))
-        steps = law(cell.batch_size) * np.exp(
-            0.3 * off**2 + self.scatter * self.random.standard_normal(len(rates))
-        )
+        scatter = self.scatter * self.random.standard_normal(len(rates))
+        steps = law(cell.batch_size) * np.exp(0.3 * off**2 + scatter)
         steps = np.ceil(np.where(off > 1.5, np.inf, steps))
         limit = min(steps.min(), cell.max_steps or cell.work.max_steps)
         self.cells.append(cell)
@@ -99,9 +94,7 @@ def test_it_finds_the_critical_batch_size_at_the_cost_of_forty_trainings(monkeyp
     trainings = Simulated(monkeypatch)
     for _ in range(10):
         found = adaptive.run(plan(), 30.0)
-        near.append(
-            abs(math.log(bends.estimate(found.searches()).critical / 100)) <= math.log(1.25)
-        )
+        near.append(0.8 <= bends.estimate(found.searches()).critical / 100 <= 1.25)
         assert found.runs() <= adaptive.MOST + 1
     assert sum(near) >= 8
     assert all(cell.trials == 1 for cell in trainings.cells if not cell.space.count(".."))
@@ -129,29 +122,27 @@ def test_no_trial_goes_on_past_the_fastest_of_its_search(monkeypatch):
         for search in range(found.of(size)[-1].search + 1):
             steps = [trial.steps for trial in found.of(size, search) if trial.steps]
             assert steps == sorted(steps, reverse=True)
-            assert all(
-                t.taken <= steps[0]
-                for t in found.of(size, search)[1:]
-                if steps and found.of(size, search)[0].steps
-            )
+            first, *others = found.of(size, search)
+            assert not first.steps or all(trial.taken <= steps[0] for trial in others)
 
 
 def test_where_no_trial_meets_the_goal_it_ends_at_once(monkeypatch):
     trainings = Simulated(monkeypatch)
-    monkeypatch.setattr(trainings, "train", lambda cell: (
-        {"trial_steps": 6.0, "wall_s": 0.1}, pd.DataFrame({"learning_rate": cell.draw()["learning_rate"], "steps@0.04": np.nan})
-    ))  # fmt: skip
+
+    def train(cell):
+        missed = {"learning_rate": cell.draw()["learning_rate"], "steps@0.04": np.nan}
+        return {"trial_steps": 6.0, "wall_s": 0.1}, pd.DataFrame(missed)
+
+    monkeypatch.setattr(trainings, "train", train)
     found = adaptive.run(plan(), 30.0)
-    assert (
-        not found.searches() and len(found.cells) == 1 and bends.estimate(found.searches()) is None
-    )
+    assert not found.searches() and len(found.cells) == 1
+    assert bends.estimate(found.searches()) is None
 
 
 def test_momentum_counts_only_once_its_velocity_has_grown():
     drawn = {"learning_rate": 0.1, "momentum": 0.9}
-    assert adaptive.reach(drawn, 1e6) == pytest.approx(10, rel=1e-3) and adaptive.reach(
-        drawn, 1
-    ) == pytest.approx(1)
+    assert adaptive.reach(drawn, 1e6) == pytest.approx(10, rel=1e-3)
+    assert adaptive.reach(drawn, 1) == pytest.approx(1)
     grown = np.mean([sum(0.9**j for j in range(k)) for k in range(1, 21)])
     assert adaptive.reach(drawn, 20) == pytest.approx(grown)
     assert adaptive.reach({"learning_rate": 0.1}, 5) == 1
@@ -233,29 +224,23 @@ def test_its_records_alone_give_steps_time_and_price(mine, tmp_path, kind, metho
     case = hardware_tables.Case(machine, trials, case.points, curves, timed)
     for what in ("seconds", "price"):
         best = case.best(case.densest, what)
-        assert best.batch_size in set(table.batch_size)
-        assert best.value > 0
+        assert best.batch_size in set(table.batch_size) and best.value > 0
     estimate = bends.estimate(answers.searches(trials))
     given = advice.advise(trials)
     assert given.critical == pytest.approx(estimate.critical, rel=0.01)
-    assert (
-        len(hardware_tables.by_batch_size(case)) == len(table)
-        and len(hardware_tables.answers(case)) == 1
-    )
+    assert len(hardware_tables.by_batch_size(case)) == len(table)
+    assert len(hardware_tables.answers(case)) == 1
 
 
-def test_an_exact_search_comes_first_and_without_any_the_page_says_what_to_run(
-    tmp_path, monkeypatch
-):
+def test_an_exact_search_comes_first_and_the_page_says_what_to_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(OWN.replace("{kind}", "Own"), encoding="utf-8")
     monkeypatch.setattr(hardware.exact, "__defaults__", (tmp_path,))
     monkeypatch.setattr(hardware.adaptive, "__defaults__", (tmp_path, None))
-    monkeypatch.setattr(hardware_tables.on_record, "gathered", lambda study, **_: study)
-    monkeypatch.setattr(
-        hardware_tables.judging, "to_goals", lambda study: results.read(study, tmp_path)
-    )
-    monkeypatch.setattr(hardware_tables.ranges, "whole", lambda trials, low: trials)
+    tables = hardware_tables
+    monkeypatch.setattr(tables.on_record, "gathered", lambda study, **_: study)
+    monkeypatch.setattr(tables.judging, "to_goals", lambda study: results.read(study, tmp_path))
+    monkeypatch.setattr(tables.ranges, "whole", lambda trials, low: trials)
     with pytest.raises(ValueError, match="workload: no search is on record of .*-p budget full"):
         hardware_tables.measured("mine.py:task")
     monkeypatch.setattr(adaptive, "MOST", 12.0)

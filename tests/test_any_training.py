@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from lib import ROOT, methods
-from lib.engine import lockstep, rounds
+from lib.engine import lockstep, trainings
 from lib.measuring import one_cell, sweeps
 from lib.methods.optimisers import Schedule
 from lib.records.on_record import grid
@@ -114,7 +114,7 @@ def test_interrupted_it_ends_as_if_it_had_not_been(write, tmp_path, interrupt, k
     method = "momentum" if kind == FIRST else "mine.py:tuned"
     cell = Cell(write(KINDS[kind]), 16, method, trials=3, hits=3)
     whole = one_cell.table(cell, one_cell.train_cell(cell))
-    interrupt(9, 31, owner=rounds.Trial, name="_step")
+    interrupt(9, 31, owner=trainings.Trial, name="_step")
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             one_cell.train_cell(cell, unfinished=tmp_path / "state.part")
@@ -127,8 +127,8 @@ def test_a_trial_is_a_plain_loop_to_the_last_bit(write):
     name = write(KINDS[FIRST])
     cell = Cell(name, 16, "torch.optim:AdamW(lr=0.01,weight_decay=0.1)", trials=2)
     job = one_cell.job(cell)
-    trial = rounds.Trial(job, 7, {"learning_rate": 0.001, "batch_size": 16.0})
-    trial.run(40, lambda: None)
+    trial = trainings.Trial(job, 7, {"learning_rate": 0.001, "batch_size": 16.0})
+    trial.run(40)
 
     torch.manual_seed(7)
     module = job.own.model()
@@ -143,19 +143,14 @@ def test_a_trial_is_a_plain_loop_to_the_last_bit(write):
     assert trial.steps > 10 and all(torch.equal(found[name], expected[name]) for name in expected)
 
 
-def test_rounds_find_what_running_every_trial_to_the_end_finds(write, monkeypatch):
+def test_a_search_ends_with_its_hits(write):
     cell = Cell(write(KINDS[FIRST]), 8, "momentum", trials=8, hits=2)
     job, drawn = one_cell.job(cell), cell.draw()
-    few = rounds.train(job, one_cell.seeds(cell), drawn, 2)
-    every = rounds.train(job, one_cell.seeds(cell), drawn, 8)
+    few, every = (trainings.train(job, one_cell.seeds(cell), drawn, hits) for hits in (2, 8))
     ends = np.sort(every.first[:, 0])[1]
     assert few.steps == ends and few.trial_steps < every.trial_steps
     inside = np.where(every.first <= ends, every.first, np.nan)
     np.testing.assert_array_equal(few.first, inside)
-    monkeypatch.setattr(rounds, "GROWTH", 3.0)
-    other = rounds.train(job, one_cell.seeds(cell), drawn, 2)
-    np.testing.assert_array_equal(few.best_error, other.best_error)
-    assert (few.status == other.status).all()
 
 
 def test_a_method_of_the_book_is_what_lock_step_makes_of_it(write):
@@ -178,8 +173,8 @@ def test_accumulated_gradients_are_those_of_the_batch(write):
     for more in ("", "at_once=4, "):
         name = write(f"def task(): return Training(model=mlp, {more}**given)")
         job = one_cell.job(Cell(name, 16, "torch.optim:SGD", trials=1))
-        trial = rounds.Trial(job, 0, {"learning_rate": 0.1, "batch_size": 16.0})
-        trial.run(3, lambda: None)
+        trial = trainings.Trial(job, 0, {"learning_rate": 0.1, "batch_size": 16.0})
+        trial.run(3)
         found.append(torch.cat([p.detach().flatten() for p in trial.module.parameters()]))
     assert torch.allclose(*found, atol=1e-6) and not torch.equal(*found)
 

@@ -132,14 +132,10 @@ def test_without_delay_the_model_is_the_noisy_quadratic_one(rate, momentum):
 
 
 def test_late_moments_are_those_of_simulated_runs():
-    model, rate, b, s, random = nqm.power_law(20, noise=0.5, target=0.4), 0.1, 4, 5, np.random.default_rng(0)
-    crossing = int(late_quadratic.fewest(model, [b], [rate], s)[0][0])
-    path, losses = [np.ones((4000, 20))], []
-    for step in range(crossing):
-        g = model.curvature * path[max(0, step - s)] + random.normal(size=path[0].shape) * np.sqrt(model.noise / b)
-        path = [*path, path[-1] - rate * g]
-        losses.append(0.5 * (model.curvature * path[-1] ** 2).sum(1).mean())
-    assert losses[-1] <= model.target * 1.02 and min(losses[:-1]) >= model.target * 0.98
+    model = nqm.power_law(20, noise=0.5, target=0.4)
+    crossing = int(late_quadratic.fewest(model, [4], [0.1], 5)[0][0])
+    *before, last = losses_of(model, crossing, 4, 0.1, late=5)
+    assert last <= model.target * 1.02 and min(before) >= model.target * 0.98
 
 
 def searched(algorithm, s, factor=None, workload="digits-mlp", spread=0.1):
@@ -196,14 +192,16 @@ def test_a_table_of_other_code_is_recovered():
     assert rates[:4] == pytest.approx([0.0034, 0.013, 0.050, 0.22], rel=0.2) and rates[-1] > 1.9
 
 
-def losses_of(model, steps, batch_size, rate, momentum=0.0, average=None, power=0.0, runs=5000):
-    """Mean losses [steps] of simulated runs, at the average of weights where there is one."""
-    random, shape = np.random.default_rng(0), (runs, len(model.curvature))
-    w, v, u, losses = np.ones(shape), np.zeros(shape), np.ones(shape), []
+def losses_of(model, steps, batch_size, rate, momentum=0.0, average=None, power=0.0, late=0):
+    """Mean losses [steps] of simulated runs by gradients so late, at the average of weights where there is one."""
+    random, shape = np.random.default_rng(0), (5000, len(model.curvature))
+    w, v, u = np.ones(shape), np.zeros(shape), np.ones(shape)
+    path, losses = [w], []
     for _ in range(steps):
-        g = model.curvature * w + random.normal(size=shape) * np.sqrt(model.noise / batch_size)
+        g = model.curvature * path[0] + random.normal(size=shape) * np.sqrt(model.noise / batch_size)
         v = momentum * v + model.curvature**-power * g
         w = w - rate * v
+        path = [*path, w][-late - 1 :]
         u = w if average is None else average * u + (1 - average) * w
         losses.append(0.5 * (model.curvature * u**2).sum(1).mean())
     return np.array(losses)

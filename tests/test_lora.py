@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from chapters.lora import claims, experiments, findings, texts
+from chapters.lora import experiments, findings, texts
 from chapters.lora.adapters import ALPHA, Adapted, matrices, trained
 from chapters.lora.experiments import FULL, GOALS, MOST_STEPS, RANKS, Search
 from lib.claims import AGAINST, FOR
@@ -115,9 +115,8 @@ def test_adapted_are_the_matrices_of_attention_and_feed_forward_layers():
 
 def test_the_text_is_in_capitals_and_the_base_knows_the_other_half():
     own = texts.datasets.characters(experiments.TEXT)
-    written, capitals = (
-        "".join(np.array(texts.SYMBOLS)[ids]) for ids in (own, texts.capitals(own))
-    )
+    symbols = np.array(texts.SYMBOLS)
+    written, capitals = ("".join(symbols[ids]) for ids in (own, texts.capitals(own)))
     assert capitals == written.upper() and written.startswith("First Citizen:")
     training, held = texts.other(1)
     assert len(held) == experiments.WINDOWS and len(training) > 7000
@@ -181,11 +180,5 @@ def test_planted_searches_are_judged_as_they_are(bends, verdicts, monkeypatch):
     assert told["bends"] == pytest.approx(ratios, rel=0.02) and told["rates"] == [1.0] * 4
     assert (told["under"], told["over"]) == ((4, 0) if verdicts[0] == FOR else (0, 3))
     rows = findings.criticals(findings.curves(findings.measured()))
-    assert rows.critical.tolist() == pytest.approx(
-        [bends[rank] for rank in (FULL, *RANKS)], rel=0.02
-    )
-
-
-def test_nothing_is_judged_without_records(monkeypatch):
-    monkeypatch.setattr(experiments.CONTINUED.__class__, "results", lambda self: pd.DataFrame())
-    assert claims.tolerance() == claims.by_rank() == []
+    expected = [bends[rank] for rank in (FULL, *RANKS)]
+    assert rows.critical.tolist() == pytest.approx(expected, rel=0.02)

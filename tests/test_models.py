@@ -27,6 +27,11 @@ IMAGES = {
 }
 
 
+@pytest.mark.parametrize(("name", "count"), COUNTS.items())
+def test_parameter_counts(name, count):
+    assert models.parameter_count(models.build(name)) == count
+
+
 @pytest.mark.parametrize("name", COUNTS)
 def test_parameters_are_counted_and_initialised_by_variance_scaling(name):
     module = models.initialise(models.build(name), 7)
@@ -168,7 +173,7 @@ def test_networks_that_pool_are_trained_one_trial_after_another():
     } <= {*fit}
     assert type(one_cell.executor(Cell("mnist-lenet-5", 512))) is sequential.SequentialExecutor
     with pytest.raises(
-        ValueError, match="model: ResNet8 cannot be batched; allowed are layers of Linear"
+        ValueError, match="model: 'ResNet8' is not allowed; it must be of layers of Linear"
     ):
         batched.BatchedExecutor(models.build("resnet-8"))
 

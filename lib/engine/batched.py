@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lib import require
 from lib.engine.flattening import layers, masked
 from lib.engine.sequential import Executor, Gradients, LayerStats
 from lib.methods.method import Layer
@@ -57,6 +58,9 @@ class Use:
             found = which.mT @ deltas
         both = [(self.weight, found)]
         return both if self.bias is None else [*both, (self.bias, deltas.sum(2))]
+
+
+Uses = list[tuple[Use, Tensor]]  # with the derivatives of the loss by their outputs
 
 
 def _by_worker(rows: Tensor, workers: int) -> Tensor:
@@ -106,9 +110,8 @@ class Pass:
         """The same outputs [T, N, outputs], by which a loss can be derived."""
         if torch.is_grad_enabled():
             outputs.requires_grad_()
-            bias = getattr(layer, "bias", None)
-            slots = self.slots[layer.weight], None if bias is None else self.slots[bias]
-            self.uses.append(Use(*slots, inputs.detach(), outputs))
+            bias = self.slots.get(getattr(layer, "bias", None))
+            self.uses.append(Use(self.slots[layer.weight], bias, inputs.detach(), outputs))
         return outputs
 
 
@@ -197,7 +200,8 @@ def _sequence(run: Pass, network: nn.Sequential, h: Tensor) -> Tensor:
     return h
 
 
-RULES: dict[type[nn.Module], Callable[[Pass, nn.Module, Tensor], Tensor]] = {
+# By types of layers: what makes activations, of a pass, a layer and the activations before it
+RULES = {
     nn.Linear: _linear,
     nn.Conv2d: _convolution,
     nn.RMSNorm: _normalisation,
@@ -226,12 +230,8 @@ class BatchedExecutor(Executor):
 
     def __init__(self, module: nn.Module, *settings, **named):
         """As `Executor`.  Raises ValueError for a network that does not fit."""
-        if not fits(module):
-            known = ", ".join(kind.__name__ for kind in RULES)
-            raise ValueError(
-                f"model: {type(module).__name__} cannot be batched; allowed are layers of {known}: "
-                "use SequentialExecutor"
-            )
+        known = f"of layers of {', '.join(kind.__name__ for kind in RULES)} to be batched"
+        require(fits(module), "model", type(module).__name__, known)
         super().__init__(module, *settings, **named)
         self.reads_text = isinstance(module, Decoder)
         self.products = self.dtype
@@ -246,10 +246,10 @@ class BatchedExecutor(Executor):
         run = Pass(self.module, w.to(self.dtype), products)
         return run(self.module, x if self.reads_text else x.movedim(1, -1)[None]), run
 
-    def _groups(self, trials: int, x: Tensor) -> list[slice]:
-        """Which of the trials pass at once, for a batch x [B, ...]."""
+    def _groups(self, w: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+        """Weights w [T, P] of trials that pass at once, for a batch x [B, ...]."""
         places = x.numel() if self.reads_text else len(x)
-        return _slices(trials, max(1, MAX_PLACES_PER_PASS // places))
+        return w.split(max(1, MAX_PLACES_PER_PASS // places))
 
     def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
         """As `SequentialExecutor.gradients`."""
@@ -258,12 +258,16 @@ class BatchedExecutor(Executor):
 
     def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> Gradients:
         """As `SequentialExecutor.gradients_by_worker`, in one pass over the whole batch."""
-        groups = [self._derive(w[rows], x, y, workers)[:3] for rows in self._groups(len(w), x)]
+        groups = [self._derive(some, x, y, workers)[:3] for some in self._groups(w, x)]
         return tuple(torch.cat(parts, 1) for parts in zip(*groups, strict=True))
 
     def _derive(
-        self, w: Tensor, x: Tensor, y: Tensor, workers: int
-    ) -> tuple[*Gradients, list[tuple[Use, Tensor]]]:
+        self,
+        w: Tensor,
+        x: Tensor,
+        y: Tensor,
+        workers: int,
+    ) -> tuple[*Gradients, Uses]:
         """Losses [workers, T], gradients [workers, T, P], who is alive [workers, T], and each use
         of a layer with the derivatives of the loss by its outputs.
         """
@@ -282,13 +286,10 @@ class BatchedExecutor(Executor):
 
     def _with_uses(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None
-    ) -> tuple[*Gradients, list[tuple[Use, Tensor]]]:
+    ) -> tuple[*Gradients, Uses]:
         """As `gradients`; fourth, the uses of `_derive`."""
-        if self.reads_text:
-            raise ValueError(
-                "model: a batched decoder is not allowed where layers are looked at; "
-                "use SequentialExecutor"
-            )
+        allowed = "of one trial after another where layers are looked at"
+        require(not self.reads_text, "model", "Decoder", allowed)
         losses, g, alive, uses = self._derive(w, x, y, 1)
         return losses[0], masked(g[0], mask), alive[0], uses
 
@@ -311,7 +312,7 @@ class BatchedExecutor(Executor):
             inputs, deltas = (_by_example(rows, len(y)) for rows in (use.inputs, deltas))
             kept = kept_biases = None
             if mask is not None:
-                kept = mask[:, use.weight.where].unflatten(1, use.weight.shape).flatten(2)
+                kept = mask[:, use.weight.where].unflatten(1, (use.weight.shape[0], -1))
                 kept_biases = mask[:, None, use.bias.where]
             biases = masked(deltas.sum(2), kept_biases)
             # Sums, since the deltas are shares of a mean
@@ -322,18 +323,12 @@ class BatchedExecutor(Executor):
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
         """As `SequentialExecutor.logits`."""
-        groups = self._groups(len(w), x)
-        return torch.cat([self._run(w[rows], x, self.dtype)[0] for rows in groups]).float()
+        groups = self._groups(w, x)
+        return torch.cat([self._run(some, x, self.dtype)[0] for some in groups]).float()
 
-    @torch.no_grad()
-    def all_off(self, w: Tensor, x: Tensor) -> bool:
-        """As `SequentialExecutor.all_off`."""
-        passes = (self._run(w[None], part, self.dtype)[1] for part in x.split(1024))
-        return not any(run.features.any() for run in passes)
-
-
-def _slices(length: int, size: int) -> list[slice]:
-    return [slice(at, at + size) for at in range(0, length, size)]
+    def _features(self, w: Tensor, x: Tensor) -> Tensor:
+        """The last layer's inputs."""
+        return self._run(w[None], x, self.dtype)[1].features
 
 
 def _by_example(rows: Tensor, examples: int) -> Tensor:
@@ -354,12 +349,12 @@ def example_norms(inputs: Tensor, deltas: Tensor, mask: Tensor | None) -> Tensor
         d = deltas[:, :, 0].square()
         squares = h.sum(2) * d.sum(2) if mask is None else ((d @ mask) * h).sum(2)
         return squares.sqrt()
-    norms = deltas.new_empty(deltas.shape[:2])
-    inputs = inputs.expand(len(deltas), -1, -1, -1)
     size = max(1, MAX_GRADIENT_ENTRIES // (deltas.shape[3] * inputs.shape[3]))
-    for t in range(len(deltas)):
-        for some in _slices(deltas.shape[1], size):
-            own = deltas[t, some].mT @ inputs[t, some]
-            own = own if mask is None else own.mul_(mask[t])
-            norms[t, some] = own.flatten(1).norm(dim=1)
-    return norms
+    norms = []
+    every = inputs.expand(len(deltas), -1, -1, -1)
+    for t, (d, h) in enumerate(zip(deltas, every, strict=True)):
+        kept = None if mask is None else mask[t]
+        for own_d, own_h in zip(d.split(size), h.split(size), strict=True):
+            own = masked(own_d.mT @ own_h, kept)
+            norms.append(own.flatten(1).norm(dim=1))
+    return torch.cat(norms).view(deltas.shape[:2])

@@ -51,10 +51,10 @@ class Checkpoint:
         """The state in the file, or None where there is none or one that will not do, which is set
         aside with a warning that names it.
         """
-        if self.file is None or not os.path.lexists(self.file):
-            return None
         try:
-            return self._read()
+            return self.file and self._read()
+        except FileNotFoundError:
+            return None
         except Exception as error:  # whatever such a file makes torch raise
             reason, _, _ = str(error).partition("\n")
             if type(error) is not ValueError:

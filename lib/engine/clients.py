@@ -38,12 +38,11 @@ def streams(data: Split, places: Tensor, batch_size: int, seed: int) -> list[Bat
     order of its own.
     """
 
-    def of(client: int) -> Batches:
-        order = lockstep.batches(places.shape[1], batch_size, 1000 * seed + client)
-        picks = (places[client][pick] for pick in order)
-        return ((data.x[pick], data.y[pick]) for pick in picks)
+    def of(client: int, own: Tensor) -> Batches:
+        order = lockstep.batches(len(own), batch_size, 1000 * seed + client)
+        return ((data.x[own[pick]], data.y[own[pick]]) for pick in order)
 
-    return [of(client) for client in range(len(places))]
+    return [of(*each) for each in enumerate(places)]
 
 
 class Halves:
@@ -57,8 +56,7 @@ class Halves:
     def __init__(self, module: nn.Sequential):
         """Raises ValueError for a network without a ReLU in its outermost sequence."""
         places = [n for n, layer in enumerate(module.children()) if isinstance(layer, nn.ReLU)]
-        fits = isinstance(module, nn.Sequential) and places
-        require(fits, "model", type(module).__name__, "a sequence of layers with a ReLU")
+        require(places, "model", type(module).__name__, "a sequence of layers with a ReLU")
         self.client, self.server = module[: places[0] + 1], module[places[0] + 1 :]
         self.size = sum(p.numel() for p in self.client.parameters())
 

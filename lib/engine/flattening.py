@@ -9,19 +9,18 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from lib import require
 from lib.methods.method import Layer
 
 
-def layers(module: nn.Module) -> tuple[Layer, ...]:
-    """The module's parameters, in the order in which `flatten` puts them."""
-    return laid_out(module, {name: memory_order(p) for name, p in module.named_parameters()})
-
-
-def laid_out(module: nn.Module, parameters: dict[str, Tensor]) -> tuple[Layer, ...]:
-    """Some of the module's parameters by their names, laid one after the other."""
+def layers(module: nn.Module, chosen: dict[str, Tensor] | None = None) -> tuple[Layer, ...]:
+    """The module's parameters, in the order in which `flatten` puts them; or some by their names,
+    as they are, one after the other.
+    """
+    every = {name: memory_order(p) for name, p in module.named_parameters()}
     found = []
     at = 0
-    for name, p in parameters.items():
+    for name, p in (every if chosen is None else chosen).items():
         where = slice(at, at + p.numel())
         found.append(Layer(name, where, tuple(p.shape), kind_of(module, name)))
         at = where.stop
@@ -91,8 +90,5 @@ def outputs(module: nn.Module, w: Tensor, x: Tensor) -> Tensor:
 def head(module: nn.Module) -> nn.Linear:
     """The last linear layer.  Raises ValueError if the network has none."""
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
-    if not linear:
-        raise ValueError(
-            f"model: {type(module).__name__} has no linear layer; the last layer must be one"
-        )
+    require(linear, "model", type(module).__name__, "a network whose last layer is linear")
     return linear[-1]

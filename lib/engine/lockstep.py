@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lib import require
 from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint
 from lib.engine.flattening import layers
 from lib.engine.sequential import Executor
@@ -51,10 +52,8 @@ def batches(
 
     Raises ValueError if the batch is larger than the training set.
     """
-    if not 1 <= batch_size <= examples:
-        raise ValueError(
-            f"batch_size: {batch_size} is not allowed; the training set has {examples} examples"
-        )
+    fits = 1 <= batch_size <= examples
+    require(fits, "batch_size", batch_size, f"from 1 to the training set's {examples} examples")
     random = torch.Generator().manual_seed(seed)
     rest = torch.empty(0, dtype=torch.int64)
     for size in sizes or itertools.repeat(batch_size):
@@ -65,19 +64,16 @@ def batches(
 
 
 class TrialError(RuntimeError):
-    """A network raised while it was trained; the message names the trial, the step and the
-    exception.
-    """
+    """A network raised while it was trained; the message names the step and the exception."""
 
 
 @contextlib.contextmanager
-def _name_trial(ids: np.ndarray, step: int) -> Iterator[None]:
+def naming(where: str) -> Iterator[None]:
+    """A block that raises a `TrialError`, which begins with these words, for any exception."""
     try:
         yield
     except Exception as error:
-        if not hasattr(error, "row"):
-            raise
-        raise TrialError(f"trial {ids[error.row]}, step {step}: {raised(error)}") from error
+        raise TrialError(f"{where}: {raised(error)}") from error
 
 
 def update(
@@ -143,7 +139,6 @@ def train(
     sizes: Iterable[int] | None = None,
     test: Split | None = None,
     exchange: Exchange | None = None,
-    reject_early: bool = True,
     drop_dead: bool = True,
     whole_at_end: bool = False,
     checkpoint: Checkpoint = NO_CHECKPOINT,
@@ -154,7 +149,7 @@ def train(
         goals: the hardest first.
         hits: how many trials have to meet the hardest goal to end a cell with stop "goal".
         stop: "goal", or "budget", which runs every trial for max_steps and reads every check to the
-            end; `test` is then asked about the best weights up to every power of two of steps.
+            end; of weights that are the best so far, `test` is then asked, too.
         race: the factor of early stopping, at least 1, with stop "goal"; None: nobody is abandoned.
             If some trial first met a goal at step k, each that has not met it by the first check at
             or after race x k is.  A trial is passed over at checks before `Task.hopeless` of its
@@ -165,7 +160,7 @@ def train(
         sizes: of all batches, if they do not stay at `batch_size`.
         exchange: what the workers send each other, if the batch is shared among several
             (`lib.messages.exchanges`).
-        reject_early, drop_dead: may be switched off to test that they change nothing.
+        drop_dead: may be switched off where a silent network may wake up.
         whole_at_end: ask every trial at the last check before max_steps and read it to the end, so
             that `best_error` says what a search reached that met no goal.
         checkpoint: what keeps the state in a file; if one is there, the cell goes on from it, and
@@ -175,10 +170,9 @@ def train(
     """
     x = executor.inputs(training.x)
     y = training.y.to(trials.w.device)
-    judges = [Validation(executor, validation, goals)]
     to_budget = stop == "budget"
-    if to_budget and test is not None:
-        judges.append(Validation(executor, test))
+    judges = [Validation(executor, validation, goals)]
+    judges += [Validation(executor, test)] if to_budget and test is not None else []
     levels = LOSSES if race is not None and rungs == "losses" else ()
     budgets = tuple(2**j for j in range(max_steps.bit_length())) if to_budget else ()
     parameters = layers(executor.module)
@@ -186,47 +180,42 @@ def train(
     out = Outcome(len(trials.w), len(goals), budgets, len(levels))
     buffers = method.begin(trials.w.clone(), parameters)
     patience = 1 + len(y) // (8 * batch_size)
-    now = State(out, trials, buffers, patience, exchange, tested=len(judges) > 1)
+    now = State(out, trials, buffers, patience, exchange, judges)
     if saved := checkpoint.load():
-        now.restore(judges, saved)
+        now.restore(saved)
     began = time.perf_counter() - out.wall_s
     order = itertools.islice(batches(len(y), batch_size, order_seed, sizes), out.steps, None)
     check = next_check(last_check(out.steps, checks), checks)
 
     def parts() -> dict:
         out.wall_s = time.perf_counter() - began
-        return now.parts(judges)
+        return now.parts()
 
     if now.trials.mask is not None:  # one that keeps nothing is of a trial that was not pruned
         now.leave(~now.trials.mask.any(1), "infeasible", "unpruned")
-    while len(now.ids) and out.steps < max_steps:
+    while len(now.ids) and out.steps < max_steps and out.goes_on(hits):
         pick = next(order).to(y.device)
         _step(now, method, executor, parameters, (x[pick], y[pick]))
         if drop_dead:
             _leave_dead(now, method, executor, x)
         if out.steps == check:
-            previous = last_check(out.steps - 1, checks)
             check = next_check(out.steps, checks)
-            if any(previous <= budget < out.steps for budget in budgets):
-                _test(now, judges)  # before better weights take the place of those
             at_end = whole_at_end and check > max_steps
-            choosy = race is not None and not method.evaluated and not at_end
-            asked = _hopeful(now, executor.task, goals) if choosy else _everyone(now)
-            _check(now, method, judges[0], asked, to_budget or at_end or not reject_early)
+            asked = torch.ones_like(now.silent, dtype=torch.bool)
+            if race is not None and not method.evaluated and not at_end:
+                asked = _hopeful(now, executor.task, goals)
+            _check(now, method, asked, to_budget or at_end)
             best = np.nanmin(out.best_error, initial=np.inf)
             LOG.info("step %d, %d alive, error %.3f", out.steps, len(now.ids), best)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little
                 _note_losses(now, levels)
             if not to_budget:
-                now.leave(_met(now), "complete")
-                if (out.status == "complete").sum() >= hits:
-                    break
-            if race is not None:
+                now.leave(~np.isnan(out.first[now.ids, 0]), "complete")
+            if race is not None and out.goes_on(hits):
                 _leave_behind(now, race, levels)
         checkpoint.save(parts)
 
-    _test(now, judges)
-    now.leave(_everyone(now), "budget" if out.steps == max_steps else "stopped")
+    out.end(now.ids, max_steps)
     if to_budget:
         out.status[~np.isnan(out.first[:, 0])] = "complete"
     out.wall_s = time.perf_counter() - began
@@ -242,12 +231,12 @@ def _step(
 ) -> None:
     """All trials take the next step, and those leave whose loss before it is no number."""
     out = now.outcome
-    k = out.steps + 1
-    with _name_trial(now.ids, k):
+    out.steps += 1
+    k = out.steps
+    with naming(f"step {k}"):
         losses, alive = update(
             method, executor, parameters, now.trials, now.w, now.buffers, k, batch, now.exchange
         )
-    out.steps = k
     out.trial_steps += len(now.ids)
     now.recent.lerp_(losses.to(now.recent.dtype), max(min(1.0, len(batch[1]) / RECENT), 1 / k))
     now.silent = torch.where(alive, 0, now.silent + 1)
@@ -261,30 +250,23 @@ def _leave_dead(now: State, method: Method, executor: Executor, x: Tensor) -> No
     Of a method that takes its gradients elsewhere than at the weights, or does not tell their
     drift, nothing is proved.
     """
-    suspects = (now.silent >= now.patience).nonzero()[:, 0]
-    if not len(suspects) or method.drift is None or method.gradient is not None:
+    suspects = now.silent >= now.patience
+    if not suspects.any() or method.drift is None or method.gradient is not None:
         return
     # Looked at again a quarter later, if it stays
-    now.patience[suspects] += now.patience[suspects] // 4 + 1
-    drawn = now.trials.keep(suspects).at(now.outcome.steps)
-    buffers = {name: buffer[suspects] for name, buffer in now.buffers.items()}
-    fixed = cannot_move_again(method, now.w[suspects], buffers, drawn, executor.classes)
-    dead = torch.zeros_like(now.silent, dtype=torch.bool)
-    for row in suspects[fixed]:
+    now.patience += suspects * (now.patience // 4 + 1)
+    drawn = now.trials.at(now.outcome.steps)
+    dead = suspects & cannot_move_again(method, now.w, now.buffers, drawn, executor.classes)
+    for row in dead.nonzero()[:, 0]:
         dead[row] = executor.all_off(now.w[row], x)
     now.leave(dead, "infeasible", "dead")
 
 
-def _met(now: State) -> Tensor:
-    """Which of the trials that still train have met the hardest goal."""
-    return torch.from_numpy(~np.isnan(now.outcome.first[now.ids, 0])).to(now.w.device)
-
-
 def _note_losses(now: State, levels: tuple[float, ...]) -> None:
     """Note which training losses are at this check as low as a level for the first time."""
-    fell = now.outcome.fell[now.ids]
-    new = np.isnan(fell) & (now.recent.cpu().numpy()[:, None] <= np.array(levels))
-    now.outcome.fell[now.ids] = np.where(new, now.outcome.steps, fell)
+    out = now.outcome
+    low = now.recent.cpu().numpy()[:, None] <= np.array(levels)
+    out.fell[now.ids] = np.fmin(out.fell[now.ids], np.where(low, out.steps, np.nan))
 
 
 def _leave_behind(now: State, race: float, levels: tuple[float, ...]) -> None:
@@ -296,39 +278,18 @@ def _leave_behind(now: State, race: float, levels: tuple[float, ...]) -> None:
     earliest = np.nanmin(came, 0, initial=np.inf)
     patience = race * (1 + np.array(levels + (0.0,) * out.first.shape[1]))
     behind = np.isnan(came[now.ids]) & (out.steps >= patience * earliest)
-    now.leave(torch.from_numpy(behind.any(1)).to(now.w.device), "abandoned")
-
-
-def _everyone(now: State) -> Tensor:
-    return torch.ones_like(now.silent, dtype=torch.bool)
+    now.leave(behind.any(1), "abandoned")
 
 
 def _hopeful(now: State, task: Task, goals: tuple[float, ...]) -> Tensor:
     """Rows whose training loss does not rule out the loosest goal that they have not met."""
-    unmet = np.isnan(now.outcome.first[now.ids])  # [rows, goals]
-    loosest = np.where(unmet, goals, 0).max(1)
+    loosest = now.outcome.loosest(now.ids, goals, 0)
     return now.recent <= torch.from_numpy(task.hopeless(loosest)).to(now.recent)
 
 
-def _test(now: State, judges: list[Validation]) -> None:
-    """The test errors of all best weights that wait for theirs, within the budgets that their
-    checks lie in.
-    """
-    out = now.outcome
-    ids = now.untested.nonzero()[:, 0].cpu().numpy()
-    if not len(ids):
-        return
-    with _name_trial(ids, out.steps):
-        cost, _ = judges[1].costs(now.best_w[now.untested])
-    error = cost.cpu().numpy()[:, None] / len(judges[1].y)
-    within = np.array(out.budgets) >= out.best_step[ids, None]
-    out.test_within[ids] = np.where(within, error, out.test_within[ids])
-    now.untested[:] = False
-
-
-def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_set: bool) -> None:
-    """A check: which of the trials asked meet which goals, their errors, and the weights of the
-    better.
+def _check(now: State, method: Method, asked: Tensor, whole_set: bool) -> None:
+    """A check: which of the trials asked meet which goals, their errors, and those of the better on
+    the test set.
 
     An error is a mean cost: a share of mistakes, or what else the task counts.
 
@@ -337,29 +298,22 @@ def _check(now: State, method: Method, judge: Validation, asked: Tensor, whole_s
     if not asked.any():
         return
     out = now.outcome
+    judge = now.judges[0]
     rows = asked.cpu().numpy()
     ids = now.ids[rows]
     limits = judge.limits.cpu().numpy()
-    met = ~np.isnan(out.first[ids])  # [rows, goals]
-    left = np.where(met, -1, limits)
-    loosest = torch.from_numpy(left.max(1, initial=-1))
+    loosest = torch.from_numpy(out.loosest(ids, limits, -1)).to(judge.limits)
     w = validated(method, now.w, now.buffers)[asked]
-    with _name_trial(ids, out.steps):
-        found = judge.costs(w, None if whole_set else loosest.to(judge.limits))
+    with naming(f"step {out.steps}"):
+        found = judge.costs(w, None if whole_set else loosest)
     costs, whole = (tensor.cpu().numpy() for tensor in found)
-    reached = whole[:, None] & (costs[:, None] <= limits)
-    out.first[ids] = np.where(reached & ~met, out.steps, out.first[ids])
+    errors = np.where(whole, costs / len(judge.y), np.nan)
+    better = out.check(ids, errors, whole[:, None] & (costs[:, None] <= limits))
     later = np.array(out.budgets) >= out.steps
     if now.exchange:
         out.sent[ids] = now.exchange.sent.numpy()[rows]
         out.sent_within[np.ix_(ids, later)] = out.sent[ids, None]
-    error = np.where(whole, costs / len(judge.y), np.nan)
-    better = ~(error >= out.best_error[ids]) & ~np.isnan(error)
-    risen = ids[better]
-    out.best_error[risen] = error[better]
-    out.best_step[risen] = out.steps
-    out.best_within[np.ix_(risen, later)] = error[better, None]
-    if now.best_w is not None:
-        places = torch.from_numpy(risen).to(w.device)
-        now.best_w[places] = w[torch.from_numpy(better).to(w.device)]
-        now.untested[places] = True
+    for other in now.judges[1:] if better.any() else ():
+        costs, _ = other.costs(w[torch.from_numpy(better).to(w.device)])
+        errors = costs.cpu().numpy()[:, None] / len(other.y)
+        out.test_within[np.ix_(ids[better], later)] = errors

@@ -7,17 +7,17 @@ import torch
 from torch import Tensor, nn
 
 from lib import require
-from lib.engine.flattening import cast, outputs, unflatten
+from lib.engine.flattening import cast, layers, outputs
 from lib.engine.sequential import Executor
 from lib.engine.vocabulary import METHODS
 from lib.workloads.tasks import TASKS, Task
 
 PASS_BATCH = 100  # Lee et al. (2021) sum the gradient over the training set in batches of this size
 # Examples of each class from which GraSP takes gradient and curvature, and what divides the outputs
-# before the loss; the second as in the published code of Wang et al. (2020).
+# before the loss; the second as in the published code of Wang et al. (2020).  Its scores alone may
+# be negative.
 GRASP = {"grasp": (100, 1.0), "grasp-200": (25, 200.0)}
 SYNFLOW_ROUNDS = 100
-SIGNED = ("grasp", "grasp-200")  # methods whose scores may be negative
 # Equal scores that are not zero: of millions drawn in float32, no more fall together
 BY_CHANCE = 16
 
@@ -142,17 +142,15 @@ def layer_densities(mask: Tensor, module: nn.Module) -> list[tuple[str, int, int
     """Per parameter tensor: name, scalars kept, scalars in all, for one mask [P].  The counts sum
     to those of the mask.
     """
-    parts = unflatten(mask, module)
-    named = zip(module.named_parameters(), parts, strict=True)
-    return [(name, int(part.sum()), part.numel()) for (name, _), part in named]
+    parts = [(layer.name, mask[layer.where]) for layer in layers(module)]
+    return [(name, int(part.sum()), part.numel()) for name, part in parts]
 
 
 def kept(parameters: int, sparsity: float) -> int:
     """How many of `parameters` a sparsity in [0, 1) leaves: round(parameters (1 - sparsity)), at
     least one.
     """
-    if not 0 <= sparsity < 1:
-        raise ValueError(f"sparsity: {sparsity!r} is not allowed; it must be in [0, 1)")
+    require(0 <= sparsity < 1, "sparsity", sparsity, "in [0, 1)")
     return max(1, round(parameters * (1 - sparsity)))
 
 
@@ -176,7 +174,7 @@ def chosen(method: str, scores: Tensor, sparsity: float) -> Tensor:
     where the last score kept is shared by parameters that are removed: by more than chance
     explains, or at all if it is zero.
     """
-    signed = method in SIGNED
+    signed = method in GRASP
     allowed = scores.isfinite() & ((scores >= 0) | signed)
     if not allowed.all():
         bad = scores[~allowed]
@@ -189,14 +187,11 @@ def chosen(method: str, scores: Tensor, sparsity: float) -> Tensor:
     left = mask > 0
     last = scores[left].min()
     tied = scores == last
-    count = int(tied.sum())
-    unexplained = last == 0 or count > BY_CHANCE
-    if unexplained and (tied & ~left).any():
-        kept_ties = int((tied & left).sum())
-        among = f"{kept_ties} of {count} whose score is {last:g}"
+    if (last == 0 or tied.sum() > BY_CHANCE) and (tied & ~left).any():
         raise ScoresError(
-            f"pruning: {method!r} scores {int((scores != 0).sum())} of {len(scores)} parameters "
-            f"other than zero, and sparsity {sparsity:g} keeps {int(left.sum())}, among them "
-            f"{among}, picked by position alone; choose a higher sparsity or another method"
+            f"pruning: {method!r} scores {scores.count_nonzero()} of {len(scores)} parameters "
+            f"other than zero, and sparsity {sparsity:g} keeps {left.sum()}, among them "
+            f"{(tied & left).sum()} of {tied.sum()} whose score is {last:g}, picked by position "
+            "alone; choose a higher sparsity or another method"
         )
     return mask

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 from collections.abc import Callable
 
@@ -10,22 +11,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from lib import require
 from lib.engine.flattening import cast, flatten, head, is_product, masked, outputs, unflatten
 from lib.workloads.tasks import TASKS, Task
 
 MAX_GRADIENT_ENTRIES = 2**24  # of examples' own gradients computed at once
+WARM_UPS = 3  # passes before one is recorded, in which libraries choose their kernels
+# examples of all trials that are computed at once: their activations stay far below a card's memory
+MAX_EXAMPLES_PER_PASS = 8192
 Gradients = tuple[Tensor, Tensor, Tensor]  # losses, gradients, and which trials are alive
 LayerStats = dict[str, tuple[Tensor, ...]]  # by the names of weights
-
-
-@contextlib.contextmanager
-def name_row(row: int):
-    """What is raised inside has this `row`: the trial's whose network raised it."""
-    try:
-        yield
-    except Exception as error:
-        error.row = row
-        raise
 
 
 @contextlib.contextmanager
@@ -41,8 +36,7 @@ def _record_rows(products: dict[str, nn.Module]):
 
     with contextlib.ExitStack() as handles:
         for name, layer in products.items():
-            handle = layer.register_forward_hook(functools.partial(hook, name))
-            handles.callback(handle.remove)
+            handles.enter_context(layer.register_forward_hook(functools.partial(hook, name)))
         yield pairs
 
 
@@ -94,6 +88,13 @@ class Executor:
     def inputs(self, x: Tensor) -> Tensor:
         """x as the network takes it (`flattening.cast`); convert a data set once."""
         return cast(x, self.dtype).to(self.device)
+
+    @torch.no_grad()
+    def all_off(self, w: Tensor, x: Tensor) -> bool:
+        """Whether the last layer's inputs are zero for every example of x [N, ...] at weights w
+        [P].
+        """
+        return not any(self._features(w, part).any() for part in x.split(1024))
 
 
 class SequentialExecutor(Executor):
@@ -156,8 +157,8 @@ class SequentialExecutor(Executor):
         products = {f"{name}.weight": layer for name, layer in modules if is_product(layer)}
         derived = []
         found = {name: [] for name in products}
-        for t, row in enumerate(w):
-            with name_row(t), _record_rows(products) as pairs:
+        for row in w:
+            with _record_rows(products) as pairs:
                 derived.append(self._derive(row, x, y))
             for name, uses in pairs.items():
                 inputs, deltas = (torch.cat(rows)[None] for rows in zip(*uses, strict=True))
@@ -175,11 +176,8 @@ class SequentialExecutor(Executor):
         Raises ValueError for a network with batch normalisation, in which an example has no
         gradient of its own.
         """
-        if self.normalised:
-            raise ValueError(
-                "model: batch normalisation is not allowed where examples' own gradients are asked "
-                "for"
-            )
+        allowed = "one without batch normalisation where examples' own gradients are asked for"
+        require(not self.normalised, "model", type(self.module).__name__, allowed)
         masks = [None] * len(w) if mask is None else mask
         norms = [self._mean_norms(row, x, y, kept) for row, kept in zip(w, masks, strict=True)]
         return *self.gradients(w, x, y, mask), torch.stack(norms).to(w)
@@ -215,20 +213,79 @@ class SequentialExecutor(Executor):
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
         """Outputs [T, B, ..., classes] in float32, for weights w [T, P] and inputs x [B, ...]."""
         found = []
-        for t, row in enumerate(w):
+        for row in w:
             self.w.copy_(row)
-            with name_row(t):
-                found.append(self.module(x).float())
+            found.append(self.module(x).float())
         return torch.stack(found)
 
-    @torch.no_grad()
-    def all_off(self, w: Tensor, x: Tensor) -> bool:
-        """Whether the last layer's inputs are zero for every example of x [N, ...] at weights w
-        [P].
-        """
+    def _features(self, w: Tensor, x: Tensor) -> Tensor:
+        """The last layer's inputs."""
         self.w.copy_(w)
-        for part in x.split(1024):
-            self.module(part)
-            if self.features.any():
-                return False
-        return True
+        self.module(x)
+        return self.features
+
+
+class CapturedExecutor(SequentialExecutor):
+    """As `SequentialExecutor`, to rounding, for modules that never look at their values in Python:
+    trials beside each other on a graphics processor.
+
+    A small network keeps such a processor busy for microseconds a kernel, less than it takes to
+    launch one from Python, and fills a part of it.  So a pass is recorded once for every shape of a
+    batch, and its kernels are then launched together.
+    """
+
+    def __init__(self, module: nn.Module, *settings, **named):
+        self.untouched = copy.deepcopy(module)
+        super().__init__(module, *settings, **named)
+        self.settings = self.dtype, self.device, self.smoothing, self.task
+        # What computes each trial beside the others, and its stream
+        self.lanes = []
+        # Of each shape: what a pass reads (w [T, P], x, y), what it writes, and its kernels
+        self.passes = {}
+        self.pool = None  # of memory that all passes share, since one runs at a time
+
+    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
+        """As `SequentialExecutor.gradients`."""
+        together = max(1, MAX_EXAMPLES_PER_PASS // len(x))
+        found = [self._replay(rows, x, y) for rows in w.split(together)]
+        losses, g, alive = map(torch.cat, zip(*found, strict=True))
+        return losses, masked(g, mask), alive
+
+    def _replay(self, w: Tensor, x: Tensor, y: Tensor) -> Gradients:
+        shape = (len(w), *x.shape)
+        if shape not in self.passes:
+            self.passes[shape] = self._record(w.clone(), self.inputs(x).clone(), y.clone())
+        read, written, graph = self.passes[shape]
+        for tensor, given in zip(read, (w, x, y), strict=True):
+            tensor.copy_(given)
+        graph.replay()
+        return tuple(tensor.clone() for tensor in written)
+
+    def _record(self, *read: Tensor) -> tuple[Gradients, Gradients, torch.cuda.CUDAGraph]:
+        w = read[0]
+        while len(self.lanes) < len(w):
+            lane = SequentialExecutor(copy.deepcopy(self.untouched), *self.settings)
+            self.lanes.append((lane, torch.cuda.Stream()))
+        losses = w.new_empty(len(w))
+        written = losses, torch.empty_like(w), torch.empty_like(losses, dtype=torch.bool)
+        graph = torch.cuda.CUDAGraph()
+        for _ in range(WARM_UPS):
+            self._pass(read, written)
+        torch.cuda.synchronize()
+        with torch.cuda.graph(graph, pool=self.pool):
+            self._pass(read, written)
+        self.pool = graph.pool()
+        return read, written, graph
+
+    def _pass(self, read: Gradients, written: Gradients) -> None:
+        """All trials forward and backward, each on its stream."""
+        ahead = torch.cuda.current_stream()
+        w, *batch = read
+        beside = self.lanes[: len(w)]
+        for t, (lane, stream) in enumerate(beside):
+            stream.wait_stream(ahead)
+            with torch.cuda.stream(stream):
+                for tensor, found in zip(written, lane._derive(w[t], *batch), strict=True):
+                    tensor[t] = found
+        for _, stream in beside:
+            ahead.wait_stream(stream)

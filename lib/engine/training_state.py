@@ -54,7 +54,8 @@ class Outcome:
 
     Attributes:
         status: "complete" met the hardest goal, "stopped" the cell ended first, "infeasible" cannot
-            meet it, "budget" ran all its steps, "abandoned" fell behind in a race.
+            meet it, "budget" ran all its steps, "abandoned" fell behind in a race; "" as long as it
+            trains.
         cause: of infeasible trials: "diverged" (a loss that is not finite), "dead" (the last
             layer's inputs are zero on the whole training set, and the weights before it no longer
             move) or "unpruned" (its mask keeps nothing: the scores did not say what to keep).
@@ -75,22 +76,58 @@ class Outcome:
 
     def __init__(self, n: int, goals: int, budgets: tuple[int, ...] = (), losses: int = 0):
         """That of n trials before their first step."""
-
-        within = n, len(budgets)
-        self.status = np.full(n, "", object)
-        self.cause = np.full(n, "", object)
+        self.status, self.cause = np.full((2, n), "", object)
         self.first = np.full((n, goals), np.nan)
         self.fell = np.full((n, losses), np.nan)
         self.last_step = np.zeros(n, np.int64)
-        self.best_error = np.full(n, np.nan)
-        self.best_step = np.full(n, np.nan)
-        self.sent = np.full(n, np.nan)
+        self.best_error, self.best_step, self.sent = np.full((3, n), np.nan)
         self.budgets = budgets
-        self.best_within = np.full(within, np.nan)
-        self.test_within = np.full(within, np.nan)
-        self.sent_within = np.full(within, np.nan)
+        within = np.full((3, n, len(budgets)), np.nan)
+        self.best_within, self.test_within, self.sent_within = within
         self.steps = self.trial_steps = 0
         self.wall_s = 0.0
+
+    def leave(self, ids: np.ndarray, how: str, why: str = "") -> None:
+        """Trials end here, how and why."""
+        self.status[ids] = how
+        self.cause[ids] = why
+        self.last_step[ids] = self.steps
+
+    def check(self, ids: np.ndarray, errors: np.ndarray, met: np.ndarray) -> np.ndarray:
+        """Take in a check: errors [n] of the trials, NaN where one is not known, and which goals
+        they meet [n, goals].  Whose error is the lowest so far, [n].
+        """
+        now = np.where(met, self.steps, np.nan)
+        self.first[ids] = np.fmin(self.first[ids], now)
+        better = ~(errors >= self.best_error[ids]) & ~np.isnan(errors)
+        risen = ids[better]
+        self.best_error[risen] = errors[better]
+        self.best_step[risen] = self.steps
+        later = np.array(self.budgets) >= self.steps
+        self.best_within[np.ix_(risen, later)] = errors[better, None]
+        return better
+
+    def loosest(self, ids: np.ndarray, limits: np.ndarray | tuple, none: float) -> np.ndarray:
+        """Of the limits [goals] the largest that the trials have not met, or none: [n]."""
+        return np.where(np.isnan(self.first[ids]), limits, none).max(1, initial=none)
+
+    def goes_on(self, hits: int) -> bool:
+        """Whether fewer trials than `hits` have left since they met the hardest goal."""
+        return (self.status == "complete").sum() < hits
+
+    def end(self, ids: np.ndarray, limit: int) -> None:
+        """The cell ends for the trials that still train; limit: its steps at most."""
+        self.leave(ids, "budget" if self.steps == limit else "stopped")
+
+    def parts(self) -> dict:
+        """All of it as numbers, texts, and lists of them."""
+        return {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in vars(self).items()}
+
+    def restore(self, parts: dict) -> None:
+        """Bring it to these `parts`."""
+        for name, value in parts.items():
+            kind = getattr(vars(self)[name], "dtype", None)
+            setattr(self, name, value if kind is None else np.array(value, kind))
 
 
 class State:
@@ -107,9 +144,7 @@ class State:
     And of all trials:
         outcome: what is known so far.
         exchange: what the workers send each other, if any.
-        best_w: weights [T, P] at the check with the lowest validation error, if test errors are
-            asked for, once a budget and not at every improvement; zeros before the first.
-        untested: which of these [T] have no test error yet.
+        judges: of the validation set, and of the test set if test errors are asked for.
     """
 
     def __init__(
@@ -119,32 +154,27 @@ class State:
         buffers: dict[str, Tensor],
         patience: int,
         exchange: Exchange | None,
-        tested: bool,
+        judges: list[Validation],
     ):
         """That before the first step; patience: of every trial."""
         self.outcome = outcome
         self.trials = trials
         self.buffers = buffers
         self.exchange = exchange
+        self.judges = judges
         self.w = trials.w.clone()
         count = len(self.w)
         self.ids = np.arange(count)
         self.silent = torch.zeros(count, dtype=torch.int64, device=self.w.device)
         self.patience = torch.full_like(self.silent, patience)
         self.recent = self.silent.double()
-        self.best_w = torch.zeros_like(trials.w) if tested else None
-        self.untested = self.silent.bool()
 
-    def leave(self, rows: Tensor, how: str, why: str = "") -> None:
+    def leave(self, rows: Tensor | np.ndarray, how: str, why: str = "") -> None:
         """Take rows (a boolean mask) out of the training."""
-        if not rows.any():
-            return
-        left = self.ids[rows.cpu().numpy()]
-        out = self.outcome
-        out.status[left] = how
-        out.cause[left] = why
-        out.last_step[left] = out.steps
-        self.keep(~rows)
+        rows = torch.as_tensor(rows, device=self.w.device)
+        if rows.any():
+            self.outcome.leave(self.ids[rows.cpu().numpy()], how, why)
+            self.keep(~rows)
 
     def keep(self, rows: Tensor) -> None:
         """Go on with the trials in `rows` (a boolean mask) alone."""
@@ -156,35 +186,29 @@ class State:
         if self.exchange:
             self.exchange.keep(rows)
 
-    def parts(self, judges: list[Validation]) -> dict:
+    def parts(self) -> dict:
         """All of it, and what its judges have learned: tensors, numbers and texts, in lists."""
-        out = {}
-        for name, value in vars(self.outcome).items():
-            if isinstance(value, np.ndarray):
-                value = value.tolist() if value.dtype == object else torch.from_numpy(value)
-            out[name] = value
-        ids = torch.from_numpy(self.ids)
-        exchange = self.exchange.numbers() if self.exchange else None
-        return {"ids": ids, "tensors": self._tensors(judges), "outcome": out, "exchange": exchange}
+        return {
+            "ids": self.ids.tolist(),
+            "tensors": self._tensors(),
+            "outcome": self.outcome.parts(),
+            "exchange": self.exchange and self.exchange.numbers(),
+        }
 
-    def _tensors(self, judges: list[Validation]) -> list[Tensor]:
+    def _tensors(self) -> list[Tensor]:
         """All tensors of it and of its judges; writing into them changes it."""
-        found = [self.w, self.silent, self.patience, self.recent, self.untested]
-        found += [] if self.best_w is None else [self.best_w]
+        found = [self.w, self.silent, self.patience, self.recent]
         found += self.buffers.values()
-        for judge in judges:
+        for judge in self.judges:
             found += [judge.missed, judge.order]
         return found + (list(self.exchange.tensors(self.w).values()) if self.exchange else [])
 
-    def restore(self, judges: list[Validation], parts: dict) -> None:
+    def restore(self, parts: dict) -> None:
         """Bring the state before the first step, and its judges, to these `parts`."""
-        rows = torch.zeros(len(self.ids), dtype=torch.bool)
-        rows[parts["ids"]] = True
         if self.exchange:
             self.exchange = self.exchange.resume(parts["exchange"])
+        rows = torch.from_numpy(np.isin(self.ids, parts["ids"]))
         self.keep(rows.to(self.w.device))
-        for tensor, saved in zip(self._tensors(judges), parts["tensors"], strict=True):
+        for tensor, saved in zip(self._tensors(), parts["tensors"], strict=True):
             tensor.copy_(saved)
-        for name, value in parts["outcome"].items():
-            value = np.array(value, object) if isinstance(value, list) else value
-            setattr(self.outcome, name, value.numpy() if isinstance(value, Tensor) else value)
+        self.outcome.restore(parts["outcome"])

@@ -4,6 +4,8 @@ at which errors are measured.
 
 from __future__ import annotations
 
+from lib import require
+
 RUNGS = ("goals", "losses")  # of a race, `lib.engine.lockstep`
 # Training losses, nats: from 4 to 0.25, a factor of √2 apart
 LOSSES = tuple(2 ** (j / 2) for j in range(4, -5, -1))
@@ -20,10 +22,9 @@ def next_check(step: int, checks: str) -> int:
     """
     if checks == "geometric":
         return step + 1 if step < 20 else max(step + 1, round(step * 1.05))
-    if checks in CHECKS:
-        every = int(checks.removeprefix("every-"))
-        return step // every * every + every
-    raise ValueError(f"checks: {checks!r} is unknown; allowed: {', '.join(CHECKS)}")
+    require(checks in CHECKS, "checks", checks, CHECKS)
+    every = int(checks.removeprefix("every-"))
+    return step // every * every + every
 
 
 def last_check(step: int, checks: str = "geometric") -> int:

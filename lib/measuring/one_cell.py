@@ -17,13 +17,12 @@ from torch.nn.utils.rnn import pad_sequence
 from lib import own
 from lib.engine import (
     batched,
-    captured,
     flattening,
     lockstep,
     pruning,
-    rounds,
     sequential,
     training_state,
+    trainings,
     vocabulary,
 )
 from lib.engine.checkpoint import Checkpoint
@@ -157,7 +156,7 @@ def _sequential(work: Workload, device: str) -> type[sequential.SequentialExecut
     look at its values.
     """
     recorded = torch.device(device).type == "cuda" and not work.source
-    return captured.CapturedExecutor if recorded else sequential.SequentialExecutor
+    return sequential.CapturedExecutor if recorded else sequential.SequentialExecutor
 
 
 def trained_by(cell: Cell) -> Method:
@@ -180,7 +179,7 @@ def train_cell(
     whose = [dataclasses.asdict(cell), cell.definition(), origin(cell, device)]
     options = {"checkpoint": Checkpoint(unfinished, json.dumps(whose))} | options
     if cell.alone:
-        return rounds.train(job(cell, device), seeds(cell), cell.draw(), cell.hits, **options)
+        return trainings.train(job(cell, device), seeds(cell), cell.draw(), cell.hits, **options)
     work = cell.work
     data = datasets.load(work.dataset, cell.split)
     trials = start(cell, device=device)
@@ -202,11 +201,11 @@ def train_cell(
     return lockstep.train(executor(cell, device), trials, train, data.validation, **asked)
 
 
-def job(cell: Cell, device: str = "cpu") -> rounds.Job:
+def job(cell: Cell, device: str = "cpu") -> trainings.Job:
     """What the trials of such a cell share."""
     work = cell.work
     own_training = work.task == own.TRAINING
-    return rounds.Job(
+    return trainings.Job(
         own_file.load(work.name) if own_training else _as_training(cell),
         method(cell.algorithm),
         cell.batch_size,

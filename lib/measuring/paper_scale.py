@@ -1,7 +1,7 @@
 """Searches of the papers' own networks for a graphics processor that is at hand for minutes.
 
 They run one after another, the most wanted first.  All trials of a search are launched from one
-process into one stream, their kernels recorded once (`lib.engine.captured`).  Records lie in
+process into one stream, their kernels recorded once (`lib.engine.sequential`).  Records lie in
 data/paper-scale/KIND/, apart from those that pages read, so that no curve mixes devices unless a
 page asks for it; the first line of each names the device.
 """

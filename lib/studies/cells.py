@@ -26,7 +26,7 @@ ALONE = "sparsity label_smoothing messages staleness stop race"
 
 
 def one_by_one(work: Workload, algorithm: str) -> bool:
-    """Whether trials are trained one after the other, by `lib.engine.rounds`."""
+    """Whether trials are trained one after the other, by `lib.engine.trainings`."""
     return work.task == TRAINING or method(algorithm).optimiser is not None
 
 
@@ -114,7 +114,7 @@ class Cell:
 
     @property
     def alone(self) -> bool:
-        """Whether its trials are trained one after the other (`lib.engine.rounds`)."""
+        """Whether its trials are trained one after the other (`lib.engine.trainings`)."""
         return one_by_one(self.work, self.algorithm)
 
     @property
