@@ -80,7 +80,8 @@ def _recursion(
     moments = np.einsum("ijd,kld->ikjld", rows, rows)
     size = len(kick) ** 2
     added = np.outer(kick, kick).reshape(size, 1) * model.noise
-    return moments.reshape(size, size, -1), added
+    moved = moments.reshape(size, size, -1)
+    return moved, added
 
 
 def steps(

@@ -108,7 +108,8 @@ def _masks(cell: Cell, chosen_seeds: list[int], device: str) -> torch.Tensor:
     for seed in chosen_seeds:
         scores = _scores(cell.work, cell.pruning, seed, cell.split, _dtype(cell), device, *needs)
         try:
-            masks.append(pruning.chosen(cell.pruning, scores, cell.sparsity).float())
+            mask = pruning.chosen(cell.pruning, scores, cell.sparsity)
+            masks.append(mask.float())
         except pruning.ScoresError as error:
             refused.append(error)
             masks.append(torch.zeros(len(scores)))

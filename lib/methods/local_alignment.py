@@ -39,8 +39,11 @@ def begin(w, layers):
     buffers = {}
     for layer in _matrices(layers):
         own = w[:, layer.where]
-        order = torch.randperm(own.shape[1], generator=torch.Generator().manual_seed(own.shape[1]))
-        buffers[layer.name] = own[:, order.to(w.device)].unflatten(1, layer.shape).mT.contiguous()
+        size = own.shape[1]
+        generator = torch.Generator().manual_seed(size)
+        order = torch.randperm(size, generator=generator).to(w.device)
+        feedback = own[:, order].unflatten(1, layer.shape)
+        buffers[layer.name] = feedback.mT.contiguous()
     return buffers
 
 

@@ -67,7 +67,8 @@ def _step(w, g, buffers, drawn, k, layers):
         mean = buffers[f"{layer.name} mean"]
         if layer.kind in HIDDEN:
             update = _hidden(slope, mean, drawn["momentum"], layer.shape[0])
-            kept = buffers[f"{layer.name} kept"].logical_or_(slope != 0)
+            kept = buffers[f"{layer.name} kept"]
+            kept.logical_or_(slope != 0)
             own.addcmul_(update.mul_(kept), rate, value=-1)
         else:
             update = _adam(slope, mean, buffers[f"{layer.name} square"], k)

@@ -82,7 +82,8 @@ class CodeAtTheEnd(SphinxPostTransform):
             opened = '<details class="book-code"><summary>The code of this page</summary>'
             around = [nodes.raw("", text, format="html") for text in (opened, "</details>")]
             page = next(iter(self.document.findall(nodes.section)))
-            page += [around[0], *code, around[1]]
+            before, after = around
+            page += [before, *code, after]
 
     def _repository(self) -> str:
         """The address of the repository's files; "" where _config.yml does not have it."""

@@ -287,7 +287,9 @@ def build(name: str) -> nn.Module:
         raise ValueError(f"model: {name!r} is unknown; allowed: {', '.join(MODELS)}")
     # The modules draw numbers as they are made, though `initialise` forgets them
     with own_network.alone():
-        return MODELS[book](symbols=int(symbols)) if of_a_text else MODELS[name]()
+        if of_a_text:
+            return MODELS[book](symbols=int(symbols))
+        return MODELS[name]()
 
 
 def fresh(name: str, seed: int) -> nn.Module:
