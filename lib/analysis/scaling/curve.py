@@ -239,7 +239,9 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
 
     share: batch sizes that fewer of the searches have are left out.
     """
-    scatter = scatter_of(searches.workload.iloc[0])
+    # Tables of side studies are of one network, which they do not name
+    name = searches.workload.iloc[0] if "workload" in searches else ""
+    scatter = scatter_of(name)
     if "space" in searches and searches.space.iloc[0] == spaces.ADAPTIVE:
         met = searches.dropna(subset="steps").set_index(["replicate", "batch_size"])
         logs = np.log(met.steps).unstack()
