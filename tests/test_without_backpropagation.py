@@ -11,7 +11,7 @@ from chapters.without_backpropagation import without_backpropagation as without
 from chapters.without_backpropagation.boolean_readout import Readout, descent, features
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
-from lib.engine import batched, flattening
+from lib.engine import batched, flattening, lockstep
 from lib.measuring import one_cell
 from lib.methods import LOCAL, local_alignment
 from lib.studies.cells import Cell
@@ -125,9 +125,9 @@ def test_with_the_transposed_weights_feedback_alignment_is_backpropagation(setti
 
 
 def test_other_networks_are_refused_by_name():
-    name = 'lra'
-    with pytest.raises(ValueError, match="model: 'Sequential' is not allowed; it must be a network of linear layers with tanh"):
-        one_cell.train_cell(Cell("digits-cnn", 64, name, trials=2, max_steps=2))
+    refused = "step 1: ValueError: model: 'Sequential' is not allowed; it must be a network of linear layers with tanh"
+    with pytest.raises(lockstep.TrialError, match=refused):
+        one_cell.train_cell(Cell("digits-cnn", 64, "lra", trials=2, max_steps=2))
 
 
 @pytest.fixture

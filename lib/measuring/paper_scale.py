@@ -75,6 +75,10 @@ class Shelf:
         """All searches, each once."""
         return tuple(dict.fromkeys(self.wanted()))
 
+    def record(self, cell: Cell, device: str = "cuda") -> Path:
+        """Where its record lies that such a device measures."""
+        return store.record(cell, self._of(device))
+
     def missing(self, planned: Sequence[Cell], device: str = "cuda") -> list[Cell]:
         """Those that have no record by such a device ("cuda:1" is of the kind "cuda"), and none in
         `data`.

@@ -122,7 +122,7 @@ def by_name(
         wide: of the legend elsewhere; None: twice as many.
         **legend: further options of the legend.
     """
-    placed = {"columns": 1}
+    placed = {"columns": 1, "labelFontSize": alt.expr(f"width < {PHONE} ? 12 : 13")}
     if columns:
         wide = wide or 2 * columns
         choice = alt.expr(f"width < {PHONE} ? {columns} : {wide}")
