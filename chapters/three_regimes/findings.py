@@ -328,9 +328,9 @@ def of_ranges(data: Measured) -> alt.LayerChart:
         return charts.nothing("No curve is measured over the whole range.")
     parts = []
     for name, trials in (("published", data.published), ("whole", data.every)):
-        keys = pd.Series(list(trials[scaling.CURVE].itertuples(index=False, name=None)))
-        own = trials[keys.isin(data.whole).to_numpy()]
-        points = scaling.across_replicates(scaling.steps_to_result(own))
+        searches = scaling.steps_to_result(trials)
+        keys = list(searches[scaling.CURVE].itertuples(index=False, name=None))
+        points = scaling.across_replicates(searches[[key in data.whole for key in keys]])
         parts.append(points.assign(range=name, curve=_networks(points)))
     drawn = pd.concat(parts)
     names = sorted(drawn.curve.unique())

@@ -114,7 +114,7 @@ def alone(seed: int | None = None) -> Iterator[None]:
     are.
     """
     with ALONE, batches.restored():
-        before = [(put, get()) for get, put, _ in SETTINGS]
+        before = [get() for get, _, _ in SETTINGS]
         for get, put, fresh in SETTINGS:
             if get() != fresh:
                 put(fresh)
@@ -123,8 +123,9 @@ def alone(seed: int | None = None) -> Iterator[None]:
         try:
             yield
         finally:
-            for put, value in before:
-                put(value)
+            for (get, put, _), value in zip(SETTINGS, before):
+                if get() != value:  # to set some imports half of PyTorch
+                    put(value)
 
 
 def build(own: Own | Training, seed: int) -> nn.Module:
