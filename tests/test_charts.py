@@ -119,6 +119,15 @@ def test_a_figure_has_its_address_and_paper_leaves_out_what_it_says_of_pointers(
     assert '<a href="#fig-x">Link to this figure</a>' in shown
 
 
+def test_a_part_reads_as_a_fraction_however_its_page_rounds_it():
+    rows = pd.DataFrame({"x": [2.0**-10, 0.3, 4], "y": 1})
+    axis = charts.fractions(values=[2.0**-10, 0.25, 0.3, 4])
+    marks = alt.Chart(rows).mark_point().encode(x=alt.X("x:Q", axis=axis, scale=charts.log()), y="y:Q")
+    drawn = vega.picture(vega.tidy(charts.sized(marks, 90).to_dict()))
+    labels = re.findall(r">([\d./,]+)</text>", drawn)
+    assert {"1/1,024", "1/4", "0.3", "4"} <= set(labels)
+
+
 CELLS = [
     "from lib.page import charts, prose",
     "from chapters.own_workload import own_figures as own",

@@ -193,8 +193,10 @@ DECADES = [digit * 10.0**n for n in range(-9, 10) for digit in (1, 2, 5)]
 
 def fractions(**options) -> alt.Axis:
     """An axis on which 0.015625 reads 1/64."""
-    whole = "abs(1 / datum.value - round(1 / datum.value)) < 1e-6"
-    label = f"datum.value < 1 && {whole} ? '1/' + format(1 / datum.value, ',') : datum.label"
+    # But for the digits to which a page's numbers are rounded
+    whole = "abs(1 / datum.value - round(1 / datum.value)) < 1e-6 / datum.value"
+    words = "'1/' + format(round(1 / datum.value), ',')"
+    label = f"datum.value < 1 && {whole} ? {words} : datum.label"
     return alt.Axis(labelExpr=label, **options)
 
 
