@@ -37,7 +37,7 @@ CELL = Cell("digits-mlp", 64, "sgd")
 def test_records_in_several_tables_count_once():
     tables = results("digits-mlp", "ab", [CELL]), results("digits-mlp", "bc", [CELL])
     told = boxes.provenance(*tables)
-    assert "3 of 4 searches, 6 trials, 30 training steps in 3 core-hours" in told
+    assert "3 of 4 searches, 6 trials, 30 training steps in 3.0 core-hours" in told
 
 
 def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():

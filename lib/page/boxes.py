@@ -238,7 +238,7 @@ NO_RECORDS = Html('<p class="book-provenance">No records.</p>')
 FOOTER = """\
 <div class="book-provenance">{{ heads|length|count }} of {{ planned|count }} \
 {% if versions is defined %}searches, {{ heads.rows.sum()|count }} trials, \
-{{ heads.trial_steps.sum()|count }} training steps in {{ hours }} core-hours\
+{{ heads.trial_steps.sum()|count }} training steps in {{ time }}\
 {% else %}records{% endif %}; measured {{ days }} with PyTorch {{ torch }} on {{ device }}\
 {% if versions is defined %} in {{ precision }}.
 <details><summary>{{ versions|length }} version{{ "s" if versions|length > 1 }} of the code\
@@ -269,9 +269,16 @@ def provenance(*frames: pd.DataFrame) -> Html:
     if heads.empty:
         return NO_RECORDS
     versions = heads.source.value_counts()  # the most used first
-    hours = number(heads.wall_s.sum() / 3600)
+    time = _core_time(heads.wall_s.sum())
     planned = len(heads) + len(lacking)
-    return _footer(heads, planned, versions=list(versions.index), hours=hours)
+    return _footer(heads, planned, versions=list(versions.index), time=time)
+
+
+def _core_time(seconds: float) -> str:
+    """Of one core, in the largest unit of which it has one."""
+    units = {"core-hours": 3600, "core-minutes": 60, "core-seconds": 1}
+    unit = next((name for name, long in units.items() if seconds >= long), "core-seconds")
+    return f"{seconds / units[unit]:.1f} {unit}"
 
 
 def sources(frame: pd.DataFrame) -> Html:
