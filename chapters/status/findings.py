@@ -51,6 +51,7 @@ def findings(
         priced, pool: of `prices.table` and `prices.together`.
     """
     total, apart = front.scope(), again[again.factor > 1]
+    elsewhere = apart[(apart.measured_on != apart.replayed_on) & (apart.study != "mnist")]
     unrun = studies[studies.done == 0]
     partly = studies[(studies.done > 0) & (studies.done < studies.planned)]
     waiting = sum(not claim.measured for claim in claims.judge().values())
@@ -76,7 +77,7 @@ def findings(
         "same": int(again.equal_result.sum()),
         "equal": int(again.equal.sum()),
         "rounded_since": "mnist" in set(apart.study),
-        "between_processors": list(apart.study[apart.study != "mnist"]),
+        "between_processors": list(elsewhere.study),
         "batch_size": int(compared.batch_size.max()),
         "ways": len(others),
         "agree": int(others.overlaps.sum()),
