@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import fdtrc, ncfdtr, stdtrit
+from scipy.special import expit, fdtrc, ncfdtr, stdtrit
 
 from lib import require, require_all
 
@@ -109,7 +109,8 @@ def fit(
     losses = squares - 2 * products[..., 0]
     place, at = np.divmod(losses.reshape(len(logs), -1).argmin(1), POINTS)
     exponent = np.take_along_axis(among, place[:, None], 1)[:, 0]
-    bend, exponent = _descend(sizes, logs, weights, bends[at], exponent, among.shape[1] > 1)
+    start = np.stack([bends[at], exponent], 1)
+    bend, exponent = _descend(sizes, logs, weights, start, among.shape[1] > 1)
     rest = logs - shape(sizes, bend, exponent)
     loss = _centred(rest, weights) ** 2 @ weights
     floor = np.average(rest, axis=1, weights=weights)
@@ -138,37 +139,29 @@ def _centred(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _descend(
-    sizes: np.ndarray,
-    logs: np.ndarray,
-    weights: np.ndarray,
-    bend: np.ndarray,
-    exponent: np.ndarray,
-    free: bool,
+    sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray, at: np.ndarray, free: bool
 ) -> np.ndarray:
-    """Bends and exponents [2, k] of the least loss near these [k]; free: whether the exponent
+    """Bends and exponents [2, k] of the least loss near these [k, 2]; free: whether the exponent
     moves, too.
     """
-    at = np.stack([bend, exponent], 1)
     rest = _centred(logs - shape(sizes, *at.T), weights)
     damping = np.full(len(at), 1e-6)
     for _ in range(STEPS):
+        exponent = at[:, 1:]
         distance = at[:, :1] - np.log(sizes)
-        steep = 1 / (1 + np.exp(-at[:, 1:] * distance))
-        # [k, parameters, m]
-        parts = [at[:, 1:] * steep, distance * steep][: 1 + free]
-        slopes = _centred(np.stack(parts, 1), weights)
+        steep = expit(exponent * distance)
+        slopes = np.stack([exponent * steep, free * distance * steep], 1)  # [k, parameters, m]
+        slopes = _centred(slopes, weights)
         square = (slopes * weights) @ slopes.swapaxes(1, 2)
-        damped = square + damping[:, None, None] * np.eye(1 + free)
-        step = np.linalg.solve(damped, slopes @ (weights * rest)[..., None])[..., 0]
-        tried = at.copy()
-        tried[:, : 1 + free] += step.clip(-0.5, 0.5)
-        if free:
-            tried[:, 1] = tried[:, 1].clip(EXPONENTS[0], EXPONENTS[-1])
+        square += damping[:, None, None] * np.eye(2)
+        step = np.linalg.solve(square, slopes @ (weights * rest)[..., None])[..., 0]
+        tried = at + step.clip(-0.5, 0.5)
+        tried[:, 1] = tried[:, 1].clip(EXPONENTS[0], EXPONENTS[-1])
         off = _centred(logs - shape(sizes, *tried.T), weights)
-        better = (off**2 @ weights < rest**2 @ weights)[:, None]
-        at = np.where(better, tried, at)
-        rest = np.where(better, off, rest)
-        damping = np.where(better[:, 0], damping / 4, damping * 16).clip(1e-9, 1e9)
+        better = off**2 @ weights < rest**2 @ weights
+        at = np.where(better[:, None], tried, at)
+        rest = np.where(better[:, None], off, rest)
+        damping = np.where(better, damping / 4, damping * 16).clip(1e-9, 1e9)
         if np.abs(step).max() < CLOSE:
             break
     return at.T

@@ -14,15 +14,9 @@ from lib.analysis.scaling import Effect
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
 from lib.methods import EVERY, METHODS, method, variants
-from lib.methods.method import Layer
+from lib.methods.own_method import LAYERS
 from lib.studies.cells import Cell
 
-LAYERS = (
-    Layer("0.weight", slice(0, 12), (3, 4), "linear"),
-    Layer("0.bias", slice(12, 15), (3,)),
-    Layer("2.weight", slice(15, 21), (2, 3), "last"),
-    Layer("2.bias", slice(21, 23), (2,)),
-)
 PLAIN = [name for name, one in METHODS.items() if one.gradient is None]
 
 

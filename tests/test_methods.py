@@ -12,6 +12,7 @@ from lib.measuring import one_cell
 from lib.methods import METHODS, ROTATED, method, own_method
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
+from tests.conftest import TORCHS
 
 torch.set_num_threads(1)
 
@@ -48,15 +49,6 @@ def write(tmp_path, monkeypatch):
         return "mine.py:heavy"
 
     return save
-
-
-TORCHS = {
-    "sgd": lambda p, drawn: torch.optim.SGD(p, lr=drawn["learning_rate"]),
-    "momentum": lambda p, drawn: torch.optim.SGD(p, lr=drawn["learning_rate"], momentum=drawn["momentum"]),
-    "nesterov": lambda p, drawn: torch.optim.SGD(p, lr=drawn["learning_rate"], momentum=drawn["momentum"], nesterov=True),
-    "adam": lambda p, drawn: torch.optim.Adam(p, lr=drawn["learning_rate"], betas=(drawn["beta1"], drawn["beta2"])),
-    "adam-fixed": lambda p, drawn: torch.optim.Adam(p, lr=drawn["learning_rate"], betas=(drawn["beta1"], 0.999)),
-}
 
 
 @pytest.mark.parametrize("name", TORCHS)
@@ -128,10 +120,10 @@ def test_a_method_in_a_file_trains_as_the_books_own_does(write):
         ("begin, step)", "begin, step).title", "returned value: str is not allowed; it must be a lib.methods.method.Method"),
         ("def heavy", "def heavier", "function: 'heavy' is not allowed; it must be of the file: .*heavier"),
         ('"learning_rate": Interval', '"rate": Interval', "space: .* with a learning_rate"),
-        ('{"v": w.new_zeros(w.shape)}', "w", "begin: Tensor is not allowed; it must be a dictionary of tensors"),
-        ('{"v": w.new_zeros(w.shape)}', '{"v": w}', "begin: 'v' of shape .* a copy if it is w"),
+        ('{"v": w.new_zeros(w.shape)}', "w", "begin: a Tensor is not allowed; it must be a dictionary of tensors"),
+        ('{"v": w.new_zeros(w.shape)}', '{"v": w}', "begin: a dict is .* a copy if it is w"),
         ("w.addcmul_(", "w.addcmul(", "step: weights as before, .* it must be a change of w in place"),
-        ('buffers["v"].mul_', 'w.sub_(w.mean(0))\n    buffers["v"].mul_', "step: another result in .* for fewer trials"),
+        ('buffers["v"].mul_', 'w.sub_(w.mean(0))\n    buffers["v"].mul_', "step: another result in .* whatever others there are"),
         ('buffers["v"].mul_', 'w.add_(1)\n    buffers["v"].mul_', "step: a removed weight that moves"),
     ],
 )  # fmt: skip

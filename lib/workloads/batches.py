@@ -28,12 +28,12 @@ def randomness() -> list:
 
 def go_on(state: list) -> None:
     """Set the random numbers back to where `randomness` found them."""
-    numbers, devices, (kind, keys, *rest), (version, python, spare) = state
+    numbers, devices, drawn, python = state
     torch.set_rng_state(numbers)
     if devices:
         torch.cuda.set_rng_state_all(devices)
-    np.random.set_state((kind, np.array(keys, np.uint32), *rest))
-    random.setstate((version, tuple(python), spare))
+    np.random.set_state(drawn)
+    random.setstate(python)
 
 
 @contextlib.contextmanager

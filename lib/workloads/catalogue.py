@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import AfterValidator
 
 from lib import own
 from lib.workloads import datasets, own_file, own_text
 from lib.workloads.tasks import TASKS, Task
-
-if TYPE_CHECKING:
-    from lib.workloads.kinds import Kind
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class Workload:
         return self.goals[0]
 
     @property
-    def asks(self) -> Task | Kind:
+    def asks(self) -> Task:
         """What it asks for, and how pages spell it."""
         if self.task != own.TRAINING:
             return TASKS[self.task]

@@ -58,15 +58,16 @@ def canonical(name: str) -> str:
     """The one spelling of a name, as `own_file.canonical`, its goals in their order.  Raises
     OwnError for goals that are none.
     """
-    path, given = text_parts(name)
-    goals = ":" + ",".join(f"{goal:g}" for goal in _given(name, given)) if given else ""
-    return own_file.canonical(path) + goals
+    given = ",".join(f"{goal:g}" for goal in _given(name))
+    return own_file.canonical(text_parts(name)[0]) + f":{given}" * bool(given)
 
 
-def _given(name: str, words: str) -> tuple[float, ...]:
+def _given(name: str) -> tuple[float, ...]:
+    """The goals that the name tells."""
+    words = text_parts(name)[1]
     with named(name):
-        found = sorted({*map(float, words.split(","))})
-        fine = 0 < found[0] and found[-1] < math.inf
+        found = sorted({*map(float, filter(None, words.split(",")))})
+        fine = all(0 < goal < math.inf for goal in found)
         require(fine, "goals", repr(words), "nats above 0, with commas between them")
     return tuple(found)
 
@@ -75,11 +76,10 @@ def goals(name: str) -> tuple[float, ...]:
     """Mean cross-entropies in nats, the hardest first: those of the name, or GOALS from the text's
     3-grams to its 2-grams.
     """
-    path, given = text_parts(name)
-    if given:
-        return _given(name, given)
-    low, high = _nats(read(path))
-    return tuple(sorted({round(float(g), 2) for g in np.linspace(low, high, GOALS)}))
+    if given := _given(name):
+        return given
+    between = np.linspace(*_nats(read(name)), GOALS)
+    return tuple(sorted({round(float(goal), 2) for goal in between}))
 
 
 @functools.lru_cache(maxsize=8)
@@ -89,4 +89,4 @@ def _nats(text: Text) -> tuple[float, float]:
     tables = ngrams.count([text.ids[slice(*span)] for span in training], 3, text.symbols)
     starts = texts.spread_starts(held, texts.asked_of(len(text.ids)))
     asked = [text.ids[at : at + texts.CONTEXT + 1] for at in starts]
-    return ngrams.scores(tables, asked)[0], ngrams.scores(tables[:2], asked)[0]
+    return tuple(ngrams.scores(tables[:order], asked)[0] for order in (3, 2))

@@ -15,12 +15,7 @@ ASKED = 256  # windows of the validation part, and of the test part, at most
 SHARE = 20  # the text over the validation part, and over the test part
 
 LENGTHS = {"tiny-shakespeare": 1_115_394}
-FILES = {"tiny-shakespeare": "input.txt"}
 SHA256 = {"tiny-shakespeare": "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"}
-PAGES = {
-    "tiny-shakespeare": "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/"
-    "tinyshakespeare/"
-}
 NAMES = tuple(LENGTHS)
 
 Span = tuple[int, int]  # first character, and one past the last
