@@ -92,18 +92,12 @@ class Facts:
     chance: float
 
 
-def _flushing() -> bool:
-    """Whether denormal numbers are zeros; torch does not tell."""
-    return not (torch.full((1,), 1e-310, dtype=torch.float64, device="cpu") * 1).any()
-
-
 # of torch, kept for a thread or for the process: how to read and to set them, and what a reader's
 # code begins with
 SETTINGS = (
     (torch.get_default_dtype, torch.set_default_dtype, torch.float32),
     (torch.get_num_threads, torch.set_num_threads, 1),
     (torch.is_grad_enabled, torch.set_grad_enabled, True),
-    (_flushing, torch.set_flush_denormal, False),
 )
 
 
