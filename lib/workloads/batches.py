@@ -160,7 +160,8 @@ def fingerprint(data: object) -> str:
         data = next(iter(data(SAMPLED, 0)), ())
     elif isinstance(data, Dataset):
         length = len(data)
-        data = torch.tensor(length), chosen(data, range(min(SAMPLED, length)))
+        first = chosen(data, range(min(SAMPLED, length)))
+        data = torch.tensor(length), first
     return "".join(_digest(tensor.detach().contiguous()) for tensor in tensors(data))
 
 

@@ -252,7 +252,8 @@ def _check_step(own: Training, module: nn.Module, again: nn.Module, batch: objec
             with kinds.arithmetic("cpu", own.precision):
                 losses.append(kinds.loss(own, one, batch))
             losses[-1].backward()
-    reached = any(p.grad is not None and p.grad.any() for p in module.parameters())
+    gradients = [p.grad for p in module.parameters() if p.grad is not None]
+    reached = any(g.any() for g in gradients)
     fine = losses[0].isfinite() and torch.equal(*losses) and reached
     told = "one that is not finite, or another one from the same seed, or without a gradient"
     allowed = "finite, with a gradient, and " + SEEDED

@@ -90,7 +90,8 @@ class Task:
             right = shifted[:, torch.arange(len(y), device=y.device), y]
         nats = total.log()[..., 0] - right
         derivative = powers.div_(total).sub_(wanted).div_(len(y) // parts)
-        return nats.unflatten(1, (parts, -1)).mean(2).T, derivative.view(logits.shape)
+        means = nats.unflatten(1, (parts, -1)).mean(2).T
+        return means, derivative.view(logits.shape)
 
 
 def _mistakes(logits: Tensor, targets: Tensor) -> Tensor:
