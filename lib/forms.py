@@ -8,7 +8,6 @@ where p = 1.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -102,11 +101,15 @@ def fit(
     require_all("logs", logs, np.isfinite, "finite; leave out what is not known")
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
     among = np.atleast_2d(among)
-    bends, slopes, squares = _tried(tuple(sizes), tuple(map(tuple, among)), tuple(weights))
+    places = np.log(sizes)
+    bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
+    # Of every exponent and bend the centred shape, [k or 1, e, POINTS, m]
+    shapes = np.logaddexp(0, np.multiply.outer(among, bends[:, None] - places))
+    slopes = _centred(shapes, weights)
     weighted = _centred(logs, weights) * weights
-    # Up to a constant of the row, [k, e, bends]
-    products = slopes @ weighted[:, None, :, None]
-    losses = squares - 2 * products[..., 0]
+    # Up to a constant of the row, [k, e, POINTS]
+    products = (slopes @ weighted[:, None, :, None])[..., 0]
+    losses = slopes**2 @ weights - 2 * products
     place, at = np.divmod(losses.reshape(len(logs), -1).argmin(1), POINTS)
     exponent = np.take_along_axis(among, place[:, None], 1)[:, 0]
     start = np.stack([bends[at], exponent], 1)
@@ -115,22 +118,6 @@ def fit(
     loss = _centred(rest, weights) ** 2 @ weights
     floor = np.average(rest, axis=1, weights=weights)
     return Fits(bend, floor, exponent, loss, straight=at == POINTS - 1, flat=at == 0)
-
-
-@functools.lru_cache(maxsize=64)  # many curves have the same batch sizes
-def _tried(
-    sizes: tuple[float, ...], among: tuple[tuple[float, ...], ...], weights: tuple[float, ...]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The bends of the grid [POINTS], and of every exponent [k or 1, e] and bend the centred shape
-    [k or 1, e, POINTS, m] and its weighted sum of squares [k or 1, e, POINTS].
-    """
-    places = np.log(sizes)
-    weight = np.array(weights)
-    bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
-    distances = bends[:, None] - places
-    shapes = np.logaddexp(0, np.multiply.outer(among, distances))
-    slopes = _centred(shapes, weight)
-    return bends, slopes, slopes**2 @ weight
 
 
 def _centred(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
