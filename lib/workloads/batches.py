@@ -124,23 +124,25 @@ class Passes:
     def __init__(self, loaders: Callable[[int, int], Iterable], batch_size: int, seed: int):
         self.loaders, self.batch_size, self.seed = loaders, batch_size, seed
         self.at = [-1, 0]
-        self.batches: Iterator = iter(())
         self.random = randomness()
+        self.batches = self._each()
+
+    def _each(self) -> Iterator:
+        while True:
+            self.at = [self.at[0] + 1, 0]
+            seed = self.seed + self.at[0]
+            seeded(seed)
+            for batch in self.loaders(self.batch_size, seed):
+                self.at[1] += 1
+                yield batch
+            if not self.at[1]:
+                raise ValueError(f"no batch of {self.batch_size} examples in a pass over train")
 
     def __next__(self) -> object:
         """The next batch.  Raises ValueError for a pass without any."""
         with restored():
             go_on(self.random)
-            found = next(self.batches, None)
-            if found is None:
-                self.at = [self.at[0] + 1, 0]
-                seed = self.seed + self.at[0]
-                seeded(seed)
-                self.batches = iter(self.loaders(self.batch_size, seed))
-                found = next(self.batches, None)
-            if found is None:
-                raise ValueError(f"no batch of {self.batch_size} examples in a pass over train")
-            self.at[1] += 1
+            found = next(self.batches)
             self.random = randomness()
         return found
 
