@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lib import own
-from lib.workloads import own_file, own_text, texts
+from lib.workloads import own_file, texts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -133,7 +133,7 @@ def load(name: str, split: int = 0) -> Dataset:
         name = own_file.canonical(name)
         source = own_file.source(name) + own_file.data(name)
     elif own.is_text(name):
-        source = own_text.read(name).source
+        source = texts.read(name).source
     return _load(name, source, split)
 
 
@@ -248,7 +248,7 @@ def characters(name: str) -> np.ndarray:
     own.
     """
     if own.is_text(name):
-        return own_text.read(name).ids
+        return texts.read(name).ids
     return texts.numbered(_contents(name, *FILES[name].split()).decode())
 
 
