@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from tqdm import tqdm
@@ -116,29 +117,10 @@ def usable(device: str) -> str:
 # --- commands -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Searches:
-    """The searches of a study, as an experiment measures them."""
-
-    study: Study
-
-    def planned(self) -> Sequence:
-        return self.study.cells
-
-    def missing(self, _, device: str) -> list:
-        return results.missing(self.study)
-
-    def run(self, _, jobs: int, device: str) -> None:
-        sweeps.run(self.study, jobs=jobs, device=device)
-
-
 def run(chosen: argparse.Namespace) -> None:
     """Run what a study or an experiment still lacks, and save the results under data/."""
     name, study = chosen.name, plans.STUDIES.get(chosen.name)
-    if study:
-        experiment = Experiment(study.title, Searches(study), "searches", on_device=True)
-    else:
-        experiment = EXPERIMENTS[name]
+    experiment = _of_study(study) if study else EXPERIMENTS[name]
     if chosen.device != "cpu" and not experiment.on_device:
         allowed = f"'cpu' for {name}, which is an experiment"
         chosen.refuse(f"--device: {chosen.device!r} is not allowed; it must be {allowed}")
@@ -146,16 +128,13 @@ def run(chosen: argparse.Namespace) -> None:
         allowed = f"1 for {name}, which must run alone"
         chosen.refuse(f"--jobs: {chosen.jobs} is not allowed; it must be {allowed}")
     where = {"device": chosen.device} if experiment.on_device else {}
-    again = f"python -m lib run {name}" + ("" if experiment.alone else f" --jobs {chosen.jobs}")
-    again += "".join(f" --device {device}" for device in where.values())
-    again += f" --minutes {chosen.minutes:g}" if chosen.minutes else ""
     planned = experiment.planned()
 
     def kept() -> str:
         left = len(experiment.missing(**where))
         return f"{len(planned) - left} of {len(planned)} are saved in data/"
 
-    with stoppable(kept, again, chosen.minutes):
+    with stoppable(kept, chosen.again, chosen.minutes):
         _say(name, experiment, **where)
         try:
             experiment.run(chosen.jobs, **where)
@@ -163,6 +142,15 @@ def run(chosen: argparse.Namespace) -> None:
             sys.exit(str(error))
     if study:
         print(_searched())
+
+
+def _of_study(study: Study) -> Experiment:
+    """The searches of a study, as an experiment measures them."""
+    searches = SimpleNamespace(
+        missing=lambda _, device: results.missing(study),
+        run=lambda _, jobs, device: sweeps.run(study, jobs=jobs, device=device),
+    )
+    return Experiment(study.title, searches, "searches", lambda: study.cells, on_device=True)
 
 
 def listed(_: argparse.Namespace) -> None:
@@ -182,9 +170,7 @@ def status(_: argparse.Namespace) -> None:
 def verify(chosen: argparse.Namespace) -> None:
     """Repeat recorded searches, save the results in data/replays/, and report how many agree."""
     what = replays.Replay(chosen.study, chosen.sample, longest=chosen.longest)
-    options = f"--sample {chosen.sample} --longest {chosen.longest:g} --jobs {chosen.jobs}"
-    again = f"python -m lib verify {chosen.study} {options}"
-    with stoppable(lambda: "an interrupted verification saves nothing", again):
+    with stoppable(lambda: "an interrupted verification saves nothing", chosen.again):
         replays.run(what, jobs=chosen.jobs)
     print(replays.summary().to_string(index=False))
 
@@ -259,7 +245,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command given on the command line."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     chosen = parser().parse_args(arguments)
+    chosen.again = shlex.join(["python", "-m", "lib", *arguments])
     chosen.call(chosen)
 
 

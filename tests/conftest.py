@@ -1,6 +1,7 @@
 """What every test shares."""
 
 import contextlib
+import functools
 import os
 import shutil
 import signal
@@ -28,6 +29,24 @@ def same(one, other):
     for field, value in vars(one).items():
         if field != "wall_s":
             np.testing.assert_array_equal(getattr(other, field), value, err_msg=field)
+
+
+def torch_sgd(p, drawn, **more):
+    return torch.optim.SGD(p, lr=drawn["learning_rate"], momentum=drawn.get("momentum", 0), **more)
+
+
+def torch_adam(p, drawn):
+    betas = drawn["beta1"], drawn.get("beta2", 0.999)
+    return torch.optim.Adam(p, lr=drawn["learning_rate"], betas=betas)
+
+
+TORCHS = {
+    "sgd": torch_sgd,
+    "momentum": torch_sgd,
+    "nesterov": functools.partial(torch_sgd, nesterov=True),
+    "adam": torch_adam,
+    "adam-fixed": torch_adam,
+}
 
 
 @contextlib.contextmanager

@@ -67,7 +67,7 @@ def test_without_a_folder_a_failed_download_says_what_to_do(tmp_path, monkeypatc
 
     monkeypatch.delenv(datasets.VARIABLE, raising=False)
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path)
-    monkeypatch.setitem(datasets.PAGES, "mnist", f"{tmp_path.as_uri()}/")
+    monkeypatch.setitem(datasets.PAGES, "mnist", f"{tmp_path.as_uri()}/{{}}.gz")
     forget()
     with pytest.raises(datasets.DatasetError, match=f"download failed .*{datasets.VARIABLE}"):
         datasets.load("mnist")

@@ -34,7 +34,7 @@ def chain(monkeypatch):
     for at in range(1, len(ids)):
         if random.random() < 0.9:
             ids[at] = (2 * ids[at - 1] + 1) % 65
-    monkeypatch.setattr(datasets, "_text", lambda name: ids)
+    monkeypatch.setattr(datasets, "characters", lambda name: ids)
     monkeypatch.setattr(texts, "examples", functools.partial(texts.examples, asked=16))
     monkeypatch.setitem(texts.LENGTHS, CORPUS, len(ids))
     small = dataclasses.replace(catalogue.WORKLOADS["shakespeare"], model="decoder-32x2", goals=(2.5, 3.0, 3.5))
@@ -105,7 +105,6 @@ def test_the_corpus_is_read_and_an_altered_one_refused(tmp_path, monkeypatch):
     (tmp_path / CORPUS / "input.txt").write_bytes(raw[:-1] + b"?")
     monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
     datasets._load.cache_clear()
-    datasets._text.cache_clear()
     with pytest.raises(datasets.DatasetError, match="input.txt: not the canonical file"):
         datasets.load(CORPUS)
 

@@ -20,7 +20,7 @@ from lib.engine import lockstep
 from lib.page import parameters
 from lib.records import store
 from lib.studies.cells import Cell
-from lib.workloads import catalogue, datasets, models, ngrams, own_text, texts
+from lib.workloads import catalogue, datasets, models, ngrams, texts
 
 
 def plain(sequences, context, symbols):
@@ -109,7 +109,7 @@ def test_a_text_is_a_workload_of_its_characters(tmp_path):
     net = models.build(work.model)
     assert net.head.out_features == net.symbol.num_embeddings == len(symbols)
     assert work.goals == tuple(sorted(work.goals)) and len(work.goals) == 5
-    made = own_text.read(name)
+    made = texts.read(name)
     nats = {n: value for n, asked, value, *_ in rungs.climb(made.ids, 3) if asked == "windows"}
     assert work.goals[0] == pytest.approx(nats[3], abs=0.006) and work.goals[-1] == pytest.approx(nats[2], abs=0.006)
 

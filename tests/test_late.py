@@ -19,17 +19,13 @@ from lib.measuring import one_cell
 from lib.methods import METHODS, variants
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
-from tests.conftest import same
+from tests.conftest import TORCHS, same
 
 SMALL = Cell("digits-mlp", 16, trials=6, stop="budget", max_steps=60)
-TORCHS = {
-    "sgd": lambda w, drawn: torch.optim.SGD([w], lr=drawn["learning_rate"]),
-    "momentum": lambda w, drawn: torch.optim.SGD([w], lr=drawn["learning_rate"], momentum=drawn["momentum"]),
-    "adam": lambda w, drawn: torch.optim.Adam([w], lr=drawn["learning_rate"], betas=(drawn["beta1"], drawn["beta2"])),
-}
+NAMES = "sgd", "momentum", "adam"
 
 
-@pytest.mark.parametrize("name", TORCHS)
+@pytest.mark.parametrize("name", NAMES)
 def test_no_delay_is_synchronous_training_to_the_bit(name, monkeypatch):
     cell = dataclasses.replace(SMALL, algorithm=name)
     plain = one_cell.train_cell(cell)
@@ -45,7 +41,7 @@ def slow(cell, trial, delays):
     net = models.build("mlp-64x2")
     w = start.w[0].clone().requires_grad_()
     path = [w.detach().clone()]
-    optimizer = TORCHS[cell.algorithm](w, {name: value.item() for name, value in start.drawn.items()})
+    optimizer = TORCHS[cell.algorithm]([w], {name: value.item() for name, value in start.drawn.items()})
     order = lockstep.batches(len(data.train.y), cell.batch_size, cell.replicate)
     names = [(name, p.shape) for name, p in net.named_parameters()]
     for step, tau in enumerate(delays):
@@ -74,7 +70,7 @@ def quick(cell, steps):
     return torch.stack(path)
 
 
-@pytest.mark.parametrize("name", TORCHS)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("delays", variants.DELAYS)
 def test_the_engine_takes_the_steps_of_a_plain_loop(name, delays):
     cell, steps = Cell("digits-mlp", 16, name, trials=4, replicate=5, staleness=3, delays=delays), 12

@@ -154,7 +154,7 @@ def test_at_the_end_of_its_minutes_the_state_of_a_search_is_kept_and_it_goes_on_
         monkeypatch.setattr(lockstep, "_check", checked)
         command.main(["run", "paper-scale", "--minutes", "10"])
     said = capsys.readouterr().out
-    again = "python -m lib run paper-scale --device cpu --minutes 10"
+    again = "python -m lib run paper-scale --minutes 10"
     assert f"stopped by SIGALRM; 1 of 2 are saved in data/; to continue: {again}" in said
     assert list((shelf.folder / "cpu").rglob("*.part")) and not files(shelf.folder)
     first, second = runs

@@ -140,7 +140,7 @@ def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, hear
         said = process.communicate(timeout=30)[1]
         assert process.returncode == 128 + getattr(signal, by)
         assert "Traceback" not in said and "KeyboardInterrupt" not in said
-        told = f"0 of 3 are saved in data/; to continue: python -m lib run s --jobs {count} --device cpu"
+        told = f"0 of 3 are saved in data/; to continue: python -m lib run s --jobs {count}"
         assert said.endswith(f"\nstopped by {by}; {told}\n"), said
         time.sleep(0.5)
         assert not alive(process.pid)

@@ -14,7 +14,7 @@ from lib.measuring import sweeps
 from lib.probes import tracks
 from lib.records.store import SMOKE
 from lib.studies.study import Study
-from lib.workloads import catalogue, own_text
+from lib.workloads import catalogue, texts
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def read(chosen) -> Read:
     trials = text_results.at_their_goals(sweeps.results(grid, chosen.budget))
     nothing = pd.DataFrame()
     if work.source:
-        text = own_text.read(work.name)
+        text = texts.read(work.name)
         rungs = ngrams.table(ngrams.climb(text.ids, 4))
         return Read(work, grid, trials, _windows(rungs), *[nothing] * 4)
     return Read(

@@ -33,7 +33,7 @@ from lib.workloads.catalogue import Workload, workload
 DATA = ROOT / "data"
 # Toy results of budget="smoke", never mixed with measurements, nor with those of other code, be it
 # a track's or a portrait's.
-SMOKE = ROOT / "_build" / "smoke" / code(["."])
+SMOKE = ROOT / "_build" / "smoke" / code(["**/*.py"])
 PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
 T = TypeVar("T")  # what is measured
 AGAIN = "move it out of data/ and measure the cell again"
