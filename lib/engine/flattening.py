@@ -22,30 +22,21 @@ def layers(module: nn.Module, chosen: dict[str, Tensor] | None = None) -> tuple[
     at = 0
     for name, p in (every if chosen is None else chosen).items():
         where = slice(at, at + p.numel())
-        found.append(Layer(name, where, tuple(p.shape), kind_of(module, name)))
+        found.append(Layer(name, where, tuple(p.shape), _kind_of(module, name)))
         at = where.stop
     return tuple(found)
 
 
-def kind_of(module: nn.Module, name: str) -> str:
+def _kind_of(module: nn.Module, name: str) -> str:
     """`Layer.kind` of the module's parameter of this name."""
     owner, _, leaf = name.rpartition(".")
     layer = module.get_submodule(owner)
-    if leaf != "weight" or not is_product(layer):
-        return ""
-    if isinstance(layer, nn.Conv2d):
-        return "convolution"
-    return "last" if layer is head(module) else "linear"
-
-
-def is_product(layer: nn.Module) -> bool:
-    """Whether it multiplies its inputs, or their patches, by one matrix: linear, or a convolution
-    of one group.
-    """
-    if isinstance(layer, nn.Conv2d):
+    if leaf == "weight" and isinstance(layer, nn.Conv2d):
         padded = layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
-        return padded and layer.groups == 1
-    return isinstance(layer, nn.Linear)
+        return "convolution" if padded and layer.groups == 1 else ""
+    if leaf == "weight" and isinstance(layer, nn.Linear):
+        return "last" if layer is head(module) else "linear"
+    return ""
 
 
 def memory_order(p: Tensor) -> Tensor:

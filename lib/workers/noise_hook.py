@@ -90,7 +90,6 @@ def noise_hook(state: NoiseState, bucket: dist.GradBucket) -> Future[Tensor]:
     require_dense(bucket)
     buffer, index = bucket.buffer(), bucket.index()
     if index == 0:
-        state.begun += 1
         state.step = _Step(state, buffer.device)
     step = state.step
     step.take(buffer)  # before it is changed
@@ -124,7 +123,7 @@ class _Step:
         self.scale = scale_of(state.scaler)
         self.square = torch.zeros((), dtype=torch.float64, device=device)
         self.sums = self.square.new_zeros(ENTRIES if state.hook else 0)
-        self.random = torch.Generator(device).manual_seed(state.begun)
+        self.random = torch.Generator(device).manual_seed(1 + state.begun)
         # Of the mean, by bucket, so that they add up in one order on all workers
         self.means: dict[int, Tensor] = {}
 
