@@ -35,20 +35,20 @@ class Use:
         inputs: [1 or T, N, inputs]: N counts the examples and, within each, its places; of gains,
             what they multiply; of a table, symbols [1, N].
         outputs: [T, N, outputs].
+        deltas: derivatives of the loss by them, once they are known.
     """
 
     weight: Layer
     bias: Layer | None
     inputs: Tensor
     outputs: Tensor
+    deltas: Tensor | None = None
 
-    def gradients(self, deltas: Tensor, workers: int) -> list[tuple[Layer, Tensor]]:
+    def gradients(self, workers: int) -> list[tuple[Layer, Tensor]]:
         """Each parameter with its gradient [workers, T, ...], where each worker has its stretch of
         the N rows.
-
-        deltas: derivatives of the loss by `outputs`, [T, N, outputs].
         """
-        inputs, deltas = (_by_worker(rows, workers) for rows in (self.inputs, deltas))
+        inputs, deltas = (_by_worker(rows, workers) for rows in (self.inputs, self.deltas))
         if self.weight.kind:
             found = deltas.mT @ inputs
         elif len(self.weight.shape) == 1:
@@ -58,9 +58,6 @@ class Use:
             found = which.mT @ deltas
         both = [(self.weight, found)]
         return both if self.bias is None else [*both, (self.bias, deltas.sum(2))]
-
-
-Uses = list[tuple[Use, Tensor]]  # with the derivatives of the loss by their outputs
 
 
 def _by_worker(rows: Tensor, workers: int) -> Tensor:
@@ -265,27 +262,27 @@ class BatchedExecutor(Executor):
         x: Tensor,
         y: Tensor,
         workers: int,
-    ) -> tuple[*Gradients, Uses]:
-        """Losses [workers, T], gradients [workers, T, P], who is alive [workers, T], and each use
-        of a layer with the derivatives of the loss by its outputs.
+    ) -> tuple[*Gradients, list[Use]]:
+        """Losses [workers, T], gradients [workers, T, P], who is alive [workers, T], and the uses
+        of layers.
         """
         logits, run = self._run(w.detach(), x, self.products)
         losses, error = self.task.derivative(logits.detach(), y, self.smoothing, workers)
         outputs = [use.outputs for use in run.uses]
         deltas = torch.autograd.grad(logits, outputs, error.to(logits.dtype))
-        uses = list(zip(run.uses, deltas, strict=True))
         g = w.new_empty(workers, *w.shape, dtype=torch.float32)
-        for use, delta in uses:
-            for slot, found in use.gradients(delta, workers):
+        for use, use.deltas in zip(run.uses, deltas, strict=True):
+            for slot, found in use.gradients(workers):
                 g[:, :, slot.where] = found.flatten(2)
         features = _by_worker(run.uses[-1].inputs, workers)
         on = features.abs().amax((2, 3)) > 0
-        return losses, g, on.expand(workers, len(w)) | (not self.can_die), uses
+        alive = on.expand(workers, len(w)) | (not self.can_die)
+        return losses, g, alive, run.uses
 
     def _with_uses(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None
-    ) -> tuple[*Gradients, Uses]:
-        """As `gradients`; fourth, the uses of `_derive`."""
+    ) -> tuple[*Gradients, list[Use]]:
+        """As `gradients`; fourth, the uses of layers."""
         allowed = "of one trial after another where layers are looked at"
         require(not self.reads_text, "model", "Decoder", allowed)
         losses, g, alive, uses = self._derive(w, x, y, 1)
@@ -298,7 +295,7 @@ class BatchedExecutor(Executor):
         data, have one row.
         """
         *found, uses = self._with_uses(w, x, y, mask)
-        return *found, {use.weight.name: stats(use.inputs, deltas) for use, deltas in uses}
+        return *found, {use.weight.name: stats(use.inputs, use.deltas) for use in uses}
 
     def gradients_with_norms(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
@@ -306,8 +303,8 @@ class BatchedExecutor(Executor):
         """As `SequentialExecutor.gradients_with_norms`, in the same pass."""
         *found, uses = self._with_uses(w, x, y, mask)
         norms = []
-        for use, deltas in uses:
-            inputs, deltas = (_by_example(rows, len(y)) for rows in (use.inputs, deltas))
+        for use in uses:
+            inputs, deltas = (_by_example(rows, len(y)) for rows in (use.inputs, use.deltas))
             kept = None if mask is None else use.weight.matrix(mask)
             biases = masked(deltas.sum(2), None if mask is None else mask[:, None, use.bias.where])
             # Sums, since the deltas are shares of a mean

@@ -41,9 +41,11 @@ class Checkpoint:
             return
         body = io.BytesIO()
         torch.save({"identity": self.identity, **state()}, body)
-        checksum = hashlib.sha256(body.getbuffer()).hexdigest()
+        content = body.getvalue()
+        checksum = hashlib.sha256(content).hexdigest()
         with atomic.whole(self.file) as stream:
-            stream.write(checksum.encode() + b"\n" + body.getvalue())
+            stream.write(checksum.encode() + b"\n")
+            stream.write(content)
         self.saved = time.perf_counter()
         self.pause = max(SOON, SELDOM * (self.saved - began))
 

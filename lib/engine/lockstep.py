@@ -186,11 +186,13 @@ def _step(now: State, batch: tuple[Tensor, Tensor]) -> None:
     """All trials take the next step, and those leave whose loss before it is no number."""
     out = now.outcome
     out.steps += 1
-    with naming(f"step {out.steps}"):
-        losses, alive = now.advance(out.steps, batch)
+    k = out.steps
+    with naming(f"step {k}"):
+        losses, alive = now.advance(k, batch)
     out.trial_steps += len(now.ids)
-    share = max(min(1.0, len(batch[1]) / RECENT), 1 / out.steps)
-    now.recent.lerp_(losses.to(now.recent.dtype), share)
+    share = min(1.0, len(batch[1]) / RECENT)
+    losses = losses.to(now.recent.dtype)
+    now.recent.lerp_(losses, max(share, 1 / k))
     now.silent = torch.where(alive, 0, now.silent + 1)
     now.leave(~losses.isfinite(), "infeasible", "diverged")
 
@@ -251,17 +253,22 @@ def _check(now: State, rows: np.ndarray, whole_set: bool) -> None:
     out = now.outcome
     judge = now.judges[0]
     ids = now.ids[rows]
-    w = now.evaluated()[torch.from_numpy(rows).to(now.w.device)]
+    chosen = torch.from_numpy(rows).to(now.w.device)
+    w = now.evaluated()[chosen]
     limits = judge.limits.cpu().numpy()
-    loosest = torch.from_numpy(out.loosest(ids, limits, -1)).to(judge.limits)
+    loosest = out.loosest(ids, limits, -1)
+    loosest = torch.from_numpy(loosest).to(judge.limits)
     with naming(f"step {out.steps}"):
         found = judge.costs(w, None if whole_set else loosest)
     costs, whole = (tensor.cpu().numpy() for tensor in found)
     errors = np.where(whole, costs / len(judge.y), np.nan)
-    better = out.check(ids, errors, whole[:, None] & (costs[:, None] <= limits))
+    met = whole[:, None] & (costs[:, None] <= limits)
+    better = out.check(ids, errors, met)
     if now.exchange:
         out.sent[ids] = now.exchange.sent.numpy()[rows]
         out.note(out.sent_within, ids, out.sent[ids])
     for other in now.judges[1:] if better.any() else ():
-        costs, _ = other.costs(w[torch.from_numpy(better).to(w.device)])
-        out.note(out.test_within, ids[better], costs.cpu().numpy() / len(other.y))
+        chosen = torch.from_numpy(better).to(w.device)
+        costs, _ = other.costs(w[chosen])
+        errors = costs.cpu().numpy() / len(other.y)
+        out.note(out.test_within, ids[better], errors)

@@ -28,8 +28,7 @@ def _record_rows(module: nn.Module, weights: list[str]):
     pairs = {name: [] for name in weights}
 
     def hook(name: str, layer: nn.Module, inputs: tuple, out: Tensor) -> None:
-        h = _input_rows(layer, inputs[0].detach())
-        out.register_hook(lambda d: pairs[name].append((h, _output_rows(layer, d.detach()))))
+        out.register_hook(lambda d: pairs[name].append(_rows(layer, inputs[0].detach(), d)))
 
     with contextlib.ExitStack() as handles:
         for name in weights:
@@ -38,17 +37,16 @@ def _record_rows(module: nn.Module, weights: list[str]):
         yield pairs
 
 
-def _input_rows(layer: nn.Module, h: Tensor) -> Tensor:
-    """A layer's inputs [B, ..., C], or a convolution's [B, C, H, W], as rows [N, inputs]."""
+def _rows(layer: nn.Module, h: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
+    """A layer's inputs [B, ..., C], or a convolution's [B, C, H, W], as rows [N, inputs], and the
+    derivatives by its outputs as rows [N, outputs].
+    """
     if isinstance(layer, nn.Linear):
-        return h.flatten(0, -2)
+        return h.flatten(0, -2), d.flatten(0, -2)
     patches = F.unfold(h, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
     by_channel = patches.unflatten(1, (h.shape[1], -1))  # [B, C, element, place]
-    return by_channel.permute(0, 3, 2, 1).flatten(2).flatten(0, 1)
-
-
-def _output_rows(layer: nn.Module, d: Tensor) -> Tensor:
-    return d.flatten(0, -2) if isinstance(layer, nn.Linear) else d.movedim(1, -1).flatten(0, -2)
+    rows = by_channel.permute(0, 3, 2, 1).flatten(2)
+    return rows.flatten(0, 1), d.movedim(1, -1).flatten(0, -2)
 
 
 class Executor:

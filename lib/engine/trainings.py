@@ -239,7 +239,8 @@ def train(
         met = errors[:, None] <= np.array(job.goals) + EXACT
         out.check(ids, errors, met)
         out.leave(ids[met[:, 0]], "complete")
-        out.leave(ids[[not trials[n].finite for n in ids]], "infeasible", "diverged")
+        gone = [n for n in ids if not trials[n].finite]
+        out.leave(gone, "infeasible", "diverged")
     out.end(job.limit)
     out.last_step[:] = [trial.steps for trial in trials]
     out.steps = int(out.last_step.max(initial=0))

@@ -176,14 +176,18 @@ class Averages:
 
     def after(self, trace: float, square: float) -> "Averages":
         """With one more step; one that is not finite is skipped: loss scaling has overflowed."""
-        r = self.decay
-        x, y = (trace - self.last[0], square - self.last[1]) if self.steps else (0.0, 0.0)
-        added = trace, square, x * x / 2, x * y / 2, y * y / 2
-        faded = zip((r, r, r**2, r**2, r**2), self.sums, added)
+        now = trace, square
+        x = y = 0.0
+        if self.steps:
+            x = trace - self.last[0]
+            y = square - self.last[1]
+        scatter = x * x / 2, x * y / 2, y * y / 2
+        shares = [self.decay] * 2 + [self.decay**2] * 3
+        faded = zip(shares, self.sums, now + scatter)
         sums = tuple(share * old + new for share, old, new in faded)
         if not all(map(math.isfinite, sums)):
             return replace(self, skipped=self.skipped + 1)
-        return replace(self, steps=self.steps + 1, last=(trace, square), sums=sums)
+        return replace(self, steps=self.steps + 1, last=now, sums=sums)
 
     def estimate(self) -> Estimate:
         """Averages with an interval of their ratio, by Fieller's theorem with Student's quantile;
