@@ -13,7 +13,14 @@ import torch
 
 from lib.claims.claim import REGISTRY, judged
 from lib.claims.judging import registered
-from lib.engine import checkpoint, flattening, lockstep, validation, vocabulary
+from lib.engine import (
+    checkpoint,
+    flattening,
+    lockstep,
+    training_state,
+    validation,
+    vocabulary,
+)
 from lib.measuring import one_cell, runner
 from lib.measuring.experiment import Collection
 from lib.methods import METHODS
@@ -118,7 +125,7 @@ def interrupt(monkeypatch):
     It takes the numbers of these updates, and returns a list with an entry for every update.
     """
 
-    def at(*numbers, owner=lockstep, name="update"):
+    def at(*numbers, owner=training_state.Descent, name="advance"):
         update, steps = getattr(owner, name), []
 
         def interrupted(*arguments):

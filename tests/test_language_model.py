@@ -11,7 +11,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.engine import batched, flattening, lockstep, pruning, sequential
+from lib.engine import batched, flattening, pruning, sequential
+from lib.engine.training_state import Descent
 from lib.measuring import one_cell
 from lib.methods import METHODS
 from lib.studies.cells import Cell
@@ -241,10 +242,9 @@ def test_scores_of_the_embedding_are_sums_over_all_windows(chain):
 @pytest.mark.parametrize("algorithm", ["adam", "muon", "lars"])
 def test_methods_move_every_part_of_the_network(chain, algorithm):
     cell = Cell("shakespeare", 4, algorithm, trials=2, max_steps=3)
-    trials, executor = one_cell.start(cell), one_cell.executor(cell)
-    data, method = datasets.load(CORPUS).train, METHODS[algorithm]
-    parameters, w = flattening.layers(executor.module), trials.w.clone()
-    buffers = method.begin(w, parameters)
+    trials, data = one_cell.start(cell), datasets.load(CORPUS).train
+    run = Descent(METHODS[algorithm], one_cell.executor(cell), trials)
     for k in range(1, 3):
-        lockstep.update(method, executor, parameters, trials, w, buffers, k, (data.x[:4], data.y[:4]))
-    assert w.isfinite().all() and all((w != trials.w)[:, layer.where].any() for layer in parameters)
+        run.advance(k, (data.x[:4], data.y[:4]))
+    moved = run.w != trials.w
+    assert run.w.isfinite().all() and all(moved[:, layer.where].any() for layer in run.layers)

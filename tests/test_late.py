@@ -14,7 +14,8 @@ from chapters.which_method import quadratic_methods
 from lib.analysis import noisy_quadratic as nqm
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
-from lib.engine import flattening, lockstep
+from lib.engine import lockstep
+from lib.engine.training_state import Descent
 from lib.measuring import one_cell
 from lib.methods import METHODS, variants
 from lib.studies.cells import Cell
@@ -59,14 +60,13 @@ def slow(cell, trial, delays):
 def quick(cell, steps):
     """The weights of all trials before and after every step, as the engine takes them: [steps + 1, T, P]."""
     trials, data, executor = one_cell.start(cell), datasets.load("digits").train, one_cell.executor(cell)
-    how, parameters = one_cell.trained_by(cell), flattening.layers(executor.module)
-    x, w = executor.inputs(data.x), trials.w.clone()
-    buffers, order = how.begin(w.clone(), parameters), lockstep.batches(len(data.y), cell.batch_size, cell.replicate)
-    path = [w.clone()]
+    run, x = Descent(one_cell.trained_by(cell), executor, trials), executor.inputs(data.x)
+    order = lockstep.batches(len(data.y), cell.batch_size, cell.replicate)
+    path = [run.w.clone()]
     for step in range(1, steps + 1):
         pick = next(order)
-        lockstep.update(how, executor, parameters, trials, w, buffers, step, (x[pick], data.y[pick]))
-        path.append(w.clone())
+        run.advance(step, (x[pick], data.y[pick]))
+        path.append(run.w.clone())
     return torch.stack(path)
 
 

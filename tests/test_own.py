@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from lib import ROOT, own
-from lib.engine import checkpoint, flattening, lockstep
+from lib.engine import checkpoint, flattening, training_state
 from lib.measuring import one_cell, sweeps
 from lib.records import store
 from lib.records.on_record import grid
@@ -128,8 +128,8 @@ def test_a_search_that_met_no_goal_says_what_it_reached(write, options):
 def test_a_stop_in_a_notebook_says_what_is_kept_and_keeps_the_state(write, tmp_path, monkeypatch):
     hardest = GOOD.replace("goals=(0.1", "goals=(0.0")
     study = grid(write(hardest), [16], ["sgd"], [0.0], trials=8, hits=8)
-    update, steps, now = lockstep.update, [], [0.0]
-    for module in (lockstep, checkpoint):
+    update, steps, now = training_state.Descent.advance, [], [0.0]
+    for module in (training_state, checkpoint):
         monkeypatch.setattr(module, "time", types.SimpleNamespace(perf_counter=lambda: now[0]))
 
     def stopped(*arguments):
@@ -139,7 +139,7 @@ def test_a_stop_in_a_notebook_says_what_is_kept_and_keeps_the_state(write, tmp_p
             raise KeyboardInterrupt
         return update(*arguments)
 
-    monkeypatch.setattr(lockstep, "update", stopped)
+    monkeypatch.setattr(training_state.Descent, "advance", stopped)
     with pytest.raises(KeyboardInterrupt) as stop:
         sweeps.results(study, "full", folder=tmp_path / "data")
     (shown,) = stop.value._render_traceback_()

@@ -79,7 +79,7 @@ def children():
 def test_a_workers_exception_reaches_the_caller_and_nobody_is_left_waiting(digits, children):
     labels = digits.y.clone()
     labels[parallel_runs.batches(len(labels), Run())[0, -1]] = 10  # no such class; it falls to the last worker
-    with pytest.raises(RuntimeError, match="(?s)worker 1 of 2 failed:.*Target 10 is out of bounds"):
+    with pytest.raises(RuntimeError, match="(?s)a worker failed:.*Process 1 .*Target 10 is out of bounds"):
         parallel_runs.train([Run(2)], SimpleNamespace(x=digits.x, y=labels), timeout=60)
     assert not children()
 
@@ -93,7 +93,7 @@ def test_a_killed_worker_is_reported(digits, children):
 
     killer = threading.Timer(0.5, kill)
     killer.start()
-    with pytest.raises(RuntimeError, match="a worker died: process . terminated with signal SIGKILL"):
+    with pytest.raises(RuntimeError, match="a worker failed: process . terminated with signal SIGKILL"):
         parallel_runs.train([Run(2, steps=10**5)], digits, timeout=60)
     killer.join()
     assert not children()

@@ -206,7 +206,8 @@ class Feedback:
                 torch.randn(self.workers, 1, d, generator=torch.Generator().manual_seed(power))
             )
             messages = Messages(self.workers, "top-k", self.density)
-            exchange, w = exchanges.Exchange(messages, 1, d, None, [d], 0), torch.zeros(1, d)
+            w = torch.zeros(1, d)
+            exchange = exchanges.Exchange(messages, w, None, [d], 0)
             kept, k = torch.zeros(self.workers, d), target(self.density, d)
             kinds = {
                 "ours": lambda e=exchange, g=given, w=w: e.gradients(g, w, w, w),

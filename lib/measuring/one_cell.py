@@ -132,7 +132,7 @@ def exchange(
         places = [row.nonzero()[:, 0] for row in trials.mask]
         kept = pad_sequence(places, batch_first=True)
     sizes = [p.numel() for p in models.build(cell.work.model).parameters()]
-    return exchanges.Exchange(cell.messages, *trials.w.shape, kept, sizes, cell.replicate, watch)
+    return exchanges.Exchange(cell.messages, trials.w, kept, sizes, cell.replicate, watch)
 
 
 def _dtype(cell: Cell) -> torch.dtype:
