@@ -101,10 +101,6 @@ def planned(data: Path = DATA) -> list[Branch]:
     return found
 
 
-def _place(branch: Branch, folder: Path) -> Path:
-    return store.path(folder / store.place(branch.workload), branch)
-
-
 def _train(branch: Branch) -> pd.DataFrame:
     # Brings PyTorch, which is slow to import, and most chapters only read
     from chapters.language_model import branching
@@ -114,11 +110,10 @@ def _train(branch: Branch) -> pd.DataFrame:
 
 BRANCHES = Collection(
     "branches",
-    "branch",
-    DATA / "branches",
-    _place,
+    "branches",
+    store.beginning,
     planned,
+    "Continue a run of the language model from several steps with batches of several sizes, into data/branches/.",
     _train,
-    lambda branch: branch.cell.arithmetic,
 )
-record, results, missing, run = BRANCHES.record, BRANCHES.results, BRANCHES.missing, BRANCHES.run
+results = BRANCHES.results

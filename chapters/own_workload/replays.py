@@ -50,14 +50,12 @@ class Replay:
     algorithm: Literal[*METHODS]
     split: NUMBER
 
-    def definition(self) -> dict:
-        """What the record's name depends on besides the fields: nothing."""
-        return {}
 
+class Replays(Collection):
+    """Records whose names tell all fields, and hold no digest."""
 
-def place(what: Replay, folder: Path) -> Path:
-    """Where a replay's record lies."""
-    return folder / f"{what.rule}-{what.workload}-{what.algorithm}-split-{what.split}.csv"
+    def record(self, what: Replay, data: Path = DATA) -> Path:
+        return data / self.name / self.file(what)
 
 
 def planned(rule: str = "adaptive") -> list[Replay]:
@@ -91,14 +89,13 @@ def replayed(what: Replay) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(**ends, runs=plan.runs())
 
 
-REPLAYS = Collection(
-    "Adaptive searches",
-    "replay",
-    DATA / "adaptive",
-    place,
+REPLAYS = Replays(
+    "adaptive",
+    "replays",
+    "{0.rule}-{0.workload}-{0.algorithm}-split-{0.split}.csv".format,
     planned,
+    "Search digits adaptively where exact searches are on record, into data/adaptive/.",
     replayed,
-    precision=lambda what: "float32",
 )
 
 
@@ -154,12 +151,12 @@ def _fits(cell: Cell, name: str, method: str) -> bool:
     return usual and cell.sparsity == 0 and store.exists(record(cell))
 
 
-def summary(rule: str, folder: Path | None = None) -> pd.DataFrame:
+def summary(rule: str) -> pd.DataFrame:
     """A row per workload and method: exact (low, high, searches), of the rule's runs critical (the
     geometric mean), lowest, highest, runs (tuned runs, mean) and most, splits, near (runs within
     NEAR), covered (runs whose interval holds the exact value).
     """
-    found = REPLAYS.results(planned(rule), folder)
+    found = REPLAYS.results(planned(rule))
     if found.empty:
         return found
     by = found.groupby(["workload", "algorithm"], sort=False)

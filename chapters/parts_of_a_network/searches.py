@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from lib.measuring import experiment
 from lib.measuring.experiment import Collection, OfCell
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
@@ -42,14 +41,16 @@ class OfWhole(OfCell):
 
 
 def collection(
-    title: str, named: Callable[[OfWhole], str], planned: Callable[[], Sequence]
+    title: str, named: Callable[[OfWhole], str], planned: Callable[[], Sequence], about: str
 ) -> Collection:
     """The records of one kind of search, in data/TITLE/WORKLOAD/NAME-DIGEST.csv; named: the
-    beginning of a record's name.
+    beginning of a record's name; about: what `python -m lib` says of them.
     """
-    return experiment.searches(
-        title, lambda one: f"{folder_name(one.workload)}/{named(one)}", planned
-    )
+
+    def file(one: OfWhole) -> str:
+        return f"{folder_name(one.workload)}/{named(one)}"
+
+    return Collection(title, "searches", file, planned, f"{about}, into data/{title}/.")
 
 
 def with_costs(

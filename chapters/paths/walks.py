@@ -15,6 +15,7 @@ from lib.measuring.experiment import Collection
 from lib.methods import method
 from lib.probes import tracks
 from lib.probes.tracks import Again
+from lib.records import store
 from lib.records.store import DATA
 from lib.studies import plans
 from lib.studies.cells import Cell
@@ -99,11 +100,10 @@ def _measure(walk: Walk) -> pd.DataFrame:
 
 WALKS = Collection(
     "paths",
-    "path",
-    DATA / "paths",
-    tracks.place,
+    "trajectories",
+    store.beginning,
     planned,
+    "Train the fastest trials again and record where their gradients point, into data/paths/.",
     _measure,
-    lambda walk: walk.cell.arithmetic,
 )
-record, results = WALKS.record, WALKS.results
+results = WALKS.results

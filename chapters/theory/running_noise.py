@@ -4,7 +4,6 @@ gradients at the same weights.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -13,11 +12,9 @@ import pandas as pd
 from lib import require
 from lib.fields import Count, Number, Whole, spec
 from lib.measuring.experiment import Collection
-from lib.own import folder_name
 from lib.probes import tracks
 from lib.probes.tracks import Again
 from lib.records import store
-from lib.records.store import DATA
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName, workload
 
@@ -134,12 +131,15 @@ def _again(track: tracks.Track, **fields) -> Job:
     return Job(**{name: getattr(track, name) for name in shared}, **fields)
 
 
-def _place(job: Job, folder: Path) -> Path:
-    name = f"{job.algorithm}-{job.batch_size}-{store.digest(job)}.csv"
-    return folder / store.place(job.workload) / folder_name(job.workload) / name
-
-
-JOBS = Collection("jobs", "job", DATA / "running", _place, planned, precision=lambda _: "float32")
+JOBS = Collection(
+    "running",
+    "jobs",
+    lambda job: f"{store.home(job.workload)}/{job.algorithm}-{job.batch_size}",
+    planned,
+    "Train with two worker processes that estimate the gradient's noise as they go, into "
+    "data/running/.",
+    alone=True,
+)
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:

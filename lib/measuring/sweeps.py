@@ -30,7 +30,7 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
         recorded.missing(study, folder),
         _train,
         study.name,
-        "cell",
+        "cells",
         jobs,
         folder=folder,
         device=device,

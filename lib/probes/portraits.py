@@ -5,7 +5,6 @@ run, kept small.
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,7 +15,6 @@ from lib.fields import Count, spec
 from lib.measuring.experiment import Collection
 from lib.messages.settings import Messages
 from lib.methods import spaces
-from lib.own import folder_name
 from lib.records import store
 from lib.records.store import DATA, SMOKE
 from lib.studies.cells import Cell
@@ -197,19 +195,18 @@ def follow(portrait: Portrait) -> pd.DataFrame:
     return found.assign(x=found.x.round(6), value=[float(f"{v:.5g}") for v in found.value])
 
 
-def _place(portrait: Portrait, folder: Path) -> Path:
-    name = f"{portrait.compressor}-{portrait.density:g}-{store.digest(portrait)}.csv"
-    return folder / store.place(portrait.workload) / folder_name(portrait.workload) / name
+def _file(portrait: Portrait) -> str:
+    home = store.home(portrait.workload)
+    return f"{home}/{portrait.compressor}-{portrait.density:g}"
 
 
 GALLERY = Collection(
     "portraits",
-    "portrait",
-    DATA / "portraits",
-    _place,
+    "histograms",
+    _file,
     lambda: PORTRAITS,
+    "Record what gradients look like before they are compressed, into data/portraits/.",
     follow,
-    lambda portrait: portrait.cell.arithmetic,
 )
 
 
@@ -222,13 +219,12 @@ def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFra
 
     "smoke" makes a toy of the first.
     """
-    folder = None
+    data = DATA
     if budget == "smoke":
-        folder = SMOKE / "portraits"
-        planned = (dataclasses.replace(planned[0], steps=20, every=10),)
+        planned, data = (dataclasses.replace(planned[0], steps=20, every=10),), SMOKE
     if budget != "cached":
-        GALLERY.run(planned, folder)
-    return GALLERY.results(planned, folder)
+        GALLERY.run(planned, data)
+    return GALLERY.results(planned, data)
 
 
 def shapes(taken: pd.DataFrame) -> pd.DataFrame:

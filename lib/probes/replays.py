@@ -39,10 +39,6 @@ class Replay:
     code: str = ""
     longest: POSITIVE = 600.0
 
-    def definition(self) -> dict:
-        """What the record's name depends on besides the fields: nothing."""
-        return {}
-
     def cells(self, data: Path = DATA) -> tuple[Cell, ...]:
         """The searches that are measured again; fewer than `sample` where no more are on record."""
         known = [c for c in plans.study(self.study).cells if store.exists(record(c, data))]

@@ -5,14 +5,14 @@ records of those that were followed step by step.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from lib import require
 from lib.fields import Count, Whole, spec
-from lib.measuring.experiment import Collection, Experiment
+from lib.measuring.experiment import Collection
 from lib.records import store
 from lib.records.store import DATA, SMOKE
 from lib.studies import plans
@@ -132,58 +132,40 @@ def _images(study: str, batch_size: int, examples: int, wanted: Callable) -> lis
     return of_cells(cells, points=6, examples=examples)
 
 
-TRACKS = {  # by which claims are judged
-    "digits": digits,
-    "mnist": lambda: _images("mnist", 64, 0, lambda c: c.sparsity in plans.DENSE_AND_SPARSE),
-    # On a ninth of the training set
-    "cifar-10": lambda: _images("cifar-10", 128, 5000, lambda c: c.algorithm == "momentum"),
-}
-
-
 # --- records --------------------------------------------------------------------------------------
 
 
-def place(again: Again, folder: Path) -> Path:
-    """Where the record of one lies in a folder."""
-    return store.path(folder / store.place(again.workload), again)
-
-
-def followed(data: Path = DATA) -> Collection:
-    """Tracks of the cells that are on record in a folder, and their records in it."""
+def experiment(name: str, planned: Callable[[], Sequence[Track]], data: Path = DATA) -> Collection:
+    """Follow these tracks of cells that are on record in a folder; name: of what they are on."""
 
     def measure(track: Track) -> pd.DataFrame:
         from lib.probes import noise_scale  # brings PyTorch, which is slow to import
 
         return noise_scale.follow(track, last_step(track, data))
 
-    return Collection(
-        "tracks",
-        "track",
-        data / "tracks",
-        place,
-        tuple,  # each set of tracks has a plan of its own
-        measure,
-        lambda track: track.cell.arithmetic,
-    )
-
-
-FOLLOWED = followed()
-
-
-def experiment(name: str, plan: Callable[[], list[Track]]) -> Experiment:
-    """Follow these tracks; name: of what they are on."""
     told = (
         f"Train the fastest trials of {name} again; record the gradient's noise and smoothness "
         "along them, into data/tracks/."
     )
-    return Experiment(told, FOLLOWED, "trials", plan)
+    return Collection("tracks", "trials", store.beginning, planned, told, measure)
 
 
-def results(name: str) -> pd.DataFrame:
-    """All measured points of a set of TRACKS, a row each, with the track's fields.  Raises
-    RecordError.
-    """
-    return FOLLOWED.results(TRACKS[name]())
+TRACKS = {  # by which claims are judged
+    "digits": experiment("digits", digits),
+    "mnist": experiment(
+        "mnist",
+        lambda: _images("mnist", 64, 0, lambda c: c.sparsity in plans.DENSE_AND_SPARSE),
+    ),
+    # On a ninth of the training set
+    "cifar-10": experiment(
+        "cifar-10", lambda: _images("cifar-10", 128, 5000, lambda c: c.algorithm == "momentum")
+    ),
+}
+
+
+def followed() -> pd.DataFrame:
+    """All measured points of TRACKS, a row each, with the track's fields.  Raises RecordError."""
+    return pd.concat(filter(len, (one.results() for one in TRACKS.values())))
 
 
 def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.DataFrame:
@@ -195,7 +177,8 @@ def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.D
     data = DATA
     if budget == "smoke":
         study, data, count, points = study.smoke(), SMOKE, 1, 3
-    planned, kept = of_cells(study.cells, count, data, points=points), followed(data)
+    planned = of_cells(study.cells, count, data, points=points)
+    own = experiment(study.name, lambda: planned, data)
     if budget != "cached":
-        kept.run(planned)
-    return kept.results(planned)
+        own.run(data=data)
+    return own.results(data=data)

@@ -40,9 +40,10 @@ class Winners:
     last: NUMBER = 12
     smallest: int = 1
 
-    def definition(self) -> dict:
-        """What the record's name depends on besides the fields: nothing."""
-        return {}
+    @property
+    def cell(self) -> Cell:
+        """One of its searches on record, whose arithmetic is that of all."""
+        return self.cells()[0]
 
     def cells(self, data: Path = DATA) -> list[Cell]:
         """Those of its searches that are on record under `data`."""
@@ -101,18 +102,12 @@ PLANNED = tuple(
 )
 
 
-def _place(what: Winners, folder: Path) -> Path:
-    name = f"{what.algorithm}-{what.sparsity:g}-{store.digest(what)}.csv"
-    return folder / store.place(what.workload) / name
-
-
 UNSEEN = Collection(
     "unseen",
-    "set",
-    DATA / "unseen",
-    _place,
+    "sets of winners",
+    lambda what: f"{store.place(what.workload)}/{what.algorithm}-{what.sparsity:g}",
     lambda: PLANNED,
-    precision=lambda what: what.cells()[0].arithmetic,
+    "Train winners again and record their errors on unseen images, into data/unseen/.",
 )
 
 
@@ -140,7 +135,12 @@ class Folds:
     folds: Whole(2, 1000) = 10
     seed: NUMBER = 0
 
-    def cell(self, fold: int) -> Cell:
+    @property
+    def cell(self) -> Cell:
+        """How those of the first fold are trained."""
+        return self.trained(0)
+
+    def trained(self, fold: int) -> Cell:
         """How the networks of a fold are trained, on images of its own."""
         space = spaces.point(learning_rate=self.learning_rate, momentum=self.momentum)
         return Cell(
@@ -154,7 +154,7 @@ class Folds:
         )
 
     def definition(self) -> dict:
-        return self.cell(0).definition()
+        return self.cell.definition()
 
 
 def parts(what: Folds, images: int) -> list[np.ndarray]:
@@ -178,7 +178,7 @@ def ask(what: Folds) -> pd.DataFrame:
     wrong = np.zeros(len(whole), int)
     for fold, asked in enumerate(parts(what, len(whole))):
         others = np.setdiff1d(np.arange(len(whole)), asked)
-        rerun = Rerun(what.cell(fold), training=part(others))
+        rerun = Rerun(what.trained(fold), training=part(others))
         for _ in range(what.steps):
             rerun.update()
         for some in np.split(asked, range(ASKED, len(asked), ASKED)):
@@ -191,16 +191,11 @@ def ask(what: Folds) -> pd.DataFrame:
 PLANNED_FOLDS = (Folds("mnist-fc-128x3"), Folds("mnist-simple-cnn", networks=2, steps=1250))
 
 
-def _fold_place(what: Folds, folder: Path) -> Path:
-    return folder / f"{what.workload}-{store.digest(what)}.csv"
-
-
 FOLDS = Collection(
     "folds",
-    "set",
-    DATA / "folds",
-    _fold_place,
+    "sets",
+    "{0.workload}".format,
     lambda: PLANNED_FOLDS,
+    "Record which training images networks get wrong that have not seen them, into data/folds/.",
     ask,
-    lambda what: what.cell(0).arithmetic,
 )
