@@ -33,7 +33,7 @@ def test_networks_of_a_fold_are_trained_as_the_engine_trains_them():
     asked = torch.from_numpy(unseen.parts(what, 1500)[1])
     kept = torch.from_numpy(np.setdiff1d(np.arange(1500), asked.numpy()))
     wrong = torch.zeros(len(asked), dtype=torch.int64)
-    for net in networks(what.cell(1)):
+    for net in networks(what.trained(1)):
         optimiser = torch.optim.SGD(net.parameters(), lr=what.learning_rate, momentum=what.momentum)
         for _, pick in zip(range(what.steps), lockstep.batches(len(kept), 64, 1)):
             optimiser.zero_grad()

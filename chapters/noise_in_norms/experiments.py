@@ -89,6 +89,11 @@ def planned() -> tuple[Path, ...]:
 
 ABOUT = "Measure gradient noise in three norms on several methods' paths, into data/norms/."
 PATHS = Collection(
-    "norms", "paths", "{0.workload}/{0.algorithm}-batch-{0.batch_size}".format, planned, ABOUT
+    "norms",
+    "paths",
+    "{0.workload}/{0.algorithm}-batch-{0.batch_size}".format,
+    planned,
+    ABOUT,
+    precision="float32",
 )
 EXPERIMENTS = {"noise-in-norms": PATHS}

@@ -138,6 +138,7 @@ JOBS = Collection(
     planned,
     "Train with two worker processes that estimate the gradient's noise as they go, into "
     "data/running/.",
+    precision="float32",
     alone=True,
 )
 

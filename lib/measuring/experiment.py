@@ -29,7 +29,7 @@ class Collection:
         planned: all that the book wants.
         help: what it does, a sentence for the command line.
         take: measures one and returns its table.
-        precision: of the arithmetic, of what has no `cell` that tells it; None where a table tells
+        precision: of the arithmetic; "": of its `cell`, or "float32"; None where a table tells
             several apart.
         more: what else a record's first line says.
         alone: whether nothing else may run meanwhile, of this experiment or of others.
@@ -41,7 +41,7 @@ class Collection:
     planned: Callable[[], Sequence]
     help: str = ""
     take: Callable[[Any], pd.DataFrame] = lambda what: what.measure()
-    precision: str | None = "float32"
+    precision: str | None = ""
     more: dict = field(default_factory=dict)
     alone: bool = False
 
@@ -68,8 +68,9 @@ class Collection:
 
     def measure(self, what: Any, data: Path = DATA) -> Path:
         """Measure one, on its `device` if it has one, and write its record; returns the file."""
-        cell = getattr(what, "cell", None)
-        precision = cell.arithmetic if cell else self.precision
+        precision = self.precision
+        if precision == "":
+            precision = what.cell.arithmetic if hasattr(what, "cell") else "float32"
         where = precision, getattr(what, "device", "cpu")
         return runner.write(
             self.record(what, data), what, lambda: self.take(what), *where, **self.more
