@@ -89,12 +89,11 @@ def start(
     if cell.sparsity:
         mask = _masks(cell, chosen_seeds, device).to(device)
         w = w * mask
-    sizes = np.full(cell.trials, cell.batch_size)
-    drawn = {"batch_size": sizes, **cell.draw()}
-    columns = {}
-    for name, values in drawn.items():
-        column = torch.from_numpy(values[chosen]).float()
-        columns[name] = column[:, None].to(device)
+    drawn = {"batch_size": np.full(cell.trials, cell.batch_size), **cell.draw()}
+    columns = {
+        name: torch.from_numpy(values[chosen]).float()[:, None].to(device)
+        for name, values in drawn.items()
+    }
     return training_state.Trials(w, mask, columns)
 
 

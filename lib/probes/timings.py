@@ -218,17 +218,10 @@ def over_sgd() -> pd.DataFrame:
     Columns: workload, algorithm, batch_size, widest, ratio (a step's seconds over those of a step
     of SGD in the same run), low, high (the fastest over SGD's slowest, and the other way round).
     """
-    table = results(*BY_METHOD)
-    columns = ["workload", "algorithm", "batch_size", "widest", "ratio", "low", "high"]
-    plain = table.timed == BASE
-    keys = ["workload", "algorithm", "batch_size"]
-    both = table[~plain].merge(table[plain], on=keys, suffixes=("", "_base"))
-    both = both.assign(
-        ratio=both.seconds / both.seconds_base,
-        low=both.low / both.high_base,
-        high=both.high / both.low_base,
-    )
-    base = both.drop_duplicates(["workload", "batch_size"]).assign(
-        algorithm=BASE, ratio=1.0, low=1.0, high=1.0
-    )
-    return pd.concat([base, both], ignore_index=True)[columns]
+    table = results(*BY_METHOD).set_index(["workload", "algorithm", "batch_size"])
+    base, own = table[table.timed == BASE], table[table.timed != BASE]
+    ratios = {"ratio": own.seconds / base.seconds, "low": own.low / base.high}
+    both = own[["widest"]].assign(**ratios, high=own.high / base.low).reset_index()
+    alone = both.drop_duplicates(["workload", "batch_size"])
+    alone = alone.assign(algorithm=BASE, ratio=1.0, low=1.0, high=1.0)
+    return pd.concat([alone, both], ignore_index=True)
