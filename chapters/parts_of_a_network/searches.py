@@ -106,23 +106,10 @@ def measured(
     """
     import torch  # slow to import, and most chapters only read
 
-    from lib.engine import lockstep
     from lib.measuring import one_cell
-    from lib.workloads import datasets
 
-    work, trials = cell.work, one_cell.start(cell)
+    trials = one_cell.start(cell)
     trials.w = trials.w if w is None else w
     trials.drawn["stage"] = torch.from_numpy(stage).float()[:, None]
-    outcome = lockstep.train(
-        one_cell.executor(cell),
-        trials,
-        work.train(cell.split),
-        datasets.load(work.dataset, cell.split).validation,
-        method=method,
-        batch_size=cell.batch_size,
-        goals=work.goals,
-        max_steps=cell.max_steps,
-        order_seed=cell.replicate,
-        hits=cell.hits,
-    )
+    outcome = one_cell.train_cell(cell, trials=trials, method=method)
     return one_cell.table(cell, outcome).assign(stage=stage)
