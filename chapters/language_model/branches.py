@@ -73,6 +73,12 @@ class Branch(Again):
         check("size", self.size, Count(workload(self.workload).train_size))
         check("examples", self.examples, Whole(self.size, 10**9))
 
+    def measure(self) -> pd.DataFrame:
+        # Brings PyTorch, which is slow to import, and most chapters only read
+        from chapters.language_model import branching
+
+        return branching.train(self)
+
 
 def planned(data: Path = DATA) -> list[Branch]:
     """Branches of the language model's fastest trial at batch size 16, first by the rule for the
@@ -101,19 +107,11 @@ def planned(data: Path = DATA) -> list[Branch]:
     return found
 
 
-def _train(branch: Branch) -> pd.DataFrame:
-    # Brings PyTorch, which is slow to import, and most chapters only read
-    from chapters.language_model import branching
-
-    return branching.train(branch)
-
-
 BRANCHES = Collection(
     "branches",
     "branches",
     store.beginning,
     planned,
     "Continue a run of the language model from several steps with batches of several sizes, into data/branches/.",
-    _train,
 )
 results = BRANCHES.results

@@ -30,6 +30,9 @@ class Rungs:
     def definition(self) -> dict:
         return {"contents": texts.SHA256[self.dataset]}
 
+    def measure(self) -> pd.DataFrame:
+        return table(climb(datasets.characters(self.dataset), self.order, self.split))
+
 
 def climb(
     ids: np.ndarray, order: int, split: int = 0, asked: int | None = None
@@ -59,10 +62,6 @@ def table(rows: list[tuple]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["n", "asked", "nats", "error", "characters"])
 
 
-def _count(what: Rungs) -> pd.DataFrame:
-    return table(climb(datasets.characters(what.dataset), what.order, what.split))
-
-
 # Those of the searches
 PLANNED = tuple(Rungs("tiny-shakespeare", split=split) for split in range(3))
 NGRAMS = Collection(
@@ -71,7 +70,6 @@ NGRAMS = Collection(
     "{0.dataset}".format,
     lambda: PLANNED,
     "Record how well n-gram models predict the texts, into data/ngrams/.",
-    _count,
     precision=None,
     alone=True,
 )

@@ -50,6 +50,30 @@ class Replay:
     algorithm: Literal[*METHODS]
     split: NUMBER
 
+    def measure(self) -> pd.DataFrame:
+        """The plan, trained anew into a folder of its own.
+
+        A row per batch size: batch_size, steps (K*), searches, trials, taken (steps, of all trials);
+        and of the whole run critical, critical_low, critical_high, runs (tuned runs).
+        """
+        plan = adaptive.Plan(self.workload, self.algorithm, SIZES, split=self.split)
+        # Its waves are many, and each has a bar
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
+            adaptive.run(plan, MINUTES, Path(folder))
+        found = adaptive.estimate(plan.searches())
+        rows = [
+            {
+                "batch_size": size,
+                "steps": plan.steps(size),
+                "searches": len(steps),
+                "trials": len(plan.of(size)),
+                "taken": sum(trial.taken for trial in plan.of(size)),
+            }
+            for size, steps in plan.searches().items()
+        ]
+        ends = {"critical": found.critical, "critical_low": found.low, "critical_high": found.high}
+        return pd.DataFrame(rows).assign(**ends, runs=plan.runs())
+
 
 class Replays(Collection):
     """Records whose names tell all fields, and hold no digest."""
@@ -64,38 +88,12 @@ def planned(rule: str = "adaptive") -> list[Replay]:
     return [Replay(rule, *pair, split) for pair in pairs for split in SPLITS]
 
 
-def replayed(what: Replay) -> pd.DataFrame:
-    """The plan, trained anew into a folder of its own.
-
-    A row per batch size: batch_size, steps (K*), searches, trials, taken (steps, of all trials);
-    and of the whole run critical, critical_low, critical_high, runs (tuned runs).
-    """
-    plan = adaptive.Plan(what.workload, what.algorithm, SIZES, split=what.split)
-    # Its waves are many, and each has a bar
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
-        adaptive.run(plan, MINUTES, Path(folder))
-    found = adaptive.estimate(plan.searches())
-    rows = [
-        {
-            "batch_size": size,
-            "steps": plan.steps(size),
-            "searches": len(steps),
-            "trials": len(plan.of(size)),
-            "taken": sum(trial.taken for trial in plan.of(size)),
-        }
-        for size, steps in plan.searches().items()
-    ]
-    ends = {"critical": found.critical, "critical_low": found.low, "critical_high": found.high}
-    return pd.DataFrame(rows).assign(**ends, runs=plan.runs())
-
-
 REPLAYS = Replays(
     "adaptive",
     "replays",
     "{0.rule}-{0.workload}-{0.algorithm}-split-{0.split}.csv".format,
     planned,
     "Search digits adaptively where exact searches are on record, into data/adaptive/.",
-    replayed,
 )
 
 

@@ -57,6 +57,11 @@ class Walk(Again):
         allowed = "a method whose gradients and errors are taken at its weights"
         require(plain, "algorithm", self.algorithm, allowed)
 
+    def measure(self) -> pd.DataFrame:
+        from chapters.paths import walking  # brings PyTorch, which is slow to import
+
+        return walking.measured(self)
+
 
 def winner(cell: Cell, data: Path = DATA, **fields) -> Walk | None:
     """The walk of the cell's fastest trial; None if the cell has no record, or nothing met the
@@ -92,18 +97,11 @@ def planned() -> tuple[Walk, ...]:
     return tuple(walk for walk in walks if walk)
 
 
-def _measure(walk: Walk) -> pd.DataFrame:
-    from chapters.paths import walking  # brings PyTorch, which is slow to import
-
-    return walking.measured(walk)
-
-
 WALKS = Collection(
     "paths",
     "trajectories",
     store.beginning,
     planned,
     "Train the fastest trials again and record where their gradients point, into data/paths/.",
-    _measure,
 )
 results = WALKS.results

@@ -19,8 +19,9 @@ from lib.studies.cells import Cell
 
 @dataclass(frozen=True)
 class Collection:
-    """Measurements of one kind, each with a record: which are planned, how they are taken and read.
-    `python -m lib run` measures one as an experiment.
+    """Measurements of one kind, each with a record: which are planned, run and read.  Each is a
+    dataclass, whose `measure()` returns its table, and `definition()`, if it has one, what the
+    record's name depends on besides the fields.  `python -m lib run` runs a collection.
 
     Attributes:
         name: of the folder of the records in data/, and of the progress bar.
@@ -28,7 +29,6 @@ class Collection:
         file: how the path of one's record begins in the folder; its digest follows.
         planned: all that the book wants.
         help: what it does, a sentence for the command line.
-        take: measures one and returns its table.
         precision: of the arithmetic; "": of its `cell`, or "float32"; None where a table tells
             several apart.
         more: what else a record's first line says.
@@ -40,7 +40,6 @@ class Collection:
     file: Callable[[Any], str]
     planned: Callable[[], Sequence]
     help: str = ""
-    take: Callable[[Any], pd.DataFrame] = lambda what: what.measure()
     precision: str | None = ""
     more: dict = field(default_factory=dict)
     alone: bool = False
@@ -72,9 +71,7 @@ class Collection:
         if precision == "":
             precision = what.cell.arithmetic if hasattr(what, "cell") else "float32"
         where = precision, getattr(what, "device", "cpu")
-        return runner.write(
-            self.record(what, data), what, lambda: self.take(what), *where, **self.more
-        )
+        return runner.write(self.record(what, data), what, what.measure, *where, **self.more)
 
 
 class OfCell:

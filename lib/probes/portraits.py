@@ -76,6 +76,30 @@ class Portrait:
     def definition(self) -> dict:
         return self.cell.definition()
 
+    def measure(self) -> pd.DataFrame:
+        """Train and describe u_t at every `every`-th step: step (from 1), measure, x, value.
+
+        Raises FloatingPointError if the run ends before its first portrait.
+        """
+        from lib.measuring import one_cell  # brings PyTorch, which is slow to import
+
+        # Nobody asks for its errors
+        cell, seen = dataclasses.replace(self.cell, checks="every-100"), []
+
+        def watch(step: int, u: Tensor) -> None:
+            if (step + 1) % self.every == 0 and len(u) and u.isfinite().all():
+                seen.append(describe(u[0].numpy()).assign(step=step + 1))
+
+        heard = one_cell.exchange(cell, one_cell.start(cell), watch)
+        outcome = one_cell.train_cell(cell, exchange=heard)
+        if not seen:
+            raise FloatingPointError(
+                f"learning_rate: {self.learning_rate!r} does not do with momentum "
+                f"{self.momentum}: the run ended at step {outcome.last_step[0]}; try a smaller one"
+            )
+        found = pd.concat(seen, ignore_index=True)[["step", "measure", "x", "value"]]
+        return found.assign(x=found.x.round(6), value=[float(f"{v:.5g}") for v in found.value])
+
 
 def rate(workload: str) -> float:
     """The learning rate of the book's portraits of a workload."""
@@ -170,31 +194,6 @@ def describe(u: np.ndarray) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def follow(portrait: Portrait) -> pd.DataFrame:
-    """Train and describe u_t at every `every`-th step: step (from 1), measure, x, value.
-
-    Raises FloatingPointError if the run ends before its first portrait.
-    """
-    from lib.measuring import one_cell  # brings PyTorch, which is slow to import
-
-    # Nobody asks for its errors
-    cell, seen = dataclasses.replace(portrait.cell, checks="every-100"), []
-
-    def watch(step: int, u: Tensor) -> None:
-        if (step + 1) % portrait.every == 0 and len(u) and u.isfinite().all():
-            seen.append(describe(u[0].numpy()).assign(step=step + 1))
-
-    heard = one_cell.exchange(cell, one_cell.start(cell), watch)
-    outcome = one_cell.train_cell(cell, exchange=heard)
-    if not seen:
-        raise FloatingPointError(
-            f"learning_rate: {portrait.learning_rate!r} does not do with momentum "
-            f"{portrait.momentum}: the run ended at step {outcome.last_step[0]}; try a smaller one"
-        )
-    found = pd.concat(seen, ignore_index=True)[["step", "measure", "x", "value"]]
-    return found.assign(x=found.x.round(6), value=[float(f"{v:.5g}") for v in found.value])
-
-
 def _file(portrait: Portrait) -> str:
     home = store.home(portrait.workload)
     return f"{home}/{portrait.compressor}-{portrait.density:g}"
@@ -206,7 +205,6 @@ GALLERY = Collection(
     _file,
     lambda: PORTRAITS,
     "Record what gradients look like before they are compressed, into data/portraits/.",
-    follow,
 )
 
 

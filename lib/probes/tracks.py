@@ -64,6 +64,12 @@ class Track(Again):
     steps: Whole(0, 10**8) = 0
     smoothness: bool = True
 
+    def measure(self) -> pd.DataFrame:
+        """As of `lib.probes.noise_scale.follow`."""
+        from lib.probes import noise_scale  # brings PyTorch, which is slow to import
+
+        return noise_scale.follow(self, last_step(self))
+
 
 # --- the fastest trials ---------------------------------------------------------------------------
 
@@ -135,19 +141,13 @@ def _images(study: str, batch_size: int, examples: int, wanted: Callable) -> lis
 # --- records --------------------------------------------------------------------------------------
 
 
-def experiment(name: str, planned: Callable[[], Sequence[Track]], data: Path = DATA) -> Collection:
-    """Follow these tracks of cells that are on record in a folder; name: of what they are on."""
-
-    def measure(track: Track) -> pd.DataFrame:
-        from lib.probes import noise_scale  # brings PyTorch, which is slow to import
-
-        return noise_scale.follow(track, last_step(track, data))
-
+def experiment(name: str, planned: Callable[[], Sequence[Track]]) -> Collection:
+    """Follow these tracks; name: of what they are on."""
     told = (
         f"Train the fastest trials of {name} again; record the gradient's noise and smoothness "
         "along them, into data/tracks/."
     )
-    return Collection("tracks", "trials", store.beginning, planned, told, measure)
+    return Collection("tracks", "trials", store.beginning, planned, told)
 
 
 TRACKS = {  # by which claims are judged
@@ -172,13 +172,14 @@ def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.D
     """The points of the `count` fastest trials of each of a study's cells that has a record;
     budget: as for `lib.measuring.sweeps.results`.
 
-    "cached" reads, "full" follows what is missing, "smoke" follows one trial of each toy cell.
+    "cached" reads, "full" follows what is missing, "smoke" follows a few steps of one trial of each
+    toy cell.
     """
-    data = DATA
+    data, fields = DATA, {"points": points}
     if budget == "smoke":
-        study, data, count, points = study.smoke(), SMOKE, 1, 3
-    planned = of_cells(study.cells, count, data, points=points)
-    own = experiment(study.name, lambda: planned, data)
+        study, data, count, fields = study.smoke(), SMOKE, 1, {"points": 3, "steps": 8}
+    planned = of_cells(study.cells, count, data, **fields)
+    own = experiment(study.name, lambda: planned)
     if budget != "cached":
         own.run(data=data)
     return own.results(data=data)

@@ -156,35 +156,33 @@ class Folds:
     def definition(self) -> dict:
         return self.cell.definition()
 
+    def parts(self, images: int) -> list[np.ndarray]:
+        """The images of every fold, as places in the training set: each in one fold, whose sizes differ
+        by one at most.
+        """
+        return np.array_split(np.random.default_rng(self.seed).permutation(images), self.folds)
 
-def parts(what: Folds, images: int) -> list[np.ndarray]:
-    """The images of every fold, as places in the training set: each in one fold, whose sizes differ
-    by one at most.
-    """
-    return np.array_split(np.random.default_rng(what.seed).permutation(images), what.folds)
+    def measure(self) -> pd.DataFrame:
+        """A row per image that some network got wrong: image (place in the canonical training set),
+        wrong (networks that did).
+        """
+        from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read records
 
+        whole = datasets.whole(workload(self.workload).dataset)
 
-def ask(what: Folds) -> pd.DataFrame:
-    """A row per image that some network got wrong: image (place in the canonical training set),
-    wrong (networks that did).
-    """
-    from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read records
+        def part(rows: np.ndarray) -> datasets.Split:
+            return datasets.Split(whole.x[rows], whole.y[rows])
 
-    whole = datasets.whole(workload(what.workload).dataset)
-
-    def part(rows: np.ndarray) -> datasets.Split:
-        return datasets.Split(whole.x[rows], whole.y[rows])
-
-    wrong = np.zeros(len(whole), int)
-    for fold, asked in enumerate(parts(what, len(whole))):
-        others = np.setdiff1d(np.arange(len(whole)), asked)
-        rerun = Rerun(what.trained(fold), training=part(others))
-        for _ in range(what.steps):
-            rerun.update()
-        for some in np.split(asked, range(ASKED, len(asked), ASKED)):
-            wrong[some] = rerun.costs(part(some)).sum(0).numpy()
-    (missed,) = wrong.nonzero()
-    return pd.DataFrame({"image": missed, "wrong": wrong[missed]})
+        wrong = np.zeros(len(whole), int)
+        for fold, asked in enumerate(self.parts(len(whole))):
+            others = np.setdiff1d(np.arange(len(whole)), asked)
+            rerun = Rerun(self.trained(fold), training=part(others))
+            for _ in range(self.steps):
+                rerun.update()
+            for some in np.split(asked, range(ASKED, len(asked), ASKED)):
+                wrong[some] = rerun.costs(part(some)).sum(0).numpy()
+        (missed,) = wrong.nonzero()
+        return pd.DataFrame({"image": missed, "wrong": wrong[missed]})
 
 
 # As good as the trials that meet the hardest goals of these workloads, and no better.
@@ -197,5 +195,4 @@ FOLDS = Collection(
     "{0.workload}".format,
     lambda: PLANNED_FOLDS,
     "Record which training images networks get wrong that have not seen them, into data/folds/.",
-    ask,
 )
