@@ -86,22 +86,15 @@ def planned(data: Path = DATA) -> list[Branch]:
     cells = [c for c in plans.study("shakespeare-exact").cells if c.batch_size == 16]
     found = []
     ways = [(0.5, size) for size in SIZES], [(0.0, size) for size in LARGE]
-    fields = {field.name for field in dataclasses.fields(Branch)} - {"examples"}
-    for track in tracks.of_cells(cells, 1, data):
-        shared = {name: v for name, v in dataclasses.asdict(track).items() if name in fields}
+    any_point = {"at": 1, "goal": 1.0, "size": 1, "look": 1, "examples": MOST}
+    for one in (tracks.fastest(Branch, cell, 1, data, **any_point) for cell in cells):
         for (first, orders), way, (at, goal) in itertools.product(ORDERS, ways, POINTS):
+            where = {"at": at, "goal": goal, "orders": orders, "first": first}
             found += [
-                Branch(
-                    **shared,
-                    examples=MOST,
-                    at=at,
-                    goal=goal,
-                    size=size,
-                    look=at * track.batch_size // LOOKS,
-                    power=power,
-                    orders=orders,
-                    first=first,
+                dataclasses.replace(
+                    branch, size=size, look=at * branch.batch_size // LOOKS, power=power, **where
                 )
+                for branch in one
                 for power, size in way
             ]
     return found

@@ -4,6 +4,7 @@ gradients at the same weights.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Literal
 
 import numpy as np
@@ -117,18 +118,11 @@ def planned() -> tuple[Job, ...]:
     """
     images = Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2)
     digits = Cell("digits-mlp", 64, "sgd")
-    jobs = [
-        _again(track, steps=tracks.last_step(track), examples=2000)
-        for track in tracks.of_cells([images], 1)
-    ]
-    for track in tracks.of_cells([digits], 1):
-        jobs.append(_again(track, steps=200, span=50.0, chunk=10))
-    return tuple(jobs)
-
-
-def _again(track: tracks.Track, **fields) -> Job:
-    shared = ("workload", "batch_size", "algorithm", "trials", "trial", "hits")
-    return Job(**{name: getattr(track, name) for name in shared}, **fields)
+    to_goal = tracks.fastest(Job, images, 1, steps=1, examples=2000)
+    return (
+        *(dataclasses.replace(job, steps=tracks.met_at(job)) for job in to_goal),
+        *tracks.fastest(Job, digits, 1, steps=200, span=50.0, chunk=10),
+    )
 
 
 JOBS = Collection(

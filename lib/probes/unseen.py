@@ -157,8 +157,8 @@ class Folds:
         return self.cell.definition()
 
     def parts(self, images: int) -> list[np.ndarray]:
-        """The images of every fold, as places in the training set: each in one fold, whose sizes differ
-        by one at most.
+        """The images of every fold, as places in the training set: each in one fold, whose sizes
+        differ by one at most.
         """
         return np.array_split(np.random.default_rng(self.seed).permutation(images), self.folds)
 
