@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lib.fields import Count, Whole, spec
-from lib.measuring.experiment import Collection
+from lib.measuring.experiment import Collection, WithCell
 from lib.methods import spaces
 from lib.probes import tracks
 from lib.records import store
@@ -117,7 +117,7 @@ ASKED = 1000  # images at once
 
 
 @spec
-class Folds:
+class Folds(WithCell):
     """So many networks, trained on all folds of a training set but one and asked about that one,
     fold after fold.
 
@@ -152,9 +152,6 @@ class Folds:
             max_steps=self.steps,
             space=space,
         )
-
-    def definition(self) -> dict:
-        return self.cell.definition()
 
     def parts(self, images: int) -> list[np.ndarray]:
         """The images of every fold, as places in the training set: each in one fold, whose sizes
