@@ -5,6 +5,7 @@ images would be.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -137,17 +138,12 @@ class Folds(WithCell):
 
     @property
     def cell(self) -> Cell:
-        """How those of the first fold are trained."""
-        return self.trained(0)
-
-    def trained(self, fold: int) -> Cell:
-        """How the networks of a fold are trained, on images of its own."""
+        """How the networks of the first fold are trained, on images of its own."""
         space = spaces.point(learning_rate=self.learning_rate, momentum=self.momentum)
         return Cell(
             self.workload,
             self.batch_size,
             trials=self.networks,
-            replicate=fold,
             stop="budget",
             max_steps=self.steps,
             space=space,
@@ -173,7 +169,8 @@ class Folds(WithCell):
         wrong = np.zeros(len(whole), int)
         for fold, asked in enumerate(self.parts(len(whole))):
             others = np.setdiff1d(np.arange(len(whole)), asked)
-            rerun = Rerun(self.trained(fold), training=part(others))
+            own = replace(self.cell, replicate=fold)
+            rerun = Rerun(own, training=part(others))
             for _ in range(self.steps):
                 rerun.update()
             for some in np.split(asked, range(ASKED, len(asked), ASKED)):
