@@ -8,14 +8,15 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from types import SimpleNamespace
+from dataclasses import dataclass
 from typing import Any
 
 from tqdm import tqdm
 
 from lib import ROOT, Told, fields
 from lib.measuring import paper_scale, sweeps
-from lib.measuring.experiment import Experiment
+from lib.measuring.experiment import Collection
+from lib.measuring.paper_scale import Shelf
 from lib.measuring.runner import MOST, stoppable
 from lib.probes import portraits, replays, timings, tracks, unseen
 from lib.records import archive, on_record, results, store
@@ -39,32 +40,15 @@ getting started:
   python -m lib run digits          run the missing searches of one study
 """
 OF_SEVERAL = {  # chapters, by name
-    **{
-        f"noise-along-{name}": tracks.experiment(name, plan) for name, plan in tracks.TRACKS.items()
-    },
-    "gradient-histograms": Experiment(
-        "Record what gradients look like before they are compressed, into data/portraits/.",
-        portraits.GALLERY,
-        "histograms",
-    ),
-    "test-errors": Experiment(
-        "Train winners again and record their errors on unseen images, into data/unseen/.",
-        unseen.UNSEEN,
-        "sets of winners",
-    ),
-    "paper-scale": Experiment(
-        "Search the papers' own networks on a graphics processor, the most wanted first, into "
-        "data/paper-scale/.",
-        paper_scale.PAPER_SCALE,
-        "searches",
-        alone=True,
-        on_device=True,
-    ),
-    "timings": timings.experiment("training steps and methods", lambda: timings.PLANNED),
+    **{f"noise-along-{name}": tracked for name, tracked in tracks.TRACKS.items()},
+    "gradient-histograms": portraits.GALLERY,
+    "test-errors": unseen.UNSEEN,
+    "paper-scale": paper_scale.PAPER_SCALE,
+    "timings": timings.TIMINGS,
 }
 
 
-def gathered() -> dict[str, Experiment]:
+def gathered() -> dict[str, Collection | Shelf]:
     """All experiments by name: those that several chapters read, and those of every chapter that
     has a file experiments.py.
     """
@@ -117,10 +101,28 @@ def usable(device: str) -> str:
 # --- commands -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Searches:
+    """The searches of a study, as an experiment."""
+
+    study: Study
+
+    units, alone, on_device = "searches", False, True
+
+    def planned(self) -> Sequence:
+        return self.study.cells
+
+    def missing(self, device: str) -> list:
+        return results.missing(self.study)
+
+    def run(self, jobs: int, device: str) -> None:
+        sweeps.run(self.study, jobs=jobs, device=device)
+
+
 def run(chosen: argparse.Namespace) -> None:
     """Run what a study or an experiment still lacks, and save the results under data/."""
     name, study = chosen.name, plans.STUDIES.get(chosen.name)
-    experiment = _of_study(study) if study else EXPERIMENTS[name]
+    experiment = Searches(study) if study else EXPERIMENTS[name]
     if chosen.device != "cpu" and not experiment.on_device:
         allowed = f"'cpu' for {name}, which is an experiment"
         chosen.refuse(f"--device: {chosen.device!r} is not allowed; it must be {allowed}")
@@ -137,20 +139,11 @@ def run(chosen: argparse.Namespace) -> None:
     with stoppable(kept, chosen.again, chosen.minutes):
         _say(name, experiment, **where)
         try:
-            experiment.run(chosen.jobs, **where)
+            experiment.run(jobs=chosen.jobs, **where)
         except Told as error:
             sys.exit(str(error))
     if study:
         print(_searched())
-
-
-def _of_study(study: Study) -> Experiment:
-    """The searches of a study, as an experiment measures them."""
-    searches = SimpleNamespace(
-        missing=lambda _, device: results.missing(study),
-        run=lambda _, jobs, device: sweeps.run(study, jobs=jobs, device=device),
-    )
-    return Experiment(study.title, searches, "searches", lambda: study.cells, on_device=True)
 
 
 def listed(_: argparse.Namespace) -> None:
@@ -184,7 +177,7 @@ def pack(_: argparse.Namespace) -> None:
         archive.pack(folder)
 
 
-def _say(name: str, experiment: Experiment, **where: str) -> None:
+def _say(name: str, experiment: Collection | Shelf | Searches, **where: str) -> None:
     todo, planned = len(experiment.missing(**where)), len(experiment.planned())
     print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure")
 

@@ -73,6 +73,12 @@ class Branch(Again):
         check("size", self.size, Count(workload(self.workload).train_size))
         check("examples", self.examples, Whole(self.size, 10**9))
 
+    def measure(self) -> pd.DataFrame:
+        # Brings PyTorch, which is slow to import, and most chapters only read
+        from chapters.language_model import branching
+
+        return branching.train(self)
+
 
 def planned(data: Path = DATA) -> list[Branch]:
     """Branches of the language model's fastest trial at batch size 16, first by the rule for the
@@ -80,45 +86,25 @@ def planned(data: Path = DATA) -> list[Branch]:
     cells = [c for c in plans.study("shakespeare-exact").cells if c.batch_size == 16]
     found = []
     ways = [(0.5, size) for size in SIZES], [(0.0, size) for size in LARGE]
-    fields = {field.name for field in dataclasses.fields(Branch)} - {"examples"}
-    for track in tracks.of_cells(cells, 1, data):
-        shared = {name: v for name, v in dataclasses.asdict(track).items() if name in fields}
+    any_point = {"at": 1, "goal": 1.0, "size": 1, "look": 1, "examples": MOST}
+    for one in (tracks.fastest(Branch, cell, 1, data, **any_point) for cell in cells):
         for (first, orders), way, (at, goal) in itertools.product(ORDERS, ways, POINTS):
+            where = {"at": at, "goal": goal, "orders": orders, "first": first}
             found += [
-                Branch(
-                    **shared,
-                    examples=MOST,
-                    at=at,
-                    goal=goal,
-                    size=size,
-                    look=at * track.batch_size // LOOKS,
-                    power=power,
-                    orders=orders,
-                    first=first,
+                dataclasses.replace(
+                    branch, size=size, look=at * branch.batch_size // LOOKS, power=power, **where
                 )
+                for branch in one
                 for power, size in way
             ]
     return found
 
 
-def _place(branch: Branch, folder: Path) -> Path:
-    return store.path(folder / store.place(branch.workload), branch)
-
-
-def _train(branch: Branch) -> pd.DataFrame:
-    # Brings PyTorch, which is slow to import, and most chapters only read
-    from chapters.language_model import branching
-
-    return branching.train(branch)
-
-
 BRANCHES = Collection(
     "branches",
-    "branch",
-    DATA / "branches",
-    _place,
+    "branches",
+    store.beginning,
     planned,
-    _train,
-    lambda branch: branch.cell.arithmetic,
+    "Continue a run of the language model from several steps with batches of several sizes, into data/branches/.",
 )
-record, results, missing, run = BRANCHES.record, BRANCHES.results, BRANCHES.missing, BRANCHES.run
+results = BRANCHES.results

@@ -11,7 +11,6 @@ import pandas as pd
 from chapters.language_model import branches, experiments, ngrams, pruned_layers, text_results
 from lib.atomic import whole
 from lib.measuring import sweeps
-from lib.probes import tracks
 from lib.records.store import SMOKE
 from lib.studies.study import Study
 from lib.workloads import catalogue, texts
@@ -60,7 +59,7 @@ def read(chosen) -> Read:
         grid,
         trials,
         _windows(ngrams.results()),
-        _of(work, tracks.FOLLOWED.results(experiments.followed())),
+        _of(work, experiments.FOLLOWED.results()),
         _of(work, pruned_layers.results()),
         sweeps.results(text_results.of_widths()),
         _of(work, branches.results()),

@@ -18,7 +18,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -270,17 +269,17 @@ def _name(search: Search) -> str:
     return f"width-{'-'.join(map(str, search.widths))}-batch-{search.batch_size}"
 
 
-GROWING = searches.collection("growing", _name, planned)
-record, missing, run = GROWING.record, GROWING.missing, GROWING.run
+ABOUT = "Train networks that grow wider as they go"
+GROWING = searches.collection("growing", _name, planned, ABOUT)
 
 
-def results(planned: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
+def results(planned: Iterable[Search]) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields.
 
     arm: how the network grew, in words; adds@goal: multiply-adds until the goal was met, beside the
     steps@goal.
     """
-    found = GROWING.results(planned, folder)
+    found = GROWING.results(planned)
     if not len(found):
         return found
     keys = ["first", "doublings", "scaled", "by_norm"]

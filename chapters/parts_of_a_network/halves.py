@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -198,17 +197,17 @@ def _name(search: Search) -> str:
     return f"{search.arm}-batch-{search.batch_size}"
 
 
-HALVES = searches.collection("halves", _name, planned)
-record, missing, run = HALVES.record, HALVES.missing, HALVES.run
+ABOUT = "Train the two halves of a network one after the other"
+HALVES = searches.collection("halves", _name, planned, ABOUT)
 
 
-def results(planned: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
+def results(planned: Iterable[Search]) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields, arms in words.
 
     Beside the steps@goal: adds@goal, multiply-adds, and sent@goal, numbers exchanged, until the
     goal was met.
     """
-    found = HALVES.results(planned, folder)
+    found = HALVES.results(planned)
     if not len(found):
         return found
     costs = {"adds": functools.partial(_cost, computed), "sent": functools.partial(_cost, sent)}

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -217,16 +216,16 @@ def _name(search: Search) -> str:
     return f"workers-{search.workers}-local-{search.local_steps}"
 
 
-SUBNETWORKS = searches.collection("subnetworks", _name, lambda: (*planned(), *wider()))
-record, missing, run = SUBNETWORKS.record, SUBNETWORKS.missing, SUBNETWORKS.run
+ABOUT = "Train disjoint parts of a network, a worker each"
+SUBNETWORKS = searches.collection("subnetworks", _name, lambda: (*planned(), *wider()), ABOUT)
 
 
-def results(planned: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
+def results(planned: Iterable[Search]) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields.
 
     adds: multiply-adds of a worker in a step.
     """
-    found = SUBNETWORKS.results(planned, folder)
+    found = SUBNETWORKS.results(planned)
     if not len(found):
         return found
     widths = found.workload.map(HIDDEN) // found.workers
