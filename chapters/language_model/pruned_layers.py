@@ -42,9 +42,7 @@ class Pruned:
     def measure(self) -> pd.DataFrame:
         """trial, name of the parameter tensor, kept and all (counts), a row each."""
         # Brings PyTorch, which is slow to import, and most chapters only read
-        from lib.engine import (
-            pruning,
-        )
+        from lib.engine import pruning
         from lib.measuring import one_cell
         from lib.workloads import models
 
@@ -73,4 +71,3 @@ LAYERS = Collection(
     lambda: PLANNED,
     precision=lambda what: what.cell.arithmetic,
 )
-record, results, missing, run = LAYERS.record, LAYERS.results, LAYERS.missing, LAYERS.run

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -28,41 +27,34 @@ ENDED = {
 }
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What the page is written from.
+def findings(
+    shown: pd.DataFrame,
+    planned: list[str],
+    table: pd.DataFrame,
+    sides: dict[float, pd.DataFrame],
+    curves: pd.DataFrame,
+    costs: pd.DataFrame,
+    chosen,
+    judged: Mapping[str, Claim],
+) -> dict[str, object]:
+    """All values of the page's sentences.
 
-    Attributes:
+    Args:
         shown: of `message_results.best`.
         planned: titles of all networks.
         table: of `message_tables.losses`.
         sides: of `message_tables.variants`.
         curves: of `message_tables.joint_curves`.
         costs: of `message_results.joint_costs`.
-    """
-
-    shown: pd.DataFrame
-    planned: list[str]
-    table: pd.DataFrame
-    sides: dict[float, pd.DataFrame]
-    curves: pd.DataFrame
-    costs: pd.DataFrame
-
-
-def findings(data: Measured, chosen, judged: Mapping[str, Claim]) -> dict[str, object]:
-    """All values of the page's sentences.
-
-    Args:
-        data: the records and their tables.
         chosen: the page's parameters.
         judged: all claims.
     """
-    networks = [name for name in data.planned if name in set(data.shown.network)]
-    last = data.shown.groupby("network").budget.max()
+    networks = [name for name in planned if name in set(shown.network)]
+    last = shown.groupby("network").budget.max()
     share = min(chosen.densities)
     return {
         "networks": networks,
-        "lacking": [name for name in data.planned if name not in networks],
+        "lacking": [name for name in planned if name not in networks],
         "stopped": [f"{name}: {number(n)}" for name, n in last.items() if n < chosen.steps],
         "workers": chosen.workers,
         "batch": chosen.batch_size,
@@ -75,12 +67,12 @@ def findings(data: Measured, chosen, judged: Mapping[str, Claim]) -> dict[str, o
         "enough": round(2 / share),
         "even": percent(1 / chosen.workers),
         **_judged(judged),
-        **_first(data.table, networks[0], share, max(chosen.densities)),
-        **_top_k(data.shown),
-        **_rand_k(data.shown, share),
-        **_equal(data.shown),
-        **_variants(data.sides, judged["T5"]),
-        **_joint(data, chosen),
+        **_first(table, networks[0], share, max(chosen.densities)),
+        **_top_k(shown),
+        **_rand_k(shown, share),
+        **_equal(shown),
+        **_variants(sides, judged["T5"]),
+        **_joint(curves, costs, chosen),
     }
 
 
@@ -153,14 +145,14 @@ def _variants(sides: dict[float, pd.DataFrame], rule: Claim) -> dict[str, object
     }
 
 
-def _joint(data: Measured, chosen) -> dict[str, object]:
+def _joint(curves: pd.DataFrame, costs: pd.DataFrame, chosen) -> dict[str, object]:
     """What pruning and sparse messages cost together."""
-    costs, name, share = data.costs, chosen.pruned_workload, min(chosen.densities)
+    name, share = chosen.pruned_workload, min(chosen.densities)
     sizes = chosen.pruned_batch_sizes
     middle = sizes[len(sizes) // 2]
     at = (costs.workload == name) & (costs.batch_size == middle) & (costs.density == share)
     one = costs[at].iloc[0] if at.any() else {}
-    means = message_results.joint_means(data.curves) if len(costs) else {}
+    means = message_results.joint_means(curves) if len(costs) else {}
     weights = models.parameter_count(models.build(catalogue.workload(name).model))
     left = pruning.kept(weights, chosen.sparsity)
     return {

@@ -86,20 +86,16 @@ def losses(shown: pd.DataFrame, networks: list[str]) -> pd.DataFrame:
         the columns of `message_results.means` and network, method, gap (points), edge (searches
         whose best rate was the lowest or highest) and sent (over k).
     """
-    parts = []
-    for method in message_results.NAMES.values():
-        own = message_results.gaps(shown, method)
-        if method != "dense" and len(own):
-            by = own.groupby(["workload", "density"], sort=False)
-            more = by.agg(edge=("edge", "sum"), sent=("over", "mean"), network=("network", "first"))
-            means = message_results.means(own).set_index(["workload", "density"])
-            parts.append(means.join(more).reset_index().assign(method=method))
-    if not parts:
+    rivals = [name for name in message_results.NAMES.values() if name != "dense"]
+    lost = [own for name in rivals if len(own := message_results.gaps(shown, name))]
+    if not lost:
         return pd.DataFrame(columns=["network", "density", "method", "gap", "edge", "sent"])
-    table = pd.concat(parts)
-    table = table.assign(
-        place=table.network.map(networks.index), gap=[e.value for e in table.effect]
-    )
+    means = message_results.means(pd.concat(lost))
+    key = ["method", "workload", "density"]
+    more = {"edge": ("edge", "sum"), "sent": ("over", "mean"), "network": ("network", "first")}
+    table = means.join(pd.concat(lost).groupby(key).agg(**more), on=key)
+    table["place"] = table.network.map(networks.index)
+    table["gap"] = [effect.value for effect in table.effect]
     return table.sort_values(["place", "density", "gap"], ignore_index=True)
 
 

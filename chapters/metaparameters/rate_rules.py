@@ -160,7 +160,7 @@ def kept_over_held(costs: pd.DataFrame) -> dict[str, Effect]:
     counts as MOST steps. Networks on which either rule is not retrained are left out.
     """
     found = {}
-    for name, own in costs.groupby("workload", sort=False) if len(costs) else ():
+    for name, own in costs.groupby("workload", sort=False):
         small = own[own.batch_size < own.batch_size[own.base.astype(bool)].min()]
         wide = small.pivot(index="batch_size", columns="rule", values="middle").clip(upper=MOST)
         if {KEPT, HELD} <= {*wide.columns} and not wide[[KEPT, HELD]].isna().any(axis=None):

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from chapters.own_workload.bends import estimate
+from chapters.own_workload.bends import WIDTH, estimate
 from lib.analysis import hardware
 from lib.analysis.hardware import SEEDS
 from lib.measuring import sweeps
@@ -37,7 +37,6 @@ from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
-WIDTH = 1.25  # the factor from the critical batch size to either end of its 90 % interval
 MOST = 40.0  # tuned runs
 EXPLORED = 6  # trials of the first search, of the whole space
 POWERS = 0.5, 1.0, 0.0  # of the ratio of batch sizes, by which rates are carried
@@ -292,8 +291,7 @@ class Plan:
         if found is None or found.width <= WIDTH:
             return 0.0
         fresh = sum(trial.seconds for trial in self.trials if trial.search)
-        times = (math.log(found.width) / math.log(WIDTH)) ** 2
-        return (times - 1) * max(fresh, self.seconds() / 2) / 60
+        return (found.times - 1) * max(fresh, self.seconds() / 2) / 60
 
 
 def run(plan: Plan, minutes: float, folder: Path = DATA, train: bool = True, **options) -> Plan:

@@ -207,10 +207,8 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
         ]
         for name in tuned_of(table)
     }
-    ends = [
-        "—" if low != low else f"{brief(low)}–{brief(high)}"
-        for low, high in zip(table.low, table.high)
-    ]
+    both = zip(table.low, table.high)
+    ends = ["—" if low != low else f"{brief(low)}–{brief(high)}" for low, high in both]
     return pd.DataFrame(
         {
             "batch size": table.batch_size,

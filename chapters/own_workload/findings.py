@@ -76,13 +76,12 @@ def _critical(found: bends.Estimate | None, smallest: int, biggest: int) -> dict
 
 def _surer(found: bends.Estimate | None, plan: adaptive.Plan | None, spent: float) -> dict:
     """Whether more searches are needed, for how long, and the cost so far in tuned runs."""
-    wide = found is not None and adaptive.WIDTH < found.width < math.inf
+    wide = found is not None and bends.WIDTH < found.width < math.inf
+    more = None
+    if wide:
+        more = lasting(60 * plan.minutes_more() if plan else (found.times - 1) * spent)
     runs = plan.runs() if plan else None
-    if not wide:
-        return {"wide": False, "more": None, "adaptive": plan is not None, "runs": runs}
-    times = (math.log(found.width) / math.log(adaptive.WIDTH)) ** 2
-    seconds = 60 * plan.minutes_more() if plan else (times - 1) * spent
-    return {"wide": True, "more": lasting(seconds), "adaptive": plan is not None, "runs": runs}
+    return {"wide": wide, "more": more, "adaptive": plan is not None, "runs": runs}
 
 
 def lasting(seconds: float) -> str:
