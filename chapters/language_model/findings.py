@@ -104,14 +104,13 @@ def _moved(main: pd.DataFrame, goals: list[float]) -> dict[str, object]:
     ends = [scaling.curves(scaling.at_goal(main, goal)) for goal in (goals[0], goals[-1])]
     known = all(ends) and len(goals) > 1
     moved = scaling.critical_ratio(*(next(iter(own.values())) for own in ends)) if known else None
-    return {"goals_compared": moved is not None, **told.ratios({"moved": moved}, ("moved",))}
+    return told.ratios({"moved": moved}, ("moved",))
 
 
 def _over(curves: text_results.Curves) -> dict[str, object]:
     """Steps of other methods, and of the pruned network, over the main curve's."""
     by_name = curves.fits[curves.fits.goal == curves.easy].set_index("curve").critical
-    bends = [by_name.get(name) for name in (*curves.sparse.curve.unique()[:1], curves.name)]
-    both = len(bends) == 2 and None not in bends
+    pruned, own = (by_name.get(name) for name in (curves.sparse.curve.min(), curves.name))
     dense = curves.here[curves.here.sparsity == 0]
     return {
         "methods_compared": bool(len(curves.dense)),
@@ -120,8 +119,7 @@ def _over(curves: text_results.Curves) -> dict[str, object]:
             f"{ranged(r.critical, r.critical_low, r.critical_high)} with {r.curve}"
             for r in dense.itertuples()
         ],
-        "bends_compared": both,
-        "bends": bends[0] / bends[1] if both else None,
+        "bends": pruned / own if pruned and own else None,
     }
 
 
@@ -170,7 +168,6 @@ def _noise(followed: pd.DataFrame, first: pd.Series | None) -> dict[str, object]
         "noise_begin": path.noise_scale.iloc[0],
         "noise_end": path.noise_scale.iloc[-1],
         "noise": mean,
-        "noise_compared": first is not None,
         "noise_over_critical": mean / first.critical if first is not None else None,
     }
 
@@ -196,6 +193,5 @@ def _branches(data: Read, run: branched.Run) -> dict[str, object]:
         ],
         "run_decided": bool(len(sure)),
         "run_over_noise": between(*over),
-        "run_moved": grown is not None,
         **told.ratios({"run_change": grown}, ("run_change",)),
     }

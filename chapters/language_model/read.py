@@ -67,11 +67,11 @@ def read(chosen) -> Read:
 
 def _windows(rungs: pd.DataFrame) -> pd.DataFrame:
     """The rungs of the sequences that models are asked for, one of each order."""
-    return rungs[rungs.asked == "windows"].drop_duplicates("n") if len(rungs) else rungs
+    return rungs[rungs.asked == "windows"].drop_duplicates("n")
 
 
 def _of(work: catalogue.Workload, rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[rows.workload == work.name] if len(rows) else rows
+    return rows[rows.workload == work.name]
 
 
 WORDS = {

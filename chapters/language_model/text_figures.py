@@ -49,8 +49,7 @@ def steps_by_method(
     pick, faded = charts.picked("curve")
     tokens = f"[format(datum.value, ','), format({context} * datum.value, ',')]"
     x = charts.batch_axis(points.batch_size, "batch size: sequences, below them tokens")
-    sizes = sorted({int(b) for b in points.batch_size})
-    x = x.axis(alt.Axis(values=sizes, labelExpr=tokens, labelOverlap="parity"))
+    x = x.axis(values=x["axis"]["values"], labelExpr=tokens, labelOverlap="parity")
     look = looks(points)
     base = alt.Chart(points).encode(x=x, color=look["color"], opacity=faded)
     y = alt.Y("steps:Q", title=STEPS, scale=scale)

@@ -17,8 +17,7 @@ from lib import Told, forms
 from lib.analysis import goals, rate_rules, scaling
 from lib.analysis.scaling import Effect
 from lib.methods import method as known_method
-from lib.records import store
-from lib.records.store import record
+from lib.records.on_record import recorded_of
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads.catalogue import EASIER, WORKLOADS, workload
@@ -57,9 +56,9 @@ def grid(
     cells = []
     for point in points:
         known = planned.get(point) or [_cell(name, point, trials)]
-        chosen = next((cell for cell in known if store.exists(record(cell))), known[-1])
-        if point in planned or beyond or not planned or store.exists(record(chosen)):
-            cells.append(chosen)
+        recorded = next(recorded_of(known), None)
+        if recorded or point in planned or beyond or not planned:
+            cells.append(recorded or known[-1])
     return Study(name, workload(name).title, tuple(cells))
 
 

@@ -116,8 +116,7 @@ def _top_k(shown: pd.DataFrame) -> dict[str, object]:
     short = lost[(lost.budget * lost.density < 1) & lost.network.str.startswith("ResNet-20")]
     return {
         "falls": [f"{ranged(fall.row(log=False))} on {title(w)}" for w, fall in falls.items()],
-        "some_short": bool(len(short)),
-        "short_loss": float(short.gap.max()) if len(short) else None,
+        "short_loss": short.gap.max() if len(short) else None,
     }
 
 
@@ -131,7 +130,7 @@ def _equal(shown: pd.DataFrame) -> dict[str, object]:
     """Gaussian-k's loss to Top-k once both have sent as much, where it sends more."""
     equal = message_results.matched_gaps(shown, "Gaussian-k", "Top-k")
     by = equal[equal.more.astype(bool)].groupby("workload").gap.mean()
-    return {"sends_more": bool(len(by)), "equal": between(*by) if len(by) else None}
+    return {"equal": between(*by) if len(by) else None}
 
 
 def _variants(sides: dict[float, pd.DataFrame], rule: Claim) -> dict[str, object]:
@@ -139,7 +138,6 @@ def _variants(sides: dict[float, pd.DataFrame], rule: Claim) -> dict[str, object
     errors = 100 * sides[min(sides)].test.astype(float) if sides else {}
     warm = [g.effect for g in rule.groups if "warmed" in g.name and g.n]
     return {
-        "warm_measured": bool(warm),
         "warm": warm[0] if warm else None,
         **{name: errors.get(variant) for name, variant in ENDED.items()},
     }
@@ -158,10 +156,9 @@ def _joint(curves: pd.DataFrame, costs: pd.DataFrame, chosen) -> dict[str, objec
     return {
         "joint_network": title(name),
         "joint_size": middle,
-        "joint_measured": bool(at.any()),
         **{f"cost_{what}": one.get(what) for what in ("model", "messages", "both")},
         "joint_means": [_mean_costs(w, effects, costs) for w, effects in means.items()],
-        "single": float(np.exp(1.645 * 2 * scaling.scatter_of(name))),
+        "single": np.exp(1.645 * 2 * scaling.scatter_of(name)),
         "shift": (target(share, left) / left) / (target(share, weights) / weights),
     }
 

@@ -11,7 +11,7 @@ from lib.studies import plans
 from lib.wording import brief
 from lib.workloads import catalogue
 
-FIELDS = ["feedback", "by_layer", "aggregation", "warm_up"]  # what one change may change
+# What one change may change
 USUAL = {"feedback": True, "by_layer": False, "aggregation": "exact", "warm_up": 0}
 WORDS = {
     "feedback": "no feedback",
@@ -125,7 +125,7 @@ def variants(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
     studied = sweeps.results(plans.study("message-variants"))
     pool = pd.concat([part for part in (studied, trials) if len(part)])
     pool = pool[(pool.workload == "mnist-fnn-3") & (pool.compressor != "dense")]
-    found = message_results.best(pool, FIELDS).query("budget == budget.max()")
+    found = message_results.best(pool, USUAL).query("budget == budget.max()")
     names = [_variant(row) for row in found.to_dict("records")]
     by = found.assign(variant=names).groupby(["density", "variant"])
     means = by.agg(
@@ -147,10 +147,8 @@ def of_variants(sides: dict[float, pd.DataFrame]) -> pd.DataFrame:
     nearest = sides[min(sides)].sort_values("test")
     columns = {"seeds": nearest.seeds}
     for density, side in sides.items():
-        errors = 100 * side[["test", "noise"]].astype(float)
-        columns[f"test error at {density:g}"] = pd.Series(
-            [f"{brief(test)} ± {brief(noise)} %" for test, noise in errors.to_numpy()], side.index
-        )
+        errors = (100 * side[["test", "noise"]].astype(float)).map(brief)
+        columns[f"test error at {density:g}"] = errors.test + " ± " + errors.noise + " %"
         columns[f"sent / k at {density:g}"] = side.over.map(brief)
     wide = pd.DataFrame(columns).reindex(nearest.index)
     return wide.rename_axis("variant").reset_index()

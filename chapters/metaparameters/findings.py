@@ -53,7 +53,8 @@ def findings(data: Measured, chosen, rises: Claim) -> dict[str, object]:
     """
     work = catalogue.workload(chosen.workload)
     curve = names.curve_title((chosen.workload, chosen.algorithm))
-    known = [g for g in rises.groups if g.name == curve and chosen.sparsity == 0]
+    groups = {g.name: g for g in rises.groups if chosen.sparsity == 0}
+    known = groups.get(curve)
     seen = [catalogue.workload(name) for name in data.rates.workload.unique()]
     space = spaces.SPACES[work.space]
     crowded = data.edges.groupby(tables.CURVE).marked.any()
@@ -61,12 +62,12 @@ def findings(data: Measured, chosen, rises: Claim) -> dict[str, object]:
         {
             "network": work.title,
             "method": named(chosen.algorithm),
-            "grows": bool(known) and known[0].low > 1,
-            "factor": known[0].effect if known else None,
-            "factor_low": known[0].low if known else None,
-            "factor_high": known[0].high if known else None,
-            "factor_16": known[0].effect ** 4 if known else None,
-            "searches": known[0].n if known else 0,
+            "grows": known is not None and known.low > 1,
+            "factor": known and known.effect,
+            "factor_low": known and known.low,
+            "factor_high": known and known.high,
+            "factor_16": known and known.effect**4,
+            "searches": known.n if known else 0,
             "start": data.start,
             "repeats": chosen.repeats,
             "networks": len(seen),
@@ -104,10 +105,8 @@ def _rules(costs: pd.DataFrame, workload: str) -> dict[str, object]:
     apart = bool(np.isfinite(luck))  # else retraining cannot be told apart
     linear = tables.within(costs, 2).get("linear rule") if apart else None
     return {
-        "apart": apart,
         "luck": luck if apart else None,
         "retrained_on": list(costs.network.unique()),
-        "linear_told": linear is not None,
         "linear": percent(linear[0]) if linear else None,
     }
 
@@ -171,12 +170,12 @@ def _rises(rows: pd.DataFrame) -> bool:
 def _opened(maps: pd.DataFrame, workload: str) -> dict[str, object]:
     """The smallest batch size at which half of the settings work, or else the largest."""
     own = tables.opened(maps[maps.workload == workload] if len(maps) else maps)
-    several, half = len(own) > 1, own[own.share >= 0.5]
-    at = (half.iloc[0] if len(half) else own.iloc[-1]) if len(own) else None
+    rows = list(own.itertuples())
+    small = rows[0] if len(rows) > 1 else None
+    at = next((row for row in rows if row.share >= 0.5), rows[-1] if rows else None)
     return {
-        "outcomes_known": several,
-        "open_size": at.batch_size if at is not None else None,
-        "open_share": percent(at.share, 0) if at is not None else None,
-        "small_size": own.batch_size.iloc[0] if several else None,
-        "small_share": percent(own.share.iloc[0], 0) if several else None,
+        "open_size": at and at.batch_size,
+        "open_share": at and percent(at.share, 0),
+        "small_size": small and small.batch_size,
+        "small_share": small and percent(small.share, 0),
     }

@@ -105,9 +105,7 @@ def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
     missed = missed.assign(
         at=[top * 1.2 ** named.index(rule) for rule in missed.rule], told="missed the goal"
     )
-    scale = alt.Scale(
-        type="log", base=2, domain=[min(0.5, met.low.min()), top * 1.2 ** len(named)], nice=False
-    )
+    scale = charts.log(domain=[min(0.5, met.low.min()), top * 1.2 ** len(named)])
     x, y = charts.batch_axis(costs.batch_size), alt.Y("beyond:Q", title="times the tuned steps")
     y = y.scale(scale).axis(charts.fractions())
     colour = charts.by_name("rule", {rule: RULES[rule] for rule in named})
@@ -199,10 +197,8 @@ def outcomes(rows: pd.DataFrame, start: int | None) -> alt.LayerChart:
     """
     if rows.empty:
         return charts.nothing("No records yet.")
-    told = [
-        f"{steps:,.0f}" if np.isfinite(steps) else "not reached"
-        for steps in rows.steps.astype(float)
-    ]
+    steps = rows.steps.astype(float)
+    told = steps.map("{:,.0f}".format).where(np.isfinite(steps), "not reached")
     shown = rows.drop(columns=["steps"]).assign(told=told, momentum=1 - rows.slowness)
     sizes = sorted(map(int, rows.batch_size.unique()))
     kind = charts.menu("kind", list(KINDS), "fixed steps", "budget")

@@ -125,9 +125,8 @@ class Plan:
         return found
 
     def _fewest(self, size: int, search: int) -> float:
-        own = self.of(size, search)
-        met = [t.steps for t in own if t.steps]
-        return float(min(met or [t.taken for t in own]))
+        taken = [trial.taken for trial in self.of(size, search)]
+        return float(min(self._met(size, search) or taken))
 
     def steps(self, size: int) -> float:
         """K* at a batch size that met the goal."""
@@ -162,10 +161,9 @@ class Plan:
 
     def cell(self, size: int, search: int, drawn: dict[str, float], expected: float) -> Cell:
         """The next trial of a search."""
-        tried = self.of(size, search)
-        met = [int(t.steps) for t in tried if t.steps]
-        limit = min([math.ceil(BEYOND * expected), *met])
-        own = {"trials": 1, "space": written(drawn), "replicate": SEEDS * search + len(tried)}
+        limit = min([math.ceil(BEYOND * expected), *self._met(size, search)])
+        tried = len(self.of(size, search))
+        own = {"trials": 1, "space": written(drawn), "replicate": SEEDS * search + tried}
         most = self.fields.get("max_steps") or self.work.max_steps
         if self.free and limit < most:
             own["max_steps"] = limit
@@ -203,8 +201,8 @@ class Plan:
             if left:
                 yield [self._fresh(size, turn[size], number) for size in left]
 
-    def _met(self, size: int, search: int) -> bool:
-        return any(trial.steps for trial in self.of(size, search))
+    def _met(self, size: int, search: int) -> list[int]:
+        return [int(trial.steps) for trial in self.of(size, search) if trial.steps]
 
     def _fresh(self, size: int, search: int, number: int) -> Cell:
         best = self.best(size)[:3]

@@ -62,9 +62,8 @@ def _critical(found: bends.Estimate | None, smallest: int, biggest: int) -> dict
     """Whether the critical batch size is known, whether it lies inside the sizes, or above."""
     if found is None:
         names = ("critical", "critical_low", "critical_high", "searches")
-        return {"known": False, "inside": False, "above": False, **dict.fromkeys(names)}
+        return {"inside": False, "above": False, **dict.fromkeys(names)}
     return {
-        "known": True,
         "inside": smallest < found.critical < biggest,
         "above": found.critical >= biggest,
         "critical": found.critical,
@@ -76,12 +75,10 @@ def _critical(found: bends.Estimate | None, smallest: int, biggest: int) -> dict
 
 def _surer(found: bends.Estimate | None, plan: adaptive.Plan | None, spent: float) -> dict:
     """Whether more searches are needed, for how long, and the cost so far in tuned runs."""
-    wide = found is not None and bends.WIDTH < found.width < math.inf
     more = None
-    if wide:
+    if found and bends.WIDTH < found.width < math.inf:
         more = lasting(60 * plan.minutes_more() if plan else (found.times - 1) * spent)
-    runs = plan.runs() if plan else None
-    return {"wide": wide, "more": more, "adaptive": plan is not None, "runs": runs}
+    return {"more": more, "runs": plan.runs() if plan else None}
 
 
 def lasting(seconds: float) -> str:

@@ -112,7 +112,6 @@ def _best_rates(every: pd.DataFrame) -> dict[str, object]:
     trend = pd.Series(rates.index).corr(pd.Series(rates.to_numpy()), "spearman") if known else 0
     small, large = (list(rates.items())[n] if known else (None, None) for n in (0, -1))
     return {
-        "several_rates": known,
         "rates_move": trend > 0.5,
         "rate_small": small[1],
         "rate_small_at": small[0],
@@ -144,7 +143,6 @@ def _splits() -> dict[str, object]:
         "fc_times": times.get(FC),
         "fc_easy_goal": easy_goal.get(FC),
         "fc_easy_times": easy_times.get(FC),
-        "cnn_on_both": CNN in times,
         "cnn": workload(CNN).title,
         "cnn_goal": goal.get(CNN),
         "cnn_times": times.get(CNN),

@@ -103,16 +103,14 @@ def _to_goal(readouts: pd.DataFrame, goal: float) -> dict[str, object]:
     sure = judging.batch_size[judging.met == judging.runs]
     return {
         "readout_goal": goal,
-        "sizes_met": len(alone) > 1,
-        "features_cost": alone.steps.iloc[-1] / alone.steps.iloc[0] if len(alone) else None,
+        "features_cost": alone.steps.iloc[-1] / alone.steps.iloc[0] if len(alone) > 1 else None,
         "too_many": bool(useful and failed and failed[0] > useful),
         "useful": useful,
-        "gain": every[1] / every.min() if useful else None,
-        "failed": failed[0] if failed else None,
+        "gain": useful and every[1] / every.min(),
+        "failed": next(iter(failed), None),
         "features": boolean_readout.MIDDLE,
         "half_inside": best.index.min() < half < best.index.max(),
         "half": half,
-        "some_sure": bool(len(sure)),
         "sure": sure.min() if len(sure) else None,
     }
 
