@@ -81,6 +81,11 @@ def with_interval(value: float, low: float, high: float) -> str:
     return "{} ({}–{})".format(*map(brief, ends))
 
 
+def spanned(value: float, low: float, high: float) -> str:
+    """An estimate with its interval as a sentence has it: 64 (34–120), 0.1 (−2 to 1)."""
+    return f"{brief(value)} ({span((low, high))})"
+
+
 def percent(share: float, places: int | None = None) -> str:
     """A share as the prose prints it: 5 %, 0.5 %, −5 %.
 

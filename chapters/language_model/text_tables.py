@@ -6,13 +6,8 @@ import numpy as np
 import pandas as pd
 
 from chapters.language_model import branched, studies, text_results
-from lib.wording import between, brief, percent, span
+from lib.wording import between, brief, percent, span, spanned
 from lib.workloads.texts import CONTEXT
-
-
-def ranged(value: float, low: float, high: float) -> str:
-    """A value with its interval: 64 (34–120)."""
-    return f"{brief(value)} ({span((low, high))})"
 
 
 def _by_size(rows: pd.DataFrame, told: list[str], searches: pd.Series) -> pd.DataFrame:
@@ -63,10 +58,8 @@ def fitted(rows: pd.DataFrame) -> pd.DataFrame:
 
 def over_main(rows: pd.DataFrame) -> pd.DataFrame:
     """Steps over the main method's, of `text_results.over_main`."""
-    told = [
-        ("≥ " if r.bound else "") + ranged(r.ratio, r.ratio_low, r.ratio_high)
-        for r in rows.itertuples()
-    ]
+    ends = map(spanned, rows.ratio, rows.ratio_low, rows.ratio_high)
+    told = ["≥ " * bound + told for bound, told in zip(rows.bound, ends)]
     return _by_size(rows, told, rows.groupby("curve").n.max())
 
 
@@ -118,7 +111,7 @@ def branches(noise: pd.DataFrame, run: branched.Run) -> pd.DataFrame:
         for way, found in run.ways.items():
             point = found[found["at"] == at].iloc[0]
             took = run.took(way, at).reindex(run.sizes)
-            critical = ranged(point.critical, point.low, point.high)
+            critical = spanned(point.critical, point.low, point.high)
             rows.append(
                 {
                     "branches at step": f"{at:,}",

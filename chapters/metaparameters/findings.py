@@ -12,7 +12,7 @@ from chapters.metaparameters import rate_tables as tables
 from lib.claims import Claim, names
 from lib.methods import spaces
 from lib.page import boxes, told
-from lib.wording import between, brief, named, percent, span
+from lib.wording import between, named, percent, spanned
 from lib.workloads import catalogue
 
 
@@ -123,7 +123,7 @@ def _adam(costs: pd.DataFrame, start: int, left: int) -> dict[str, object]:
         "adam_on": list(costs.network.unique()),
         "adam_best": f"the {best}" if best.endswith("rule") else f"“{best}”",
         "half_life": [
-            f"{brief(np.exp(e.value))} ({span(np.exp([e.low, e.high]))}) on {names.title(name)}"
+            f"{spanned(*e.row().values())} on {names.title(name)}"
             for name, e in held.items()
         ],
         "left": left,
