@@ -83,18 +83,15 @@ class Branch(Again):
         trunk = Rerun(self.cell, [self.trial])
         for _ in range(self.at):
             trunk.update()
-        scaled = dataclasses.replace(trunk.trials, drawn=self._rescaled(trunk.trials.drawn))
+        drawn = trunk.trials.drawn
+        rate = drawn["learning_rate"] * (self.size / self.batch_size) ** self.power
+        moved = {"learning_rate": rate, "batch_size": rate.new_full(rate.shape, self.size)}
+        scaled = dataclasses.replace(trunk.trials, drawn=drawn | moved)
         rows = []
         for order in range(self.first, self.first + self.orders):
             forked = trunk.fork(scaled, self.size, 1000 * (order + 1) + self.at)
             rows += [(order, *check) for check in self._checks(forked)]
         return pd.DataFrame(rows, columns=["order", "seen", "cost"])
-
-    def _rescaled(self, drawn: dict) -> dict:
-        """The trial's hyperparameters with the learning rate of its branch."""
-        rate = drawn["learning_rate"] * (self.size / self.batch_size) ** self.power
-        size = rate.new_full(rate.shape, self.size)
-        return drawn | {"learning_rate": rate, "batch_size": size}
 
     def _checks(self, run) -> Iterator[tuple[int, float]]:
         """Examples seen since the branch began and its cost, until it meets the goal or has seen

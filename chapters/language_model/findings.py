@@ -20,7 +20,7 @@ SHARES = {
 }
 
 
-def findings(data: Read, curves: text_results.Curves, run: branched.Run) -> dict[str, object]:
+def findings(data: Read, curves: text_results.Curves, run: branched.Run) -> dict:
     """All values of the page's sentences; what is not on record has none.
 
     Args:
@@ -56,7 +56,7 @@ def findings(data: Read, curves: text_results.Curves, run: branched.Run) -> dict
     )
 
 
-def _first(curves: text_results.Curves) -> dict[str, object]:
+def _first(curves: text_results.Curves) -> dict:
     """The main curve: how well it is known, its critical batch size, and how much more tokens its
     largest batch takes than its smallest.
     """
@@ -81,7 +81,7 @@ def _first(curves: text_results.Curves) -> dict[str, object]:
     }
 
 
-def _rungs(rungs: pd.DataFrame, goals: list[float]) -> dict[str, object]:
+def _rungs(rungs: pd.DataFrame, goals: list[float]) -> dict:
     """Between which n-gram models the goals lie."""
     if not len(rungs):
         return {}
@@ -98,7 +98,7 @@ def _rung(n: pd.Series, worse: pd.Series) -> str:
     return f"between the {n[worse].max()}-gram and the {n[~worse].min()}-gram model"
 
 
-def _moved(main: pd.DataFrame, goals: list[float]) -> dict[str, object]:
+def _moved(main: pd.DataFrame, goals: list[float]) -> dict:
     """How the critical batch size moves from the easiest goal to the hardest."""
     ends = [scaling.curves(scaling.at_goal(main, goal)) for goal in (goals[0], goals[-1])]
     known = all(ends) and len(goals) > 1
@@ -106,7 +106,7 @@ def _moved(main: pd.DataFrame, goals: list[float]) -> dict[str, object]:
     return told.ratios({"moved": moved}, ("moved",))
 
 
-def _over(curves: text_results.Curves) -> dict[str, object]:
+def _over(curves: text_results.Curves) -> dict:
     """Steps of other methods, and of the pruned network, over the main curve's."""
     by_name = curves.fits[curves.fits.goal == curves.easy].set_index("curve").critical
     pruned, own = (by_name.get(name) for name in (curves.sparse.curve.min(), curves.name))
@@ -122,7 +122,7 @@ def _over(curves: text_results.Curves) -> dict[str, object]:
     }
 
 
-def _layers(layers: pd.DataFrame) -> dict[str, object]:
+def _layers(layers: pd.DataFrame) -> dict:
     """What pruning leaves of the fullest and the emptiest kind of layer."""
     if not len(layers):
         return {}
@@ -138,7 +138,7 @@ def _layers(layers: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _rates(main: pd.DataFrame) -> dict[str, object]:
+def _rates(main: pd.DataFrame) -> dict:
     """The power of the batch size by which the best learning rate moves, and what rules say."""
     power = text_results.rate_power(text_results.best_rates(main))
     if np.isnan(power.value):
@@ -155,7 +155,7 @@ def _rates(main: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _noise(followed: pd.DataFrame, first: pd.Series | None) -> dict[str, object]:
+def _noise(followed: pd.DataFrame, first: pd.Series | None) -> dict:
     """The noise scale along the fastest trial, beside the critical batch size."""
     if not len(followed):
         return {}
@@ -171,7 +171,7 @@ def _noise(followed: pd.DataFrame, first: pd.Series | None) -> dict[str, object]
     }
 
 
-def _branches(data: Read, run: branched.Run) -> dict[str, object]:
+def _branches(data: Read, run: branched.Run) -> dict:
     """Critical batch sizes along one run, beside its noise scale."""
     if not run.ways:
         return {}

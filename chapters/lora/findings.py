@@ -77,7 +77,7 @@ def predictions(known: dict[int, Curve]) -> pd.DataFrame:
     return told.predictions((what, *RANGES[what], values[what]) for what in RANGES)
 
 
-def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
+def findings(found: pd.DataFrame, goal: float) -> dict:
     """All values of the page's sentences; found: of `measured`."""
     known = curves(found, goal)
     bent, easy = bends(known), bends(curves(found, GOALS[-1]))

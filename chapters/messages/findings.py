@@ -36,7 +36,7 @@ def findings(
     costs: pd.DataFrame,
     chosen,
     judged: Mapping[str, Claim],
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -76,7 +76,7 @@ def findings(
     }
 
 
-def _judged(judged: Mapping[str, Claim]) -> dict[str, object]:
+def _judged(judged: Mapping[str, Claim]) -> dict:
     """What is lost on networks of several seeds, as the claims have it."""
     several = {
         key: [g for g in judged[key].groups if g.n > 1 and "warmed" not in g.name]
@@ -93,7 +93,7 @@ def _judged(judged: Mapping[str, Claim]) -> dict[str, object]:
     }
 
 
-def _first(table: pd.DataFrame, network: str, share: float, denser: float) -> dict[str, object]:
+def _first(table: pd.DataFrame, network: str, share: float, denser: float) -> dict:
     """Top-k and Gaussian-k on the network that is shown first."""
     own = table[table.network == network].set_index(["method", "density"])
     lost = [own.gap.get((method, share)) for method in ("Top-k", "Gaussian-k")]
@@ -109,7 +109,7 @@ def _first(table: pd.DataFrame, network: str, share: float, denser: float) -> di
     }
 
 
-def _top_k(shown: pd.DataFrame) -> dict[str, object]:
+def _top_k(shown: pd.DataFrame) -> dict:
     """How Top-k's loss falls with the density, and runs too short to judge."""
     lost = message_results.gaps(shown, "Top-k")
     falls = message_results.narrowed(lost)
@@ -120,20 +120,20 @@ def _top_k(shown: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _rand_k(shown: pd.DataFrame, share: float) -> dict[str, object]:
+def _rand_k(shown: pd.DataFrame, share: float) -> dict:
     """How often Rand-k with feedback is best at the lowest rate."""
     fed = message_results.gaps(shown, "Rand-k with feedback").query("density == @share")
     return {"fed": len(fed), "lowest": int((fed.edge & ~fed.highest).sum())}
 
 
-def _equal(shown: pd.DataFrame) -> dict[str, object]:
+def _equal(shown: pd.DataFrame) -> dict:
     """Gaussian-k's loss to Top-k once both have sent as much, where it sends more."""
     equal = message_results.matched_gaps(shown, "Gaussian-k", "Top-k")
     by = equal[equal.more.astype(bool)].groupby("workload").gap.mean()
     return {"equal": between(*by) if len(by) else None}
 
 
-def _variants(sides: dict[float, pd.DataFrame], rule: Claim) -> dict[str, object]:
+def _variants(sides: dict[float, pd.DataFrame], rule: Claim) -> dict:
     """Errors of variants at the smallest density, in percent."""
     errors = 100 * sides[min(sides)].test.astype(float) if sides else {}
     warm = [g.effect for g in rule.groups if "warmed" in g.name and g.n]
@@ -143,7 +143,7 @@ def _variants(sides: dict[float, pd.DataFrame], rule: Claim) -> dict[str, object
     }
 
 
-def _joint(curves: pd.DataFrame, costs: pd.DataFrame, chosen) -> dict[str, object]:
+def _joint(curves: pd.DataFrame, costs: pd.DataFrame, chosen) -> dict:
     """What pruning and sparse messages cost together."""
     name, share = chosen.pruned_workload, min(chosen.densities)
     sizes = chosen.pruned_batch_sizes

@@ -43,7 +43,7 @@ class Measured:
     edges: pd.DataFrame
 
 
-def findings(data: Measured, chosen, rises: Claim) -> dict[str, object]:
+def findings(data: Measured, chosen, rises: Claim) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -89,7 +89,7 @@ def findings(data: Measured, chosen, rises: Claim) -> dict[str, object]:
     )
 
 
-def _growths(slopes: pd.DataFrame) -> dict[str, object]:
+def _growths(slopes: pd.DataFrame) -> dict:
     """The least and the largest growth with a method, over networks."""
     wanted = {"sgd": ["SGD"], "momentum": ["momentum"], "momenta": ["momentum", "Nesterov"]}
     wanted["adam_growth"] = ["Adam"]
@@ -98,7 +98,7 @@ def _growths(slopes: pd.DataFrame) -> dict[str, object]:
     return {k: between(*v) for k, v in effects.items()} | {"slopes": len(slopes), "single": single}
 
 
-def _rules(costs: pd.DataFrame, workload: str) -> dict[str, object]:
+def _rules(costs: pd.DataFrame, workload: str) -> dict:
     """What following a rule costs, and what a winner's luck is worth."""
     own = costs[(costs.workload == workload) & costs.base.astype(bool)]
     luck = own.over[own.rule == "no change"].max()
@@ -111,7 +111,7 @@ def _rules(costs: pd.DataFrame, workload: str) -> dict[str, object]:
     }
 
 
-def _adam(costs: pd.DataFrame, start: int, left: int) -> dict[str, object]:
+def _adam(costs: pd.DataFrame, start: int, left: int) -> dict:
     """Which rule for Adam's hyperparameters stays near the tuned steps."""
     known = bool(len(costs))
     best = tables.kept_by(costs).rule.iloc[0] if known else ""
@@ -133,13 +133,13 @@ def _adam(costs: pd.DataFrame, start: int, left: int) -> dict[str, object]:
     }
 
 
-def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict[str, object]:
+def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
     """How the share of settings that work goes from the smallest to the largest batch size."""
     share = tables.shares(maps)
     drawn = list(share.network.unique())
     first = work.title if work.title in drawn or not drawn else drawn[0]
     own = share[share.network == first].sort_values("batch_size")
-    steps, epochs = (own[own.kind == kind] for kind in ("fixed steps", "fixed epochs"))
+    steps, epochs = (own[own.kind == kind] for kind in (fixed_budgets.STEPS, fixed_budgets.EPOCHS))
     known = all(len(rows) > 1 and rows.share.max() > 0 for rows in (steps, epochs))
     limits, larger = fixed_budgets.limits(work.name), fixed_budgets.limits("mnist-fc-128x3")
     told = {
@@ -167,10 +167,11 @@ def _rises(rows: pd.DataFrame) -> bool:
     return bool(rows.low.iloc[-1] > rows.high.iloc[0])
 
 
-def _opened(maps: pd.DataFrame, workload: str) -> dict[str, object]:
+def _opened(maps: pd.DataFrame, workload: str) -> dict:
     """The smallest batch size at which half of the settings work, or else the largest."""
-    own = tables.opened(maps[maps.workload == workload] if len(maps) else maps)
-    rows = list(own.itertuples())
+    own = tables.shares(maps[maps.workload == workload] if len(maps) else maps)
+    steps = own[own.kind == fixed_budgets.STEPS].sort_values("batch_size")
+    rows = list(steps.itertuples())
     small = rows[0] if len(rows) > 1 else None
     at = next((row for row in rows if row.share >= 0.5), rows[-1] if rows else None)
     return {

@@ -98,7 +98,8 @@ def retraining(
     the repeats, as the trials of a `lib.studies.cells.Cell`.
     """
     found = {}
-    for name, trials in _by_workload(searches).items():
+    met = searches.dropna(subset="steps") if len(searches) else searches
+    for name, trials in met.groupby("workload", sort=False) if len(met) else ():
         best = winners(trials)
         first = start(best, base)
         counts = {"trials": repeats, "hits": repeats, "max_steps": MOST}
@@ -109,14 +110,6 @@ def retraining(
                 cell = Cell(name, b, *how, space=space, **counts)
                 found[name, rule, b] = Study(rule, rule, (cell,))
     return found
-
-
-def _by_workload(searches: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The trials of each workload that met its goal."""
-    if searches.empty:
-        return {}
-    by = searches.groupby("workload", sort=False)
-    return {name: trials for name, trials in by if trials.steps.notna().any()}
 
 
 def costs(

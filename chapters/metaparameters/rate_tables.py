@@ -102,12 +102,6 @@ def shares(maps: pd.DataFrame) -> pd.DataFrame:
     return titled(fixed_budgets.shares(maps))
 
 
-def opened(maps: pd.DataFrame) -> pd.DataFrame:
-    """Shares of one network within equal steps, from the smallest batch size on."""
-    found = shares(maps)
-    return found[found.kind == "fixed steps"].sort_values("batch_size")
-
-
 def at_edges() -> pd.DataFrame:
     """Where winners lie in their search's intervals, of all curves that pages compare, and of
     further methods; each search once.

@@ -18,7 +18,7 @@ def findings(
     work: Workload,
     algorithm: str,
     price: float,
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -58,7 +58,7 @@ def findings(
     }
 
 
-def _critical(found: bends.Estimate | None, smallest: int, biggest: int) -> dict[str, object]:
+def _critical(found: bends.Estimate | None, smallest: int, biggest: int) -> dict:
     """Whether the critical batch size is known, whether it lies inside the sizes, or above."""
     if found is None:
         names = ("critical", "critical_low", "critical_high", "searches")

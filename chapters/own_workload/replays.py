@@ -52,11 +52,6 @@ class Replay:
         return {}
 
 
-def place(what: Replay, folder: Path) -> Path:
-    """Where a replay's record lies."""
-    return folder / f"{what.rule}-{what.workload}-{what.algorithm}-split-{what.split}.csv"
-
-
 def planned(rule: str = "adaptive") -> list[Replay]:
     """All replays of a rule."""
     pairs = [(name, method) for name in NETWORKS for method in METHODS]
@@ -92,7 +87,8 @@ REPLAYS = Collection(
     "Adaptive searches",
     "replay",
     DATA / "adaptive",
-    place,
+    lambda what, folder: folder
+    / f"{what.rule}-{what.workload}-{what.algorithm}-split-{what.split}.csv",
     planned,
     replayed,
     precision=lambda what: "float32",
@@ -163,7 +159,7 @@ def summary(rule: str, folder: Path | None = None) -> pd.DataFrame:
     return pd.DataFrame([_row(*key, own.groupby("split").first()) for key, own in by])
 
 
-def _row(name: str, method: str, each: pd.DataFrame) -> dict[str, object]:
+def _row(name: str, method: str, each: pd.DataFrame) -> dict:
     """A row of `summary`; each: a row per split."""
     known, logs = scaling.critical(exact()[name, method]), np.log(each.critical)
     above = each.critical_low <= np.exp(known.value)
@@ -184,7 +180,7 @@ def _row(name: str, method: str, each: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def told() -> dict[str, object]:
+def told() -> dict:
     """What the page says of all replays together; nothing of what has no record."""
     mine, other = summary("adaptive"), summary("tpe-median")
     if mine.empty or other.empty:

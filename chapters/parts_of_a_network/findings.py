@@ -16,7 +16,7 @@ def findings(
     growth: pd.DataFrame,
     split: pd.DataFrame,
     chosen,
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -26,6 +26,7 @@ def findings(
         split: of `network_parts.by_search`, of halves.
         chosen: the page's parameters.
     """
+    computed = tables["parts"].groupby("workers").adds.first()  # of a worker, in a step
     return told.plain(
         {
             "goal": percent(chosen.goal),
@@ -35,7 +36,7 @@ def findings(
             "examples": subnetworks.Search.batch_size,
             "most": subnetworks.MOST_STEPS,
             **_parts(own, chosen.goal),
-            "share": _share(tables["parts"]),
+            "share": percent(computed[2] / computed[1]),
             **_wider(tables["wide"]),
             **_growing(growth[growth.goal == chosen.goal]),
             **_halves(split, chosen.goal),
@@ -43,7 +44,7 @@ def findings(
     )
 
 
-def _parts(own: pd.DataFrame, goal: float) -> dict[str, object]:
+def _parts(own: pd.DataFrame, goal: float) -> dict:
     """What two, four and eight workers take over data parallelism, and two over one alone."""
     over = (parts.over_whole(own, goal, what).set_index("workers") for what in parts.COSTS)
     steps, adds, sent = over
@@ -65,13 +66,7 @@ def _parts(own: pd.DataFrame, goal: float) -> dict[str, object]:
     }
 
 
-def _share(trials: pd.DataFrame) -> str:
-    """What a worker with half the width computes in a step, over the whole network."""
-    first = trials.groupby("workers").adds.first()
-    return percent(first[2] / first[1])
-
-
-def _wider(trials: pd.DataFrame) -> dict[str, object]:
+def _wider(trials: pd.DataFrame) -> dict:
     """Eight workers with a network four times as wide, at the hardest goal."""
     beside = parts.subnetworks(trials)
     goal = parts.goals(trials)[0]
@@ -87,7 +82,7 @@ def _wider(trials: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _growing(rows: pd.DataFrame) -> dict[str, object]:
+def _growing(rows: pd.DataFrame) -> dict:
     """What growing takes over the large network, and the small network alone."""
     adds = rows[rows.what == "adds"]
     own, small = (adds[adds.arm == arm] for arm in (parts.GROWN, parts.SMALL))
@@ -103,7 +98,7 @@ def _growing(rows: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _halves(split: pd.DataFrame, goal: float) -> dict[str, object]:
+def _halves(split: pd.DataFrame, goal: float) -> dict:
     """How far halves get, and what recovery costs and saves: at the goal where halves meet it, else
     at the hardest one that they meet.
     """
@@ -125,10 +120,9 @@ def _halves(split: pd.DataFrame, goal: float) -> dict[str, object]:
         "recovery_searches": between(*rows[rows.goal == begun].n),
         "memory_size": parts_tables.BESIDE,
         "memory": percent(half / whole),
-        "exchanged": [_ranged(row) for row in sent.itertuples()],
+        "exchanged": [
+            f"{brief(row.effect)} ({brief(row.low)} to {brief(row.high)}) with batches of "
+            f"{row.batch_size:,}"
+            for row in sent.itertuples()
+        ],
     }
-
-
-def _ranged(row) -> str:
-    effect, low, high = map(brief, (row.effect, row.low, row.high))
-    return f"{effect} ({low} to {high}) with batches of {row.batch_size:,}"

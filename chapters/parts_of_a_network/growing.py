@@ -263,11 +263,11 @@ def planned() -> tuple[Search, ...]:
     )
 
 
-def _name(search: Search) -> str:
-    return f"width-{'-'.join(map(str, search.widths))}-batch-{search.batch_size}"
-
-
-GROWING = searches.collection("growing", _name, planned)
+GROWING = searches.collection(
+    "growing",
+    lambda search: f"width-{'-'.join(map(str, search.widths))}-batch-{search.batch_size}",
+    planned,
+)
 
 
 def results(planned: Iterable[Search]) -> pd.DataFrame:

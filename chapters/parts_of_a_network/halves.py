@@ -188,11 +188,11 @@ def planned() -> tuple[Search, ...]:
     )
 
 
-def _name(search: Search) -> str:
-    return f"{search.arm}-batch-{search.batch_size}"
-
-
-HALVES = searches.collection("halves", _name, planned)
+HALVES = searches.collection(
+    "halves",
+    lambda search: f"{search.arm}-batch-{search.batch_size}",
+    planned,
+)
 
 
 def results(planned: Iterable[Search]) -> pd.DataFrame:

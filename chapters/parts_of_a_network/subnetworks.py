@@ -204,11 +204,11 @@ def wider() -> tuple[Search, ...]:
     )
 
 
-def _name(search: Search) -> str:
-    return f"workers-{search.workers}-local-{search.local_steps}"
-
-
-SUBNETWORKS = searches.collection("subnetworks", _name, lambda: (*planned(), *wider()))
+SUBNETWORKS = searches.collection(
+    "subnetworks",
+    lambda search: f"workers-{search.workers}-local-{search.local_steps}",
+    lambda: (*planned(), *wider()),
+)
 
 
 def results(planned: Iterable[Search]) -> pd.DataFrame:

@@ -52,7 +52,7 @@ def judged_races() -> dict[str, dict]:
 
 def findings(
     cell: Cell, frame: pd.DataFrame, every: pd.DataFrame, judged: Mapping[str, dict]
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -78,7 +78,7 @@ def findings(
     )
 
 
-def _search(frame: pd.DataFrame) -> dict[str, object]:
+def _search(frame: pd.DataFrame) -> dict:
     """What a search found, and what it cost."""
     result, head = scaling.steps_to_result(frame).iloc[0], frame.attrs["provenance"][0]
     most, last, cost = frame.max_steps.iloc[0], head["steps"], float(head["trial_steps"])
@@ -103,7 +103,7 @@ def _search(frame: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _best_rates(every: pd.DataFrame) -> dict[str, object]:
+def _best_rates(every: pd.DataFrame) -> dict:
     """How the effective learning rate of the fastest trials moves with the batch size."""
     slow = every.assign(slowness=1 - every.momentum.fillna(0)).dropna(subset="steps")
     best = rate_rules.winners(rate_rules.built_up(slow)).set_index("batch_size")
@@ -121,7 +121,7 @@ def _best_rates(every: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _splits() -> dict[str, object]:
+def _splits() -> dict:
     """How hard two splits of MNIST are, and what they cost."""
     asked = FOLDS.results()
     known = bool(len(asked))
@@ -163,7 +163,7 @@ def _hardness(asked: pd.DataFrame) -> pd.DataFrame:
     return both_splits.of_splits(share, splits.drawn(share))
 
 
-def _races(used: pd.DataFrame) -> dict[str, object]:
+def _races(used: pd.DataFrame) -> dict:
     """What the races in use change and save."""
     rows = used.set_index(["rule", "data"]).reindex(pd.MultiIndex.from_tuples(RACES))
     known = bool(rows.a.notna().all())

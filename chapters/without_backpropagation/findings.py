@@ -31,7 +31,7 @@ def points(trials: pd.DataFrame) -> pd.DataFrame:
 
 def findings(
     trials: pd.DataFrame, ended: pd.DataFrame, readouts: pd.DataFrame, readout_error: float
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -70,7 +70,7 @@ def _inverse(ratio: float | None) -> str | None:
     return percent(1 / ratio) if ratio else None
 
 
-def _falls(readouts: pd.DataFrame) -> dict[str, object]:
+def _falls(readouts: pd.DataFrame) -> dict:
     """How the error of readouts falls, by the number of features."""
     found = without.convergence(readouts)
     slower = found[found.kind == PLAIN].set_index("features").slower
@@ -88,7 +88,7 @@ def _falls(readouts: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _to_goal(readouts: pd.DataFrame, goal: float) -> dict[str, object]:
+def _to_goal(readouts: pd.DataFrame, goal: float) -> dict:
     """What features, flips and examples do to the steps to a fixed error."""
     goals = _plain(without.to_goal(readouts, goal))
     alone = goals[(goals.flips == 1) & (goals.batch_size == boolean_readout.EXAMPLES)].dropna()
