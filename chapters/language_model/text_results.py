@@ -270,7 +270,8 @@ def over_main(trials: pd.DataFrame) -> pd.DataFrame:
     (90 %), n, and bound: whether a search missed the goal there, so that the ratio leans on the
     last step of that search, which it exceeds.
     """
-    found = {title(key[1], key[3]): curve for key, curve in scaling.curves(trials, least=1).items()}
+    curves = scaling.curves(trials, least=1)
+    found = {title(key[1], key[3]): curve for key, curve in curves.items()}
     main = found.pop(titles(main_of(trials))[0])
     columns = ["curve", "batch_size", "ratio", "ratio_low", "ratio_high", "n", "bound"]
     parts = [pd.DataFrame(columns=columns)]

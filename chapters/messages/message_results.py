@@ -196,9 +196,11 @@ def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
         partners = [known.get((*place, *point)) for point in alone]
         if sparsity == 0 or density == 1 or None in partners:
             continue
-        one, model, messages = partners
-        model, messages, both = model / one, messages / one, both / one
-        product, total = model * messages, model + messages - 1
+        one = partners[0]
+        model, messages = partners[1] / one, partners[2] / one
+        both = both / one
+        product = model * messages
+        total = model + messages - 1
         costs = (model, messages, both, product, total, both / product, both / total)
         rows.append((*place, sparsity, density, *costs))
     names = ["model", "messages", "both", "product", "total", "over", "beyond"]
@@ -219,9 +221,13 @@ def joint_means(curves: pd.DataFrame) -> dict[str, dict[str, scaling.Effect]]:
 
     known = curves.steps.astype(float)
     whole, scatter = logs(known), np.exp(curves.workload.map(scaling.scatter_of))
-    moves = (logs(known.mask(curves.index == at, known * scatter)) - whole for at in curves.index)
-    error = sum((move**2 for move in moves), 0 * whole) ** 0.5
-    return {
-        name: {c: scaling.Effect(whole.loc[name, c], error.loc[name, c], np.inf, 1) for c in whole}
-        for name in whole.index
-    }
+    variance = 0 * whole
+    for at in curves.index:
+        moved = known.mask(curves.index == at, known * scatter)
+        variance += (logs(moved) - whole) ** 2
+    error = variance**0.5
+
+    def effect(name: str, column: str) -> scaling.Effect:
+        return scaling.Effect(whole.loc[name, column], error.loc[name, column], np.inf, 1)
+
+    return {name: {c: effect(name, c) for c in whole} for name in whole.index}

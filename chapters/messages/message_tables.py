@@ -87,7 +87,8 @@ def losses(shown: pd.DataFrame, networks: list[str]) -> pd.DataFrame:
         whose best rate was the lowest or highest) and sent (over k).
     """
     rivals = [name for name in message_results.NAMES.values() if name != "dense"]
-    lost = [own for name in rivals if len(own := message_results.gaps(shown, name))]
+    every = [message_results.gaps(shown, name) for name in rivals]
+    lost = [own for own in every if len(own)]
     if not lost:
         return pd.DataFrame(columns=["network", "density", "method", "gap", "edge", "sent"])
     means = message_results.means(pd.concat(lost))

@@ -53,11 +53,13 @@ def growths(claim: Claim) -> pd.DataFrame:
     """
     read = [results.read(plans.study(name)) for name in ("digits-adam", "shakespeare")]
     beside = growth(pd.concat(read, ignore_index=True))
-    rows = [(g.name, g.effect, g.low, g.high, g.n) for g in claim.groups]
-    titles = map(names.curve_title, zip(beside.workload, beside.algorithm))
-    ends = beside[["growth", "growth_low", "growth_high", "searches"]].itertuples(index=False)
-    rows += [(title, *row) for title, row in zip(titles, ends)]
-    table = pd.DataFrame(rows, columns=["name", "effect", "low", "high", "n"])
+    columns = ["name", "effect", "low", "high", "n"]
+    judged = pd.DataFrame([(g.name, g.effect, g.low, g.high, g.n) for g in claim.groups])
+    keys = zip(beside.workload, beside.algorithm)
+    beside["name"] = list(map(names.curve_title, keys))
+    own = beside[["name", "growth", "growth_low", "growth_high", "searches"]]
+    parts = [part.set_axis(columns, axis=1) for part in (judged, own)]
+    table = pd.concat(parts, ignore_index=True)
     table[["network", "method"]] = table.name.str.rsplit(", ", n=1, expand=True)
     return table
 

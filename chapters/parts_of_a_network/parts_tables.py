@@ -78,12 +78,14 @@ def of_halves(found: pd.DataFrame, goal: float) -> pd.DataFrame:
     own = found[(found.batch_size == BESIDE) & (found.goal == goal)]
     told = own.groupby("arm").sent.agg(_mean)
     arms = [parts.TOGETHER, *halves.ARMS.values()]
-    goals = parts.hardest(found, ["arm", "batch_size"]).map(_goal).unstack().loc[arms]
-    table = goals.rename(columns=lambda size: f"hardest goal, B = {size:,}").reset_index(drop=True)
+    goals = parts.hardest(found, ["arm", "batch_size"]).map(_goal)
+    table = goals.unstack().loc[arms].reset_index(drop=True)
+    table = table.rename(columns="hardest goal, B = {:,}".format)
     names = ["whole, on one device", "whole, in two stages", *arms[2:]]
     table.insert(0, "training", names)
-    held = [f"{numbers:,}" for numbers in (whole, half, half, half)]
-    return table.assign(**{"numbers held": held, "exchanged": ["0", *told[arms[1:]]]})
+    table["numbers held"] = [f"{numbers:,}" for numbers in (whole, half, half, half)]
+    table["exchanged"] = ["0", *told[arms[1:]]]
+    return table
 
 
 def _mean(numbers: pd.Series) -> str:

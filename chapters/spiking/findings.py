@@ -47,7 +47,7 @@ def over(rows: pd.DataFrame, value: str, *pair, sizes: tuple = BATCH_SIZES) -> E
 def mean(rows: pd.DataFrame, time: int, value: str) -> float | None:
     """The mean of a column over dense searches and all batch sizes; None of none."""
     found = replicates.means(met(rows, time), value, BATCH_SIZES)
-    return found.mean() if len(found) else None
+    return float(found.mean()) if len(found) else None
 
 
 def slower(times: pd.DataFrame, size: int) -> float | None:
@@ -55,7 +55,7 @@ def slower(times: pd.DataFrame, size: int) -> float | None:
     if times.empty:
         return None
     seconds = times[times.batch_size == size].set_index("time").seconds
-    return seconds[TIME] / seconds[0]
+    return float(seconds[TIME] / seconds[0])
 
 
 def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict:

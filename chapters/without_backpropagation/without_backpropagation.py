@@ -129,7 +129,8 @@ def growth(table: pd.DataFrame, fold: int = FOLDS) -> dict[str, Effect]:
     found = {}
     for whitened, own in _singly(table).groupby("whitened"):
         by = {n: np.log(folds(runs)[:, fold - 1]) for n, runs in own.groupby("features")}
-        sizes, each = np.log(list(by)), list(map(jackknifed, by.values()))
+        each = list(map(jackknifed, by.values()))
+        sizes = np.log(list(by))
         off = sizes - sizes.mean()
         weights = off / (off @ off)  # of least squares
         parts = [(w * e.error) ** 2 for w, e in zip(weights, each)]
@@ -149,8 +150,10 @@ def to_goal(table: pd.DataFrame, goal: float) -> pd.DataFrame:
     """
     rows = []
     for key, own in table.groupby(READOUT):
-        first = own[own.validation <= goal].groupby("replicate").step.min().clip(lower=1)
-        runs, ends = own.replicate.nunique(), [np.nan] * 3
+        met = own[own.validation <= goal]
+        first = met.groupby("replicate").step.min().clip(lower=1)
+        runs = own.replicate.nunique()
+        ends = [np.nan] * 3
         if len(first) == runs:
             ends = scaling.mean_of(np.log(first)).row().values()
         rows.append((*key, runs, len(first), *ends))
