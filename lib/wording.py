@@ -81,8 +81,8 @@ def with_interval(value: float, low: float, high: float) -> str:
     return "{} ({}–{})".format(*map(brief, ends))
 
 
-def spanned(value: float, low: float, high: float) -> str:
-    """An estimate with its interval as a sentence has it: 64 (34–120), 0.1 (−2 to 1)."""
+def ranged(value: float, low: float, high: float) -> str:
+    """A value with its interval as a sentence has it: 1.3 (0.90–1.8)."""
     return f"{brief(value)} ({span((low, high))})"
 
 

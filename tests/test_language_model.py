@@ -173,6 +173,14 @@ def test_single_precision_and_shares_agree_with_one_trial_after_another(sizes):
         assert torch.allclose(a, b, atol=2e-6, rtol=1e-4)
 
 
+def test_a_trial_is_computed_as_if_it_were_alone():
+    _, w = networks(5)
+    x, y = torch.randint(65, (2, 2, 64))
+    executor = batched.BatchedExecutor(Decoder(32, 2))
+    together = executor.gradients(w, x, y)[1]
+    assert torch.allclose(together[3], executor.gradients(w[3:4], x, y)[1][0], atol=1e-6)
+
+
 @pytest.mark.parametrize("batch", [1, 8])
 def test_products_in_bfloat16_are_close_and_answers_are_not_rounded(batch):
     _, w = networks()

@@ -20,26 +20,16 @@ from lib.workloads.catalogue import workload
 SHAPES = [(64, 64), (64, 64), (10, 64)]
 
 
-PLAIN = [
-    (Search(1, 7, 32, trials=16, max_steps=36), "sent"),
-    (growing.Search(64, 0, 64, trials=8, max_steps=30), "stage"),
-    (halves.Search("whole", 64, trials=8, max_steps=30), "stage"),
-]
-
-
-@pytest.mark.parametrize(("search", "own"), PLAIN, ids=["one worker", "no growth", "no halves"])
-def test_without_parts_it_is_plain_sgd_bit_for_bit(search, own):
+def test_one_worker_is_plain_sgd_bit_for_bit():
+    local_steps = 7
+    search = Search(1, local_steps, 32, trials=16, max_steps=36)
     plain = one_cell.table(search.cell, one_cell.train_cell(search.cell))
-    learnt = np.isfinite(plain["steps@0.1"]).any()
-    assert learnt or own == "stage", "nothing was learnt"
-    assert search.measure().drop(columns=own).equals(plain)
-
-
-def test_the_gradient_of_one_worker_is_that_of_the_whole_network():
-    search = PLAIN[0][0]
+    mine = search.measure()
+    assert np.isfinite(plain["steps@0.1"]).any(), "nothing was learnt"
+    assert mine.drop(columns="sent").equals(plain)
     w, (x, y) = torch.randn(3, 8970), (torch.randn(32, 1, 8, 8), torch.arange(32) % 10)
     losses, g, _ = one_cell.executor(search.cell).gradients(w, x, y)
-    own = Subnetworks(models.build("mlp-64x2"), 1, 7, 1).of(3).gradients(None, w, x, y)
+    own = Subnetworks(models.build("mlp-64x2"), 1, local_steps, 1).of(3).gradients(None, w, x, y)
     assert own[0].equal(losses) and own[1].equal(g)
 
 
@@ -134,7 +124,10 @@ def test_the_function_stays_as_the_network_grows():
     torch.testing.assert_close(outputs(again, images()), outputs(w, images()), rtol=1e-5, atol=1e-6)
 
 
-def test_of_the_whole_width_nothing_is_left_out():
+def test_a_network_that_does_not_grow_is_plain_sgd():
+    search = growing.Search(64, 0, 64, trials=8, max_steps=30)
+    plain = one_cell.table(search.cell, one_cell.train_cell(search.cell))
+    assert search.measure().drop(columns="stage").equals(plain)
     assert growing.narrow(64, 3).equal(flatten(models.fresh("mlp-64x2", 3)))
 
 
@@ -196,6 +189,11 @@ DEEP = models.build("mlp-64x4")
 DEEP_LAYERS = layers(DEEP)
 
 
+def dozen(k, count=12):
+    random = torch.Generator().manual_seed(k)
+    return torch.rand(count, 1, 8, 8, generator=random), torch.randint(10, (count,), generator=random)
+
+
 def trained(arm, stages, rate=0.2, steps=9):
     """Weights of two trials after each step, as the engine takes them, the first ones included; and the codes."""
     method = halves.halved(halves.Search(arm))
@@ -203,7 +201,7 @@ def trained(arm, stages, rate=0.2, steps=9):
     buffers, executor, found = method.begin(w, DEEP_LAYERS), batched.BatchedExecutor(DEEP), [w.clone()]
     codes = buffers["codes"].clone()
     for k in range(1, steps + 1):
-        _, g, _ = method.gradient(executor, w, batch(k), None, buffers)
+        _, g, _ = method.gradient(executor, w, dozen(k), None, buffers)
         drawn = {"learning_rate": torch.full((2, 1), rate), "stage": torch.tensor(stages)[:, None]}
         method.step(w, g, buffers, drawn, k, DEEP_LAYERS)
         found.append(w.clone())
@@ -222,7 +220,7 @@ def by_halves(seed, stage, codes, recovered, steps=9):
     assert isinstance(left[-1], nn.ReLU) and sum(p.numel() for p in left.parameters()) == halves.CUT
     found.append(flatten(net))
     for k in range(1, steps + 1):
-        x, y = batch(k)
+        x, y = dozen(k)
         if k <= stage:
             descend([*left.parameters()], (left(x) - codes[y]).square().sum(1).mean() / 2)
         elif recovered and k > 2 * stage:
@@ -240,6 +238,12 @@ def test_halves_train_as_modules_of_their_own_do(arm):
     for trial, stage in enumerate(stages):
         expected = by_halves(trial, int(stage), codes[trial], arm == "recovered")
         torch.testing.assert_close(w[:, trial], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_whole_network_is_plain_sgd_bit_for_bit():
+    search = halves.Search("whole", 64, trials=8, max_steps=30)
+    plain = one_cell.table(search.cell, one_cell.train_cell(search.cell))
+    assert search.measure().drop(columns="stage").equals(plain)
 
 
 STEPS = {16: 100.0, 32: 60.0, 64: 40.0}  # steps of the whole network by examples a step

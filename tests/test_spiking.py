@@ -94,15 +94,22 @@ def excited(module, seed):
     return module
 
 
-@pytest.mark.parametrize("model", ["mlp", "cnn"])
-def test_without_leak_and_reset_one_time_step_is_a_threshold_network(model, counting):
-    module, x = excited(neurons.network(1, model), 3), torch.rand(40, 1, 8, 8)
-    *hidden, last = (own for own in module if isinstance(own, nn.Conv2d | nn.Linear))
-    h = x
-    for layer in hidden:
-        given = h.flatten(1) if isinstance(layer, nn.Linear) else h
-        h = (layer(given) > neurons.THRESHOLD).float()
+def test_without_leak_and_reset_one_time_step_is_a_threshold_network(counting):
+    module, x = excited(neurons.network(1), 3), torch.rand(40, 1, 8, 8)
+    h = x.flatten(1)
+    linear = [layer for layer in module if isinstance(layer, nn.Linear)]
+    for layer in linear[:-1]:
+        h = (layer(h) > neurons.THRESHOLD).float()
         assert 0 < h.mean() < 1
+    torch.testing.assert_close(module(x), linear[-1](h))
+
+
+def test_a_convolutional_one_step_without_leak_and_reset_is_a_threshold_network(counting):
+    module, x = excited(neurons.network(1, "cnn"), 3), torch.rand(40, 1, 8, 8)
+    first, second, last = (layer for layer in module.modules() if isinstance(layer, nn.Conv2d | nn.Linear))
+    h = (first(x) > neurons.THRESHOLD).float()
+    h = (second(h) > neurons.THRESHOLD).float()
+    assert 0 < h.mean() < 1
     torch.testing.assert_close(module(x), last(h.flatten(1)))
 
 

@@ -9,7 +9,7 @@ from chapters.language_model import branched, studies, text_results
 from chapters.language_model.read import Read
 from lib.analysis import followed_paths, rate_rules, scaling
 from lib.page import boxes, told
-from lib.wording import between, brief, named, percent, spanned
+from lib.wording import between, brief, named, percent, ranged
 from lib.workloads.tasks import TASKS
 
 LINE = ["critical", "critical_low", "critical_high", "c1", "c2"]
@@ -115,7 +115,7 @@ def _over(curves: text_results.Curves) -> dict:
         "methods_compared": bool(len(curves.dense)),
         "pruned": bool(len(curves.sparse)),
         "critical_by_method": [
-            f"{spanned(r.critical, r.critical_low, r.critical_high)} with {r.curve}"
+            f"{ranged(r.critical, r.critical_low, r.critical_high)} with {r.curve}"
             for r in dense.itertuples()
         ],
         "bends": pruned / own if pruned and own else None,

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.language_model import branched, studies, text_results
-from lib.wording import between, brief, percent, span, spanned
+from lib.wording import between, brief, percent, ranged, span
 from lib.workloads.texts import CONTEXT
 
 
@@ -58,7 +58,7 @@ def fitted(rows: pd.DataFrame) -> pd.DataFrame:
 
 def over_main(rows: pd.DataFrame) -> pd.DataFrame:
     """Steps over the main method's, of `text_results.over_main`."""
-    ends = map(spanned, rows.ratio, rows.ratio_low, rows.ratio_high)
+    ends = map(ranged, rows.ratio, rows.ratio_low, rows.ratio_high)
     told = ["≥ " * bound + told for bound, told in zip(rows.bound, ends)]
     return _by_size(rows, told, rows.groupby("curve").n.max())
 
@@ -111,7 +111,7 @@ def branches(noise: pd.DataFrame, run: branched.Run) -> pd.DataFrame:
         for way, found in run.ways.items():
             point = found[found["at"] == at].iloc[0]
             took = run.took(way, at).reindex(run.sizes)
-            critical = spanned(point.critical, point.low, point.high)
+            critical = ranged(point.critical, point.low, point.high)
             rows.append(
                 {
                     "branches at step": f"{at:,}",

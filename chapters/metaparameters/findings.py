@@ -12,7 +12,7 @@ from chapters.metaparameters import rate_tables as tables
 from lib.claims import Claim, names
 from lib.methods import spaces
 from lib.page import boxes, told
-from lib.wording import between, named, percent, spanned
+from lib.wording import between, named, percent, ranged
 from lib.workloads import catalogue
 
 
@@ -123,7 +123,7 @@ def _adam(costs: pd.DataFrame, start: int, left: int) -> dict:
         "adam_on": list(costs.network.unique()),
         "adam_best": f"the {best}" if best.endswith("rule") else f"“{best}”",
         "half_life": [
-            f"{spanned(*e.row().values())} on {names.title(name)}"
+            f"{ranged(*e.row().values())} on {names.title(name)}"
             for name, e in held.items()
         ],
         "left": left,
