@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from lib.fields import spec
 from lib.measuring.experiment import Collection
-from lib.own import folder_name
 from lib.records import store
-from lib.records.store import DATA
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName
 
@@ -58,16 +54,11 @@ class Pruned:
 PLANNED = (Pruned("shakespeare", 0.9),)
 
 
-def _place(what: Pruned, folder: Path) -> Path:
-    name = f"{what.pruning}-{what.sparsity:g}-{store.digest(what)}.csv"
-    return folder / store.place(what.workload) / folder_name(what.workload) / name
-
-
 LAYERS = Collection(
     "layers",
-    "network",
-    DATA / "layers",
-    _place,
+    "networks",
+    lambda what: f"{store.home(what.workload)}/{what.pruning}-{what.sparsity:g}",
     lambda: PLANNED,
-    precision=lambda what: what.cell.arithmetic,
+    "Record which layers of the language model lose their weights when it is pruned, into data/layers/.",
+    alone=True,
 )

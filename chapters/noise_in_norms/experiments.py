@@ -9,7 +9,7 @@ import operator
 import pandas as pd
 
 from lib.fields import Count, Whole, spec
-from lib.measuring.experiment import Experiment, searches
+from lib.measuring.experiment import Collection
 from lib.methods import MethodName
 from lib.probes import tracks
 from lib.studies import plans
@@ -87,6 +87,13 @@ def planned() -> tuple[Path, ...]:
     )
 
 
-PATHS = searches("norms", "{0.workload}/{0.algorithm}-batch-{0.batch_size}".format, planned)
 ABOUT = "Measure gradient noise in three norms on several methods' paths, into data/norms/."
-EXPERIMENTS = {"noise-in-norms": Experiment(ABOUT, PATHS, "paths")}
+PATHS = Collection(
+    "norms",
+    "paths",
+    "{0.workload}/{0.algorithm}-batch-{0.batch_size}".format,
+    planned,
+    ABOUT,
+    precision="float32",
+)
+EXPERIMENTS = {"noise-in-norms": PATHS}
