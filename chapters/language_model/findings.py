@@ -103,7 +103,12 @@ def _moved(main: pd.DataFrame, goals: list[float]) -> dict:
     ends = [scaling.curves(scaling.at_goal(main, goal)) for goal in (goals[0], goals[-1])]
     known = all(ends) and len(goals) > 1
     moved = scaling.critical_ratio(*(next(iter(own.values())) for own in ends)) if known else None
-    return told.ratios({"moved": moved}, ("moved",))
+    return _row("moved", moved)
+
+
+def _row(name: str, effect: scaling.Effect | None) -> dict:
+    """A ratio and its ends; None of none."""
+    return effect.row(name) if effect else dict.fromkeys((name, f"{name}_low", f"{name}_high"))
 
 
 def _over(curves: text_results.Curves) -> dict:
@@ -192,5 +197,5 @@ def _branches(data: Read, run: branched.Run) -> dict:
         ],
         "run_decided": bool(len(sure)),
         "run_over_noise": between(*over),
-        **told.ratios({"run_change": grown}, ("run_change",)),
+        **_row("run_change", grown),
     }

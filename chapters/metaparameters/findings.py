@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,38 +16,16 @@ from lib.wording import between, named, percent, ranged
 from lib.workloads import catalogue
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What the page is written from.
-
-    Attributes:
-        trials: of the page's searches.
-        rates: of `rate_tables.best_rates`.
-        slopes: of `rate_tables.growths`.
-        start: the batch size where the rules start.
-        costs: of `rate_rules.costs`, by the page's method.
-        adam: the same with Adam.
-        left: settings for Adam that are not retrained yet.
-        maps: of `fixed_budgets.maps`, of the page's network and of others.
-        edges: of `rate_tables.at_edges`.
-    """
-
-    trials: pd.DataFrame
-    rates: pd.DataFrame
-    slopes: pd.DataFrame
-    start: int
-    costs: pd.DataFrame
-    adam: pd.DataFrame
-    left: int
-    maps: pd.DataFrame
-    edges: pd.DataFrame
-
-
-def findings(data: Measured, chosen, rises: Claim) -> dict:
+def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
     """All values of the page's sentences.
 
     Args:
-        data: the records and what they are made into.
+        data: what the page is written from: trials (of the page's searches), rates (of
+            `rate_tables.best_rates`), slopes (of `rate_tables.growths`), start (the batch size
+            where the rules start), costs (of `rate_rules.costs`, by the page's method), adam (the
+            same with Adam), left (how many settings for Adam are not retrained yet), maps (of
+            `fixed_budgets.maps`, of the page's network and of others) and edges (of
+            `rate_tables.at_edges`).
         chosen: the page's parameters.
         rises: the claim that the best rate rises.
     """
