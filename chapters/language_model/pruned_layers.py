@@ -5,14 +5,14 @@ from __future__ import annotations
 import pandas as pd
 
 from lib.fields import spec
-from lib.measuring.experiment import Collection
+from lib.measuring.experiment import Collection, WithCell
 from lib.records import store
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName
 
 
 @spec
-class Pruned:
+class Pruned(WithCell):
     """The first `trials` networks of a workload's searches, pruned before training.
 
     Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
@@ -31,9 +31,6 @@ class Pruned:
         return Cell(
             self.workload, 1, sparsity=self.sparsity, pruning=self.pruning, trials=self.trials
         )
-
-    def definition(self) -> dict:
-        return self.cell.definition()
 
     def measure(self) -> pd.DataFrame:
         """trial, name of the parameter tensor, kept and all (counts), a row each."""

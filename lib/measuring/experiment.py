@@ -74,7 +74,16 @@ class Collection:
         return runner.write(self.record(what, data), what, what.measure, *where, **self.more)
 
 
-class OfCell:
+class WithCell:
+    """Base of specs that have a `cell`: what the names of their records depend on besides their
+    fields is what its does.
+    """
+
+    def definition(self) -> dict:
+        return self.cell.definition()
+
+
+class OfCell(WithCell):
     """Base of searches by SGD whose steps a chapter takes itself, with the draws, seeds, order and
     split of a cell.
 
@@ -104,6 +113,3 @@ class OfCell:
             split=self.replicate,
             **self.settings,
         )
-
-    def definition(self) -> dict:
-        return self.cell.definition()

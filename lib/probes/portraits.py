@@ -12,7 +12,7 @@ import pandas as pd
 
 from lib import require
 from lib.fields import Count, spec
-from lib.measuring.experiment import Collection
+from lib.measuring.experiment import Collection, WithCell
 from lib.messages.settings import Messages
 from lib.methods import spaces
 from lib.records import store
@@ -32,7 +32,7 @@ SINGLE = ["mean", "std", "skew", "kurtosis", "positive", "above"]
 
 
 @spec
-class Portrait:
+class Portrait(WithCell):
     """A run of P workers whose first worker's vector u_t = gradient + what it kept back is looked
     at every `every` steps.
 
@@ -72,9 +72,6 @@ class Portrait:
             space=space,
             messages=messages,
         )
-
-    def definition(self) -> dict:
-        return self.cell.definition()
 
     def measure(self) -> pd.DataFrame:
         """Train and describe u_t at every `every`-th step: step (from 1), measure, x, value.

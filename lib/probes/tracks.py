@@ -12,7 +12,7 @@ import pandas as pd
 
 from lib import require
 from lib.fields import Count, Whole, spec
-from lib.measuring.experiment import Collection
+from lib.measuring.experiment import Collection, WithCell
 from lib.records import store
 from lib.records.store import DATA, SMOKE
 from lib.studies import plans
@@ -23,7 +23,7 @@ from lib.workloads.catalogue import WorkloadName, workload
 CELL = {f.name for f in dataclasses.fields(Cell)}
 
 
-class Again:
+class Again(WithCell):
     """Base of specs that train one trial of a recorded search again.  Every field that `Cell` also
     has identifies the search; `trial` is the row.
     """
@@ -32,10 +32,6 @@ class Again:
     def cell(self) -> Cell:
         fields = dataclasses.asdict(self)
         return Cell(**{name: fields[name] for name in CELL & fields.keys()})
-
-    def definition(self) -> dict:
-        """As the cell's: what the digest of its record depends on besides the fields."""
-        return self.cell.definition()
 
 
 @spec

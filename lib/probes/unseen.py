@@ -5,13 +5,14 @@ images would be.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from lib.fields import Count, Whole, spec
-from lib.measuring.experiment import Collection
+from lib.measuring.experiment import Collection, WithCell
 from lib.methods import spaces
 from lib.probes import tracks
 from lib.records import store
@@ -117,7 +118,7 @@ ASKED = 1000  # images at once
 
 
 @spec
-class Folds:
+class Folds(WithCell):
     """So many networks, trained on all folds of a training set but one and asked about that one,
     fold after fold.
 
@@ -137,24 +138,16 @@ class Folds:
 
     @property
     def cell(self) -> Cell:
-        """How those of the first fold are trained."""
-        return self.trained(0)
-
-    def trained(self, fold: int) -> Cell:
-        """How the networks of a fold are trained, on images of its own."""
+        """How the networks of the first fold are trained, on images of its own."""
         space = spaces.point(learning_rate=self.learning_rate, momentum=self.momentum)
         return Cell(
             self.workload,
             self.batch_size,
             trials=self.networks,
-            replicate=fold,
             stop="budget",
             max_steps=self.steps,
             space=space,
         )
-
-    def definition(self) -> dict:
-        return self.cell.definition()
 
     def parts(self, images: int) -> list[np.ndarray]:
         """The images of every fold, as places in the training set: each in one fold, whose sizes
@@ -176,7 +169,8 @@ class Folds:
         wrong = np.zeros(len(whole), int)
         for fold, asked in enumerate(self.parts(len(whole))):
             others = np.setdiff1d(np.arange(len(whole)), asked)
-            rerun = Rerun(self.trained(fold), training=part(others))
+            own = replace(self.cell, replicate=fold)
+            rerun = Rerun(own, training=part(others))
             for _ in range(self.steps):
                 rerun.update()
             for some in np.split(asked, range(ASKED, len(asked), ASKED)):
