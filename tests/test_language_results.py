@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from chapters.language_model import branched, branching, read, text_results
+from chapters.language_model import branched, read, text_results
 from chapters.language_model import ngrams as rungs
 from chapters.language_model.branches import Branch
 from lib import own
@@ -61,7 +61,7 @@ def test_probabilities_are_those_of_the_plain_formula(order):
 def test_rungs_ask_what_networks_are_asked_and_count_only_what_they_train_on():
     ids = text(24_000)
     for split in (0, 1):
-        found = rungs.table(rungs.climb(ids, 3, split, 16)).set_index(["asked", "n"])
+        found = rungs.climb(ids, 3, split, 16).set_index(["asked", "n"])
         training, (first, last), _ = texts.parts(len(ids), split)
         model = ngrams.count([ids[slice(*span)] for span in training], 3, 5)
         x, y = texts.windows(ids, texts.spread_starts((first, last), 16))
@@ -110,8 +110,8 @@ def test_a_text_is_a_workload_of_its_characters(tmp_path):
     assert net.head.out_features == net.symbol.num_embeddings == len(symbols)
     assert work.goals == tuple(sorted(work.goals)) and len(work.goals) == 5
     made = texts.read(name)
-    nats = {n: value for n, asked, value, *_ in rungs.climb(made.ids, 3) if asked == "windows"}
-    assert work.goals[0] == pytest.approx(nats[3], abs=0.006) and work.goals[-1] == pytest.approx(nats[2], abs=0.006)
+    nats = rungs.climb(made.ids, 3).query("asked == 'windows'").set_index("n").nats
+    assert (work.goals[-1], work.goals[0]) == pytest.approx((nats[2], nats[3]), abs=0.006)
 
 
 def test_a_changed_text_shares_no_records_with_the_old_one(tmp_path):
@@ -181,10 +181,10 @@ def test_constants_and_the_power_of_the_rate_are_found_again():
     assert np.allclose(found.critical, 40, rtol=1e-3) and np.allclose(found.residual, 1, atol=1e-5)
     assert text_results.goal(frame) == 1.9
     rates = text_results.best_rates(scaling.at_goal(frame, 1.9))
-    power, low, high = text_results.rate_power(rates)
-    assert power == pytest.approx(0.5) and low == pytest.approx(0.5) and high == pytest.approx(0.5)
+    power = text_results.rate_power(rates)
+    assert [power.value, power.low, power.high] == pytest.approx([0.5] * 3)
     assert [text_results.nearest_rule(p) for p in (0.1, 0.6, 0.9)] == ["no change", "square-root rule", "linear rule"]
-    assert np.isnan(text_results.rate_power(rates[rates.batch_size < 16])).all()
+    assert np.isnan(text_results.rate_power(rates[rates.batch_size < 16]).value)
     lines = text_results.lines(found[found.goal == 1.9], (1, 256))
     assert lines.fitted.iloc[0] == pytest.approx(300 * 41, rel=1e-3) and list(lines.batch_size.iloc[[0, -1]]) == [1, 256]
 
@@ -197,7 +197,7 @@ BRANCH = Branch("digits-mlp", 64, "adam", 0.0, trials=100, trial=7, hits=5, max_
 def test_branches_are_those_of_an_ordinary_loop(power, size):
     """PyTorch's own Adam, its rate changed on the way; of orders, each has its own."""
     branch = dataclasses.replace(BRANCH, power=power, size=size)
-    found = branching.train(branch)
+    found = branch.measure()
     data, drawn = datasets.load("digits"), {name: float(v[7]) for name, v in branch.cell.draw().items()}
     ends = []
     for order in range(2):

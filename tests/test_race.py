@@ -89,7 +89,7 @@ def test_a_replay_of_the_record_says_what_the_engine_does(rungs):
     a = 1.5
     found = race.search(WATCHED, one_cell.table(WATCHED, one_cell.train_cell(WATCHED)))
     raced = one_cell.train_cell(dataclasses.replace(EXACT, race=a, rungs=rungs, hits=1))
-    gone = {"goals": race.race, "losses": race.losses}[rungs](found, a)
+    gone = race.abandoned(found, a, rungs)
     left = np.where(raced.status == "abandoned", raced.last_step, np.inf)
     assert np.isfinite(left).any()
     np.testing.assert_array_equal(np.where(gone < raced.steps, gone, np.inf), left)

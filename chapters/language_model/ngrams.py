@@ -31,14 +31,14 @@ class Rungs:
         return {"contents": texts.SHA256[self.dataset]}
 
     def measure(self) -> pd.DataFrame:
-        return table(climb(datasets.characters(self.dataset), self.order, self.split))
+        return climb(datasets.characters(self.dataset), self.order, self.split)
 
 
 def climb(
     ids: np.ndarray, order: int, split: int = 0, asked: int | None = None
-) -> list[tuple[int, str, float, float, int]]:
-    """How well n-grams up to `order` do on a text, int64 [characters]: n, "windows" or "all", and
-    `scores`, a tuple each.
+) -> pd.DataFrame:
+    """How well n-grams up to `order` do on a text, int64 [characters]: n, asked ("windows" or
+    "all"), nats, error and characters.
 
     "windows" are the answers that networks are asked for, `asked` windows, with no context from
     before a window; "all" are those of the whole validation part but its first character.
@@ -50,15 +50,11 @@ def climb(
         "windows": [ids[at : at + texts.CONTEXT + 1] for at in starts],
         "all": [ids[first:last]],
     }
-    return [
+    rows = [
         (n, what, *ngrams.scores(tables[:n], given))
         for n in range(1, order + 1)
         for what, given in sequences.items()
     ]
-
-
-def table(rows: list[tuple]) -> pd.DataFrame:
-    """The rows of `climb`: n, asked, nats, error and characters."""
     return pd.DataFrame(rows, columns=["n", "asked", "nats", "error", "characters"])
 
 
@@ -73,4 +69,3 @@ NGRAMS = Collection(
     precision=None,
     alone=True,
 )
-results = NGRAMS.results

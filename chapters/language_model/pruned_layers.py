@@ -35,9 +35,7 @@ class Pruned(WithCell):
     def measure(self) -> pd.DataFrame:
         """trial, name of the parameter tensor, kept and all (counts), a row each."""
         # Brings PyTorch, which is slow to import, and most chapters only read
-        from lib.engine import (
-            pruning,
-        )
+        from lib.engine import pruning
         from lib.measuring import one_cell
         from lib.workloads import models
 
@@ -61,4 +59,3 @@ LAYERS = Collection(
     "Record which layers of the language model lose their weights when it is pruned, into data/layers/.",
     alone=True,
 )
-results = LAYERS.results

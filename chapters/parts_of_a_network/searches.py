@@ -53,22 +53,21 @@ def collection(
     return Collection(title, "searches", file, planned, f"{about}, into data/{title}/.")
 
 
-def with_costs(
-    trials: pd.DataFrame, by: list[str], **costs: Callable[[pd.DataFrame, np.ndarray], np.ndarray]
-) -> pd.DataFrame:
+def with_costs(trials: pd.DataFrame, by: list[str], **costs: Callable) -> pd.DataFrame:
     """The trials with NAME@goal beside each steps@goal.
 
     Args:
         trials: of a `Collection`.
         by: fields that a cost depends on; it is called for trials that share them.
-        **costs: from trials and their steps to a goal (NaN where none) to a cost [trials].
+        **costs: from steps to a goal (NaN where none) and stages [trials], and the fields, to a
+            cost [trials].
     """
     goals = [name.partition("@")[2] for name in trials if name.startswith("steps@")]
-    for name, goal in itertools.product(costs, goals):
+    for (name, cost), goal in itertools.product(costs.items(), goals):
         trials[f"{name}@{goal}"] = np.nan
-        for _, own in trials.groupby(by):
-            cost = costs[name](own, own[f"steps@{goal}"].to_numpy())
-            trials.loc[own.index, f"{name}@{goal}"] = cost
+        for key, own in trials.groupby(by):
+            steps, stage = own[f"steps@{goal}"].to_numpy(), own.stage.to_numpy()
+            trials.loc[own.index, f"{name}@{goal}"] = cost(steps, stage, *key)
     return trials
 
 

@@ -90,9 +90,7 @@ def _parity(split: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     in this split.
     """
     # Brings PyTorch, which is slow to import, and most chapters only read
-    from lib.workloads import (
-        datasets,
-    )
+    from lib.workloads import datasets
 
     data = datasets.load("digits", split)
     return tuple(
@@ -111,10 +109,8 @@ def features(
     """f_i / sqrt N of examples x [n, d], and of others, [n, N] each: mean 0 and variance 1 / N over
     x; whitened: no covariance.
     """
-    matrix, bias = (
-        random.standard_normal((x.shape[1], count)) / x.shape[1] ** 0.5,
-        BIAS * random.standard_normal(count),
-    )
+    matrix = random.standard_normal((x.shape[1], count)) / x.shape[1] ** 0.5
+    bias = BIAS * random.standard_normal(count)
     found, theirs = np.tanh(x @ matrix + bias), np.tanh(other @ matrix + bias)
     middle = found.mean(0)
     found, theirs = found - middle, theirs - middle
