@@ -4,16 +4,12 @@ delay of every gradient.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from lib import require
 from lib.fields import POSITIVE, Count, Number, check, spec
-from lib.measuring.experiment import Collection
-from lib.own import folder_name
+from lib.measuring.experiment import searches
 from lib.records import store
-from lib.records.store import DATA
 from lib.workloads.catalogue import WorkloadName, workload
 
 MOST_WORKERS, MOST_STEPS, MOST_PAUSE = 64, 10**5, 1.0
@@ -49,68 +45,37 @@ class Job:
         """worker (from 1), delay and count: how many of this worker's gradients were so many
         updates late; and error, the validation error at the end."""
         # Brings PyTorch, which is slow to import, and most chapters only read
-        from chapters.late_workers import (
-            turns,
-        )
+        from chapters.late_workers import turns
         from lib.workloads import datasets
 
-        told = turns.push(
-            self,
-            workload(self.workload).train(),
-            datasets.load(workload(self.workload).dataset).validation,
-            TIMEOUT,
-        )
+        work = workload(self.workload)
+        told = turns.push(self, work.train(), datasets.load(work.dataset).validation, TIMEOUT)
         every = pd.DataFrame({"worker": told["workers"], "delay": told["delays"]})
-        return (
-            every.groupby(["worker", "delay"])
-            .size()
-            .rename("count")
-            .reset_index()
-            .assign(error=told["error"])
-        )
+        found = every.groupby(["worker", "delay"]).size().reset_index(name="count")
+        return found.assign(error=told["error"])
 
 
 PLANNED = (Job(), Job(pause=0.01), Job(workers=4))
 
 
-def _place(job: Job, folder: Path) -> Path:
-    return (
-        folder
-        / store.place(job.workload)
-        / folder_name(job.workload)
-        / f"workers-{job.workers}-{store.digest(job)}.csv"
-    )
+def _file(job: Job) -> str:
+    return f"{store.place(job.workload)}/{job.workload}/workers-{job.workers}"
 
 
-DELAYS = Collection(
-    "delays", "job", DATA / "delays", _place, lambda: PLANNED, precision=lambda _: "float32"
-)
-record, results, missing, run = DELAYS.record, DELAYS.results, DELAYS.missing, DELAYS.run
+DELAYS = searches("delays", _file, lambda: PLANNED)
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Of `results` a row per job: workers, pause, gradients (count), mean, share (of gradients
+    """Of the records a row per job: workers, pause, gradients (count), mean, share (of gradients
     exactly W - 1 late), longest, error.
 
     W workers that take turns are each W - 1 late; and whatever their pace, every update makes one
     gradient of each of the others later by one, so that the mean is W - 1 but for the ends.
     """
-    rows = []
-    for (workers, pause), own in (
-        table.groupby(["workers", "pause"], sort=False) if len(table) else ()
-    ):
-        total, turn = own["count"].sum(), own["count"][own.delay == workers - 1].sum()
-        rows.append(
-            {
-                "workers": workers,
-                "pause": pause,
-                "gradients": total,
-                "mean": (own.delay * own["count"]).sum() / total,
-                "share": turn / total,
-                "longest": own.delay.max(),
-                "error": own.error.iloc[0],
-            }
-        )
-    return pd.DataFrame(
-        rows, columns=["workers", "pause", "gradients", "mean", "share", "longest", "error"]
-    )
+    count, in_turn = table["count"], table.delay == table.workers - 1
+    parts = table.assign(late=table.delay * count, turn=count * in_turn)
+    by = parts.groupby(["workers", "pause"], sort=False)
+    found = by[["count", "late", "turn"]].sum().join(by.delay.max().rename("longest"))
+    found = found.join(by.error.first()).rename(columns={"count": "gradients"}).reset_index()
+    means = {"mean": found.late / found.gradients, "share": found.turn / found.gradients}
+    return found.assign(**means)

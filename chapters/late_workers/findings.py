@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 
 from chapters.late_workers import late_quadratic, late_results
-from chapters.late_workers.late_tables import LARGE, SMALL, WORK, model, of_kind
+from chapters.late_workers.late_results import WORK
+from chapters.late_workers.late_tables import LARGE, SMALL, model, of_kind
 from lib.analysis.scaling import Curve
 from lib.wording import brief, named, percent
 
@@ -33,9 +34,7 @@ def findings(
     plain, shown = (of_kind(growth, "fixed", m) for m in ("sgd", algorithm))
     own = trials[trials.workload == WORK]
     searches = own.groupby(["algorithm", "delays", "staleness"]).replicate.nunique()
-    gains = late_results.advantage(curves, WORK, "adam").set_index("staleness").ratio
     off = np.exp(np.abs(np.log(plain.large / plain.floor)).max())
-    even = counted[counted.pause == 0] if len(counted) else counted
     last, end = plain.iloc[-1], shown.iloc[-1]
     return {
         "small": SMALL,
@@ -59,11 +58,11 @@ def findings(
         "shown_theory": float(end.floor),
         "staleness": staleness,
         **_in_turn(turns, staleness + 1),
-        "sgd_over_adam": gains.get(0),
-        "sgd_over_adam_late": gains.get(staleness),
-        "momentum_saves": late_quadratic.momentum_saves(model(), 0, (0.5, 0.9)),
-        "momentum_saves_late": late_quadratic.momentum_saves(model(), 1, (0.5, 0.9)),
-        "in_turn_percent": float(100 * even.share.min()) if len(even) else None,
+        "sgd_over_adam": late_results.over_adam(curves, 0),
+        "sgd_over_adam_late": late_results.over_adam(curves, staleness),
+        "momentum_saves": late_quadratic.momentum_saves(model(), 0),
+        "momentum_saves_late": late_quadratic.momentum_saves(model(), 1),
+        "in_turn_percent": float(100 * counted.share[counted.pause == 0].min()),
         **_depth(curves),
     }
 
