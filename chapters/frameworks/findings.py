@@ -1,6 +1,6 @@
 """What the page on frameworks says, as numbers and words, and its tables.
 
-`times` is the table of `framework_times.measured`, `ratios` that of `framework_costs.ratios`, and
+`times` is the table of `experiments.measured`, `ratios` that of `framework_costs.ratios`, and
 `goals` that of `framework_costs.to_goal`.
 """
 

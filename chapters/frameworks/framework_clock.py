@@ -35,14 +35,10 @@ def timed(training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
     computed, median), wall (seconds that went by, median), waited (median share of these in which a
     process waited for a core, as Linux counts it; NaN elsewhere); sent (bytes of a step of the
     process that sends more), waits (`waits`), parameters, gradients, states, residuals (bytes held
-    by the process that holds more).  Raises ValueError unless there are as many examples as the
-    batch has, and as `lib.workers.processes.launch`.
+    by the process that holds more).  Raises as `lib.workers.processes.launch`.
     """
-    allowed = f"as many examples as the batch has ({training.batch_size})"
-    require(len(x) == len(y) == training.batch_size, "x, y", (len(x), len(y)), allowed)
-    return processes.launch(
-        _timed, frameworks.WORKERS, TIMEOUT, training, x.numpy(), y.numpy(), repeats
-    )
+    given = training, x.numpy(), y.numpy(), repeats
+    return processes.launch(_timed, frameworks.WORKERS, TIMEOUT, *given)
 
 
 def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
