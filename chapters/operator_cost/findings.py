@@ -19,7 +19,7 @@ def findings(data: Measured, chosen) -> dict[str, object]:
         chosen: the page's parameters.
     """
     times = links.over_gaussian(data.timed)
-    longest = times.iloc[-1] if len(times) else None
+    longest = times.iloc[-1].to_dict() if len(times) else {}
     slower = data.hooked["top-k / all-reduce"]
     return {
         "hook_least": slower.min(),
@@ -28,11 +28,11 @@ def findings(data: Measured, chosen) -> dict[str, object]:
         "hook_density": f"{HOOKS[0].density:g}",
         "hook_batch": HOOKS[0].batch_size,
         "density": f"{chosen.density:g}",
-        "timed": longest is not None,
-        "own_slower": longest is not None and bool(longest.own > 1),
-        "own": longest.own if longest is not None else None,
-        "library": longest.library if longest is not None else None,
-        "longest": int(times.d.max()) if len(times) else None,
+        "timed": bool(longest),
+        "own_slower": longest.get("own", 0) > 1,
+        "own": longest.get("own"),
+        "library": longest.get("library"),
+        "longest": int(longest["d"]) if longest else None,
         "own_range": between(*times.own),
         "library_range": between(*times.library),
         "phi": 1e9 * data.keeping,
@@ -48,13 +48,13 @@ def findings(data: Measured, chosen) -> dict[str, object]:
 def _card(normal: pd.DataFrame) -> dict[str, object]:
     """Choosing on a graphics processor."""
     times = links.over_gaussian(normal)
-    card = times.iloc[-1] if len(times) else None
+    longest = times.iloc[-1].to_dict() if len(times) else {}
     middle, _, most, _ = links.exact_over_gaussian(normal)
     return {
-        "card_timed": card is not None,
-        "card_millions": int(card.d / 1e6) if card is not None else None,
-        "card_own": card.own if card is not None else None,
-        "card_library": card.library if card is not None else None,
+        "card_timed": bool(longest),
+        "card_millions": int(longest["d"] / 1e6) if longest else None,
+        "card_own": longest.get("own"),
+        "card_library": longest.get("library"),
         "card_middle": middle,
         "card_most": most,
     }
