@@ -11,7 +11,8 @@ from torch.nn.functional import cross_entropy
 
 from chapters.gradients import findings as gradients
 from chapters.gradients.claims import bell_shaped
-from chapters.paths import path_geometry, walking, walks
+from chapters.paths import path_geometry, walking
+from chapters.paths.experiments import Walk
 from chapters.smoothness import claims as roughness
 from chapters.smoothness import followed_paths
 from chapters.sparsity import sparsity_tables
@@ -110,7 +111,7 @@ def test_random_gradients_lead_through_the_method_as_theory_says():
 
 def test_a_walk_ends_where_the_record_says(searched):
     folder, *_, cell = searched
-    walk = walks.winner(cell, folder, points=12)
+    (walk,) = tracks.fastest(Walk, cell, 1, folder, points=12)
     points, steps = walking.measured(walk, folder), tracks.met_at(walk, folder)
     assert points.step.iloc[[0, -1]].tolist() == [1, steps] and (points.step + points.left == steps + 1).all()
     assert (points.error <= 0.04).all() and len(points) == 12

@@ -22,7 +22,7 @@ def findings(
     """All values of the page's sentences.
 
     Args:
-        points: of `walks`.
+        points: of `experiments`.
         paths: of `path_geometry.by_path`.
         told: of `path_geometry.beside_steps`, of the networks on digits.
         chosen: the page's parameters.
@@ -43,9 +43,9 @@ def findings(
         "level": f"{paths.sparsity.max():g}",
         "least": least,
         "most": most,
-        "chance": tables.percent(shares.batch[least]),
-        "chance_large": tables.percent(shares.batch[most]),
-        "chance_full": tables.percent(shares.full[least]),
+        "chance": tables.whole(shares.batch[least]),
+        "chance_large": tables.whole(shares.batch[most]),
+        "chance_full": tables.whole(shares.full[least]),
         "mostly_chance": bool(shares.batch[least] > 0.5),
         "twins_off": f"{twins.median():.2f}",
         "own_off": f"{(ends.batch_cosine / ends.expected).median():.2f}",
@@ -69,7 +69,7 @@ def _positive(ends: pd.DataFrame) -> list[str]:
     columns = ["batch_cosine_positive", "random_positive"]
     by = ends.groupby("workload", sort=False)[columns].mean().itertuples()
     return [
-        f"{tables.percent(real)} of batch gradients and {tables.percent(random)} of random ones on "
+        f"{tables.whole(real)} of batch gradients and {tables.whole(random)} of random ones on "
         f"{title(name)}"
         for name, real, random in by
     ]

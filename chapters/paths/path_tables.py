@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pandas as pd
 
 from chapters.paths import path_geometry
 from lib.analysis import scaling
 from lib.claims import names
-from lib.wording import brief, named
+from lib.wording import brief, named, percent
 
 CURVE = path_geometry.CURVE
 COSINES = {
@@ -37,6 +39,9 @@ TOLD = {
 QUANTITIES = {"secant": "restricted secant μ", "bound": "error bound L"}
 
 
+whole = functools.partial(percent, places=0)  # a share in whole percent
+
+
 def titled(frame: pd.DataFrame) -> pd.DataFrame:
     """The frame with `curve`, the name of its row's network, method and sparsity."""
     pruned = frame.sparsity.map(lambda s: f", sparsity {s:g}" if s else "")
@@ -46,11 +51,6 @@ def titled(frame: pd.DataFrame) -> pd.DataFrame:
 def of(frame: pd.DataFrame, curve: str) -> pd.DataFrame:
     """The rows of one curve, by its title."""
     return frame[titled(frame).curve == curve]
-
-
-def percent(share: float) -> str:
-    """A share in whole percent."""
-    return f"{100 * share:.0f}\u00a0%"
 
 
 def cosines(paths: pd.DataFrame) -> pd.DataFrame:
@@ -74,7 +74,7 @@ def signs(paths: pd.DataFrame) -> pd.DataFrame:
         {
             "network and method": scaling.curve_names(worst),
             "batch size": worst.batch_size.map("{:,}".format),
-            **{title: worst[f"{name}_positive"].map(percent) for name, title in SIGNS.items()},
+            **{title: worst[f"{name}_positive"].map(whole) for name, title in SIGNS.items()},
         }
     )
 

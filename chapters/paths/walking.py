@@ -114,7 +114,7 @@ def random_walk(
 
 
 def measured(walk: Again, data: Path = DATA) -> pd.DataFrame:
-    """Train the trial of a `paths.Walk` and its twins, and look at each of its points, a row each.
+    """Train the trial of a `experiments.Walk` and its twins, and look at each of its points, a row each.
 
     step: from w to w'.
     left: steps from w to the end w*, this one included.
