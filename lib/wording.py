@@ -81,6 +81,11 @@ def with_interval(value: float, low: float, high: float) -> str:
     return "{} ({}–{})".format(*map(brief, ends))
 
 
+def ranged(value: float, low: float, high: float) -> str:
+    """A value with its interval as a sentence has it: 1.3 (0.90–1.8)."""
+    return f"{brief(value)} ({span((low, high))})"
+
+
 def percent(share: float, places: int | None = None) -> str:
     """A share as the prose prints it: 5 %, 0.5 %, −5 %.
 

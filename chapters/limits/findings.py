@@ -5,10 +5,11 @@ from __future__ import annotations
 import pandas as pd
 
 from chapters.limits import families
-from chapters.limits.limit_tables import ranged, short
+from chapters.limits.limit_tables import short
 from lib.analysis import scaling
 from lib.claims import FOR, Claim
 from lib.page import boxes
+from lib.wording import ranged
 
 TOLD = {
     "mnist": families.MNIST_MODEL,

@@ -7,7 +7,7 @@ import pandas as pd
 from chapters.limits import families, family_curves
 from lib.analysis import scaling
 from lib.claims import names
-from lib.wording import brief, percent, span
+from lib.wording import percent, ranged
 
 SHORT = {
     families.LADDER: "MNIST: width (FC)",
@@ -22,11 +22,6 @@ SHORT = {
 def short(family: str) -> str:
     """A family's name as one line has it."""
     return SHORT.get(family, family)
-
-
-def ranged(value: float, low: float, high: float) -> str:
-    """A value with its interval: 1.3 (0.90–1.8)."""
-    return f"{brief(value)} ({span((low, high))})"
 
 
 def networks(trials: pd.DataFrame) -> pd.DataFrame:

@@ -28,8 +28,7 @@ def sparsest(rows: pd.DataFrame) -> pd.DataFrame:
 
 def followed(*paths: pd.DataFrame) -> pd.DataFrame:
     """These paths and all on record, each curve by its name."""
-    every = pd.concat([*paths, *filter(len, map(tracks.results, tracks.TRACKS))])
-    every = every.drop_duplicates([*PATH, "trials", "step"])
+    every = tracks.every(*paths)
     return every.assign(curve=scaling.curve_names(every))
 
 

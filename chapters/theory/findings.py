@@ -89,20 +89,17 @@ def _keys(table: pd.DataFrame) -> list[tuple]:
 
 def followed(paths: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
     """These paths and those on record, of the searches that a curve is made of."""
-    every = pd.concat([paths, *filter(len, map(tracks.results, tracks.TRACKS))])
-    every = every.drop_duplicates([*followed_paths.PATH, "trials", "step"])
     own = ["workload", "algorithm", "batch_size", "sparsity", "trials"]
-    return every.merge(searches[own].drop_duplicates())
+    return tracks.every(paths).merge(searches[own].drop_duplicates())
 
 
 def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
     """Curves of `scaling.summaries`, each by its name, beside the noise scales of `followed` paths:
-    predicted (median), least, most, apart (median), followed (count).
+    predicted (median), followed (count).
     """
     by = ["workload", "algorithm", "sparsity"]
     paths = followed_paths.noise_scales(along).groupby(by)
-    ends = paths.noise_scale.agg(predicted="median", least="min", most="max", followed="count")
-    found = ends.assign(apart=paths.apart.median()).reset_index()
+    found = paths.noise_scale.agg(predicted="median", followed="count").reset_index()
     found = found.merge(scaling.summaries(searches)[0], on=by)
     return found.assign(curve=scaling.curve_names(found))
 
@@ -110,7 +107,7 @@ def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
 def heard() -> pd.DataFrame:
     """What the hook estimated in running jobs, each network by its title."""
     jobs = running_noise.JOBS.results()
-    return jobs.assign(network=[workload(name).title for name in jobs.get("workload", [])])
+    return jobs.assign(network=[workload(name).title for name in jobs.workload])
 
 
 def findings(
@@ -242,19 +239,16 @@ def _with_momentum(inside: pd.DataFrame) -> str:
 def _jobs(jobs: pd.DataFrame) -> dict[str, object]:
     """What the hook estimated in the first running job."""
     rows = running_noise.compared(jobs)
-    names = ("network", "workers", "held", "apart", "ahead")
-    job = dict(zip(names, rows[list(names)].iloc[0])) if len(rows) else dict.fromkeys(names)
-    ahead = job["ahead"] or 1.0
+    job = rows.iloc[0]
     return {
-        "heard": bool(len(rows)),
-        "agree": bool(len(rows) and job["held"] > 0.8),
-        "workers": "two" if job["workers"] == 2 else job["workers"],
-        "held": f"{100 * job['held']:.0f} %" if len(rows) else None,
-        "job": job["network"],
-        "job_networks": sorted(rows.network) if len(rows) else ["no network yet"],
-        "apart": job["apart"],
-        "ahead": float(max(ahead, 1 / ahead)),
-        "lags": bool(ahead > 1),
+        "agree": bool(job.held > 0.8),
+        "workers": "two" if job.workers == 2 else int(job.workers),
+        "held": f"{100 * job.held:.0f} %",
+        "job": job.network,
+        "job_networks": sorted(rows.network),
+        "apart": float(job.apart),
+        "ahead": float(max(job.ahead, 1 / job.ahead)),
+        "lags": bool(job.ahead > 1),
     }
 
 

@@ -4,20 +4,16 @@ gradients at the same weights.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from lib import require
 from lib.fields import Count, Number, Whole, spec
-from lib.measuring.experiment import Collection
-from lib.own import folder_name
+from lib.measuring.experiment import searches
 from lib.probes import tracks
 from lib.probes.tracks import Again
 from lib.records import store
-from lib.records.store import DATA
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName, workload
 
@@ -51,12 +47,6 @@ class Job(Again):
     span: Number(f"(1, {MOST_STEPS}]") = 100.0
     examples: int = 0
     chunk: int = 50
-
-    def __post_init__(self):
-        task = workload(self.workload).task
-        require(task == "classification", "workload", self.workload, "one of classification")
-        fits = self.batch_size % self.workers == 0
-        require(fits, "batch_size", self.batch_size, f"a multiple of workers ({self.workers})")
 
     def measure(self) -> pd.DataFrame:
         """step, and noise scales in examples at the weights before it, a row for each of up to ROWS
@@ -118,15 +108,10 @@ def planned() -> tuple[Job, ...]:
     """The fastest trials at batch size 64 with SGD: on MNIST to the step at which it met its goal,
     on digits for longer.
     """
-    images = Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2)
-    digits = Cell("digits-mlp", 64, "sgd")
-    jobs = [
-        _again(track, steps=tracks.last_step(track), examples=2000)
-        for track in tracks.of_cells([images], 1)
-    ]
-    for track in tracks.of_cells([digits], 1):
-        jobs.append(_again(track, steps=200, span=50.0, chunk=10))
-    return tuple(jobs)
+    (images,) = tracks.of_cells([Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2)], 1)
+    (digits,) = tracks.of_cells([Cell("digits-mlp", 64, "sgd")], 1)
+    to_goal = _again(images, steps=tracks.last_step(images), examples=2000)
+    return to_goal, _again(digits, steps=200, span=50.0, chunk=10)
 
 
 def _again(track: tracks.Track, **fields) -> Job:
@@ -134,12 +119,11 @@ def _again(track: tracks.Track, **fields) -> Job:
     return Job(**{name: getattr(track, name) for name in shared}, **fields)
 
 
-def _place(job: Job, folder: Path) -> Path:
-    name = f"{job.algorithm}-{job.batch_size}-{store.digest(job)}.csv"
-    return folder / store.place(job.workload) / folder_name(job.workload) / name
+def _file(job: Job) -> str:
+    return f"{store.place(job.workload)}/{job.workload}/{job.algorithm}-{job.batch_size}"
 
 
-JOBS = Collection("jobs", "job", DATA / "running", _place, planned, precision=lambda _: "float32")
+JOBS = searches("running", _file, planned)
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:
@@ -150,9 +134,6 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
     and `offline`, either way. ahead: median of `single` over `offline`: how far a window lags
     behind its last step.
     """
-    names = ["network", "workers", "held", "apart", "ahead"]
-    if table.empty:
-        return pd.DataFrame(columns=names)
     offline, high = table.offline.fillna(np.inf), table.high.fillna(np.inf)
     rows = table[["network", "workers"]].assign(
         held=(table.low <= offline) & (offline <= high),
@@ -161,4 +142,4 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
     )
     by = rows.groupby(["network", "workers"], sort=False)
     found = by.agg({"held": "mean", "apart": "median", "ahead": "median"}).reset_index()
-    return found.assign(apart=np.exp(found.apart))[names]
+    return found.assign(apart=np.exp(found.apart))

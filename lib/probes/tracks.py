@@ -186,6 +186,13 @@ def results(name: str) -> pd.DataFrame:
     return FOLLOWED.results(TRACKS[name]())
 
 
+def every(*more: pd.DataFrame) -> pd.DataFrame:
+    """These points and those of all TRACKS, each once."""
+    found = pd.concat([*more, *filter(len, map(results, TRACKS))])
+    cell = ["workload", "algorithm", "batch_size", "sparsity", "trials"]
+    return found.drop_duplicates([*cell, "trial", "step"])
+
+
 def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.DataFrame:
     """The points of the `count` fastest trials of each of a study's cells that has a record;
     budget: as for `lib.measuring.sweeps.results`.
