@@ -64,14 +64,6 @@ def test_stages_are_those_of_a_loop_over_steps():
         assert ramp.steps(sum(sizes[:50]), first) == ramp.steps(sum(sizes[:51]) - 1, first) == 50
 
 
-@pytest.mark.parametrize("cuts", [(5, 4), (0, 3)])
-def test_cuts_out_of_order_are_refused_by_name(cuts):
-    with pytest.raises(
-        ValueError, match="cuts: .* is not allowed; it must be numbers of examples from 1, in order"
-    ):
-        Ramp(cuts)
-
-
 def test_a_ramp_cuts_the_same_order_of_examples_into_other_batches():
     ramped, plain = lockstep.batches(100, 8, 3, SEESAW_RAMP.sizes(8)), lockstep.batches(100, 8, 3)
     parts = list(itertools.islice(ramped, 120))

@@ -74,16 +74,16 @@ def by_workload(trials: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, pd.DataFr
     return {name: ladders(own) for name, own in plain}
 
 
-def enough(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dict[str, tuple[bool, bool]]:
-    """Of every workload's `ladders`, whether the largest budgets are large: of steps for the
-    smallest batch, of examples for the largest (`settled`)."""
-    return {
-        name: (
-            steps.batch_size.min() in settled(steps),
-            examples.batch_size.max() in settled(examples, "examples"),
-        )
+def short(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> list[str]:
+    """The workloads of `ladders` whose largest budget is too small: of steps for the smallest
+    batch, or of examples for the largest (`settled`).
+    """
+    return [
+        name
         for name, (steps, examples) in found.items()
-    }
+        if steps.batch_size.min() not in settled(steps)
+        or examples.batch_size.max() not in settled(examples, "examples")
+    ]
 
 
 def settled(best: pd.DataFrame, column: str = "budget") -> list[int]:

@@ -7,18 +7,16 @@ import itertools
 import math
 from collections.abc import Iterator
 
-from lib import require
-from lib.fields import POSITIVE, Count, spec
 from lib.methods.method import Method
 
 
-@spec
+@dataclasses.dataclass(frozen=True)
 class Ramp:
     """By what batch size and learning rate are multiplied once so many examples have passed.
 
     A step belongs to the stage in which it begins.  Stages depend on the step alone and are shared
     by all trials, so that lock step, early rejection and a search that goes on from its state are
-    exact.  Raises ValueError naming the field.
+    exact.
 
     Attributes:
         cuts: numbers of examples, in order.
@@ -27,12 +25,8 @@ class Ramp:
     """
 
     cuts: tuple[int, ...]
-    batch: Count(1024) = 1
-    rate: POSITIVE = 1.0
-
-    def __post_init__(self):
-        ordered = list(self.cuts) == sorted(self.cuts) and min(self.cuts, default=1) > 0
-        require(ordered, "cuts", self.cuts, "numbers of examples from 1, in order")
+    batch: int = 1
+    rate: float = 1.0
 
     def starts(self, first: int) -> list[int]:
         """The step, from 1, with which the stage after each cut begins; first: the first batch

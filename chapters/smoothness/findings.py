@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from chapters.smoothness import experiments, followed_paths
@@ -14,7 +13,7 @@ from lib.claims.names import is_lee2021
 from lib.page.multiples import arranged
 from lib.probes import tracks
 from lib.studies import plans
-from lib.wording import brief, named, span
+from lib.wording import brief, named, ranged
 from lib.workloads.catalogue import workload
 
 TOLD = [measure for measure in MEASURES if measure != "along"]  # in tables
@@ -81,11 +80,14 @@ def explained(trials: pd.DataFrame, paths: pd.DataFrame) -> pd.DataFrame:
     """
     own = trials.workload.isin(paths.workload) & trials.algorithm.isin(paths.algorithm)
     curves = scaling.curves(trials[own])
-    pairs = {key: curves.get(scaling.dense_key(key)) for key in curves if key[3]}
+    pairs = {key[3]: pair for key, *pair in scaling.with_partner(curves, scaling.dense_key)}
     fits = [
-        {"row": FITTED, "sparsity": key[3], **_noise_constant(curves[key], dense)}
-        for key, dense in pairs.items()
-        if dense is not None
+        {
+            "row": FITTED,
+            "sparsity": level,
+            **scaling.line_over(*scaling.alike(*pair))[0].row("ratio"),
+        }
+        for level, pair in pairs.items()
     ]
     each = followed_paths.over_dense(paths).rename(columns=THEORY)
     each = each.melt(PATH, list(THEORY.values()), "row", "ratio")
@@ -94,15 +96,6 @@ def explained(trials: pd.DataFrame, paths: pd.DataFrame) -> pd.DataFrame:
     shown = pd.concat([spread, pd.DataFrame(fits, columns=spread.columns)][: 1 + bool(fits)])
     levels = shown.sparsity.map("sparsity {:g}".format)
     return shown.assign(label=levels, sizes=paths.batch_size.nunique())
-
-
-def _noise_constant(sparse: scaling.Curve, dense: scaling.Curve) -> dict[str, float]:
-    """c1 of a sparse curve over that of the dense one, with its interval."""
-
-    def difference(a: tuple, b: tuple) -> np.ndarray:
-        return np.log(scaling.fit(*a).c1) - np.log(scaling.fit(*b).c1)
-
-    return scaling.estimate(difference, *scaling.alike(sparse, dense)).row("ratio")
 
 
 def findings(
@@ -174,19 +167,14 @@ def _rate_law(rated: pd.DataFrame) -> dict[str, object]:
     """How the Lipschitz constant varies with the learning rate of SGD on digits."""
     own = rated[rated.workload.isin(plans.DIGITS) & (rated.algorithm == "sgd")]
     law = followed_paths.rate_law(own)
-    power, factor = law["power"].row("value", log=False), law["factor"].row("value")
+    _, _, highest = power = law["power"].row(log=False).values()
     return {
-        "smoother_at_larger_rates": bool(power["value_high"] < 0),
-        "power": _told(power),
-        "factor": _told(factor),
+        "smoother_at_larger_rates": bool(highest < 0),
+        "power": ranged(*power),
+        "factor": ranged(*law["factor"].row().values()),
         "law_level": f"{own.sparsity.max():g}",
         "law_paths": law["power"].n,
     }
-
-
-def _told(row: dict[str, float]) -> str:
-    value, *ends = row.values()
-    return f"{brief(value)} ({span(ends)})"
 
 
 def _explained(factors: pd.DataFrame) -> dict[str, object]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+import numpy as np
 import pandas as pd
 
-from chapters.sparsity import splits as splits_of
 from chapters.sparsity.claims import sparsest
 from chapters.sparsity.sparsity_tables import PAPERS, Curves
 from lib.analysis import scaling
@@ -125,10 +125,7 @@ def _hard_splits(trials: pd.DataFrame) -> dict[str, object]:
     """What the splits cost on which a pruned network of digits is hard to train."""
     digits = trials[trials.workload.isin(plans.DIGITS)]
     pruned = digits[(digits.sparsity > 0) & (digits.sparsity == digits.sparsity.max())]
-    rows = [
-        splits_of.on_one_split(pruned, split).assign(split=split) for split in plans.HARD_SPLITS
-    ]
-    hard = pd.concat(rows)
+    hard = pd.concat([_on_one_split(pruned, split) for split in plans.HARD_SPLITS])
     lacking, met = hard[hard.lacking > 0], hard[hard.lacking == 0]
     return {
         "splits_lacking": bool(len(lacking) and len(met)),
@@ -136,3 +133,20 @@ def _hard_splits(trials: pd.DataFrame) -> dict[str, object]:
         "harder": between(met.factor.min(), met.factor.max()) if len(met) else None,
         "few_searched": [named(a) for a in lacking.algorithm.unique()],
     }
+
+
+def _on_one_split(trials: pd.DataFrame, split: int) -> pd.DataFrame:
+    """How long searches take on one of our splits, a row per curve that was searched on others,
+    too: CURVE, lacking (batch sizes not searched on this one), factor.
+
+    factor: K* on this split over the geometric mean on the others, itself the geometric mean over
+    batch sizes; a search that missed the goal counts as its last step; NaN if none is on this one.
+    """
+    rows = []
+    for key, own in scaling.steps_to_result(trials).groupby(scaling.CURVE) if len(trials) else ():
+        logs, mine = np.log(own.steps.fillna(own.last_step)), own.split == split
+        here, others = (logs[some].groupby(own.batch_size).mean() for some in (mine, ~mine))
+        if len(others):
+            off = here - others
+            rows.append((key, {"lacking": int(off.isna().sum()), "factor": np.exp(off.mean())}))
+    return scaling.by_curve(rows, ["lacking", "factor"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pandas as pd
 
 from chapters.sparsity.claims import critical_ratios, sparsest
@@ -12,7 +14,7 @@ from lib.claims.names import curve_title, is_lee2021, title
 from lib.page.multiples import arranged
 from lib.probes.unseen import UNSEEN
 from lib.studies import plans
-from lib.wording import between, brief, named, percent, span
+from lib.wording import between, named, percent, ranged, span
 
 Curves = dict[tuple, Curve]
 # Those of Lee et al. (2021), and below them this book's smallest
@@ -22,8 +24,7 @@ METHODS = ("sgd", "momentum", "nesterov")
 
 def told(effect: Effect) -> str:
     """A ratio whose logarithm was estimated: "1.5 (1.2–1.8)"."""
-    row = effect.row("ratio")
-    return f"{brief(row['ratio'])} ({span((row['ratio_low'], row['ratio_high']))})"
+    return ranged(*effect.row().values())
 
 
 # --- what the figures draw ------------------------------------------------------------------------
@@ -46,19 +47,17 @@ def relative_steps(trials: pd.DataFrame, curves: Curves) -> pd.DataFrame:
     """
     points = scaling.across_replicates(scaling.steps_to_result(trials))
     network = scaling.CURVE[:3]
-    least = points.groupby(network).sparsity.transform("min")
-    keys = zip(points[scaling.CURVE].itertuples(index=False, name=None), least)
-    densest = {key: (*key[:3], lowest) for key, lowest in keys if key in curves}
-    ratios = [
-        (key, row)
-        for key, other in densest.items()
-        if other in curves
-        for row in scaling.steps_ratio(curves[key], curves[other]).to_dict("records")
-    ]
+    lowest = points.groupby(network).sparsity.transform("min")
+    ratios = []
+    for key, least in {*zip(points[scaling.CURVE].itertuples(index=False, name=None), lowest)}:
+        densest = curves.get((*key[:3], least))
+        if key in curves and densest is not None:
+            rows = scaling.steps_ratio(curves[key], densest).to_dict("records")
+            ratios += [(key, row) for row in rows]
     columns = {f"ratio{end}": f"relative{end}" for end in ("", "_low", "_high")}
     known = scaling.by_curve(ratios, ["batch_size", *columns]).rename(columns=columns)
     known = known.astype(dict.fromkeys(columns.values(), float) | {"batch_size": int})
-    dense = points.loc[points.sparsity == least, [*network, "batch_size", "steps"]]
+    dense = points.loc[points.sparsity == lowest, [*network, "batch_size", "steps"]]
     dense = dense.rename(columns={"steps": "below"})
     rows = points.merge(dense, "left", [*network, "batch_size"])
     rows = rows.merge(known, "left", [*scaling.CURVE, "batch_size"])
@@ -148,22 +147,18 @@ def of_winners(rows: pd.DataFrame) -> pd.DataFrame:
 def on_unseen_images() -> pd.DataFrame:
     """Test errors of dense and pruned winners."""
     unseen = of_winners(UNSEEN.results())
-    difference = [span((100 * row.more_low, 100 * row.more_high)) for row in unseen.itertuples()]
+    ends = 100 * unseen[["more_low", "more_high"]]
+    tenths = functools.partial(percent, places=1)
     return pd.DataFrame(
         {
             "network": unseen.workload.map(title),
             "goal": unseen.goal.map(percent),
-            "dense winners err on": unseen.dense.map(_tenths),
-            "pruned winners err on": unseen.pruned.map(_tenths),
-            "difference, percentage points": difference,
+            "dense winners err on": unseen.dense.map(tenths),
+            "pruned winners err on": unseen.pruned.map(tenths),
+            "difference, percentage points": list(map(span, ends.to_numpy())),
             "searches": unseen.n,
         }
     )
-
-
-def _tenths(share: float) -> str:
-    """A share in tenths of a per cent."""
-    return f"{100 * share:.1f}\u00a0%"
 
 
 def by_range_of_momentum(
@@ -178,9 +173,8 @@ def by_range_of_momentum(
     """
     ours = scaling.summaries(published)[1]
     space = trials.groupby(scaling.CURVE).space.first()
-    both = [k for k in sparsest(curves) if space[k] == ranges.WHOLE and k in sparsest(ours)]
-    whole = critical_ratios(curves)
-    narrow = critical_ratios({k: ours[k] for key in both for k in (key, scaling.dense_key(key))})
+    both = sparsest(curves).keys() & sparsest(ours)
+    whole, narrow = critical_ratios(curves), critical_ratios(ours)
     rows = [
         {
             "critical batch size over dense": curve_title(key),
@@ -188,30 +182,26 @@ def by_range_of_momentum(
             "published range": told(effect),
         }
         for key, effect in narrow.items()
+        if key in both and space[key] == ranges.WHOLE
     ]
-    none = [{"critical batch size over dense": "not measured over both ranges"}]
-    return pd.DataFrame(rows or none)
+    return pd.DataFrame(
+        rows or [{"critical batch size over dense": "not measured over both ranges"}]
+    )
 
 
 def sparser_still(longer: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
     """Curves beyond the usual sparsities over the dense ones of `published`."""
-    keys = set(zip(longer.workload, longer.algorithm)) if len(longer) else set()
-    same = [key in keys for key in zip(published.workload, published.algorithm)]
-    dense = published[pd.Series(same, published.index, dtype=bool) & (published.sparsity == 0)]
-    curves = scaling.curves(pd.concat([dense, longer])) if len(longer) else {}
-    bent = critical_ratios(curves)
-    rows = []
-    for key, curve in curves.items():
-        if key[3] > 0 and scaling.dense_key(key) in curves:
-            cost = scaling.mean_steps_ratio(curve, curves[scaling.dense_key(key)])
-            missed = int(curve.missed.to_numpy().sum())
-            rows.append(
-                {
-                    "network": curve_title(key),
-                    "steps over dense": told(cost),
-                    "critical batch size over dense": told(bent[key]) if key in bent else "—",
-                    "searches that missed the goal": f"{missed} of "
-                    f"{int(curve.logs.notna().to_numpy().sum())}",
-                }
-            )
+    own = longer[["workload", "algorithm"]].drop_duplicates()
+    curves = scaling.curves(pd.concat([published[published.sparsity == 0].merge(own), longer]))
+    bent, rows = critical_ratios(curves), []
+    for key, curve, dense in scaling.with_partner(curves, scaling.dense_key):
+        missed, of = (int(table.to_numpy().sum()) for table in (curve.missed, curve.logs.notna()))
+        rows.append(
+            {
+                "network": curve_title(key),
+                "steps over dense": told(scaling.mean_steps_ratio(curve, dense)),
+                "critical batch size over dense": told(bent[key]) if key in bent else "—",
+                "searches that missed the goal": f"{missed} of {of}",
+            }
+        )
     return pd.DataFrame(rows or [{"network": "not measured"}])

@@ -66,14 +66,9 @@ def constants_over_dense(curves: dict) -> pd.DataFrame:
     for key, *pair in scaling.with_partner(curves, scaling.dense_key):
         both = scaling.alike(*pair)
         if len(both[0].sizes) >= 3:
-            c1, c2 = scaling.estimate(_over, *both)
+            c1, c2 = scaling.line_over(*both)
             rows.append((key, c1.row("c1") | c2.row("c2")))
     return scaling.by_curve(rows, ["c1", "c1_low", "c1_high", "c2", "c2_low", "c2_high"])
-
-
-def _over(above: tuple, below: tuple) -> np.ndarray:
-    """ln of the constants of one curve's line over those of another's."""
-    return scaling.log_line(above) - scaling.log_line(below)
 
 
 def _named(table: pd.DataFrame, whole: Iterable[tuple]) -> pd.DataFrame:
