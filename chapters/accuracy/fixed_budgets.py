@@ -68,8 +68,6 @@ def by_workload(trials: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, pd.DataFr
     """`ladders` of every workload among trials without label smoothing: workload -> of steps, of
     examples.
     """
-    if trials.empty:
-        return {}
     plain = trials[trials.label_smoothing == 0].groupby("workload", sort=False)
     return {name: ladders(own) for name, own in plain}
 
@@ -110,9 +108,6 @@ def longest(trials: pd.DataFrame) -> pd.DataFrame:
     budget.
     """
     rows, keys = within(trials), ["workload", "label_smoothing", "replicate"]
-    columns = [*keys, "batch_size", "validation", "test"]
-    if rows.empty:
-        return pd.DataFrame(columns=columns)
     rows = rows[rows.status != "infeasible"].sort_values(["validation", "trial"])
     search = [*keys, "batch_size"]
     last = rows[rows.budget == rows.groupby(search).budget.transform("max")]
@@ -178,13 +173,12 @@ def between_ends(best: pd.DataFrame, column: str, sign: int) -> tuple[float, flo
 
 
 def means(ends: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `longest` with network, joined: network, batch_size, test (mean error), low, high (90
-    % over searches), n.
+    """Rows of `longest` of one network, joined: batch_size, test (mean error), low, high (90 % over
+    searches), n.
     """
     found = []
-    for (network, size), own in ends.groupby(["network", "batch_size"]) if len(ends) else ():
-        mean = mean_of(own.test)
+    for size, errors in ends.groupby("batch_size").test:
+        mean = mean_of(errors)
         reach = mean.reach if mean.n > 1 else 0.0
-        row = {"network": network, "batch_size": size, "test": mean.value, "n": mean.n}
-        found.append({**row, "low": max(mean.value - reach, 0), "high": mean.value + reach})
-    return pd.DataFrame(found)
+        found.append((size, mean.value, max(mean.value - reach, 0), mean.value + reach, mean.n))
+    return pd.DataFrame(found, columns=["batch_size", "test", "low", "high", "n"])
