@@ -17,7 +17,6 @@ from lib.analysis.noisy_quadratic import Model
 
 LONGEST = 200_000  # steps that are walked
 MOST = 256  # steps by which gradients may be late
-FAR = 10.0  # times the loss at the start: a path that is there does not come back
 
 
 def stability_limit(staleness: int) -> float:
@@ -48,6 +47,7 @@ def coarsened(model: Model) -> Model:
     return Model(curvature / count, noise, model.target, squares)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # rates too large for some momentum
 def fewest(
     model: Model,
     batch_sizes: Iterable[float],
@@ -78,10 +78,6 @@ def fewest(
         loss = 0.5 * ((w[0] ** 2) @ signal)[:, None] + 0.5 * (noise @ spread)[:, None] / b
         found[(loss <= model.target).any(0) & np.isinf(found)] = t + 1
         if np.isfinite(found).all():
-            break
-        if t % 64 == 0 and (lost := ~(loss.min(1) < FAR * model.start)).any():
-            rate, ring, v, noise = rate[~lost], ring[:, :, ~lost], v[:, ~lost], noise[~lost]
-        if not len(rate):
             break
     return found
 

@@ -164,8 +164,9 @@ def _form(tested: pd.DataFrame) -> dict[str, object]:
     rejected = tested[tested.p_value <= SURE]
     free = tested[tested.off_free.notna()]
     low = free[free.exponent_high < 1]
-    usual, whole = (tested[tested.method == name] for name in ("momentum", "momentum, whole range"))
-    lost, lost_whole = ((own.p_value <= SURE).sum() for own in (usual, whole))
+    counts = (tested.p_value <= SURE).groupby(tested.method).agg(["sum", "size"])
+    both = counts.reindex(["momentum", "momentum, whole range"], fill_value=0)
+    (lost, usual), (lost_whole, whole) = both.to_numpy().tolist()
     return {
         "tested": len(tested),
         "rejected": len(rejected),
@@ -174,18 +175,18 @@ def _form(tested: pd.DataFrame) -> dict[str, object]:
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
         "kept": len(tested) - len(rejected),
         "kept_by": [
-            f"{(own > SURE).sum()} of {len(own)} with {name.replace(', ', ' over its ')}"
-            for name, own in tested.groupby("method").p_value
+            f"{size - lost} of {size} with {name.replace(', ', ' over its ')}"
+            for name, lost, size in counts.itertuples()
         ],
         "free": len(free),
         "exponent_low": len(low),
         "exponent_low_by": [f"{n} with {name}" for name, n in low.groupby("method").size().items()],
         "exponent_high": int((free.exponent_low > 1).sum()),
-        "range_bends": bool(lost > len(usual) / 2 and lost_whole < len(whole) / 2),
-        "momentum_rejected": int(lost),
-        "momentum_curves": len(usual),
-        "whole_rejected": int(lost_whole),
-        "whole_curves": len(whole),
+        "range_bends": lost > usual / 2 and lost_whole < whole / 2,
+        "momentum_rejected": lost,
+        "momentum_curves": usual,
+        "whole_rejected": lost_whole,
+        "whole_curves": whole,
     }
 
 

@@ -193,10 +193,9 @@ def simulated(
     A peer begins a micro-batch as it comes online and at the start of every round, and what it has
     not finished when it leaves, or when the batch is complete, is lost.
     """
-    micro = team.micro_batch
-    run = _Simulation(team, batch_size // micro, latency, seed)
-    complete = run.go_on(rounds)
-    return run.now / rounds, complete * micro
+    run = _Simulation(team, batch_size // team.micro_batch, latency, seed)
+    complete = sum(run.round() for _ in range(rounds))
+    return run.now / rounds, complete * team.micro_batch
 
 
 class _Simulation:
@@ -211,46 +210,22 @@ class _Simulation:
         self.changes = [(self._lasts(peer), peer) for peer in range(team.peers) if team.away]
         heapq.heapify(self.changes)
 
-    def go_on(self, rounds: int) -> int:
-        """Take so many rounds; returns the micro-batches handed in."""
-        left, complete = rounds, 0
-        while left:
-            alike = self._undisturbed(left)
-            complete += alike * self.need if alike else self._disturbed()
-            left -= max(alike, 1)
-        return complete
-
-    def _undisturbed(self, most: int) -> int:
-        """Go on by all rounds before the next change of who is online: they are alike.  Returns how
-        many, at most `most`.
+    def round(self) -> int:
+        """Go on by one round, in which peers may come and leave.  Returns the micro-batches handed
+        in.
         """
-        rates = self.rates[self.online]
-        if (self._next() - self.now) * rates.sum() < self.need:
-            return 0
-        each = reached(self.need, rates, np.zeros(len(rates))) + self.latency
-        alike = int(min((self._next() - self.now) // each, most)) if self.changes else most
-        self.now += alike * each
-        return alike
-
-    def _disturbed(self) -> int:
-        """Go on by one round in which peers come and leave.  Returns the micro-batches handed in."""
         start, at, given, since = self.now, 0.0, 0, np.zeros(self.team.peers)
-        speed = self.rates[self.online].sum()  # of those online
-        parts = 0.0  # micro-batches of those who came late: what they would have done before
         while True:
-            change, end = self._next() - start, math.inf
-            if self.online.any() and self.need - given + parts <= change * speed * (1 + SLACK):
-                rates, begun = self.rates[self.online], since[self.online]
-                end = reached(self.need - given, rates, begun, at)
-            if end <= change:
+            change = self._next() - start
+            rates, begun = self.rates[self.online], since[self.online]
+            if given + np.floor((change - begun) * rates + SLACK).sum() >= self.need:
                 break
             at, peer = change, self._change()
-            rate = self.rates[peer]
             if self.online[peer]:
-                since[peer], speed, parts = at, speed + rate, parts + at * rate
+                since[peer] = at
             else:
-                given += int((at - since[peer]) * rate)
-                speed, parts = speed - rate, parts - since[peer] * rate
+                given += int((at - since[peer]) * self.rates[peer])
+        end = reached(self.need - given, rates, begun, at)
         self.now = start + (end + self.latency)
         while self._next() <= self.now:
             self._change()
