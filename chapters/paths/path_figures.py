@@ -40,7 +40,7 @@ def cosines(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
         tips.BATCH_SIZE,
         tip("cosine:Q", "mean cosine", ".3f"),
         tips.INTERVAL,
-        tips.SEARCHES,
+        tip("searches:Q", "searches"),
     ]
     dots = base.transform_filter("isValid(datum.cosine)")
     bars = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, opacity=0.6)
