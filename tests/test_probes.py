@@ -15,7 +15,7 @@ from chapters.paths import path_geometry, walking
 from chapters.paths.experiments import Walk
 from chapters.smoothness import claims as roughness
 from chapters.smoothness import followed_paths
-from chapters.sparsity import sparsity_tables
+from chapters.sparsity import findings as sparsity
 from chapters.theory.running_noise import JOBS, Job
 from lib.analysis import splits
 from lib.claims.claim import judged
@@ -327,7 +327,7 @@ def test_dense_and_pruned_winners_are_paired_by_search():
     dense = pd.DataFrame({"workload": "digits-mlp", "goal": 0.05, "sparsity": 0.0, "batch_size": [1, 2] * 3,
                           "replicate": [1, 1, 2, 2, 3, 3], "split": 0, "test": [0.05, 0.5, 0.06, 0.07, 0.04, 0.04]})  # fmt: skip
     pruned = dense.assign(sparsity=0.9, test=dense.test + 0.01).drop(1)
-    (found,) = sparsity_tables.of_winners(pd.concat([dense, pruned])).itertuples()
+    (found,) = sparsity.of_winners(pd.concat([dense, pruned])).itertuples()
     assert (found.dense, found.pruned) == pytest.approx((0.155 / 3, 0.185 / 3))
     assert (found.more_low, found.more, found.more_high, found.n) == pytest.approx((0.01, 0.01, 0.01, 3))
     told = splits.unseen(pd.concat([dense, pruned]), "digits-mlp")

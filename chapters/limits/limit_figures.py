@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.limits.limit_tables import short
+from chapters.limits.families import short
 from lib.page import charts, tips
 from lib.page.multiples import panels, small_curve
 from lib.page.tips import tip
