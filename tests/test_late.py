@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from chapters.late_workers import claims, delays, late_quadratic, late_results
+from chapters.late_workers import claims, experiments, late_quadratic, late_results
 from chapters.which_method import quadratic_methods
 from lib.analysis import noisy_quadratic as nqm
 from lib.claims import AGAINST, FOR
@@ -102,10 +102,10 @@ def test_cells_refuse_what_makes_no_sense(fields, message):
 
 
 def test_real_workers_push_late_gradients_that_train(tmp_path):
-    job = delays.Job(workers=2, steps=150)
-    delays.DELAYS.run([job], tmp_path)
-    (row,) = delays.summary(delays.DELAYS.results([job], tmp_path)).itertuples()
-    assert row.gradients == 150 and delays.DELAYS.missing([job], tmp_path) == []
+    job = experiments.Job(workers=2, steps=150)
+    experiments.DELAYS.run([job], tmp_path)
+    (row,) = experiments.summary(experiments.DELAYS.results([job], tmp_path)).itertuples()
+    assert row.gradients == 150 and experiments.DELAYS.missing([job], tmp_path) == []
     # Each update makes the gradients under way of the other worker later by one, whatever the pace: only the ends are left out.
     assert row.mean == pytest.approx(1, abs=0.05) and row.error < 0.5
 

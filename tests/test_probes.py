@@ -16,7 +16,7 @@ from chapters.paths.experiments import Walk
 from chapters.smoothness import claims as roughness
 from chapters.smoothness import followed_paths
 from chapters.sparsity import findings as sparsity
-from chapters.theory.running_noise import JOBS, Job
+from chapters.theory.experiments import JOBS, Job
 from lib.analysis import splits
 from lib.claims.claim import judged
 from lib.claims.judging import registered

@@ -6,8 +6,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.batch_ramps import searches as ramps
-from chapters.batch_ramps.searches import DECAY, FC, MLP, NETWORKS, QUARTER, SEESAW, TEXT, WHOLE
+from chapters.batch_ramps import experiments as ramps
+from chapters.batch_ramps.experiments import DECAY, FC, MLP, NETWORKS, QUARTER, SEESAW, TEXT, WHOLE
 from lib.analysis import replicates
 from lib.claims.claim import Group, ratio, unmeasured
 from lib.claims.names import title

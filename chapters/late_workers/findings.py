@@ -29,7 +29,7 @@ def findings(
         trials: of `late_results.measured`.
         curves: of `late_results.curves`.
         turns: of `late_results.without_waiting`, by method.
-        counted: of `delays.summary`.
+        counted: of `experiments.summary`.
         algorithm: the method of the first figure.
         staleness: steps by which gradients are late where methods are compared.
     """
@@ -192,7 +192,7 @@ def by_depth(growth: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_processes(counted: pd.DataFrame) -> pd.DataFrame:
-    """How late the gradients of real processes are; counted: of `delays.summary`."""
+    """How late the gradients of real processes are; counted: of `experiments.summary`."""
     rests = [f"{brief(1000 * pause)} ms per gradient" if pause else "no" for pause in counted.pause]
     return pd.DataFrame(
         {

@@ -29,7 +29,7 @@ def push(job, data, validation, timeout: float = 120.0) -> dict:
     """delays and workers (of every gradient in the order in which they came, [steps]) and the
     validation error at the end.
 
-    job: has the fields of `delays.Job`.  data, validation: splits with x [N, ...] and y [N].
+    job: has the fields of `experiments.Job`.  data, validation: splits with x [N, ...] and y [N].
     timeout, errors: as of `lib.workers.processes.launch`.
     """
     splits = [t.numpy() for split in (data, validation) for t in (split.x, split.y)]

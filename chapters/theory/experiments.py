@@ -1,14 +1,150 @@
-"""What this chapter measures besides searches."""
+"""What this chapter measures besides searches: the noise scale of a running job, as its workers'
+own gradients tell it, beside that of other gradients at the same weights.
+"""
 
-from chapters.theory import running_noise
-from lib.measuring.experiment import Experiment
+from __future__ import annotations
 
-EXPERIMENTS = {
-    "noise-scale": Experiment(
-        "Train with two worker processes that estimate the gradient's noise as they go, into "
-        "data/running/.",
-        running_noise.JOBS,
-        "jobs",
-        alone=True,
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from lib.fields import Count, Number, Whole, spec
+from lib.measuring.experiment import Experiment, searches
+from lib.probes import tracks
+from lib.probes.tracks import Again
+from lib.records import store
+from lib.studies.cells import Cell
+from lib.workloads.catalogue import WorkloadName, workload
+
+METHODS = ("sgd", "momentum")  # which torch.optim.SGD has, too
+MOST_WORKERS, MOST_STEPS = 64, 10**6
+ROWS = 120  # of a record at most
+TIMEOUT = 7200.0  # seconds that a job may take
+
+
+@spec
+class Job(Again):
+    """A trial of a recorded search, trained again by `workers` processes that listen to their
+    gradients, for `steps` steps.
+
+    batch_size: over all workers.
+    span: of the running averages, in steps.
+    examples: of the training set, drawn anew at every step, from which its noise scale is estimated
+    offline, by gradients of `chunk` examples; 0: all of them.
+
+    Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    workload: WorkloadName
+    batch_size: int
+    algorithm: Literal[*METHODS]
+    trials: int
+    trial: int
+    hits: int
+    steps: Count(MOST_STEPS)
+    workers: Whole(2, MOST_WORKERS) = 2
+    span: Number(f"(1, {MOST_STEPS}]") = 100.0
+    examples: int = 0
+    chunk: int = 50
+
+    def measure(self) -> pd.DataFrame:
+        """step, and noise scales in examples at the weights before it, a row for each of up to ROWS
+        steps.
+
+        running, low, high: what `lib.workers.noise_hook` tells of the window of steps that ends
+        here, with its 5 to 95 %.
+        offline: `lib.probes.noise_scale` at every step, its tr(Sigma) and |G|^2 averaged over the
+        same window.
+        single: that of this step alone.
+
+        What is infinite is empty.
+        """
+        from lib.workers import processes  # brings PyTorch, which is slow to import
+
+        rows = processes.launch(_listen, self.workers, TIMEOUT, self)
+        return pd.DataFrame(rows).replace(np.inf, np.nan)
+
+
+def _listen(rank: int, job: Job) -> list[dict]:
+    """Train as worker `rank`; the rows, of worker 0."""
+    import torch
+    from torch.nn.functional import cross_entropy
+    from torch.nn.parallel import DistributedDataParallel
+
+    from lib.engine import flattening, lockstep
+    from lib.probes.noise_scale import Chunks
+    from lib.workers.noise_hook import NoiseState, noise_hook
+    from lib.workers.noise_meter import Averages, ratio
+    from lib.workloads import models
+
+    work, chunks = workload(job.workload), Chunks(job)
+    drawn = {name: float(values[job.trial]) for name, values in job.cell.draw().items()}
+    data, network = work.train(), models.fresh(work.model, job.trial)
+    ddp = DistributedDataParallel(network)
+    state = NoiseState(job.batch_size // job.workers, total=len(data), span=job.span)
+    ddp.register_comm_hook(state, noise_hook)
+    rates = {"lr": drawn["learning_rate"], "momentum": drawn.get("momentum", 0.0)}
+    optimizer = torch.optim.SGD(ddp.parameters(), **rates)
+    told = set(np.linspace(1, job.steps, min(job.steps, ROWS)).round().astype(int).tolist())
+    rows, window, order = [], Averages(job.span), lockstep.batches(len(data), job.batch_size, 0)
+    for step in range(1, job.steps + 1):
+        own = next(order).chunk(job.workers)[rank]
+        optimizer.zero_grad()
+        cross_entropy(ddp(data.x[own]), data.y[own]).backward()
+        if rank == 0:
+            w = flattening.flatten(network).detach()
+            single = chunks.noise(chunks.gradients(w, seed=step)[1])
+            window = window.after(*map(float, single))
+        if rank == 0 and step in told:
+            now, offline = state.estimate(), window.estimate().noise_scale
+            row = {"step": step, "running": now.noise_scale, "low": now.low, "high": now.high}
+            rows.append(row | {"offline": offline, "single": float(ratio(*single))})
+        optimizer.step()
+    return rows
+
+
+def planned() -> tuple[Job, ...]:
+    """The fastest trials at batch size 64 with SGD: on MNIST to the step at which it met its goal,
+    on digits for longer.
+    """
+    (images,) = tracks.of_cells([Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2)], 1)
+    (digits,) = tracks.of_cells([Cell("digits-mlp", 64, "sgd")], 1)
+    to_goal = _again(images, steps=tracks.last_step(images), examples=2000)
+    return to_goal, _again(digits, steps=200, span=50.0, chunk=10)
+
+
+def _again(track: tracks.Track, **fields) -> Job:
+    shared = ("workload", "batch_size", "algorithm", "trials", "trial", "hits")
+    return Job(**{name: getattr(track, name) for name in shared}, **fields)
+
+
+def _file(job: Job) -> str:
+    return f"{store.place(job.workload)}/{job.workload}/{job.algorithm}-{job.batch_size}"
+
+
+JOBS = searches("running", _file, planned)
+ABOUT = (
+    "Train with two worker processes that estimate the gradient's noise as they go, into "
+    "data/running/."
+)
+EXPERIMENTS = {"noise-scale": Experiment(ABOUT, JOBS, "jobs", alone=True)}
+
+
+def compared(table: pd.DataFrame) -> pd.DataFrame:
+    """Of the jobs' records with the networks' names, a row per network and its workers: the running
+    estimate beside the offline one.
+
+    held: share of the rows whose 5 to 95 % hold `offline`.  apart: median factor between `running`
+    and `offline`, either way. ahead: median of `single` over `offline`: how far a window lags
+    behind its last step.
+    """
+    offline, high = table.offline.fillna(np.inf), table.high.fillna(np.inf)
+    rows = table[["network", "workers"]].assign(
+        held=(table.low <= offline) & (offline <= high),
+        apart=np.log(table.running / table.offline).abs(),
+        ahead=table.single / table.offline,
     )
-}
+    by = rows.groupby(["network", "workers"], sort=False)
+    found = by.agg({"held": "mean", "apart": "median", "ahead": "median"}).reset_index()
+    return found.assign(apart=np.exp(found.apart))

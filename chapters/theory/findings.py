@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from chapters.theory import running_noise
+from chapters.theory import experiments
 from lib.analysis import followed_paths, ranges, scaling
 from lib.claims import FOR, Claim, judging
 from lib.claims.names import REPEATS
@@ -101,7 +101,7 @@ def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
 
 def heard() -> pd.DataFrame:
     """What the hook estimated in running jobs, each network by its title."""
-    jobs = running_noise.JOBS.results()
+    jobs = experiments.JOBS.results()
     return jobs.assign(network=[workload(name).title for name in jobs.workload])
 
 
@@ -234,7 +234,7 @@ def _with_momentum(inside: pd.DataFrame) -> str:
 
 def _jobs(jobs: pd.DataFrame) -> dict[str, object]:
     """What the hook estimated in the first running job."""
-    rows = running_noise.compared(jobs)
+    rows = experiments.compared(jobs)
     job = rows.iloc[0]
     return {
         "agree": bool(job.held > 0.8),

@@ -112,7 +112,7 @@ def running(rows: pd.DataFrame, start: str) -> alt.LayerChart:
     """The noise scale of jobs as their workers heard it, with its interval, and by other gradients;
     a menu of networks.
 
-    rows: of `running_noise.JOBS.results`, with network.  start: the network shown at first.
+    rows: of `experiments.JOBS.results`, with network.  start: the network shown at first.
     """
     high = rows.high.fillna(np.inf)
     values = rows.groupby("network")[["running", "offline", "single"]]
