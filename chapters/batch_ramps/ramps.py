@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Iterator
 
 from lib.methods.method import Method
@@ -28,25 +27,17 @@ class Ramp:
     batch: int = 1
     rate: float = 1.0
 
-    def starts(self, first: int) -> list[int]:
-        """The step, from 1, with which the stage after each cut begins; first: the first batch
-        size.
-        """
-        found = []
-        steps = seen = 0
-        for stage, cut in enumerate(self.cuts):
-            size = first * self.batch**stage
-            more = max(0, math.ceil((cut - seen) / size))
-            steps += more
-            seen += more * size
-            found.append(steps + 1)
-        return found
-
     def sizes(self, first: int) -> Iterator[int]:
-        """Endless batch sizes, of step 1 and so on."""
-        starts = self.starts(first)
-        for step in itertools.count(1):
-            yield first * self.batch ** sum(step >= start for start in starts)
+        """Endless batch sizes, of step 1 and so on; first: that of the first."""
+        seen = 0
+        while True:
+            size = first * self.batch ** sum(seen >= cut for cut in self.cuts)
+            yield size
+            seen += size
+
+    def starts(self, first: int) -> list[int]:
+        """The step, from 1, with which the stage after each cut begins."""
+        return [self.steps(cut - 1, first) + 2 for cut in self.cuts]
 
     def examples(self, steps: int, first: int) -> int:
         """Examples of so many steps."""

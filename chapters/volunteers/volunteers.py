@@ -173,15 +173,9 @@ def reached(need: int, rates: np.ndarray, since: np.ndarray, now: float = 0.0) -
     short = int(need - done.sum())
     if short <= 0:
         return float(early)
-    # If each completed one more at most
-    times = since + (done + 1) / rates
-    times.partition(short - 1)
-    late = times[short - 1]
-    most = (np.floor((late - since) * rates + SLACK) - done).max()
-    if most > 1:
-        times = (since + (done + np.arange(1, most + 1)[:, None]) / rates).ravel()
-        times.partition(short - 1)
-    return float(times[short - 1])
+    # Each completes so many more at most
+    times = since + (done + np.arange(1, short + 1)[:, None]) / rates
+    return float(np.partition(times.ravel(), short - 1)[short - 1])
 
 
 def simulated(
