@@ -64,14 +64,6 @@ def test_stages_are_those_of_a_loop_over_steps():
         assert ramp.steps(sum(sizes[:50]), first) == ramp.steps(sum(sizes[:51]) - 1, first) == 50
 
 
-def test_a_ramp_cuts_the_same_order_of_examples_into_other_batches():
-    ramped, plain = lockstep.batches(100, 8, 3, SEESAW_RAMP.sizes(8)), lockstep.batches(100, 8, 3)
-    parts = list(itertools.islice(ramped, 120))
-    assert [len(part) for part in parts] == list(itertools.islice(SEESAW_RAMP.sizes(8), 120))
-    whole = torch.cat(list(itertools.islice(plain, 500)))
-    assert torch.equal(torch.cat(parts), whole[: sum(map(len, parts))])
-
-
 @pytest.mark.parametrize("name", TORCHS)
 def test_the_engine_takes_the_steps_of_a_plain_loop(name):
     """Losses of an optimiser of torch whose rate is set anew at every step, as a search sees them.

@@ -27,7 +27,8 @@ def by_budget(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> alt.Face
         ladders: of `fixed_budgets.ladders`, by workload. Every second budget is drawn. Errors of
             zero stand at half a validation example.
     """
-    parts, kinds = [], {"budget": "steps", "examples": "epochs"}
+    parts = []
+    kinds = {"budget": "steps", "examples": "epochs"}
     for name, both in ladders.items():
         work = catalogue.workload(name)
         least = fixed_budgets.validation_example(name) / 2

@@ -39,7 +39,8 @@ def findings(
     """
     work = catalogue.workload(workload)
     steps, epochs = ladders[workload]
-    at_steps, at_epochs = _rise(steps, "budget"), _rise(epochs, "examples")
+    at_steps = _rise(steps, "budget")
+    at_epochs = _rise(epochs, "examples")
     early = [group.effect for group in judged["S13"].groups]
     saved = [group.effect for group in judged["S9"].groups]
     measured = {name: both for name, both in ladders.items() if all(map(len, both))}

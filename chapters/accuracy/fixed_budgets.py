@@ -107,7 +107,8 @@ def longest(trials: pd.DataFrame) -> pd.DataFrame:
     validation error.  Only batch sizes that have had their steps (`settled`), each by its own
     budget.
     """
-    rows, keys = within(trials), ["workload", "label_smoothing", "replicate"]
+    rows = within(trials)
+    keys = ["workload", "label_smoothing", "replicate"]
     rows = rows[rows.status != "infeasible"].sort_values(["validation", "trial"])
     search = [*keys, "batch_size"]
     last = rows[rows.budget == rows.groupby(search).budget.transform("max")]
@@ -165,7 +166,8 @@ def between_ends(best: pd.DataFrame, column: str, sign: int) -> tuple[float, flo
         return None
     first = best[best[column] == best[column].min()]
     first = first.sort_values("batch_size")
-    small, large = first.iloc[0], first.iloc[-1]
+    small = first.iloc[0]
+    large = first.iloc[-1]
     doubt = np.hypot(small.unsure, large.unsure)
     gains = small.low - large.high - doubt, small.high - large.low + doubt
     low, high = sorted(sign * gain for gain in gains)

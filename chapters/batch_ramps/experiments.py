@@ -103,7 +103,8 @@ class Search:
     def cell(self) -> Cell:
         """The same search with neither batch size nor rate changed."""
         first, horizon = self.lengths
-        network, start = NETWORKS[self.workload], STARTS.index(self.start)
+        network = NETWORKS[self.workload]
+        start = STARTS.index(self.start)
         draws = {"trials": self.trials, "replicate": self.replicate, "split": self.replicate}
         most = self.ramp.steps(horizon, first)
         how = {"hits": 1, "max_steps": most, "checks": network.checks[start]}
@@ -126,7 +127,8 @@ class Search:
         """
         from lib.measuring import one_cell  # brings PyTorch
 
-        cell, ramp = self.cell, self.ramp
+        cell = self.cell
+        ramp = self.ramp
         out = one_cell.train_cell(cell, **changed(cell, ramp))
         told = {"learning_rate": cell.draw()["learning_rate"], "status": out.status}
         for goal, first in zip(cell.work.goals, out.first.T):

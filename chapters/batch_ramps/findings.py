@@ -61,7 +61,8 @@ def beside(what: str) -> list[Group]:
     """Seesaw's steps or examples over those of halving the rate, a row per network and start, to
     the hardest goal.
     """
-    found, rows = searched(ramps.RAMPS.results()), []
+    found = searched(ramps.RAMPS.results())
+    rows = []
     at = found[found["rank"] == HARDEST] if len(found) else found
     for (work, start), own in at.groupby(["workload", "start"]) if len(at) else ():
         name = f"{title(work)}, from {start}"
@@ -85,7 +86,8 @@ def points(found: pd.DataFrame, rank: int) -> pd.DataFrame:
     """What the figure draws: network, start, schedule, cost, value (over that of halving the rate),
     value_low, value_high, searches.
     """
-    at, rows = found[found["rank"] == rank], []
+    at = found[found["rank"] == rank]
+    rows = []
     for (work, schedule, start), own in at.groupby(POINT[:3]):
         for what, name in COSTS.items():
             if effect := over(at, work, start, schedule, what):
@@ -117,7 +119,8 @@ def table(found: pd.DataFrame, rank: int) -> pd.DataFrame:
     """Serial steps and examples over those of halving the rate, told, a row per network, start and
     schedule.
     """
-    at, rows = found[found["rank"] == rank], {}
+    at = found[found["rank"] == rank]
+    rows = {}
     for (work, schedule, start), own in at[at.schedule != DECAY].groupby(POINT[:3]):
         for what, name in COSTS.items():
             effect = over(at, work, start, schedule, what)
@@ -130,7 +133,8 @@ def table(found: pd.DataFrame, rank: int) -> pd.DataFrame:
 
 def predictions(found: pd.DataFrame, rank: int) -> pd.DataFrame:
     """What was written down before the records, beside what came."""
-    at, rows = found[found["rank"] == rank], []
+    at = found[found["rank"] == rank]
+    rows = []
     for work, start, schedule, what, low, high in RANGES:
         effect = over(at, work, start, schedule, what)
         words = f"{title(work)}, from {start}: {schedule}, {COSTS[what]}"
@@ -140,7 +144,8 @@ def predictions(found: pd.DataFrame, rank: int) -> pd.DataFrame:
 
 def told_goals(rank: int) -> str:
     """The goals of a rank, as sentences name them; rank: 1 for the hardest."""
-    losses, error = NETWORKS[TEXT].goals, percent(NETWORKS[FC].goals[rank - 1])
+    losses = NETWORKS[TEXT].goals
+    error = percent(NETWORKS[FC].goals[rank - 1])
     text = f" or, on text, {losses[rank - 1]:g} nats per character" if rank <= len(losses) else ""
     return f"{error} error{text}"
 
@@ -157,7 +162,8 @@ def whole_missed(at: pd.DataFrame) -> list[str]:
 
 def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict[str, object]:
     """All values of the page's sentences; found: of `searched`, trials: the records."""
-    at, values = found[found["rank"] == rank], {}
+    at = found[found["rank"] == rank]
+    values = {}
     for name, start in (("quarter", QUARTER), ("whole", WHOLE)):
         for what in COSTS:
             effects = {work: over(at, work, start, SEESAW, what) for work in NETWORKS}

@@ -42,11 +42,16 @@ class FrameworkTimes:
         from chapters.frameworks import framework_clock, frameworks
         from lib.workloads import models
 
-        work, size = workload(self.workload), self.batch_size
-        data, parts = work.train(), {"density": self.density, "micro_batches": self.micro_batches}
+        work = workload(self.workload)
+        size = self.batch_size
+        data = work.train()
+        parts = {"density": self.density, "micro_batches": self.micro_batches}
         training = frameworks.Training(work.model, self.algorithm, size, 0.0, **parts)
-        rows = framework_clock.timed(training, data.x[:size], data.y[:size], self.repeats)
-        return pd.DataFrame(rows).assign(weights=models.parameter_count(models.build(work.model)))
+        x = data.x[:size]
+        y = data.y[:size]
+        rows = framework_clock.timed(training, x, y, self.repeats)
+        weights = models.parameter_count(models.build(work.model))
+        return pd.DataFrame(rows).assign(weights=weights)
 
 
 SIZES = (64, 256, 1024)

@@ -34,7 +34,8 @@ def findings(
         workload: name of the network that the page begins with.
     """
     mine = goals[goals.workload == workload]
-    best, smallest = fastest(mine), mine[mine.batch_size == mine.batch_size.min()]
+    best = fastest(mine)
+    smallest = mine[mine.batch_size == mine.batch_size.min()]
     curves = slow.groupby(["workload", "algorithm"], sort=False)
     return {
         "network": title(workload),
@@ -98,7 +99,8 @@ def _again(ratios: pd.DataFrame, again: pd.DataFrame, repeated: pd.DataFrame) ->
     """How a second run differs."""
     both = ratios.merge(again, on=[*KEYS, "system"], suffixes=("", "_again"))
     both = both[both.system != ONE]
-    change, best = both.ratio_again / both.ratio, fastest(repeated)
+    change = both.ratio_again / both.ratio
+    best = fastest(repeated)
     return {
         "again_batches": len(both[KEYS].drop_duplicates()),
         "again_queued": percent(float(both.waited_again.median().clip(0, 1))),

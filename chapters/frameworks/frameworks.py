@@ -79,7 +79,9 @@ class OneProcess:
 
     def __init__(self, training: Training, rank: int, example: Tensor):
         """example: one input [1, ...]."""
-        self.training, self.rank, self.example = training, rank, example.to(training.type)
+        self.training = training
+        self.rank = rank
+        self.example = example.to(training.type)
         self.network = training.network()
         self.model = self.laid_out()
         self.optimizer = self.own_optimizer()
@@ -218,7 +220,8 @@ def cut(network: nn.Sequential, x: Tensor) -> int:
     The first layer with weights passes no gradient on: two products of three.  Raises ValueError
     for fewer than two layers with weights.
     """
-    costs, sizes = [], []
+    costs = []
+    sizes = []
     for layer in network:
         x = layer(x)
         weights = next((p for p in layer.parameters() if p.dim() > 1), None)
@@ -272,8 +275,3 @@ def everyones(one):
     every = [None] * WORKERS
     dist.all_gather_object(every, one)
     return every
-
-
-def build(training: Training, name: str, rank: int, example: Tensor) -> OneProcess | None:
-    """The system on this process; none where the other works alone."""
-    return None if name == "one" and rank else SYSTEMS[name](training, rank, example)

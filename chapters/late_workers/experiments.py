@@ -77,7 +77,8 @@ def summary(table: pd.DataFrame) -> pd.DataFrame:
     W workers that take turns are each W - 1 late; and whatever their pace, every update makes one
     gradient of each of the others later by one, so that the mean is W - 1 but for the ends.
     """
-    count, in_turn = table["count"], table.delay == table.workers - 1
+    count = table["count"]
+    in_turn = table.delay == table.workers - 1
     parts = table.assign(late=table.delay * count, turn=count * in_turn)
     by = parts.groupby(["workers", "pause"], sort=False)
     found = by[["count", "late", "turn"]].sum().join(by.delay.max().rename("longest"))

@@ -38,7 +38,8 @@ def findings(
     own = trials[trials.workload == WORK]
     searches = own.groupby(["algorithm", "delays", "staleness"]).replicate.nunique()
     off = np.exp(np.abs(np.log(plain.large / plain.floor)).max())
-    last, end = plain.iloc[-1], shown.iloc[-1]
+    last = plain.iloc[-1]
+    end = shown.iloc[-1]
     return {
         "small": SMALL,
         "large": LARGE,
@@ -130,7 +131,8 @@ def model() -> noisy_quadratic.Model:
 
 def beside_theory(growth: pd.DataFrame) -> pd.DataFrame:
     """SGD's steps over those without delay, predicted and measured, a row per delay."""
-    rows, quadratic = of_kind(growth, "fixed", "sgd"), model()
+    rows = of_kind(growth, "fixed", "sgd")
+    quadratic = model()
     timely = late_quadratic.floor(quadratic, 0)
     exact = [late_quadratic.floor(quadratic, late) / timely for late in rows.staleness]
     return pd.DataFrame(

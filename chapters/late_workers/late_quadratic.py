@@ -60,14 +60,18 @@ def fewest(
 
     batch_sizes: may be inf.  staleness: how many steps late gradients are.
     """
-    b, rate = np.asarray(batch_sizes, float), np.asarray(rates, float)
+    b = np.asarray(batch_sizes, float)
+    rate = np.asarray(rates, float)
     found = np.full(len(b), np.inf)
-    h, slots = model.curvature, staleness + 1
-    signal, spread = h * model.square, h * model.noise
+    h = model.curvature
+    slots = staleness + 1
+    signal = h * model.square
+    spread = h * model.noise
     # The path without noise, and the response to one noise
     ring = np.zeros((slots, 2, len(rate), len(h)))
     ring[:, 0] = 1.0
-    v, noise = np.zeros(ring.shape[1:]), np.zeros(ring.shape[2:])
+    v = np.zeros(ring.shape[1:])
+    noise = np.zeros(ring.shape[2:])
     for t in range(LONGEST):
         old = (t + 1) % slots  # the weights of s steps ago, which make room for the next
         v = momentum * v + h * ring[old]

@@ -138,7 +138,8 @@ def without_waiting(found: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
     ratio, ratio_low, ratio_high: gradients to the goal, K_{W-1}(b) / (W K_0(W b)), the geometric
     mean over batch sizes b of a worker (sizes: how many), on shared searches.
     """
-    rows, (_, *late) = [], known(found, algorithm)
+    rows = []
+    (_, *late) = known(found, algorithm)
     base = found[WORK, algorithm, "fixed", 0]
     for workers in (staleness + 1 for staleness in late):
         curve = found[WORK, algorithm, "fixed", workers - 1]

@@ -59,7 +59,8 @@ def extremes(published_curves):
             ("networks of three searches or more", repeated),
         ):
             if len(some) >= SEVERAL:
-                n, note = min(curve.n for curve in some), f"{len(some)} networks"
+                n = min(curve.n for curve in some)
+                note = f"{len(some)} networks"
                 found = family_curves.spread(some)
                 groups.append(
                     interval(f"{whose}, {named(method)}", *found, n, some is own, note, log=True)
@@ -165,7 +166,9 @@ def _compared(names, apart):
 
 def _folded(group):
     """A ratio as how far it lies from one, either way; an interval with one inside begins there."""
-    value, low, high = group.effect, group.low, group.high
+    value = group.effect
+    low = group.low
+    high = group.high
     inverse = {end: 1 / end if end else float("inf") for end in (value, low, high)}
     ends = {"low": max(low, inverse[high], 1.0), "high": max(high, inverse[low])}
     return replace(group, effect=max(value, inverse[value]), **ends)

@@ -56,7 +56,9 @@ def results(
     planned = studies(families)
     if tables is None:
         tables = on_record.read_each(planned, without=scaling.WITHIN_BUDGETS)
-    parts, heads, missing = [], {}, {}  # members of several families count once
+    parts = []
+    heads = {}
+    missing = {}
     for (name, member), frame in tables.items():
         missing |= dict.fromkeys(frame.attrs["missing"])
         heads |= {head["sha256"]: head for head in frame.attrs["provenance"]}
@@ -183,9 +185,11 @@ def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:
     """
     found = [scaling.critical(curve) for curve in curves]
     sure = 1 - (1 - scaling.LEVEL) / 2 / len(found)
-    reach = [stdtrit(e.freedom, sure) * e.error for e in found]
-    low = np.array([-np.inf if e.below else e.value - r for e, r in zip(found, reach)])
-    high = np.array([np.inf if e.above else e.value + r for e, r in zip(found, reach)])
-    values = [e.value for e in found]
-    ends = max(values) - min(values), max(low.max() - high.min(), 0.0), high.max() - low.min()
-    return tuple(float(np.exp(v)) for v in ends)
+    values = np.array([e.value for e in found])
+    reach = np.array([stdtrit(e.freedom, sure) * e.error for e in found])
+    low = np.where([e.below for e in found], -np.inf, values - reach)
+    high = np.where([e.above for e in found], np.inf, values + reach)
+    apart = values.max() - values.min()
+    least = max(low.max() - high.min(), 0.0)
+    most = high.max() - low.min()
+    return tuple(float(np.exp(v)) for v in (apart, least, most))

@@ -76,7 +76,8 @@ def _uniform(data: Measured, density: float) -> dict[str, object]:
 
 def _step(data: Measured, chosen) -> dict[str, object]:
     """The time of a step in the model, at the timed length nearest to the network's."""
-    sizes, wanted = data.timed.d.drop_duplicates(), chosen.parameters_millions * 1e6
+    sizes = data.timed.d.drop_duplicates()
+    wanted = chosen.parameters_millions * 1e6
     nearest = float(sizes.iloc[(sizes - wanted).abs().argmin()]) if len(sizes) else np.nan
     here = data.timed[data.timed.d == nearest].set_index("compressor")
     choose = here.seconds.get("top-k", np.nan)
@@ -242,7 +243,8 @@ def link(real: pd.DataFrame) -> tuple[float, float]:
     (seconds) of the shortest.
     """
     own = real[(real.workers == 2) & (real.what == "all-reduce")].sort_values("d")
-    first, last = own.iloc[0], own.iloc[-1]
+    first = own.iloc[0]
+    last = own.iloc[-1]
     return settings.VALUE_BYTES * last.d / last.seconds, first.seconds / 2
 
 

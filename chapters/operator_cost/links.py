@@ -71,7 +71,8 @@ def rebuilding(real: pd.DataFrame) -> float:
     Nearly all of it is spent on the dense vector that the pairs are added to.
     """
     pairs = real[(real.workers == 2) & (real.what == "pairs")].sort_values("d")
-    first, last = pairs.iloc[0], pairs.iloc[-1]
+    first = pairs.iloc[0]
+    last = pairs.iloc[-1]
     return float((last.seconds - first.seconds) / (last.d - first.d))
 
 

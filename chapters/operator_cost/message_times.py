@@ -62,9 +62,11 @@ class Operators:
 
     def measure(self) -> pd.DataFrame:
         """compressor, d, seconds (median), low, high (range), elements (sent)."""
-        rows, random = [], np.random.default_rng(0)
+        rows = []
+        random = np.random.default_rng(0)
         for power in range(self.smallest, self.largest + 1):
-            d, generator = 2**power, torch.Generator().manual_seed(power)
+            d = 2**power
+            generator = torch.Generator().manual_seed(power)
             u = DRAWN[self.drawn](1, d, generator=generator).to(self.device)
             k = target(self.density, d)
             for name, choose in TIMED.items():
@@ -109,7 +111,8 @@ class Collectives(Between):
         """What every process times: its name, d, and the call."""
         for power in range(self.smallest, self.largest + 1, 2):
             d = 2**power
-            k, u = target(self.density, d), torch.ones(d)
+            k = target(self.density, d)
+            u = torch.ones(d)
             index = torch.randperm(d, generator=torch.Generator().manual_seed(dist.get_rank()))[:k]
             value = torch.ones(k)
             yield "all-reduce", d, lambda u=u: dist.all_reduce(u)
@@ -129,7 +132,8 @@ class Hooked(Between):
     repeats: timings.REPEATS = 15
 
     def each(self) -> Iterator[tuple[str, int, Callable]]:
-        x, y = torch.randn(self.batch_size, 1, 28, 28), torch.arange(self.batch_size) % 10
+        x = torch.randn(self.batch_size, 1, 28, 28)
+        y = torch.arange(self.batch_size) % 10
         for name in ("all-reduce", "top-k", "gaussian-k"):
             model = DistributedDataParallel(models.fresh(self.model, 0))
             if name != "all-reduce":
@@ -172,8 +176,10 @@ class Feedback:
             generator = torch.Generator().manual_seed(power)
             g = torch.randn(self.workers, 1, d, generator=generator)
             messages = Messages(self.workers, "top-k", self.density)
-            exchange, w = exchanges.Exchange(messages, 1, d, None, [d], 0), torch.zeros(1, d)
-            kept, k = torch.zeros(self.workers, d), target(self.density, d)
+            exchange = exchanges.Exchange(messages, 1, d, None, [d], 0)
+            w = torch.zeros(1, d)
+            kept = torch.zeros(self.workers, d)
+            k = target(self.density, d)
             kinds = {
                 "ours": partial(exchange.gradients, Given(g), w, w, w),
                 "plain": partial(plainest, kept, g[:, 0], k),

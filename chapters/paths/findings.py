@@ -34,7 +34,8 @@ def findings(
     keys = [getattr(chosen, key) for key in CURVE]
     own = paths[(paths[CURVE] == keys).all(axis=1)]
     shares = shares_of_chance(digits)
-    least, most = int(shares.index.min()), int(shares.index.max())
+    least = int(shares.index.min())
+    most = int(shares.index.max())
     twins = (digits.twin_batch_cosine / digits.twin_expected).groupby(digits.batch_size).median()
     ends = digits[digits.batch_size == least]
     return {

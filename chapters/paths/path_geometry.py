@@ -110,8 +110,10 @@ def scale_of_cosines(paths: pd.DataFrame, kind: str) -> pd.DataFrame:
     rows = []
     for key, own in paths.groupby(CURVE):
         table = own.pivot(index="replicate", columns="batch_size", values=[kind, "steps"])
-        wide, steps = table[kind].dropna(), np.exp(np.log(table["steps"]).mean())
-        n, means = len(wide), wide.mean()
+        wide = table[kind].dropna()
+        steps = np.exp(np.log(table["steps"]).mean())
+        n = len(wide)
+        means = wide.mean()
         moved = np.vstack([means, (n * means - wide) / max(n - 1, 1)])
         if min(n, len(means)) < LEAST or not (moved > 0).all():
             continue

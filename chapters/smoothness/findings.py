@@ -194,7 +194,8 @@ def _ends(every: pd.DataFrame) -> dict[str, object]:
     """How many paths on images end above their goal, which bfloat16 may do."""
     images = every[~every.workload.isin(plans.DIGITS)].sort_values("step")
     last = images.groupby(PATH)[["error"]].last().reset_index()
-    behind = last.error / last.workload.map(lambda name: workload(name).goal)
+    goals = last.workload.map(lambda name: workload(name).goal)
+    behind = last.error / goals
     return {
         "image_paths": len(behind),
         "image_missed": int((behind > 1).sum()),

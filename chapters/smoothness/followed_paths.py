@@ -57,7 +57,8 @@ def over_dense(paths: pd.DataFrame) -> pd.DataFrame:
     """`typical` of sparse paths over the median of the dense paths of the same workload, algorithm
     and batch size.
     """
-    means, by = typical(paths), ["workload", "algorithm", "batch_size"]
+    means = typical(paths)
+    by = ["workload", "algorithm", "batch_size"]
     dense = means[means.sparsity == 0].groupby(by)[[*MEASURES, *THEORY]].median()
     return _over(means[means.sparsity > 0], dense)
 
@@ -95,7 +96,8 @@ def lipschitz_ratios(means: pd.DataFrame) -> dict[tuple[str, str], Effect]:
         both = own[own.groupby("batch_size").sparsity.transform("size") == 2]
         if both.empty:
             continue
-        sparse, sizes = both.sparsity > 0, both.batch_size.nunique()
+        sparse = both.sparsity > 0
+        sizes = both.batch_size.nunique()
         difference = both["mean"].where(sparse, -both["mean"]).sum() / sizes
         parts = both["var"] / both["size"] / sizes**2
         error = np.sqrt(parts.sum(skipna=False))

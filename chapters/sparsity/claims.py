@@ -40,7 +40,8 @@ def sparsest(curves):
     ],
 )
 def form_over_dense(curves):
-    effects, notes = {}, {}
+    effects = {}
+    notes = {}
     for key, both in sparsest(curves).items():
         sparse, dense = scaling.alike(*both)
         if min(sparse.n, dense.n) >= scaling.ENOUGH and len(sparse.sizes) >= LEAST:

@@ -78,7 +78,8 @@ def findings(
 def _protocol(trials: pd.DataFrame) -> dict[str, list[str]]:
     """Goals and numbers of trials of the networks in the first figure."""
     own = trials[trials.workload.isin(PAPERS)].groupby("workload", sort=False)
-    goals, tried = own.goal.first(), own.trials.agg(list).map(lambda counts: between(*counts))
+    goals = own.goal.first()
+    tried = own.trials.agg(list).map(lambda counts: between(*counts))
     return {
         "goals": _each(f"{percent(goal)} on {_data_set(name)}" for name, goal in goals.items()),
         "tried": _each(f"{count} on {_data_set(name)}" for name, count in tried.items()),
@@ -131,7 +132,8 @@ def _hard_splits(trials: pd.DataFrame) -> dict[str, object]:
     digits = trials[trials.workload.isin(plans.DIGITS)]
     pruned = digits[(digits.sparsity > 0) & (digits.sparsity == digits.sparsity.max())]
     hard = pd.concat([_on_one_split(pruned, split) for split in plans.HARD_SPLITS])
-    lacking, met = hard[hard.lacking > 0], hard[hard.lacking == 0]
+    lacking = hard[hard.lacking > 0]
+    met = hard[hard.lacking == 0]
     return {
         "splits_lacking": bool(len(lacking) and len(met)),
         "hard_splits": list(plans.HARD_SPLITS),
@@ -149,7 +151,8 @@ def _on_one_split(trials: pd.DataFrame, split: int) -> pd.DataFrame:
     """
     rows = []
     for key, own in scaling.steps_to_result(trials).groupby(scaling.CURVE) if len(trials) else ():
-        logs, mine = np.log(own.steps.fillna(own.last_step)), own.split == split
+        logs = np.log(own.steps.fillna(own.last_step))
+        mine = own.split == split
         here, others = (logs[some].groupby(own.batch_size).mean() for some in (mine, ~mine))
         if len(others):
             off = here - others
@@ -315,7 +318,8 @@ def by_range_of_momentum(
     ours = scaling.summaries(published)[1]
     space = trials.groupby(scaling.CURVE).space.first()
     both = sparsest(curves).keys() & sparsest(ours)
-    whole, narrow = critical_ratios(curves), critical_ratios(ours)
+    whole = critical_ratios(curves)
+    narrow = critical_ratios(ours)
     rows = [
         {
             "critical batch size over dense": curve_title(key),
@@ -334,7 +338,8 @@ def sparser_still(longer: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame
     """Curves beyond the usual sparsities over the dense ones of `published`."""
     own = longer[["workload", "algorithm"]].drop_duplicates()
     curves = scaling.curves(pd.concat([published[published.sparsity == 0].merge(own), longer]))
-    bent, rows = critical_ratios(curves), []
+    bent = critical_ratios(curves)
+    rows = []
     for key, curve, dense in scaling.with_partner(curves, scaling.dense_key):
         missed, of = (int(table.to_numpy().sum()) for table in (curve.missed, curve.logs.notna()))
         rows.append(

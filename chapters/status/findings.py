@@ -50,7 +50,8 @@ def findings(
         compared: of `ways`.
         priced, pool: of `prices.table` and `prices.together`.
     """
-    total, apart = front.scope(), again[again.factor > 1]
+    total = front.scope()
+    apart = again[again.factor > 1]
     elsewhere = apart[(apart.measured_on != apart.replayed_on) & (apart.study != "mnist")]
     unrun = studies[studies.done == 0]
     partly = studies[(studies.done > 0) & (studies.done < studies.planned)]

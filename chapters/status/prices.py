@@ -146,7 +146,8 @@ def steps_to_result(heads: pd.DataFrame, sizes: np.ndarray) -> np.ndarray:
 def faster(heads: pd.DataFrame) -> float:
     """By what factor an H100 took less time than a core for steps of the same network and size."""
     timed = heads[heads.workload == TIMED]
-    cpu, gpu = timed[timed.cpu], timed[~timed.cpu]
+    cpu = timed[timed.cpu]
+    gpu = timed[~timed.cpu]
     a, b = seconds_of_a_step(cpu)
     ratios = (a + b * gpu.batch_size) * gpu.trial_steps / gpu.wall_s
     return float(np.exp(np.log(ratios).mean()))
@@ -160,7 +161,8 @@ def costs(figure: Figure, heads: pd.DataFrame) -> np.ndarray:
     """
     own = heads[(heads.workload == figure.workload) & heads.cpu]
     a, b = seconds_of_a_step(own)
-    sizes, found = np.array(figure.sizes, float), []
+    sizes = np.array(figure.sizes, float)
+    found = []
     for method in figure.methods:
         steps = np.full(len(sizes), figure.length or np.inf)
         if not figure.length:
@@ -212,7 +214,8 @@ def table(heads: pd.DataFrame) -> pd.DataFrame:
     (points with a search on record), tenth (trials a search that a tenth of the price buys at every
     third size), recalled.
     """
-    factor, rows = faster(heads), []
+    factor = faster(heads)
+    rows = []
     known = heads[["workload", "algorithm", "sparsity", "batch_size"]]
     known = set(known.itertuples(index=False, name=None))
     for figure in FIGURES:

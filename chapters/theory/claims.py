@@ -72,7 +72,8 @@ def departure_from_form(curves):
 def critical_over_noise(published_curves):
     followed = tracks.every()
     scales = followed_paths.noise_scales(followed[followed.sparsity == 0])
-    effects, notes = {}, {}
+    effects = {}
+    notes = {}
     for key, curve in published_curves.items():
         own = scales[(scales.workload == key[0]) & (scales.algorithm == key[1])]
         # Each of a search of its own

@@ -78,16 +78,20 @@ def _listen(rank: int, job: Job) -> list[dict]:
     from lib.workers.noise_meter import Averages, ratio
     from lib.workloads import models
 
-    work, chunks = workload(job.workload), Chunks(job)
+    work = workload(job.workload)
+    chunks = Chunks(job)
     drawn = {name: float(values[job.trial]) for name, values in job.cell.draw().items()}
-    data, network = work.train(), models.fresh(work.model, job.trial)
+    data = work.train()
+    network = models.fresh(work.model, job.trial)
     ddp = DistributedDataParallel(network)
     state = NoiseState(job.batch_size // job.workers, total=len(data), span=job.span)
     ddp.register_comm_hook(state, noise_hook)
     rates = {"lr": drawn["learning_rate"], "momentum": drawn.get("momentum", 0.0)}
     optimizer = torch.optim.SGD(ddp.parameters(), **rates)
     told = set(np.linspace(1, job.steps, min(job.steps, ROWS)).round().astype(int).tolist())
-    rows, window, order = [], Averages(job.span), lockstep.batches(len(data), job.batch_size, 0)
+    rows = []
+    window = Averages(job.span)
+    order = lockstep.batches(len(data), job.batch_size, 0)
     for step in range(1, job.steps + 1):
         own = next(order).chunk(job.workers)[rank]
         optimizer.zero_grad()
@@ -97,7 +101,8 @@ def _listen(rank: int, job: Job) -> list[dict]:
             single = chunks.noise(chunks.gradients(w, seed=step)[1])
             window = window.after(*map(float, single))
         if rank == 0 and step in told:
-            now, offline = state.estimate(), window.estimate().noise_scale
+            now = state.estimate()
+            offline = window.estimate().noise_scale
             row = {"step": step, "running": now.noise_scale, "low": now.low, "high": now.high}
             rows.append(row | {"offline": offline, "single": float(ratio(*single))})
         optimizer.step()
@@ -139,7 +144,8 @@ def compared(table: pd.DataFrame) -> pd.DataFrame:
     and `offline`, either way. ahead: median of `single` over `offline`: how far a window lags
     behind its last step.
     """
-    offline, high = table.offline.fillna(np.inf), table.high.fillna(np.inf)
+    offline = table.offline.fillna(np.inf)
+    high = table.high.fillna(np.inf)
     rows = table[["network", "workers"]].assign(
         held=(table.low <= offline) & (offline <= high),
         apart=np.log(table.running / table.offline).abs(),

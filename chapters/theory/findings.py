@@ -123,7 +123,8 @@ def findings(
         judged: all claims.
         asked: the workload and the method that figures begin with.
     """
-    summary, top = data.summary, data.over_dense[data.over_dense.sparsity == 0.9]
+    summary = data.summary
+    top = data.over_dense[data.over_dense.sparsity == 0.9]
     rows = data.tested.itertuples()
     mine = [row.method for row in rows if (row.workload, row.algorithm) == asked]
     sets = {workload(name).dataset for name in summary.workload}

@@ -57,7 +57,8 @@ def constants(pairs: pd.DataFrame) -> alt.LayerChart:
     """
     if pairs.empty:
         return charts.nothing("No sparse curve is measured beside its dense one.")
-    ends, tip = [], [tips.CURVE, tips.SPARSITY]
+    ends = []
+    tip = [tips.CURVE, tips.SPARSITY]
     for name, title in (("c1", "c₁, sparse over dense"), ("c2", "c₂, sparse over dense")):
         pairs, within = charts.cut(pairs, name, 2)
         pairs = pairs.rename(columns={"range": f"{name}_range"})
@@ -116,7 +117,8 @@ def running(rows: pd.DataFrame, start: str) -> alt.LayerChart:
     """
     high = rows.high.fillna(np.inf)
     values = rows.groupby("network")[["running", "offline", "single"]]
-    least, most = values.transform("min").min(axis=1), values.transform("max").max(axis=1)
+    least = values.transform("min").min(axis=1)
+    most = values.transform("max").max(axis=1)
     rows = rows.assign(
         told=list(map(span, zip(rows.low, high))),
         low=rows.low.clip(lower=least / 1.5),

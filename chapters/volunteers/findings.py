@@ -55,7 +55,8 @@ def findings(
     """
     own = (points.workload == chosen.workload) & (points.algorithm == chosen.algorithm)
     curve, c1, c2 = points.loc[own, ["curve", "c1", "c2"]].iloc[0]
-    critical, exchange = float(c1 / c2), (chosen.latency, chosen.speed)
+    critical = float(c1 / c2)
+    exchange = (chosen.latency, chosen.speed)
     best, filled = (
         float(volunteers.best_batch(critical, *exchange, overlap)) for overlap in (False, True)
     )

@@ -196,9 +196,12 @@ class _Simulation:
     """The state of a run: the time, who is online, and when each peer comes or leaves next."""
 
     def __init__(self, team: Team, need: int, latency: float, seed: int):
-        self.team, self.need, self.latency = team, need, latency
+        self.team = team
+        self.need = need
+        self.latency = latency
         self.random = np.random.default_rng(seed)
-        self.now, self.rates = 0.0, team.rates(self.random)
+        self.now = 0.0
+        self.rates = team.rates(self.random)
         self.online = self.random.random(team.peers) < team.online
         # A heap, by seconds
         self.changes = [(self._lasts(peer), peer) for peer in range(team.peers) if team.away]
@@ -208,13 +211,18 @@ class _Simulation:
         """Go on by one round, in which peers may come and leave.  Returns the micro-batches handed
         in.
         """
-        start, at, given, since = self.now, 0.0, 0, np.zeros(self.team.peers)
+        start = self.now
+        at = 0.0
+        given = 0
+        since = np.zeros(self.team.peers)
         while True:
             change = self._next() - start
-            rates, begun = self.rates[self.online], since[self.online]
+            rates = self.rates[self.online]
+            begun = since[self.online]
             if given + np.floor((change - begun) * rates + SLACK).sum() >= self.need:
                 break
-            at, peer = change, self._change()
+            at = change
+            peer = self._change()
             if self.online[peer]:
                 since[peer] = at
             else:
@@ -279,12 +287,14 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame) -> pd.DataFrame:
     nearest to it; found: the size with the shortest simulated time; lost: by picked over found, a
     share.
     """
-    rows, setting = [], ["latency", "speed", "departures"]
+    rows = []
+    setting = ["latency", "speed", "departures"]
     keys = ["curve", "c1", "c2", *setting]
     for key, one in points.merge(rounds, on="batch_size").groupby(keys):
         about = dict(zip(keys, key))
         best = best_batch(about["c1"] / about["c2"], about["latency"], about["speed"])
-        sizes, time = one.batch_size.to_numpy(), (one.steps * one.seconds).to_numpy()
+        sizes = one.batch_size.to_numpy()
+        time = (one.steps * one.seconds).to_numpy()
         if sizes.min() <= best <= sizes.max():
             picked = np.lexsort((sizes, np.abs(np.log(sizes / best))))[0]
             found = sizes[np.lexsort((sizes, time))[0]]
@@ -305,7 +315,8 @@ def with_micro_batches(
     the best of simulated sizes; lost, lost_corrected: by plain and corrected over it, shares of its
     time.
     """
-    rows, critical = [], c1 / c2
+    rows = []
+    critical = c1 / c2
     for micro in micro_batches:
         one = replace(team, micro_batch=micro)
         plain = float(best_batch(critical, latency, team.speed))
