@@ -126,8 +126,6 @@ def smoothed(ends: pd.DataFrame, trials: pd.DataFrame) -> alt.FacetChart:
     both = pd.concat(rows).sort_values(
         "panel", kind="stable", key=lambda names: names.str.rpartition(": ")[0]
     )
-    if both.empty:
-        return charts.nothing("No records yet.")
     level = both.label_smoothing.map("{:g}".format).replace("0", "none")
     words = "by label smoothing, against batch size"
     absent = ["ResNet-50 on ImageNet: error", "ResNet-50 on ImageNet: steps"]

@@ -27,7 +27,7 @@ def findings(
     algorithm: str,
     ladders: Ladders,
     judged: Mapping[str, Claim],
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -70,7 +70,7 @@ def findings(
     }
 
 
-def _settled(claim: Claim, network: str) -> dict[str, object]:
+def _settled(claim: Claim, network: str) -> dict:
     """What larger batches cost this network, and every other, with enough steps."""
     own = next((group for group in claim.groups if group.name == network), None)
     ends = ("effect", "low", "high", "n")

@@ -42,19 +42,21 @@ def searched(trials: pd.DataFrame) -> pd.DataFrame:
     peak learning rate of the trial that met it first, and met.  A search in which none did counts
     as if its last step had.
     """
+    if not len(trials):
+        return trials
     parts = []
-    for work, own in trials.groupby("workload") if len(trials) else ():
+    for work, own in trials.groupby("workload"):
         for rank, goal in enumerate(NETWORKS[work].goals, 1):
             columns = {f"{what}@{goal:g}": what for what in COSTS}
             kept = [*POINT, "learning_rate", *columns]
             best = own.sort_values(f"steps@{goal:g}", kind="stable").groupby(POINT).head(1)[kept]
             best = best.rename(columns=columns).reset_index(drop=True)
             parts.append(best.assign(rank=rank, met=best.steps.notna()))
-    for part in parts:
-        for row in part.index[~part.met]:
-            *point, replicate = part.loc[row, POINT]
-            part.loc[row, list(COSTS)] = ramps.Search(*point, int(replicate)).most
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    found = pd.concat(parts, ignore_index=True)
+    for row in found[~found.met].itertuples():
+        most = ramps.Search(row.workload, row.schedule, row.start).most
+        found.loc[row.Index, list(COSTS)] = most
+    return found
 
 
 def beside(what: str) -> list[Group]:
@@ -62,9 +64,10 @@ def beside(what: str) -> list[Group]:
     the hardest goal.
     """
     found = searched(ramps.RAMPS.results())
+    if not len(found):
+        return []
     rows = []
-    at = found[found["rank"] == HARDEST] if len(found) else found
-    for (work, start), own in at.groupby(["workload", "start"]) if len(at) else ():
+    for (work, start), own in found[found["rank"] == HARDEST].groupby(["workload", "start"]):
         name = f"{title(work)}, from {start}"
         effect = over(own, work, start, SEESAW, what)
         missed = int((~own[own.schedule.isin((DECAY, SEESAW))].met).sum())
@@ -160,7 +163,7 @@ def whole_missed(at: pd.DataFrame) -> list[str]:
     return told
 
 
-def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict[str, object]:
+def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict:
     """All values of the page's sentences; found: of `searched`, trials: the records."""
     at = found[found["rank"] == rank]
     values = {}

@@ -22,7 +22,7 @@ def findings(
     ratios: pd.DataFrame,
     again: pd.DataFrame,
     workload: str,
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -62,7 +62,7 @@ def _soonest(best: pd.Series) -> str:
     return f"{title(best.workload)} with {best.framework}, at a batch of {best.batch_size:,}"
 
 
-def _pays(mine: pd.DataFrame) -> dict[str, object]:
+def _pays(mine: pd.DataFrame) -> dict:
     """The slowest link that pays for data parallelism at the largest batch of one network."""
     even = breaks_even(mine[mine.batch_size == mine.batch_size.max()]).set_index("system")
     ddp = even.loc["ddp"]
@@ -73,7 +73,7 @@ def _pays(mine: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _steps(ratios: pd.DataFrame) -> dict[str, object]:
+def _steps(ratios: pd.DataFrame) -> dict:
     """What a step costs over one process, on all networks."""
     ddp = ratios[ratios.system == "ddp"].groupby("batch_size").ratio
     widest = ratios[ratios.weights == ratios.weights.max()]
@@ -95,7 +95,7 @@ def _steps(ratios: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _again(ratios: pd.DataFrame, again: pd.DataFrame, repeated: pd.DataFrame) -> dict[str, object]:
+def _again(ratios: pd.DataFrame, again: pd.DataFrame, repeated: pd.DataFrame) -> dict:
     """How a second run differs."""
     both = ratios.merge(again, on=[*KEYS, "system"], suffixes=("", "_again"))
     both = both[both.system != ONE]
@@ -119,7 +119,7 @@ def heaviest(ratios: pd.DataFrame) -> pd.DataFrame:
     return large[large.batch_size == large.batch_size.max()]
 
 
-def _sent(ratios: pd.DataFrame) -> dict[str, object]:
+def _sent(ratios: pd.DataFrame) -> dict:
     """What full sharding sends, in gradients."""
     row = heaviest(ratios).set_index("system").loc["fsdp"]
     fully = row.sent / (4 * row.weights)

@@ -22,7 +22,7 @@ def findings(
     counted: pd.DataFrame,
     algorithm: str,
     staleness: int,
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -71,7 +71,7 @@ def findings(
     }
 
 
-def _in_turn(turns: dict[str, pd.DataFrame], workers: int) -> dict[str, object]:
+def _in_turn(turns: dict[str, pd.DataFrame], workers: int) -> dict:
     """What so many workers that take turns compute over one synchronous batch: theory's bound, and
     what was measured.
     """
@@ -83,7 +83,7 @@ def _in_turn(turns: dict[str, pd.DataFrame], workers: int) -> dict[str, object]:
     }
 
 
-def _depth(curves: dict[tuple, Curve]) -> dict[str, object]:
+def _depth(curves: dict[tuple, Curve]) -> dict:
     """What a delay costs on four hidden layers over what it costs on one."""
     deep, shallow = (
         (work, "sgd", "fixed", late_results.JUDGED)

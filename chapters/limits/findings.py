@@ -31,7 +31,7 @@ def findings(
     order: list[str],
     kinds: Claim,
     whole: bool,
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:

@@ -173,7 +173,7 @@ def predictions(found: pd.DataFrame) -> pd.DataFrame:
     return told.predictions((what, *at, values[what]) for what, at in zip(values, ends))
 
 
-def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str, object]:
+def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict:
     """All values of the page's sentences; found: of `searched`, trials: the records."""
     often, seldom = ([(n, size) for size in experiments.SIZES] for n in (OFTEN, SELDOM))
     whole = (DILOCO, MANY, SELDOM, MIDDLE, 1.0)

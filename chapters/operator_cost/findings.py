@@ -13,7 +13,7 @@ from lib.probes import timings
 from lib.wording import between, brief
 
 
-def findings(data: Measured, chosen) -> dict[str, object]:
+def findings(data: Measured, chosen) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -47,7 +47,7 @@ def findings(data: Measured, chosen) -> dict[str, object]:
     }
 
 
-def _card(normal: pd.DataFrame) -> dict[str, object]:
+def _card(normal: pd.DataFrame) -> dict:
     """Choosing on a graphics processor."""
     times = links.over_gaussian(normal)
     longest = times.iloc[-1].to_dict() if len(times) else {}
@@ -62,7 +62,7 @@ def _card(normal: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _uniform(data: Measured, density: float) -> dict[str, object]:
+def _uniform(data: Measured, density: float) -> dict:
     """Choosing from uniform entries, and what Gaussian-k then sends."""
     own = data.uniform[data.uniform.compressor == "gaussian-k"].sort_values("d")
     last = own.iloc[-1] if len(own) else None
@@ -74,7 +74,7 @@ def _uniform(data: Measured, density: float) -> dict[str, object]:
     }
 
 
-def _step(data: Measured, chosen) -> dict[str, object]:
+def _step(data: Measured, chosen) -> dict:
     """The time of a step in the model, at the timed length nearest to the network's."""
     sizes = data.timed.d.drop_duplicates()
     wanted = chosen.parameters_millions * 1e6
@@ -118,7 +118,7 @@ def _of_hook(data: Measured) -> tuple[float, float]:
     return (large["top-k"] - large["all-reduce"]) / 1e3 / large.d, choice / large.d
 
 
-def _processes(data: Measured) -> dict[str, object]:
+def _processes(data: Measured) -> dict:
     """Real processes: the link, the longest vector, and what a hook adds to a step."""
     table = collectives(data)
     longest = table[table.workers == 2].sort_values("d").iloc[-1]

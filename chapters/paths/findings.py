@@ -20,7 +20,7 @@ STEADY = 1.25  # times as far off as real gradients: random ones still agree as 
 
 def findings(
     points: pd.DataFrame, paths: pd.DataFrame, told: pd.DataFrame, chosen, judged: Claim
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -59,7 +59,7 @@ def findings(
     }
 
 
-def _walks(points: pd.DataFrame) -> dict[str, object]:
+def _walks(points: pd.DataFrame) -> dict:
     """Random walks with the step lengths of SGD on digits."""
     inner = path_geometry.middle(points)
     plain = inner[inner.workload.isin(plans.DIGITS) & (inner.algorithm == "sgd")]
@@ -77,7 +77,7 @@ def _positive(ends: pd.DataFrame) -> list[str]:
     ]
 
 
-def _spreads(paths: pd.DataFrame, own: pd.DataFrame, chosen, judged: Claim) -> dict[str, object]:
+def _spreads(paths: pd.DataFrame, own: pd.DataFrame, chosen, judged: Claim) -> dict:
     """How steady the two quantities are along a path."""
     found = path_geometry.spreads(paths)
     mine = (found.workload == chosen.workload) & (found.algorithm == chosen.algorithm)
@@ -103,7 +103,7 @@ def _spreads(paths: pd.DataFrame, own: pd.DataFrame, chosen, judged: Claim) -> d
     }
 
 
-def _scales(told: pd.DataFrame, digits: pd.DataFrame) -> dict[str, object]:
+def _scales(told: pd.DataFrame, digits: pd.DataFrame) -> dict:
     """How well cosines predict the critical batch size."""
     off, product = (told.groupby("kind")[column].median() for column in ("off", "product"))
     lengths = digits.groupby([*CURVE, "batch_size"]).steps.mean().groupby(CURVE)

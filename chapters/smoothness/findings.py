@@ -80,15 +80,10 @@ def explained(trials: pd.DataFrame, paths: pd.DataFrame) -> pd.DataFrame:
     """
     own = trials.workload.isin(paths.workload) & trials.algorithm.isin(paths.algorithm)
     curves = scaling.curves(trials[own])
-    pairs = {key[3]: pair for key, *pair in scaling.with_partner(curves, scaling.dense_key)}
-    fits = [
-        {
-            "row": FITTED,
-            "sparsity": level,
-            **scaling.line_over(*scaling.alike(*pair))[0].row("ratio"),
-        }
-        for level, pair in pairs.items()
-    ]
+    fits = []
+    for key, *pair in scaling.with_partner(curves, scaling.dense_key):
+        c1, _ = scaling.line_over(*scaling.alike(*pair))
+        fits.append({"row": FITTED, "sparsity": key[3], **c1.row("ratio")})
     each = followed_paths.over_dense(paths).rename(columns=THEORY)
     each = each.melt(PATH, list(THEORY.values()), "row", "ratio")
     spread = each.groupby(["row", "sparsity"], sort=False).ratio
@@ -105,7 +100,7 @@ def findings(
     claim: Claim,
     network: str,
     seeds: int,
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -150,7 +145,7 @@ def _counts(every: pd.DataFrame) -> dict[str, int]:
     }
 
 
-def _twins(rows: pd.DataFrame) -> dict[str, object]:
+def _twins(rows: pd.DataFrame) -> dict:
     """The Lipschitz constants of the sparsest twins, at their least and at their most."""
     far = rows[rows.sparsity == rows.sparsity.max()]
     middles = far.groupby("workload").lipschitz.median().sort_values()
@@ -163,7 +158,7 @@ def _twins(rows: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _rate_law(rated: pd.DataFrame) -> dict[str, object]:
+def _rate_law(rated: pd.DataFrame) -> dict:
     """How the Lipschitz constant varies with the learning rate of SGD on digits."""
     own = rated[rated.workload.isin(plans.DIGITS) & (rated.algorithm == "sgd")]
     law = followed_paths.rate_law(own)
@@ -177,7 +172,7 @@ def _rate_law(rated: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _explained(factors: pd.DataFrame) -> dict[str, object]:
+def _explained(factors: pd.DataFrame) -> dict:
     """c1 of the sparsest curve, and what smoothness and the whole theory predict for it."""
     last = factors[factors.sparsity == factors.sparsity.max()].set_index("row").ratio
     wanted, alone, whole = (last.get(n) for n in (FITTED, THEORY["smoothness"], THEORY["theory"]))
@@ -190,7 +185,7 @@ def _explained(factors: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _ends(every: pd.DataFrame) -> dict[str, object]:
+def _ends(every: pd.DataFrame) -> dict:
     """How many paths on images end above their goal, which bfloat16 may do."""
     images = every[~every.workload.isin(plans.DIGITS)].sort_values("step")
     last = images.groupby(PATH)[["error"]].last().reset_index()

@@ -19,8 +19,6 @@ def roughness(ratios: pd.DataFrame) -> alt.LayerChart:
     Args:
         ratios: row, sparsity, batch_size, trial, ratio; rows in the order in which they are drawn.
     """
-    if ratios.empty:
-        return charts.nothing("No sparse path was followed beside a dense one.")
     order = list(dict.fromkeys(ratios.row))
     scale = charts.log(12)
     base = alt.Chart(ratios).encode(

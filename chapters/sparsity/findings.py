@@ -29,7 +29,7 @@ def findings(
     curve: str,
     levels: list[float],
     judged: Mapping[str, Claim],
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -95,7 +95,7 @@ def _data_set(name: str) -> str:
     return title(name).partition(" on ")[2]
 
 
-def _first_curve(relative: pd.DataFrame, curve: str, levels: list[float]) -> dict[str, object]:
+def _first_curve(relative: pd.DataFrame, curve: str, levels: list[float]) -> dict:
     """What the highest sparsity asked for costs on the curve that is drawn first."""
     own = relative[(relative.curve == curve) & relative.sparsity.isin(levels)]
     most = own[(own.sparsity == own.sparsity.max()) & (own.sparsity > own.sparsity.min())].relative
@@ -108,7 +108,7 @@ def _first_curve(relative: pd.DataFrame, curve: str, levels: list[float]) -> dic
     }
 
 
-def _momentum(claim: Claim) -> dict[str, object]:
+def _momentum(claim: Claim) -> dict:
     """On which networks pruning raises the critical batch size with momentum, and by how much."""
     groups = [g for g in claim.groups if g.own or ", momentum" in g.name]
     larger = [g for g in groups if g.low > 1]
@@ -127,7 +127,7 @@ def _plain(name: str) -> str:
     return name.removesuffix(", momentum").replace(", easier goal", " at the easier goal")
 
 
-def _hard_splits(trials: pd.DataFrame) -> dict[str, object]:
+def _hard_splits(trials: pd.DataFrame) -> dict:
     """What the splits cost on which a pruned network of digits is hard to train."""
     digits = trials[trials.workload.isin(plans.DIGITS)]
     pruned = digits[(digits.sparsity > 0) & (digits.sparsity == digits.sparsity.max())]

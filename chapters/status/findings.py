@@ -41,7 +41,7 @@ def findings(
     compared: pd.DataFrame,
     priced: pd.DataFrame,
     pool: tuple[float, float, float],
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -86,7 +86,7 @@ def findings(
     }
 
 
-def _prices(priced: pd.DataFrame, pool: tuple[float, float, float]) -> dict[str, object]:
+def _prices(priced: pd.DataFrame, pool: tuple[float, float, float]) -> dict:
     """What the papers' figures would cost together, and the most expensive of them."""
     most = priced.loc[priced.cores.idxmax()]
     end, busy, longest = pool

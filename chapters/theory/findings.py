@@ -112,7 +112,7 @@ def findings(
     jobs: pd.DataFrame,
     judged: Mapping[str, Claim],
     asked: tuple[str, str],
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -145,7 +145,7 @@ def findings(
     }
 
 
-def _rule(summary: pd.DataFrame, asked: tuple[str, str]) -> dict[str, object]:
+def _rule(summary: pd.DataFrame, asked: tuple[str, str]) -> dict:
     """Both constants of the curve asked for, or else of any."""
     mine = (summary.workload == asked[0]) & (summary.algorithm == asked[1])
     row = summary[mine if mine.any() else ~mine].nsmallest(1, "sparsity")
@@ -160,7 +160,7 @@ def _rule(summary: pd.DataFrame, asked: tuple[str, str]) -> dict[str, object]:
     }
 
 
-def _form(tested: pd.DataFrame) -> dict[str, object]:
+def _form(tested: pd.DataFrame) -> dict:
     """On how many curves the form is rejected, and what a free exponent says."""
     rejected = tested[tested.p_value <= SURE]
     free = tested[tested.off_free.notna()]
@@ -191,7 +191,7 @@ def _form(tested: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict[str, object]:
+def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict:
     """How far critical batch sizes are from noise scales, and what moves these."""
     inside = noise[noise.identified.astype(bool)]
     keys = ["workload", "algorithm", "sparsity"]
@@ -233,7 +233,7 @@ def _with_momentum(inside: pd.DataFrame) -> str:
     )
 
 
-def _jobs(jobs: pd.DataFrame) -> dict[str, object]:
+def _jobs(jobs: pd.DataFrame) -> dict:
     """What the hook estimated in the first running job."""
     rows = experiments.compared(jobs)
     job = rows.iloc[0]

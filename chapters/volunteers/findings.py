@@ -44,7 +44,7 @@ def fitted(trials: pd.DataFrame, micro_batch: int) -> pd.DataFrame:
 
 def findings(
     chosen: Any, points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -82,7 +82,7 @@ def findings(
     }
 
 
-def _at_first(chosen: Any, compared: pd.DataFrame) -> dict[str, object]:
+def _at_first(chosen: Any, compared: pd.DataFrame) -> dict:
     """What simulation finds on one curve with the settings asked for."""
     keys = ["latency", "speed", "departures"]
     asked = [getattr(chosen, key) for key in keys]
@@ -95,9 +95,7 @@ def _at_first(chosen: Any, compared: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _of_all(
-    points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame
-) -> dict[str, object]:
+def _of_all(points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame) -> dict:
     """What the formula's batch loses over all curves and settings."""
     smooth = points.assign(steps=points.c1 / points.batch_size + points.c2)
     line = volunteers.compared(smooth, rounds).lost.quantile(0.9)
