@@ -116,8 +116,10 @@ def lines(points: pd.DataFrame, predict: bool) -> pd.DataFrame:
     fits = {s: scaling.fit(part.batch_size, np.log(part.steps)) for s, part in own.items()}
     rows = []
     for s, part in own.items():
-        one, times = (fits[0], floor(s)) if predict else (fits[s], 1.0)
-        sizes = np.geomspace(part.batch_size.min(), part.batch_size.max(), PLACES)
+        one = fits[0 if predict else s]
+        times = floor(s) if predict else 1.0
+        ends = part.batch_size.agg(["min", "max"])
+        sizes = np.geomspace(*ends, PLACES)
         steps = one.c1[0] / sizes + times * one.c2[0]
         rows.append(pd.DataFrame({"staleness": s, "batch_size": sizes, "steps": steps}))
     return pd.concat(rows)

@@ -185,11 +185,11 @@ def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:
     """
     found = [scaling.critical(curve) for curve in curves]
     sure = 1 - (1 - scaling.LEVEL) / 2 / len(found)
-    values = np.array([e.value for e in found])
-    reach = np.array([stdtrit(e.freedom, sure) * e.error for e in found])
-    low = np.where([e.below for e in found], -np.inf, values - reach)
-    high = np.where([e.above for e in found], np.inf, values + reach)
-    apart = values.max() - values.min()
+    told = pd.DataFrame(map(vars, found))
+    reach = stdtrit(told.freedom, sure) * told.error
+    low = (told.value - reach).mask(told.below, -np.inf)
+    high = (told.value + reach).mask(told.above, np.inf)
+    apart = told.value.max() - told.value.min()
     least = max(low.max() - high.min(), 0.0)
     most = high.max() - low.min()
     return tuple(float(np.exp(v)) for v in (apart, least, most))

@@ -156,14 +156,17 @@ def along(points: pd.DataFrame, parts: int = 10) -> pd.DataFrame:
     CURVE, batch_size, part (its middle, 0 to 1), quantity, value (median over searches), low, high
     (10 and 90 %).  Points where a quantity is not positive are left out.
     """
-    done = (points.step - 1) / (points.step + points.left - 1)
+    before = points.step - 1
+    done = before / (before + points.left)
     own = points.assign(part=(np.floor(done * parts) + 0.5) / parts)
     long = own.melt([*PATH, "part"], [*QUANTITIES], "quantity", "value")
     long = long[long.value > 0]
     long["value"] /= long.groupby([*PATH, "quantity"]).value.transform("median")
     each = long.groupby([*PATH, "part", "quantity"]).value.median()
     groups = each.groupby([*CURVE, "batch_size", "part", "quantity"])
-    found = {"value": groups.median(), "low": groups.quantile(0.1), "high": groups.quantile(0.9)}
+    low = groups.quantile(0.1)
+    high = groups.quantile(0.9)
+    found = {"value": groups.median(), "low": low, "high": high}
     return pd.DataFrame(found).reset_index()
 
 
