@@ -13,7 +13,7 @@ from lib.analysis import followed_paths, ranges, scaling
 from lib.claims import FOR, Claim, judging
 from lib.claims.names import REPEATS
 from lib.probes import tracks
-from lib.wording import between, brief, named, number, percent, span
+from lib.wording import between, brief, named, number, percent, ranged, span
 from lib.workloads.catalogue import workload
 
 DATA = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10"}
@@ -206,7 +206,7 @@ def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict:
         "some_near": bool(near),
         "near": near,
         "critical_over_noise": "; ".join(
-            f"{g.name} {brief(g.effect)} ({span((g.low, g.high))})" for g in claim.measured
+            f"{g.name} {ranged(g.effect, g.low, g.high)}" for g in claim.measured
         ),
         "off": float(np.exp(np.log(alone.critical / alone.noise_scale).abs().max())),
         "followed": len(noise),
