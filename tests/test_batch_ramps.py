@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.batch_ramps import searches
+from chapters.batch_ramps import experiments
+from chapters.batch_ramps.experiments import DECAY, QUARTER, SCHEDULES, SEESAW, WHOLE, Search
 from chapters.batch_ramps.ramps import Ramp
-from chapters.batch_ramps.searches import DECAY, QUARTER, SCHEDULES, SEESAW, WHOLE, Search
 from lib.claims import AGAINST, FOR
 from lib.engine import lockstep
 from lib.measuring import one_cell
@@ -41,7 +41,7 @@ def test_a_of_one_is_the_constant_schedule_to_the_bit(name):
     cell = Cell("digits-mlp", 16, name, trials=8, stop="budget", max_steps=90)
     same(
         one_cell.train_cell(cell),
-        one_cell.train_cell(cell, **searches.changed(cell, Ramp((100, 500, 900), 1, 1.0))),
+        one_cell.train_cell(cell, **experiments.changed(cell, Ramp((100, 500, 900), 1, 1.0))),
     )
     assert one_cell.train_cell(cell).best_error.min() < 0.3, (
         "nothing was learned, and nothing compared"
@@ -62,22 +62,6 @@ def test_stages_are_those_of_a_loop_over_steps():
         assert ramp.starts(first)[: len(starts)] == starts
         assert ramp.examples(50, first) == sum(sizes[:50])
         assert ramp.steps(sum(sizes[:50]), first) == ramp.steps(sum(sizes[:51]) - 1, first) == 50
-
-
-@pytest.mark.parametrize("cuts", [(5, 4), (0, 3)])
-def test_cuts_out_of_order_are_refused_by_name(cuts):
-    with pytest.raises(
-        ValueError, match="cuts: .* is not allowed; it must be numbers of examples from 1, in order"
-    ):
-        Ramp(cuts)
-
-
-def test_a_ramp_cuts_the_same_order_of_examples_into_other_batches():
-    ramped, plain = lockstep.batches(100, 8, 3, SEESAW_RAMP.sizes(8)), lockstep.batches(100, 8, 3)
-    parts = list(itertools.islice(ramped, 120))
-    assert [len(part) for part in parts] == list(itertools.islice(SEESAW_RAMP.sizes(8), 120))
-    whole = torch.cat(list(itertools.islice(plain, 500)))
-    assert torch.equal(torch.cat(parts), whole[: sum(map(len, parts))])
 
 
 @pytest.mark.parametrize("name", TORCHS)
@@ -108,7 +92,7 @@ def test_the_engine_takes_the_steps_of_a_plain_loop(name):
             errors[step] = (
                 (net(data.validation.x).argmax(1) != data.validation.y).float().mean().item()
             )
-    out = one_cell.train_cell(cell, **searches.changed(cell, SEESAW_RAMP))
+    out = one_cell.train_cell(cell, **experiments.changed(cell, SEESAW_RAMP))
     assert (
         out.best_error[0] == pytest.approx(min(errors.values()), abs=0.006)
         and min(errors.values()) < 0.2
@@ -117,20 +101,20 @@ def test_the_engine_takes_the_steps_of_a_plain_loop(name):
 
 
 def test_early_rejection_and_going_on_from_a_state_change_nothing(tmp_path, interrupt):
-    whole = one_cell.train_cell(CELL, **searches.changed(CELL, SEESAW_RAMP))
+    whole = one_cell.train_cell(CELL, **experiments.changed(CELL, SEESAW_RAMP))
     with read_to_the_end():
-        slow = one_cell.train_cell(CELL, **searches.changed(CELL, SEESAW_RAMP), drop_dead=False)
+        slow = one_cell.train_cell(CELL, **experiments.changed(CELL, SEESAW_RAMP), drop_dead=False)
     np.testing.assert_array_equal(slow.first, whole.first)
     steps = interrupt(20, 45)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
             one_cell.train_cell(
-                CELL, **searches.changed(CELL, SEESAW_RAMP), unfinished=tmp_path / "cell.part"
+                CELL, **experiments.changed(CELL, SEESAW_RAMP), unfinished=tmp_path / "cell.part"
             )
     same(
         whole,
         one_cell.train_cell(
-            CELL, **searches.changed(CELL, SEESAW_RAMP), unfinished=tmp_path / "cell.part"
+            CELL, **experiments.changed(CELL, SEESAW_RAMP), unfinished=tmp_path / "cell.part"
         ),
     )
     assert len(steps) == whole.steps + 2, "it did not go on where it was"
@@ -145,7 +129,7 @@ def test_a_search_tells_steps_and_examples_and_is_the_same_again():
     assert (
         met["examples@0.1"] == [search.ramp.examples(int(n), 72) for n in met["steps@0.1"]]
     ).all()
-    digests = {searches.RAMPS.record(Search("digits-mlp", how, WHOLE)) for how in SCHEDULES}
+    digests = {experiments.RAMPS.record(Search("digits-mlp", how, WHOLE)) for how in SCHEDULES}
     assert len(digests) == len(SCHEDULES)
 
 
@@ -153,7 +137,7 @@ def planted(steps, examples):
     """Trials in which Seesaw takes so many times what halving the rate does."""
     rows = []
     for work, start, schedule in itertools.product(
-        searches.NETWORKS, (QUARTER, WHOLE), (DECAY, SEESAW)
+        experiments.NETWORKS, (QUARTER, WHOLE), (DECAY, SEESAW)
     ):
         seesaw = schedule == SEESAW
         for replicate, times in enumerate((0.95, 1.0, 1.05, 1.02), start=1):
@@ -164,7 +148,7 @@ def planted(steps, examples):
                 "replicate": replicate,
                 "learning_rate": 0.01,
             }
-            for goal in searches.NETWORKS[work].goals:
+            for goal in experiments.NETWORKS[work].goals:
                 row[f"steps@{goal:g}"] = 100 * times * (steps if seesaw else 1)
                 row[f"examples@{goal:g}"] = 900 * times * (examples if seesaw else 1)
             rows.append(row)

@@ -9,7 +9,6 @@ import pytest
 from chapters.batch_size_is_data_parallelism.parallel_runs import Run
 from chapters.contraction import energy_bounds as bounds
 from chapters.noisy_quadratic import searches
-from chapters.operator_cost import links
 from chapters.operator_cost.message_times import Collectives, Feedback, Hooked, Operators
 from lib import fields
 from lib.analysis import hardware, noisy_quadratic
@@ -86,13 +85,7 @@ def test_a_field_refuses_what_it_cannot_be(call, field, value):
 MODEL = noisy_quadratic.power_law(5, target=0.1)
 VECTOR = np.arange(1.0, 9)
 STEP = functools.partial(hardware.step_time, Hardware())
-RING = functools.partial(links.ring, workers=4, d=100, bandwidth=1e9, latency=0)
-GATHER = functools.partial(links.gather, workers=4, elements=100, bandwidth=1e9, latency=0)
 ARRAYS = [  # functions of one number or of many
-    (RING, "workers", [4, 0]),
-    (RING, "bandwidth", [1.0, 0.0]),
-    (GATHER, "latency", INF),
-    (GATHER, "elements", "5"),
     (functools.partial(searches.searched, MODEL, [4], replicate=0), "trials", NAN),
     (bounds.classical, "density", NAN),
     (functools.partial(bounds.bell, VECTOR, 4), "tolerance", NAN),
@@ -107,11 +100,9 @@ def test_a_function_refuses_what_it_cannot_compute_with(call, field, value):
 
 
 def test_numbers_of_numpy_are_welcome_where_they_are_computed_with():
-    assert RING(workers=np.int64(4), d=np.float32(100)) == RING()
-    assert (GATHER(workers=np.array([2, 4]))[1:] == GATHER()).all()
     assert STEP(np.array([4, 8]), np.int32(10)) == pytest.approx(STEP([4.0, 8.0], 10))
     assert Hardware(throughput=np.float64(5)) == Hardware(throughput=5.0), "a float64 is a Python float"
-    assert np.isnan(RING(d=NAN)) and np.isnan(bounds.iterations(NAN)), "nothing measured"
+    assert np.isnan(bounds.iterations(NAN)), "nothing measured"
 
 
 def test_a_study_without_cells_has_no_toy():

@@ -11,11 +11,12 @@ from torch.nn.functional import cross_entropy
 
 from chapters.gradients import findings as gradients
 from chapters.gradients.claims import bell_shaped
-from chapters.paths import path_geometry, walking, walks
+from chapters.paths import path_geometry, walking
+from chapters.paths.experiments import Walk
 from chapters.smoothness import claims as roughness
 from chapters.smoothness import followed_paths
-from chapters.sparsity import sparsity_tables
-from chapters.theory.running_noise import JOBS, Job
+from chapters.sparsity import findings as sparsity
+from chapters.theory.experiments import JOBS, Job
 from lib.analysis import splits
 from lib.claims.claim import judged
 from lib.claims.judging import registered
@@ -110,7 +111,7 @@ def test_random_gradients_lead_through_the_method_as_theory_says():
 
 def test_a_walk_ends_where_the_record_says(searched):
     folder, *_, cell = searched
-    walk = walks.winner(cell, folder, points=12)
+    (walk,) = tracks.fastest(Walk, cell, 1, folder, points=12)
     points, steps = walking.measured(walk, folder), tracks.met_at(walk, folder)
     assert points.step.iloc[[0, -1]].tolist() == [1, steps] and (points.step + points.left == steps + 1).all()
     assert (points.error <= 0.04).all() and len(points) == 12
@@ -227,7 +228,7 @@ def path(sparsity, trial=0, **values):
     steps = np.array([1, 2, 4, 8])
     own = {"lipschitz": 2.0, "along": 1.5, "spectral": 6.0, "square": 0.5, "trace": 30.0, "noise_scale": 60.0, **values}
     return pd.DataFrame({
-        "workload": "w", "algorithm": "sgd", "batch_size": 64, "sparsity": sparsity, "trial": trial, "step": steps,
+        "workload": "w", "algorithm": "sgd", "batch_size": 64, "sparsity": sparsity, "trials": 9, "trial": trial, "step": steps,
         "loss": [2.0, 1.5, 1.0, 0.5], **own,
     })  # fmt: skip
 
@@ -325,7 +326,7 @@ def test_dense_and_pruned_winners_are_paired_by_search():
     dense = pd.DataFrame({"workload": "digits-mlp", "goal": 0.05, "sparsity": 0.0, "batch_size": [1, 2] * 3,
                           "replicate": [1, 1, 2, 2, 3, 3], "split": 0, "test": [0.05, 0.5, 0.06, 0.07, 0.04, 0.04]})  # fmt: skip
     pruned = dense.assign(sparsity=0.9, test=dense.test + 0.01).drop(1)
-    (found,) = sparsity_tables.of_winners(pd.concat([dense, pruned])).itertuples()
+    (found,) = sparsity.of_winners(pd.concat([dense, pruned])).itertuples()
     assert (found.dense, found.pruned) == pytest.approx((0.155 / 3, 0.185 / 3))
     assert (found.more_low, found.more, found.more_high, found.n) == pytest.approx((0.01, 0.01, 0.01, 3))
     told = splits.unseen(pd.concat([dense, pruned]), "digits-mlp")

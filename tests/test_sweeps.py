@@ -182,7 +182,7 @@ def test_code_edited_after_it_was_loaded_does_not_measure(monkeypatch):
 
 
 READING = ("lib.analysis.fixed_budgets", "lib.analysis.scaling", "lib.analysis.followed_paths", "lib.analysis.rate_rules",
-           "lib.claims", "chapters.paths.walks", "lib.probes.portraits", "lib.probes.tracks", "chapters.limits.family_curves",
+           "lib.claims", "chapters.paths.experiments", "lib.probes.portraits", "lib.probes.tracks", "chapters.limits.family_curves",
            "chapters.messages.message_results")  # fmt: skip
 
 

@@ -28,17 +28,15 @@ def by_budget(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> alt.Face
             zero stand at half a validation example.
     """
     parts = []
+    kinds = {"budget": "steps", "examples": "epochs"}
     for name, both in ladders.items():
         work = catalogue.workload(name)
-        for best, column in zip(both, ("budget", "examples")):
-            shown = sorted(best[column].unique())[::-2]
-            own = best[best[column].isin(shown)]
-            kind, unit = ("steps", 1) if column == "budget" else ("epochs", work.train_size)
-            least = fixed_budgets.validation_example(name) / 2
-            at = own.validation.clip(lower=least)
-            panel = f"{work.title}: {kind}"
-            part = own.assign(panel=panel, within=own[column] / unit, kind=kind, at=at)
-            parts.append(part)
+        least = fixed_budgets.validation_example(name) / 2
+        for best, (column, kind) in zip(both, kinds.items()):
+            within = best[column] / (work.train_size if kind == "epochs" else 1)
+            part = best.assign(within=within, kind=kind, panel=f"{work.title}: {kind}")
+            shown = sorted(within.unique())[::-2]
+            parts.append(part[within.isin(shown)].assign(at=part.validation.clip(lower=least)))
     rows = pd.concat(parts)
     if rows.empty:
         return charts.nothing("No records yet.")
@@ -81,17 +79,14 @@ def settled(ends: pd.DataFrame) -> alt.FacetChart:
     Args:
         ends: of `fixed_budgets.longest`, without label smoothing.
     """
-    rows, lines = [], []
+    rows = []
     for name, own in ends.groupby("workload", sort=False):
-        title = catalogue.workload(name).title
-        means = fixed_budgets.means(own.assign(network=title))
-        rows.append(means.assign(panel=title))
-        slopes = fixed_budgets.risen(own)[name].row("s", log=False).values()
-        lines.append(fan(means.batch_size, means.test, list(slopes)).assign(panel=title))
-    if not rows:
-        return charts.nothing("No records yet.")
-    both = pd.concat([*rows, *lines])
-    return panels(both, _settled, "test error against batch size", height=150, most=2)
+        means = fixed_budgets.means(own)
+        slopes = fixed_budgets.risen(own)[name].row(log=False).values()
+        line = fan(means.batch_size, means.test, list(slopes))
+        panel = pd.concat([means, line]).assign(panel=catalogue.workload(name).title)
+        rows.append(panel)
+    return panels(pd.concat(rows), _settled, "test error against batch size", height=150, most=2)
 
 
 def _settled(base: alt.Chart) -> list[alt.Chart]:
@@ -131,8 +126,6 @@ def smoothed(ends: pd.DataFrame, trials: pd.DataFrame) -> alt.FacetChart:
     both = pd.concat(rows).sort_values(
         "panel", kind="stable", key=lambda names: names.str.rpartition(": ")[0]
     )
-    if both.empty:
-        return charts.nothing("No records yet.")
     level = both.label_smoothing.map("{:g}".format).replace("0", "none")
     words = "by label smoothing, against batch size"
     absent = ["ResNet-50 on ImageNet: error", "ResNet-50 on ImageNet: steps"]

@@ -27,7 +27,7 @@ def findings(
     algorithm: str,
     ladders: Ladders,
     judged: Mapping[str, Claim],
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -39,19 +39,18 @@ def findings(
     """
     work = catalogue.workload(workload)
     steps, epochs = ladders[workload]
-    at_steps, at_epochs = _rise(steps, "budget"), _rise(epochs, "examples")
+    at_steps = _rise(steps, "budget")
+    at_epochs = _rise(epochs, "examples")
     early = [group.effect for group in judged["S13"].groups]
     saved = [group.effect for group in judged["S9"].groups]
-    done = fixed_budgets.enough(
-        {name: both for name, both in ladders.items() if all(map(len, both))}
-    )
+    measured = {name: both for name, both in ladders.items() if all(map(len, both))}
     return {
         "network": work.title,
         "algorithm": algorithm,
         "trials": boxes.trials(trials),
         "largest": max(catalogue.workload(name).train_size for name in ladders),
         "others": data_of(name for name in ladders if name != workload),
-        "short": data_of(name for name, settled in done.items() if not all(settled)),
+        "short": data_of(fixed_budgets.short(measured)),
         "steps": int(steps.budget.max()) if len(steps) else None,
         "epochs": epochs.examples.max() / work.train_size if len(epochs) else None,
         "at_steps": moves(at_steps),
@@ -71,7 +70,7 @@ def findings(
     }
 
 
-def _settled(claim: Claim, network: str) -> dict[str, object]:
+def _settled(claim: Claim, network: str) -> dict:
     """What larger batches cost this network, and every other, with enough steps."""
     own = next((group for group in claim.groups if group.name == network), None)
     ends = ("effect", "low", "high", "n")
@@ -114,7 +113,7 @@ def points(effect: Effect) -> str:
     """A change per doubling with its interval, in points."""
     if not np.isfinite(effect.value):
         return "an unknown amount"
-    ends = (effect.value, effect.low, effect.high)
+    ends = effect.row(log=False).values()
     value, low, high = (signed(f"{100 * end:+.2f}") for end in ends)
     return f"{value} points ({low} to {high})"
 

@@ -68,22 +68,20 @@ def by_workload(trials: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, pd.DataFr
     """`ladders` of every workload among trials without label smoothing: workload -> of steps, of
     examples.
     """
-    if trials.empty:
-        return {}
     plain = trials[trials.label_smoothing == 0].groupby("workload", sort=False)
     return {name: ladders(own) for name, own in plain}
 
 
-def enough(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> dict[str, tuple[bool, bool]]:
-    """Of every workload's `ladders`, whether the largest budgets are large: of steps for the
-    smallest batch, of examples for the largest (`settled`)."""
-    return {
-        name: (
-            steps.batch_size.min() in settled(steps),
-            examples.batch_size.max() in settled(examples, "examples"),
-        )
+def short(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> list[str]:
+    """The workloads of `ladders` whose largest budget is too small: of steps for the smallest
+    batch, or of examples for the largest (`settled`).
+    """
+    return [
+        name
         for name, (steps, examples) in found.items()
-    }
+        if steps.batch_size.min() not in settled(steps)
+        or examples.batch_size.max() not in settled(examples, "examples")
+    ]
 
 
 def settled(best: pd.DataFrame, column: str = "budget") -> list[int]:
@@ -109,10 +107,8 @@ def longest(trials: pd.DataFrame) -> pd.DataFrame:
     validation error.  Only batch sizes that have had their steps (`settled`), each by its own
     budget.
     """
-    rows, keys = within(trials), ["workload", "label_smoothing", "replicate"]
-    columns = [*keys, "batch_size", "validation", "test"]
-    if rows.empty:
-        return pd.DataFrame(columns=columns)
+    rows = within(trials)
+    keys = ["workload", "label_smoothing", "replicate"]
     rows = rows[rows.status != "infeasible"].sort_values(["validation", "trial"])
     search = [*keys, "batch_size"]
     last = rows[rows.budget == rows.groupby(search).budget.transform("max")]
@@ -170,7 +166,8 @@ def between_ends(best: pd.DataFrame, column: str, sign: int) -> tuple[float, flo
         return None
     first = best[best[column] == best[column].min()]
     first = first.sort_values("batch_size")
-    small, large = first.iloc[0], first.iloc[-1]
+    small = first.iloc[0]
+    large = first.iloc[-1]
     doubt = np.hypot(small.unsure, large.unsure)
     gains = small.low - large.high - doubt, small.high - large.low + doubt
     low, high = sorted(sign * gain for gain in gains)
@@ -178,13 +175,12 @@ def between_ends(best: pd.DataFrame, column: str, sign: int) -> tuple[float, flo
 
 
 def means(ends: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `longest` with network, joined: network, batch_size, test (mean error), low, high (90
-    % over searches), n.
+    """Rows of `longest` of one network, joined: batch_size, test (mean error), low, high (90 % over
+    searches), n.
     """
     found = []
-    for (network, size), own in ends.groupby(["network", "batch_size"]) if len(ends) else ():
-        mean = mean_of(own.test)
+    for size, errors in ends.groupby("batch_size").test:
+        mean = mean_of(errors)
         reach = mean.reach if mean.n > 1 else 0.0
-        row = {"network": network, "batch_size": size, "test": mean.value, "n": mean.n}
-        found.append({**row, "low": max(mean.value - reach, 0), "high": mean.value + reach})
-    return pd.DataFrame(found)
+        found.append((size, mean.value, max(mean.value - reach, 0), mean.value + reach, mean.n))
+    return pd.DataFrame(found, columns=["batch_size", "test", "low", "high", "n"])

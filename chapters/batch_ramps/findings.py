@@ -6,8 +6,8 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.batch_ramps import searches as ramps
-from chapters.batch_ramps.searches import DECAY, FC, MLP, NETWORKS, QUARTER, SEESAW, TEXT, WHOLE
+from chapters.batch_ramps import experiments as ramps
+from chapters.batch_ramps.experiments import DECAY, FC, MLP, NETWORKS, QUARTER, SEESAW, TEXT, WHOLE
 from lib.analysis import replicates
 from lib.claims.claim import Group, ratio, unmeasured
 from lib.claims.names import title
@@ -42,28 +42,32 @@ def searched(trials: pd.DataFrame) -> pd.DataFrame:
     peak learning rate of the trial that met it first, and met.  A search in which none did counts
     as if its last step had.
     """
+    if not len(trials):
+        return trials
     parts = []
-    for work, own in trials.groupby("workload") if len(trials) else ():
+    for work, own in trials.groupby("workload"):
         for rank, goal in enumerate(NETWORKS[work].goals, 1):
             columns = {f"{what}@{goal:g}": what for what in COSTS}
             kept = [*POINT, "learning_rate", *columns]
             best = own.sort_values(f"steps@{goal:g}", kind="stable").groupby(POINT).head(1)[kept]
             best = best.rename(columns=columns).reset_index(drop=True)
             parts.append(best.assign(rank=rank, met=best.steps.notna()))
-    for part in parts:
-        for row in part.index[~part.met]:
-            *point, replicate = part.loc[row, POINT]
-            part.loc[row, list(COSTS)] = ramps.Search(*point, int(replicate)).most
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    found = pd.concat(parts, ignore_index=True)
+    for row in found[~found.met].itertuples():
+        most = ramps.Search(row.workload, row.schedule, row.start).most
+        found.loc[row.Index, list(COSTS)] = most
+    return found
 
 
 def beside(what: str) -> list[Group]:
     """Seesaw's steps or examples over those of halving the rate, a row per network and start, to
     the hardest goal.
     """
-    found, rows = searched(ramps.RAMPS.results()), []
-    at = found[found["rank"] == HARDEST] if len(found) else found
-    for (work, start), own in at.groupby(["workload", "start"]) if len(at) else ():
+    found = searched(ramps.RAMPS.results())
+    if not len(found):
+        return []
+    rows = []
+    for (work, start), own in found[found["rank"] == HARDEST].groupby(["workload", "start"]):
         name = f"{title(work)}, from {start}"
         effect = over(own, work, start, SEESAW, what)
         missed = int((~own[own.schedule.isin((DECAY, SEESAW))].met).sum())
@@ -85,7 +89,8 @@ def points(found: pd.DataFrame, rank: int) -> pd.DataFrame:
     """What the figure draws: network, start, schedule, cost, value (over that of halving the rate),
     value_low, value_high, searches.
     """
-    at, rows = found[found["rank"] == rank], []
+    at = found[found["rank"] == rank]
+    rows = []
     for (work, schedule, start), own in at.groupby(POINT[:3]):
         for what, name in COSTS.items():
             if effect := over(at, work, start, schedule, what):
@@ -117,7 +122,8 @@ def table(found: pd.DataFrame, rank: int) -> pd.DataFrame:
     """Serial steps and examples over those of halving the rate, told, a row per network, start and
     schedule.
     """
-    at, rows = found[found["rank"] == rank], {}
+    at = found[found["rank"] == rank]
+    rows = {}
     for (work, schedule, start), own in at[at.schedule != DECAY].groupby(POINT[:3]):
         for what, name in COSTS.items():
             effect = over(at, work, start, schedule, what)
@@ -130,7 +136,8 @@ def table(found: pd.DataFrame, rank: int) -> pd.DataFrame:
 
 def predictions(found: pd.DataFrame, rank: int) -> pd.DataFrame:
     """What was written down before the records, beside what came."""
-    at, rows = found[found["rank"] == rank], []
+    at = found[found["rank"] == rank]
+    rows = []
     for work, start, schedule, what, low, high in RANGES:
         effect = over(at, work, start, schedule, what)
         words = f"{title(work)}, from {start}: {schedule}, {COSTS[what]}"
@@ -140,7 +147,8 @@ def predictions(found: pd.DataFrame, rank: int) -> pd.DataFrame:
 
 def told_goals(rank: int) -> str:
     """The goals of a rank, as sentences name them; rank: 1 for the hardest."""
-    losses, error = NETWORKS[TEXT].goals, percent(NETWORKS[FC].goals[rank - 1])
+    losses = NETWORKS[TEXT].goals
+    error = percent(NETWORKS[FC].goals[rank - 1])
     text = f" or, on text, {losses[rank - 1]:g} nats per character" if rank <= len(losses) else ""
     return f"{error} error{text}"
 
@@ -155,9 +163,10 @@ def whole_missed(at: pd.DataFrame) -> list[str]:
     return told
 
 
-def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict[str, object]:
+def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict:
     """All values of the page's sentences; found: of `searched`, trials: the records."""
-    at, values = found[found["rank"] == rank], {}
+    at = found[found["rank"] == rank]
+    values = {}
     for name, start in (("quarter", QUARTER), ("whole", WHOLE)):
         for what in COSTS:
             effects = {work: over(at, work, start, SEESAW, what) for work in NETWORKS}

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Iterator
 
-from lib import require
-from lib.fields import POSITIVE, Count, spec
 from lib.methods.method import Method
 
 
-@spec
+@dataclasses.dataclass(frozen=True)
 class Ramp:
     """By what batch size and learning rate are multiplied once so many examples have passed.
 
     A step belongs to the stage in which it begins.  Stages depend on the step alone and are shared
     by all trials, so that lock step, early rejection and a search that goes on from its state are
-    exact.  Raises ValueError naming the field.
+    exact.
 
     Attributes:
         cuts: numbers of examples, in order.
@@ -27,32 +24,20 @@ class Ramp:
     """
 
     cuts: tuple[int, ...]
-    batch: Count(1024) = 1
-    rate: POSITIVE = 1.0
-
-    def __post_init__(self):
-        ordered = list(self.cuts) == sorted(self.cuts) and min(self.cuts, default=1) > 0
-        require(ordered, "cuts", self.cuts, "numbers of examples from 1, in order")
-
-    def starts(self, first: int) -> list[int]:
-        """The step, from 1, with which the stage after each cut begins; first: the first batch
-        size.
-        """
-        found = []
-        steps = seen = 0
-        for stage, cut in enumerate(self.cuts):
-            size = first * self.batch**stage
-            more = max(0, math.ceil((cut - seen) / size))
-            steps += more
-            seen += more * size
-            found.append(steps + 1)
-        return found
+    batch: int = 1
+    rate: float = 1.0
 
     def sizes(self, first: int) -> Iterator[int]:
-        """Endless batch sizes, of step 1 and so on."""
-        starts = self.starts(first)
-        for step in itertools.count(1):
-            yield first * self.batch ** sum(step >= start for start in starts)
+        """Endless batch sizes, of step 1 and so on; first: that of the first."""
+        seen = 0
+        while True:
+            size = first * self.batch ** sum(seen >= cut for cut in self.cuts)
+            yield size
+            seen += size
+
+    def starts(self, first: int) -> list[int]:
+        """The step, from 1, with which the stage after each cut begins."""
+        return [self.steps(cut - 1, first) + 2 for cut in self.cuts]
 
     def examples(self, steps: int, first: int) -> int:
         """Examples of so many steps."""

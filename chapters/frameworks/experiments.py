@@ -1,17 +1,77 @@
-"""What this chapter measures besides searches."""
+"""What this chapter measures: times of training steps on two processes, by framework, beside those
+of one process, and what they send and hold.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Literal
 
+import pandas as pd
+
+from lib.fields import SHARE, Whole, spec
 from lib.probes import timings
+from lib.workloads.catalogue import WorkloadName, workload
+
+METHODS = ("sgd", "momentum", "adam")  # that PyTorch has, too
 
 
-def _frameworks() -> Sequence:
-    from chapters.frameworks import framework_times  # brings PyTorch, which is slow to import
+@spec
+class FrameworkTimes:
+    """Times of a workload's steps by every system of `frameworks`, of a batch over both processes.
 
-    return framework_times.PLANNED
+    density, micro_batches: of sparse messages and stages.  repeats: rounds in which all systems are
+    timed in turn. replicate: distinguishes runs that are the same otherwise.
+    """
+
+    workload: WorkloadName
+    algorithm: Literal[*METHODS]
+    batch_size: int
+    density: SHARE = 0.01
+    micro_batches: int = 4
+    repeats: Whole(2, 1000) = 9
+    replicate: Whole(0, 1000) = 0
+
+    def definition(self) -> dict:
+        return {"model": workload(self.workload).model}
+
+    def measure(self) -> pd.DataFrame:
+        """A row per system, as `framework_clock.timed` returns them; weights is how many the
+        network has.
+        """
+        # Brings PyTorch, and reading times does without
+        from chapters.frameworks import framework_clock, frameworks
+        from lib.workloads import models
+
+        work = workload(self.workload)
+        size = self.batch_size
+        data = work.train()
+        parts = {"density": self.density, "micro_batches": self.micro_batches}
+        training = frameworks.Training(work.model, self.algorithm, size, 0.0, **parts)
+        x = data.x[:size]
+        y = data.y[:size]
+        rows = framework_clock.timed(training, x, y, self.repeats)
+        weights = models.parameter_count(models.build(work.model))
+        return pd.DataFrame(rows).assign(weights=weights)
+
+
+SIZES = (64, 256, 1024)
+PLANNED = tuple(
+    FrameworkTimes(name, algorithm, size, replicate=replicate)
+    for replicate in range(2)
+    for name, algorithm in (
+        ("mnist-fc-1024x3", "sgd"),
+        ("mnist-simple-cnn", "momentum"),
+        ("digits-cnn", "adam"),
+        ("mnist-fc-1024x3", "adam"),
+    )
+    for size in SIZES
+)
 
 
 ABOUT = "PyTorch's own ways to train with two processes"
-EXPERIMENTS = {"timings-frameworks": timings.experiment(ABOUT, _frameworks)}
+EXPERIMENTS = {"timings-frameworks": timings.experiment(ABOUT, lambda: PLANNED)}
+
+
+def measured(replicate: int = 0) -> pd.DataFrame:
+    """What is on record of this replicate of PLANNED, with the settings as columns."""
+    return timings.results(*(one for one in PLANNED if one.replicate == replicate))

@@ -1,6 +1,6 @@
 """What the page on frameworks says, as numbers and words, and its tables.
 
-`times` is the table of `framework_times.measured`, `ratios` that of `framework_costs.ratios`, and
+`times` is the table of `experiments.measured`, `ratios` that of `framework_costs.ratios`, and
 `goals` that of `framework_costs.to_goal`.
 """
 
@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from chapters.frameworks.framework_costs import HELD, KEYS, NAMES, ONE, breaks_even, fastest
+from lib.analysis import scaling
+from lib.claims.names import title
 from lib.wording import between, brief, named, percent
-from lib.workloads import catalogue
 
 
 def findings(
@@ -21,7 +22,7 @@ def findings(
     ratios: pd.DataFrame,
     again: pd.DataFrame,
     workload: str,
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -33,7 +34,8 @@ def findings(
         workload: name of the network that the page begins with.
     """
     mine = goals[goals.workload == workload]
-    best, smallest = fastest(mine), mine[mine.batch_size == mine.batch_size.min()]
+    best = fastest(mine)
+    smallest = mine[mine.batch_size == mine.batch_size.min()]
     curves = slow.groupby(["workload", "algorithm"], sort=False)
     return {
         "network": title(workload),
@@ -51,10 +53,6 @@ def findings(
     }
 
 
-def title(workload: str) -> str:
-    return catalogue.workload(workload).title
-
-
 def gain(goals: pd.DataFrame) -> float:
     """How many times as long one process at its best takes to the goal as the fastest framework."""
     return float(goals.time[goals.system == ONE].min() / fastest(goals).time)
@@ -64,33 +62,31 @@ def _soonest(best: pd.Series) -> str:
     return f"{title(best.workload)} with {best.framework}, at a batch of {best.batch_size:,}"
 
 
-def _pays(mine: pd.DataFrame) -> dict[str, object]:
+def _pays(mine: pd.DataFrame) -> dict:
     """The slowest link that pays for data parallelism at the largest batch of one network."""
-    even = breaks_even(mine[mine.batch_size == mine.batch_size.max()])
-    ddp = even[even.system == "ddp"].iloc[0]
+    even = breaks_even(mine[mine.batch_size == mine.batch_size.max()]).set_index("system")
+    ddp = even.loc["ddp"]
     return {
-        "pays": bool(ddp.bandwidth == ddp.bandwidth),
+        "pays": bool(np.isfinite(ddp.bandwidth)),
         "pays_gigabits": float(8e-9 * ddp.bandwidth),
         "pays_milliseconds": float(1e3 * ddp.latency),
     }
 
 
-def _steps(ratios: pd.DataFrame) -> dict[str, object]:
+def _steps(ratios: pd.DataFrame) -> dict:
     """What a step costs over one process, on all networks."""
     ddp = ratios[ratios.system == "ddp"].groupby("batch_size").ratio
     widest = ratios[ratios.weights == ratios.weights.max()]
     smallest = widest[widest.batch_size == widest.batch_size.min()]
-    update = smallest.pivot(index="algorithm", columns="system", values="seconds").eval(
-        "zero / ddp"
-    )
-    adam, sgd = update.get("adam"), update.get("sgd")
+    update = smallest.pivot(index="algorithm", columns="system", values="seconds")
+    adam, sgd = (update.zero / update.ddp)[["adam", "sgd"]]
     off = np.abs(np.log(ratios.waiting / ratios.ratio))[ratios.system != ONE].median()
     return {
         "rounds": int(ratios.repeats.max()),
         "large": int(ratios.batch_size.max()),
         "ddp_small": between(ddp.min().iloc[0], ddp.max().iloc[0]),
         "ddp_large": between(ddp.min().iloc[-1], ddp.max().iloc[-1]),
-        "update_shared": adam is not None and sgd is not None and bool(adam < 1 < sgd),
+        "update_shared": bool(adam < 1 < sgd),
         "widest": title(widest.workload.iloc[0]),
         "update_adam": adam,
         "update_sgd": sgd,
@@ -99,11 +95,12 @@ def _steps(ratios: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _again(ratios: pd.DataFrame, again: pd.DataFrame, repeated: pd.DataFrame) -> dict[str, object]:
+def _again(ratios: pd.DataFrame, again: pd.DataFrame, repeated: pd.DataFrame) -> dict:
     """How a second run differs."""
     both = ratios.merge(again, on=[*KEYS, "system"], suffixes=("", "_again"))
     both = both[both.system != ONE]
-    change, best = both.ratio_again / both.ratio, fastest(repeated)
+    change = both.ratio_again / both.ratio
+    best = fastest(repeated)
     return {
         "again_batches": len(both[KEYS].drop_duplicates()),
         "again_queued": percent(float(both.waited_again.median().clip(0, 1))),
@@ -118,11 +115,11 @@ def _again(ratios: pd.DataFrame, again: pd.DataFrame, repeated: pd.DataFrame) ->
 def heaviest(ratios: pd.DataFrame) -> pd.DataFrame:
     """The rows of the largest network with Adam, at the largest batch, whose bytes are shown."""
     adam = ratios[ratios.algorithm == "adam"]
-    shown = adam[adam.weights == adam.weights.max()] if len(adam) else ratios
-    return shown[shown.batch_size == shown.batch_size.max()]
+    large = adam[adam.weights == adam.weights.max()]
+    return large[large.batch_size == large.batch_size.max()]
 
 
-def _sent(ratios: pd.DataFrame) -> dict[str, object]:
+def _sent(ratios: pd.DataFrame) -> dict:
     """What full sharding sends, in gradients."""
     row = heaviest(ratios).set_index("system").loc["fsdp"]
     fully = row.sent / (4 * row.weights)
@@ -143,37 +140,32 @@ def of_steps(ratios: pd.DataFrame) -> pd.DataFrame:
     """Seconds of a step over those of one process with their quartiles, a row per framework and a
     column per batch size, of one network and method.
     """
-    spans = zip(ratios.ratio, ratios.ratio_low, ratios.ratio_high)
-    words = [f"{brief(ratio)} ({between(*ends)})" for ratio, *ends in spans]
-    frameworks = ratios.system.map(NAMES)
-    told = ratios.assign(told=words, framework=frameworks)
+    rows = ratios[["ratio", "ratio_low", "ratio_high"]].to_numpy()
+    words = [f"{brief(ratio)} ({between(*ends)})" for ratio, *ends in rows]
+    told = ratios.assign(told=words, framework=ratios.system.map(NAMES))
     told.loc[told.system == ONE, "told"] = "1"
     table = told.pivot(index="framework", columns="batch_size", values="told")
-    table = table.reindex(NAMES.values())
-    table = table.rename(columns="B = {:,}".format).rename_axis(columns=None)
-    return table.reset_index()
+    table = table.reindex(NAMES.values()).rename(columns="B = {:,}".format)
+    return table.rename_axis(columns=None).reset_index()
 
 
 def of_bytes(ratios: pd.DataFrame) -> pd.DataFrame:
     """What a step sends and a process holds, in gradients."""
     shown = heaviest(ratios)
-    columns = dict(
-        zip(("sent", *HELD), ("sent", "parameters", "gradients", "optimiser", "residual"))
-    )
-    table = shown[list(columns)].rename(columns=columns).assign(all=shown[list(HELD)].sum(axis=1))
+    heads = dict(zip(HELD, ("parameters", "gradients", "optimiser", "residual")))
+    table = shown[["sent", *HELD]].assign(all=shown[list(HELD)].sum(axis=1))
     table = table.div(4 * shown.weights, axis=0).map(lambda times: brief(times) if times else "0")
     table.insert(0, "framework", shown.system.map(NAMES))
-    return table.rename(columns={"all": "held in all"})
+    return table.rename(columns=heads | {"all": "held in all"})
 
 
 def of_links(times: pd.DataFrame) -> pd.DataFrame:
     """The slowest links over which replicas or stages still beat one process."""
     even = breaks_even(times).dropna(subset=["bandwidth"])
     even = even[even.system.isin(["ddp", "pipeline"])]
-    networks = [f"{title(w)}, {named(a)}" for w, a in zip(even.workload, even.algorithm)]
     return pd.DataFrame(
         {
-            "network": networks,
+            "network": scaling.curve_names(even),
             "batch size": even.batch_size,
             "framework": even.system.map(NAMES),
             "at least (Gbit/s)": (8e-9 * even.bandwidth).map(brief),

@@ -35,22 +35,22 @@ def timed(training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
     computed, median), wall (seconds that went by, median), waited (median share of these in which a
     process waited for a core, as Linux counts it; NaN elsewhere); sent (bytes of a step of the
     process that sends more), waits (`waits`), parameters, gradients, states, residuals (bytes held
-    by the process that holds more).  Raises ValueError unless there are as many examples as the
-    batch has, and as `lib.workers.processes.launch`.
+    by the process that holds more).  Raises as `lib.workers.processes.launch`.
     """
-    allowed = f"as many examples as the batch has ({training.batch_size})"
-    require(len(x) == len(y) == training.batch_size, "x, y", (len(x), len(y)), allowed)
-    return processes.launch(
-        _timed, frameworks.WORKERS, TIMEOUT, training, x.numpy(), y.numpy(), repeats
-    )
+    given = training, x.numpy(), y.numpy(), repeats
+    return processes.launch(_timed, frameworks.WORKERS, TIMEOUT, *given)
 
 
 def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
-    x, y = torch.from_numpy(x).to(training.type), torch.from_numpy(y)
-    systems = {name: frameworks.build(training, name, rank, x[:1]) for name in frameworks.SYSTEMS}
+    x = torch.from_numpy(x).to(training.type)
+    y = torch.from_numpy(y)
+    systems = {name: kind(training, rank, x[:1]) for name, kind in frameworks.SYSTEMS.items()}
+    if rank > 0:
+        systems["one"] = None  # the other process works alone
     about = {name: _about(system, x, y) for name, system in systems.items()}
     alone = max(everyones(_block(systems["one"], x, y, frameworks.WARM_UP)[1]))
-    steps, names = math.ceil(BLOCK / alone), list(systems)
+    steps = math.ceil(BLOCK / alone)
+    names = list(systems)
     blocks = {name: [] for name in names}
     for k in range(repeats):
         turn = k % len(names)  # another one is first in every round
@@ -94,7 +94,9 @@ def queued() -> float:
 
 def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
     """What `timed` reports of a system's blocks [processes, rounds, 3], each as `_block` has it."""
-    wall, computed, waited = blocks[0, :, 0], blocks[:, :, 1], blocks[:, :, 2].max(0)
+    wall = blocks[0, :, 0]
+    computed = blocks[:, :, 1]
+    waited = blocks[:, :, 2].max(0)
     low, middle, high = np.quantile(on_own_cores(name, computed, micro_batches), [0.25, 0.5, 0.75])
     return {
         "system": name,
@@ -127,7 +129,8 @@ def _about(system: OneProcess | None, x: Tensor, y: Tensor) -> dict[str, float]:
     if system is not None:
         for _ in range(frameworks.WARM_UP):
             system.step(x, y)
-        before, calls = sent(), Collectives()
+        before = sent()
+        calls = Collectives()
         with calls:
             system.step(x, y)
         told = math.nan if before is None else sent() - before

@@ -32,7 +32,8 @@ def to_goal(table: pd.DataFrame, start: Mapping[str, float], curve: str) -> alt.
         for name, (values, *words) in DIALS.items()
     }
     menu = charts.menu("curve", list(table.curve.unique()), curve, "network")
-    names, limit = list(NAMES.values()), NAMES[SPARSE]
+    names = list(NAMES.values())
+    limit = NAMES[SPARSE]
     shades = [charts.GUIDE, charts.BLUE, *charts.CATEGORIES[: len(names) - 2]]
     step = EXPRESSION.format(**{name: value for name, (_, value, _) in dials.items()})
     ends = {f"time_{end}": step.replace("seconds", end) for end in ("low", "high")}

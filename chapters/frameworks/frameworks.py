@@ -7,23 +7,19 @@ well (ZeroRedundancyOptimizer, fully_shard), by two stages of the network throug
 batch flow (torch.distributed.pipelining), or by shards whose gradients are sent as their largest
 entries (`lib.workers.hook`).  All but the last take the steps of one process, to rounding.
 
-`train` returns their weights, and the bytes that every process sent, which the kernel counts for
-its connections.  `framework_clock` times their steps.
+`framework_clock` times their steps, and counts what they send.
 """
 
 from __future__ import annotations
 
 import contextlib
-import gc
-import itertools
-import math
 import os
 import socket
 import stat
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Literal
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
 import torch.distributed as dist
@@ -32,9 +28,6 @@ from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
 from lib import require
-from lib.engine import lockstep
-from lib.fields import AMOUNT, SEED, SHARE, Count, spec
-from lib.workers import processes
 from lib.workers.hook import SparseState, sparse_hook
 from lib.workloads import models
 
@@ -46,37 +39,25 @@ OPTIMISERS = {
 }
 # steps: DistributedDataParallel deals its buckets anew after the first, the stages agree on shapes
 WARM_UP = 3
-STEPS = 10  # by which systems are compared
-TIMEOUT = 120.0  # seconds that these may take
 
 
-@spec
+@dataclass(frozen=True)
 class Training:
     """What is trained on two processes: cross-entropy of a network that is a sequence of layers.
 
-    batch_size: over both processes.  learning_rate: zero trains nothing and takes as long.
-    density: share of the gradient that sparse messages send.  micro_batches: parts of a batch that
-    flow through the stages. Raises ValueError naming field, value and what is allowed.
+    algorithm: of OPTIMISERS.  batch_size: over both processes.  learning_rate: zero trains nothing
+    and takes as long.  density: share of the gradient that sparse messages send.  micro_batches:
+    parts of a batch that flow through the stages.
     """
 
     model: str
-    algorithm: Literal[*OPTIMISERS] = "momentum"
-    batch_size: Count(processes.MOST_EXAMPLES) = 64
-    learning_rate: AMOUNT = 0.05
-    precision: Literal["float32", "float64"] = "float32"
-    density: SHARE = 0.01
-    micro_batches: Count(processes.MOST_EXAMPLES) = 4
-    seed: SEED = 0
-
-    def __post_init__(self):
-        known = self.model in models.MODELS
-        sequence = known and isinstance(models.build(self.model), nn.Sequential)
-        allowed = "a name in lib/workloads/models.py, of a network that is a sequence of layers"
-        require(sequence, "model", self.model, allowed)
-        parts = math.lcm(WORKERS, self.micro_batches)
-        allowed = f"a multiple of {parts}, for {WORKERS} processes and the micro-batches"
-        shared = self.batch_size % parts == 0
-        require(shared, "batch_size", self.batch_size, allowed)
+    algorithm: str = "momentum"
+    batch_size: int = 64
+    learning_rate: float = 0.05
+    precision: str = "float32"
+    density: float = 0.01
+    micro_batches: int = 4
+    seed: int = 0
 
     @property
     def type(self) -> torch.dtype:
@@ -98,7 +79,9 @@ class OneProcess:
 
     def __init__(self, training: Training, rank: int, example: Tensor):
         """example: one input [1, ...]."""
-        self.training, self.rank, self.example = training, rank, example.to(training.type)
+        self.training = training
+        self.rank = rank
+        self.example = example.to(training.type)
         self.network = training.network()
         self.model = self.laid_out()
         self.optimizer = self.own_optimizer()
@@ -121,10 +104,6 @@ class OneProcess:
         self.optimizer.zero_grad()
         cross_entropy(self.model(self.share(x)), self.share(y)).backward()
         self.optimizer.step()
-
-    def weights(self) -> Tensor:
-        """All parameters, flat, float64 [P], on every process."""
-        return _flat(self.network.parameters())
 
     def held(self) -> dict[str, int]:
         """Bytes between steps, by what they hold: parameters, gradients, states of the optimiser,
@@ -187,9 +166,6 @@ class FullyShared(Replicas):
                 fully_shard(layer, mesh=mesh)
         return fully_shard(self.network, mesh=mesh)
 
-    def weights(self) -> Tensor:
-        return _flat(p.full_tensor() for p in self.network.parameters())
-
 
 class Stages(OneProcess):
     """Each process has one part of the layers; micro-batches flow from the first to the second,
@@ -209,9 +185,6 @@ class Stages(OneProcess):
         self.optimizer.zero_grad()
         self.schedule.step(x) if self.rank == 0 else self.schedule.step(target=y)
         self.optimizer.step()
-
-    def weights(self) -> Tensor:
-        return torch.cat(everyones(_flat(self.model.parameters())))
 
 
 class SparseMessages(Replicas):
@@ -236,7 +209,6 @@ SYSTEMS = {
     "pipeline": Stages,
     "sparse": SparseMessages,
 }
-EXACT = tuple(name for name in SYSTEMS if name != "sparse")  # they take the steps of one process
 
 
 @torch.no_grad()
@@ -248,7 +220,8 @@ def cut(network: nn.Sequential, x: Tensor) -> int:
     The first layer with weights passes no gradient on: two products of three.  Raises ValueError
     for fewer than two layers with weights.
     """
-    costs, sizes = [], []
+    costs = []
+    sizes = []
     for layer in network:
         x = layer(x)
         weights = next((p for p in layer.parameters() if p.dim() > 1), None)
@@ -262,10 +235,6 @@ def cut(network: nn.Sequential, x: Tensor) -> int:
         return max(sum(costs[:at]), sum(costs[at:])), sizes[at - 1]
 
     return min(range(1, len(costs)), key=price)
-
-
-def _flat(tensors: Iterable[Tensor]) -> Tensor:
-    return torch.cat([t.detach().double().flatten() for t in tensors])
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
@@ -306,59 +275,3 @@ def everyones(one):
     every = [None] * WORKERS
     dist.all_gather_object(every, one)
     return every
-
-
-# --- training and timing --------------------------------------------------------------------------
-
-
-def train(trainings: Sequence[Training], data) -> list[dict[str, dict]]:
-    """Train each of these with every system for STEPS, all on two processes that are started once.
-
-    data: a split with x [N, ...] float and y [N] int64.  Returns, per training and system: weights
-    [P] float64 after the last step; sent, bytes per step of each process after WARM_UP steps.
-    Raises as `lib.workers.processes.launch`.
-    """
-    x, y = data.x.numpy(), data.y.numpy()
-    return processes.launch(_trained, WORKERS, TIMEOUT, list(trainings), x, y)
-
-
-def _trained(rank: int, trainings: list[Training], x, y) -> list[dict[str, dict]]:
-    x, y = torch.from_numpy(x), torch.from_numpy(y)
-    found = [{name: _outcome(rank, one, name, x, y) for name in SYSTEMS} for one in trainings]
-    gc.collect()  # a model that outlives the process group can hang the process
-    return found
-
-
-def _outcome(rank: int, training: Training, name: str, x: Tensor, y: Tensor) -> dict:
-    system, before = build(training, name, rank, x[:1]), sent()
-    for k, rows in enumerate(batches(training, len(x))):
-        if k == WARM_UP:
-            before = sent()
-        if system is not None:
-            system.step(x[rows].to(training.type), y[rows])
-    told = None if before is None else (sent() - before) / (STEPS - WARM_UP)
-    weights = None if system is None else system.weights()
-    return {"weights": weights, "sent": everyones(told)}
-
-
-def build(training: Training, name: str, rank: int, example: Tensor) -> OneProcess | None:
-    """The system on this process; none where the other works alone."""
-    return None if name == "one" and rank else SYSTEMS[name](training, rank, example)
-
-
-def batches(training: Training, examples: int) -> Iterator[Tensor]:
-    """The examples of each step, int64 [batch_size]."""
-    return itertools.islice(lockstep.batches(examples, training.batch_size, training.seed), STEPS)
-
-
-def reference(training: Training, data) -> Tensor:
-    """Weights [P] float64 after STEPS of one process, here."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # as the processes do: the order of additions may depend on it
-    try:
-        one = OneProcess(training, 0, data.x[:1])
-        for rows in batches(training, len(data.x)):
-            one.step(data.x[rows].to(training.type), data.y[rows])
-        return one.weights()
-    finally:
-        torch.set_num_threads(threads)

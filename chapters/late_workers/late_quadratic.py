@@ -12,78 +12,67 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-import pandas as pd
 
-from lib import require_all
 from lib.analysis.noisy_quadratic import Model
-from lib.fields import PART, Count, Whole, check
 
 LONGEST = 200_000  # steps that are walked
 MOST = 256  # steps by which gradients may be late
-FAR = 10.0  # times the loss at the start: a path that is there does not come back
 
 
 def stability_limit(staleness: int) -> float:
     """Below which rate times curvature must lie for plain SGD to settle: 2 sin(pi / (2 (2 s + 1))).
 
     A root z = e^{i a} of z^{s+1} - z^s + x has x = z^s (1 - z) = 2 sin(a/2) e^{i ((s + 1/2) a -
-    pi/2)}; this is first positive at a = pi / (2 s + 1).  Raises ValueError for a staleness that is
-    not allowed.
+    pi/2)}; this is first positive at a = pi / (2 s + 1).
     """
-    check("staleness", staleness, Whole(0, MOST))
     return 2 * math.sin(math.pi / (2 * (2 * staleness + 1)))
 
 
-def coarsened(model: Model, exact: int = 30, per_octave: int = 12) -> Model:
-    """About the same model of fewer dimensions: after the first `exact`, neighbours share their
-    mean curvature.
+EXACT, PER_OCTAVE = 30, 12  # dimensions of `coarsened` that stay, and of every octave behind them
 
-    The curvature must fall; a group's squares and noise are sums.  Raises ValueError for counts
-    that are not positive.
+
+def coarsened(model: Model) -> Model:
+    """About the same model of fewer dimensions: after the first EXACT, neighbours share their mean
+    curvature.
+
+    The curvature must fall; a group's squares and noise are sums.
     """
-    check("exact", exact, Count(len(model.curvature)))
-    check("per_octave", per_octave, Count(10_000))
     place = np.arange(1, len(model.curvature) + 1)
-    group = np.where(
-        place <= exact, place, exact + 1 + np.floor(per_octave * np.log2(place / exact)).astype(int)
-    )
+    octaves = np.log2(place / EXACT).clip(0)
+    group = np.where(place <= EXACT, place, EXACT + 1 + np.floor(PER_OCTAVE * octaves))
     _, group, count = np.unique(group, return_inverse=True, return_counts=True)
-    total = [
-        np.bincount(group, values)
-        for values in (model.curvature, model.noise, model.square * np.ones(len(group)))
-    ]
-    return Model(total[0] / count, total[1], model.target, total[2])
+    square = model.square * np.ones(len(group))
+    values = (model.curvature, model.noise, square)
+    curvature, noise, squares = (np.bincount(group, value) for value in values)
+    return Model(curvature / count, noise, model.target, squares)
 
 
+@np.errstate(over="ignore", invalid="ignore")  # rates too large for some momentum
 def fewest(
     model: Model,
     batch_sizes: Iterable[float],
     rates: Iterable[float],
     staleness: int = 0,
     momentum: float = 0.0,
-    most: int = LONGEST,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Steps at which the loss first meets the target at the best of the rates, and that rate, both
-    [batch sizes].
+) -> np.ndarray:
+    """Steps [batch sizes] at which the loss first meets the target at the best of the rates; inf
+    where none meets it in LONGEST steps.
 
-    staleness: how many steps late gradients are.  inf and NaN where no rate meets it in `most`
-    steps; a batch size may be inf. Raises ValueError for what is not positive, for momentum outside
-    [0, 1) and for counts that are not allowed.
+    batch_sizes: may be inf.  staleness: how many steps late gradients are.
     """
-    b, rate = np.asarray(list(batch_sizes), float), np.asarray(list(rates), float)
-    require_all("batch_sizes", b, lambda v: v > 0, "a positive number")
-    require_all("rates", rate, lambda v: (v > 0) & np.isfinite(v), "a positive finite number")
-    check("momentum", momentum, PART)
-    check("staleness", staleness, Whole(0, MOST))
-    check("most", most, Count(10**8))
-    found, best = np.full(len(b), np.inf), np.full(len(b), np.nan)
-    h, slots = model.curvature, staleness + 1
-    signal, spread = h * model.square, h * model.noise
+    b = np.asarray(batch_sizes, float)
+    rate = np.asarray(rates, float)
+    found = np.full(len(b), np.inf)
+    h = model.curvature
+    slots = staleness + 1
+    signal = h * model.square
+    spread = h * model.noise
     # The path without noise, and the response to one noise
     ring = np.zeros((slots, 2, len(rate), len(h)))
     ring[:, 0] = 1.0
-    v, noise = np.zeros(ring.shape[1:]), np.zeros(ring.shape[2:])
-    for t in range(most):
+    v = np.zeros(ring.shape[1:])
+    noise = np.zeros(ring.shape[2:])
+    for t in range(LONGEST):
         old = (t + 1) % slots  # the weights of s steps ago, which make room for the next
         v = momentum * v + h * ring[old]
         v[1] += t == 0
@@ -91,54 +80,24 @@ def fewest(
         ring[old] = w
         noise += w[1] ** 2
         loss = 0.5 * ((w[0] ** 2) @ signal)[:, None] + 0.5 * (noise @ spread)[:, None] / b
-        met = (loss <= model.target).any(0) & np.isinf(found)
-        if met.any():
-            found[met], best[met] = t + 1, rate[loss.argmin(0)[met]]
+        found[(loss <= model.target).any(0) & np.isinf(found)] = t + 1
         if np.isfinite(found).all():
             break
-        if t % 64 == 0 and (lost := ~(loss.min(1) < FAR * model.start)).any():
-            rate, ring, v, noise = rate[~lost], ring[:, :, ~lost], v[:, ~lost], noise[~lost]
-        if not len(rate):
-            break
-    return found, best
+    return found
 
 
 # Rates over the largest that is stable without momentum.
 GRID = np.r_[np.geomspace(1 / 100, 0.5, 9), 0.65, 0.8, 0.9, 0.96]
+MOMENTA = (0.0, 0.5, 0.9)
 
 
-def growth(
-    model: Model,
-    batch_sizes: Iterable[float],
-    late: Iterable[int],
-    momenta: Iterable[float] = (0.0,),
-) -> pd.DataFrame:
-    """Fewest steps over rates and momenta, a row per staleness and batch size: staleness,
-    batch_size, steps, rate, over.
-
-    over: steps over those without delay, at the same batch size.  late: begins with 0.  The largest
-    curvature must be one. Raises ValueError as `fewest`.
-    """
-    sizes, rows = list(batch_sizes), []
-    for s in late:
-        tried = [fewest(model, sizes, GRID * stability_limit(s) * (1 + m), s, m) for m in momenta]
-        every = np.stack([steps for steps, _ in tried])  # [momenta, sizes]
-        rates = np.stack([rate for _, rate in tried])
-        rows += [
-            (s, b, every[i, n], rates[i, n])
-            for n, (b, i) in enumerate(zip(sizes, every.argmin(0), strict=True))
-        ]
-    found = pd.DataFrame(rows, columns=["staleness", "batch_size", "steps", "rate"])
-    timely = found[found.staleness == 0].set_index("batch_size").steps
-    return found.assign(over=found.steps / found.batch_size.map(timely))
+def floor(model: Model, staleness: int, momentum: float = 0.0) -> float:
+    """Fewest steps over rates at an unlimited batch; the largest curvature must be one."""
+    rates = GRID * stability_limit(staleness) * (1 + momentum)
+    return fewest(model, [np.inf], rates, staleness, momentum)[0]
 
 
-def momentum_saves(model: Model, staleness: int, momenta: Iterable[float]) -> float:
-    """By what factor the best of these momenta lowers the floor, the steps without noise, if
-    gradients are so late.
-    """
-    floors = {
-        m: fewest(model, [np.inf], GRID * stability_limit(staleness) * (1 + m), staleness, m)[0][0]
-        for m in {0.0, *momenta}
-    }
-    return floors[0.0] / min(floors.values())
+def momentum_saves(model: Model, staleness: int) -> float:
+    """By what factor momentum, the best of MOMENTA, lowers the floor if gradients are so late."""
+    floors = [floor(model, staleness, momentum) for momentum in MOMENTA]
+    return floors[0] / min(floors)

@@ -19,6 +19,7 @@ from lib.analysis.scaling import Curve, Effect
 from lib.records import results
 from lib.studies.study import Study
 
+WORK = "digits-mlp"
 LATE = ["workload", "algorithm", "delays", "staleness"]
 SIZES = (4, 16, 64, 256)  # batch sizes that curves of every delay have
 PLACES = 40  # along a line
@@ -47,16 +48,12 @@ def points(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([scaling.across_replicates(own) for _, own in searches], ignore_index=True)
 
 
-def known(found: dict[tuple, Curve], workload: str, algorithm: str) -> list[int]:
-    """The fixed delays, 0 first, of which a method has curves on a workload; none without the curve
-    on time.
+def known(found: dict[tuple, Curve], algorithm: str) -> list[int]:
+    """The fixed delays, 0 first, of which a method has curves on the MLP; none without the curve on
+    time.
     """
-    of = sorted(
-        s
-        for work, method, delays, s in found
-        if (work, method, delays) == (workload, algorithm, "fixed")
-    )
-    return of if of[:1] == [0] else []
+    late = sorted(key[3] for key in found if key[:3] == (WORK, algorithm, "fixed"))
+    return late if late[:1] == [0] else []
 
 
 def timely(key: tuple) -> tuple:
@@ -90,20 +87,14 @@ def growth(found: dict[tuple, Curve]) -> pd.DataFrame:
     what `late_quadratic` says of an endless batch for fixed delays, else NaN.
     """
     rows = []
+    ends = {"small": SIZES[:1], "large": SIZES[-1:], "mean": SIZES}
     for key in found:
-        if key == timely(key) or timely(key) not in found:
-            continue
-        ends = {"small": SIZES[:1], "large": SIZES[-1:], "mean": SIZES}
-        told = [slower(found, key, sizes=sizes).row(name) for name, sizes in ends.items()]
-        about = {
-            **dict(zip(LATE, key, strict=True)),
-            "floor": floor(key[3]) if key[2] == "fixed" else np.nan,
-        }
-        rows.append({name: value for part in (about, *told) for name, value in part.items()})
-    columns = [
-        f"{name}{end}" for name in ("small", "large", "mean") for end in ("", "_low", "_high")
-    ]
-    return pd.DataFrame(rows, columns=[*LATE, "floor", *columns])
+        if key != timely(key) and timely(key) in found:
+            row = dict(zip(LATE, key), floor=floor(key[3]) if key[2] == "fixed" else np.nan)
+            for name, sizes in ends.items():
+                row |= slower(found, key, sizes=sizes).row(name)
+            rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def floor(staleness: int) -> float:
@@ -125,60 +116,40 @@ def lines(points: pd.DataFrame, predict: bool) -> pd.DataFrame:
     fits = {s: scaling.fit(part.batch_size, np.log(part.steps)) for s, part in own.items()}
     rows = []
     for s, part in own.items():
-        one, times = (fits[0], floor(s)) if predict else (fits[s], 1.0)
-        for b in np.geomspace(part.batch_size.min(), part.batch_size.max(), PLACES):
-            rows.append((s, b, one.c1[0] / b + times * one.c2[0]))
-    return pd.DataFrame(rows, columns=["staleness", "batch_size", "steps"])
+        one = fits[0 if predict else s]
+        times = floor(s) if predict else 1.0
+        ends = part.batch_size.agg(["min", "max"])
+        sizes = np.geomspace(*ends, PLACES)
+        steps = one.c1[0] / sizes + times * one.c2[0]
+        rows.append(pd.DataFrame({"staleness": s, "batch_size": sizes, "steps": steps}))
+    return pd.concat(rows)
 
 
-def advantage(
-    found: dict[tuple, Curve], workload: str, algorithm: str, over: str = "sgd"
-) -> pd.DataFrame:
-    """Steps of one method over those of another with delays as long, at the largest of SIZES: a row
-    per fixed staleness.
-
-    staleness, ratio with ratio_low and ratio_high.
+def over_adam(found: dict[tuple, Curve], staleness: int) -> float | None:
+    """SGD's steps over Adam's with gradients as late, at the largest of SIZES; None where one has
+    no curve.
     """
-    rows = []
-    for (work, method, delays, s), curve in found.items():
-        other = found.get((workload, over, delays, s))
-        if (work, method, delays) == (workload, algorithm, "fixed") and other is not None:
-            rows.append(
-                {"staleness": s, **scaling.mean_steps_ratio(other, curve, SIZES[-1:]).row("ratio")}
-            )
-    columns = ["staleness", "ratio", "ratio_low", "ratio_high"]
-    return pd.DataFrame(rows, columns=columns).sort_values("staleness", ignore_index=True)
+    sgd, adam = (found.get((WORK, m, "fixed", staleness)) for m in ("sgd", "adam"))
+    both = sgd is not None and adam is not None
+    return scaling.mean_steps_ratio(sgd, adam, SIZES[-1:]).row()[""] if both else None
 
 
-def without_waiting(found: dict[tuple, Curve], workload: str, algorithm: str) -> pd.DataFrame:
+def without_waiting(found: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
     """W workers that take turns against one synchronous batch of W times theirs: a row per W.
 
     ratio, ratio_low, ratio_high: gradients to the goal, K_{W-1}(b) / (W K_0(W b)), the geometric
     mean over batch sizes b of a worker (sizes: how many), on shared searches.
     """
-    base = found.get((workload, algorithm, "fixed", 0))
     rows = []
-    for (work, method, delays, s), curve in found.items():
-        if (work, method, delays) != (workload, algorithm, "fixed") or not s or base is None:
-            continue
-        workers = s + 1
-        names = {
-            b: b // workers for b in base.logs if b // workers in curve.logs and b % workers == 0
-        }
-        shared = dataclasses.replace(
-            base,
-            **{k: getattr(base, k)[[*names]].rename(columns=names) for k in ("logs", "missed")},
-        )
+    (_, *late) = known(found, algorithm)
+    base = found[WORK, algorithm, "fixed", 0]
+    for workers in (staleness + 1 for staleness in late):
+        curve = found[WORK, algorithm, "fixed", workers - 1]
+        of_one = {b: b // workers for b in base.logs if b % workers == 0}
+        names = {b: own for b, own in of_one.items() if own in curve.logs}
         if names:
-            effect = scaling.mean_steps_ratio(curve, shared)
-            rows.append(
-                {
-                    "workers": workers,
-                    "sizes": len(names),
-                    **dataclasses.replace(effect, value=effect.value - np.log(workers)).row(
-                        "ratio"
-                    ),
-                }
-            )
-    columns = ["workers", "sizes", "ratio", "ratio_low", "ratio_high"]
-    return pd.DataFrame(rows, columns=columns).sort_values("workers", ignore_index=True)
+            tables = (table[[*names]].rename(columns=names) for table in (base.logs, base.missed))
+            effect = scaling.mean_steps_ratio(curve, Curve(*tables, base.scatter))
+            effect = dataclasses.replace(effect, value=effect.value - np.log(workers))
+            rows.append({"workers": workers, "sizes": len(names), **effect.row("ratio")})
+    return pd.DataFrame(rows)

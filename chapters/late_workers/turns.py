@@ -29,7 +29,7 @@ def push(job, data, validation, timeout: float = 120.0) -> dict:
     """delays and workers (of every gradient in the order in which they came, [steps]) and the
     validation error at the end.
 
-    job: has the fields of `delays.Job`.  data, validation: splits with x [N, ...] and y [N].
+    job: has the fields of `experiments.Job`.  data, validation: splits with x [N, ...] and y [N].
     timeout, errors: as of `lib.workers.processes.launch`.
     """
     splits = [t.numpy() for split in (data, validation) for t in (split.x, split.y)]
@@ -53,10 +53,12 @@ def _message(number: float, w: Tensor) -> Tensor:
 
 def _hold(job, w: Tensor) -> dict:
     """Update w in place with every gradient that comes."""
-    delays, workers = [], []
+    delays = []
+    workers = []
     for worker in range(1, job.workers + 1):
         dist.send(_message(0, w), worker)
-    left, came = job.workers, torch.empty(1 + len(w), dtype=torch.float64)
+    left = job.workers
+    came = torch.empty(1 + len(w), dtype=torch.float64)
     while left:
         worker = dist.recv(came)
         if len(delays) < job.steps:
@@ -71,7 +73,8 @@ def _hold(job, w: Tensor) -> dict:
 
 def _work(rank: int, job, executor: SequentialExecutor, w: Tensor, x: Tensor, y: Tensor) -> None:
     """Answer weights with a gradient at them, on batches of one's own, until told to stop."""
-    came, inputs = torch.empty(1 + len(w), dtype=torch.float64), executor.inputs(x)
+    came = torch.empty(1 + len(w), dtype=torch.float64)
+    inputs = executor.inputs(x)
     for pick in lockstep.batches(len(y), job.batch_size, rank):
         dist.recv(came, 0)
         if came[0] == STOP:

@@ -59,7 +59,8 @@ def extremes(published_curves):
             ("networks of three searches or more", repeated),
         ):
             if len(some) >= SEVERAL:
-                n, note = min(curve.n for curve in some), f"{len(some)} networks"
+                n = min(curve.n for curve in some)
+                note = f"{len(some)} networks"
                 found = family_curves.spread(some)
                 groups.append(
                     interval(f"{whose}, {named(method)}", *found, n, some is own, note, log=True)
@@ -154,23 +155,20 @@ def _compared(names, apart):
     found = family_curves.effects(family_curves.bends(family_curves.results(wanted)))
     groups = []
     for row in found.itertuples():
-        own = all(is_shallue2019(work) for work, _ in wanted[row.family].members.values())
-        algorithm = named(next(iter(wanted[row.family].members.values()))[1])
-        goal = f"{100 * row.goal:g} %"
-        note = f"{row.last} over {row.first} at {goal} error: {row.ratio:.2g}" + ", a bound" * (
-            not row.inside
-        )
-        group = ratio(f"{names[row.family]}, {algorithm}", row.effect, own, note)
+        works, algorithms = zip(*wanted[row.family].members.values())
+        note = f"{row.last} over {row.first} at {100 * row.goal:g} % error: {row.ratio:.2g}"
+        note += ", a bound" * (not row.inside)
+        name = f"{names[row.family]}, {named(algorithms[0])}"
+        group = ratio(name, row.effect, all(map(is_shallue2019, works)), note)
         groups.append(_folded(group) if apart else group)
     return groups
 
 
 def _folded(group):
     """A ratio as how far it lies from one, either way; an interval with one inside begins there."""
-    ends = [1 / v if v else float("inf") for v in (group.high, group.effect, group.low)]
-    low, effect, high = (
-        max(group.low, ends[0], 1.0),
-        max(group.effect, ends[1]),
-        max(group.high, ends[2]),
-    )
-    return replace(group, effect=effect, low=low, high=high)
+    value = group.effect
+    low = group.low
+    high = group.high
+    inverse = {end: 1 / end if end else float("inf") for end in (value, low, high)}
+    ends = {"low": max(low, inverse[high], 1.0), "high": max(high, inverse[low])}
+    return replace(group, effect=max(value, inverse[value]), **ends)

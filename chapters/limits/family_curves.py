@@ -16,8 +16,6 @@ from lib.studies import plans
 from lib.studies.study import Study
 from lib.workloads.catalogue import EASIER, WORKLOADS
 
-# Fields of `plans.USUAL` in which searches to the same goal may differ
-FREE = ("stop", "max_steps")
 EFFECTS = "family first last goal ratio ratio_low ratio_high n inside effect".split()
 
 
@@ -26,18 +24,15 @@ def studies(families: dict[str, Family]) -> dict[tuple[str, str], Study]:
     its cells.
     """
     every = dict.fromkeys(c for s in plans.STUDIES.values() if not s.apart for c in s.cells)
-    usual = {k: v for k, v in plans.USUAL.items() if k not in FREE} | {
-        "sparsity": 0.0,
-        "stop": "goal",
-    }
+    usual = plans.USUAL | {"sparsity": 0.0}
+    del usual["max_steps"]  # in which searches to the same goal may differ
     every = [c for c in every if all(getattr(c, k) == v for k, v in usual.items())]
     found = {}
     for name, family in families.items():
         for member, (work, algorithm) in family.members.items():
             goal = goal_of(name, work)  # searches that wait for an easier one end before
-            names = [
-                w for w in (work, work + EASIER) if w in WORKLOADS and goal in WORKLOADS[w].goals
-            ]
+            names = {work, work + EASIER} & WORKLOADS.keys()
+            names = [known for known in names if goal in WORKLOADS[known].goals]
             if cells := tuple(c for c in every if c.workload in names and c.algorithm == algorithm):
                 found[name, member] = Study(name, name, cells)
     return found
@@ -63,7 +58,9 @@ def results(
         tables = {
             key: on_record.read(own, without=scaling.WITHIN_BUDGETS) for key, own in planned.items()
         }
-    parts, heads, missing = [], {}, {}  # members of several families count once
+    parts = []
+    heads = {}
+    missing = {}  # members of several families count once
     for (name, member), frame in tables.items():
         missing |= dict.fromkeys(frame.attrs["missing"])
         heads |= {head["sha256"]: head for head in frame.attrs["provenance"]}
@@ -71,9 +68,10 @@ def results(
             work = families[name].members[member][0]
             read = scaling.at_goal(frame.assign(workload=work), goal_of(name, work))
             parts.append(read.assign(family=name, member=member))
-    comparable = pd.Series([t.family.iloc[0] for t in parts], dtype=str).value_counts()
-    parts = [t for t in parts if comparable[t.family.iloc[0]] > 1]
     joined = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    if parts:
+        alone = joined.groupby("family").member.transform("nunique") < 2
+        joined = joined[~alone].reset_index(drop=True)
     cells = {cell for study in planned.values() for cell in study.cells}
     joined.attrs.update(
         provenance=store.Shared(heads.values()),
@@ -88,17 +86,17 @@ def curves(trials: pd.DataFrame) -> pd.DataFrame:
     relative, relative_low, relative_high and relative_perfect: over the steps at the smallest batch
     size that all members of the family have.
     """
+    if not len(trials):
+        return trials
     parts = []
-    for (name, member), member_trials in _by_member(trials):
-        points = scaling.across_replicates(scaling.steps_to_result(member_trials))
+    for (name, member), own in trials.groupby(["family", "member"], sort=False):
+        points = scaling.across_replicates(scaling.steps_to_result(own))
         parts.append(points.assign(family=name, member=member))
-    if not parts or not sum(map(len, parts)):
-        return pd.DataFrame()
     joined = pd.concat(parts, ignore_index=True)
     joined = pd.concat([_with_first(own) for _, own in joined.groupby("family", sort=False)])
-    over = {"relative": "steps", "relative_low": "low", "relative_high": "high"}
-    parts = {new: joined[old] / joined["first"] for new, old in over.items()}
-    return joined.assign(**parts, relative_perfect=joined.base / joined.batch_size)
+    for old, end in (("steps", ""), ("low", "_low"), ("high", "_high")):
+        joined[f"relative{end}"] = joined[old] / joined["first"]
+    return joined.assign(relative_perfect=joined.base / joined.batch_size)
 
 
 def _with_first(points: pd.DataFrame) -> pd.DataFrame:
@@ -112,18 +110,14 @@ def _with_first(points: pd.DataFrame) -> pd.DataFrame:
     return points.assign(base=base, first=points.member.map(steps))
 
 
-def _by_member(trials: pd.DataFrame):
-    """In the order in which families list their members."""
-    return trials.groupby(["family", "member"], sort=False) if len(trials) else ()
-
-
 def bends(trials: pd.DataFrame) -> pd.DataFrame:
     """`scaling.summaries` of every member with at least three batch sizes, with family, member and
     curve (`scaling.Curve`).
     """
     rows = []
-    for (name, member), member_trials in _by_member(trials):
-        summary, found = scaling.summaries(member_trials)
+    by = trials.groupby(["family", "member"], sort=False) if len(trials) else ()
+    for (name, member), own in by:
+        summary, found = scaling.summaries(own)
         if len(summary):
             rows.append(summary.assign(family=name, member=member, curve=list(found.values())))
     return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
@@ -193,9 +187,11 @@ def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:
     """
     found = [scaling.critical(curve) for curve in curves]
     sure = 1 - (1 - scaling.LEVEL) / 2 / len(found)
-    reach = [stdtrit(e.freedom, sure) * e.error for e in found]
-    low = np.array([-np.inf if e.below else e.value - r for e, r in zip(found, reach)])
-    high = np.array([np.inf if e.above else e.value + r for e, r in zip(found, reach)])
-    values = [e.value for e in found]
-    ends = max(values) - min(values), max(low.max() - high.min(), 0.0), high.max() - low.min()
-    return tuple(float(np.exp(v)) for v in ends)
+    told = pd.DataFrame(map(vars, found))
+    reach = stdtrit(told.freedom, sure) * told.error
+    low = (told.value - reach).mask(told.below, -np.inf)
+    high = (told.value + reach).mask(told.above, np.inf)
+    apart = told.value.max() - told.value.min()
+    least = max(low.max() - high.min(), 0.0)
+    most = high.max() - low.min()
+    return tuple(float(np.exp(v)) for v in (apart, least, most))

@@ -1,14 +1,16 @@
-"""What the page on limits says, as numbers and words."""
+"""What the page on limits says, as numbers and words, and its tables."""
 
 from __future__ import annotations
 
 import pandas as pd
 
-from chapters.limits import families
-from chapters.limits.limit_tables import ranged, short
+from chapters.limits import families, family_curves
+from chapters.limits.families import short
 from lib.analysis import scaling
 from lib.claims import FOR, Claim
+from lib.claims.names import title
 from lib.page import boxes
+from lib.wording import percent, ranged
 
 TOLD = {
     "mnist": families.MNIST_MODEL,
@@ -29,7 +31,7 @@ def findings(
     order: list[str],
     kinds: Claim,
     whole: bool,
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -70,3 +72,65 @@ def _told(effects: pd.DataFrame, family: str) -> str:
         return "not measured"
     own = effects.loc[family]
     return ranged(own.ratio, own.ratio_low, own.ratio_high)
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def networks(trials: pd.DataFrame) -> pd.DataFrame:
+    """`scaling.summaries` of every dense network, once per training method, with its name."""
+    if not len(trials):
+        columns = [*scaling.CURVE, "replicates", "critical", "name"]
+        return pd.DataFrame(columns=columns)
+    summary, curves = scaling.summaries(trials[trials.sparsity == 0])
+    keys = summary[scaling.CURVE].itertuples(index=False, name=None)
+    once = set(family_curves.once(curves))
+    found = summary[[key in once for key in keys]]
+    return found.assign(name=[_one_line(workload) for workload in found.workload])
+
+
+def _one_line(workload: str) -> str:
+    name = title(workload)
+    for width in ("half", "double"):
+        name = name.replace(f"Simple-CNN, {width} width,", f"{width.capitalize()}-width CNN")
+    return name
+
+
+def changes(effects: pd.DataFrame) -> pd.DataFrame:
+    """What one change does to the critical batch size, a row per family.
+
+    Args:
+        effects: of `family_curves.effects`.
+    """
+    return pd.DataFrame(
+        {
+            "what changes": effects.family.map(short),
+            "from": effects["first"],
+            "to": effects["last"],
+            "goal": effects.goal.map(percent),
+            "critical batch size times": _column(effects, "ratio"),
+            "searches": effects.n,
+            "moves it": effects.clear.map({True: "clearly", False: "not decided"}),
+        }
+    )
+
+
+def members(bends: pd.DataFrame) -> pd.DataFrame:
+    """Every member's critical batch size, of `family_curves.bends`."""
+    if not len(bends):
+        return pd.DataFrame({"member": ["not measured yet"]})
+    return pd.DataFrame(
+        {
+            "what changes": bends.family.map(short),
+            "member": bends.member,
+            "critical batch size": _column(bends, "critical"),
+            "goal": bends.goal.map(percent),
+            "batch sizes": bends.sizes,
+            "searches": bends.replicates,
+        }
+    )
+
+
+def _column(rows: pd.DataFrame, name: str) -> list[str]:
+    ends = rows[[name, f"{name}_low", f"{name}_high"]]
+    return [ranged(*row) for row in ends.itertuples(index=False)]

@@ -6,7 +6,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.limits.limit_tables import short
+from chapters.limits.families import short
 from lib.page import charts, tips
 from lib.page.multiples import panels, small_curve
 from lib.page.tips import tip
@@ -57,11 +57,8 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
         tip("sizes:Q", "batch sizes measured"),
         tip("replicates:Q", "searches of a point, at most"),
     ]
-    fill = (
-        alt.when("datum.identified")
-        .then(alt.value(charts.BLUE))
-        .otherwise(alt.value("transparent"))
-    )
+    fill = alt.when("datum.identified").then(alt.value(charts.BLUE))
+    fill = fill.otherwise(alt.value("transparent"))
     dots = known.mark_point(size=55, color=charts.BLUE, opacity=1)
     dots = dots.encode(x=x, fill=fill, tooltip=tooltip)
     every = base.mark_point(opacity=0)  # so that the axis has the methods' own rows
@@ -146,10 +143,8 @@ def _places(rows: pd.DataFrame) -> pd.Series:
 
 
 def _members(base: alt.Chart) -> list[alt.Chart]:
-    scale = charts.log(4)
-    y = alt.Y(
-        "relative:Q", scale=scale, axis=charts.fractions(values=[4.0**n for n in range(-9, 12)])
-    )
+    axis = charts.fractions(values=[4.0**n for n in range(-9, 12)])
+    y = alt.Y("relative:Q", scale=charts.log(4), axis=axis)
     shades = alt.Scale(domain=[0, 0.5, 1], range=[charts.BLUE, charts.PURPLE, charts.ORANGE])
     lines = base.encode(
         color=alt.Color("place:Q", scale=shades, legend=None),

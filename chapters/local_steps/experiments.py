@@ -129,7 +129,8 @@ def planned() -> tuple[Search, ...]:
 
 
 def _file(search: Search) -> str:
-    way, how = WAYS.index(search.way), f"{search.replicas}x{search.local_steps}"
+    way = WAYS.index(search.way)
+    how = f"{search.replicas}x{search.local_steps}"
     return f"{search.workload}/way-{way}-{how}-batch-{search.batch_size}"
 
 

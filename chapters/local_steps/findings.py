@@ -10,7 +10,7 @@ from chapters.local_steps import experiments
 from chapters.local_steps.experiments import DILOCO, INNER, MIDDLE, OFTEN, RARELY, SELDOM, SPARSE
 from lib.analysis import replicates, scaling
 from lib.analysis.scaling import Effect
-from lib.claims.claim import Group, ratio, unmeasured
+from lib.claims.claim import Group, ratio
 from lib.page import charts, tips, told
 from lib.wording import percent
 
@@ -67,10 +67,9 @@ def groups(pairs: list[tuple[tuple, tuple]]) -> list[Group]:
 
 
 def _group(found: pd.DataFrame, one: tuple, other: tuple) -> Group:
-    effect = over(found, one, other)
     missed = int((~pd.concat([of(found, one), of(found, other)]).met).sum())
     note = f"searches that miss the goal: {missed}" if missed else ""
-    return ratio(words(one), effect, note=note) if effect else unmeasured(words(one), note=note)
+    return ratio(words(one), over(found, one, other), note=note)
 
 
 def words(point: tuple) -> str:
@@ -174,7 +173,7 @@ def predictions(found: pd.DataFrame) -> pd.DataFrame:
     return told.predictions((what, *at, values[what]) for what, at in zip(values, ends))
 
 
-def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str, object]:
+def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict:
     """All values of the page's sentences; found: of `searched`, trials: the records."""
     often, seldom = ([(n, size) for size in experiments.SIZES] for n in (OFTEN, SELDOM))
     whole = (DILOCO, MANY, SELDOM, MIDDLE, 1.0)

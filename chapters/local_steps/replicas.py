@@ -56,9 +56,15 @@ class Replicas:
         density: share of the entries that a replica sends, without momentum; None: all of them.
         kept: what is left of an entry after a round in which it was not sent.
         """
-        self.inner, self.gradients, self.layers = inner, gradients, layers
-        self.w, self.drawn, self.own = w.clone(), drawn, own
-        self.density, self.kept, self.rounds = density, kept, 0
+        self.inner = inner
+        self.gradients = gradients
+        self.layers = layers
+        self.w = w.clone()
+        self.drawn = drawn
+        self.own = own
+        self.density = density
+        self.kept = kept
+        self.rounds = 0
         self.states = [inner.begin(w.clone(), layers) for _ in own]
         rate = outer_rate.double()
         self.outer_drawn = {"learning_rate": rate, "momentum": torch.full_like(rate, momentum)}

@@ -33,16 +33,7 @@ def exact_over_gaussian():
     if not len(timed):
         return [unmeasured("a graphics processor")]
     head = timed.attrs["provenance"][0]
-    middle, low, high, lengths = links.exact_over_gaussian(timed)
+    *ends, lengths = links.exact_over_gaussian(timed)
     name = f"{head['device']}, PyTorch {head['torch'].partition('+')[0]}"
-    return [
-        interval(
-            name,
-            middle,
-            low,
-            high,
-            1,
-            note=f"one card, {lengths} lengths, {wanted.repeats} repeats each",
-            log=True,
-        )
-    ]
+    note = f"one card, {lengths} lengths, {wanted.repeats} repeats each"
+    return [interval(name, *ends, 1, note=note, log=True)]

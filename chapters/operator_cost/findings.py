@@ -1,17 +1,19 @@
-"""What the page on the cost of messages says, as numbers and words."""
+"""What the page on the cost of messages reads and says, as numbers and words, and its tables."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from chapters.operator_cost import cost_tables, links, message_times
-from chapters.operator_cost.cost_tables import HOOKS, Measured
+from chapters.operator_cost import links, message_times
 from lib.messages import settings
-from lib.wording import between
+from lib.probes import timings
+from lib.wording import between, brief
 
 
-def findings(data: Measured, chosen) -> dict[str, object]:
+def findings(data: Measured, chosen) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -19,7 +21,7 @@ def findings(data: Measured, chosen) -> dict[str, object]:
         chosen: the page's parameters.
     """
     times = links.over_gaussian(data.timed)
-    longest = times.iloc[-1] if len(times) else None
+    longest = times.iloc[-1].to_dict() if len(times) else {}
     slower = data.hooked["top-k / all-reduce"]
     return {
         "hook_least": slower.min(),
@@ -28,11 +30,11 @@ def findings(data: Measured, chosen) -> dict[str, object]:
         "hook_density": f"{HOOKS[0].density:g}",
         "hook_batch": HOOKS[0].batch_size,
         "density": f"{chosen.density:g}",
-        "timed": longest is not None,
-        "own_slower": longest is not None and bool(longest.own > 1),
-        "own": longest.own if longest is not None else None,
-        "library": longest.library if longest is not None else None,
-        "longest": int(times.d.max()) if len(times) else None,
+        "timed": bool(longest),
+        "own_slower": longest.get("own", 0) > 1,
+        "own": longest.get("own"),
+        "library": longest.get("library"),
+        "longest": int(longest["d"]) if longest else None,
         "own_range": between(*times.own),
         "library_range": between(*times.library),
         "phi": 1e9 * data.keeping,
@@ -45,22 +47,22 @@ def findings(data: Measured, chosen) -> dict[str, object]:
     }
 
 
-def _card(normal: pd.DataFrame) -> dict[str, object]:
+def _card(normal: pd.DataFrame) -> dict:
     """Choosing on a graphics processor."""
     times = links.over_gaussian(normal)
-    card = times.iloc[-1] if len(times) else None
+    longest = times.iloc[-1].to_dict() if len(times) else {}
     middle, _, most, _ = links.exact_over_gaussian(normal)
     return {
-        "card_timed": card is not None,
-        "card_millions": int(card.d / 1e6) if card is not None else None,
-        "card_own": card.own if card is not None else None,
-        "card_library": card.library if card is not None else None,
+        "card_timed": bool(longest),
+        "card_millions": int(longest["d"] / 1e6) if longest else None,
+        "card_own": longest.get("own"),
+        "card_library": longest.get("library"),
         "card_middle": middle,
         "card_most": most,
     }
 
 
-def _uniform(data: Measured, density: float) -> dict[str, object]:
+def _uniform(data: Measured, density: float) -> dict:
     """Choosing from uniform entries, and what Gaussian-k then sends."""
     own = data.uniform[data.uniform.compressor == "gaussian-k"].sort_values("d")
     last = own.iloc[-1] if len(own) else None
@@ -72,9 +74,10 @@ def _uniform(data: Measured, density: float) -> dict[str, object]:
     }
 
 
-def _step(data: Measured, chosen) -> dict[str, object]:
+def _step(data: Measured, chosen) -> dict:
     """The time of a step in the model, at the timed length nearest to the network's."""
-    sizes, wanted = data.timed.d.drop_duplicates(), chosen.parameters_millions * 1e6
+    sizes = data.timed.d.drop_duplicates()
+    wanted = chosen.parameters_millions * 1e6
     nearest = float(sizes.iloc[(sizes - wanted).abs().argmin()]) if len(sizes) else np.nan
     here = data.timed[data.timed.d == nearest].set_index("compressor")
     choose = here.seconds.get("top-k", np.nan)
@@ -115,11 +118,11 @@ def _of_hook(data: Measured) -> tuple[float, float]:
     return (large["top-k"] - large["all-reduce"]) / 1e3 / large.d, choice / large.d
 
 
-def _processes(data: Measured) -> dict[str, object]:
+def _processes(data: Measured) -> dict:
     """Real processes: the link, the longest vector, and what a hook adds to a step."""
-    table = cost_tables.between(data)
+    table = collectives(data)
     longest = table[table.workers == 2].sort_values("d").iloc[-1]
-    bandwidth, latency = cost_tables.link(data.real)
+    bandwidth, latency = link(data.real)
     added, choice = _of_hook(data)
     entries = data.hooked.d.max()
     return {
@@ -131,3 +134,147 @@ def _processes(data: Measured) -> dict[str, object]:
         "added": 1e3 * added * entries,
         "accounted": 1e3 * (choice + data.spent) * entries,
     }
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+METHODS = {
+    "torch.topk": "torch.topk",
+    "top-k": "Top-k",
+    "gaussian-k": "Gaussian-k",
+    "gaussian-k-band": "Gaussian-k, banded",
+    "dgc-k": "DGC-k",
+    "redsync": "RedSync",
+    "rand-k": "Rand-k",
+}
+HOOKS = tuple(work for work in message_times.PLANNED if isinstance(work, message_times.Hooked))
+HOOKED = {
+    "network": "network",
+    "d": "parameters",
+    "all-reduce": "all-reduce",
+    "gaussian-k": "Gaussian-k",
+    "top-k": "Top-k",
+    "top-k / all-reduce": "Top-k over all-reduce",
+    "gaussian-k / all-reduce": "Gaussian-k over all-reduce",
+}
+BETWEEN = ["all-reduce", "pairs", "model: exchange", "model: with reassembly"]  # in seconds
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the page is written from.
+
+    Attributes:
+        timed: times to choose at the page's density on one core; empty where it is not timed.
+        normal: the same of normal entries on a graphics processor.
+        uniform: the same of uniform entries.
+        hooked: of `hooked`.
+        real: of `message_times.Collectives`.
+        fed: of `message_times.Feedback`.
+        usual: times to choose at the density of these three.
+    """
+
+    timed: pd.DataFrame
+    normal: pd.DataFrame
+    uniform: pd.DataFrame
+    hooked: pd.DataFrame
+    real: pd.DataFrame
+    fed: pd.DataFrame
+    usual: pd.DataFrame
+
+    @property
+    def rebuilding(self) -> float:
+        """Seconds an entry of adding up what arrives."""
+        return links.rebuilding(self.real)
+
+    @property
+    def keeping(self) -> float:
+        """Seconds an entry of error feedback."""
+        return links.keeping(self.fed, self.usual)
+
+    @property
+    def spent(self) -> float:
+        """Seconds an entry of both."""
+        return self.keeping + self.rebuilding
+
+
+def read(density: float) -> Measured:
+    """The timings on record; those of choosing at this density."""
+    on_card = [
+        [t for t in message_times.ON_A_GPU if (t.density, t.drawn) == (density, drawn)]
+        for drawn in message_times.DRAWN
+    ]
+    feedback = message_times.Feedback()
+    return Measured(
+        _choices(message_times.Operators(density=density)),
+        *(_choices(*wanted) for wanted in on_card),
+        _hooked(timings.results(*HOOKS)),
+        timings.results(*(message_times.Collectives(workers) for workers in (2, 4))),
+        timings.results(feedback),
+        timings.results(message_times.Operators(density=feedback.density)),
+    )
+
+
+def _choices(*wanted: message_times.Operators) -> pd.DataFrame:
+    timed = timings.results(*wanted)
+    if not len(timed):
+        return pd.DataFrame(columns="method d elements seconds low high compressor".split())
+    return timed.assign(method=timed.compressor.map(METHODS))
+
+
+def _hooked(timed: pd.DataFrame) -> pd.DataFrame:
+    """Milliseconds of a backward pass with its communication, a row per model, smallest first."""
+    wide = timed.pivot_table(index=["model", "d"], columns="what", values="seconds")
+    table = (1e3 * wide).sort_values("d").reset_index()
+    for name in ("top-k", "gaussian-k"):
+        table[f"{name} / all-reduce"] = table[name] / table["all-reduce"]
+    return table
+
+
+def hooked(table: pd.DataFrame) -> pd.DataFrame:
+    """`Measured.hooked` as the page shows it."""
+    titles = table.model.str.upper().str.replace("X", "×")
+    return _brief(table.assign(network=titles)[[*HOOKED]].rename(columns=HOOKED), 2)
+
+
+def link(real: pd.DataFrame) -> tuple[float, float]:
+    """Bandwidth (bytes per second) of the longest all-reduce between two processes, latency
+    (seconds) of the shortest.
+    """
+    own = real[(real.workers == 2) & (real.what == "all-reduce")].sort_values("d")
+    first = own.iloc[0]
+    last = own.iloc[-1]
+    return settings.VALUE_BYTES * last.d / last.seconds, first.seconds / 2
+
+
+def collectives(data: Measured) -> pd.DataFrame:
+    """Seconds of collectives between real processes, and what the model makes of them."""
+    table = data.real.pivot_table(index=["workers", "d"], columns="what", values="seconds")
+    table = table.reset_index().assign(
+        **{"pairs over all-reduce": lambda t: t.pairs / t["all-reduce"]}
+    )
+    density = message_times.Collectives().density
+    sent = np.array([settings.target(density, int(d)) for d in table.d])
+    exchange = links.gather(table.workers, sent, *link(data.real))
+    together = exchange + data.rebuilding * table.d
+    return table.assign(**dict(zip(BETWEEN[2:], (exchange, together), strict=True)))
+
+
+def in_milliseconds(table: pd.DataFrame) -> pd.DataFrame:
+    """`collectives` as the page shows it."""
+    scaled = table.assign(**{name: 1e3 * table[name] for name in BETWEEN})
+    return _brief(scaled.rename(columns={name: f"{name}, ms" for name in BETWEEN}), 2)
+
+
+def of_feedback(fed: pd.DataFrame) -> pd.DataFrame:
+    """Milliseconds of feedback and choosing, ours and the plainest."""
+    wide = 1e3 * fed.pivot(index="d", columns="what", values="seconds")
+    table = wide.assign(ratio=wide.ours / wide.plain).reset_index()
+    titles = {"ours": "ours, ms", "plain": "plain, ms", "ratio": "ours / plain"}
+    return _brief(table.rename(columns=titles), 1)
+
+
+def _brief(table: pd.DataFrame, first: int) -> pd.DataFrame:
+    """The table with its columns from `first` on as sentences have them."""
+    return table.assign(**{name: table[name].map(brief) for name in list(table)[first:]})

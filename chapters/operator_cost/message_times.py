@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
-from lib.fields import SHARE, Count, Whole, check, spec
+from lib.fields import SHARE, Count, Whole, spec
 from lib.messages import exchanges
 from lib.messages.exchanges import COMPRESSORS
 from lib.messages.settings import Messages, target
@@ -25,29 +26,17 @@ LONGEST = 28  # vectors have up to 2**LONGEST entries
 POWER = Whole(0, LONGEST)
 
 
-def _check_sizes(timing: Operators | Collectives | Feedback) -> None:
-    check("largest", timing.largest, Whole(timing.smallest, LONGEST))
-
-
 # --- measured -------------------------------------------------------------------------------------
 
 
 def library_top_k(u: torch.Tensor, k: int, random: np.random.Generator) -> torch.Tensor:
     """Top-k by PyTorch's own selection over the whole vector, as the authors' code has it."""
-    return torch.zeros_like(u, dtype=torch.bool).scatter_(
-        1, u.abs().topk(k, dim=1, sorted=False).indices, True
-    )
+    chosen = u.abs().topk(k, dim=1, sorted=False).indices
+    return torch.zeros_like(u, dtype=torch.bool).scatter_(1, chosen, True)
 
 
-TIMED = {
-    "torch.topk": library_top_k,
-    **{
-        c: COMPRESSORS[c]
-        for c in ("top-k", "gaussian-k", "gaussian-k-band", "dgc-k", "redsync", "rand-k")
-    },
-}
-
-
+OURS = ("top-k", "gaussian-k", "gaussian-k-band", "dgc-k", "redsync", "rand-k")
+TIMED = {"torch.topk": library_top_k, **{name: COMPRESSORS[name] for name in OURS}}
 DRAWN = {"normal": torch.randn, "uniform": torch.rand}  # entries of the vectors
 
 
@@ -68,45 +57,46 @@ class Operators:
     device: Literal["cpu", "cuda"] = "cpu"
     drawn: Literal[*DRAWN] = "normal"
 
-    def __post_init__(self):
-        _check_sizes(self)
-
     def definition(self) -> dict:
         return {"timed": list(TIMED)}
 
     def measure(self) -> pd.DataFrame:
         """compressor, d, seconds (median), low, high (range), elements (sent)."""
-        rows, random = [], np.random.default_rng(0)
+        rows = []
+        random = np.random.default_rng(0)
         for power in range(self.smallest, self.largest + 1):
-            u = DRAWN[self.drawn](1, 2**power, generator=torch.Generator().manual_seed(power)).to(
-                self.device
-            )
-            k = target(self.density, 2**power)
+            d = 2**power
+            generator = torch.Generator().manual_seed(power)
+            u = DRAWN[self.drawn](1, d, generator=generator).to(self.device)
+            k = target(self.density, d)
             for name, choose in TIMED.items():
-                times = timings.spread(
-                    lambda choose=choose, u=u, k=k: self._waited(choose(u, k, random)), self.repeats
-                )
-                rows.append(
-                    {
-                        "compressor": name,
-                        "d": 2**power,
-                        **times,
-                        "elements": int(choose(u, k, random).count_nonzero()),
-                    }
-                )
+                times = timings.spread(partial(self._waited, choose, u, k, random), self.repeats)
+                sent = int(choose(u, k, random).count_nonzero())
+                rows.append({"compressor": name, "d": d, **times, "elements": sent})
         return pd.DataFrame(rows)
 
-    def _waited(self, chosen: torch.Tensor) -> None:
+    def _waited(self, choose: Callable, u: torch.Tensor, *how) -> None:
         """Return when the device has chosen."""
-        if chosen.is_cuda:
-            torch.cuda.synchronize(chosen.device)
+        if choose(u, *how).is_cuda:
+            torch.cuda.synchronize(u.device)
 
 
 TIMEOUT = 600.0  # seconds that timings between processes may take
 
 
+class Between:
+    """Base of what is timed between processes here: what `each` yields."""
+
+    def definition(self) -> dict:
+        return {}
+
+    def measure(self) -> pd.DataFrame:
+        """what ("all-reduce", "pairs" or a compressor), d, seconds (median), low, high (range)."""
+        return pd.DataFrame(processes.launch(_timed, self.workers, TIMEOUT, self))
+
+
 @spec
-class Collectives:
+class Collectives(Between):
     """Times of gloo's all-reduce of d values and of the exchange of pairs at one density, between
     processes here.
     """
@@ -117,9 +107,6 @@ class Collectives:
     largest: POWER = 24
     repeats: timings.REPEATS = 7
 
-    def __post_init__(self):
-        _check_sizes(self)
-
     def measure(self) -> pd.DataFrame:
         """what ("all-reduce", "pairs"), d, seconds (median), low, high (range)."""
         return pd.DataFrame(processes.launch(_timed, self.workers, TIMEOUT, self))
@@ -128,7 +115,8 @@ class Collectives:
         """What every process times: its name, d, and the call."""
         for power in range(self.smallest, self.largest + 1, 2):
             d = 2**power
-            k, u = target(self.density, d), torch.ones(d)
+            k = target(self.density, d)
+            u = torch.ones(d)
             index = torch.randperm(d, generator=torch.Generator().manual_seed(dist.get_rank()))[:k]
             value = torch.ones(k)
             yield "all-reduce", d, lambda u=u: dist.all_reduce(u)
@@ -136,7 +124,7 @@ class Collectives:
 
 
 @spec
-class Hooked:
+class Hooked(Between):
     """Times of gradients under DistributedDataParallel between processes here: with its own
     all-reduce, and with the hook.
     """
@@ -152,17 +140,17 @@ class Hooked:
         return pd.DataFrame(processes.launch(_timed, self.workers, TIMEOUT, self))
 
     def each(self) -> Iterator[tuple[str, int, Callable]]:
-        x, y = torch.randn(self.batch_size, 1, 28, 28), torch.arange(self.batch_size) % 10
+        x = torch.randn(self.batch_size, 1, 28, 28)
+        y = torch.arange(self.batch_size) % 10
         for name in ("all-reduce", "top-k", "gaussian-k"):
             model = DistributedDataParallel(models.fresh(self.model, 0))
             if name != "all-reduce":
                 state = SparseState(model, compressor=name, density=self.density)
                 model.register_comm_hook(state, sparse_hook)
-            yield (
-                name,
-                models.parameter_count(model),
-                lambda m=model: F.cross_entropy(m(x), y).backward(),
-            )
+            yield name, models.parameter_count(model), partial(self._backward, model, x, y)
+
+    def _backward(self, model: DistributedDataParallel, x: torch.Tensor, y: torch.Tensor) -> None:
+        F.cross_entropy(model(x), y).backward()
 
 
 def _timed(rank: int, timing: Collectives | Hooked) -> list[dict]:
@@ -185,29 +173,24 @@ class Feedback:
     largest: POWER = 22
     repeats: timings.REPEATS = 9
 
-    def __post_init__(self):
-        _check_sizes(self)
-
     def measure(self) -> pd.DataFrame:
         """what ("ours", "plain"), d, seconds (median), low, high (range)."""
         rows = []
         for power in range(self.smallest, self.largest + 1, 2):
             d = 2**power
-            given = Given(
-                torch.randn(self.workers, 1, d, generator=torch.Generator().manual_seed(power))
-            )
+            generator = torch.Generator().manual_seed(power)
+            g = torch.randn(self.workers, 1, d, generator=generator)
             messages = Messages(self.workers, "top-k", self.density)
             w = torch.zeros(1, d)
             exchange = exchanges.Exchange(messages, w, None, [d], 0)
-            kept, k = torch.zeros(self.workers, d), target(self.density, d)
+            kept = torch.zeros(self.workers, d)
+            k = target(self.density, d)
             kinds = {
-                "ours": lambda e=exchange, g=given, w=w: e.gradients(g, w, w, w),
-                "plain": lambda kept=kept, g=given.g[:, 0], k=k: plainest(kept, g, k),
+                "ours": partial(exchange.gradients, Given(g), w, w, w),
+                "plain": partial(plainest, kept, g[:, 0], k),
             }
-            rows += [
-                {"what": name, "d": d, **timings.spread(call, self.repeats)}
-                for name, call in kinds.items()
-            ]
+            for name, call in kinds.items():
+                rows.append({"what": name, "d": d, **timings.spread(call, self.repeats)})
         return pd.DataFrame(rows)
 
 
@@ -217,14 +200,9 @@ class Given:
     def __init__(self, g: torch.Tensor):
         self.g = g
 
-    def gradients_by_worker(
-        self, w: torch.Tensor, x: torch.Tensor, y: torch.Tensor, parts: int
-    ) -> tuple[torch.Tensor, ...]:
-        return (
-            self.g.new_zeros(self.g.shape[:2]),
-            self.g,
-            torch.ones(self.g.shape[:2], dtype=torch.bool),
-        )
+    def gradients_by_worker(self, w: torch.Tensor, *batch) -> tuple[torch.Tensor, ...]:
+        shape = self.g.shape[:2]
+        return self.g.new_zeros(shape), self.g, torch.ones(shape, dtype=torch.bool)
 
 
 def plainest(kept: torch.Tensor, gradients: torch.Tensor, k: int) -> torch.Tensor:

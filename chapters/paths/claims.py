@@ -1,6 +1,6 @@
 """What Guille-Escuret et al. (2024) say of paths, and the rule that judges it."""
 
-from chapters.paths import path_geometry, walks
+from chapters.paths import experiments, path_geometry
 from lib.claims.claim import Change, claim, ratio
 from lib.claims.names import title
 from lib.wording import named
@@ -26,7 +26,7 @@ from lib.wording import named
     ],
 )
 def spreads():
-    found = path_geometry.spreads(path_geometry.by_path(walks.results()))
+    found = path_geometry.spreads(path_geometry.by_path(experiments.WALKS.results()))
     return [
         ratio(f"{title(r.workload)}, {named(r.algorithm)}: {r.quantity}", r.effect)
         for r in found.itertuples()

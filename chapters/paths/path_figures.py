@@ -6,6 +6,7 @@ import altair as alt
 import pandas as pd
 
 from lib.page import charts, shared_figures, tips
+from lib.page.tips import tip
 from lib.wording import span
 
 COLOURS = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)
@@ -13,9 +14,8 @@ COLOURS = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)
 
 def _coloured(kinds: list[str], **options) -> alt.Color:
     scale = alt.Scale(domain=kinds, range=list(COLOURS[: len(kinds)]))
-    return alt.Color(
-        "kind:N", title=None, scale=scale, legend=alt.Legend(columns=1, labelLimit=300, **options)
-    )
+    legend = alt.Legend(columns=1, labelLimit=300, **options)
+    return alt.Color("kind:N", title=None, scale=scale, legend=legend)
 
 
 def cosines(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
@@ -25,34 +25,35 @@ def cosines(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
     the legend.
     """
     # A logarithm has no place for less
-    least = rows.cosine.where(rows.cosine > 0).groupby(rows.curve).transform("min") / 1.6
-    within = rows.assign(
-        interval=[span((round(low, 3), round(high, 3))) for low, high in zip(rows.low, rows.high)],
-        low=rows.low.clip(lower=least),
-        high=rows.high.clip(lower=least),
-        cosine=rows.cosine.where(rows.cosine > 0),
-    )
-    scale = alt.Scale(type="log", base=2, nice=False, padding=12)
+    positive = rows.cosine.where(rows.cosine > 0)
+    least = positive.groupby(rows.curve).transform("min") / 1.6
+    ends = rows[["low", "high"]]
+    told = [span((round(low, 3), round(high, 3))) for low, high in ends.to_numpy()]
+    within = rows.assign(interval=told, cosine=positive, **ends.clip(lower=least, axis=0))
+    scale = charts.log(12)
     axis = alt.Axis(values=[0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], format="~r")
     y = alt.Y("cosine:Q", title="cosine with the direction to the end", scale=scale, axis=axis)
     colour = _coloured(kinds, symbolType="circle", symbolOpacity=1)
     base = alt.Chart(within).encode(x=charts.batch_axis(rows.batch_size), color=colour)
-    tip = [
-        alt.Tooltip("kind:N", title="gradients"),
+    tooltip = [
+        tip("kind:N", "gradients"),
         tips.BATCH_SIZE,
-        alt.Tooltip("cosine:Q", title="mean cosine", format=".3f"),
-        alt.Tooltip("interval:N", title="5–95 %"),
-        alt.Tooltip("searches:Q", title="searches"),
+        tip("cosine:Q", "mean cosine", ".3f"),
+        tips.INTERVAL,
+        tip("searches:Q", "searches"),
     ]
     dots = base.transform_filter("isValid(datum.cosine)")
     bars = base.transform_filter("isValid(datum.low)").mark_rule(strokeWidth=2, opacity=0.6)
     layers = [
         bars.encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
         dots.mark_line(strokeWidth=2.2).encode(y=y),
-        dots.mark_point(filled=True, size=70, opacity=1).encode(y=y, tooltip=tip),
+        dots.mark_point(filled=True, size=70, opacity=1).encode(y=y, tooltip=tooltip),
     ]
-    menu = charts.menu("curve", sorted(set(rows.curve)), start, "trained")
-    return charts.controlled(layers, menu).properties(width="container", height=330)
+    return charts.sized(charts.controlled(layers, _curves(rows, start)), 330)
+
+
+def _curves(rows: pd.DataFrame, start: str) -> tuple:
+    return charts.menu("curve", sorted(set(rows.curve)), start, "trained")
 
 
 def along(rows: pd.DataFrame, kinds: list[str], start: str, size: int) -> alt.LayerChart:
@@ -61,38 +62,27 @@ def along(rows: pd.DataFrame, kinds: list[str], start: str, size: int) -> alt.La
 
     rows: curve, batch_size, kind (in words), part (0 to 1), value, low, high, all positive.
     """
-    scale = alt.Scale(type="log", nice=False, padding=8)
-    x = alt.X(
-        "part:Q",
-        title="share of the path completed",
-        axis=alt.Axis(format="%"),
-        scale=alt.Scale(domain=[0, 1]),
-    )
-    y = alt.Y(
-        "value:Q",
-        title="ratio to the median along the path",
-        scale=scale,
-        axis=alt.Axis(format="~r"),
-    )
-    base = alt.Chart(rows).encode(x=x, color=_coloured(kinds))
-    tip = [
-        alt.Tooltip("kind:N", title="measured"),
-        alt.Tooltip("part:Q", title="share of the path", format=".0%"),
-        alt.Tooltip("value:Q", title="median over searches", format=".2f"),
-        alt.Tooltip("low:Q", title="10th percentile of searches", format=".2f"),
-        alt.Tooltip("high:Q", title="90th percentile of searches", format=".2f"),
+    scale = charts.log(8, base=alt.Undefined)
+    x = alt.X("part:Q", title="share of the path completed", scale=alt.Scale(domain=[0, 1]))
+    y = alt.Y("value:Q", title="ratio to the median along the path", scale=scale)
+    y = y.axis(format="~r")
+    base = alt.Chart(rows).encode(x=x.axis(format="%"), color=_coloured(kinds))
+    tooltip = [
+        tip("kind:N", "measured"),
+        tip("part:Q", "share of the path", ".0%"),
+        tip("value:Q", "median over searches", ".2f"),
+        tip("low:Q", "10th percentile of searches", ".2f"),
+        tip("high:Q", "90th percentile of searches", ".2f"),
     ]
     layers = [
         base.mark_area(opacity=0.2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
         base.mark_line(strokeWidth=2.2).encode(y=y),
-        base.mark_point(filled=True, size=45, opacity=1).encode(y=y, tooltip=tip),
+        base.mark_point(filled=True, size=45, opacity=1).encode(y=y, tooltip=tooltip),
     ]
-    menu = charts.menu("curve", sorted(set(rows.curve)), start, "trained")
     sizes = sorted(map(int, rows.batch_size.unique()))
-    slider = charts.slider(
-        "batch_size", sizes, size, "batch size", "'batch size ' + format(value, ',')"
-    )
-    return charts.controlled(layers, menu, slider).properties(width="container", height=320)
+    said = "'batch size ' + format(value, ',')"
+    slider = charts.slider("batch_size", sizes, size, "batch size", said)
+    return charts.sized(charts.controlled(layers, _curves(rows, start), slider), 320)
 
 
 def scales(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
@@ -101,19 +91,14 @@ def scales(rows: pd.DataFrame, kinds: list[str], start: str) -> alt.LayerChart:
 
     rows: row (its name), method, kind (in words), scale, scale_low, scale_high.
     """
-    tip = [
-        alt.Tooltip("row:N", title="network"),
-        alt.Tooltip("kind:N", title="estimated from"),
-        alt.Tooltip("scale:Q", title="examples", format=",.2r"),
-        alt.Tooltip("range:N", title="5–95 %"),
+    tooltip = [
+        tip("row:N", "network"),
+        tip("kind:N", "estimated from"),
+        tip("scale:Q", "examples", ",.2r"),
+        tip("range:N", "5–95 %"),
     ]
     menu = charts.menu("method", list(dict.fromkeys(rows.method)), start, "trained with")
-    return shared_figures.range_chart(
-        rows.sort_values("scale", ascending=False),
-        "scale",
-        "critical batch size (examples)",
-        _coloured(kinds),
-        menu,
-        tooltip=tip,
-        beyond=16,
-    )
+    ordered = rows.sort_values("scale", ascending=False)
+    title = "critical batch size (examples)"
+    about = {"tooltip": tooltip, "beyond": 16}
+    return shared_figures.range_chart(ordered, "scale", title, _coloured(kinds), menu, **about)

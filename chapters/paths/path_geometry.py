@@ -1,5 +1,5 @@
 """Where gradients point along a path, how steadily, and how batch sizes change this, from the
-points of `walks`.
+points of `experiments`.
 """
 
 from __future__ import annotations
@@ -42,12 +42,9 @@ def with_controls(points: pd.DataFrame) -> pd.DataFrame:
     and the noise of B examples that are drawn without replacement: cosine / sqrt(1 + (1/B - 1/N)
     tr(Sigma) / |G|^2).
     """
-    total = points.workload.map(
-        {name: workload(name).train_size for name in points.workload.unique()}
-    )
-    noise = (
-        points.trace / points.square.where(points.square > 0) * (1 / points.batch_size - 1 / total)
-    )
+    totals = {name: workload(name).train_size for name in points.workload.unique()}
+    drawn = 1 / points.batch_size - 1 / points.workload.map(totals)
+    noise = points.trace / points.square.where(points.square > 0) * drawn
     shrunk = 1 / np.sqrt(1 + noise)
     return points.assign(
         full_random=points.random * points.between,
@@ -62,28 +59,18 @@ def by_path(points: pd.DataFrame) -> pd.DataFrame:
     NAME_positive, the share of all its points where the cosine NAME is above zero; NAME_spread of
     QUANTITIES, `spread` of the full gradient's over its middle.
     """
-    cosines = [
-        "cosine",
-        "batch_cosine",
-        "random",
-        "full_random",
-        "twin_cosine",
-        "twin_batch_cosine",
-        "expected",
-        "twin_expected",
-    ]
     full = with_controls(points)
+    cosines = list(full.filter(regex="cosine|random|expected"))
     inner = middle(full)
-    progress = 1 / (inner.square.clip(lower=0) + inner.trace / inner.batch_size)
-    weighed = inner.assign(
-        up=inner.trace * progress, down=inner.square.clip(lower=0) * progress
-    ).groupby(PATH)
+    square = inner.square.clip(lower=0)
+    progress = 1 / (square + inner.trace / inner.batch_size)
+    by = inner.assign(up=inner.trace * progress, down=square * progress).groupby(PATH)
     signs = full[cosines].gt(0).groupby([full[c] for c in PATH]).mean().add_suffix("_positive")
-    spreads = weighed[[*QUANTITIES]].agg(spread).add_suffix("_spread")
-    sums = weighed[["up", "down"]].sum()
+    spreads = by[[*QUANTITIES]].agg(spread).add_suffix("_spread")
+    sums = by[["up", "down"]].sum()
     steps = full.groupby(PATH).left.max().rename("steps")
     noise = (sums.up / sums.down).rename("noise_scale")
-    return pd.concat([steps, weighed[cosines].mean(), noise, signs, spreads], axis=1).reset_index()
+    return pd.concat([steps, by[cosines].mean(), noise, signs, spreads], axis=1).reset_index()
 
 
 def spread(values: pd.Series) -> float:
@@ -105,14 +92,10 @@ def spread_of_walk(power: float, points: int = 1000) -> float:
 def cosines(paths: pd.DataFrame) -> pd.DataFrame:
     """Of `by_path`, the mean over searches of each of KINDS at every batch size: CURVE, batch_size,
     kind, cosine, low, high (90 %; infinite of one), searches."""
-    long = paths[[*PATH, *KINDS]].melt(PATH, var_name="kind", value_name="mean")
-    means = (
-        (key, mean_of(own["mean"])) for key, own in long.groupby([*CURVE, "batch_size", "kind"])
-    )
-    rows = [(*key, mean.value, mean.low, mean.high, mean.n) for key, mean in means]
-    return pd.DataFrame(
-        rows, columns=[*CURVE, "batch_size", "kind", "cosine", "low", "high", "searches"]
-    )
+    keys = [*CURVE, "batch_size", "kind"]
+    groups = paths.melt(keys[:-1], [*KINDS], "kind", "mean").groupby(keys)["mean"]
+    rows = [(*key, *mean_of(own).row(log=False).values(), len(own)) for key, own in groups]
+    return pd.DataFrame(rows, columns=[*keys, "cosine", "low", "high", "searches"])
 
 
 def scale_of_cosines(paths: pd.DataFrame, kind: str) -> pd.DataFrame:
@@ -126,18 +109,18 @@ def scale_of_cosines(paths: pd.DataFrame, kind: str) -> pd.DataFrame:
     """
     rows = []
     for key, own in paths.groupby(CURVE):
-        wide = own.pivot(index="replicate", columns="batch_size", values=kind).dropna()
-        steps = np.exp(
-            np.log(own.pivot(index="replicate", columns="batch_size", values="steps")).mean()
-        )
-        n, means = len(wide), wide.mean()
+        table = own.pivot(index="replicate", columns="batch_size", values=[kind, "steps"])
+        wide = table[kind].dropna()
+        steps = np.exp(np.log(table["steps"]).mean())
+        n = len(wide)
+        means = wide.mean()
         moved = np.vstack([means, (n * means - wide) / max(n - 1, 1)])
         if min(n, len(means)) < LEAST or not (moved > 0).all():
             continue
         whole, *without = scaling.log_critical(means.index.to_numpy(float), -2 * np.log(moved))
         scale = Effect(whole, float(np.std(without) * np.sqrt(n - 1)), n - 1, n)
         product = steps * means**2
-        rows.append((*key, *scale.row("scale").values(), product.max() / product.min()))
+        rows.append((*key, *scale.row().values(), product.max() / product.min()))
     return pd.DataFrame(rows, columns=[*CURVE, "scale", "low", "high", "product"])
 
 
@@ -147,13 +130,9 @@ def scales(paths: pd.DataFrame) -> pd.DataFrame:
     """
     found = [scale_of_cosines(paths, kind).assign(kind=kind) for kind in KINDS]
     logs = np.log(paths.noise_scale).groupby([paths[c] for c in CURVE])
-    noise = [
-        (*key, *mean_of(own).row("scale").values(), np.nan, "noise_scale") for key, own in logs
-    ]
-    return pd.concat(
-        [*found, pd.DataFrame(noise, columns=[*CURVE, "scale", "low", "high", "product", "kind"])],
-        ignore_index=True,
-    )
+    rows = [(*key, *mean_of(own).row().values()) for key, own in logs]
+    noise = pd.DataFrame(rows, columns=[*CURVE, "scale", "low", "high"])
+    return pd.concat([*found, noise.assign(kind="noise_scale")], ignore_index=True)
 
 
 def beside_steps(told: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
@@ -177,14 +156,17 @@ def along(points: pd.DataFrame, parts: int = 10) -> pd.DataFrame:
     CURVE, batch_size, part (its middle, 0 to 1), quantity, value (median over searches), low, high
     (10 and 90 %).  Points where a quantity is not positive are left out.
     """
-    done = (points.step - 1) / (points.step + points.left - 1)
+    before = points.step - 1
+    done = before / (before + points.left)
     own = points.assign(part=(np.floor(done * parts) + 0.5) / parts)
     long = own.melt([*PATH, "part"], [*QUANTITIES], "quantity", "value")
     long = long[long.value > 0]
     long["value"] /= long.groupby([*PATH, "quantity"]).value.transform("median")
     each = long.groupby([*PATH, "part", "quantity"]).value.median()
     groups = each.groupby([*CURVE, "batch_size", "part", "quantity"])
-    found = {"value": groups.median(), "low": groups.quantile(0.1), "high": groups.quantile(0.9)}
+    low = groups.quantile(0.1)
+    high = groups.quantile(0.9)
+    found = {"value": groups.median(), "low": low, "high": high}
     return pd.DataFrame(found).reset_index()
 
 
@@ -192,13 +174,12 @@ def spreads(paths: pd.DataFrame) -> pd.DataFrame:
     """By network, method and quantity, ln of the full gradient's `spread`: the median over a
     search's paths, the mean over searches (effect)."""
     network = ["workload", "algorithm"]
-    logs = np.log(
-        paths.set_index([*network, "replicate"])[[f"{name}_spread" for name in QUANTITIES]]
-    )
-    searches = logs.groupby(level=[*network, "replicate"], sort=False).median()
+    logs = np.log(paths[[f"{name}_spread" for name in QUANTITIES]])
+    searches = logs.groupby([paths[c] for c in (*network, "replicate")], sort=False).median()
+    searches.columns = list(QUANTITIES.values())
     rows = [
-        (*key, title, mean_of(own[f"{name}_spread"]))
+        (*key, title, mean_of(values))
         for key, own in searches.groupby(level=network, sort=False)
-        for name, title in QUANTITIES.items()
+        for title, values in own.items()
     ]
     return pd.DataFrame(rows, columns=[*network, "quantity", "effect"])

@@ -39,7 +39,8 @@ class Heard:
     """An executor whose last gradients [T, P] are kept."""
 
     def __init__(self, executor):
-        self.executor, self.last = executor, None
+        self.executor = executor
+        self.last = None
 
     def gradients(self, w: Tensor, *batch) -> tuple[Tensor, Tensor, Tensor]:
         found = self.executor.gradients(w, *batch)
@@ -54,7 +55,9 @@ class Anywhere:
     """
 
     def __init__(self, norms: np.ndarray, free: Tensor, random: torch.Generator):
-        self.norms, self.free, self.random = iter(norms), free, random
+        self.norms = iter(norms)
+        self.free = free
+        self.random = random
 
     def gradients(self, w: Tensor, *batch) -> tuple[Tensor, Tensor, Tensor]:
         drawn = torch.randn(self.free.shape, generator=self.random) * self.free
@@ -66,7 +69,9 @@ class Anywhere:
 def walked(rerun: Rerun, steps: int, at: set[int]) -> Trace:
     """Take so many updates of a single trial; at: steps (from 1) to keep."""
     rerun.executor, executor = Heard(rerun.executor), rerun.executor
-    seen, lengths, norms = {}, [], []
+    seen = {}
+    lengths = []
+    norms = []
     for step in range(1, steps + 1):
         before = rerun.w[0].clone()
         rerun.update()
@@ -91,7 +96,8 @@ def toward(g: Tensor, w: Tensor, end: Tensor) -> dict[str, float]:
     bound.  cosine: their ratio, positive if a small step against g leads nearer to the end.
     """
     d = w - end
-    secant, bound = g @ d / (d @ d), g.norm() / d.norm()
+    secant = g @ d / (d @ d)
+    bound = g.norm() / d.norm()
     return {"secant": secant.item(), "bound": bound.item(), "cosine": cosine(g, d)}
 
 
@@ -103,7 +109,8 @@ def random_walk(
 
     lengths: of its steps.  free [P]: 1 where weights may move, else 0.
     """
-    ahead, found = torch.zeros_like(free), {}
+    ahead = torch.zeros_like(free)
+    found = {}
     for step in range(len(lengths), 0, -1):
         drawn = torch.randn(free.shape, generator=random) * free
         drawn *= lengths[step - 1] / drawn.norm()
@@ -114,7 +121,7 @@ def random_walk(
 
 
 def measured(walk: Again, data: Path = DATA) -> pd.DataFrame:
-    """Train the trial of a `paths.Walk` and its twins, and look at each of its points, a row each.
+    """Train the trial of a `experiments.Walk` and its twins, and look at each of its points, a row each.
 
     step: from w to w'.
     left: steps from w to the end w*, this one included.
@@ -133,21 +140,24 @@ def measured(walk: Again, data: Path = DATA) -> pd.DataFrame:
 
     What is measured is in single precision; the training is in the cell's own.
     """
-    cell, steps = walk.cell, met_at(walk, data)
+    cell = walk.cell
+    steps = met_at(walk, data)
     points = np.linspace(1, steps, min(walk.points, steps)).round()
     at = set(points.astype(int).tolist())
     own = Rerun(cell, [walk.trial])
     trial = own.trials
     twin = own.fork(trial, cell.batch_size, cell.replicate + OTHER_ORDER)
     lost = own.fork(trial, cell.batch_size, cell.replicate)
-    path, other = walked(own, steps, at), walked(twin, steps, set())
+    path = walked(own, steps, at)
+    other = walked(twin, steps, set())
     free = torch.ones_like(trial.w[0]) if trial.mask is None else trial.mask[0].float()
     random = torch.Generator().manual_seed(walk.trial)
     lost.executor = Anywhere(path.norms, free, random)
     astray = walked(lost, steps, at)
     plain = random_walk(path.lengths, free, at, random)
     ahead = np.sqrt(np.cumsum(path.lengths[::-1] ** 2)[::-1])
-    chunks, rows = Chunks(walk), []
+    chunks = Chunks(walk)
+    rows = []
     for step, (w, g_batch) in path.seen.items():
         there, g_there = astray.seen[step]
         row = {"step": step, "left": steps - step + 1}
@@ -174,7 +184,8 @@ def _look(
 ) -> dict[str, float]:
     """What `measured` says of weights w and the batch's gradient there on a path to `end`."""
     gradients = chunks.gradients(w)[1] * free
-    g, (trace, square) = gradients.mean(0), chunks.noise(gradients)
+    g = gradients.mean(0)
+    (trace, square) = chunks.noise(gradients)
     return {
         "distance": (w - end).norm().item(),
         **toward(g, w, end),

@@ -1,6 +1,5 @@
 """What Lee et al. (2021) say of smoothness, and the rule that judges it."""
 
-
 from chapters.smoothness import followed_paths
 from lib.claims.claim import Change, claim
 from lib.claims.names import is_lee2021, rows
@@ -26,7 +25,7 @@ from lib.probes import tracks
     ],
 )
 def roughness():
-    means = followed_paths.typical(tracks.followed())
+    means = followed_paths.typical(tracks.every())
     searches = means.groupby(["workload", "algorithm"]).batch_size.nunique()
     return rows(
         followed_paths.lipschitz_ratios(means),

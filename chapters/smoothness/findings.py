@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from chapters.smoothness import experiments, followed_paths
@@ -14,7 +13,7 @@ from lib.claims.names import is_lee2021
 from lib.page.multiples import arranged
 from lib.probes import tracks
 from lib.studies import plans
-from lib.wording import brief, named, span
+from lib.wording import brief, named, ranged
 from lib.workloads.catalogue import workload
 
 TOLD = [measure for measure in MEASURES if measure != "along"]  # in tables
@@ -28,8 +27,7 @@ def sparsest(rows: pd.DataFrame) -> pd.DataFrame:
 
 def followed(*paths: pd.DataFrame) -> pd.DataFrame:
     """These paths and all on record, each curve by its name."""
-    every = pd.concat([*paths, tracks.followed()])
-    every = every.drop_duplicates([*PATH, "trials", "step"])
+    every = tracks.every(*paths)
     return every.assign(curve=scaling.curve_names(every))
 
 
@@ -82,12 +80,10 @@ def explained(trials: pd.DataFrame, paths: pd.DataFrame) -> pd.DataFrame:
     """
     own = trials.workload.isin(paths.workload) & trials.algorithm.isin(paths.algorithm)
     curves = scaling.curves(trials[own])
-    pairs = {key: curves.get(scaling.dense_key(key)) for key in curves if key[3]}
-    fits = [
-        {"row": FITTED, "sparsity": key[3], **_noise_constant(curves[key], dense)}
-        for key, dense in pairs.items()
-        if dense is not None
-    ]
+    fits = []
+    for key, *pair in scaling.with_partner(curves, scaling.dense_key):
+        c1, _ = scaling.line_over(*scaling.alike(*pair))
+        fits.append({"row": FITTED, "sparsity": key[3], **c1.row("ratio")})
     each = followed_paths.over_dense(paths).rename(columns=THEORY)
     each = each.melt(PATH, list(THEORY.values()), "row", "ratio")
     spread = each.groupby(["row", "sparsity"], sort=False).ratio
@@ -97,15 +93,6 @@ def explained(trials: pd.DataFrame, paths: pd.DataFrame) -> pd.DataFrame:
     return shown.assign(label=levels, sizes=paths.batch_size.nunique())
 
 
-def _noise_constant(sparse: scaling.Curve, dense: scaling.Curve) -> dict[str, float]:
-    """c1 of a sparse curve over that of the dense one, with its interval."""
-
-    def difference(a: tuple, b: tuple) -> np.ndarray:
-        return np.log(scaling.fit(*a).c1) - np.log(scaling.fit(*b).c1)
-
-    return scaling.estimate(difference, *scaling.alike(sparse, dense)).row("ratio")
-
-
 def findings(
     every: pd.DataFrame,
     rated: pd.DataFrame,
@@ -113,7 +100,7 @@ def findings(
     claim: Claim,
     network: str,
     seeds: int,
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -158,7 +145,7 @@ def _counts(every: pd.DataFrame) -> dict[str, int]:
     }
 
 
-def _twins(rows: pd.DataFrame) -> dict[str, object]:
+def _twins(rows: pd.DataFrame) -> dict:
     """The Lipschitz constants of the sparsest twins, at their least and at their most."""
     far = rows[rows.sparsity == rows.sparsity.max()]
     middles = far.groupby("workload").lipschitz.median().sort_values()
@@ -171,26 +158,21 @@ def _twins(rows: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _rate_law(rated: pd.DataFrame) -> dict[str, object]:
+def _rate_law(rated: pd.DataFrame) -> dict:
     """How the Lipschitz constant varies with the learning rate of SGD on digits."""
     own = rated[rated.workload.isin(plans.DIGITS) & (rated.algorithm == "sgd")]
     law = followed_paths.rate_law(own)
-    power, factor = law["power"].row("value", log=False), law["factor"].row("value")
+    _, _, highest = power = law["power"].row(log=False).values()
     return {
-        "smoother_at_larger_rates": bool(power["value_high"] < 0),
-        "power": _told(power),
-        "factor": _told(factor),
+        "smoother_at_larger_rates": bool(highest < 0),
+        "power": ranged(*power),
+        "factor": ranged(*law["factor"].row().values()),
         "law_level": f"{own.sparsity.max():g}",
         "law_paths": law["power"].n,
     }
 
 
-def _told(row: dict[str, float]) -> str:
-    value, *ends = row.values()
-    return f"{brief(value)} ({span(ends)})"
-
-
-def _explained(factors: pd.DataFrame) -> dict[str, object]:
+def _explained(factors: pd.DataFrame) -> dict:
     """c1 of the sparsest curve, and what smoothness and the whole theory predict for it."""
     last = factors[factors.sparsity == factors.sparsity.max()].set_index("row").ratio
     wanted, alone, whole = (last.get(n) for n in (FITTED, THEORY["smoothness"], THEORY["theory"]))
@@ -203,11 +185,12 @@ def _explained(factors: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _ends(every: pd.DataFrame) -> dict[str, object]:
+def _ends(every: pd.DataFrame) -> dict:
     """How many paths on images end above their goal, which bfloat16 may do."""
     images = every[~every.workload.isin(plans.DIGITS)].sort_values("step")
     last = images.groupby(PATH)[["error"]].last().reset_index()
-    behind = last.error / last.workload.map(lambda name: workload(name).goal)
+    goals = last.workload.map(lambda name: workload(name).goal)
+    behind = last.error / goals
     return {
         "image_paths": len(behind),
         "image_missed": int((behind > 1).sum()),

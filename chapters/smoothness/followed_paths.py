@@ -37,7 +37,7 @@ def typical(paths: pd.DataFrame) -> pd.DataFrame:
     training steps, as are the theory's, and those of authors who look at a fixed interval. c1 of K*
     = c1/B + c2 is proportional to Delta L M / eps^2 (the book's chapter on the theory): Delta is
     the fall of the loss from the first to the last point, L and M geometric means of `lipschitz`
-    and `trace`, eps (epsilon) the mean of `square`.
+    and `trace`, eps the mean of `square`.
     """
     ordered = paths.sort_values("step")
     by = [ordered[c] for c in PATH]
@@ -49,7 +49,7 @@ def typical(paths: pd.DataFrame) -> pd.DataFrame:
     square = (ordered.square * share).groupby(by).sum().clip(lower=1e-12)
     noisy = means.lipschitz * means.trace
     theory = (loss.first() - loss.last()) * noisy / square**2
-    found = {"smoothness": means.lipschitz, "noisy": noisy, "theory": theory, "epsilon": square}
+    found = {"smoothness": means.lipschitz, "noisy": noisy, "theory": theory}
     return means.assign(**found).reset_index()
 
 
@@ -57,9 +57,9 @@ def over_dense(paths: pd.DataFrame) -> pd.DataFrame:
     """`typical` of sparse paths over the median of the dense paths of the same workload, algorithm
     and batch size.
     """
-    means, by = typical(paths), ["workload", "algorithm", "batch_size"]
-    columns = [*MEASURES, *THEORY, "epsilon"]
-    dense = means[means.sparsity == 0].groupby(by)[columns].median()
+    means = typical(paths)
+    by = ["workload", "algorithm", "batch_size"]
+    dense = means[means.sparsity == 0].groupby(by)[[*MEASURES, *THEORY]].median()
     return _over(means[means.sparsity > 0], dense)
 
 
@@ -96,7 +96,8 @@ def lipschitz_ratios(means: pd.DataFrame) -> dict[tuple[str, str], Effect]:
         both = own[own.groupby("batch_size").sparsity.transform("size") == 2]
         if both.empty:
             continue
-        sparse, sizes = both.sparsity > 0, both.batch_size.nunique()
+        sparse = both.sparsity > 0
+        sizes = both.batch_size.nunique()
         difference = both["mean"].where(sparse, -both["mean"]).sum() / sizes
         parts = both["var"] / both["size"] / sizes**2
         error = np.sqrt(parts.sum(skipna=False))

@@ -7,12 +7,9 @@ import pandas as pd
 
 from lib.page import charts, shared_figures, tips
 from lib.page.multiples import panels, small_curve
+from lib.page.tips import tip
 
-PATH = [
-    tips.SPARSITY,
-    tips.BATCH_SIZE,
-    alt.Tooltip("trial:N", title="trial"),
-]
+PATH = [tips.SPARSITY, tips.BATCH_SIZE, tip("trial:N", "trial")]
 
 
 def roughness(ratios: pd.DataFrame) -> alt.LayerChart:
@@ -22,34 +19,24 @@ def roughness(ratios: pd.DataFrame) -> alt.LayerChart:
     Args:
         ratios: row, sparsity, batch_size, trial, ratio; rows in the order in which they are drawn.
     """
-    if ratios.empty:
-        return charts.nothing("No sparse path was followed beside a dense one.")
     order = list(dict.fromkeys(ratios.row))
-    scale = alt.Scale(type="log", base=2, nice=False, padding=12)
+    scale = charts.log(12)
     base = alt.Chart(ratios).encode(
         y=alt.Y("row:N", title=None, sort=order, axis=charts.broken()),
         yOffset="sparsity:O",
         color=charts.by_sparsity(ratios.sparsity.unique(), columns=3, titleOrient="top"),
     )
-    x = alt.X(
-        "ratio:Q",
-        title="Lipschitz constant, sparse over dense",
-        scale=scale,
-        axis=charts.fractions(titleAnchor="end"),
-    )
-    network = alt.Tooltip("row:N", title="network and method")
-    tip = [network, *PATH, alt.Tooltip("ratio:Q", title="sparse over dense", format=".2f")]
-    dots = base.mark_point(size=50, strokeWidth=1.6, opacity=0.8).encode(x=x, tooltip=tip)
+    x = alt.X("ratio:Q", title="Lipschitz constant, sparse over dense", scale=scale)
+    x = x.axis(charts.fractions(titleAnchor="end"))
+    network = tip("row:N", "network and method")
+    each = [network, *PATH, tip("ratio:Q", "sparse over dense", ".2f")]
+    median = tip("median(ratio):Q", "median, sparse over dense", ".2f")
+    dots = base.mark_point(size=50, strokeWidth=1.6, opacity=0.8).encode(x=x, tooltip=each)
+    ticks = base.mark_tick(thickness=3, size=13)
     middle = alt.X("median(ratio):Q", scale=scale)
-    ticks = base.mark_tick(thickness=3, size=13).encode(
-        x=middle, tooltip=[network, tips.SPARSITY, _median()]
-    )
+    ticks = ticks.encode(x=middle, tooltip=[network, tips.SPARSITY, median])
     chart = alt.layer(charts.across(1, x=scale), dots, ticks)
-    return chart.properties(width="container", height=54 * len(order))
-
-
-def _median() -> alt.Tooltip:
-    return alt.Tooltip("median(ratio):Q", title="median, sparse over dense", format=".2f")
+    return charts.sized(chart, 54 * len(order))
 
 
 # Closer than powers of ten, since rates of winners span one
@@ -70,8 +57,8 @@ def along(paths: pd.DataFrame) -> alt.FacetChart:
     tooltip = [
         tips.SPARSITY,
         tips.BATCH_SIZE,
-        tips.tip("step:Q", "training step", ",.0f"),
-        tips.tip("lipschitz:Q", "Lipschitz constant", ".3g"),
+        tip("step:Q", "training step", ",.0f"),
+        tip("lipschitz:Q", "Lipschitz constant", ".3g"),
     ]
 
     def layers(base: alt.Chart) -> list[alt.Chart]:
@@ -93,24 +80,22 @@ def rates(paths: pd.DataFrame, start: str) -> alt.LayerChart:
     """
     title = "learning rate / (1 − momentum)"
     names = sorted(paths.curve.unique())
-    tip = [
-        *PATH,
-        alt.Tooltip("rate:Q", title=title, format=".3g"),
-        alt.Tooltip("lipschitz:Q", title="Lipschitz constant", format=".3g"),
-    ]
-    dots = alt.Chart(paths).mark_point(size=70, strokeWidth=2)
-    drawn = dots.encode(
-        x=_logarithmic(alt.X("rate:Q", title=title)),
-        y=_logarithmic(alt.Y("lipschitz:Q", title="Lipschitz constant of the gradient")),
-        color=charts.by_sparsity(sorted(paths.sparsity.unique())),
-        tooltip=tip,
+    constant = tip("lipschitz:Q", "Lipschitz constant", ".3g")
+    y = alt.Y("lipschitz:Q", title="Lipschitz constant of the gradient")
+    scale = charts.log(12, base=alt.Undefined)
+    x, y = (axis.scale(scale).axis(values=TICKS) for axis in (alt.X("rate:Q", title=title), y))
+    drawn = (
+        alt.Chart(paths)
+        .mark_point(size=70, strokeWidth=2)
+        .encode(
+            x=x,
+            y=y,
+            color=charts.by_sparsity(sorted(paths.sparsity.unique())),
+            tooltip=[*PATH, tip("rate:Q", title, ".3g"), constant],
+        )
     )
     menu = charts.menu("curve", names, start if start in names else names[0], "trained")
-    return charts.controlled([drawn], menu).properties(width="container", height=340)
-
-
-def _logarithmic(axis: alt.X | alt.Y) -> alt.X | alt.Y:
-    return axis.scale(type="log", nice=False, padding=12).axis(values=TICKS)
+    return charts.sized(charts.controlled([drawn], menu), 340)
 
 
 def explained(rows: pd.DataFrame) -> alt.LayerChart:

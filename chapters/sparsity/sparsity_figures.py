@@ -16,7 +16,7 @@ def grid(marks: pd.DataFrame) -> alt.FacetChart:
     """Steps to result against batch size, a panel per network and method.
 
     Args:
-        marks: of `sparsity_tables.panels`.
+        marks: of `findings.panels`.
     """
     y = alt.Y("steps:Q", scale=charts.log(4, base=10))
     y = y.axis(values=[10.0**n for n in range(6)], format="~s")
@@ -39,7 +39,7 @@ def relative(rows: pd.DataFrame, *controls: tuple) -> alt.LayerChart:
     """Relative steps against batch size, a line per sparsity.
 
     Args:
-        rows: of `sparsity_tables.relative_steps`.
+        rows: of `findings.relative_steps`.
     """
     pick, faded = charts.picked("sparsity")
     ends = map(span, zip(rows.relative_low, rows.relative_high))

@@ -41,7 +41,7 @@ def findings(
     compared: pd.DataFrame,
     priced: pd.DataFrame,
     pool: tuple[float, float, float],
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -50,7 +50,8 @@ def findings(
         compared: of `ways`.
         priced, pool: of `prices.table` and `prices.together`.
     """
-    total, apart = front.scope(), again[again.factor > 1]
+    total = front.scope()
+    apart = again[again.factor > 1]
     elsewhere = apart[(apart.measured_on != apart.replayed_on) & (apart.study != "mnist")]
     unrun = studies[studies.done == 0]
     partly = studies[(studies.done > 0) & (studies.done < studies.planned)]
@@ -85,7 +86,7 @@ def findings(
     }
 
 
-def _prices(priced: pd.DataFrame, pool: tuple[float, float, float]) -> dict[str, object]:
+def _prices(priced: pd.DataFrame, pool: tuple[float, float, float]) -> dict:
     """What the papers' figures would cost together, and the most expensive of them."""
     most = priced.loc[priced.cores.idxmax()]
     end, busy, longest = pool

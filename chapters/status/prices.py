@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -12,17 +13,12 @@ from scipy.optimize import nnls
 
 from lib import forms
 from lib.records import on_record, results
-from lib.studies.study import Study
+from lib.studies.study import Study, powers
 from lib.workloads.catalogue import workload
 
 FOLD = 64  # graphics processors of the largest price
 LOST = 300.0  # s of work that an interrupted search repeats: it is saved every five minutes
 TIMED = "cifar-10-resnet-8"  # the network whose searches ran on a core and on an H100
-
-
-def powers(first: int, last: int) -> tuple[int, ...]:
-    """The powers of two from `first` to `last`."""
-    return tuple(2**n for n in range(int(np.log2(first)), int(np.log2(last)) + 1))
 
 
 @dataclass(frozen=True)
@@ -39,7 +35,7 @@ class Figure:
     workload: str
     methods: tuple[str, ...]
     sparsities: tuple[float, ...]
-    sizes: tuple[int, ...]
+    sizes: Sequence[int]
     goal: float | None = None
     limit: int | None = None
     length: int | None = None
@@ -48,44 +44,23 @@ class Figure:
 
     def points(self) -> Iterable[tuple[str, float, int]]:
         """Every search: method, sparsity, batch size."""
-        return (
-            (method, sparsity, size)
-            for method in self.methods
-            for sparsity in self.sparsities
-            for size in self.sizes
-        )
+        return itertools.product(self.methods, self.sparsities, self.sizes)
 
 
 LEE = {"sparsities": (0.0, 0.5, 0.7, 0.9), "methods": ("sgd", "momentum", "nesterov")}
-LEE |= {"sizes": powers(2, 16_384), "paper": "Lee et al. (2021)", "shows": "steps to result"}
+LEE |= {"sizes": powers(1, 14), "paper": "Lee et al. (2021)", "shows": "steps to result"}
+RECALLED = "sparsities, batch sizes"
 SHALLUE = {"sparsities": (0.0,), "paper": "Shallue et al. (2019)"}
 RELEASED = (1, 2, 8, 32, 128, 512, 2048, 8192, 32_768, 55_000)
-EVERY = (*powers(1, 32_768), 55_000)
+EVERY = (*powers(0, 15), 55_000)
+CNN, FASHION, RESNET = "mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8"
 FIGURES = (
-    Figure(
-        workload="mnist-simple-cnn",
-        goal=0.02,
-        limit=40_000,
-        recalled="sparsities, batch sizes",
-        **LEE,
-    ),
-    Figure(
-        workload="fashion-mnist-simple-cnn",
-        goal=0.12,
-        limit=40_000,
-        recalled="goal, sparsities, batch sizes",
-        **LEE,
-    ),
-    Figure(
-        workload="cifar-10-resnet-8",
-        goal=0.4,
-        limit=100_000,
-        recalled="sparsities, batch sizes",
-        **LEE,
-    ),
+    Figure(workload=CNN, goal=0.02, limit=40_000, recalled=RECALLED, **LEE),
+    Figure(workload=FASHION, goal=0.12, limit=40_000, recalled=f"goal, {RECALLED}", **LEE),
+    Figure(workload=RESNET, goal=0.4, limit=100_000, recalled=RECALLED, **LEE),
     Figure(
         shows="Figure 1, Simple CNN",
-        workload="mnist-simple-cnn",
+        workload=CNN,
         methods=("nesterov",),
         sizes=RELEASED,
         goal=0.01,
@@ -93,7 +68,7 @@ FIGURES = (
     ),
     Figure(
         shows="Figure 1, Simple CNN",
-        workload="fashion-mnist-simple-cnn",
+        workload=FASHION,
         methods=("nesterov",),
         sizes=RELEASED[1:],
         goal=0.1,
@@ -101,9 +76,9 @@ FIGURES = (
     ),
     Figure(
         shows="Figures 1 and 4, ResNet-8",
-        workload="cifar-10-resnet-8",
+        workload=RESNET,
         methods=("sgd", "nesterov"),
-        sizes=powers(2, 8192),
+        sizes=powers(1, 13),
         goal=0.3,
         **SHALLUE,
     ),
@@ -117,7 +92,7 @@ FIGURES = (
     ),
     Figure(
         shows="Figure 4, Simple CNN",
-        workload="mnist-simple-cnn",
+        workload=CNN,
         methods=("sgd", "momentum"),
         sizes=EVERY,
         goal=0.01,
@@ -136,14 +111,14 @@ FIGURES = (
 )
 
 
-def searched(figures: Sequence[Figure] = FIGURES) -> pd.DataFrame:
+def searched() -> pd.DataFrame:
     """The searches on record of the figures' networks, of whatever goal: a row each.
 
     Columns: workload, algorithm, sparsity, batch_size, steps (to the hardest goal that was met),
     goal, trial_steps, wall_s, cpu (whether one core measured it).
     """
-    names = {figure.workload for figure in figures}
-    every = on_record.gathered(**{"label_smoothing": 0.0})
+    names = {figure.workload for figure in FIGURES}
+    every = on_record.gathered(label_smoothing=0.0)
     read = results.read(Study("prices", "", (c for c in every.cells if c.workload in names)))
     heads = pd.DataFrame(list(read.attrs["provenance"]))
     return heads.assign(cpu=heads.device.str.startswith("cpu"))
@@ -171,7 +146,8 @@ def steps_to_result(heads: pd.DataFrame, sizes: np.ndarray) -> np.ndarray:
 def faster(heads: pd.DataFrame) -> float:
     """By what factor an H100 took less time than a core for steps of the same network and size."""
     timed = heads[heads.workload == TIMED]
-    cpu, gpu = timed[timed.cpu], timed[~timed.cpu]
+    cpu = timed[timed.cpu]
+    gpu = timed[~timed.cpu]
     a, b = seconds_of_a_step(cpu)
     ratios = (a + b * gpu.batch_size) * gpu.trial_steps / gpu.wall_s
     return float(np.exp(np.log(ratios).mean()))
@@ -185,7 +161,8 @@ def costs(figure: Figure, heads: pd.DataFrame) -> np.ndarray:
     """
     own = heads[(heads.workload == figure.workload) & heads.cpu]
     a, b = seconds_of_a_step(own)
-    sizes, found = np.array(figure.sizes, float), []
+    sizes = np.array(figure.sizes, float)
+    found = []
     for method in figure.methods:
         steps = np.full(len(sizes), figure.length or np.inf)
         if not figure.length:
@@ -220,31 +197,30 @@ def keep_busy(
     return end, float(np.sum(seconds) / (workers * end))
 
 
-def together(
-    heads: pd.DataFrame, figures: Sequence[Figure] = FIGURES
-) -> tuple[float, float, float]:
+def together(heads: pd.DataFrame) -> tuple[float, float, float]:
     """All figures' searches on FOLD H100s, with a failure per worker and day: hours until the last
     ends, the share of the time that the devices work, and the hours of the longest search.
     """
-    cost = np.concatenate([costs(figure, heads) for figure in figures]) / faster(heads)
+    cost = np.concatenate([costs(figure, heads) for figure in FIGURES]) / faster(heads)
     end, busy = keep_busy(cost, FOLD, failures=1 / 24)
     return end / 3600, busy, float(cost.max()) / 3600
 
 
-def table(heads: pd.DataFrame, figures: Sequence[Figure] = FIGURES) -> pd.DataFrame:
+def table(heads: pd.DataFrame) -> pd.DataFrame:
     """A row per figure: what it takes on two cores, on an H100 and on FOLD of them, and what is on
     record.
 
-    Columns: paper, shows, workload, searches, cores (days on two cores), gpu, gpus (hours), busy
-    (share, with FOLD), done (points with a search on record), tenth (trials a search that a tenth
-    of the price buys at every third size), recalled.
+    Columns: paper, shows, workload, searches, cores (days on two cores), gpu, gpus (hours), done
+    (points with a search on record), tenth (trials a search that a tenth of the price buys at every
+    third size), recalled.
     """
-    factor, rows = faster(heads), []
+    factor = faster(heads)
+    rows = []
     known = heads[["workload", "algorithm", "sparsity", "batch_size"]]
     known = set(known.itertuples(index=False, name=None))
-    for figure in figures:
+    for figure in FIGURES:
         cost = costs(figure, heads)
-        end, busy = keep_busy(cost / factor, FOLD, failures=1 / 24)
+        end, _ = keep_busy(cost / factor, FOLD, failures=1 / 24)
         third = cost.reshape(-1, len(figure.sizes))[:, ::3].sum()
         rows.append(
             {
@@ -255,7 +231,6 @@ def table(heads: pd.DataFrame, figures: Sequence[Figure] = FIGURES) -> pd.DataFr
                 "cores": cost.sum() / 2 / 86_400,
                 "gpu": cost.sum() / factor / 3600,
                 "gpus": end / 3600,
-                "busy": busy,
                 "done": sum((figure.workload, *point) in known for point in figure.points()),
                 "tenth": int(0.1 * cost.sum() / third * figure.trials),
                 "recalled": figure.recalled,

@@ -1,5 +1,156 @@
-"""What this chapter measures besides searches."""
+"""What this chapter measures besides searches: the noise scale of a running job, as its workers'
+own gradients tell it, beside that of other gradients at the same weights.
+"""
 
-from chapters.theory import running_noise
+from __future__ import annotations
 
-EXPERIMENTS = {"noise-scale": running_noise.JOBS}
+import dataclasses
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from lib.fields import Count, Number, Whole, spec
+from lib.measuring.experiment import Collection
+from lib.probes import tracks
+from lib.probes.tracks import Again
+from lib.records import store
+from lib.studies.cells import Cell
+from lib.workloads.catalogue import WorkloadName, workload
+
+METHODS = ("sgd", "momentum")  # which torch.optim.SGD has, too
+MOST_WORKERS, MOST_STEPS = 64, 10**6
+ROWS = 120  # of a record at most
+TIMEOUT = 7200.0  # seconds that a job may take
+
+
+@spec
+class Job(Again):
+    """A trial of a recorded search, trained again by `workers` processes that listen to their
+    gradients, for `steps` steps.
+
+    batch_size: over all workers.
+    span: of the running averages, in steps.
+    examples: of the training set, drawn anew at every step, from which its noise scale is estimated
+    offline, by gradients of `chunk` examples; 0: all of them.
+
+    Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    workload: WorkloadName
+    batch_size: int
+    algorithm: Literal[*METHODS]
+    trials: int
+    trial: int
+    hits: int
+    steps: Count(MOST_STEPS)
+    workers: Whole(2, MOST_WORKERS) = 2
+    span: Number(f"(1, {MOST_STEPS}]") = 100.0
+    examples: int = 0
+    chunk: int = 50
+
+    def measure(self) -> pd.DataFrame:
+        """step, and noise scales in examples at the weights before it, a row for each of up to ROWS
+        steps.
+
+        running, low, high: what `lib.workers.noise_hook` tells of the window of steps that ends
+        here, with its 5 to 95 %.
+        offline: `lib.probes.noise_scale` at every step, its tr(Sigma) and |G|^2 averaged over the
+        same window.
+        single: that of this step alone.
+
+        What is infinite is empty.
+        """
+        from lib.workers import processes  # brings PyTorch, which is slow to import
+
+        rows = processes.launch(_listen, self.workers, TIMEOUT, self)
+        return pd.DataFrame(rows).replace(np.inf, np.nan)
+
+
+def _listen(rank: int, job: Job) -> list[dict]:
+    """Train as worker `rank`; the rows, of worker 0."""
+    import torch
+    from torch.nn.functional import cross_entropy
+    from torch.nn.parallel import DistributedDataParallel
+
+    from lib.engine import flattening, lockstep
+    from lib.probes.noise_scale import Chunks
+    from lib.workers.noise_hook import NoiseState, noise_hook
+    from lib.workers.noise_meter import Averages, ratio
+    from lib.workloads import models
+
+    work = workload(job.workload)
+    chunks = Chunks(job)
+    drawn = {name: float(values[job.trial]) for name, values in job.cell.draw().items()}
+    data = work.train()
+    network = models.fresh(work.model, job.trial)
+    ddp = DistributedDataParallel(network)
+    state = NoiseState(job.batch_size // job.workers, total=len(data), span=job.span)
+    ddp.register_comm_hook(state, noise_hook)
+    rates = {"lr": drawn["learning_rate"], "momentum": drawn.get("momentum", 0.0)}
+    optimizer = torch.optim.SGD(ddp.parameters(), **rates)
+    told = set(np.linspace(1, job.steps, min(job.steps, ROWS)).round().astype(int).tolist())
+    rows = []
+    window = Averages(job.span)
+    order = lockstep.batches(len(data), job.batch_size, 0)
+    for step in range(1, job.steps + 1):
+        own = next(order).chunk(job.workers)[rank]
+        optimizer.zero_grad()
+        cross_entropy(ddp(data.x[own]), data.y[own]).backward()
+        if rank == 0:
+            w = flattening.flatten(network).detach()
+            single = chunks.noise(chunks.gradients(w, seed=step)[1])
+            window = window.after(*map(float, single))
+        if rank == 0 and step in told:
+            now = state.estimate()
+            offline = window.estimate().noise_scale
+            row = {"step": step, "running": now.noise_scale, "low": now.low, "high": now.high}
+            rows.append(row | {"offline": offline, "single": float(ratio(*single))})
+        optimizer.step()
+    return rows
+
+
+def planned() -> tuple[Job, ...]:
+    """The fastest trials at batch size 64 with SGD: on MNIST to the step at which it met its goal,
+    on digits for longer.
+    """
+    images = Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2)
+    digits = Cell("digits-mlp", 64, "sgd")
+    to_goal = tracks.fastest(Job, images, 1, steps=1, examples=2000)
+    return (
+        *(dataclasses.replace(job, steps=tracks.met_at(job)) for job in to_goal),
+        *tracks.fastest(Job, digits, 1, steps=200, span=50.0, chunk=10),
+    )
+
+
+JOBS = Collection(
+    "running",
+    "jobs",
+    lambda job: f"{store.home(job.workload)}/{job.algorithm}-{job.batch_size}",
+    planned,
+    "Train with two worker processes that estimate the gradient's noise as they go, into "
+    "data/running/.",
+    precision="float32",
+    alone=True,
+)
+EXPERIMENTS = {"noise-scale": JOBS}
+
+
+def compared(table: pd.DataFrame) -> pd.DataFrame:
+    """Of the jobs' records with the networks' names, a row per network and its workers: the running
+    estimate beside the offline one.
+
+    held: share of the rows whose 5 to 95 % hold `offline`.  apart: median factor between `running`
+    and `offline`, either way. ahead: median of `single` over `offline`: how far a window lags
+    behind its last step.
+    """
+    offline = table.offline.fillna(np.inf)
+    high = table.high.fillna(np.inf)
+    rows = table[["network", "workers"]].assign(
+        held=(table.low <= offline) & (offline <= high),
+        apart=np.log(table.running / table.offline).abs(),
+        ahead=table.single / table.offline,
+    )
+    by = rows.groupby(["network", "workers"], sort=False)
+    found = by.agg({"held": "mean", "apart": "median", "ahead": "median"}).reset_index()
+    return found.assign(apart=np.exp(found.apart))

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from chapters.theory import running_noise
+from chapters.theory import experiments
 from lib.analysis import followed_paths, ranges, scaling
 from lib.claims import FOR, Claim, judging
 from lib.claims.names import REPEATS
 from lib.probes import tracks
-from lib.wording import between, brief, named, number, percent, span
+from lib.wording import between, brief, named, number, percent, ranged, span
 from lib.workloads.catalogue import workload
 
 DATA = {"mnist": "MNIST", "fashion-mnist": "Fashion-MNIST", "cifar-10": "CIFAR-10"}
@@ -66,14 +66,9 @@ def constants_over_dense(curves: dict) -> pd.DataFrame:
     for key, *pair in scaling.with_partner(curves, scaling.dense_key):
         both = scaling.alike(*pair)
         if len(both[0].sizes) >= 3:
-            c1, c2 = scaling.estimate(_over, *both)
+            c1, c2 = scaling.line_over(*both)
             rows.append((key, c1.row("c1") | c2.row("c2")))
     return scaling.by_curve(rows, ["c1", "c1_low", "c1_high", "c2", "c2_low", "c2_high"])
-
-
-def _over(above: tuple, below: tuple) -> np.ndarray:
-    """ln of the constants of one curve's line over those of another's."""
-    return scaling.log_line(above) - scaling.log_line(below)
 
 
 def _named(table: pd.DataFrame, whole: Iterable[tuple]) -> pd.DataFrame:
@@ -89,28 +84,25 @@ def _keys(table: pd.DataFrame) -> list[tuple]:
 
 def followed(paths: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
     """These paths and those on record, of the searches that a curve is made of."""
-    every = pd.concat([paths, tracks.followed()])
-    every = every.drop_duplicates([*followed_paths.PATH, "trials", "step"])
     own = ["workload", "algorithm", "batch_size", "sparsity", "trials"]
-    return every.merge(searches[own].drop_duplicates())
+    return tracks.every(paths).merge(searches[own].drop_duplicates())
 
 
 def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
     """Curves of `scaling.summaries`, each by its name, beside the noise scales of `followed` paths:
-    predicted (median), least, most, apart (median), followed (count).
+    predicted (median), followed (count).
     """
     by = ["workload", "algorithm", "sparsity"]
     paths = followed_paths.noise_scales(along).groupby(by)
-    ends = paths.noise_scale.agg(predicted="median", least="min", most="max", followed="count")
-    found = ends.assign(apart=paths.apart.median()).reset_index()
+    found = paths.noise_scale.agg(predicted="median", followed="count").reset_index()
     found = found.merge(scaling.summaries(searches)[0], on=by)
     return found.assign(curve=scaling.curve_names(found))
 
 
 def heard() -> pd.DataFrame:
     """What the hook estimated in running jobs, each network by its title."""
-    jobs = running_noise.JOBS.results()
-    return jobs.assign(network=[workload(name).title for name in jobs.get("workload", [])])
+    jobs = experiments.JOBS.results()
+    return jobs.assign(network=[workload(name).title for name in jobs.workload])
 
 
 def findings(
@@ -120,7 +112,7 @@ def findings(
     jobs: pd.DataFrame,
     judged: Mapping[str, Claim],
     asked: tuple[str, str],
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -131,7 +123,8 @@ def findings(
         judged: all claims.
         asked: the workload and the method that figures begin with.
     """
-    summary, top = data.summary, data.over_dense[data.over_dense.sparsity == 0.9]
+    summary = data.summary
+    top = data.over_dense[data.over_dense.sparsity == 0.9]
     rows = data.tested.itertuples()
     mine = [row.method for row in rows if (row.workload, row.algorithm) == asked]
     sets = {workload(name).dataset for name in summary.workload}
@@ -152,7 +145,7 @@ def findings(
     }
 
 
-def _rule(summary: pd.DataFrame, asked: tuple[str, str]) -> dict[str, object]:
+def _rule(summary: pd.DataFrame, asked: tuple[str, str]) -> dict:
     """Both constants of the curve asked for, or else of any."""
     mine = (summary.workload == asked[0]) & (summary.algorithm == asked[1])
     row = summary[mine if mine.any() else ~mine].nsmallest(1, "sparsity")
@@ -167,13 +160,14 @@ def _rule(summary: pd.DataFrame, asked: tuple[str, str]) -> dict[str, object]:
     }
 
 
-def _form(tested: pd.DataFrame) -> dict[str, object]:
+def _form(tested: pd.DataFrame) -> dict:
     """On how many curves the form is rejected, and what a free exponent says."""
     rejected = tested[tested.p_value <= SURE]
     free = tested[tested.off_free.notna()]
     low = free[free.exponent_high < 1]
-    usual, whole = (tested[tested.method == name] for name in ("momentum", "momentum, whole range"))
-    lost, lost_whole = ((own.p_value <= SURE).sum() for own in (usual, whole))
+    counts = (tested.p_value <= SURE).groupby(tested.method).agg(["sum", "size"])
+    both = counts.reindex(["momentum", "momentum, whole range"], fill_value=0)
+    (lost, usual), (lost_whole, whole) = both.to_numpy().tolist()
     return {
         "tested": len(tested),
         "rejected": len(rejected),
@@ -182,22 +176,22 @@ def _form(tested: pd.DataFrame) -> dict[str, object]:
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
         "kept": len(tested) - len(rejected),
         "kept_by": [
-            f"{(own > SURE).sum()} of {len(own)} with {name.replace(', ', ' over its ')}"
-            for name, own in tested.groupby("method").p_value
+            f"{size - lost} of {size} with {name.replace(', ', ' over its ')}"
+            for name, lost, size in counts.itertuples()
         ],
         "free": len(free),
         "exponent_low": len(low),
         "exponent_low_by": [f"{n} with {name}" for name, n in low.groupby("method").size().items()],
         "exponent_high": int((free.exponent_low > 1).sum()),
-        "range_bends": bool(lost > len(usual) / 2 and lost_whole < len(whole) / 2),
-        "momentum_rejected": int(lost),
-        "momentum_curves": len(usual),
-        "whole_rejected": int(lost_whole),
-        "whole_curves": len(whole),
+        "range_bends": lost > usual / 2 and lost_whole < whole / 2,
+        "momentum_rejected": lost,
+        "momentum_curves": usual,
+        "whole_rejected": lost_whole,
+        "whole_curves": whole,
     }
 
 
-def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict[str, object]:
+def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict:
     """How far critical batch sizes are from noise scales, and what moves these."""
     inside = noise[noise.identified.astype(bool)]
     keys = ["workload", "algorithm", "sparsity"]
@@ -212,7 +206,7 @@ def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict[str, 
         "some_near": bool(near),
         "near": near,
         "critical_over_noise": "; ".join(
-            f"{g.name} {brief(g.effect)} ({span((g.low, g.high))})" for g in claim.measured
+            f"{g.name} {ranged(g.effect, g.low, g.high)}" for g in claim.measured
         ),
         "off": float(np.exp(np.log(alone.critical / alone.noise_scale).abs().max())),
         "followed": len(noise),
@@ -239,22 +233,19 @@ def _with_momentum(inside: pd.DataFrame) -> str:
     )
 
 
-def _jobs(jobs: pd.DataFrame) -> dict[str, object]:
+def _jobs(jobs: pd.DataFrame) -> dict:
     """What the hook estimated in the first running job."""
-    rows = running_noise.compared(jobs)
-    names = ("network", "workers", "held", "apart", "ahead")
-    job = dict(zip(names, rows[list(names)].iloc[0])) if len(rows) else dict.fromkeys(names)
-    ahead = job["ahead"] or 1.0
+    rows = experiments.compared(jobs)
+    job = rows.iloc[0]
     return {
-        "heard": bool(len(rows)),
-        "agree": bool(len(rows) and job["held"] > 0.8),
-        "workers": "two" if job["workers"] == 2 else job["workers"],
-        "held": f"{100 * job['held']:.0f} %" if len(rows) else None,
-        "job": job["network"],
-        "job_networks": sorted(rows.network) if len(rows) else ["no network yet"],
-        "apart": job["apart"],
-        "ahead": float(max(ahead, 1 / ahead)),
-        "lags": bool(ahead > 1),
+        "agree": bool(job.held > 0.8),
+        "workers": "two" if job.workers == 2 else int(job.workers),
+        "held": f"{100 * job.held:.0f} %",
+        "job": job.network,
+        "job_networks": sorted(rows.network),
+        "apart": float(job.apart),
+        "ahead": float(max(job.ahead, 1 / job.ahead)),
+        "lags": bool(job.ahead > 1),
     }
 
 

@@ -22,44 +22,30 @@ def residuals(points: pd.DataFrame, start: str | None) -> alt.LayerChart:
     if points.empty:
         return charts.nothing("No curve of five batch sizes or more is measured.")
     drawn = points.assign(x=points.batch_size / points.critical, y=np.exp(points.over))
-    menu = charts.menu(
-        "method", sorted(points.method.unique()), start or points.method.iloc[0], "method"
-    )
-    scale = alt.Scale(type="log", base=2, nice=False, padding=8)
-    x = alt.X(
-        "x:Q", title="batch size over the critical batch size", scale=scale, axis=charts.fractions()
-    )
-    up = alt.Scale(type="log", nice=False, padding=8)
+    first = start or points.method.iloc[0]
+    menu = charts.menu("method", sorted(points.method.unique()), first, "method")
+    title = "batch size over the critical batch size"
+    x = alt.X("x:Q", title=title, scale=charts.log(8), axis=charts.fractions())
+    up = charts.log(8, base=alt.Undefined)
     # A logarithmic axis would leave most of its ticks without labels
     ticks = [t for t in np.arange(0.5, 2, 0.05).round(2) if drawn.y.min() <= t <= drawn.y.max()]
     axis = alt.Axis(format=".2f", values=ticks, labelOverlap="greedy")
     y = alt.Y("y:Q", title="steps over c₁/B + c₂", scale=up, axis=axis)
-    tip = [
-        tips.CURVE,
-        tips.SPARSITY,
-        tips.BATCH_SIZE,
-        alt.Tooltip("y:Q", title="steps over the form", format=".2f"),
-    ]
+    over = tips.tip("y:Q", "steps over the form", ".2f")
+    tooltip = [tips.CURVE, tips.SPARSITY, tips.BATCH_SIZE, over]
     colour = charts.by_sparsity(sorted(points.sparsity.unique()))
     base = alt.Chart(drawn).encode(x=x, y=y, color=colour, detail=["curve:N", "sparsity:N"])
     layers = [
         base.mark_line(strokeWidth=1.2, opacity=0.5),
-        base.mark_point(filled=True, size=34, opacity=1).encode(tooltip=tip),
+        base.mark_point(filled=True, size=34, opacity=1).encode(tooltip=tooltip),
     ]
     ends = [float(drawn.x.min()), float(drawn.x.max())]
-    one = (
-        alt.Chart(pd.DataFrame({"x": ends, "y": [1.0, 1.0]}))
-        .mark_line(color=charts.GUIDE)
-        .encode(x=x, y=y)
-    )
-    band = alt.Chart(
-        pd.DataFrame({"x": [ends[0]], "to": [ends[1]], "low": [1 / 1.1], "high": [1.1]})
-    )
-    within = band.mark_rect(color=charts.GUIDE, opacity=0.15).encode(
-        x=x, x2="to:Q", y=alt.Y("low:Q", scale=up), y2="high:Q"
-    )
+    line = alt.Chart(pd.DataFrame({"x": ends, "y": [1.0, 1.0]})).mark_line(color=charts.GUIDE)
+    within = {"x": ends[:1], "to": ends[1:], "low": [1 / 1.1], "high": [1.1]}
+    band = alt.Chart(pd.DataFrame(within)).mark_rect(color=charts.GUIDE, opacity=0.15)
+    band = band.encode(x=x, x2="to:Q", y=alt.Y("low:Q", scale=up), y2="high:Q")
     own = charts.controlled(layers, menu)
-    return alt.layer(own, within, one).properties(width="container", height=340)
+    return charts.sized(alt.layer(own, band, line.encode(x=x, y=y)), 340)
 
 
 def constants(pairs: pd.DataFrame) -> alt.LayerChart:
@@ -71,7 +57,8 @@ def constants(pairs: pd.DataFrame) -> alt.LayerChart:
     """
     if pairs.empty:
         return charts.nothing("No sparse curve is measured beside its dense one.")
-    ends, tip = [], [tips.CURVE, tips.SPARSITY]
+    ends = []
+    tip = [tips.CURVE, tips.SPARSITY]
     for name, title in (("c1", "c₁, sparse over dense"), ("c2", "c₂, sparse over dense")):
         pairs, within = charts.cut(pairs, name, 2)
         pairs = pairs.rename(columns={"range": f"{name}_range"})
@@ -119,56 +106,46 @@ HEARD, SAME, ALONE = (
     "reference, averaged over the same steps",
     "reference, single steps",
 )
+KINDS = {HEARD: charts.BLUE, SAME: charts.ORANGE, ALONE: charts.GUIDE}
 
 
 def running(rows: pd.DataFrame, start: str) -> alt.LayerChart:
     """The noise scale of jobs as their workers heard it, with its interval, and by other gradients;
     a menu of networks.
 
-    rows: of `running_noise.JOBS.results`, with network.  start: the network shown at first.
+    rows: of `experiments.JOBS.results`, with network.  start: the network shown at first.
     """
-    if rows.empty:
-        return charts.nothing("No job was measured yet: python -m lib run noise-scale.")
-    rows = rows.assign(
-        told=[span((low, high)) for low, high in zip(rows.low, rows.high.fillna(np.inf))]
-    )
+    high = rows.high.fillna(np.inf)
     values = rows.groupby("network")[["running", "offline", "single"]]
-    least, most = values.transform("min").min(axis=1), values.transform("max").max(axis=1)
-    rows["low"], rows["high"] = (
-        rows.low.clip(lower=least / 1.5),
-        rows.high.fillna(np.inf).clip(upper=most * 1.5),
+    least = values.transform("min").min(axis=1)
+    most = values.transform("max").max(axis=1)
+    rows = rows.assign(
+        told=list(map(span, zip(rows.low, high))),
+        low=rows.low.clip(lower=least / 1.5),
+        high=high.clip(upper=most * 1.5),
     )
-    scale = alt.Scale(type="log", base=2, nice=False, padding=8)
-    kinds = alt.Scale(domain=[HEARD, SAME, ALONE], range=[charts.BLUE, charts.ORANGE, charts.GUIDE])
-    legend = alt.Legend(
-        title=None, columns=1, orient="bottom", labelLimit=300, symbolType="circle", symbolOpacity=1
-    )
-    base = alt.Chart(rows).encode(
-        x=alt.X("step:Q", title="training step", scale=alt.Scale(nice=False))
-    )
+    scale = charts.log(8)
+    about = {"labelLimit": 300, "symbolType": "circle", "symbolOpacity": 1}
+    legend = alt.Legend(title=None, columns=1, orient="bottom", **about)
+    kinds = alt.Scale(domain=list(KINDS), range=list(KINDS.values()))
+    x = alt.X("step:Q", title="training step", scale=alt.Scale(nice=False))
+    base = alt.Chart(rows).encode(x=x)
     colour = alt.Color("kind:N", scale=kinds, legend=legend)
 
     def drawn(column: str, kind: str, *more: alt.Tooltip) -> alt.Chart:
-        y = alt.Y(
-            f"{column}:Q", title="noise scale (examples)", scale=scale, axis=alt.Axis(format=",")
-        )
-        tip = [
-            alt.Tooltip("step:Q", title="training step", format=","),
-            alt.Tooltip(f"{column}:Q", title=f"noise scale by {kind}", format=",.2r"),
-            *more,
-        ]
-        told = base.transform_filter(f"isValid(datum.{column})").transform_calculate(
-            kind=json.dumps(kind)
-        )
-        return told.encode(y=y, color=colour, tooltip=tip)
+        y = alt.Y(f"{column}:Q", title="noise scale (examples)", scale=scale).axis(format=",")
+        step = tips.tip("step:Q", "training step", ",")
+        value = tips.tip(f"{column}:Q", f"noise scale by {kind}", ",.2r")
+        known = base.transform_filter(f"isValid(datum.{column})")
+        named = known.transform_calculate(kind=json.dumps(kind))
+        return named.encode(y=y, color=colour, tooltip=[step, value, *more])
 
+    band = base.mark_area(opacity=0.25, color=charts.BLUE)
     layers = [
-        base.mark_area(opacity=0.25, color=charts.BLUE).encode(
-            y=alt.Y("low:Q", scale=scale), y2="high:Q"
-        ),
+        band.encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
         drawn("single", ALONE).mark_point(size=12, opacity=0.6, filled=True),
         drawn("offline", SAME).mark_point(size=34, opacity=1, filled=True),
-        drawn("running", HEARD, alt.Tooltip("told:N", title="5–95 %")).mark_line(strokeWidth=2.2),
+        drawn("running", HEARD, tips.tip("told:N", "5–95 %")).mark_line(strokeWidth=2.2),
     ]
     menu = charts.menu("network", list(dict.fromkeys(rows.network)), start, "trained")
-    return charts.controlled(layers, menu).properties(width="container", height=340)
+    return charts.sized(charts.controlled(layers, menu), 340)

@@ -20,22 +20,19 @@ from lib.wording import brief, percent, span
 MICRO_BATCHES = (1, 4, 16)  # examples
 
 
-def rounds(
-    team: volunteers.Team, points: pd.DataFrame, start: Mapping[str, float]
-) -> pd.DataFrame:
+def rounds(team: volunteers.Team, points: pd.DataFrame, start: Mapping[str, float]) -> pd.DataFrame:
     """`volunteers.of_settings` of a team at the batch sizes of these points, simulated once."""
     sizes = sorted(map(int, points.batch_size.unique()))
     asked = (team, sizes, *volunteers.settings(start).values())
     name = f"rounds-{hashlib.sha256(repr(asked).encode()).hexdigest()[:12]}"
-    return pd.DataFrame(kept(name, lambda: volunteers.of_settings(*asked, seed=0).to_dict("list")))
+    return pd.DataFrame(kept(name, lambda: volunteers.of_settings(*asked).to_dict("list")))
 
 
 def measured(workload: str) -> pd.DataFrame:
     """All dense trials at their goals, a reader's own workload among them."""
     own = on_record.gathered(hardware.readers(workload), sparsity=0.0, **plans.USUAL)
     low = judging.low()
-    low = low[low.sparsity == 0] if len(low) else low
-    return goals.at_goals(ranges.whole(judging.to_goals(own), low))
+    return goals.at_goals(ranges.whole(judging.to_goals(own), low[low.sparsity == 0]))
 
 
 def fitted(trials: pd.DataFrame, micro_batch: int) -> pd.DataFrame:
@@ -47,7 +44,7 @@ def fitted(trials: pd.DataFrame, micro_batch: int) -> pd.DataFrame:
 
 def findings(
     chosen: Any, points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -58,16 +55,18 @@ def findings(
     """
     own = (points.workload == chosen.workload) & (points.algorithm == chosen.algorithm)
     curve, c1, c2 = points.loc[own, ["curve", "c1", "c2"]].iloc[0]
+    critical = float(c1 / c2)
     exchange = (chosen.latency, chosen.speed)
-    best = float(volunteers.best_batch(c1 / c2, *exchange))
-    filled = float(volunteers.best_batch(c1 / c2, *exchange, overlap=True))
+    best, filled = (
+        float(volunteers.best_batch(critical, *exchange, overlap)) for overlap in (False, True)
+    )
     waiting = volunteers.to_goal(c1, c2, best, *exchange)
     busy = volunteers.to_goal(c1, c2, filled, *exchange, overlap=True)
     return {
         "curve": curve,
         "c1": float(c1),
         "c2": float(c2),
-        "critical": float(c1 / c2),
+        "critical": critical,
         "peers": chosen.peers,
         "latency": chosen.latency,
         "speed": chosen.speed,
@@ -83,7 +82,7 @@ def findings(
     }
 
 
-def _at_first(chosen: Any, compared: pd.DataFrame) -> dict[str, object]:
+def _at_first(chosen: Any, compared: pd.DataFrame) -> dict:
     """What simulation finds on one curve with the settings asked for."""
     keys = ["latency", "speed", "departures"]
     asked = [getattr(chosen, key) for key in keys]
@@ -96,9 +95,7 @@ def _at_first(chosen: Any, compared: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def _of_all(
-    points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame
-) -> dict[str, object]:
+def _of_all(points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame) -> dict:
     """What the formula's batch loses over all curves and settings."""
     smooth = points.assign(steps=points.c1 / points.batch_size + points.c2)
     line = volunteers.compared(smooth, rounds).lost.quantile(0.9)

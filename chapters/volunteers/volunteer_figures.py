@@ -11,7 +11,6 @@ import altair as alt
 import pandas as pd
 
 from chapters.volunteers import volunteers
-from lib import require
 from lib.page import charts, tips
 
 PRICES = (0.01, 0.1, 0.5, 1.0, 2.0)
@@ -39,13 +38,9 @@ def _table(rounds: pd.DataFrame, sizes: list[int], values: dict[str, list[float]
     """Seconds of a round as an expression: {batch size:
     [latency][speed][departures]}[datum.batch_size], at the sliders.
     """
-    seconds = rounds.set_index(["batch_size", *values]).seconds
-    every = pd.MultiIndex.from_product([sizes, *values.values()], names=seconds.index.names)
-    lacking = list(every.difference(seconds.index))
-    allowed = "one for every setting of the sliders and batch size"
-    require(not lacking, "rounds", f"without {lacking[:1]}", allowed)
+    seconds = rounds.set_index(["batch_size", *values]).seconds.sort_index().round(4)
     shape = [len(v) for v in values.values()]
-    cubes = {b: seconds[every].loc[b].to_numpy().reshape(shape).round(4).tolist() for b in sizes}
+    cubes = {b: seconds[b].to_numpy().reshape(shape).tolist() for b in sizes}
     return f"{json.dumps(cubes)}[datum.batch_size]" + "".join(f"[{name}_at]" for name in values)
 
 
@@ -60,10 +55,9 @@ def by_batch_size(
     rule at the formula's best.
 
     points: curve, batch_size, steps, low, high, c1, c2.  rounds: latency, speed, departures,
-    batch_size, seconds, one for every setting of the sliders; a ValueError says which is missing.
-    start: where the sliders begin, that of the
-    price of a peer and hour among them; curve: the one shown at first; peers: how many are online
-    on average, all of whom are paid.
+    batch_size, seconds, one for every setting of the sliders.  start: where the sliders begin, that
+    of the price of a peer and hour among them; curve: the one shown at first; peers: how many are
+    online on average, all of whom are paid.
     """
     values = {name: sorted(set(rounds[name])) for name in ("latency", "speed", "departures")}
     dials = _dials(start, values)
@@ -72,11 +66,9 @@ def by_batch_size(
     worth = f"(show === 'time' ? 1 / 60 : {peers} / 3600 * {dials['price'][1]})"  # of a second
     menu = charts.menu("curve", list(points.curve.unique()), curve, "network")
     sizes = sorted(map(int, points.batch_size.unique()))
-    by = points.groupby("curve")
-    of = by.agg({"c1": "first", "c2": "first"}).assign(
-        least=by.batch_size.min(), most=by.batch_size.max()
-    )
-    known = f"{json.dumps(dict(zip(of.index, of.to_numpy().tolist())))}[curve_chosen]"
+    ends = {"least": ("batch_size", "min"), "most": ("batch_size", "max")}
+    lines = points.groupby("curve").agg(c1=("c1", "first"), c2=("c2", "first"), **ends)
+    known = f"{json.dumps(lines.T.to_dict('list'))}[curve_chosen]"
     numbers = {"c1": f"{known}[0]", "c2": f"{known}[1]"}
     numbers |= {name: dials[name][1] for name in ("latency", "speed")}
     time, best = (

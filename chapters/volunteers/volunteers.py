@@ -32,11 +32,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from lib import require
 from lib.analysis import scaling
-from lib.fields import AMOUNT, POSITIVE, SEED, Count, Number, check, spec
 
-MOST_PEERS, MOST_ROUNDS, MOST_EXAMPLES = 10_000, 10**7, 10**9
+MOST_ROUNDS = 10**7
 SLACK = 1e-9  # of a micro-batch: what rounding may take from one that is complete
 
 
@@ -75,15 +73,9 @@ def to_goal(
     return steps * round_time(batch_size, latency, speed, overlap)
 
 
-def loss(factor: float, critical: float, latency: float, speed: float) -> float:
-    """T(f B*) / T(B*) - 1, the share of time lost by a batch that is this factor off the best."""
-    ratio = best_batch(critical, latency, speed) / critical
-    return ratio * (factor + 1 / factor - 2) / (1 + ratio) ** 2
-
-
 def most_lost(factor: float) -> float:
-    """The largest `loss` at this factor, whatever the curve and the peers: where latency times
-    speed is the critical size.
+    """The largest share of time that a batch off by this factor loses, whatever the curve and the
+    peers: where latency times speed is the critical size.
     """
     return (factor + 1 / factor - 2) / 4
 
@@ -125,22 +117,22 @@ EXPRESSIONS = {
 }
 
 
-@spec
+@dataclass(frozen=True)
 class Team:
     """Volunteers.
 
     peers: how many there are.  speed: examples per second of those online together, on average.
     spread: standard deviation of the logarithm of a peer's speed.  stay, away: mean seconds that a
     peer is online and offline, both exponential; away 0: nobody leaves.  micro_batch: examples that
-    a peer hands in at once.  Raises ValueError naming the field.
+    a peer hands in at once.
     """
 
-    peers: Count(MOST_PEERS) = 40
-    speed: POSITIVE = 100.0
-    spread: Number("[0, 5]") = 0.5
-    stay: POSITIVE = 60.0
-    away: AMOUNT = 0.0
-    micro_batch: Count(MOST_EXAMPLES) = 1
+    peers: int = 40
+    speed: float = 100.0
+    spread: float = 0.5
+    stay: float = 60.0
+    away: float = 0.0
+    micro_batch: int = 1
 
     @property
     def online(self) -> float:
@@ -170,20 +162,6 @@ class Team:
         return drawn / drawn.sum() * self.speed / self.online / self.micro_batch
 
 
-@dataclass(frozen=True)
-class Run:
-    """What a simulation came to: rounds, seconds, and the examples that were handed in."""
-
-    rounds: int
-    seconds: float
-    examples: int
-
-    @property
-    def per_round(self) -> float:
-        """Seconds."""
-        return self.seconds / self.rounds
-
-
 def reached(need: int, rates: np.ndarray, since: np.ndarray, now: float = 0.0) -> float:
     """When peers will have completed so many micro-batches together, in seconds.
 
@@ -195,96 +173,65 @@ def reached(need: int, rates: np.ndarray, since: np.ndarray, now: float = 0.0) -
     short = int(need - done.sum())
     if short <= 0:
         return float(early)
-    # If each completed one more at most
-    times = since + (done + 1) / rates
-    times.partition(short - 1)
-    late = times[short - 1]
-    most = (np.floor((late - since) * rates + SLACK) - done).max()
-    if most > 1:
-        times = (since + (done + np.arange(1, most + 1)[:, None]) / rates).ravel()
-        times.partition(short - 1)
-    return float(times[short - 1])
+    # Each completes so many more at most
+    times = since + (done + np.arange(1, short + 1)[:, None]) / rates
+    return float(np.partition(times.ravel(), short - 1)[short - 1])
 
 
 def simulated(
-    team: Team, batch_size: int, latency: float, rounds: int, seed: int, overlap: bool = False
-) -> Run:
-    """Rounds of a team that accumulates batches of this size (examples), an exchange of `latency`
-    seconds after each.
+    team: Team, batch_size: int, latency: float, rounds: int, seed: int
+) -> tuple[float, int]:
+    """Rounds of a team that accumulates batches of this size, a multiple of its micro-batch, an
+    exchange of `latency` seconds after each: mean seconds of a round, and examples handed in.
 
     A peer begins a micro-batch as it comes online and at the start of every round, and what it has
-    not finished when it leaves, or when the batch is complete, is lost.  overlap: the exchange runs
-    while the next batch is collected, which waits for no longer than that.  Raises ValueError
-    naming the field, its value and what is allowed.
+    not finished when it leaves, or when the batch is complete, is lost.
     """
-    check("batch_size", batch_size, Count(MOST_EXAMPLES))
-    micro = team.micro_batch
-    whole = f"a multiple of the micro-batch of {micro}"
-    require(batch_size % micro == 0, "batch_size", batch_size, whole)
-    check("rounds", rounds, Count(MOST_ROUNDS))
-    check("seed", seed, SEED)
-    check("latency", latency, AMOUNT)
-    return _Simulation(team, batch_size // micro, latency, overlap, seed).run(rounds)
+    run = _Simulation(team, batch_size // team.micro_batch, latency, seed)
+    complete = sum(run.round() for _ in range(rounds))
+    return run.now / rounds, complete * team.micro_batch
 
 
 class _Simulation:
     """The state of a run: the time, who is online, and when each peer comes or leaves next."""
 
-    def __init__(self, team: Team, need: int, latency: float, overlap: bool, seed: int):
-        self.team, self.need, self.latency, self.overlap = team, need, latency, overlap
+    def __init__(self, team: Team, need: int, latency: float, seed: int):
+        self.team = team
+        self.need = need
+        self.latency = latency
         self.random = np.random.default_rng(seed)
-        self.now, self.rates = 0.0, team.rates(self.random)
+        self.now = 0.0
+        self.rates = team.rates(self.random)
         self.online = self.random.random(team.peers) < team.online
         # A heap, by seconds
         self.changes = [(self._lasts(peer), peer) for peer in range(team.peers) if team.away]
         heapq.heapify(self.changes)
 
-    def run(self, rounds: int) -> Run:
-        left, complete = rounds, 0
-        while left:
-            alike = self._undisturbed(left)
-            complete += alike * self.need if alike else self._disturbed()
-            left -= max(alike, 1)
-        return Run(rounds, self.now, complete * self.team.micro_batch)
-
-    def _undisturbed(self, most: int) -> int:
-        """Go on by all rounds before the next change of who is online: they are alike.  Returns how
-        many, at most `most`.
+    def round(self) -> int:
+        """Go on by one round, in which peers may come and leave.  Returns the micro-batches handed
+        in.
         """
-        rates = self.rates[self.online]
-        if (self._next() - self.now) * rates.sum() < self.need:
-            return 0
-        each = self._lasting(reached(self.need, rates, np.zeros(len(rates))))
-        alike = int(min((self._next() - self.now) // each, most)) if self.changes else most
-        self.now += alike * each
-        return alike
-
-    def _disturbed(self) -> int:
-        """Go on by one round in which peers come and leave.  Returns the micro-batches handed in."""
-        start, at, given, since = self.now, 0.0, 0, np.zeros(self.team.peers)
-        speed = self.rates[self.online].sum()  # of those online
-        parts = 0.0  # micro-batches of those who came late: what they would have done before
+        start = self.now
+        at = 0.0
+        given = 0
+        since = np.zeros(self.team.peers)
         while True:
-            change, end = self._next() - start, math.inf
-            if self.online.any() and self.need - given + parts <= change * speed * (1 + SLACK):
-                rates, begun = self.rates[self.online], since[self.online]
-                end = reached(self.need - given, rates, begun, at)
-            if end <= change:
+            change = self._next() - start
+            rates = self.rates[self.online]
+            begun = since[self.online]
+            if given + np.floor((change - begun) * rates + SLACK).sum() >= self.need:
                 break
-            at, peer = change, self._change()
-            rate = self.rates[peer]
+            at = change
+            peer = self._change()
             if self.online[peer]:
-                since[peer], speed, parts = at, speed + rate, parts + at * rate
+                since[peer] = at
             else:
-                given += int((at - since[peer]) * rate)
-                speed, parts = speed - rate, parts - since[peer] * rate
-        self.now = start + self._lasting(end)
+                given += int((at - since[peer]) * self.rates[peer])
+        end = reached(self.need - given, rates, begun, at)
+        self.now = start + (end + self.latency)
         while self._next() <= self.now:
             self._change()
         return given + int(np.floor((end - begun) * rates + SLACK).sum())
-
-    def _lasting(self, collecting: float) -> float:
-        return max(collecting, self.latency) if self.overlap else collecting + self.latency
 
     def _lasts(self, peer: int) -> float:
         return self.random.exponential(self.team.stay if self.online[peer] else self.team.away)
@@ -305,15 +252,11 @@ CYCLES, LEAST_ROUNDS = 6, 3
 SEEDS = 2  # teams drawn for `with_micro_batches`
 
 
-def round_seconds(
-    team: Team, batch_size: int, latency: float, seed: int, overlap: bool = False
-) -> float:
-    """The mean seconds of a round, simulated; one is enough where nobody leaves.  Raises ValueError
-    as `simulated`.
-    """
-    cycles = CYCLES * (team.stay + team.away) / round_time(batch_size, latency, team.speed, overlap)
+def round_seconds(team: Team, batch_size: int, latency: float, seed: int) -> float:
+    """The mean seconds of a round, simulated; one is enough where nobody leaves."""
+    cycles = CYCLES * (team.stay + team.away) / round_time(batch_size, latency, team.speed)
     rounds = max(LEAST_ROUNDS, math.ceil(cycles)) if team.away else 1
-    return simulated(team, batch_size, latency, min(rounds, MOST_ROUNDS), seed, overlap).per_round
+    return simulated(team, batch_size, latency, min(rounds, MOST_ROUNDS), seed)[0]
 
 
 def of_settings(
@@ -322,7 +265,6 @@ def of_settings(
     latencies: Iterable[float],
     speeds: Iterable[float],
     departures: Iterable[float],
-    seed: int,
 ) -> pd.DataFrame:
     """Simulated seconds of a round for every combination: latency, speed, departures
     (`Team.leaving`), batch_size, seconds.
@@ -331,42 +273,36 @@ def of_settings(
     every = pd.MultiIndex.from_product([latencies, speeds, departures, sizes], names=names)
     table = every.to_frame(index=False)
     table["seconds"] = [
-        round_seconds(replace(team, speed=speed).leaving(leave), size, latency, seed)
+        round_seconds(replace(team, speed=speed).leaving(leave), size, latency, 0)
         for latency, speed, leave, size in every
     ]
     return table
 
 
-def compared(points: pd.DataFrame, rounds: pd.DataFrame, factor: int = 4) -> pd.DataFrame:
+def compared(points: pd.DataFrame, rounds: pd.DataFrame) -> pd.DataFrame:
     """The formula against simulation, a row per curve and setting whose B* lies within the sizes
     measured.
 
     points: curve, batch_size, steps, c1, c2; rounds: of `of_settings`.  best: B*; picked: the size
     nearest to it; found: the size with the shortest simulated time; lost: by picked over found, a
-    share; off: what a size `factor` times larger or smaller than picked loses over picked, the mean
-    of those that were measured.
+    share.
     """
-    rows, setting = [], ["latency", "speed", "departures"]
+    rows = []
+    setting = ["latency", "speed", "departures"]
     keys = ["curve", "c1", "c2", *setting]
     for key, one in points.merge(rounds, on="batch_size").groupby(keys):
         about = dict(zip(keys, key))
-        critical = about["c1"] / about["c2"]
-        best = float(best_batch(critical, about["latency"], about["speed"]))
-        sizes, time = one.batch_size.to_numpy(), (one.steps * one.seconds).to_numpy()
-        if not sizes.min() <= best <= sizes.max():
-            continue
-        picked = np.lexsort((sizes, np.abs(np.log(sizes / best))))[0]
-        beside = time[np.isin(sizes, [sizes[picked] * factor, sizes[picked] / factor])]
-        found = {
-            "best": best,
-            "picked": sizes[picked],
-            "found": sizes[np.lexsort((sizes, time))[0]],
-            "lost": time[picked] / time.min() - 1,
-            "off": pd.Series(beside / time[picked] - 1).mean(),
-        }
-        rows.append(about | found)
-    columns = ["curve", *setting, "best", "picked", "found", "lost", "off"]
-    return pd.DataFrame(rows, columns=columns)
+        best = best_batch(about["c1"] / about["c2"], about["latency"], about["speed"])
+        sizes = one.batch_size.to_numpy()
+        time = (one.steps * one.seconds).to_numpy()
+        if sizes.min() <= best <= sizes.max():
+            picked = np.lexsort((sizes, np.abs(np.log(sizes / best))))[0]
+            found = sizes[np.lexsort((sizes, time))[0]]
+            lost = time[picked] / time.min() - 1
+            rows.append(
+                {**about, "best": best, "picked": sizes[picked], "found": found, "lost": lost}
+            )
+    return pd.DataFrame(rows, columns=["curve", *setting, "best", "picked", "found", "lost"])
 
 
 def with_micro_batches(
@@ -379,7 +315,8 @@ def with_micro_batches(
     the best of simulated sizes; lost, lost_corrected: by plain and corrected over it, shares of its
     time.
     """
-    rows, critical = [], c1 / c2
+    rows = []
+    critical = c1 / c2
     for micro in micro_batches:
         one = replace(team, micro_batch=micro)
         plain = float(best_batch(critical, latency, team.speed))

@@ -48,6 +48,12 @@ def rows(
     ]
 
 
+def tested_form(row: pd.Series) -> str:
+    """How well c1/B + c2 fits a curve, in words, of a row of `scaling.tests_of_form`."""
+    p_value = f"p = {row.p_value:.2g}" if row.p_value >= 0.001 else "p < 0.001"
+    return f"χ² = {row.chi2:.0f} on {row.freedom:.0f} degrees of freedom ({p_value})"
+
+
 def is_lee2021(workload: str) -> bool:
     """Whether the network is one of Lee et al. (2021)."""
     return workload.startswith(LEE2021)

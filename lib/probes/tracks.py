@@ -159,9 +159,12 @@ TRACKS = {  # by which claims are judged
 }
 
 
-def followed() -> pd.DataFrame:
-    """All measured points of TRACKS, a row each, with the track's fields.  Raises RecordError."""
-    return pd.concat(filter(len, (one.results() for one in TRACKS.values())))
+def every(*more: pd.DataFrame) -> pd.DataFrame:
+    """These points and those of all TRACKS, each once."""
+    followed = (one.results() for one in TRACKS.values())
+    found = pd.concat([*more, *filter(len, followed)])
+    cell = ["workload", "algorithm", "batch_size", "sparsity", "trials"]
+    return found.drop_duplicates([*cell, "trial", "step"])
 
 
 def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.DataFrame:

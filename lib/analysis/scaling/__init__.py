@@ -61,7 +61,7 @@ from lib.analysis.scaling.table import (
     constants,
     dense_key,
     label,
-    log_line,
+    line_over,
     of_searches,
     regime_ends,
     regimes,

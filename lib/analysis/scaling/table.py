@@ -304,3 +304,8 @@ def log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
     line = forms.fit(*own)
     return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
+
+
+def line_over(above: Curve, below: Curve) -> list[Effect]:
+    """ln of c1 and of c2 of one curve over those of another, of the same batch sizes."""
+    return estimate(lambda a, b: log_line(a) - log_line(b), above, below)
