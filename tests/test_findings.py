@@ -116,13 +116,6 @@ def test_a_page_reads_well_whatever_the_records_say(page):
             assert not wrong(text), (text, values)
 
 
-def test_variants_are_every_combination_with_and_without_values():
-    found = list(variants({"L4": OPEN, "more": True, "steps": 7, "names": ["a"]}))
-    assert len(found) == 2 * 2 * len(VERDICTS)
-    assert {"L4": CONTRADICTED, "more": False, "steps": None, "names": []} in found
-    assert [wrong(text) for text in ("On .", "a (b", "**a", "is None", "a .95")] == [["On ."], ["()"], ["**"], ["None"], []]
-
-
 # --- templates --------------------------------------------------------------------------------------------------------
 
 
@@ -132,12 +125,6 @@ def test_a_template_prints_numbers_as_the_prose_does_and_leaves_formulas_alone()
     assert prose.say(text, values, more=1) == "12,345, 1.2, 5\u00a0%, 8–64, SGD and Adam, —"
     formula = r"$\frac{{a}}{b_{%}} {{ steps }}$"
     assert prose.say(f"{{{{ steps }}}} {formula}", values) == f"12,345 {formula}"
-
-
-def test_lines_of_a_paragraph_are_joined_and_a_branch_leaves_no_gap():
-    text = "One\n    two.\n    {% if more %}Three.{% endif %}\n    Four.\n\n    {% if more %}Five.{% endif %}"
-    assert prose.say(text, more=False) == "One two. Four."
-    assert prose.say(text, more=True) == "One two. Three. Four.\n\nFive."
 
 
 def test_a_name_without_a_value_is_refused_in_every_branch():

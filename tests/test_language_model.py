@@ -11,9 +11,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.engine import batched, flattening, lockstep, pruning, sequential
+from lib.engine import batched, flattening, pruning, sequential
 from lib.measuring import one_cell
-from lib.methods import METHODS
 from lib.studies.cells import Cell
 from lib.workloads import catalogue, datasets, models, texts
 from lib.workloads.models import Decoder
@@ -52,10 +51,6 @@ def networks(trials=3, width=32):
             if "norm" in name:
                 p.data += 0.2 * torch.randn(p.shape)
     return nets, torch.stack([flattening.flatten(net) for net in nets])
-
-
-def test_characters_are_numbered_in_their_order():
-    assert texts.numbered("To be,\nor é").tolist() == [3, 6, 1, 4, 5, 2, 0, 6, 7, 1, 8]
 
 
 @pytest.mark.parametrize(("length", "split"), [(24_000, 0), (30_001, 1), (1_115_394, 9)])
@@ -173,14 +168,6 @@ def test_single_precision_and_shares_agree_with_one_trial_after_another(sizes):
         assert torch.allclose(a, b, atol=2e-6, rtol=1e-4)
 
 
-def test_a_trial_is_computed_as_if_it_were_alone():
-    _, w = networks(5)
-    x, y = torch.randint(65, (2, 2, 64))
-    executor = batched.BatchedExecutor(Decoder(32, 2))
-    together = executor.gradients(w, x, y)[1]
-    assert torch.allclose(together[3], executor.gradients(w[3:4], x, y)[1][0], atol=1e-6)
-
-
 @pytest.mark.parametrize("batch", [1, 8])
 def test_products_in_bfloat16_are_close_and_answers_are_not_rounded(batch):
     _, w = networks()
@@ -237,15 +224,3 @@ def test_scores_of_the_embedding_are_sums_over_all_windows(chain):
     loss.backward()
     assert torch.allclose(scores[: 65 * 32], (net.symbol.weight * net.symbol.weight.grad).abs().flatten().detach(), atol=1e-5)
     assert (scores > 0).float().mean() > 0.9
-
-
-@pytest.mark.parametrize("algorithm", ["adam", "muon", "lars"])
-def test_methods_move_every_part_of_the_network(chain, algorithm):
-    cell = Cell("shakespeare", 4, algorithm, trials=2, max_steps=3)
-    trials, executor = one_cell.start(cell), one_cell.executor(cell)
-    data, method = datasets.load(CORPUS).train, METHODS[algorithm]
-    parameters, w = flattening.layers(executor.module), trials.w.clone()
-    buffers = method.begin(w, parameters)
-    for k in range(1, 3):
-        lockstep.update(method, executor, parameters, trials, w, buffers, k, (data.x[:4], data.y[:4]))
-    assert w.isfinite().all() and all((w != trials.w)[:, layer.where].any() for layer in parameters)

@@ -154,11 +154,3 @@ def test_planted_rounds_are_judged_as_they_are(alone, sparse, verdict, judge):
         assert {group.verdict for group in told.groups} == {verdict}
 
 
-def test_a_search_that_misses_counts_as_its_last_step():
-    trials = planted(1, 1)
-    trials.loc[trials.way == INNER, "rounds@0.05"] = np.nan
-    found = findings.searched(trials, 0.05)
-    missed = found[~found.met]
-    assert set(missed.way) == {INNER} and len(missed)
-    most = missed.batch_size.map(experiments.MOST_STEPS)
-    assert ((most - missed.local_steps < missed.steps) & (missed.steps <= most)).all()

@@ -71,9 +71,9 @@ def test_the_reference_is_plain_momentum(digits):
 
 @pytest.fixture
 def children():
-    """The processes that the test has started and that live: a pool of an earlier test's may idle beside them."""
+    """The processes that the test has started and that live."""
     before = set(multiprocessing.active_children())
-    return lambda: [process for process in multiprocessing.active_children() if process not in before]
+    return lambda: [*set(multiprocessing.active_children()) - before]
 
 
 def test_a_workers_exception_reaches_the_caller_and_nobody_is_left_waiting(digits, children):
@@ -106,23 +106,16 @@ TRAININGS = (DIGITS_CNN, ADAM)
 # as that, its rounding of about 1e-18 becomes 1e-10 of a step of 0.01.
 ULPS = {DIGITS_CNN: 2e-15, ADAM: 1e-12}
 
-
-
-
 @pytest.fixture(scope="module")
 def by_framework(digits):
     """Training -> system -> its outcome after ten steps, all from one start of two processes."""
     return dict(zip(TRAININGS, frameworks.train(TRAININGS, digits), strict=True))
 
 
-def parameters_of(training):
-    return models.parameter_count(models.build(training.model))
-
-
-@pytest.mark.parametrize("training", TRAININGS, ids=lambda t: f"{t.model}-{t.algorithm}-{t.precision}")
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda t: t.model)
 def test_every_framework_takes_the_steps_of_one_process(training, by_framework, digits):
     expected = frameworks.reference(training, digits)
-    start = torch.cat([p.detach().double().flatten() for p in models.fresh(training.model, 0).parameters()])
+    start = nn.utils.parameters_to_vector(models.fresh(training.model, 0).parameters()).detach()
     assert (expected - start).abs().max() > 0.02, "the weights must have moved"
     assert torch.equal(by_framework[training]["one"]["weights"], expected)
     for name in EXACT:
@@ -146,17 +139,19 @@ def test_sparse_messages_take_the_steps_of_the_simulation_and_no_others(by_frame
 
 
 @pytest.mark.skipif(frameworks.sent() is None, reason="Linux alone counts the bytes of a connection")
-@pytest.mark.parametrize("training", TRAININGS, ids=lambda t: f"{t.model}-{t.algorithm}-{t.precision}")
+@pytest.mark.parametrize("training", TRAININGS, ids=lambda t: t.model)
 def test_processes_send_what_their_collectives_say(training, by_framework):
     """gloo adds headers: some hundred bytes a message."""
     sent = {name: np.array(found["sent"]) for name, found in by_framework[training].items()}
-    count, value = parameters_of(training), torch.finfo(training.type).bits // 8
+    count = models.parameter_count(models.build(training.model))
+    value = torch.finfo(training.type).bits // 8
     features = {"digits-cnn": 16 * 4 * 4, "mlp-64x2": 64}[training.model]
     expected = {  # bytes, and of headers at most
         "ddp": (count * value, 1000),  # half is scattered, half gathered
         "fsdp": (2 * count * value, 5000),  # halves twice; a sum, as gloo does it
         "pipeline": (training.batch_size * features * value, 1000),
-        "sparse": (training.density * count * (4 + value) - 1, 2001),  # a sum of flags and of counts come before the pairs
+        # Sums of flags and of counts come before the pairs
+        "sparse": (training.density * count * (4 + value) - 1, 2001),
     }
     for name, (bytes_, headers) in expected.items():
         assert (bytes_ <= sent[name]).all() and sent[name].max() - bytes_ < headers, name

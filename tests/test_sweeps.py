@@ -16,7 +16,7 @@ import pytest
 
 from lib import ROOT
 from lib.__main__ import main
-from lib.measuring import one_cell, runner, sweeps
+from lib.measuring import one_cell, sweeps
 from lib.records.on_record import grid
 from lib.records.store import record
 from lib.studies.cells import Cell
@@ -58,18 +58,16 @@ def test_reading_never_trains(tmp_path, monkeypatch):
     assert frame.empty and frame.attrs["missing"] == list(tiny().cells) and frame.attrs["cells_planned"] == 4
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "message"),
-    [
-        ("--jobs", "0", f"argument --jobs: '0' is not allowed; it must be a whole number from 1 to {runner.MOST} (four for"),
-        ("--device", "cuda:99", "argument --device: 'cuda:99' is not allowed; PyTorch cannot use this device"),
-    ],
-)
-def test_a_bad_option_is_refused_before_anything(option, value, message, monkeypatch, capsys):
+OPTIONS = [("--jobs", "0", "a whole number from 1"), ("--device", "cuda:99", "PyTorch cannot use")]
+
+
+@pytest.mark.parametrize(("option", "value", "allowed"), OPTIONS)
+def test_a_bad_option_is_refused_before_anything(option, value, allowed, monkeypatch, capsys):
     monkeypatch.setattr(sweeps, "run", lambda *_, **__: pytest.fail("ran"))
     with pytest.raises(SystemExit, match="2"):
         main(["run", "digits", option, value])
-    assert message in capsys.readouterr().err
+    told = rf"argument {option}: '{value}' is not allowed; .*{allowed}"
+    assert re.search(told, capsys.readouterr().err)
 
 
 def test_one_process_and_two_give_the_same_records(undisturbed, tmp_path):
@@ -181,9 +179,10 @@ def test_code_edited_after_it_was_loaded_does_not_measure(monkeypatch):
         runpy.run_path(str(ROOT / "lib" / "measuring" / "machine.py"))
 
 
-READING = ("lib.analysis.fixed_budgets", "lib.analysis.scaling", "lib.analysis.followed_paths", "lib.analysis.rate_rules",
-           "lib.claims", "chapters.paths.walks", "lib.probes.portraits", "lib.probes.tracks", "chapters.limits.family_curves",
-           "chapters.messages.message_results")  # fmt: skip
+READING = (
+    *("lib.analysis.scaling", "lib.analysis.rate_rules", "lib.claims", "lib.probes.portraits"),
+    *("chapters.paths.walks", "chapters.limits.family_curves", "chapters.messages.message_results"),
+)
 
 
 def test_reading_records_needs_no_pytorch_nor_distributions():

@@ -40,22 +40,10 @@ def test_a_rewritten_text_has_the_same_symbols(tmp_path):
     assert (after.symbols, after.source) == (before.symbols, before.source)
 
 
-def test_digests_stay_what_they_were():
-    assert own_file.digest(b"a\nb\n") == own_file.digest(b"a\r\nb\r") == "911169ddaaf1"
-
-
 def test_rewritten_code_is_the_same(monkeypatch):
     before, read = lib.code(["."]), lib.Path.read_bytes
     monkeypatch.setattr(lib.Path, "read_bytes", lambda file: rewritten(read(file)))
     assert lib.code(["."]) == before
-
-
-def test_a_record_with_other_newlines_is_read(tmp_path):
-    (file, *_) = sorted((store.DATA / "own").rglob("*.csv"))
-    other = tmp_path / file.name
-    other.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
-    (head, table), (expected, rows) = store.read(other), store.read(file)
-    assert head == expected and table.equals(rows)
 
 
 @pytest.mark.skipif(not shutil.which("git") or not (ROOT / ".git").exists(), reason="no clone")
