@@ -23,6 +23,7 @@ from lib.measuring import sweeps
 from lib.messages.settings import Messages
 from lib.studies.cells import Cell
 from lib.studies.study import Study
+from tests.conftest import recorded
 from tests.test_curves import scattered
 
 SIZES = (1, 4, 16, 64, 256, 1024)
@@ -36,15 +37,10 @@ def line(c1, c2, sizes=SIZES):
 def searched(steps, algorithm="momentum", searches=5, scatter=0.01, seed=0, goal=0.04, **more):
     """Searches of a trial each that scatter about these steps by batch size; more: other columns."""
     random = np.random.default_rng(seed)
-    rows = [
-        {"batch_size": b, "replicate": n, "split": n, "steps": k * random.lognormal(0, scatter)}
-        for b, k in steps.items() for n in range(searches)
-    ]  # fmt: skip
-    found = pd.DataFrame(rows).assign(
-        algorithm=algorithm, pruning="connection-sensitivity", sparsity=0.0, trials=1, trial=0,
-        goal=goal, status="complete", last_step=10**6, **{"workload": "digits-mlp"} | more,
-    )  # fmt: skip
-    return found.assign(**{f"steps@{goal:g}": found.steps})
+    rows = [(b, n, n, k * random.lognormal(0, scatter)) for b, k in steps.items() for n in range(searches)]
+    found = pd.DataFrame(rows, columns=["batch_size", "replicate", "split", "steps"])
+    more[f"steps@{goal:g}"] = found.steps
+    return recorded(found, algorithm=algorithm, goal=goal, **more)
 
 
 def curves_of(*curves):

@@ -19,6 +19,7 @@ from lib.analysis import hardware
 from lib.page.vega import VEGALITE
 from lib.probes import timings
 from lib.probes.timings import StepTimes
+from tests.conftest import recorded
 
 SIZES, STEPS = 2.0 ** np.arange(11), 5e4 / 2.0 ** np.arange(11) + 80
 
@@ -205,10 +206,8 @@ def searched(sizes):
     """A search a size, whose best trial takes the steps of the law; half of them to goal 0.2."""
     rows = [(b, float(law(b)) * slower) for b in sizes for slower in (1.0, 1.5, 4.0)]
     found = pd.DataFrame(rows, columns=["batch_size", "steps"])
-    fixed = {"workload": "w", "algorithm": "sgd", "pruning": "none", "sparsity": 0.0, "trials": 3}
-    fixed |= {"replicate": 0, "split": 0, "goal": 0.1, "status": "complete", "best_error": 0.3}
-    ladder = {"steps@0.1": found.steps, "steps@0.2": found.steps / 2}
-    return found.assign(**fixed, **ladder, last_step=10 * found.steps)
+    ladder = {"steps@0.1": found.steps, "steps@0.2": found.steps / 2, "last_step": 10 * found.steps}
+    return recorded(found, goal=0.1, trials=3, best_error=0.3, **ladder)
 
 
 def test_the_critical_batch_size_of_a_law_is_found_and_told():

@@ -91,13 +91,6 @@ def test_texts_are_templates_and_cells_are_short(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_findings_are_flat(page):
-    plain = (bool, int, float, str, type(None))
-    for name, value in findings(page).items():
-        assert all(isinstance(one, plain) for one in (value if isinstance(value, list) else [value])), name
-
-
-@pytest.mark.parametrize("page", PAGES)
 def test_every_finding_is_told_and_every_name_is_a_finding(page):
     named = set().union(*map(prose.variables, templates(page)))
     assert named <= set(findings(page))

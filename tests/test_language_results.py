@@ -21,6 +21,7 @@ from lib.engine import lockstep
 from lib.records import store
 from lib.studies.cells import Cell
 from lib.workloads import catalogue, datasets, models, ngrams, own_text, texts
+from tests.conftest import recorded
 
 
 def plain(sequences, context, symbols):
@@ -144,9 +145,8 @@ def trials():
         told = {"steps": hard, "steps@1.9": hard, "steps@2.3": best * behind / 4}
         about = {"batch_size": size, "trial": range(8), "learning_rate": rates, "last_step": best}
         cells.append(pd.DataFrame(about | told))
-    about = {"workload": "shakespeare", "algorithm": "adam", "pruning": "connection-sensitivity"}
-    about |= {"sparsity": 0.0, "trials": 8, "replicate": 0, "split": 0, "space": None}
-    return pd.concat(cells, ignore_index=True).assign(**about, goal=1.9, status="stopped")
+    about = {"workload": "shakespeare", "algorithm": "adam", "trials": 8, "space": None}
+    return recorded(pd.concat(cells, ignore_index=True), **about, goal=1.9, status="stopped")
 
 
 def test_constants_and_the_power_of_the_rate_are_found_again():
@@ -155,9 +155,9 @@ def test_constants_and_the_power_of_the_rate_are_found_again():
     assert np.allclose(found.critical, 40, rtol=1e-3) and np.allclose(found.residual, 1, atol=1e-5)
     assert text_results.goal(frame) == 1.9
     rates = text_results.best_rates(scaling.at_goal(frame, 1.9))
-    power, low, high = text_results.rate_power(rates)
-    assert power == pytest.approx(0.5) and low == pytest.approx(0.5) and high == pytest.approx(0.5)
-    assert [text_results.nearest_rule(p) for p in (0.1, 0.6, 0.9)] == ["no change", "square-root rule", "linear rule"]
+    assert text_results.rate_power(rates) == pytest.approx((0.5, 0.5, 0.5))
+    rules = ["no change", "square-root rule", "linear rule"]
+    assert list(map(text_results.nearest_rule, (0.1, 0.6, 0.9))) == rules
     assert np.isnan(text_results.rate_power(rates[rates.batch_size < 16])).all()
 
 

@@ -19,7 +19,7 @@ from lib.measuring import one_cell
 from lib.methods import METHODS, variants
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
-from tests.conftest import same
+from tests.conftest import recorded, same
 
 SMALL = Cell("digits-mlp", 16, trials=6, stop="budget", max_steps=60)
 TORCHS = {
@@ -124,19 +124,18 @@ def test_without_delay_the_model_is_the_noisy_quadratic_one(rate, momentum):
     assert (best == rate).all()
 
 
-def searched(algorithm, s, factor=None, workload="digits-mlp", spread=0.1):
+def searched(algorithm, s, factor=None):
     """Three searches of c1/B + f c2, f the floor's growth unless given.
 
     As many of an easier goal take half the steps.
     """
     random, cells = np.random.default_rng(0), []  # all share their searches, and so the scatter
     for search, size in itertools.product((3, 4, 5), SIZES):
-        steps = (C1 / size + (factor or late_results.floor(s)) * C2) * random.lognormal(0, spread)
+        steps = (C1 / size + (factor or late_results.floor(s)) * C2) * random.lognormal(0, 0.1)
         told = {"steps": steps, "steps@0.04": steps, "steps@0.05": steps / 2, "last_step": steps}
         cells.append({"batch_size": size, "replicate": search, "split": search, **told})
-    about = {"workload": workload, "algorithm": algorithm, "pruning": "connection-sensitivity"}
-    about |= {"sparsity": 0.0, "trials": 1, "staleness": s, "delays": "fixed"}
-    return pd.DataFrame(cells).assign(**about, goal=0.04, status="complete")
+    about = {"algorithm": algorithm, "staleness": s, "delays": "fixed"}
+    return recorded(pd.DataFrame(cells), **about)
 
 
 def test_growth_and_workers_are_those_planted():

@@ -112,33 +112,19 @@ SEARCHES = experiments.Search("rewired", 64, 3, 0.3), experiments.Search("thinne
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-def test_a_search_goes_on_and_early_rejection_changes_nothing(search, tmp_path, monkeypatch):
+def test_a_search_goes_on_and_early_rejection_changes_nothing(search, tmp_path, interrupt):
     goals = {"goals": (0.1, 0.5), "hits": 6, "max_steps": 90}
     whole, path = trained(search, **goals)
     with read_to_the_end():
         asked, _ = trained(search, **goals)
     assert np.isfinite(whole.first[:, 1]).any()
     np.testing.assert_array_equal(whole.first, asked.first)
-    monkeypatch.setattr(Checkpoint, "save", always(Checkpoint.save, stop_at=20))
+    interrupt(20)
     with pytest.raises(KeyboardInterrupt):
         trained(search, checkpoint=Checkpoint(tmp_path / "state"), **goals)
     again, rest = trained(search, checkpoint=Checkpoint(tmp_path / "state"), **goals)
     np.testing.assert_array_equal(whole.first, again.first)
     assert 0 < len(rest) < len(path) and torch.equal(rest[-1], path[-1])
-
-
-def always(save, stop_at):
-    """A state at every step, one of which is the last."""
-    saved = []
-
-    def now(self, state):
-        self.pause = -1.0
-        save(self, state)
-        saved.append(state)
-        if len(saved) == stop_at:
-            raise KeyboardInterrupt
-
-    return now
 
 
 def test_no_trial_is_judged_before_its_mask_is_what_it_is_to_be():

@@ -242,19 +242,6 @@ def trials(never=()):
     return pd.concat(rows, ignore_index=True)
 
 
-def test_parts_are_compared_with_as_many_examples_by_the_same_search():
-    beside = network_parts.subnetworks(trials())
-    steps = network_parts.over_whole(beside, 0.04, "steps").set_index(["workers", "local_steps"])
-    assert steps.effect.to_dict() == pytest.approx({(2, 1): 3, (2, 20): 3, (4, 1): 10, (4, 20): 10})
-    assert steps.low[2, 1] == pytest.approx(3) and steps.n.eq(2).all()
-    adds = network_parts.over_whole(beside, 0.04, "adds").set_index(["workers", "local_steps"]).effect
-    assert adds[2, 1] == pytest.approx(3 / 2) and adds[4, 20] == pytest.approx(10 / 4)  # its share
-    sent = network_parts.over_whole(beside, 0.04, "sent").set_index(["workers", "local_steps"])
-    # 180 steps are nine rounds
-    assert sent.effect.loc[[(2, 1), (2, 20)]].tolist() == pytest.approx([3 / 2, 3 / 2 * 9 / 180])
-    assert network_parts.over_alone(beside, 0.1).effect.tolist() == pytest.approx([1.8, 1.8, 4, 4])
-
-
 def test_claims_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
     monkeypatch.setattr(subnetworks, "results", lambda searches: trials(never=(0.04,)))
     sent, bias = claims.sent(), claims.bias()

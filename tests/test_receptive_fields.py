@@ -100,11 +100,12 @@ def test_a_search_that_meets_no_goal_keeps_what_pruning_left(tmp_path, monkeypat
 
 
 def planted(ratio, noise=0.02):
-    """`by_search` of five searches whose participation on edges is so many times that on Gaussian inputs."""
+    """`by_search` of five searches; on edges participation is so many times as on Gaussian."""
     random, rows = np.random.default_rng(1), []
     for search in experiments.planned():
         if not search.sparsity:
-            value = (ratio if search.gain else 1) * 2 * np.exp(noise * random.standard_normal())
+            luck = np.exp(noise * random.standard_normal())
+            value = (ratio if search.gain else 1) * 2 * luck
             key = (search.gain, 0.0, search.batch_size, search.replicate, search.goals[0])
             rows.append((*key, 100.0, value, 1.0))
     return pd.DataFrame(rows, columns=[*findings.KEYS, "steps", "participation", "neighbours"])

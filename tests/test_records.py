@@ -102,7 +102,8 @@ def committed():
         return unpacked(file for file in files if file.is_file())
     ours = DATA / "own" / own.folder_name("chapters/own/next_letter.py:next_letter")
     readers = set((DATA / "own").rglob("*")) - set(ours.rglob("*"))
-    return unpacked(file for pattern in ("*.csv", "*.xz") for file in DATA.rglob(pattern) if file not in readers)
+    kept = [file for pattern in ("*.csv", "*.xz") for file in DATA.rglob(pattern)]
+    return unpacked(file for file in kept if file not in readers)
 
 
 def unpacked(files):

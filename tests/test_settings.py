@@ -14,6 +14,7 @@ from chapters.which_method import best_settings
 from lib.analysis.rate_rules import built_up, growth
 from lib.methods import METHODS, spaces
 from lib.methods.spaces import draw
+from tests.conftest import recorded
 
 
 def planted(power):
@@ -129,10 +130,9 @@ def planted_searches(algorithm, power, searches=5, level=0.01, correlation=0.0):
         about = {"batch_size": b, "replicate": search, "split": search, "trial": range(60)}
         tuned = {"learning_rate": rate, "damping": np.exp(damping) / b, "steps": steps}
         cells.append(pd.DataFrame(about | tuned))
-    about = {"workload": "digits-mlp", "algorithm": algorithm, "goal": 0.04, "trials": 60}
-    about |= {"pruning": "connection-sensitivity", "sparsity": 0.0, "last_step": 99.0}
-    found = pd.concat(cells, ignore_index=True).assign(**about)
-    return found.assign(**{"steps@0.04": found.steps, "steps@0.1": found.steps})
+    found = pd.concat(cells, ignore_index=True)
+    ladder = {"steps@0.04": found.steps, "steps@0.1": found.steps}
+    return recorded(found, algorithm=algorithm, trials=60, last_step=99.0, **ladder)
 
 
 def test_a_ratio_of_rates_is_that_planted_within_searches_and_grows_as_planted():

@@ -59,7 +59,8 @@ def test_a_layer_fires_and_passes_gradients_as_loops_do(currents, leak, reset, m
     assert 0 < spikes.mean() < 1
     for example in range(EXAMPLES):
         for unit in range(UNITS):
-            fired, derivative = slow(currents[example, :, unit].double().tolist(), leak, reset, weight.tolist())
+            own = currents[example, :, unit].double().tolist()
+            fired, derivative = slow(own, leak, reset, weight.tolist())
             assert spikes[example, :, unit].tolist() == fired
             np.testing.assert_allclose(given.grad[example, :, unit], derivative, rtol=1e-12)
 

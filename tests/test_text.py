@@ -1,10 +1,6 @@
 """Text is the same on every machine: what editors and git make of its newlines changes nothing."""
 
 import codecs
-import shutil
-import subprocess
-
-import pytest
 
 import lib
 from chapters.language_model import read
@@ -44,17 +40,3 @@ def test_rewritten_code_is_the_same(monkeypatch):
     before, read = lib.code(["."]), lib.Path.read_bytes
     monkeypatch.setattr(lib.Path, "read_bytes", lambda file: rewritten(read(file)))
     assert lib.code(["."]) == before
-
-
-@pytest.mark.skipif(not shutil.which("git") or not (ROOT / ".git").exists(), reason="no clone")
-def test_git_keeps_newlines_and_records_as_they_are():
-    def told(*call):
-        done = subprocess.run(["git", *call], cwd=ROOT, capture_output=True, check=True)
-        return done.stdout.decode()
-
-    files = "Makefile", ".ci/run", "lib/__init__.py", EXAMPLE, "requirements.txt"
-    assert told("check-attr", "eol", *files).count(": eol: lf\n") == len(files)
-    record = "data/own/x/sgd/sparsity-0/batch-4-x.csv"
-    assert told("check-attr", "text", record).endswith(": text: unset\n")
-    kinds = {line.split()[0] for line in told("ls-files", "--eol").splitlines()}
-    assert kinds <= {"i/lf", "i/none", "i/-text"}

@@ -19,11 +19,12 @@ REGISTERED = claims.registered()
 def planted(rule, *places):
     """Groups whose intervals lie where the claim needs them (1), elsewhere (-1), or on both (0)."""
     edge = rule.inner(rule.threshold)
+    sides = {"above": 1, "below": -1, "within": -1}
     groups = []
     for i, place in enumerate(places):
-        side = {"above": 1, "below": -1, "within": -1}[rule.kind]
-        middle = 0.0 if rule.kind == "within" and place == 1 else edge + side * place
-        width = edge / 2 if rule.kind == "within" and place == 1 else 0.5
+        inside = rule.kind == "within" and place == 1
+        middle = 0.0 if inside else edge + sides[rule.kind] * place
+        width = edge / 2 if inside else 0.5
         ends = [middle, middle - width, middle + width]
         shown = [math.exp(v) if rule.scale == "ratio" else v for v in ends]
         groups.append(claims.Group(f"network {i}", *shown, n=7, own=True, error=width / 1.645))
