@@ -82,8 +82,8 @@ def test_a_part_reads_as_a_fraction_however_its_page_rounds_it():
     axis = charts.fractions(values=[2.0**-10, 0.25, 0.3, 4])
     x = alt.X("x:Q", axis=axis, scale=charts.log())
     marks = alt.Chart(rows).mark_point().encode(x=x, y="y:Q")
-    drawn = vega.picture(vega.tidy(charts.sized(marks, 90).to_dict()))
-    labels = re.findall(r">([\d./,]+)</text>", drawn)
+    svg = drawn(charts.sized(marks, 90))
+    labels = re.findall(r">([\d./,]+)</text>", svg)
     assert {"1/1,024", "1/4", "0.3", "4"} <= set(labels)
 
 

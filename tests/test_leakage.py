@@ -125,12 +125,11 @@ def planted(hidden, met):
     arms = (0.0, False), (3.0, False), (3.0, True)
     cases = itertools.product(experiments.PLANNED, arms, luck, experiments.GOALS)
     for network, (alpha, unbiased), replicate, goal in cases:
-        missed = goal == 0.04 and alpha and replicate > met
+        steps = np.nan if goal == 0.04 and alpha and replicate > met else 50.0
         lost = 0.1 * luck[replicate] * (hidden if alpha else 1)
-        about = {"workload": network, "batch_size": 128, "alpha": alpha, "unbiased": unbiased}
-        told = {"goal": goal, "steps": np.nan if missed else 50.0, "rebuilt": 1 - lost}
-        rows.append({**about, "replicate": replicate, **told})
-    return pd.DataFrame(rows)
+        rows.append((network, alpha, unbiased, replicate, goal, steps, 1 - lost))
+    names = ["workload", "alpha", "unbiased", "replicate", "goal", "steps", "rebuilt"]
+    return pd.DataFrame(rows, columns=names).assign(batch_size=128)
 
 
 @pytest.mark.parametrize(("hidden", "met", "verdict"), [(3, 5, FOR), (1, 0, AGAINST)])
