@@ -17,17 +17,19 @@ def test_a_search_shows_the_fewest_steps_to_its_hardest_goal():
     inside = re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)[1]
     _, _, dot, words = json.loads(inside)["layer"]
     assert words["encoding"]["text"]["value"] == "steps to result: 500"
-    data = json.loads(inside)["datasets"][dot["data"]["name"]]
-    assert data == {"trial": [1], "goal": [0.02], "step": [500]}
+    data = json.loads(inside)["datasets"]
+    fewest = data[dot["data"]["name"]]
+    assert fewest == {"trial": [1], "goal": [0.02], "step": [500]}
 
 
 def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where_it_is_known():
     """Six batch sizes of one network with two methods, and three of another."""
-    names, sizes = ("mnist-simple-cnn", "mnist-fc-128x3"), [4, 16, 64, 256, 1024, 4096]
-    rows = [(names[0], way, size) for way in ("sgd", "momentum") for size in sizes]
-    rows += [(names[1], "sgd", size) for size in sizes[:3]]
+    sizes = [4, 16, 64, 256, 1024, 4096]
+    rows = [("mnist-simple-cnn", way, size) for way in ("sgd", "momentum") for size in sizes]
+    rows += [("mnist-fc-128x3", "sgd", size) for size in sizes[:3]]
     points = pd.DataFrame(rows, columns=["workload", "algorithm", "batch_size"])
-    points = points.assign(network=points.workload, sparsity=0.0, steps=1e3 / points.batch_size + 10)
+    steps = 1000 / points.batch_size + 10
+    points = points.assign(network=points.workload, sparsity=0.0, steps=steps)
     known = {"workload": "mnist-simple-cnn", "sparsity": 0.0, "critical": 100.0}
     ways = {"sgd": True, "momentum": False}
     rows = [known | {"algorithm": name, "identified": whether} for name, whether in ways.items()]

@@ -82,7 +82,8 @@ def changes(net, x, y, w, states, k):
     for replica, state in enumerate(states):
         weights = w.clone()
         for step in range(3 * k, 3 * k + 3):
-            g = executor.gradients(weights, x[replica, step], y[replica, step])[1]
+            batch = x[replica, step], y[replica, step]
+            g = executor.gradients(weights, *batch)[1]
             METHODS["adam"].step(weights, g, state, dict(ADAM), step + 1, layers)
         yield w.double() - weights.double()
 
