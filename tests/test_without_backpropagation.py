@@ -200,7 +200,8 @@ def test_of_uncorrelated_features_the_excess_falls_exponentially_with_the_number
     best = Readout(f, target, start)
     best.flip(weights[best.changes(weights) < 0])
     excess = np.mean(runs, 0) - best.error
-    assert excess[1:] / excess[0] == pytest.approx([(1 - 1 / 16) ** k for k in steps], rel=0.1)
+    expected = [(1 - 1 / 16) ** k for k in steps]
+    assert excess[1:] / excess[0] == pytest.approx(expected, rel=0.1)
 
 
 def runs(shape, sizes=(64, 128, 256), whitened=False, replicates=6):
@@ -210,12 +211,13 @@ def runs(shape, sizes=(64, 128, 256), whitened=False, replicates=6):
         steps = np.unique(np.geomspace(1, 24 * n, 300).astype(int))
         for replicate in range(replicates):
             floor, start = random.uniform(0.1, 0.3), random.uniform(1, 2)
-            values = floor + (start - floor) * shape(np.append(0, steps) / n * random.lognormal(0, 0.05))
-            parts.append(pd.DataFrame({
-                "replicate": replicate, "step": np.append(0, steps), "training": values, "validation": values + 0.1,
-                "mistakes": values / 4, "features": n, "batch_size": 1350, "flips": 1, "take": "every", "whitened": whitened,
-            }))  # fmt: skip
-    return pd.concat(parts, ignore_index=True)
+            pace = np.append(0, steps) / n * random.lognormal(0, 0.05)
+            values = floor + (start - floor) * shape(pace)
+            told = {"step": np.append(0, steps), "training": values, "validation": values + 0.1}
+            told |= {"mistakes": values / 4, "features": n, "replicate": replicate}
+            parts.append(pd.DataFrame(told))
+    about = {"batch_size": 1350, "flips": 1, "take": "every", "whitened": whitened}
+    return pd.concat(parts, ignore_index=True).assign(**about)
 
 
 def verdicts(table, monkeypatch):
