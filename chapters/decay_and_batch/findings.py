@@ -33,6 +33,7 @@ def findings(good: pd.DataFrame, growths: pd.DataFrame, found: pd.DataFrame) -> 
         gains.append(effects["gain"])
         ratios = {f"{name}_{key}": effects[key] for key in ("moves", "gain")}
         values |= told.ratios(ratios, (f"{name}_moves",))
+        values[f"{name}_gain_told"] = told.times(effects["gain"])
         values[f"{name}_decay"] = effects["decay"] and effects["decay"].value
         values[f"{name}_shares"] = own.timescale.tolist()
         values[f"{name}_powers"] = powers[growths.algorithm == name].dropna().tolist()
