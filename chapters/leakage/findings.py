@@ -75,6 +75,7 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
             values[f"{what}_{name}"] = times(effect) if effect else None
             if (what, name) == ("lost", "small"):  # predicted: over twice
                 values["refuted"] = bool(effect and effect.high < np.log(2))
+                values["lost_open"] = bool(effect and effect.low <= 0 <= effect.high)
     parts = {"mlp": (MLP, top), "cnn": ("digits-cnn", max(experiments.PLANNED["digits-cnn"][1]))}
     for name, (work, alpha) in parts.items():
         pairs = [both for key, both in own.items() if (key[0], key[2]) == (work, alpha)]
@@ -83,6 +84,8 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
         for place, when in enumerate(("hidden", "plain")):
             values[f"{when}_{name}"] = [float(100 * both[place].rebuilt.mean()) for both in pairs]
         values[f"told_{name}"] = [float(both[1].dcor.mean()) for both in pairs]
+    for kind, name in ((False, "usual"), (True, "unbiased")):
+        values[f"steps_{name}"] = times(replicates.over(*own[MLP, kind, top, sizes[0]], "steps"))
     return {
         **values,
         **ends,
