@@ -84,8 +84,13 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
         for place, when in enumerate(("hidden", "plain")):
             values[f"{when}_{name}"] = [float(100 * both[place].rebuilt.mean()) for both in pairs]
         values[f"told_{name}"] = [float(both[1].dcor.mean()) for both in pairs]
-    for kind, name in ((False, "usual"), (True, "unbiased")):
-        values[f"steps_{name}"] = times(replicates.over(*own[MLP, kind, top, sizes[0]], "steps"))
+    values |= dict.fromkeys(("both_met", "steps_usual", "steps_unbiased"))
+    for alpha in sorted(set(alphas) - {0.0}):  # the largest with which all searches met the goal
+        pairs = [own.get((MLP, kind, alpha, sizes[0])) for kind in ESTIMATORS]
+        both = [pair and replicates.over(*pair, "steps") for pair in pairs]
+        if all(both):
+            values |= dict(zip(("steps_usual", "steps_unbiased"), map(times, both)))
+            values["both_met"] = f"{alpha:g}"
     return {
         **values,
         **ends,
