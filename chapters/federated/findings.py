@@ -89,7 +89,7 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str
             values[f"{what}_{kind}_cnn"] = ratios.get("digits-cnn")
         base = own[(own.skewed == skewed) & (own.arm == LARGE)].dropna(subset="rounds")
         means = np.exp(np.log(base.rounds).groupby(base.workload).mean())
-        values[f"base_{kind}"] = [f"{brief(n)} on {title(work)}" for work, n in means.items()]
+        values[f"base_{kind}"] = [f"{brief(n)} ({title(work)})" for work, n in means.items()]
     skew = own[own.skewed]
     for name, work in (("mlp", "digits-mlp"), ("cnn", "digits-cnn")):
         effect = over(skew[skew.workload == work], "rounds", LONGER, EPOCH)
