@@ -29,17 +29,18 @@ def findings(
     """
     fast, cheap = (case.best(case.densest, what) for what in ("seconds", "price"))
     given, searches = case.advice(case.densest), case.curves[case.densest].n
+    adaptive = isinstance(case.curves[case.densest], scaling.AdaptiveCurve)
     return {
         "network": work.title,
         "method": case.densest[1],
         "searches": searches,
         "several_searches": searches > 1,
-        "adaptive": isinstance(case.curves[case.densest], scaling.AdaptiveCurve),
+        "adaptive": adaptive,
         "most_devices": case.machine.devices,
         "timed": case.timed is not None,
         "untimed": case.timed is None and device == "measured",
         "own": bool(work.source),
-        "borrowed": searches < scaling.ENOUGH,
+        "borrowed": searches < scaling.ENOUGH and not adaptive,
         "fastest": fast.batch_size,
         "fastest_range": span(fast.sizes),
         "cheapest_range": span(cheap.sizes),
