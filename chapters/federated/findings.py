@@ -100,7 +100,9 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str
     told = ("rounds_alike", "rounds_skewed", "adds_alike", "adds_skewed", "sent_alike")
     return {
         **{name: values[name] for name in (*told, "sent_alike_cnn")},
-        **{name: values[name] for name in ("base_alike", "base_skewed", "longer_mlp", "longer_cnn")},
+        **{
+            name: values[name] for name in ("base_alike", "base_skewed", "longer_mlp", "longer_cnn")
+        },
         "longer_missed": int(longer.rounds.isna().sum()),
         "goal": percent(goal),
         "clients": experiments.CLIENTS,
