@@ -45,6 +45,7 @@ READ = {
     "abstract": "of which we read the abstract",
     "summary": "as summarised by others",
     "text": "read in full",
+    "code": "whose code we read",
 }
 
 
