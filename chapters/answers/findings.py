@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from chapters.answers import shares
-from chapters.decay_and_batch import experiments, rates
 from lib.analysis import hardware, scaling
 from lib.analysis.rate_rules import built_up, effective
 from lib.claims import Claim, front, judging
@@ -200,17 +199,7 @@ def _decayed(claim: Claim | None) -> dict[str, object]:
     names = {"decay_moves": "effect", "decay_low": "low", "decay_high": "high"}
     found = {key: one and getattr(one, field) for key, field in names.items()}
     # The note says that no gain is shown
-    return {**found, **_grew(bool(one)), "decay_idle": bool(one and one.note)}
-
-
-def _grew(known: bool) -> dict[str, float | None]:
-    """How Adam's best decay and rate grew per doubling where both were tuned; None if not known."""
-    effects = {}
-    if known:
-        trials = experiments.DECAYED.results()
-        effects = rates.effects(rates.good(trials[trials.algorithm == "adam"]))
-    powers = {"decay_grew": effects.get("decay"), "rate_grew": effects.get("rate")}
-    return {name: power and float(2**power.value) for name, power in powers.items()}
+    return {**found, "decay_idle": bool(one and one.note)}
 
 
 # --- pruning --------------------------------------------------------------------------------------

@@ -169,7 +169,8 @@ def adaptive(name: str, folder: Path = DATA, cells: Iterable[Cell] | None = None
             for cell in _recorded(work.name, folder)
             if cell.space is not None and all(getattr(cell, f) == USUAL[f] for f in usual)
         ]
-    found = results.read(Study(work.name, "", tuple(cells)), folder)
+    study = Study(work.name, "", tuple(cells))
+    found = results.read(study, folder)
     if found.empty:
         return found
     same = {"space": spaces.ADAPTIVE, "trials": 1, "max_steps": work.max_steps}

@@ -177,6 +177,11 @@ class Claim:
         return [g for g in self.groups if g.verdict == verdict]
 
     @property
+    def fragile(self) -> bool:
+        """Whether none of the paper's own networks decides it robustly."""
+        return not any(g.robust for g in self.groups if g.own and g.verdict != UNDECIDED)
+
+    @property
     def part(self) -> str:
         """For which networks the records speak for the claim, for which against it, where it is not
         decided.
