@@ -61,8 +61,9 @@ def test_the_readmes_complete_file_gets_its_answer(tmp_path):
     done = papermill(tmp_path, "own_workload", **given, minutes=1)
     assert done.returncode == 0, done.stderr[-2000:]
     convert = next(line for line in readme.splitlines() if line.startswith("jupyter nbconvert"))
-    convert = convert.split("#")[0].split()[:-1]
-    done = started([sys.executable, "-m", *convert, "out.ipynb"], tmp_path)
+    *convert, _ = convert.partition("#")[0].split()
+    command = [sys.executable, "-m", *convert, "out.ipynb"]
+    done = started(command, tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     assert "Use batch size" in page and "tuned runs so far" not in page

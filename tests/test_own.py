@@ -21,7 +21,7 @@ from lib.records.on_record import grid
 from lib.records.store import record
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.workloads import catalogue, datasets, models, own_file
+from lib.workloads import catalogue, datasets, models, own_file, own_network
 
 GOOD = """
 import os, random
@@ -188,24 +188,26 @@ def test_a_worker_with_threads_gives_the_same_records(write, tmp_path):
         assert {**one, **changing} == {**other, **changing}
 
 
-@pytest.mark.parametrize("threads", [1, 4])
-def test_random_numbers_and_settings_are_the_readers_and_change_nothing(write, threads):
+@pytest.mark.parametrize(("threads", "flush"), [(1, True), (4, False)])
+def test_random_numbers_and_settings_are_the_readers_and_change_nothing(write, threads, flush):
     """Whatever the file sets, and whatever the process had set."""
     top = "torch.manual_seed(5)\nnp.random.seed(5)\nrandom.seed(5)\ntorch.set_num_threads(3)\n"
-    line = "x = x * 0 + torch.get_num_threads()"
+    line = "x = x * 0 + torch.get_num_threads() + float((torch.tensor([1e-40]) * 1).any())"
     name = write(with_data(line).replace("def build", f"{top}\ndef build"))
     plain, before = own_file.data(name), torch.get_num_threads()
     own_file._load.cache_clear()
     torch.set_num_threads(threads)
+    torch.set_flush_denormal(flush)
     torch.set_default_dtype(torch.float64)
     numbers = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
     try:
         assert own_file.data(name) == plain
         assert next(models.fresh(name, 3).parameters()).dtype == torch.float32
-        assert torch.get_num_threads() == threads
+        assert torch.get_num_threads() == threads and own_network._flushing() == flush
         assert torch.get_default_dtype() == torch.float64
     finally:
         torch.set_num_threads(before)
+        torch.set_flush_denormal(False)
         torch.set_default_dtype(torch.float32)
     assert torch.equal(torch.get_rng_state(), numbers[0])
     assert (np.random.get_state()[1].tolist(), random.getstate()) == numbers[1:]

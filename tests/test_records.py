@@ -98,7 +98,8 @@ def committed():
     git = ["git", "ls-files", "-z", "data"]
     known = shutil.which("git") and subprocess.run(git, cwd=ROOT, capture_output=True).stdout
     if known:
-        files = (ROOT / name for name in known.decode().split("\0"))
+        names = known.decode().split("\0")
+        files = (ROOT / name for name in names)
         return unpacked(file for file in files if file.is_file())
     ours = DATA / "own" / own.folder_name("chapters/own/next_letter.py:next_letter")
     readers = set((DATA / "own").rglob("*")) - set(ours.rglob("*"))

@@ -283,12 +283,17 @@ class Exchange:
             if p == 0 and self.watch:
                 self.watch(self.step, u)
             chosen = compress(messages.compressor, u, density, self.random, self.sizes)
-            self.sent += counts(chosen).cpu() / messages.workers
-            message = torch.where(chosen, u, 0)
-            total += message
-            u -= message
+            count = counts(chosen)
+            self.sent += count.cpu() / messages.workers
             if messages.aggregation == "published":
-                sent.append((message, chosen))
+                sent.append((torch.where(chosen, u, 0), chosen))
+            if count.sum() == u.numel():
+                total.add_(u)
+                u.zero_()
+            else:
+                at = places(chosen)
+                total.view(-1).index_add_(0, at, u.view(-1)[at])
+                u.view(-1)[at] = 0
         self.step += 1
         g = (published_sum(*zip(*sent, strict=True)) if sent else total) / messages.workers
         g[spoilt] = torch.nan

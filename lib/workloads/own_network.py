@@ -92,12 +92,20 @@ class Facts:
     chance: float
 
 
+def _flushing() -> bool:
+    """Whether denormal numbers are zeros; torch does not tell."""
+    return not (torch.full((1,), 1e-310, dtype=torch.float64, device="cpu") * 1).any()
+
+
 # of torch, kept for a thread or for the process: how to read and to set them, and what a reader's
 # code begins with
 SETTINGS = (
     (torch.get_default_dtype, torch.set_default_dtype, torch.float32),
     (torch.get_num_threads, torch.set_num_threads, 1),
     (torch.is_grad_enabled, torch.set_grad_enabled, True),
+    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, False),
+    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
+    (_flushing, torch.set_flush_denormal, False),
 )
 
 
@@ -112,15 +120,17 @@ def alone(seed: int | None = None) -> Iterator[None]:
     """
     with ALONE, batches.restored():
         before = [get() for get, _, _ in SETTINGS]
-        for _, put, fresh in SETTINGS:
-            put(fresh)
+        for get, put, fresh in SETTINGS:
+            if get() != fresh:
+                put(fresh)
         if seed is not None:
             batches.seeded(seed)
         try:
             yield
         finally:
-            for (_, put, _), value in zip(SETTINGS, before):
-                put(value)
+            for (get, put, _), value in zip(SETTINGS, before):
+                if get() != value:  # to set some imports half of PyTorch
+                    put(value)
 
 
 def build(own: Own | Training, seed: int) -> nn.Module:
