@@ -52,7 +52,6 @@ def findings(
         "no_less_for": len(judged["L4"].decided(FOR)),
         "no_less_all": len(judged["L4"].measured),
         "no_less_open": sum(g.verdict == UNDECIDED for g in judged["L4"].measured),
-        "less_on": sum(group.high < 1 for group in judged["L4"].measured),
         "pairs_measured": bool(costs),
         "cost_least": min(costs, default=None),
         "cost_most": max(costs, default=None),
