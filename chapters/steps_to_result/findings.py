@@ -72,6 +72,7 @@ def findings(
         **_best_rates(every),
         **_splits(),
         **_races(pd.DataFrame(judged["used"])),
+        **_left_out(pd.DataFrame(judged["apart"])),
         **splits.unseen(UNSEEN.results(), "digits-mlp"),
     }
 
@@ -187,6 +188,17 @@ def _races(used: pd.DataFrame) -> dict[str, object]:
         "raced": len(heads),
         "raced_again": sum("raced_again" in head for head in heads),
         "wider": races.WIDER,
+    }
+
+
+def _left_out(apart: pd.DataFrame) -> dict[str, object]:
+    """What races by losses change on images whose own searches had no part in choosing a."""
+    images = [workload(name).dataset != "digits" for name in apart.left_out]
+    rows = apart[images & (apart.rule == "losses")]
+    return {
+        "left_same": percent(rows.unchanged.min()) if len(rows) else None,
+        "left_lost": int(rows.lost.sum()),
+        "left_worst": float(rows.worst_factor.max()) if len(rows) else None,
     }
 
 
