@@ -193,8 +193,8 @@ def _races(used: pd.DataFrame) -> dict[str, object]:
 
 def _left_out(apart: pd.DataFrame) -> dict[str, object]:
     """What races by losses change on images whose own searches had no part in choosing a."""
-    images = [workload(name).dataset != "digits" for name in apart.left_out]
-    rows = apart[images & (apart.rule == "losses")]
+    digits = apart.left_out.map(lambda name: workload(name).dataset == "digits")
+    rows = apart[~digits.astype(bool) & (apart.rule == "losses")]
     return {
         "left_same": percent(rows.unchanged.min()) if len(rows) else None,
         "left_lost": int(rows.lost.sum()),
