@@ -143,11 +143,17 @@ def sparse(found: pd.DataFrame) -> pd.DataFrame:
         row = {"share sent": percent(density)}
         own = (SPARSE, *dense[1:4], density)
         for what in ("steps", "sent"):
-            effect = over(found, own, dense, what)
-            least = f"at least {brief(float(np.exp(effect.value)))}" if effect else "—"
-            row[COSTS[what]] = least if bounded(found, own, dense) else told.times(effect)
+            row[COSTS[what]] = _cost(found, own, dense, what)
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _cost(found: pd.DataFrame, one: tuple, other: tuple, what: str) -> str:
+    """What a point costs over another, told, as a bound where it is one."""
+    effect = over(found, one, other, what)
+    if bounded(found, one, other):
+        return f"at least {brief(float(np.exp(effect.value)))}"
+    return told.times(effect)
 
 
 def curve(found: pd.DataFrame, way: str, replicas: int) -> scaling.Curve:
@@ -201,17 +207,12 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict:
         "critical": critical(found, 1),
     }
     column = f"rounds@{goal:g}"
-    alone = _effects(found, often + seldom, (DILOCO, 1), (INNER, 1))
-    rarely = found[(found.local_steps == RARELY) & (found.replicas == 1)]
     best = trials.dropna(subset=column).sort_values(column, kind="stable")
     outer = best[best.way == DILOCO].groupby([*POINT, "replicate"]).outer_rate.first()
     return {
         **told.ratios(effects, ("critical",)),
         "sparse_1_bounded": bounded(found, fewer, whole),
-        "alone": [float(np.exp(log.value)) for log in alone],
-        "alone_points": len(alone),
-        "alone_open": sum(log.low <= 0 <= log.high for log in alone),
-        "rarely_one": bool(len(rarely) and (rarely.rounds == 1).all()),
+        **_alone(found, often + seldom),
         "many_often": _ratios(found, often, (DILOCO, MANY), (DILOCO, 1)),
         "many_seldom": _ratios(found, seldom, (DILOCO, MANY), (DILOCO, 1)),
         "exchanged": _exchanged(found),
@@ -222,6 +223,18 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict:
         "all": len(found),
         "outer_high": percent((outer > 0.9).mean()),
         "outer": float(outer.median()),
+    }
+
+
+def _alone(found: pd.DataFrame, places: list[tuple]) -> dict:
+    """One replica over Adam alone, and whether rounds of RARELY can tell them apart."""
+    logs = _effects(found, places, (DILOCO, 1), (INNER, 1))
+    rarely = found[(found.local_steps == RARELY) & (found.replicas == 1)]
+    return {
+        "alone": [float(np.exp(log.value)) for log in logs],
+        "alone_points": len(logs),
+        "alone_open": sum(log.low <= 0 <= log.high for log in logs),
+        "rarely_one": bool(len(rarely) and (rarely.rounds == 1).all()),
     }
 
 

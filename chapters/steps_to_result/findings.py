@@ -193,12 +193,13 @@ def _races(used: pd.DataFrame) -> dict[str, object]:
 
 def _left_out(apart: pd.DataFrame) -> dict[str, object]:
     """What races by losses change on images whose own searches had no part in choosing a."""
-    digits = apart.left_out.map(lambda name: workload(name).dataset == "digits")
-    rows = apart[~digits.astype(bool) & (apart.rule == "losses")]
+    digits = [name for name in apart.left_out if workload(name).dataset == "digits"]
+    rows = apart[(apart.rule == "losses") & ~apart.left_out.isin(digits)]
+    known = len(rows) > 0
     return {
-        "left_same": percent(rows.unchanged.min()) if len(rows) else None,
+        "left_same": percent(rows.unchanged.min()) if known else None,
         "left_lost": int(rows.lost.sum()),
-        "left_worst": float(rows.worst_factor.max()) if len(rows) else None,
+        "left_worst": float(rows.worst_factor.max()) if known else None,
     }
 
 
