@@ -74,8 +74,8 @@ def feedback() -> None:
 
         gradients_by_worker = SequentialExecutor.gradients_by_worker
 
-    own = Exchange(Messages(workers, "top-k", DENSITY), 1, d, None, [d], 0)
     x, y, w = torch.arange(workers), torch.zeros(workers, dtype=torch.long), torch.zeros(1, d)
+    own = Exchange(Messages(workers, "top-k", DENSITY), w, None, [d], 0)
 
     def plain() -> torch.Tensor:
         total = torch.zeros(d)

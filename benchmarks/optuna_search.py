@@ -59,8 +59,8 @@ class Objective:
 
     def __call__(self, trial: optuna.Trial) -> float:
         own = job(self.what, self.size, trial.number)
-        values = {**drawn(trial, self.plan), "batch_size": float(self.size)}
-        one, until = trainings.Trial(own, trial.number, values), self.best or self.limit
+        one = trainings.Trial(own, trial.number, drawn(trial, self.plan))
+        until = self.best or self.limit
         try:
             return self._trained(trial, one, until)
         finally:
@@ -84,7 +84,7 @@ class Objective:
 
 
 def searched(what: replays.Replay) -> pd.DataFrame:
-    """Rows as of `replays.replayed`."""
+    """Rows as of `replays.Replay.measure`."""
     beside = dataclasses.replace(what, rule="adaptive")
     _, known = store.read(replays.REPLAYS.record(beside), beside)
     share, rows = adaptive.MOST / len(known), []

@@ -12,10 +12,9 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def code(places: Iterable[str]) -> str:
-    """Twelve hex digits of the modules at these places in lib, files or whole packages."""
-    folder = ROOT / "lib"
-    found = sorted({file for place in places for file in _modules(folder / place)})
+def code(patterns: Iterable[str]) -> str:
+    """Twelve hex digits of the modules of lib whose paths match."""
+    found = sorted({file for pattern in patterns for file in (ROOT / "lib").glob(pattern)})
     return hashlib.sha256(b"".join(plain(file.read_bytes()) for file in found)).hexdigest()[:12]
 
 
@@ -24,10 +23,6 @@ def plain(text: bytes) -> bytes:
     no part of it.
     """
     return text.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-
-
-def _modules(place: Path) -> list[Path]:
-    return [place] if place.suffix == ".py" else list(place.rglob("*.py"))
 
 
 class Told(ValueError):
@@ -53,13 +48,6 @@ def require(fine: object, field: str, value: object, allowed: str | Iterable) ->
         raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
 
 
-def is_number(value: object) -> bool:
-    """Whether it is a Python number, as fields of dataclasses take it (NumPy's float64 is one):
-    truth values are none.
-    """
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def require_all(
     field: str, values: object, fits: Callable[[np.ndarray], np.ndarray], allowed: str
 ) -> None:
@@ -68,16 +56,16 @@ def require_all(
     """
     found = np.asarray(values)
     require(found.dtype.kind in "iuf" or found.size == 0, field, values, allowed)
-    wrong = found[~fits(found)] if found.size else found
-    require(not wrong.size, field, wrong[:1].tolist()[0] if wrong.size else None, allowed)
+    wrong = found[~fits(found)].tolist() if found.size else []
+    require(not wrong, field, wrong and wrong[0], allowed)
 
 
 MEASURING = (
     "own.py",
-    "methods",
-    "workloads",
-    "messages",
-    "engine",
+    "methods/**/*.py",
+    "workloads/**/*.py",
+    "messages/**/*.py",
+    "engine/**/*.py",
     "studies/cells.py",
     "measuring/machine.py",
     "measuring/one_cell.py",

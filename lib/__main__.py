@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -14,7 +15,8 @@ from tqdm import tqdm
 
 from lib import ROOT, Told, fields
 from lib.measuring import paper_scale, sweeps
-from lib.measuring.experiment import Experiment
+from lib.measuring.experiment import Collection
+from lib.measuring.paper_scale import Shelf
 from lib.measuring.runner import MOST, stoppable
 from lib.probes import portraits, replays, timings, tracks, unseen
 from lib.records import archive, on_record, results, store
@@ -38,32 +40,15 @@ getting started:
   python -m lib run digits          run the missing searches of one study
 """
 OF_SEVERAL = {  # chapters, by name
-    **{
-        f"noise-along-{name}": tracks.experiment(name, plan) for name, plan in tracks.TRACKS.items()
-    },
-    "gradient-histograms": Experiment(
-        "Record what gradients look like before they are compressed, into data/portraits/.",
-        portraits.GALLERY,
-        "histograms",
-    ),
-    "test-errors": Experiment(
-        "Train winners again and record their errors on unseen images, into data/unseen/.",
-        unseen.UNSEEN,
-        "sets of winners",
-    ),
-    "paper-scale": Experiment(
-        "Search the papers' own networks on a graphics processor, the most wanted first, into "
-        "data/paper-scale/.",
-        paper_scale.PAPER_SCALE,
-        "searches",
-        alone=True,
-        on_device=True,
-    ),
-    "timings": timings.experiment("training steps and methods", lambda: timings.PLANNED),
+    **{f"noise-along-{name}": tracked for name, tracked in tracks.TRACKS.items()},
+    "gradient-histograms": portraits.GALLERY,
+    "test-errors": unseen.UNSEEN,
+    "paper-scale": paper_scale.PAPER_SCALE,
+    "timings": timings.TIMINGS,
 }
 
 
-def gathered() -> dict[str, Experiment]:
+def gathered() -> dict[str, Collection | Shelf]:
     """All experiments by name: those that several chapters read, and those of every chapter that
     has a file experiments.py.
     """
@@ -118,27 +103,26 @@ def usable(device: str) -> str:
 
 @dataclass(frozen=True)
 class Searches:
-    """The searches of a study, as an experiment measures them."""
+    """The searches of a study, as an experiment."""
 
     study: Study
+
+    units, alone, on_device = "searches", False, True
 
     def planned(self) -> Sequence:
         return self.study.cells
 
-    def missing(self, _, device: str) -> list:
+    def missing(self, device: str) -> list:
         return results.missing(self.study)
 
-    def run(self, _, jobs: int, device: str) -> None:
+    def run(self, jobs: int, device: str) -> None:
         sweeps.run(self.study, jobs=jobs, device=device)
 
 
 def run(chosen: argparse.Namespace) -> None:
     """Run what a study or an experiment still lacks, and save the results under data/."""
     name, study = chosen.name, plans.STUDIES.get(chosen.name)
-    if study:
-        experiment = Experiment(study.title, Searches(study), "searches", on_device=True)
-    else:
-        experiment = EXPERIMENTS[name]
+    experiment = Searches(study) if study else EXPERIMENTS[name]
     if chosen.device != "cpu" and not experiment.on_device:
         allowed = f"'cpu' for {name}, which is an experiment"
         chosen.refuse(f"--device: {chosen.device!r} is not allowed; it must be {allowed}")
@@ -146,19 +130,16 @@ def run(chosen: argparse.Namespace) -> None:
         allowed = f"1 for {name}, which must run alone"
         chosen.refuse(f"--jobs: {chosen.jobs} is not allowed; it must be {allowed}")
     where = {"device": chosen.device} if experiment.on_device else {}
-    again = f"python -m lib run {name}" + ("" if experiment.alone else f" --jobs {chosen.jobs}")
-    again += "".join(f" --device {device}" for device in where.values())
-    again += f" --minutes {chosen.minutes:g}" if chosen.minutes else ""
     planned = experiment.planned()
 
     def kept() -> str:
         left = len(experiment.missing(**where))
         return f"{len(planned) - left} of {len(planned)} are saved in data/"
 
-    with stoppable(kept, again, chosen.minutes):
+    with stoppable(kept, chosen.again, chosen.minutes):
         _say(name, experiment, **where)
         try:
-            experiment.run(chosen.jobs, **where)
+            experiment.run(jobs=chosen.jobs, **where)
         except Told as error:
             sys.exit(str(error))
     if study:
@@ -182,9 +163,7 @@ def status(_: argparse.Namespace) -> None:
 def verify(chosen: argparse.Namespace) -> None:
     """Repeat recorded searches, save the results in data/replays/, and report how many agree."""
     what = replays.Replay(chosen.study, chosen.sample, longest=chosen.longest)
-    options = f"--sample {chosen.sample} --longest {chosen.longest:g} --jobs {chosen.jobs}"
-    again = f"python -m lib verify {chosen.study} {options}"
-    with stoppable(lambda: "an interrupted verification saves nothing", again):
+    with stoppable(lambda: "an interrupted verification saves nothing", chosen.again):
         replays.run(what, jobs=chosen.jobs)
     print(replays.summary().to_string(index=False))
 
@@ -198,7 +177,7 @@ def pack(_: argparse.Namespace) -> None:
         archive.pack(folder)
 
 
-def _say(name: str, experiment: Experiment, **where: str) -> None:
+def _say(name: str, experiment: Collection | Shelf | Searches, **where: str) -> None:
     todo, planned = len(experiment.missing(**where)), len(experiment.planned())
     print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure")
 
@@ -259,7 +238,9 @@ def parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command given on the command line."""
+    arguments = sys.argv[1:] if arguments is None else arguments
     chosen = parser().parse_args(arguments)
+    chosen.again = shlex.join(["python", "-m", "lib", *arguments])
     chosen.call(chosen)
 
 

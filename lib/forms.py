@@ -8,12 +8,11 @@ where p = 1.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import fdtrc, ncfdtr, stdtrit
+from scipy.special import expit, fdtrc, ncfdtr, stdtrit
 
 from lib import require, require_all
 
@@ -102,34 +101,23 @@ def fit(
     require_all("logs", logs, np.isfinite, "finite; leave out what is not known")
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
     among = np.atleast_2d(among)
-    bends, slopes, squares = _tried(tuple(sizes), tuple(map(tuple, among)), tuple(weights))
+    places = np.log(sizes)
+    bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
+    # Of every exponent and bend the centred shape, [k or 1, e, POINTS, m]
+    shapes = np.logaddexp(0, np.multiply.outer(among, bends[:, None] - places))
+    slopes = _centred(shapes, weights)
     weighted = _centred(logs, weights) * weights
-    # Up to a constant of the row, [k, e, bends]
-    products = slopes @ weighted[:, None, :, None]
-    losses = squares - 2 * products[..., 0]
+    # Up to a constant of the row, [k, e, POINTS]
+    products = (slopes @ weighted[:, None, :, None])[..., 0]
+    losses = slopes**2 @ weights - 2 * products
     place, at = np.divmod(losses.reshape(len(logs), -1).argmin(1), POINTS)
     exponent = np.take_along_axis(among, place[:, None], 1)[:, 0]
-    bend, exponent = _descend(sizes, logs, weights, bends[at], exponent, among.shape[1] > 1)
+    start = np.stack([bends[at], exponent], 1)
+    bend, exponent = _descend(sizes, logs, weights, start, among.shape[1] > 1)
     rest = logs - shape(sizes, bend, exponent)
     loss = _centred(rest, weights) ** 2 @ weights
     floor = np.average(rest, axis=1, weights=weights)
     return Fits(bend, floor, exponent, loss, straight=at == POINTS - 1, flat=at == 0)
-
-
-@functools.lru_cache(maxsize=64)  # many curves have the same batch sizes
-def _tried(
-    sizes: tuple[float, ...], among: tuple[tuple[float, ...], ...], weights: tuple[float, ...]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The bends of the grid [POINTS], and of every exponent [k or 1, e] and bend the centred shape
-    [k or 1, e, POINTS, m] and its weighted sum of squares [k or 1, e, POINTS].
-    """
-    places = np.log(sizes)
-    weight = np.array(weights)
-    bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
-    distances = bends[:, None] - places
-    shapes = np.logaddexp(0, np.multiply.outer(among, distances))
-    slopes = _centred(shapes, weight)
-    return bends, slopes, slopes**2 @ weight
 
 
 def _centred(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -138,37 +126,29 @@ def _centred(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _descend(
-    sizes: np.ndarray,
-    logs: np.ndarray,
-    weights: np.ndarray,
-    bend: np.ndarray,
-    exponent: np.ndarray,
-    free: bool,
+    sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray, at: np.ndarray, free: bool
 ) -> np.ndarray:
-    """Bends and exponents [2, k] of the least loss near these [k]; free: whether the exponent
+    """Bends and exponents [2, k] of the least loss near these [k, 2]; free: whether the exponent
     moves, too.
     """
-    at = np.stack([bend, exponent], 1)
     rest = _centred(logs - shape(sizes, *at.T), weights)
     damping = np.full(len(at), 1e-6)
     for _ in range(STEPS):
+        exponent = at[:, 1:]
         distance = at[:, :1] - np.log(sizes)
-        steep = 1 / (1 + np.exp(-at[:, 1:] * distance))
-        # [k, parameters, m]
-        parts = [at[:, 1:] * steep, distance * steep][: 1 + free]
-        slopes = _centred(np.stack(parts, 1), weights)
+        steep = expit(exponent * distance)
+        slopes = np.stack([exponent * steep, free * distance * steep], 1)  # [k, parameters, m]
+        slopes = _centred(slopes, weights)
         square = (slopes * weights) @ slopes.swapaxes(1, 2)
-        damped = square + damping[:, None, None] * np.eye(1 + free)
-        step = np.linalg.solve(damped, slopes @ (weights * rest)[..., None])[..., 0]
-        tried = at.copy()
-        tried[:, : 1 + free] += step.clip(-0.5, 0.5)
-        if free:
-            tried[:, 1] = tried[:, 1].clip(EXPONENTS[0], EXPONENTS[-1])
+        square += damping[:, None, None] * np.eye(2)
+        step = np.linalg.solve(square, slopes @ (weights * rest)[..., None])[..., 0]
+        tried = at + step.clip(-0.5, 0.5)
+        tried[:, 1] = tried[:, 1].clip(EXPONENTS[0], EXPONENTS[-1])
         off = _centred(logs - shape(sizes, *tried.T), weights)
-        better = (off**2 @ weights < rest**2 @ weights)[:, None]
-        at = np.where(better, tried, at)
-        rest = np.where(better, off, rest)
-        damping = np.where(better[:, 0], damping / 4, damping * 16).clip(1e-9, 1e9)
+        better = off**2 @ weights < rest**2 @ weights
+        at = np.where(better[:, None], tried, at)
+        rest = np.where(better[:, None], off, rest)
+        damping = np.where(better, damping / 4, damping * 16).clip(1e-9, 1e9)
         if np.abs(step).max() < CLOSE:
             break
     return at.T

@@ -174,7 +174,7 @@ def text_parts(name: str) -> tuple[str, str]:
 
 
 def is_text(name: str) -> bool:
-    """Whether the name of a workload is that of a reader's own text (`lib.workloads.own_text`)."""
+    """Whether the name of a workload is that of a reader's own text (`lib.workloads.texts`)."""
     return isinstance(name, str) and text_parts(name)[0].endswith(".txt")
 
 

@@ -1,6 +1,7 @@
 """What every test shares."""
 
 import contextlib
+import functools
 import os
 import shutil
 import signal
@@ -12,7 +13,14 @@ import torch
 
 from lib.claims.claim import REGISTRY, judged
 from lib.claims.judging import registered
-from lib.engine import checkpoint, flattening, lockstep, validation, vocabulary
+from lib.engine import (
+    checkpoint,
+    flattening,
+    lockstep,
+    training_state,
+    validation,
+    vocabulary,
+)
 from lib.measuring import one_cell, runner
 from lib.measuring.experiment import Collection
 from lib.methods import METHODS
@@ -28,6 +36,32 @@ def same(one, other):
     for field, value in vars(one).items():
         if field != "wall_s":
             np.testing.assert_array_equal(getattr(other, field), value, err_msg=field)
+
+
+def torch_sgd(p, drawn, **more):
+    return torch.optim.SGD(p, lr=drawn["learning_rate"], momentum=drawn.get("momentum", 0), **more)
+
+
+def torch_adam(p, drawn):
+    betas = drawn["beta1"], drawn.get("beta2", 0.999)
+    return torch.optim.Adam(p, lr=drawn["learning_rate"], betas=betas)
+
+
+TORCHS = {
+    "sgd": torch_sgd,
+    "momentum": torch_sgd,
+    "nesterov": functools.partial(torch_sgd, nesterov=True),
+    "adam": torch_adam,
+    "adam-fixed": torch_adam,
+}
+
+
+def recorded(found, **about):
+    """Planted trials as `results.read` gives them: these columns, and the usual ones."""
+    usual = {"workload": "digits-mlp", "algorithm": "momentum", "pruning": "connection-sensitivity"}
+    usual |= {"sparsity": 0.0, "trials": 1, "trial": 0, "replicate": 0, "split": 0}
+    usual |= {"goal": 0.04, "status": "complete", "last_step": 1e6}
+    return found.assign(**{k: v for k, v in usual.items() if k not in found} | about)
 
 
 @contextlib.contextmanager
@@ -99,7 +133,7 @@ def interrupt(monkeypatch):
     It takes the numbers of these updates, and returns a list with an entry for every update.
     """
 
-    def at(*numbers, owner=lockstep, name="update"):
+    def at(*numbers, owner=training_state.Descent, name="advance"):
         update, steps = getattr(owner, name), []
 
         def interrupted(*arguments):

@@ -127,7 +127,7 @@ def test_a_trial_is_a_plain_loop_to_the_last_bit(write):
     name = write(KINDS[FIRST])
     cell = Cell(name, 16, "torch.optim:AdamW(lr=0.01,weight_decay=0.1)", trials=2)
     job = one_cell.job(cell)
-    trial = trainings.Trial(job, 7, {"learning_rate": 0.001, "batch_size": 16.0})
+    trial = trainings.Trial(job, 7, {"learning_rate": 0.001})
     trial.run(40)
 
     torch.manual_seed(7)
@@ -173,7 +173,7 @@ def test_accumulated_gradients_are_those_of_the_batch(write):
     for more in ("", "at_once=4, "):
         name = write(f"def task(): return Training(model=mlp, {more}**given)")
         job = one_cell.job(Cell(name, 16, "torch.optim:SGD", trials=1))
-        trial = trainings.Trial(job, 0, {"learning_rate": 0.1, "batch_size": 16.0})
+        trial = trainings.Trial(job, 0, {"learning_rate": 0.1})
         trial.run(3)
         found.append(torch.cat([p.detach().flatten() for p in trial.module.parameters()]))
     assert torch.allclose(*found, atol=1e-6) and not torch.equal(*found)

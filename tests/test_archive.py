@@ -12,9 +12,7 @@ from lib.records import archive, results, store
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 
-CELLS = tuple(
-    Cell("digits-mlp", b, m, trials=3) for b in (4, 16) for m in ("momentum", "sgd")
-)
+CELLS = tuple(Cell("digits-mlp", b, m, trials=3) for b in (4, 16) for m in ("momentum", "sgd"))
 STUDY = Study("few", "A few searches", CELLS)
 
 
@@ -46,29 +44,22 @@ def files(data):
 
 
 def test_packed_records_are_read_as_files_are(data, folder):
-    before = results.read(STUDY, data)
+    before, bodies = results.read(STUDY, data), files(data)
     assert archive.pack(folder) == len(CELLS) and not files(data)
+    assert {file: archive.text(file).encode() for file in bodies} == bodies
     pd.testing.assert_frame_equal(results.read(STUDY, data), before)
     assert results.missing(STUDY, data) == []
     lacking = dataclasses.replace(CELLS[0], replicate=1)
     assert results.missing(dataclasses.replace(STUDY, cells=(lacking,)), data) == [lacking]
 
 
-def test_the_archive_gives_back_the_packed_files(data, folder):
-    before = files(data)
-    archive.pack(folder)
-    assert {file: archive.text(file).encode() for file in before} == before
-
-
-def test_later_records_are_added(data, folder):
+def test_later_records_are_added(data, folder, tmp_path_factory):
     before = results.read(STUDY, data)
-    late = store.record(CELLS[-1], data)
-    kept = late.read_bytes()
-    late.unlink()
+    late, aside = store.record(CELLS[-1], data), tmp_path_factory.mktemp("aside") / "late.csv"
+    late.rename(aside)
     assert archive.pack(folder) == len(CELLS) - 1
     late.parent.mkdir(parents=True, exist_ok=True)
-    late.write_bytes(kept)
-    pd.testing.assert_frame_equal(results.read(STUDY, data), before)
+    aside.rename(late)
     assert archive.pack(folder) == 1 and archive.pack(folder) == 0
     pd.testing.assert_frame_equal(results.read(STUDY, data), before)
 
@@ -86,13 +77,13 @@ def test_pandas_alone_reads_it(data, folder, tmp_path):
 
 
 @pytest.mark.parametrize("what", ["heads", "trials"])
-@pytest.mark.parametrize("how", ["cut", "foreign", "altered"])
+@pytest.mark.parametrize("how", ["cut", "altered"])
 def test_a_damaged_archive_is_named(data, folder, what, how):
     archive.pack(folder)
     (file, *_) = sorted(folder.glob(f"{what}*.xz"))
     body = file.read_bytes()
-    altered = lzma.compress(lzma.decompress(body).replace(b'size": 16', b'size": 17').replace(b"0.33", b"0.34"))
-    file.write_bytes({"cut": body[:-20], "foreign": b"x", "altered": altered}[how])
+    plain = lzma.decompress(body).replace(b'size": 16', b'size": 17').replace(b"0.33", b"0.34")
+    file.write_bytes(body[:-20] if how == "cut" else lzma.compress(plain))
     archive._texts.cache_clear(), store._checked.cache_clear()  # as in a new process
     with pytest.raises(store.RecordError, match=str(folder)):
         results.read(STUDY, data)

@@ -1,4 +1,4 @@
-"""Chapters as a reader reruns them: papermill trains what lacks, bad parameters stop at once."""
+"""Chapters as a reader reruns them: papermill trains what lacks, and the README's file gets its answer."""
 
 import json
 import os
@@ -9,7 +9,6 @@ import sys
 import nbformat
 
 from lib import ROOT
-from lib.records import store
 
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 
@@ -52,13 +51,6 @@ def test_papermill_trains_what_is_missing_and_draws(tmp_path):
     assert re.search(r"digits[^\r\n]*\| 0/1 ", done.stderr), "no progress in the terminal"
 
 
-def test_bad_parameters_stop_at_once_and_say_what_is_allowed(tmp_path):
-    done = papermill(tmp_path, "steps_to_result", sparcity=0.5, budget="full")
-    told = "sparcity: unknown parameter; did you mean sparsity"
-    assert done.returncode != 0 and told in done.stderr
-    assert not (tmp_path / "data").exists(), "something was trained"
-
-
 def test_the_readmes_complete_file_gets_its_answer(tmp_path):
     """The whole file and its command as a reader types them, but for the minutes it may take."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -77,28 +69,6 @@ def test_the_readmes_complete_file_gets_its_answer(tmp_path):
     assert "three regimes" in page and not re.search(r'href="[^"#]', page), "a link to nowhere"
 
 
-OWN = """
-import torch
-from torch import nn
-from lib.own import Own
-
-def task():
-    x = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
-    y = (x.sum(1) > 0).long()
-    return Own(model=lambda: nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 2)),
-               train=(x[:150], y[:150]), validation=(x[150:], y[150:]), goals=(0.1, 0.2),
-               max_steps=300)
-"""
-
-
-def test_a_readers_own_workload_runs_through_papermill(tmp_path):
-    """By races; the adaptive search is that of the README's file."""
-    (tmp_path / "mine.py").write_text(OWN, encoding="utf-8")
-    given = {"workload": "mine.py:task", "batch_sizes": "4 16 64", "trials": 8, "search": "race"}
-    done = papermill(tmp_path, "own_workload", **given, budget="full")
-    assert done.returncode == 0, done.stderr[-2000:]
-    files = list(tmp_path.rglob("data/own/mine.py-task/**/*.csv"))
-    assert files and all(store.head(file)["cell"]["rungs"] == "losses" for file in files)
 
 
 def test_chapters_are_committed_clean():

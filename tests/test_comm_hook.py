@@ -37,7 +37,7 @@ def exchanging(network, messages):
     """Leaves in the network's `.grad` what all workers would agree on for a batch, simulated here."""
     parameters = list(network.parameters())
     sizes = [p.numel() for p in parameters]
-    exchange = exchanges.Exchange(messages, 1, sum(sizes), None, sizes, 0)
+    exchange = exchanges.Exchange(messages, _flat(parameters).detach()[None], None, sizes, 0)
 
     class Executor:
         """One trial, in the network's precision."""

@@ -21,12 +21,6 @@ def needs(name):
         pytest.skip(f"{name}: set {datasets.VARIABLE} to a folder that holds it")
 
 
-@pytest.fixture
-def source():
-    needs("mnist")
-    return Path(os.environ[datasets.VARIABLE])
-
-
 @pytest.mark.parametrize(("name", "tests"), [("digits", 297), ("mnist", 10_000)])
 def test_sizes_shapes_and_normalisation(name, tests):
     needs(name)
@@ -46,7 +40,9 @@ def test_sizes_shapes_and_normalisation(name, tests):
 
 
 @pytest.fixture
-def copy(source, tmp_path, monkeypatch):
+def copy(tmp_path, monkeypatch):
+    needs("mnist")
+    source = Path(os.environ[datasets.VARIABLE])
     shutil.copytree(source / "mnist", tmp_path / "mnist", copy_function=shutil.copyfile)
     monkeypatch.setenv(datasets.VARIABLE, str(tmp_path))
     forget()
@@ -67,7 +63,7 @@ def test_without_a_folder_a_failed_download_says_what_to_do(tmp_path, monkeypatc
 
     monkeypatch.delenv(datasets.VARIABLE, raising=False)
     monkeypatch.setattr(pooch, "os_cache", lambda name: tmp_path)
-    monkeypatch.setitem(datasets.PAGES, "mnist", f"{tmp_path.as_uri()}/")
+    monkeypatch.setitem(datasets.PAGES, "mnist", f"{tmp_path.as_uri()}/{{}}.gz")
     forget()
     with pytest.raises(datasets.DatasetError, match=f"download failed .*{datasets.VARIABLE}"):
         datasets.load("mnist")

@@ -16,54 +16,32 @@ import yaml
 from chapters.intro import front_figures
 from lib import ROOT
 
-MET = pd.DataFrame(
-    {
-        "trial": [0, 0, 1, 1, 2],
-        "goal": [0.05, 0.02, 0.05, 0.02, 0.05],
-        "step": [100, 900, 120, 500, 1500],
-    }
-)
-
-
-def spec(text):
-    """The specification of the chart in a page."""
-    return json.loads(
-        re.search(r'<script type="application/json">(.*?)</script>', text, re.DOTALL)[1]
-    )
-
 
 def test_a_search_shows_the_fewest_steps_to_its_hardest_goal():
-    page = front_figures.one_search(MET, "One search.")
-    _, lines, dot, words = spec(page)["layer"]
+    goals, steps = [0.05, 0.02, 0.05, 0.02, 0.05], [100, 900, 120, 500, 1500]
+    met = pd.DataFrame({"trial": [0, 0, 1, 1, 2], "goal": goals, "step": steps})
+    page = front_figures.one_search(met, "One search.")
+    inside = re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)[1]
+    _, _, dot, words = json.loads(inside)["layer"]
     assert words["encoding"]["text"]["value"] == "steps to result: 500"
-    assert lines["encoding"]["detail"]["field"] == "trial"
-    data = spec(page)["datasets"]
-    assert data[dot["data"]["name"]] == {"trial": [1], "goal": [0.02], "step": [500]}
-    assert len(data[lines["data"]["name"]]["step"]) == len(MET)
+    data = json.loads(inside)["datasets"]
+    fewest = data[dot["data"]["name"]]
+    assert fewest == {"trial": [1], "goal": [0.02], "step": [500]}
 
 
-@pytest.fixture
-def curves():
+def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where_it_is_known():
     """Six batch sizes of one network with two methods, and three of another."""
     sizes = [4, 16, 64, 256, 1024, 4096]
-    rows = [
-        ("mnist-simple-cnn", method, size, 1000 / size + 10)
-        for method in ("sgd", "momentum")
-        for size in sizes
-    ]
-    rows += [("mnist-fc-128x3", "sgd", size, 1000 / size + 10) for size in sizes[:3]]
-    points = pd.DataFrame(rows, columns=["workload", "algorithm", "batch_size", "steps"])
-    return points.assign(network=points.workload, sparsity=0.0)
-
-
-def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where_it_is_known(
-    curves,
-):
+    rows = [("mnist-simple-cnn", way, size) for way in ("sgd", "momentum") for size in sizes]
+    rows += [("mnist-fc-128x3", "sgd", size) for size in sizes[:3]]
+    points = pd.DataFrame(rows, columns=["workload", "algorithm", "batch_size"])
+    steps = 1000 / points.batch_size + 10
+    points = points.assign(network=points.workload, sparsity=0.0, steps=steps)
     known = {"workload": "mnist-simple-cnn", "sparsity": 0.0, "critical": 100.0}
     ways = {"sgd": True, "momentum": False}
     rows = [known | {"algorithm": name, "identified": whether} for name, whether in ways.items()]
     critical = pd.DataFrame(rows)
-    drawn = front_figures.every_curve(curves, critical).to_dict()
+    drawn = front_figures.every_curve(points, critical).to_dict()
     (rows,) = drawn["datasets"].values()
     sgd, momentum = "Simple-CNN on MNIST, SGD", "Simple-CNN on MNIST, momentum"
     assert drawn["facet"]["sort"] == [sgd, momentum]
@@ -78,10 +56,8 @@ def test_colab_is_linked_to_where_the_repository_is_known(monkeypatch, tmp_path)
     monkeypatch.setattr(front_figures, "ROOT", tmp_path)
     text = "repository: {url: 'https://github.com/a/b', branch: main}"
     (tmp_path / "_config.yml").write_text(text, encoding="utf-8")
-    assert (
-        front_figures.colab()
-        == "https://colab.research.google.com/github/a/b/blob/main/binder/colab.ipynb"
-    )
+    here = "https://colab.research.google.com/github/a/b/blob/main/binder/colab.ipynb"
+    assert front_figures.colab() == here
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no clone")

@@ -27,7 +27,5 @@ def test_wrong_parameters_are_refused_by_name_in_every_chapter():
     done = subprocess.run(command, cwd=ROOT, input=asked, capture_output=True, encoding="utf-8")
     found = done.stdout.splitlines()
     assert len(found) == len(expected), done.stderr[-2000:]
-    wrong = {
-        str(c): kind for (c, right), kind in zip(expected, found, strict=True) if kind != right
-    }
-    assert wrong == {}
+    pairs = zip(expected, found, strict=True)
+    assert {str(case): kind for (case, right), kind in pairs if kind != right} == {}

@@ -44,7 +44,7 @@ def measured(pattern):
 
 
 def test_a_line_is_one_of_code():
-    """Nine lines: the first, seven sums and the return; neither the docstring, nor the comment, nor the blank line."""
+    """Nine: the first, seven sums and the return; no docstring, comment or blank line."""
     sums = "".join(f"    x += {n}\n" for n in range(7))
     source = f'def f(x):\n    """Two\n    lines."""\n    # why\n\n{sums}    return x\n'
     (density,) = densities(source)

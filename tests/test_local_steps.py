@@ -82,7 +82,8 @@ def changes(net, x, y, w, states, k):
     for replica, state in enumerate(states):
         weights = w.clone()
         for step in range(3 * k, 3 * k + 3):
-            g = executor.gradients(weights, x[replica, step], y[replica, step])[1]
+            batch = x[replica, step], y[replica, step]
+            g = executor.gradients(weights, *batch)[1]
             METHODS["adam"].step(weights, g, state, dict(ADAM), step + 1, layers)
         yield w.double() - weights.double()
 
@@ -154,11 +155,3 @@ def test_planted_rounds_are_judged_as_they_are(alone, sparse, verdict, judge):
         assert {group.verdict for group in told.groups} == {verdict}
 
 
-def test_a_search_that_misses_counts_as_its_last_step():
-    trials = planted(1, 1)
-    trials.loc[trials.way == INNER, "rounds@0.05"] = np.nan
-    found = findings.searched(trials, 0.05)
-    missed = found[~found.met]
-    assert set(missed.way) == {INNER} and len(missed)
-    most = missed.batch_size.map(experiments.MOST_STEPS)
-    assert ((most - missed.local_steps < missed.steps) & (missed.steps <= most)).all()

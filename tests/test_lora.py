@@ -7,10 +7,9 @@ import torch
 from torch.nn import functional
 
 from chapters.lora import experiments, findings, texts
-from chapters.lora.adapters import ALPHA, Adapted, matrices, trained
+from chapters.lora.adapters import ALPHA, Adapted, trained
 from chapters.lora.experiments import FULL, GOALS, MOST_STEPS, RANKS, Search
 from lib.claims import AGAINST, FOR
-from lib.claims.claim import REGISTRY, judged
 from lib.engine.batched import BatchedExecutor
 from lib.engine.flattening import flatten, layers, outputs
 from lib.methods import METHODS
@@ -106,13 +105,6 @@ def test_a_change_has_at_most_its_rank_and_all_else_stays(rank, base, batch):
     assert not change[:, trained(network()) == 0].any()
 
 
-def test_adapted_are_the_matrices_of_attention_and_feed_forward_layers():
-    module = models.build(experiments.MODEL)
-    assert len(matrices(module)) == 12
-    assert {min(layer.shape) for layer in matrices(module)} == {max(RANKS)}
-    assert trained(module).sum() == 2 * (4 * 64 * 64 + 2 * 64 * 256)
-
-
 def test_the_text_is_in_capitals_and_the_base_knows_the_other_half():
     own = texts.datasets.characters(experiments.TEXT)
     symbols = np.array(texts.SYMBOLS)
@@ -163,22 +155,14 @@ def planted(bends):
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize(
-    ("bends", "verdicts"),
-    [
-        ({FULL: 40, 1: 20, 4: 20, 16: 20, 64: 20}, (FOR, FOR)),
-        ({FULL: 20, 1: 20, 4: 30, 16: 30, 64: 40}, (AGAINST, AGAINST)),
-    ],
-)
-def test_planted_searches_are_judged_as_they_are(bends, verdicts, monkeypatch):
-    monkeypatch.setattr(experiments.CONTINUED.__class__, "results", lambda self: planted(bends))
-    for key, verdict, rows in zip(("C1", "C2"), verdicts, (4, 2)):
-        found = judged(REGISTRY.claims[key], REGISTRY.functions[key]()).groups
-        assert [group.verdict for group in found] == [verdict] * rows
-    told = findings.findings(findings.measured(), GOALS[0])
-    ratios = [bends[rank] / bends[FULL] for rank in RANKS]
-    assert told["bends"] == pytest.approx(ratios, rel=0.02) and told["rates"] == [1.0] * 4
-    assert (told["under"], told["over"]) == ((4, 0) if verdicts[0] == FOR else (0, 3))
+CASES = ((40, 20, 20, 20, 20), FOR), ((20, 20, 30, 30, 40), AGAINST)
+
+
+@pytest.mark.parametrize(("bends", "verdict"), CASES)
+def test_planted_searches_are_judged_as_they_are(bends, verdict, judge):
+    bends = dict(zip((FULL, *RANKS), bends))
+    for told, rows in zip(judge(planted(bends), "C1", "C2"), (4, 2)):
+        assert [group.verdict for group in told.groups] == [verdict] * rows
     rows = findings.criticals(findings.curves(findings.measured()))
     expected = [bends[rank] for rank in (FULL, *RANKS)]
     assert rows.critical.tolist() == pytest.approx(expected, rel=0.02)

@@ -12,6 +12,7 @@ from lib.measuring import one_cell
 from lib.methods import METHODS, ROTATED, method, own_method
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
+from tests.conftest import TORCHS
 
 torch.set_num_threads(1)
 
@@ -30,8 +31,8 @@ def step(w, g, buffers, drawn, k, layers):
 
 
 def heavy():
-    return Method("heavy", "heavy ball", {"learning_rate": Interval(1e-3, 1.0), "inertia": Interval(0.5, 0.99, "reverse-log")},
-                  begin, step)
+    space = {"learning_rate": Interval(1e-3, 1.0), "inertia": Interval(0.5, 0.99, "reverse-log")}
+    return Method("heavy", "heavy ball", space, begin, step)
 """
 
 
@@ -50,22 +51,14 @@ def write(tmp_path, monkeypatch):
     return save
 
 
-TORCHS = {
-    "sgd": lambda p, drawn: torch.optim.SGD(p, lr=drawn["learning_rate"]),
-    "momentum": lambda p, drawn: torch.optim.SGD(p, lr=drawn["learning_rate"], momentum=drawn["momentum"]),
-    "nesterov": lambda p, drawn: torch.optim.SGD(p, lr=drawn["learning_rate"], momentum=drawn["momentum"], nesterov=True),
-    "adam": lambda p, drawn: torch.optim.Adam(p, lr=drawn["learning_rate"], betas=(drawn["beta1"], drawn["beta2"])),
-    "adam-fixed": lambda p, drawn: torch.optim.Adam(p, lr=drawn["learning_rate"], betas=(drawn["beta1"], 0.999)),
-}
-
-
 @pytest.mark.parametrize("name", TORCHS)
 def test_steps_are_torchs_to_rounding(name):
-    """Forty steps of the digits' network in double precision, four trials at once with hyperparameters of their own."""
+    """Forty steps in double precision, four trials at once with hyperparameters of their own."""
     cell = Cell("digits-mlp", 32, name, trials=4)
     trials, data = one_cell.start(cell), datasets.load("digits").train
     nets = [models.fresh("mlp-64x2", seed).double() for seed in one_cell.seeds(cell)]
-    drawn = {word: values.double().clamp(max=0.1 if word == "learning_rate" else 1) for word, values in trials.drawn.items()}
+    drawn = {word: values.double().clamp(max=1) for word, values in trials.drawn.items()}
+    drawn["learning_rate"].clamp_(max=0.1)
     each = [{word: values[row].item() for word, values in drawn.items()} for row in range(4)]
     theirs = [TORCHS[name](net.parameters(), own) for net, own in zip(nets, each, strict=True)]
     how, w, order = method(name), trials.w.double(), lockstep.batches(len(data), 32, 0)
@@ -79,15 +72,17 @@ def test_steps_are_torchs_to_rounding(name):
         how.step(w, g, buffers, drawn, k, ())
         for optimiser in theirs:
             optimiser.step()
-        assert torch.allclose(w, torch.stack([flattening.flatten(net) for net in nets]), rtol=1e-8, atol=1e-10)
+        expected = torch.stack([flattening.flatten(net) for net in nets])
+        assert torch.allclose(w, expected, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", [name for name, one in METHODS.items() if one.drift])
 def test_drift_bounds_where_silent_weights_end(name):
-    """Without a gradient every weight goes on in one direction, to where the drift says or less far."""
+    """Without a gradient a weight goes on in one direction, to where the drift says or less far."""
     random, how = torch.Generator().manual_seed(0), method(name)
     w = torch.ones(3, 5, dtype=torch.float64)
-    drawn = {word: torch.from_numpy(axis.at(np.array([[0.4], [0.6], [0.9]]))) for word, axis in how.space.items()}
+    places = np.array([[0.4], [0.6], [0.9]])
+    drawn = {word: torch.from_numpy(axis.at(places)) for word, axis in how.space.items()}
     drawn["batch_size"] = torch.full((3, 1), 64.0, dtype=torch.float64)
     buffers = how.begin(w, ())
     for k in range(1, 8):
@@ -109,11 +104,11 @@ def test_the_books_methods_pass_what_is_asked_of_a_readers(name):
 
 
 def test_a_method_in_a_file_trains_as_the_books_own_does(write):
-    """The heavy ball is momentum: at one point of the space both give the same table but for the column's name."""
+    """The heavy ball is momentum: at one point of the space both find the same steps."""
     name = write()
-    point = "learning_rate=0.1,{}=0.9"
+    point, asked = "learning_rate=0.1", {"trials": 6, "hits": 2, "max_steps": 120}
     ours, books = (
-        one_cell.train_cell(Cell("digits-mlp", 64, how, trials=6, hits=2, max_steps=120, space=point.format(word)))
+        one_cell.train_cell(Cell("digits-mlp", 64, how, space=f"{point},{word}=0.9", **asked))
         for how, word in ((name, "inertia"), ("momentum", "momentum"))
     )
     np.testing.assert_allclose(ours.first, books.first)
@@ -122,19 +117,22 @@ def test_a_method_in_a_file_trains_as_the_books_own_does(write):
     assert method(write(("begin, step)", f"begin, step, {drift})"))).drift is None, "not proved"
 
 
+BEGUN, MOVED = '{"v": w.new_zeros(w.shape)}', 'buffers["v"].mul_'
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("begin, step)", "begin, step).title", "returned value: str is not allowed; it must be a lib.methods.method.Method"),
-        ("def heavy", "def heavier", "function: 'heavy' is not allowed; it must be of the file: .*heavier"),
+        ("begin, step)", "begin, step).title", "returned value: str is .*methods.method.Method"),
+        ("def heavy", "def heavier", "function: 'heavy' is not allowed; .* of the file: .*heavier"),
         ('"learning_rate": Interval', '"rate": Interval', "space: .* with a learning_rate"),
-        ('{"v": w.new_zeros(w.shape)}', "w", "begin: Tensor is not allowed; it must be a dictionary of tensors"),
-        ('{"v": w.new_zeros(w.shape)}', '{"v": w}', "begin: 'v' of shape .* a copy if it is w"),
-        ("w.addcmul_(", "w.addcmul(", "step: weights as before, .* it must be a change of w in place"),
-        ('buffers["v"].mul_', 'w.sub_(w.mean(0))\n    buffers["v"].mul_', "step: another result in .* for fewer trials"),
-        ('buffers["v"].mul_', 'w.add_(1)\n    buffers["v"].mul_', "step: a removed weight that moves"),
+        (BEGUN, "w", "begin: a Tensor is not allowed; it must be a dictionary of tensors"),
+        (BEGUN, '{"v": w}', "begin: a dict is .* a copy if it is w"),
+        ("w.addcmul_(", "w.addcmul(", "step: weights as before, .* a change of w in place"),
+        (MOVED, f"w.sub_(w.mean(0))\n    {MOVED}", "step: another .* whatever others there are"),
+        (MOVED, f"w.add_(1)\n    {MOVED}", "step: a removed weight that moves"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_a_method_is_named_before_anything_is_trained(write, old, new, message):
     name = write((old, new))
     with pytest.raises(own.OwnError, match=message):

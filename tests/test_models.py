@@ -27,11 +27,6 @@ IMAGES = {
 }
 
 
-@pytest.mark.parametrize(("name", "count"), COUNTS.items())
-def test_parameter_counts(name, count):
-    assert models.parameter_count(models.build(name)) == count
-
-
 @pytest.mark.parametrize("name", COUNTS)
 def test_parameters_are_counted_and_initialised_by_variance_scaling(name):
     module = models.initialise(models.build(name), 7)
@@ -44,10 +39,7 @@ def test_parameters_are_counted_and_initialised_by_variance_scaling(name):
             std = p[0].numel() ** -0.5
             assert p.abs().max() <= 2 * std / models.TRUNCATED_STD
             assert p.std().item() == pytest.approx(std, rel=4 / np.sqrt(2 * p.numel()))
-    again, other = (
-        models.initialise(models.build(name), 7),
-        models.initialise(models.build(name), 8),
-    )
+    again, other = (models.initialise(models.build(name), seed) for seed in (7, 8))
     assert torch.equal(flattening.flatten(module), flattening.flatten(again))
     assert not torch.equal(flattening.flatten(module), flattening.flatten(other))
 
@@ -76,50 +68,44 @@ def test_pooling_before_the_relu_is_the_same_function():
 
 def test_resnet_against_a_second_writing():
     module, x = models.initialise(models.build("resnet-8"), 1), torch.randn(3, 3, 32, 32)
-    h = F.conv2d(x, module.stem.weight, module.stem.bias, padding=1)
-    for block, stride in zip(module.blocks, (1, 2, 2), strict=True):
+    p = list(module.parameters())
+    h = F.conv2d(x, *p[:2], padding=1)
+    for n, stride in enumerate((1, 2, 2)):
         a = h.clamp(min=0)
-        b = F.conv2d(a, block.first.weight, block.first.bias, stride=stride, padding=1).clamp(min=0)
-        b = F.conv2d(b, block.second.weight, block.second.bias, padding=1)
+        b = F.conv2d(a, *p[4 * n + 2 : 4 * n + 4], stride=stride, padding=1).clamp(min=0)
+        b = F.conv2d(b, *p[4 * n + 4 : 4 * n + 6], padding=1)
         if stride == 2:
-            half = (
-                a[:, :, ::2, ::2] + a[:, :, 1::2, ::2] + a[:, :, ::2, 1::2] + a[:, :, 1::2, 1::2]
-            ) / 4
-            h = b + torch.cat([half, torch.zeros_like(half)], 1)
-        else:
-            h = b + h
-    logits = F.linear(h.clamp(min=0).mean((2, 3)), module.head.weight, module.head.bias)
+            half = sum(a[:, :, i::2, j::2] for i in (0, 1) for j in (0, 1)) / 4
+            h = torch.cat([half, torch.zeros_like(half)], 1)
+        h = b + h
+    logits = F.linear(h.clamp(min=0).mean((2, 3)), *p[-2:])
     assert torch.allclose(logits, module(x), atol=1e-5)
 
 
 def test_resnet_20_against_a_second_writing():
     module, x = models.initialise(models.build("resnet-20"), 1), torch.randn(6, 3, 32, 32)
-
-    def normalised(h, norm):
-        mean, variance = (
-            h.mean((0, 2, 3), keepdim=True),
-            h.var((0, 2, 3), unbiased=False, keepdim=True),
-        )
-        return (h - mean) / (variance + 1e-5).sqrt() * norm.weight[:, None, None] + norm.bias[
-            :, None, None
-        ]
-
     for norm in (m for m in module.modules() if isinstance(m, torch.nn.BatchNorm2d)):
         torch.nn.init.normal_(norm.weight)
         torch.nn.init.normal_(norm.bias)
-    h = normalised(F.conv2d(x, module.stem.weight, padding=1), module.norm).relu()
-    for block, channels in zip(module.blocks, [16] * 3 + [32] * 3 + [64] * 3, strict=True):
+    *p, weight, bias = module.parameters()
+    groups = iter(zip(p[::3], p[1::3], p[2::3]))
+
+    def normalised(h, stride=1):
+        kernel, gain, shift = next(groups)
+        h = F.conv2d(h, kernel, stride=stride, padding=1)
+        h = h - h.mean((0, 2, 3), keepdim=True)
+        h = h / (h.square().mean((0, 2, 3), keepdim=True) + 1e-5).sqrt()
+        return h * gain[:, None, None] + shift[:, None, None]
+
+    h = normalised(x).relu()
+    for channels in [16] * 3 + [32] * 3 + [64] * 3:
         halved = channels > h.shape[1]
-        inner = normalised(
-            F.conv2d(h, block.first.weight, stride=1 + halved, padding=1), block.norm1
-        ).relu()
-        inner = normalised(F.conv2d(inner, block.second.weight, padding=1), block.norm2)
+        inner = normalised(normalised(h, 1 + halved).relu())
         if halved:
             empty = torch.zeros(6, channels // 4, *inner.shape[2:])
             h = torch.cat([empty, h[:, :, ::2, ::2], empty], 1)
         h = (inner + h).relu()
-    logits = F.linear(h.mean((2, 3)), module.head.weight, module.head.bias)
-    assert torch.allclose(logits, module(x), atol=1e-4)
+    assert torch.allclose(F.linear(h.mean((2, 3)), weight, bias), module(x), atol=1e-4)
     assert torch.equal(module(x), module.eval()(x))  # no running averages
 
 
@@ -150,31 +136,24 @@ def test_executors_equal_plain_autograd(name, kind):
 @pytest.mark.parametrize("parts", [1, 2, 6])
 def test_shares_of_a_batch_have_the_gradients_of_their_own_examples(name, parts):
     x, y = torch.randn(72, 1, 8, 8), torch.arange(72) % 10
-    w = torch.stack(
-        [flattening.flatten(models.initialise(models.build(name), s)) for s in range(3)]
-    )
+    nets = [models.initialise(models.build(name), seed) for seed in range(3)]
+    w = torch.stack([flattening.flatten(net) for net in nets])
     alone = sequential.SequentialExecutor(models.build(name))
     for executor in (alone, batched.BatchedExecutor(models.build(name))):
         together = executor.gradients_by_worker(w, executor.inputs(x), y, parts)
         for p, rows in enumerate(torch.arange(72).chunk(parts)):
-            for ours, theirs in zip(
-                together, alone.gradients(w, alone.inputs(x[rows]), y[rows]), strict=True
-            ):
+            own = alone.gradients(w, alone.inputs(x[rows]), y[rows])
+            for ours, theirs in zip(together, own, strict=True):
                 assert torch.allclose(ours[p], theirs, atol=1e-6)
 
 
 def test_networks_that_pool_are_trained_one_trial_after_another():
     """Patches of large images would take longer than the library's convolutions."""
     fit = [name for name in models.MODELS if batched.fits(models.build(name))]
-    assert not {"simple-cnn", "lenet-5", "resnet-8", "lstm-128"} & {*fit} and {
-        "digits-cnn",
-        "fnn-3",
-        "decoder-64x2",
-    } <= {*fit}
+    assert not {"simple-cnn", "lenet-5", "resnet-8", "lstm-128"} & {*fit}
+    assert {"digits-cnn", "fnn-3", "decoder-64x2"} <= {*fit}
     assert type(one_cell.executor(Cell("mnist-lenet-5", 512))) is sequential.SequentialExecutor
-    with pytest.raises(
-        ValueError, match="model: 'ResNet8' is not allowed; it must be of layers of Linear"
-    ):
+    with pytest.raises(ValueError, match="model: 'Sequential' is not .* of layers of Linear"):
         batched.BatchedExecutor(models.build("resnet-8"))
 
 
@@ -195,13 +174,10 @@ def test_the_recurrent_network_against_a_second_writing():
     held, state = torch.zeros(2, 128), torch.zeros(2, 128)
     p, expected = dict(module.named_parameters()), []
     for symbols in x.T:
-        inner = (
-            p["symbol.weight"][symbols] @ p["memory.weight_ih_l0"].T
-            + held @ p["memory.weight_hh_l0"].T
-        )
-        let_in, keep, new, let_out = (
-            inner + p["memory.bias_ih_l0"] + p["memory.bias_hh_l0"]
-        ).chunk(4, 1)
+        inner = p["symbol.weight"][symbols] @ p["memory.weight_ih_l0"].T
+        inner = inner + held @ p["memory.weight_hh_l0"].T
+        inner = inner + p["memory.bias_ih_l0"] + p["memory.bias_hh_l0"]
+        let_in, keep, new, let_out = inner.chunk(4, 1)
         state = keep.sigmoid() * state + let_in.sigmoid() * new.tanh()
         held = let_out.sigmoid() * state.tanh()
         expected.append(held @ p["head.weight"].T + p["head.bias"])
@@ -212,13 +188,9 @@ def test_the_recurrent_network_is_looped_with_its_own_gradients():
     module, cost = models.fresh("lstm-128", 3), TASKS["cross-entropy"]
     x, y = torch.randint(0, 65, (2, 4, 7), generator=torch.Generator().manual_seed(1))
     loss = F.cross_entropy(module(x).flatten(0, 1), y.flatten())
-    expected = torch.cat(
-        [g.flatten() for g in torch.autograd.grad(loss, list(module.parameters()))]
-    )
+    slopes = torch.autograd.grad(loss, list(module.parameters()))
+    expected = torch.cat([g.flatten() for g in slopes])
     loop = sequential.SequentialExecutor(models.build("lstm-128"), task=cost)
     losses, found, alive = loop.gradients(flattening.flatten(module)[None], x, y)
-    assert (
-        alive.all()
-        and torch.allclose(losses[0], loss.detach())
-        and torch.allclose(found[0], expected, atol=1e-7)
-    )
+    assert alive.all() and torch.allclose(losses[0], loss.detach())
+    assert torch.allclose(found[0], expected, atol=1e-7)

@@ -32,7 +32,7 @@ def planned_records():
     """Where the records of everything planned lie: their names hold the digests of their specs."""
     found = {f"study {name}": names(map(store.record, study.cells)) for name, study in plans.STUDIES.items()}
     for name, experiment in command_line.EXPERIMENTS.items():
-        found[f"experiment {name}"] = names(map(experiment.measured.record, experiment.planned()))
+        found[f"experiment {name}"] = names(map(experiment.record, experiment.planned()))
     return found
 
 
@@ -62,10 +62,6 @@ def judged_claims():
 def rounded(value):
     """To six significant digits: another processor may round the last ones otherwise."""
     return float(f"{value:.6g}") if math.isfinite(value) else str(value)
-
-
-def oracle():
-    return {"records": planned_records(), "steps": steps_to_result(), "claims": judged_claims()}
 
 
 def close(found, expected):
@@ -98,4 +94,5 @@ def test_every_claim_is_judged_as_it_was():
 
 
 if __name__ == "__main__":
-    ORACLE.write_text(json.dumps(oracle(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    found = {"records": planned_records(), "steps": steps_to_result(), "claims": judged_claims()}
+    ORACLE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -20,17 +20,18 @@ from lib.workloads.catalogue import workload
 SHAPES = [(64, 64), (64, 64), (10, 64)]
 
 
-def test_one_worker_is_plain_sgd_bit_for_bit():
-    local_steps = 7
-    search = Search(1, local_steps, 32, trials=16, max_steps=36)
+WITHOUT_PARTS = [
+    Search(1, 7, 32, trials=16, max_steps=36),
+    growing.Search(64, 0, 64, trials=8, max_steps=90),
+    halves.Search("whole", 64, trials=8, max_steps=90),
+]
+
+
+@pytest.mark.parametrize("search", WITHOUT_PARTS, ids=lambda search: type(search).__module__)
+def test_one_worker_no_growth_and_no_cut_are_plain_sgd_bit_for_bit(search):
     plain = one_cell.table(search.cell, one_cell.train_cell(search.cell))
-    mine = search.measure()
     assert np.isfinite(plain["steps@0.1"]).any(), "nothing was learnt"
-    assert mine.drop(columns="sent").equals(plain)
-    w, (x, y) = torch.randn(3, 8970), (torch.randn(32, 1, 8, 8), torch.arange(32) % 10)
-    losses, g, _ = one_cell.executor(search.cell).gradients(w, x, y)
-    own = Subnetworks(models.build("mlp-64x2"), 1, local_steps, 1).of(3).gradients(None, w, x, y)
-    assert own[0].equal(losses) and own[1].equal(g)
+    assert search.measure()[plain.columns].equals(plain)
 
 
 class Part(nn.Module):
@@ -104,49 +105,35 @@ def images(count=40):
     return torch.rand(count, 1, 8, 8, generator=torch.Generator().manual_seed(0))
 
 
-def before_and_after(scaled=False, biased=True):
-    """Weights of two trials of width 16 before and after growth to 32."""
-    search = growing.Search(16, 2, scaled=scaled)
-    w = torch.stack([growing.narrow(16, seed) for seed in (0, 1)])
-    if biased:
-        moved = torch.randn(w.shape, generator=torch.Generator().manual_seed(1)) * 0.1
-        w = torch.zeros_like(w).index_copy_(1, growing.places(16), (w + moved)[:, growing.places(16)])
-    fresh = growing.grown(search).begin(w, LAYERS)["fresh"]
-    return w, growing.grow(w, fresh, (16, 32), LAYERS, scaled)
-
-
 def test_the_function_stays_as_the_network_grows():
-    w, after = before_and_after()
-    assert (after != 0).sum(1).min() > 2 * (w != 0).sum(1).max(), "nothing grew"
-    torch.testing.assert_close(outputs(after, images()), outputs(w, images()), rtol=1e-5, atol=1e-6)
+    """Two trials of width 16, with biases, are doubled twice."""
+    w, places = torch.stack([growing.narrow(16, seed) for seed in (0, 1)]), growing.places(16)
+    moved = w + 0.1 * torch.randn(w.shape)
+    w = torch.zeros_like(w).index_copy_(1, places, moved[:, places])
     fresh = growing.grown(growing.Search(16, 2)).begin(w, LAYERS)["fresh"]
-    again = growing.grow(after, fresh, (32, 64), LAYERS, False)
-    torch.testing.assert_close(outputs(again, images()), outputs(w, images()), rtol=1e-5, atol=1e-6)
-
-
-def test_a_network_that_does_not_grow_is_plain_sgd():
-    search = growing.Search(64, 0, 64, trials=8, max_steps=30)
-    plain = one_cell.table(search.cell, one_cell.train_cell(search.cell))
-    assert search.measure().drop(columns="stage").equals(plain)
-    assert growing.narrow(64, 3).equal(flatten(models.fresh("mlp-64x2", 3)))
+    after = growing.grow(w, fresh, (16, 32), LAYERS, False)
+    assert (after != 0).sum(1).min() > 2 * (w != 0).sum(1).max(), "nothing grew"
+    for wider in (after, growing.grow(after, fresh, (32, 64), LAYERS, False)):
+        kept = outputs(wider, images()), outputs(w, images())
+        torch.testing.assert_close(*kept, rtol=1e-5, atol=1e-6)
 
 
 def reference(search, draws, stage, rate, steps):
-    """One trial, width by width, as ordinary modules with a rate for every part: outputs for `images` after each step."""
+    """One trial as ordinary modules, with a rate for every part: outputs [steps, images, 10]."""
     net, fresh = models.initialise(models.mlp(64, search.first, search.first), 0), draws[0]
     parts, found = [torch.zeros_like(m.weight) for m in net if isinstance(m, nn.Linear)], []
     for k in range(1, steps + 1):
         x, y = batch(k)
         loss = cross_entropy(net(x), y)
         linear = [m for m in net if isinstance(m, nn.Linear)]
-        found_grads = torch.autograd.grad(loss, list(net.parameters()))
+        slopes = torch.autograd.grad(loss, list(net.parameters()))
         with torch.no_grad():
-            for m, part, g in zip(linear, parts, found_grads[::2], strict=True):
+            for m, part, g in zip(linear, parts, slopes[::2], strict=True):
                 rates = torch.ones_like(m.weight)
                 for s in range(1, int(part.max()) + 1):
                     rates[part == s] = m.weight[part == s].norm() / m.weight[part == 0].norm()
                 m.weight -= rate * rates * g
-            for m, g in zip(linear, found_grads[1::2], strict=True):
+            for m, g in zip(linear, slopes[1::2], strict=True):
                 m.bias -= rate * g
             if k in (stage, 2 * stage):
                 width = len(linear[0].bias)
@@ -189,11 +176,6 @@ DEEP = models.build("mlp-64x4")
 DEEP_LAYERS = layers(DEEP)
 
 
-def dozen(k, count=12):
-    random = torch.Generator().manual_seed(k)
-    return torch.rand(count, 1, 8, 8, generator=random), torch.randint(10, (count,), generator=random)
-
-
 def trained(arm, stages, rate=0.2, steps=9):
     """Weights of two trials after each step, as the engine takes them, the first ones included; and the codes."""
     method = halves.halved(halves.Search(arm))
@@ -201,7 +183,7 @@ def trained(arm, stages, rate=0.2, steps=9):
     buffers, executor, found = method.begin(w, DEEP_LAYERS), batched.BatchedExecutor(DEEP), [w.clone()]
     codes = buffers["codes"].clone()
     for k in range(1, steps + 1):
-        _, g, _ = method.gradient(executor, w, dozen(k), None, buffers)
+        _, g, _ = method.gradient(executor, w, batch(k), None, buffers)
         drawn = {"learning_rate": torch.full((2, 1), rate), "stage": torch.tensor(stages)[:, None]}
         method.step(w, g, buffers, drawn, k, DEEP_LAYERS)
         found.append(w.clone())
@@ -220,7 +202,7 @@ def by_halves(seed, stage, codes, recovered, steps=9):
     assert isinstance(left[-1], nn.ReLU) and sum(p.numel() for p in left.parameters()) == halves.CUT
     found.append(flatten(net))
     for k in range(1, steps + 1):
-        x, y = dozen(k)
+        x, y = batch(k)
         if k <= stage:
             descend([*left.parameters()], (left(x) - codes[y]).square().sum(1).mean() / 2)
         elif recovered and k > 2 * stage:
@@ -238,12 +220,6 @@ def test_halves_train_as_modules_of_their_own_do(arm):
     for trial, stage in enumerate(stages):
         expected = by_halves(trial, int(stage), codes[trial], arm == "recovered")
         torch.testing.assert_close(w[:, trial], expected, rtol=1e-4, atol=1e-5)
-
-
-def test_the_whole_network_is_plain_sgd_bit_for_bit():
-    search = halves.Search("whole", 64, trials=8, max_steps=30)
-    plain = one_cell.table(search.cell, one_cell.train_cell(search.cell))
-    assert search.measure().drop(columns="stage").equals(plain)
 
 
 STEPS = {16: 100.0, 32: 60.0, 64: 40.0}  # steps of the whole network by examples a step
@@ -264,18 +240,6 @@ def trials(never=()):
     rows += [search(2, j, 16, n, 180 * n) for j in (1, 20) for n in (1, 2)]
     rows += [search(4, j, 16, n, 400 * n, never if n == 1 else ()) for j in (1, 20) for n in (1, 2)]
     return pd.concat(rows, ignore_index=True)
-
-
-def test_parts_are_compared_with_as_many_examples_by_the_same_search():
-    beside = network_parts.subnetworks(trials())
-    steps = network_parts.over_whole(beside, 0.04, "steps").set_index(["workers", "local_steps"])
-    assert steps.effect.to_dict() == pytest.approx({(2, 1): 3, (2, 20): 3, (4, 1): 10, (4, 20): 10})
-    assert steps.low[2, 1] == pytest.approx(3) and steps.n.eq(2).all()
-    adds = network_parts.over_whole(beside, 0.04, "adds").set_index(["workers", "local_steps"]).effect
-    assert adds[2, 1] == pytest.approx(3 / 2) and adds[4, 20] == pytest.approx(10 / 4)  # a worker's own share of the batch
-    sent = network_parts.over_whole(beside, 0.04, "sent").set_index(["workers", "local_steps"]).effect
-    assert sent[2, 1] == pytest.approx(3 / 2) and sent[2, 20] == pytest.approx(3 / 2 * 9 / 180)  # 180 steps are nine rounds
-    assert network_parts.over_alone(beside, 0.1).effect.tolist() == pytest.approx([1.8, 1.8, 4, 4])
 
 
 def test_claims_are_judged_by_the_searches_that_met_a_goal(monkeypatch):

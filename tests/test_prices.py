@@ -27,19 +27,6 @@ def test_planted_times_and_steps_come_back():
     assert prices.costs(figure(), known) == pytest.approx(expected, rel=0.02)
 
 
-def test_a_step_limit_and_a_length_bound_the_price():
-    known = heads([4, 16, 64, 256, 1024])
-    limited = prices.costs(figure(limit=200), known)
-    assert limited[0] == pytest.approx(100 * 200 * (0.01 + 0.001 * 16))
-    runs = prices.costs(figure(length=500, trials=1, sizes=(16,)), known)
-    assert runs == pytest.approx([500 * (0.01 + 0.001 * 16)])
-
-
-def test_one_worker_works_without_a_pause_and_equal_searches_share_out_evenly():
-    assert prices.keep_busy(np.array([3.0, 1.0, 2.0]), 1) == (6.0, 1.0)
-    assert prices.keep_busy(np.full(128, 5.0), 64) == (10.0, 1.0)
-
-
 def test_a_search_that_is_longer_than_all_others_bounds_the_end():
     end, busy = prices.keep_busy(np.array([100.0, *[1.0] * 20]), 4)
     assert end == 100.0 and busy == pytest.approx(120 / 400)

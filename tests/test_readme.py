@@ -25,30 +25,22 @@ def test_papermill_lines_name_chapters_and_their_parameters():
     for line in lines:
         chapter = ROOT / line.split()[1]
         for name in re.findall(r"-p (\w+)", line):
-            assert f'"{name}: ' in chapter.read_text(encoding="utf-8"), (
-                f"{chapter.name} has no parameter {name}"
-            )
+            text = chapter.read_text(encoding="utf-8")
+            assert f'"{name}: ' in text, f"{chapter.name} has no parameter {name}"
 
 
-WORK = [
-    (sweeps, "run"),
-    (on_record, "status"),
-    (replays, "run"),
-    (runner, "run"),
-    (paper_scale.Shelf, "check"),
-]
+WORK = [(sweeps, "run"), (on_record, "status"), (replays, "run"), (runner, "run")]
+WORK += [(paper_scale.Shelf, "check")]
+LINES = [c for c in COMMANDS if c.startswith("python -m lib ") and "--help" not in c]
 
 
-@pytest.mark.parametrize(
-    "line", [c for c in COMMANDS if c.startswith("python -m lib ") and "--help" not in c]
-)
+@pytest.mark.parametrize("line", LINES)
 def test_a_line_that_measures_starts_what_it_says(line, monkeypatch):
     """Up to the work itself: its arguments must be known to the command."""
     started = []
     for module, name in WORK:
-        monkeypatch.setattr(
-            module, name, lambda *_, name=name, **__: started.append(name) or pd.DataFrame()
-        )
+        start = lambda *_, name=name, **__: started.append(name) or pd.DataFrame()  # noqa: E731
+        monkeypatch.setattr(module, name, start)
     monkeypatch.setattr(command, "usable", str)  # there may be no GPU here
     arguments = line.removeprefix("python -m lib ").split()
     command.main(arguments)
@@ -58,12 +50,8 @@ def test_a_line_that_measures_starts_what_it_says(line, monkeypatch):
 
 
 def test_the_book_names_no_place_of_ours():
-    for file in [
-        *ROOT.glob("*.*"),
-        *(ROOT / "lib").rglob("*.py"),
-        *(ROOT / "chapters").glob("*.ipynb"),
-    ]:
-        if file.suffix in {".py", ".md", ".yml", ".ipynb", ".toml", ".txt"}:
-            assert not re.search(r"/(home|root|work|tmp)/", file.read_text(encoding="utf-8")), (
-                file.name
-            )
+    kinds = ".py", ".md", ".yml", ".ipynb", ".toml", ".txt"
+    top = [file for file in ROOT.glob("*.*") if file.suffix in kinds]
+    for file in [*top, *ROOT.glob("lib/**/*.py"), *ROOT.glob("chapters/*.ipynb")]:
+        text = file.read_text(encoding="utf-8")
+        assert not re.search(r"/(home|root|work|tmp)/", text), file.name

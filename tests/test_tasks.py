@@ -1,5 +1,6 @@
-"""Early rejection decides as the full evaluation does, whatever a task counts, and a task is added from one file."""
+"""Early rejection decides as the full evaluation does, whatever a task counts."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -7,8 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.engine import batched, lockstep, sequential, validation
-from lib.measuring import one_cell
+from lib.engine import batched, sequential, validation
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
 from lib.workloads.datasets import Split
@@ -20,20 +20,10 @@ torch.set_num_threads(1)
 CELL = Cell("digits-mlp-nats", 64, trials=16, hits=2, max_steps=160, replicate=2)
 
 
-def momentum_step(w: torch.Tensor, v: torch.Tensor, g: torch.Tensor, drawn: dict[str, torch.Tensor]) -> None:
-    """One step of momentum in place, written anew; of plain SGD, where none is drawn."""
-    torch.addcmul(g, v, drawn.get("momentum", torch.zeros(1)), out=v)
-    w.addcmul_(v, drawn["learning_rate"], value=-1)
-
-
-def trained(steps: int, cell: Cell = CELL) -> torch.Tensor:
+def trained(steps: int) -> torch.Tensor:
     """The weights [T, P] of the cell's trials after so many steps."""
-    trials, data, executor = one_cell.start(cell), datasets.load("digits").train, one_cell.executor(cell)
-    w, v = trials.w.clone(), torch.zeros_like(trials.w)
-    for pick, _ in zip(lockstep.batches(len(data), cell.batch_size, cell.replicate), range(steps)):
-        _, g, _ = executor.gradients(w, executor.inputs(data.x[pick]), data.y[pick])
-        momentum_step(w, v, g, trials.drawn)
-    return w
+    cell = dataclasses.replace(CELL, max_steps=steps)
+    return exhaustive(cell, lambda executor, w: np.zeros((cell.trials, 1), bool))[1]
 
 
 def nats_alone(executor, w: torch.Tensor, split: Split) -> list[float]:
@@ -81,16 +71,3 @@ def test_a_goal_that_a_trial_meets_exactly_is_met_and_one_next_to_it_is_not():
             for allowed in (None, judge.limits.expand(len(w))) * 2:
                 total, whole = judge.costs(w, allowed)
                 assert bool(whole[row] and total[row] <= judge.limits[0]) is expected
-
-
-def test_lock_step_equals_exhaustive_search():
-    split = datasets.load("digits").validation
-
-    def meets(executor, w):
-        return np.array(nats_alone(executor, w, split))[:, None] <= CELL.work.goal
-
-    every = exhaustive(CELL, meets)[0][:, 0]
-    found = one_cell.train_cell(CELL).first[:, 0]
-    hits = CELL.hits
-    assert np.array_equal(np.sort(every)[:hits], np.sort(found)[:hits], equal_nan=True)
-    assert not np.isnan(every).all(), "a goal that nobody reaches tests nothing"

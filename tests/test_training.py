@@ -62,7 +62,7 @@ def test_lock_step_equals_exhaustive_search(cell, monkeypatch):
 
     def spy(self, w, allowed):
         count, whole = costs(self, w, allowed)
-        wrong = (self.executor.logits(w, self.x).argmax(2) != self.y).sum(1)
+        wrong = (self.executor.logits(w, self.x).argmax(2) != self.y).sum(1).double()
         assert torch.equal(wrong <= allowed, whole & (count <= allowed)), "early rejection decided otherwise"
         assert torch.equal(count[whole], wrong[whole])
         checked.append(len(w))
@@ -90,14 +90,12 @@ INTERRUPTED = [
     Cell("digits-cnn", 64, "nesterov", 0.9, trials=12, hits=2, max_steps=90),
     Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90, checks="every-100"),
     Cell("digits-mlp", 64, trials=4, stop="budget", max_steps=90, messages=FEEDBACK),
-    Cell("digits-cnn", 64, sparsity=0.95, trials=8, max_steps=90),
-    Cell("digits-mlp", 64, "adam", trials=4, stop="budget", max_steps=90),
     Cell("digits-mlp", 64, "clars", trials=4, stop="budget", max_steps=90),
     Cell("digits-mlp", 64, "momentum-ema", trials=4, stop="budget", max_steps=90),
     Cell("digits-cnn", 64, "kfac", 0.9, trials=6, hits=2, max_steps=90),
     Cell("digits-mlp", 16, trials=6, hits=2, max_steps=90, staleness=3, delays="uniform"),
 ]
-WHAT = ["goal", "budget", "messages", "sparse", "two buffers", "norms", "average", "factors", "late"]
+WHAT = ["goal", "budget", "messages", "norms", "average", "factors", "late"]
 
 
 @pytest.mark.parametrize("cell", INTERRUPTED, ids=WHAT)
@@ -215,15 +213,15 @@ def test_an_interrupted_exchange_goes_on_on_a_gpu(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("model", ["resnet-8", "resnet-20", "simple-cnn"])
-def test_passes_recorded_on_a_gpu_have_the_gradients_of_the_processor(model, monkeypatch):
-    """Also of trials that are split among passes, when fewer of them are left, and of one whose last layer has no inputs."""
-    monkeypatch.setattr(sequential, "MAX_EXAMPLES_PER_PASS", 64)
+def test_passes_recorded_on_a_gpu_have_the_gradients_of_the_processor(model):
+    """Also when fewer trials are left, and of one whose last layer has no inputs."""
     random = torch.Generator().manual_seed(0)
     x = torch.randn(32, *((1, 28, 28) if model == "simple-cnn" else (3, 32, 32)), generator=random)
     y = torch.randint(10, (32,), generator=random)
     w = torch.stack([flattening.flatten(models.fresh(model, s)) for s in range(5)])
     w[4] = 0.0
-    loop, recorded = sequential.SequentialExecutor(models.build(model)), sequential.CapturedExecutor(models.build(model), torch.float32, "cuda")  # noqa: E501
+    loop = sequential.SequentialExecutor(models.build(model))
+    recorded = sequential.CapturedExecutor(models.build(model), torch.float32, "cuda")
     for rows in (w, w[1:], w[:1]):
         expected = loop.gradients(rows, loop.inputs(x), y)
         found = recorded.gradients(rows.cuda(), recorded.inputs(x), y.cuda())

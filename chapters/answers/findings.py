@@ -198,7 +198,8 @@ def _decayed(claim: Claim | None) -> dict[str, object]:
     one = known[0] if known else None
     names = {"decay_moves": "effect", "decay_low": "low", "decay_high": "high"}
     found = {key: one and getattr(one, field) for key, field in names.items()}
-    return {**found, "decay_idle": bool(one and one.note)}  # the note says that it gains nothing
+    # The note says that no gain is shown
+    return {**found, "decay_idle": bool(one and one.note)}
 
 
 # --- pruning --------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ def findings(judged: Sequence[claims.Claim]) -> dict[str, object]:
     return {
         "claims": len(judged),
         "reproduced": verdicts[claims.REPRODUCED],
+        "fragile": sum(one.verdict == claims.REPRODUCED and one.fragile for one in judged),
         "contradicted": verdicts[claims.CONTRADICTED],
         "in_part": verdicts[claims.PART],
         "stand_ins": verdicts[claims.STAND_INS],

@@ -32,7 +32,7 @@ def findings(good: pd.DataFrame, growths: pd.DataFrame, found: pd.DataFrame) -> 
         effects = rates.effects(own)
         gains.append(effects["gain"])
         ratios = {f"{name}_{key}": effects[key] for key in ("moves", "gain")}
-        values |= told.ratios(ratios, (f"{name}_moves",))
+        values |= told.ratios(ratios, ratios)
         values[f"{name}_decay"] = effects["decay"] and effects["decay"].value
         values[f"{name}_shares"] = own.timescale.tolist()
         values[f"{name}_powers"] = powers[growths.algorithm == name].dropna().tolist()

@@ -11,9 +11,9 @@ from lib.analysis.scaling import Effect
 from lib.claims.claim import Group, ratio, unmeasured
 from lib.claims.names import title
 from lib.page.told import times
-from lib.wording import percent
+from lib.wording import brief, percent
 
-LARGE, WHOLE, EPOCH, _, _, TURNS = experiments.ARMS
+LARGE, WHOLE, EPOCH, LONGER, _, TURNS = experiments.ARMS
 TOGETHER = "split, all together"  # the steps of LARGE, the network cut
 COSTS = {"rounds": "rounds", "sent": "numbers sent", "adds": "multiply-adds"}
 POINT = ["workload", "skewed", "way", "local_steps", "batch_size"]
@@ -87,11 +87,23 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str
             ratios = {work: float(np.exp(one.value)) for work, one in effects.items() if one}
             values[f"{what}_{kind}"] = list(ratios.values())
             values[f"{what}_{kind}_cnn"] = ratios.get("digits-cnn")
+        base = own[(own.skewed == skewed) & (own.arm == LARGE)].dropna(subset="rounds")
+        means = np.exp(np.log(base.rounds).groupby(base.workload).mean())
+        values[f"base_{kind}"] = [f"{brief(n)} ({title(work)})" for work, n in means.items()]
+    skew = own[own.skewed]
+    for name, work in (("mlp", "digits-mlp"), ("cnn", "digits-cnn")):
+        effect = over(skew[skew.workload == work], "rounds", LONGER, EPOCH)
+        values[f"longer_{name}"] = times(effect) if effect else None
+    longer = skew[(skew.workload == "digits-cnn") & (skew.arm == LONGER)]
     met = trials.dropna(subset=f"rounds@{goal:g}").sort_values(f"rounds@{goal:g}", kind="stable")
     best = met.groupby([*POINT, "replicate"]).learning_rate.first()
     told = ("rounds_alike", "rounds_skewed", "adds_alike", "adds_skewed", "sent_alike")
     return {
         **{name: values[name] for name in (*told, "sent_alike_cnn")},
+        **{
+            name: values[name] for name in ("base_alike", "base_skewed", "longer_mlp", "longer_cnn")
+        },
+        "longer_missed": int(longer.rounds.isna().sum()),
         "goal": percent(goal),
         "clients": experiments.CLIENTS,
         "shard": experiments.SHARD,

@@ -10,7 +10,7 @@ from chapters.hardware import advice
 from chapters.hardware.hardware_tables import Case, Optimum
 from chapters.hardware.pruned_times import GOAL, ROUGH, SCORED
 from lib.analysis import hardware, method_results, scaling
-from lib.wording import between, brief, percent
+from lib.wording import between, brief, number, percent, span
 from lib.workloads import catalogue
 from lib.workloads.catalogue import Workload
 
@@ -29,17 +29,22 @@ def findings(
     """
     fast, cheap = (case.best(case.densest, what) for what in ("seconds", "price"))
     given, searches = case.advice(case.densest), case.curves[case.densest].n
+    adaptive = isinstance(case.curves[case.densest], scaling.AdaptiveCurve)
     return {
         "network": work.title,
         "method": case.densest[1],
         "searches": searches,
         "several_searches": searches > 1,
-        "adaptive": isinstance(case.curves[case.densest], scaling.AdaptiveCurve),
+        "adaptive": adaptive,
         "most_devices": case.machine.devices,
         "timed": case.timed is not None,
         "untimed": case.timed is None and device == "measured",
         "own": bool(work.source),
+        "borrowed": searches < scaling.ENOUGH and not adaptive,
         "fastest": fast.batch_size,
+        "fastest_range": span(fast.sizes),
+        "cheapest_range": span(cheap.sizes),
+        "tied": _tied(case, fast),
         "fast_devices": _devices(fast.devices),
         "cheapest": cheap.batch_size,
         "cheap_devices": _devices(cheap.devices),
@@ -65,6 +70,13 @@ def _traded(case: Case, fast: Optimum, cheap: Optimum) -> dict[str, object]:
     (seconds, price), (slow, least) = at
     ratio = float(price / least) if least else None
     return {"time_share": percent(float(seconds / slow)), "price_ratio": ratio}
+
+
+def _tied(case: Case, fast: Optimum) -> list[str]:
+    """Other batch sizes whose time reads like that of the fastest, in two digits."""
+    times = case.of(case.densest).steps * case.step(case.densest).seconds
+    same = times.index[times.map(brief) == brief(fast.value)]
+    return [number(int(size)) for size in same if size != fast.batch_size]
 
 
 def _devices(count: int) -> str:

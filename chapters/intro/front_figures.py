@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterable
 
 import altair as alt
@@ -229,8 +230,12 @@ def _on_own(c) -> str:
     shown = [g for g in decided if g.robust] or decided or own
     if not shown:
         return "none measured"
-    names = joined(list(dict.fromkeys(g.name.split(", ")[0] for g in shown)))
-    effects = between(*(g.effect for g in shown)) + SCALES[c.scale]
+    # Without the method
+    names = joined(list(dict.fromkeys(g.name.rpartition(", ")[0] or g.name for g in shown)))
+    effects = between(*(g.effect for g in shown))
+    if any(g.low == -math.inf for g in shown):
+        effects = f"at most {brief(max(g.high for g in shown))}"
+    effects += SCALES[c.scale]
     counts = dict.fromkeys([min(g.n for g in shown), max(g.n for g in shown)])
     searches = " to ".join(map(str, counts))
     state = "robust" if all(g.robust for g in shown) else "fragile"

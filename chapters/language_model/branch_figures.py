@@ -34,12 +34,11 @@ def tokens_to_goal(run: branched.Run) -> pd.DataFrame:
     for way, branches in run.arms.items():
         for (at, goal, size), own in branches.groupby(["at", "goal", "size"]):
             if own.took.notna().all():
-                mean = mean_of(np.log(CONTEXT * own.took))
-                ends = mean.row("tokens").values()
-                rows.append((point(at, goal), way, size, *ends, mean.n))
-    columns = ["branch", "way", "batch_size", "tokens", "low", "high", "orders"]
-    found = pd.DataFrame(rows, columns=columns)
-    return found.assign(interval=list(map(span, zip(found.low.round(), found.high.round()))))
+                tokens, low, high = mean_of(np.log(CONTEXT * own.took)).row().values()
+                about = {"branch": point(at, goal), "way": way, "batch_size": size}
+                ends = {"tokens": tokens, "low": low, "high": high, "orders": len(own)}
+                rows.append(about | ends | {"interval": span((round(low), round(high)))})
+    return pd.DataFrame(rows)
 
 
 def tokens_by_size(run: branched.Run) -> alt.LayerChart:
@@ -56,14 +55,16 @@ def tokens_by_size(run: branched.Run) -> alt.LayerChart:
         x=charts.batch_axis(rows.batch_size, "batch size (sequences)"),
         color=charts.by_name("branch", names),
     )
-    tooltip = [
-        tips.tip("branch:N", "branch"),
-        tips.tip("way:N", "learning rate"),
-        tips.BATCH_SIZE,
-        tips.tip("tokens:Q", "tokens to the goal", ",.0f"),
-        tips.INTERVAL,
-        tips.tip("orders:Q", "orders of the examples"),
-    ]
+    tooltip = tips.listed(
+        {
+            "branch:N": "branch",
+            "way:N": "learning rate",
+            "batch_size:Q|,": "batch size",
+            "tokens:Q|,.0f": "tokens to the goal",
+            "interval:N": "5–95 %",
+            "orders:Q": "orders of the examples",
+        }
+    )
     y = alt.Y("tokens:Q", title="tokens to the next goal", scale=scale, axis=alt.Axis(format="~s"))
     # Below the plot: beside the names of branches a phone has no room for it
     legend = alt.Legend(title=None, columns=1, orient="bottom")
@@ -91,11 +92,13 @@ def losses(checks: pd.DataFrame) -> alt.LayerChart:
         label=rule["size"].map("batch size {:,}".format),
     )[["branch", "label", "order", "tokens", "cost"]]
     names = dict(zip([f"batch size {size:,}" for size in sorted(rule["size"].unique())], SHADES))
-    tooltip = [
-        tips.tip("label:N", "branch"),
-        tips.tip("tokens:Q", "tokens since the branch", ",.0f"),
-        tips.tip("cost:Q", "validation loss, nats", ".3f"),
-    ]
+    tooltip = tips.listed(
+        {
+            "label:N": "branch",
+            "tokens:Q|,.0f": "tokens since the branch",
+            "cost:Q|.3f": "validation loss, nats",
+        }
+    )
     lines = alt.Chart(drawn).mark_line(strokeWidth=1.5, point=alt.OverlayMarkDef(size=14))
     lines = lines.encode(
         x=alt.X("tokens:Q", title="tokens since the branch", axis=alt.Axis(format="~s")),

@@ -20,9 +20,8 @@ def to_goal(checks: pd.DataFrame) -> pd.DataFrame:
     """Examples to the goal, a row per branch: at, goal, size, order, power and took (not a number
     if the goal was missed).
     """
-    rows = checks.groupby([*POINT, "power"], sort=True)
     met = checks.assign(took=checks.seen.where(checks.cost <= checks.goal).astype(float))
-    return met.groupby([*POINT, "power"]).took.min().reindex(rows.size().index).reset_index()
+    return met.groupby([*POINT, "power"]).took.min().reset_index()
 
 
 def arms(branches: pd.DataFrame, base: int) -> dict[str, pd.DataFrame]:
@@ -104,9 +103,8 @@ def growth(before: pd.Series, after: pd.Series) -> Effect | None:
     if not (before.decided and after.decided):
         return None
     a, b = before.effect, after.effect
-    return Effect(
-        b.value - a.value, float(np.hypot(a.error, b.error)), a.freedom + b.freedom, min(a.n, b.n)
-    )
+    error = float(np.hypot(a.error, b.error))
+    return Effect(b.value - a.value, error, a.freedom + b.freedom, min(a.n, b.n))
 
 
 def noise_at(noise: pd.DataFrame, steps: pd.Series) -> np.ndarray:

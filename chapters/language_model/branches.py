@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from pathlib import Path
+from collections.abc import Iterator
 
 import pandas as pd
 
@@ -18,7 +18,6 @@ from lib.measuring.experiment import Collection
 from lib.probes import tracks
 from lib.probes.tracks import Again
 from lib.records import store
-from lib.records.store import DATA
 from lib.studies import plans
 from lib.workloads.catalogue import WorkloadName, workload
 
@@ -73,52 +72,61 @@ class Branch(Again):
         check("size", self.size, Count(workload(self.workload).train_size))
         check("examples", self.examples, Whole(self.size, 10**9))
 
+    def measure(self) -> pd.DataFrame:
+        """The checks of every branch: order, seen (examples since it began, 0 where it begins) and
+        cost (mean, of validation).
+        """
+        # Brings PyTorch, which is slow to import, and most chapters only read
+        from lib.measuring.rerun import Rerun
 
-def planned(data: Path = DATA) -> list[Branch]:
+        trunk = Rerun(self.cell, [self.trial])
+        for _ in range(self.at):
+            trunk.update()
+        drawn = trunk.trials.drawn
+        rate = drawn["learning_rate"] * (self.size / self.batch_size) ** self.power
+        moved = {"learning_rate": rate, "batch_size": rate.new_full(rate.shape, self.size)}
+        scaled = dataclasses.replace(trunk.trials, drawn=drawn | moved)
+        rows = []
+        for order in range(self.first, self.first + self.orders):
+            forked = trunk.fork(scaled, self.size, 1000 * (order + 1) + self.at)
+            rows += [(order, *check) for check in self._checks(forked)]
+        return pd.DataFrame(rows, columns=["order", "seen", "cost"])
+
+    def _checks(self, run) -> Iterator[tuple[int, float]]:
+        """Examples seen since the branch began and its cost, until it meets the goal or has seen
+        all it may.
+        """
+        due = 0
+        for seen in range(0, self.examples + 1, self.size):
+            if seen >= due:
+                due = seen + self.look
+                cost = run.costs(run.validation).double().mean().item()
+                yield seen, cost
+                if not cost > self.goal:
+                    return
+            run.update()
+
+
+def planned() -> list[Branch]:
     """Branches of the language model's fastest trial at batch size 16, first by the rule for the
     rate, then at its own rate; none without its record."""
     cells = [c for c in plans.study("shakespeare-exact").cells if c.batch_size == 16]
-    found = []
     ways = [(0.5, size) for size in SIZES], [(0.0, size) for size in LARGE]
-    fields = {field.name for field in dataclasses.fields(Branch)} - {"examples"}
-    for track in tracks.of_cells(cells, 1, data):
-        shared = {name: v for name, v in dataclasses.asdict(track).items() if name in fields}
+    found = []
+    for track in tracks.of_cells(cells, 1):
+        shared = {n: v for n, v in vars(track).items() if n in Branch.__dataclass_fields__}
         for (first, orders), way, (at, goal) in itertools.product(ORDERS, ways, POINTS):
-            found += [
-                Branch(
-                    **shared,
-                    examples=MOST,
-                    at=at,
-                    goal=goal,
-                    size=size,
-                    look=at * track.batch_size // LOOKS,
-                    power=power,
-                    orders=orders,
-                    first=first,
-                )
-                for power, size in way
-            ]
+            look = at * track.batch_size // LOOKS
+            own = {"at": at, "goal": goal, "look": look, "orders": orders, "first": first}
+            own = shared | own | {"examples": MOST}
+            found += [Branch(**own, size=size, power=power) for power, size in way]
     return found
-
-
-def _place(branch: Branch, folder: Path) -> Path:
-    return store.path(folder / store.place(branch.workload), branch)
-
-
-def _train(branch: Branch) -> pd.DataFrame:
-    # Brings PyTorch, which is slow to import, and most chapters only read
-    from chapters.language_model import branching
-
-    return branching.train(branch)
 
 
 BRANCHES = Collection(
     "branches",
-    "branch",
-    DATA / "branches",
-    _place,
+    "branches",
+    store.beginning,
     planned,
-    _train,
-    lambda branch: branch.cell.arithmetic,
+    "Continue a run of the language model from several steps with batches of several sizes, into data/branches/.",
 )
-record, results, missing, run = BRANCHES.record, BRANCHES.results, BRANCHES.missing, BRANCHES.run

@@ -4,7 +4,6 @@ stand for.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -12,8 +11,6 @@ import pandas as pd
 
 from lib.fields import Count, spec
 from lib.measuring.experiment import Collection
-from lib.records import store
-from lib.records.store import DATA
 from lib.studies.cells import NUMBER
 from lib.workloads import datasets, ngrams, texts
 
@@ -33,12 +30,15 @@ class Rungs:
     def definition(self) -> dict:
         return {"contents": texts.SHA256[self.dataset]}
 
+    def measure(self) -> pd.DataFrame:
+        return climb(datasets.characters(self.dataset), self.order, self.split)
+
 
 def climb(
     ids: np.ndarray, order: int, split: int = 0, asked: int | None = None
-) -> list[tuple[int, str, float, float, int]]:
-    """How well n-grams up to `order` do on a text, int64 [characters]: n, "windows" or "all", and
-    `scores`, a tuple each.
+) -> pd.DataFrame:
+    """How well n-grams up to `order` do on a text, int64 [characters]: n, asked ("windows" or
+    "all"), nats, error and characters.
 
     "windows" are the answers that networks are asked for, `asked` windows, with no context from
     before a window; "all" are those of the whole validation part but its first character.
@@ -50,27 +50,22 @@ def climb(
         "windows": [ids[at : at + texts.CONTEXT + 1] for at in starts],
         "all": [ids[first:last]],
     }
-    return [
+    rows = [
         (n, what, *ngrams.scores(tables[:n], given))
         for n in range(1, order + 1)
         for what, given in sequences.items()
     ]
-
-
-def table(rows: list[tuple]) -> pd.DataFrame:
-    """The rows of `climb`: n, asked, nats, error and characters."""
     return pd.DataFrame(rows, columns=["n", "asked", "nats", "error", "characters"])
-
-
-def _count(what: Rungs) -> pd.DataFrame:
-    return table(climb(datasets.characters(what.dataset), what.order, what.split))
-
-
-def _place(what: Rungs, folder: Path) -> Path:
-    return folder / f"{what.dataset}-{store.digest(what)}.csv"
 
 
 # Those of the searches
 PLANNED = tuple(Rungs("tiny-shakespeare", split=split) for split in range(3))
-NGRAMS = Collection("n-grams", "text", DATA / "ngrams", _place, lambda: PLANNED, _count)
-record, results, missing, run = NGRAMS.record, NGRAMS.results, NGRAMS.missing, NGRAMS.run
+NGRAMS = Collection(
+    "ngrams",
+    "texts",
+    "{0.dataset}".format,
+    lambda: PLANNED,
+    "Record how well n-gram models predict the texts, into data/ngrams/.",
+    precision=None,
+    alone=True,
+)

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 
-from chapters.language_model import branches, experiments, ngrams, pruned_layers, text_results
+from chapters.language_model import experiments, text_results
+from chapters.language_model.branches import BRANCHES
+from chapters.language_model.ngrams import NGRAMS, climb
+from chapters.language_model.pruned_layers import LAYERS
 from lib.atomic import whole
 from lib.measuring import sweeps
-from lib.probes import tracks
 from lib.records.store import SMOKE
-from lib.studies.study import Study
-from lib.workloads import catalogue, own_text
+from lib.workloads import catalogue, texts
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,6 @@ class Read:
 
     Attributes:
         work: the workload.
-        grid: the searches asked for.
         trials: theirs, pruned networks' at their goals.
         rungs: n-gram models of the text: n, nats, error.
         followed: the fastest trial's noise scales (`lib.probes.tracks`).
@@ -33,7 +33,6 @@ class Read:
     """
 
     work: catalogue.Workload
-    grid: Study
     trials: pd.DataFrame
     rungs: pd.DataFrame
     followed: pd.DataFrame
@@ -52,28 +51,26 @@ def read(chosen) -> Read:
     trials = text_results.at_their_goals(sweeps.results(grid, chosen.budget))
     nothing = pd.DataFrame()
     if work.source:
-        text = own_text.read(work.name)
-        rungs = ngrams.table(ngrams.climb(text.ids, 4))
-        return Read(work, grid, trials, _windows(rungs), *[nothing] * 4)
+        rungs = climb(texts.read(work.name).ids, 4)
+        return Read(work, trials, _windows(rungs), *[nothing] * 4)
     return Read(
         work,
-        grid,
         trials,
-        _windows(ngrams.results()),
-        _of(work, tracks.FOLLOWED.results(experiments.followed())),
-        _of(work, pruned_layers.results()),
+        _windows(NGRAMS.results()),
+        _of(work, experiments.FOLLOWED.results()),
+        _of(work, LAYERS.results()),
         sweeps.results(text_results.of_widths()),
-        _of(work, branches.results()),
+        _of(work, BRANCHES.results()),
     )
 
 
 def _windows(rungs: pd.DataFrame) -> pd.DataFrame:
     """The rungs of the sequences that models are asked for, one of each order."""
-    return rungs[rungs.asked == "windows"].drop_duplicates("n") if len(rungs) else rungs
+    return rungs[rungs.asked == "windows"].drop_duplicates("n")
 
 
 def _of(work: catalogue.Workload, rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[rows.workload == work.name] if len(rows) else rows
+    return rows[rows.workload == work.name]
 
 
 WORDS = {
@@ -84,8 +81,8 @@ WORDS = {
 
 
 def write_toy(file: Path) -> str:
-    """Write a text that is made up of a few words, the same every time, if it is not there; returns
-    its name, with goals.
+    """Write a text that is made up of a few words, the same every time; returns its name, with
+    goals.
 
     Raises OSError if it cannot be written.
     """
@@ -94,9 +91,7 @@ def write_toy(file: Path) -> str:
         " ".join(("the", *(draw.choice(words) for words in WORDS.values()))) + ".\n"
         for _ in range(900)
     )
-    text = "".join(lines).encode()
-    if not file.exists() or file.read_bytes() != text:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with whole(file) as stream:
-            stream.write(text)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with whole(file) as stream:
+        stream.write("".join(lines).encode())
     return f"{file}:2.3,2.5,2.7"

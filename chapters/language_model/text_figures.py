@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from lib.page import charts, tips
+from lib.page.shared_figures import STEPS
+from lib.page.tips import tip
 
-STEPS = "steps to result (training steps)"
 SHADES = (charts.RED, charts.ORANGE, charts.GREEN, charts.TEAL, charts.BLUE, charts.PURPLE)
 NATS = (
     "'goal: ' + format(value, '.2f') + ' nats, ' + format(value / LN2, '.2f') + ' bits a character'"
@@ -41,56 +43,45 @@ def steps_by_method(
     points: of `text_results.curves`; lines: of `lines` there; start: the goal shown first; context:
     tokens of a sequence.
     """
-    points = points.assign(
-        interval=points.borrowed.map(tips.KNOWN_FROM), bits=points.goal / 0.6931471805599453
-    )
-    within = [points.low.min() / 1.3, points.high.max() * 1.3]
-    scale = alt.Scale(type="log", base=2, domain=within, nice=False)
-    pick = alt.selection_point(fields=["curve"], bind="legend", name="shown")
+    bits = points.goal / np.log(2)
+    points = points.assign(interval=points.borrowed.map(tips.KNOWN_FROM), bits=bits)
+    scale = charts.log(domain=[points.low.min() / 1.3, points.high.max() * 1.3])
+    pick, faded = charts.picked("curve")
     tokens = f"[format(datum.value, ','), format({context} * datum.value, ',')]"
-    axis = alt.Axis(
-        values=sorted({int(b) for b in points.batch_size}), labelExpr=tokens, labelOverlap="parity"
-    )
-    x = charts.batch_axis(points.batch_size, "batch size: sequences, below them tokens").axis(axis)
+    x = charts.batch_axis(points.batch_size, "batch size: sequences, below them tokens")
+    x = x.axis(values=x["axis"]["values"], labelExpr=tokens, labelOverlap="parity")
     look = looks(points)
-    seen = alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
-    base = alt.Chart(points).encode(x=x, color=look["color"], opacity=seen)
+    base = alt.Chart(points).encode(x=x, color=look["color"], opacity=faded)
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
     tooltip = [
-        alt.Tooltip("curve:N", title="training method"),
-        alt.Tooltip("batch_size:Q", title="batch size, sequences", format=","),
-        alt.Tooltip("tokens:Q", title="batch size, tokens", format=","),
-        alt.Tooltip("goal:Q", title="goal, nats", format=".2f"),
-        alt.Tooltip("bits:Q", title="goal, bits a character", format=".2f"),
-        alt.Tooltip("steps:Q", title="steps to result", format=",.0f"),
-        alt.Tooltip("low:Q", title="interval, from", format=",.0f"),
-        alt.Tooltip("high:Q", title="interval, to", format=",.0f"),
-        alt.Tooltip("interval:N", title="interval known from"),
-        alt.Tooltip("replicates:Q", title="searches"),
-        alt.Tooltip("missed:Q", title="of these, missed the goal"),
-        alt.Tooltip("trials:Q", title="trials of a search"),
+        *tips.listed(
+            {
+                "curve:N": "training method",
+                "batch_size:Q|,": "batch size, sequences",
+                "tokens:Q|,": "batch size, tokens",
+                "goal:Q|.2f": "goal, nats",
+                "bits:Q|.2f": "goal, bits a character",
+            }
+        ),
+        tips.STEPS,
+        *tips.ends(),
+        tip("interval:N", "interval known from"),
+        tips.SEARCHES,
+        tip("missed:Q", "of these, missed the goal"),
+        tips.TRIALS,
     ]
-    bars = (
-        base.mark_rule(strokeWidth=2)
-        .encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-        .add_params(pick)
-    )
-    dots = base.mark_point(filled=True, size=64, opacity=1).encode(
-        y=y, shape=look["shape"], tooltip=tooltip
-    )
+    bars, _, dots = charts.curve(base, y, scale, tooltip, shape=look["shape"])
     # A method that has no line yet has its points joined.
     lined = lines[["curve", "goal"]].drop_duplicates().assign(lined=True)
     loose = points.merge(lined, on=["curve", "goal"], how="left")
-    joined = (
-        base.properties(data=loose[loose.lined.isna()]).mark_line(strokeDash=[2, 3]).encode(y=y)
-    )
-    layers = [bars, joined, dots]
+    joined = base.properties(data=loose[loose.lined.isna()])
+    layers = [bars.add_params(pick), joined.mark_line(strokeDash=[2, 3]).encode(y=y), dots]
     if len(lines):
         fitted = base.properties(data=lines).mark_line(strokeWidth=2.2, clip=True)
         layers.insert(1, fitted.encode(y=alt.Y("fitted:Q", scale=scale)))
     goals = sorted(points.goal.unique())
     slider = charts.slider("goal", goals, start, "goal (nats)", NATS)
-    return charts.controlled(layers, slider).properties(width="container", height=340)
+    return charts.sized(charts.controlled(layers, slider), 340)
 
 
 def tokens_by_goal(points: pd.DataFrame, start: str, context: int) -> alt.LayerChart:
@@ -112,7 +103,7 @@ def tokens_by_goal(points: pd.DataFrame, start: str, context: int) -> alt.LayerC
     goals = sorted(drawn.goal.unique())
     names = dict(zip(map("{:g} nats".format, goals), SHADES))
     menu = charts.menu("curve", list(dict.fromkeys(drawn.curve)), start, "training method")
-    scale = alt.Scale(type="log", base=10, nice=False, padding=8)
+    scale = charts.log(8, base=10)
     tens = [n * 10**power for power in range(3, 12) for n in (1, 2, 5)]
     ticks = [n for n in tens if drawn.least.min() <= n <= drawn.most.max()]
     axis = alt.Axis(format="~s", values=ticks)
@@ -120,13 +111,16 @@ def tokens_by_goal(points: pd.DataFrame, start: str, context: int) -> alt.LayerC
     x = charts.batch_axis(drawn.batch_size, "batch size (sequences)")
     base = alt.Chart(drawn).encode(x=x, color=charts.by_name("label", names, 2))
     tooltip = [
-        tips.tip("curve:N", "training method"),
-        tips.tip("label:N", "goal"),
-        tips.tip("batch_size:Q", "batch size, sequences", ","),
-        tips.tip("used:Q", "tokens to the goal", ",.0f"),
-        tips.tip("least:Q", "interval, from", ",.0f"),
-        tips.tip("most:Q", "interval, to", ",.0f"),
-        tips.tip("replicates:Q", "searches"),
+        *tips.listed(
+            {
+                "curve:N": "training method",
+                "label:N": "goal",
+                "batch_size:Q|,": "batch size, sequences",
+                "used:Q|,.0f": "tokens to the goal",
+            }
+        ),
+        *tips.ends("least", "most"),
+        tips.SEARCHES,
     ]
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("least:Q", scale=scale), y2="most:Q")
     lines = base.mark_line(strokeWidth=2).encode(y=y)

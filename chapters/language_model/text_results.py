@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from chapters.language_model import studies
 from lib import Told, forms
 from lib.analysis import goals, rate_rules, scaling
+from lib.analysis.scaling import Effect
 from lib.methods import method as known_method
-from lib.records import store
-from lib.records.store import record
+from lib.records.on_record import recorded_of
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads.catalogue import EASIER, WORKLOADS, workload
@@ -57,9 +56,9 @@ def grid(
     cells = []
     for point in points:
         known = planned.get(point) or [_cell(name, point, trials)]
-        chosen = next((cell for cell in known if store.exists(record(cell))), known[-1])
-        if point in planned or beyond or not planned or store.exists(record(chosen)):
-            cells.append(chosen)
+        recorded = next(recorded_of(known), None)
+        if recorded or point in planned or beyond or not planned:
+            cells.append(recorded or known[-1])
     return Study(name, workload(name).title, tuple(cells))
 
 
@@ -105,6 +104,11 @@ def at_their_goals(trials: pd.DataFrame) -> pd.DataFrame:
 def title(algorithm: str, sparsity: float) -> str:
     """A curve's name: "Adam", "Adam, sparsity 0.9"."""
     return known_method(algorithm).title + (f", sparsity {sparsity:g}" if sparsity else "")
+
+
+def titles(rows: pd.DataFrame) -> list[str]:
+    """The curve of every row, by its algorithm and sparsity."""
+    return list(map(title, rows.algorithm, rows.sparsity))
 
 
 def main_of(trials: pd.DataFrame) -> pd.DataFrame:
@@ -186,7 +190,7 @@ def read_curves(trials: pd.DataFrame) -> Curves:
         goal=hard,
         easy=easy,
         main=main,
-        name=title(main.algorithm.iloc[0], main.sparsity.iloc[0]),
+        name=titles(main)[0],
         points=curves(trials),
         fits=fits(trials),
         dense=beside,
@@ -199,8 +203,7 @@ def curves(trials: pd.DataFrame) -> pd.DataFrame:
     trial met any goal.
     """
     points = scaling.all_goals(trials)
-    names = [title(*which) for which in zip(points.algorithm, points.sparsity)]
-    return points.assign(curve=names, tokens=CONTEXT * points.batch_size)
+    return points.assign(curve=titles(points), tokens=CONTEXT * points.batch_size)
 
 
 def fits(trials: pd.DataFrame) -> pd.DataFrame:
@@ -212,7 +215,7 @@ def fits(trials: pd.DataFrame) -> pd.DataFrame:
         met = trials.groupby("workload")[f"steps@{g:g}"].transform("count") > 0
         found.append(scaling.summaries(scaling.at_goal(trials[met], g))[0].assign(goal=g))
     rows = pd.concat(found, ignore_index=True)
-    return rows.assign(curve=[title(*which) for which in zip(rows.algorithm, rows.sparsity)])
+    return rows.assign(curve=titles(rows))
 
 
 def lines(rows: pd.DataFrame, sizes: Iterable[int], points: int = 40) -> pd.DataFrame:
@@ -235,19 +238,13 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
     return best[["batch_size", "replicate"]].assign(rate=best.learning_rate).reset_index(drop=True)
 
 
-def rate_power(rates: pd.DataFrame) -> tuple[float, float, float]:
-    """The power of the batch size as which `best_rates` grow, by least squares on logarithms, and
-    its 5 and 95 % (Student's t).
+def rate_power(rates: pd.DataFrame) -> Effect:
+    """The power of the batch size as which `best_rates` grow, by least squares on logarithms.
 
     Not a number where fewer than three batch sizes were searched.
     """
-    if rates.batch_size.nunique() < 3:
-        return np.nan, np.nan, np.nan
-    from scipy.stats import linregress  # slow to import, and most chapters draw no line
-
-    line = linregress(np.log(rates.batch_size), np.log(rates.rate))
-    reach = stdtrit(len(rates) - 2, 0.95) * line.stderr
-    return float(line.slope), float(line.slope - reach), float(line.slope + reach)
+    own = rates if rates.batch_size.nunique() >= 3 else rates[:0]
+    return scaling.slope(np.log(own.batch_size), np.log(own.rate))
 
 
 def nearest_rule(power: float) -> str:
@@ -273,17 +270,16 @@ def over_main(trials: pd.DataFrame) -> pd.DataFrame:
     (90 %), n, and bound: whether a search missed the goal there, so that the ratio leans on the
     last step of that search, which it exceeds.
     """
-    found = {title(key[1], key[3]): curve for key, curve in scaling.curves(trials, least=1).items()}
-    first = main_of(trials)
-    main = found.pop(title(first.algorithm.iloc[0], first.sparsity.iloc[0]))
-    parts = [
-        scaling.steps_ratio(own, main)
-        .assign(curve=name)
-        .assign(bound=lambda rows, own=own: rows.batch_size.map(own.missed.any()).astype(bool))
-        for name, own in found.items()
-    ]
+    curves = scaling.curves(trials, least=1)
+    found = {title(key[1], key[3]): curve for key, curve in curves.items()}
+    main = found.pop(titles(main_of(trials))[0])
     columns = ["curve", "batch_size", "ratio", "ratio_low", "ratio_high", "n", "bound"]
-    return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns)
+    parts = [pd.DataFrame(columns=columns)]
+    for name, own in found.items():
+        rows = scaling.steps_ratio(own, main)
+        bound = rows.batch_size.map(own.missed.any()).astype(bool)
+        parts.append(rows.assign(curve=name, bound=bound)[columns])
+    return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
 def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
@@ -351,13 +347,3 @@ def left_of_layers(rows: pd.DataFrame) -> pd.DataFrame:
     means = by.assign(left=by.kept / by["all"]).groupby("kind").mean()
     found = means.assign(all=means["all"].astype(int), share=means.kept / means.kept.sum())
     return found.sort_values("left", ascending=False).reset_index()
-
-
-def between(nats: float, rungs: pd.DataFrame) -> tuple[int, int]:
-    """The longest n-grams that do worse than `nats`, and the shortest that do as well: 0 and
-    -1 where there are none.
-
-    rungs: n and nats, of one text and one way of asking.
-    """
-    worse, better = rungs.n[rungs.nats > nats], rungs.n[rungs.nats <= nats]
-    return int(worse.max()) if len(worse) else 0, int(better.min()) if len(better) else -1

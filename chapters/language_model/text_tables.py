@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import pandas as pd
 
 from chapters.language_model import branched, studies, text_results
-from lib.wording import between, brief, percent, span
+from lib.wording import between, brief, percent, ranged, span
 from lib.workloads.texts import CONTEXT
-
-
-def ranged(value: float, low: float, high: float) -> str:
-    """A value with its interval: 64 (34–120)."""
-    return f"{brief(value)} ({span((low, high))})"
-
-
-def _intervals(low: Iterable[float], high: Iterable[float]) -> list[str]:
-    return [span(ends) for ends in zip(low, high, strict=True)]
 
 
 def _by_size(rows: pd.DataFrame, told: list[str], searches: pd.Series) -> pd.DataFrame:
@@ -60,7 +49,7 @@ def fitted(rows: pd.DataFrame) -> pd.DataFrame:
             "c₁ (sequences)": rows.c1.map(brief),
             "c₂ (steps)": rows.c2.map(brief),
             "critical batch size (sequences)": rows.critical.map(brief),
-            "90 %": _intervals(rows.critical_low, rows.critical_high),
+            "90 %": list(map(span, zip(rows.critical_low, rows.critical_high))),
             "in tokens": (CONTEXT * rows.critical).map(brief),
             "off by": (rows.residual - 1).map(percent),
         }
@@ -69,10 +58,8 @@ def fitted(rows: pd.DataFrame) -> pd.DataFrame:
 
 def over_main(rows: pd.DataFrame) -> pd.DataFrame:
     """Steps over the main method's, of `text_results.over_main`."""
-    told = [
-        ("≥ " if r.bound else "") + ranged(r.ratio, r.ratio_low, r.ratio_high)
-        for r in rows.itertuples()
-    ]
+    ends = map(ranged, rows.ratio, rows.ratio_low, rows.ratio_high)
+    told = ["≥ " * bound + told for bound, told in zip(rows.bound, ends)]
     return _by_size(rows, told, rows.groupby("curve").n.max())
 
 
@@ -95,7 +82,7 @@ def widths(rows: pd.DataFrame) -> pd.DataFrame:
             "width": rows.width,
             **{f"B = {size}": rows[size].round().astype(int) for size in studies.TEXT_ENDS},
             "critical batch size": rows.critical.map(brief),
-            "90 %": _intervals(rows.low, rows.high),
+            "90 %": list(map(span, zip(rows.low, rows.high))),
         }
     )
 
@@ -123,14 +110,14 @@ def branches(noise: pd.DataFrame, run: branched.Run) -> pd.DataFrame:
     for at in run.points["at"]:
         for way, found in run.ways.items():
             point = found[found["at"] == at].iloc[0]
-            took = run.took(way, at)
+            took = run.took(way, at).reindex(run.sizes)
             critical = ranged(point.critical, point.low, point.high)
             rows.append(
                 {
                     "branches at step": f"{at:,}",
                     "next goal (nats)": f"{point.goal:g}",
                     "learning rate": way,
-                    **{_size(size): brief(float(took.get(size, np.nan))) for size in run.sizes},
+                    **took.rename(_size).map(brief),
                     "critical batch size": critical if point.decided else "undecided",
                     "noise scale": brief(float(branched.noise_at(noise, at))),
                 }

@@ -8,7 +8,7 @@ import pandas as pd
 
 from lib import require
 from lib.fields import POSITIVE, Count, Number, check, spec
-from lib.measuring.experiment import Experiment, searches
+from lib.measuring.experiment import Collection
 from lib.records import store
 from lib.workloads.catalogue import WorkloadName, workload
 
@@ -58,16 +58,16 @@ class Job:
 PLANNED = (Job(), Job(pause=0.01), Job(workers=4))
 
 
-def _file(job: Job) -> str:
-    return f"{store.place(job.workload)}/{job.workload}/workers-{job.workers}"
-
-
-DELAYS = searches("delays", _file, lambda: PLANNED)
-ABOUT = (
+DELAYS = Collection(
+    "delays",
+    "jobs",
+    lambda job: f"{store.home(job.workload)}/workers-{job.workers}",
+    lambda: PLANNED,
     "Train with worker processes that do not wait for each other; record how late gradients are, "
-    "into data/delays/."
+    "into data/delays/.",
+    alone=True,
 )
-EXPERIMENTS = {"async-delays": Experiment(ABOUT, DELAYS, "jobs", alone=True)}
+EXPERIMENTS = {"async-delays": DELAYS}
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:

@@ -75,6 +75,7 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
             values[f"{what}_{name}"] = times(effect) if effect else None
             if (what, name) == ("lost", "small"):  # predicted: over twice
                 values["refuted"] = bool(effect and effect.high < np.log(2))
+                values["lost_open"] = bool(effect and effect.low <= 0 <= effect.high)
     parts = {"mlp": (MLP, top), "cnn": ("digits-cnn", max(experiments.PLANNED["digits-cnn"][1]))}
     for name, (work, alpha) in parts.items():
         pairs = [both for key, both in own.items() if (key[0], key[2]) == (work, alpha)]
@@ -83,6 +84,13 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
         for place, when in enumerate(("hidden", "plain")):
             values[f"{when}_{name}"] = [float(100 * both[place].rebuilt.mean()) for both in pairs]
         values[f"told_{name}"] = [float(both[1].dcor.mean()) for both in pairs]
+    values |= dict.fromkeys(("both_met", "steps_usual", "steps_unbiased"))
+    for alpha in sorted(set(alphas) - {0.0}):  # the largest with which all searches met the goal
+        pairs = [own.get((MLP, kind, alpha, sizes[0])) for kind in ESTIMATORS]
+        both = [pair and replicates.over(*pair, "steps") for pair in pairs]
+        if all(both):
+            values |= dict(zip(("steps_usual", "steps_unbiased"), map(times, both)))
+            values["both_met"] = f"{alpha:g}"
     return {
         **values,
         **ends,

@@ -77,7 +77,7 @@ def predictions(known: dict[int, Curve]) -> pd.DataFrame:
     return told.predictions((what, *RANGES[what], values[what]) for what in RANGES)
 
 
-def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
+def findings(found: pd.DataFrame, goal: float) -> dict:
     """All values of the page's sentences; found: of `measured`."""
     known = curves(found, goal)
     bent, easy = bends(known), bends(curves(found, GOALS[-1]))
@@ -86,22 +86,27 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
     high = {"high_low": over(known, critical_ratio, HIGH, LOW)}
     return {
         **told.ratios(high, ("high_low",)),
-        "bends": [float(np.exp(effect.value)) for effect in bent if effect],
-        "slower": [float(np.exp(effect.value)) for effect in means if effect],
+        "bends": _ratios(bent),
+        "slower": _ratios(means),
         "bend_low": told.times(bent[0]),
         "bend_high": told.times(bent[-1]),
         "rates": rates(own),
         "under": sum(effect.high < 0 for effect in bent if effect),
         "over": sum(effect.low > 0 for effect in bent if effect),
-        "bends_easy": [float(np.exp(effect.value)) for effect in easy if effect],
+        "bends_easy": _ratios(easy),
         "easy": f"{GOALS[-1]:g} nats",
         "goal": f"{goal:g} nats",
         "trials": int(found.trials.max()),
-        "searches": int(found.replicate.nunique()),
+        "searches": found.replicate.nunique(),
         "planned": len(experiments.planned()),
         "lacking": len(experiments.CONTINUED.missing()),
         "missed": int(own.steps.isna().sum()),
     }
+
+
+def _ratios(effects: list[Effect | None]) -> list[float]:
+    """Those that are known."""
+    return [np.exp(effect.value) for effect in effects if effect]
 
 
 def rates(own: pd.DataFrame) -> list[float]:

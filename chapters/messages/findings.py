@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -28,41 +27,34 @@ ENDED = {
 }
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What the page is written from.
+def findings(
+    shown: pd.DataFrame,
+    planned: list[str],
+    table: pd.DataFrame,
+    sides: dict[float, pd.DataFrame],
+    curves: pd.DataFrame,
+    costs: pd.DataFrame,
+    chosen,
+    judged: Mapping[str, Claim],
+) -> dict:
+    """All values of the page's sentences.
 
-    Attributes:
+    Args:
         shown: of `message_results.best`.
         planned: titles of all networks.
         table: of `message_tables.losses`.
         sides: of `message_tables.variants`.
         curves: of `message_tables.joint_curves`.
         costs: of `message_results.joint_costs`.
-    """
-
-    shown: pd.DataFrame
-    planned: list[str]
-    table: pd.DataFrame
-    sides: dict[float, pd.DataFrame]
-    curves: pd.DataFrame
-    costs: pd.DataFrame
-
-
-def findings(data: Measured, chosen, judged: Mapping[str, Claim]) -> dict[str, object]:
-    """All values of the page's sentences.
-
-    Args:
-        data: the records and their tables.
         chosen: the page's parameters.
         judged: all claims.
     """
-    networks = [name for name in data.planned if name in set(data.shown.network)]
-    last = data.shown.groupby("network").budget.max()
+    networks = [name for name in planned if name in set(shown.network)]
+    last = shown.groupby("network").budget.max()
     share = min(chosen.densities)
     return {
         "networks": networks,
-        "lacking": [name for name in data.planned if name not in networks],
+        "lacking": [name for name in planned if name not in networks],
         "stopped": [f"{name}: {number(n)}" for name, n in last.items() if n < chosen.steps],
         "workers": chosen.workers,
         "batch": chosen.batch_size,
@@ -75,16 +67,16 @@ def findings(data: Measured, chosen, judged: Mapping[str, Claim]) -> dict[str, o
         "enough": round(2 / share),
         "even": percent(1 / chosen.workers),
         **_judged(judged),
-        **_first(data.table, networks[0], share, max(chosen.densities)),
-        **_top_k(data.shown),
-        **_rand_k(data.shown, share),
-        **_equal(data.shown),
-        **_variants(data.sides, judged["T5"]),
-        **_joint(data, chosen),
+        **_first(table, networks[0], share, max(chosen.densities)),
+        **_top_k(shown),
+        **_rand_k(shown, share),
+        **_equal(shown),
+        **_variants(sides, judged["T5"]),
+        **_joint(curves, costs, chosen),
     }
 
 
-def _judged(judged: Mapping[str, Claim]) -> dict[str, object]:
+def _judged(judged: Mapping[str, Claim]) -> dict:
     """What is lost on networks of several seeds, as the claims have it."""
     several = {
         key: [g for g in judged[key].groups if g.n > 1 and "warmed" not in g.name]
@@ -101,7 +93,7 @@ def _judged(judged: Mapping[str, Claim]) -> dict[str, object]:
     }
 
 
-def _first(table: pd.DataFrame, network: str, share: float, denser: float) -> dict[str, object]:
+def _first(table: pd.DataFrame, network: str, share: float, denser: float) -> dict:
     """Top-k and Gaussian-k on the network that is shown first."""
     own = table[table.network == network].set_index(["method", "density"])
     lost = [own.gap.get((method, share)) for method in ("Top-k", "Gaussian-k")]
@@ -117,59 +109,56 @@ def _first(table: pd.DataFrame, network: str, share: float, denser: float) -> di
     }
 
 
-def _top_k(shown: pd.DataFrame) -> dict[str, object]:
+def _top_k(shown: pd.DataFrame) -> dict:
     """How Top-k's loss falls with the density, and runs too short to judge."""
     lost = message_results.gaps(shown, "Top-k")
     falls = message_results.narrowed(lost)
     short = lost[(lost.budget * lost.density < 1) & lost.network.str.startswith("ResNet-20")]
     return {
         "falls": [f"{ranged(fall.row(log=False))} on {title(w)}" for w, fall in falls.items()],
-        "some_short": bool(len(short)),
-        "short_loss": float(short.gap.max()) if len(short) else None,
+        "short_loss": short.gap.max() if len(short) else None,
     }
 
 
-def _rand_k(shown: pd.DataFrame, share: float) -> dict[str, object]:
+def _rand_k(shown: pd.DataFrame, share: float) -> dict:
     """How often Rand-k with feedback is best at the lowest rate."""
     fed = message_results.gaps(shown, "Rand-k with feedback").query("density == @share")
     return {"fed": len(fed), "lowest": int((fed.edge & ~fed.highest).sum())}
 
 
-def _equal(shown: pd.DataFrame) -> dict[str, object]:
+def _equal(shown: pd.DataFrame) -> dict:
     """Gaussian-k's loss to Top-k once both have sent as much, where it sends more."""
     equal = message_results.matched_gaps(shown, "Gaussian-k", "Top-k")
     by = equal[equal.more.astype(bool)].groupby("workload").gap.mean()
-    return {"sends_more": bool(len(by)), "equal": between(*by) if len(by) else None}
+    return {"equal": between(*by) if len(by) else None}
 
 
-def _variants(sides: dict[float, pd.DataFrame], rule: Claim) -> dict[str, object]:
+def _variants(sides: dict[float, pd.DataFrame], rule: Claim) -> dict:
     """Errors of variants at the smallest density, in percent."""
     errors = 100 * sides[min(sides)].test.astype(float) if sides else {}
     warm = [g.effect for g in rule.groups if "warmed" in g.name and g.n]
     return {
-        "warm_measured": bool(warm),
         "warm": warm[0] if warm else None,
         **{name: errors.get(variant) for name, variant in ENDED.items()},
     }
 
 
-def _joint(data: Measured, chosen) -> dict[str, object]:
+def _joint(curves: pd.DataFrame, costs: pd.DataFrame, chosen) -> dict:
     """What pruning and sparse messages cost together."""
-    costs, name, share = data.costs, chosen.pruned_workload, min(chosen.densities)
+    name, share = chosen.pruned_workload, min(chosen.densities)
     sizes = chosen.pruned_batch_sizes
     middle = sizes[len(sizes) // 2]
     at = (costs.workload == name) & (costs.batch_size == middle) & (costs.density == share)
     one = costs[at].iloc[0] if at.any() else {}
-    means = message_results.joint_means(data.curves) if len(costs) else {}
+    means = message_results.joint_means(curves) if len(costs) else {}
     weights = models.parameter_count(models.build(catalogue.workload(name).model))
     left = pruning.kept(weights, chosen.sparsity)
     return {
         "joint_network": title(name),
         "joint_size": middle,
-        "joint_measured": bool(at.any()),
         **{f"cost_{what}": one.get(what) for what in ("model", "messages", "both")},
         "joint_means": [_mean_costs(w, effects, costs) for w, effects in means.items()],
-        "single": float(np.exp(1.645 * 2 * scaling.scatter_of(name))),
+        "single": np.exp(1.645 * 2 * scaling.scatter_of(name)),
         "shift": (target(share, left) / left) / (target(share, weights) / weights),
     }
 

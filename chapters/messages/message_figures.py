@@ -7,8 +7,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import boxes, charts
-from lib.page.tips import tip
+from lib.page import boxes, charts, tips
 from lib.wording import brief
 
 METHODS = {
@@ -19,7 +18,6 @@ METHODS = {
     "Rand-k with feedback": charts.ORANGE,
     "Rand-k": charts.PURPLE,
 }
-METHOD = tip("method:N", "method")
 FLOOR = 1e-5  # of what is drawn on a logarithmic axis
 NONE = "No records yet."
 
@@ -143,16 +141,18 @@ def errors(lines: pd.DataFrame, networks: list[str], densities: list[float]) -> 
     scale = charts.log(8, base=10)
     x = alt.X("x:Q", title=None, scale=scale).axis(values=charts.DECADES)
     y = alt.Y("error:Q", title="test error", scale=scale).axis(format="~%", values=charts.DECADES)
-    tooltip = [
-        METHOD,
-        tip("budget:Q", "training steps", ","),
-        tip("megabytes:Q", "megabytes sent by a worker", ".3g"),
-        tip("error:Q", "test error, mean", ".2%"),
-        tip("low:Q", "lowest seed", ".2%"),
-        tip("high:Q", "highest seed", ".2%"),
-        tip("seeds:Q", "seeds"),
-        tip("rate:Q", "learning rate", ".3f"),
-    ]
+    tooltip = tips.listed(
+        {
+            "method:N": "method",
+            "budget:Q|,": "training steps",
+            "megabytes:Q|.3g": "megabytes sent by a worker",
+            "error:Q|.2%": "test error, mean",
+            "low:Q|.2%": "lowest seed",
+            "high:Q|.2%": "highest seed",
+            "seeds:Q": "seeds",
+            "rate:Q|.3f": "learning rate",
+        }
+    )
     base = alt.Chart(rows).encode(x=x, color=_colour(lines), opacity=faded)
     bars = base.mark_rule().encode(y="low:Q", y2="high:Q").add_params(pick)
     layers = [bars, charts.dotted(base, 45, y=y, tooltip=tooltip)]
@@ -184,14 +184,16 @@ def sent(ranges: pd.DataFrame, networks: list[str], densities: list[float]) -> a
     )
     low = alt.Y("drawn_low:Q", title=title, axis=ticks, scale=scale)
     band = base.mark_area(fillOpacity=0.25).encode(y=low, y2="drawn_high:Q").add_params(pick)
-    tooltip = [
-        METHOD,
-        tip("budget:Q", "up to step", ","),
-        tip("middle:Q", "sent over k, median", ".2~g"),
-        tip("low:Q", "least of all runs", ".2~g"),
-        tip("high:Q", "most of all runs", ".2~g"),
-        tip("runs:Q", "runs"),
-    ]
+    tooltip = tips.listed(
+        {
+            "method:N": "method",
+            "budget:Q|,": "up to step",
+            "middle:Q|.2~g": "sent over k, median",
+            "low:Q|.2~g": "least of all runs",
+            "high:Q|.2~g": "most of all runs",
+            "runs:Q": "runs",
+        }
+    )
     lines = charts.dotted(base, 40, y=y, tooltip=tooltip)
     asked = charts.across(1, y=scale)
     drawn = charts.controlled([band, lines], *_controls(networks, densities))
@@ -217,15 +219,17 @@ def joint(curves: pd.DataFrame, start: str) -> alt.LayerChart:
     y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
     colour = charts.by_sparsity(sorted(curves.sparsity.unique()))
     base = alt.Chart(curves).encode(x=x, color=colour)
-    tooltip = [
-        tip("sparsity:N", "sparsity of the network"),
-        tip("density:Q", "density", ".2~g"),
-        tip("steps:Q", "steps to result", ","),
-        tip("low:Q", "5 % over searches", ",.0f"),
-        tip("high:Q", "95 % over searches", ",.0f"),
-        tip("trials:Q", "trials of the search"),
-        tip("hits_seen:Q", "trials that met the goal"),
-    ]
+    tooltip = tips.listed(
+        {
+            "sparsity:N": "sparsity of the network",
+            "density:Q|.2~g": "density",
+            "steps:Q|,": "steps to result",
+            "low:Q|,.0f": "5 % over searches",
+            "high:Q|,.0f": "95 % over searches",
+            "trials:Q": "trials of the search",
+            "hits_seen:Q": "trials that met the goal",
+        }
+    )
     low = alt.Y("low:Q", scale=scale)
     bars = base.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")
     layers = [bars, charts.dotted(base, 64, y=y, tooltip=tooltip)]

@@ -47,30 +47,27 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
     asked for.  edge: whether its learning rate is the lowest or the highest that the search tried;
     highest: whether it is the highest.
     """
-    rows, by = fixed_budgets.within(trials), [*KEYS, *also]
-    if not len(rows):
-        return pd.DataFrame(
-            columns=[*by, "test", "noise", "learning_rate", "megabytes", "over", "edge", "highest"]
-        )
-    rows["method"] = [
-        NAMES.get((c, bool(f)), c) for c, f in zip(rows.compressor, rows.feedback, strict=True)
-    ]
-    rows["network"] = [workload(w).title for w in rows.workload]
-    found = fixed_budgets.chosen(rows, by)
-    asked = _asked(found)
+    rows = _named(fixed_budgets.within(trials))
+    found = fixed_budgets.chosen(rows, [*KEYS, *also])
     pairs = settings.VALUE_BYTES + settings.INDEX_BYTES
     size = np.where(found.method == "dense", settings.VALUE_BYTES, pairs)
     search = ["workload", "replicate"]
-    tried = found[search].merge(
-        trials.groupby(search).learning_rate.agg(["min", "max"]), left_on=search, right_index=True
-    )
-    highest = found.learning_rate.to_numpy() >= tried["max"].to_numpy()
-    lowest = found.learning_rate.to_numpy() <= tried["min"].to_numpy()
+    tried = found.join(trials.groupby(search).learning_rate.agg(["min", "max"]), on=search)
+    highest = tried.learning_rate >= tried["max"]
     return found.assign(
         megabytes=found.sent * size / 1e6,
-        over=found.sent / found.checked / asked,
-        edge=lowest | highest,
+        over=found.sent / found.checked / _asked(found),
+        edge=highest | (tried.learning_rate <= tried["min"]),
         highest=highest,
+    )
+
+
+def _named(rows: pd.DataFrame) -> pd.DataFrame:
+    """With method (of NAMES) and network (the workload's title)."""
+    ways = zip(rows.compressor, rows.feedback.astype(bool), strict=True)
+    return rows.assign(
+        method=[NAMES.get(way, way[0]) for way in ways],
+        network=[workload(w).title for w in rows.workload],
     )
 
 
@@ -95,11 +92,7 @@ def between_budgets(trials: pd.DataFrame) -> pd.DataFrame:
     rows = rows[rows.feedback.astype(bool) & (rows.status != "infeasible")].sort_values("budget")
     run = rows.groupby(["workload", "compressor", "density", "replicate", "trial"])
     sent, steps = (run[c].diff().fillna(rows[c]) for c in ("sent", "checked"))
-    return rows.assign(
-        method=[NAMES.get((c, True), c) for c in rows.compressor],
-        network=[workload(w).title for w in rows.workload],
-        over=sent / steps / _asked(rows),
-    )
+    return _named(rows).assign(over=sent / steps / _asked(rows))
 
 
 def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame:
@@ -116,29 +109,29 @@ def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame
 
 
 def means(gap: pd.DataFrame) -> pd.DataFrame:
-    """Of `gaps`, a row per workload and density: effect (`scaling.mean_of` seeds), note.
+    """Of `gaps`, a row per method, workload and density: effect (`scaling.mean_of` seeds), note.
 
     Where most of the method's best rates lie at an edge of their search, a wider one might lessen
     the gap, which is then open below; where most of the rival's do, above.  Runs of fewer than 1 /
     density steps, in which an average entry is not sent once, are open on both sides.
     """
-    rows = []
-    for (name, density), own in gap.groupby(["workload", "density"], sort=False):
-        sides = {side: int(own[side].sum()) for side in ("edge", "edge_rival")}
-        below, above = (2 * count > len(own) for count in sides.values())
+    rows, keys = [], ["method", "workload", "density"]
+    for key, own in gap.groupby(keys, sort=False):
+        edges = {"method": int(own.edge.sum()), "rival": int(own.edge_rival.sum())}
+        below, above = (2 * count > len(own) for count in edges.values())
+        density = key[-1]
         short = own.budget.max() * density < 1
         effect = replace(scaling.mean_of(own.gap), below=below or short, above=above or short)
-        whose = {"edge": own.method.iloc[0], "edge_rival": own.rival.iloc[0]}
         told = [
-            f"best rate at an edge with {whose[side]} in {count} of {len(own)}"
-            for side, count in sides.items()
+            f"best rate at an edge with {own[side].iloc[0]} in {count} of {len(own)}"
+            for side, count in edges.items()
             if 2 * count > len(own)
         ]
         if short:
             asked, done = number(round(1 / density)), number(int(own.budget.max()))
             told = [f"not run to d/k = {asked} steps: stopped after {done}"]
-        rows.append([name, density, effect, "; ".join(told)])
-    return pd.DataFrame(rows, columns=["workload", "density", "effect", "note"])
+        rows.append([*key, effect, "; ".join(told)])
+    return pd.DataFrame(rows, columns=[*keys, "effect", "note"])
 
 
 def narrowed(gap: pd.DataFrame) -> dict[str, scaling.Effect]:
@@ -199,12 +192,15 @@ def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
     """
     known, rows = dict(curves.set_index(CELL).steps), []
     for (*place, sparsity, density), both in known.items():
-        partners = [known.get((*place, *p)) for p in ((0.0, 1.0), (sparsity, 1.0), (0.0, density))]
-        if sparsity == 0 or density == 1 or any(p is None for p in partners):
+        alone = (0.0, 1.0), (sparsity, 1.0), (0.0, density)
+        partners = [known.get((*place, *point)) for point in alone]
+        if sparsity == 0 or density == 1 or None in partners:
             continue
-        one, model, messages = partners
-        model, messages, both = model / one, messages / one, both / one
-        product, total = model * messages, model + messages - 1
+        one = partners[0]
+        model, messages = partners[1] / one, partners[2] / one
+        both = both / one
+        product = model * messages
+        total = model + messages - 1
         costs = (model, messages, both, product, total, both / product, both / total)
         rows.append((*place, sparsity, density, *costs))
     names = ["model", "messages", "both", "product", "total", "over", "beyond"]
@@ -220,20 +216,18 @@ def joint_means(curves: pd.DataFrame) -> dict[str, dict[str, scaling.Effect]]:
     """
 
     def logs(steps: pd.Series) -> pd.DataFrame:
-        costs = joint_costs(curves.assign(steps=steps))
-        return (
-            np.log(costs.set_index("workload")[["over", "beyond"]].astype(float))
-            .groupby("workload", sort=False)
-            .mean()
-        )
+        costs = joint_costs(curves.assign(steps=steps)).groupby("workload", sort=False)
+        return costs[["over", "beyond"]].agg(lambda own: np.log(own).mean())
 
     known = curves.steps.astype(float)
     whole, scatter = logs(known), np.exp(curves.workload.map(scaling.scatter_of))
-    moves = (
-        logs(known.mask(curves.index == place, known * scatter)) - whole for place in curves.index
-    )
-    error = sum((move**2 for move in moves), 0 * whole) ** 0.5
-    return {
-        name: {c: scaling.Effect(whole.loc[name, c], error.loc[name, c], np.inf, 1) for c in whole}
-        for name in whole.index
-    }
+    variance = 0 * whole
+    for at in curves.index:
+        moved = known.mask(curves.index == at, known * scatter)
+        variance += (logs(moved) - whole) ** 2
+    error = variance**0.5
+
+    def effect(name: str, column: str) -> scaling.Effect:
+        return scaling.Effect(whole.loc[name, column], error.loc[name, column], np.inf, 1)
+
+    return {name: {c: effect(name, c) for c in whole} for name in whole.index}

@@ -11,7 +11,7 @@ from lib.studies import plans
 from lib.wording import brief
 from lib.workloads import catalogue
 
-FIELDS = ["feedback", "by_layer", "aggregation", "warm_up"]  # what one change may change
+# What one change may change
 USUAL = {"feedback": True, "by_layer": False, "aggregation": "exact", "warm_up": 0}
 WORDS = {
     "feedback": "no feedback",
@@ -86,20 +86,17 @@ def losses(shown: pd.DataFrame, networks: list[str]) -> pd.DataFrame:
         the columns of `message_results.means` and network, method, gap (points), edge (searches
         whose best rate was the lowest or highest) and sent (over k).
     """
-    parts = []
-    for method in message_results.NAMES.values():
-        own = message_results.gaps(shown, method)
-        if method != "dense" and len(own):
-            by = own.groupby(["workload", "density"], sort=False)
-            more = by.agg(edge=("edge", "sum"), sent=("over", "mean"), network=("network", "first"))
-            means = message_results.means(own).set_index(["workload", "density"])
-            parts.append(means.join(more).reset_index().assign(method=method))
-    if not parts:
+    rivals = [name for name in message_results.NAMES.values() if name != "dense"]
+    every = [message_results.gaps(shown, name) for name in rivals]
+    lost = [own for own in every if len(own)]
+    if not lost:
         return pd.DataFrame(columns=["network", "density", "method", "gap", "edge", "sent"])
-    table = pd.concat(parts)
-    table = table.assign(
-        place=table.network.map(networks.index), gap=[e.value for e in table.effect]
-    )
+    means = message_results.means(pd.concat(lost))
+    key = ["method", "workload", "density"]
+    more = {"edge": ("edge", "sum"), "sent": ("over", "mean"), "network": ("network", "first")}
+    table = means.join(pd.concat(lost).groupby(key).agg(**more), on=key)
+    table["place"] = table.network.map(networks.index)
+    table["gap"] = [effect.value for effect in table.effect]
     return table.sort_values(["place", "density", "gap"], ignore_index=True)
 
 
@@ -129,7 +126,7 @@ def variants(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
     studied = sweeps.results(plans.study("message-variants"))
     pool = pd.concat([part for part in (studied, trials) if len(part)])
     pool = pool[(pool.workload == "mnist-fnn-3") & (pool.compressor != "dense")]
-    found = message_results.best(pool, FIELDS).query("budget == budget.max()")
+    found = message_results.best(pool, USUAL).query("budget == budget.max()")
     names = [_variant(row) for row in found.to_dict("records")]
     by = found.assign(variant=names).groupby(["density", "variant"])
     means = by.agg(
@@ -151,10 +148,8 @@ def of_variants(sides: dict[float, pd.DataFrame]) -> pd.DataFrame:
     nearest = sides[min(sides)].sort_values("test")
     columns = {"seeds": nearest.seeds}
     for density, side in sides.items():
-        errors = 100 * side[["test", "noise"]].astype(float)
-        columns[f"test error at {density:g}"] = pd.Series(
-            [f"{brief(test)} ± {brief(noise)} %" for test, noise in errors.to_numpy()], side.index
-        )
+        errors = (100 * side[["test", "noise"]].astype(float)).map(brief)
+        columns[f"test error at {density:g}"] = errors.test + " ± " + errors.noise + " %"
         columns[f"sent / k at {density:g}"] = side.over.map(brief)
     wide = pd.DataFrame(columns).reindex(nearest.index)
     return wide.rename_axis("variant").reset_index()

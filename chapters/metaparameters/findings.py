@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,82 +11,63 @@ from chapters.metaparameters import fixed_budgets, rate_rules
 from chapters.metaparameters import rate_tables as tables
 from lib.claims import Claim, names
 from lib.methods import spaces
-from lib.page import boxes
-from lib.wording import between, brief, named, percent, span
+from lib.page import boxes, told
+from lib.wording import between, named, percent, ranged
 from lib.workloads import catalogue
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What the page is written from.
-
-    Attributes:
-        trials: of the page's searches.
-        rates: of `rate_tables.best_rates`.
-        slopes: of `rate_tables.growths`.
-        start: the batch size where the rules start.
-        costs: of `rate_rules.costs`, by the page's method.
-        adam: the same with Adam.
-        left: settings for Adam that are not retrained yet.
-        maps: of `fixed_budgets.maps`, of the page's network and of others.
-        edges: of `rate_tables.at_edges`.
-    """
-
-    trials: pd.DataFrame
-    rates: pd.DataFrame
-    slopes: pd.DataFrame
-    start: int
-    costs: pd.DataFrame
-    adam: pd.DataFrame
-    left: int
-    maps: pd.DataFrame
-    edges: pd.DataFrame
-
-
-def findings(data: Measured, chosen, rises: Claim) -> dict[str, object]:
+def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
     """All values of the page's sentences.
 
     Args:
-        data: the records and what they are made into.
+        data: what the page is written from: trials (of the page's searches), rates (of
+            `rate_tables.best_rates`), slopes (of `rate_tables.growths`), start (the batch size
+            where the rules start), costs (of `rate_rules.costs`, by the page's method), adam (the
+            same with Adam), left (how many settings for Adam are not retrained yet), maps (of
+            `fixed_budgets.maps`, of the page's network and of others) and edges (of
+            `rate_tables.at_edges`).
         chosen: the page's parameters.
         rises: the claim that the best rate rises.
     """
     work = catalogue.workload(chosen.workload)
     curve = names.curve_title((chosen.workload, chosen.algorithm))
-    known = [g for g in rises.groups if g.name == curve and chosen.sparsity == 0]
+    groups = {g.name: g for g in rises.groups if chosen.sparsity == 0}
+    known = groups.get(curve)
     seen = [catalogue.workload(name) for name in data.rates.workload.unique()]
     space = spaces.SPACES[work.space]
     crowded = data.edges.groupby(tables.CURVE).marked.any()
-    return {
-        "network": work.title,
-        "method": named(chosen.algorithm),
-        "grows": bool(known) and known[0].low > 1,
-        "factor": known[0].effect if known else None,
-        "factor_low": known[0].low if known else None,
-        "factor_high": known[0].high if known else None,
-        "factor_16": known[0].effect ** 4 if known else None,
-        "searches": known[0].n if known else 0,
-        "start": data.start,
-        "repeats": chosen.repeats,
-        "networks": len(seen),
-        "data": list(dict.fromkeys(w.title.rpartition(" on ")[2].split(",")[0] for w in seen)),
-        "trials": boxes.trials(data.trials),
-        "largest": max((w.train_size for w in seen), default=work.train_size),
-        "rate_low": f"{space['learning_rate'].low:g}",
-        "rate_high": f"{space['learning_rate'].high:g}",
-        "momentum_low": f"{space['momentum'].low:g}",
-        "momentum_high": f"{space['momentum'].high:g}",
-        "curves": len(crowded),
-        "crowded": int(crowded.sum()),
-        **_growths(data.slopes),
-        **_rules(data.costs, chosen.workload),
-        **_adam(data.adam, data.start, data.left),
-        **_shares(data.maps, work),
-        **_opened(data.maps, chosen.workload),
-    }
+    return told.plain(
+        {
+            "network": work.title,
+            "method": named(chosen.algorithm),
+            "grows": known is not None and known.low > 1,
+            "factor": known and known.effect,
+            "factor_low": known and known.low,
+            "factor_high": known and known.high,
+            "factor_16": known and known.effect**4,
+            "searches": known.n if known else 0,
+            "start": data.start,
+            "repeats": chosen.repeats,
+            "networks": len(seen),
+            "data": list(dict.fromkeys(w.title.rpartition(" on ")[2].split(",")[0] for w in seen)),
+            "trials": boxes.trials(data.trials),
+            "largest": max((w.train_size for w in seen), default=work.train_size),
+            "rate_low": f"{space['learning_rate'].low:g}",
+            "rate_high": f"{space['learning_rate'].high:g}",
+            "momentum_low": f"{space['momentum'].low:g}",
+            "momentum_high": f"{space['momentum'].high:g}",
+            "curves": len(crowded),
+            "crowded": crowded.sum(),
+            **_growths(data.slopes),
+            **_rules(data.costs, chosen.workload),
+            **_adam(data.adam, data.start, data.left),
+            **_shares(data.maps, work),
+            **_opened(data.maps, chosen.workload),
+        }
+    )
 
 
-def _growths(slopes: pd.DataFrame) -> dict[str, object]:
+def _growths(slopes: pd.DataFrame) -> dict:
     """The least and the largest growth with a method, over networks."""
     wanted = {"sgd": ["SGD"], "momentum": ["momentum"], "momenta": ["momentum", "Nesterov"]}
     wanted["adam_growth"] = ["Adam"]
@@ -95,55 +76,51 @@ def _growths(slopes: pd.DataFrame) -> dict[str, object]:
     return {k: between(*v) for k, v in effects.items()} | {"slopes": len(slopes), "single": single}
 
 
-def _rules(costs: pd.DataFrame, workload: str) -> dict[str, object]:
+def _rules(costs: pd.DataFrame, workload: str) -> dict:
     """What following a rule costs, and what a winner's luck is worth."""
-    own = costs[costs.workload == workload] if len(costs) else costs
-    luck = own[(own.rule == "no change") & own.base.astype(bool)].over.max() if len(own) else np.inf
+    own = costs[(costs.workload == workload) & costs.base.astype(bool)]
+    luck = own.over[own.rule == "no change"].max()
     apart = bool(np.isfinite(luck))  # else retraining cannot be told apart
     linear = tables.within(costs, 2).get("linear rule") if apart else None
     return {
-        "apart": apart,
-        "luck": float(luck) if apart else None,
-        "retrained_on": list(costs.network.unique()) if len(costs) else [],
-        "linear_told": linear is not None,
+        "luck": luck if apart else None,
+        "retrained_on": list(costs.network.unique()),
         "linear": percent(linear[0]) if linear else None,
     }
 
 
-def _adam(costs: pd.DataFrame, start: int, left: int) -> dict[str, object]:
+def _adam(costs: pd.DataFrame, start: int, left: int) -> dict:
     """Which rule for Adam's hyperparameters stays near the tuned steps."""
     known = bool(len(costs))
     best = tables.kept_by(costs).rule.iloc[0] if known else ""
     held = rate_rules.kept_over_held(costs)
-    kept = pd.Series(dtype=float)
-    if known:
-        away = (costs.batch_size >= start) & ~costs.base.astype(bool)
-        kept = costs.beyond[(costs.rule == "no change") & away]
+    away = (costs.batch_size >= start) & ~costs.base.astype(bool)
+    kept = costs.beyond[(costs.rule == "no change") & away]
     return {
         "adam_ruled": known,
-        "adam_on": list(costs.network.unique()) if known else [],
+        "adam_on": list(costs.network.unique()),
         "adam_best": f"the {best}" if best.endswith("rule") else f"“{best}”",
         "half_life": [
-            f"{brief(np.exp(e.value))} ({span(np.exp([e.low, e.high]))}) on {names.title(name)}"
+            f"{ranged(*e.row().values())} on {names.title(name)}"
             for name, e in held.items()
         ],
         "left": left,
         "forgiving": bool(len(kept)),
-        "kept_least": float(kept.min()),
-        "kept_most": float(kept.max()),
+        "kept_least": kept.min(),
+        "kept_most": kept.max(),
     }
 
 
-def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict[str, object]:
+def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
     """How the share of settings that work goes from the smallest to the largest batch size."""
     share = tables.shares(maps)
     drawn = list(share.network.unique())
     first = work.title if work.title in drawn or not drawn else drawn[0]
     own = share[share.network == first].sort_values("batch_size")
-    steps, epochs = (own[own.kind == kind] for kind in ("fixed steps", "fixed epochs"))
+    steps, epochs = (own[own.kind == kind] for kind in (fixed_budgets.STEPS, fixed_budgets.EPOCHS))
     known = all(len(rows) > 1 and rows.share.max() > 0 for rows in (steps, epochs))
     limits, larger = fixed_budgets.limits(work.name), fixed_budgets.limits("mnist-fc-128x3")
-    return {
+    told = {
         "map_network": first,
         "map_steps": limits["steps"],
         "map_epochs": limits["examples"] / work.train_size,
@@ -151,12 +128,16 @@ def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict[str, object]:
         "larger_examples": larger["examples"],
         "shares_known": known,
         "crossed": known and _rises(steps) and _rises(epochs[::-1]),
-        "steps_from": whole_percent(steps.share.iloc[0]) if known else None,
-        "steps_to": whole_percent(steps.share.iloc[-1]) if known else None,
-        "epochs_from": whole_percent(epochs.share.iloc[0]) if known else None,
-        "epochs_to": whole_percent(epochs.share.iloc[-1]) if known else None,
-        "best_size": int(epochs.batch_size[epochs.share.idxmax()]) if known else None,
     }
+    if known:
+        told |= {
+            "steps_from": percent(steps.share.iloc[0], 0),
+            "steps_to": percent(steps.share.iloc[-1], 0),
+            "epochs_from": percent(epochs.share.iloc[0], 0),
+            "epochs_to": percent(epochs.share.iloc[-1], 0),
+            "best_size": epochs.batch_size[epochs.share.idxmax()],
+        }
+    return told
 
 
 def _rises(rows: pd.DataFrame) -> bool:
@@ -164,20 +145,16 @@ def _rises(rows: pd.DataFrame) -> bool:
     return bool(rows.low.iloc[-1] > rows.high.iloc[0])
 
 
-def whole_percent(share: float) -> str:
-    """A share in whole percent."""
-    return f"{100 * share:.0f}\u00a0%"
-
-
-def _opened(maps: pd.DataFrame, workload: str) -> dict[str, object]:
+def _opened(maps: pd.DataFrame, workload: str) -> dict:
     """The smallest batch size at which half of the settings work, or else the largest."""
-    own = tables.opened(maps[maps.workload == workload] if len(maps) else maps)
-    several, half = len(own) > 1, own[own.share >= 0.5]
-    at = (half.iloc[0] if len(half) else own.iloc[-1]) if len(own) else None
+    own = tables.shares(maps[maps.workload == workload] if len(maps) else maps)
+    steps = own[own.kind == fixed_budgets.STEPS].sort_values("batch_size")
+    rows = list(steps.itertuples())
+    small = rows[0] if len(rows) > 1 else None
+    at = next((row for row in rows if row.share >= 0.5), rows[-1] if rows else None)
     return {
-        "outcomes_known": several,
-        "open_size": int(at.batch_size) if at is not None else None,
-        "open_share": whole_percent(at.share) if at is not None else None,
-        "small_size": int(own.batch_size.iloc[0]) if several else None,
-        "small_share": whole_percent(own.share.iloc[0]) if several else None,
+        "open_size": at and at.batch_size,
+        "open_share": at and percent(at.share, 0),
+        "small_size": small and small.batch_size,
+        "small_share": small and percent(small.share, 0),
     }

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from lib.analysis.fixed_budgets import BUDGETS
 from lib.methods import METHODS
 from lib.records import on_record
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-
-BUDGETED = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
 
 
 def fitting(chosen) -> list[str]:
@@ -54,8 +53,17 @@ def maps(chosen) -> Study:
 
 
 def maps_beside(chosen) -> Study:
-    """The same on other networks."""
-    return Study("maps", "", tuple(_elsewhere(chosen, BUDGETED)))
+    """The first searches of the same on other networks; none unless records are read."""
+    same = {
+        "algorithm": chosen.algorithm,
+        "sparsity": chosen.sparsity,
+        "replicate": 0,
+        "label_smoothing": 0.0,
+    }
+    cells = [c for name in BUDGETS for c in plans.study(name).cells if chosen.budget == "cached"]
+    others = [c for c in cells if c.workload != chosen.workload]
+    fitting = [c for c in others if all(getattr(c, k) == v for k, v in same.items())]
+    return Study("maps", "", tuple(fitting))
 
 
 def other_digits(chosen) -> Study:
@@ -70,16 +78,3 @@ def adam(chosen) -> Study:
     return searched(
         chosen, *(both if chosen.budget != "smoke" else ()), algorithm="adam", sparsity=0.0
     )
-
-
-def _elsewhere(chosen, studies: tuple[str, ...]) -> list[Cell]:
-    """First searches of these studies on other networks; none unless records are read."""
-    same = {
-        "algorithm": chosen.algorithm,
-        "sparsity": chosen.sparsity,
-        "replicate": 0,
-        "label_smoothing": 0.0,
-    }
-    cells = [c for name in studies for c in plans.study(name).cells if chosen.budget == "cached"]
-    others = [c for c in cells if c.workload != chosen.workload]
-    return [c for c in others if all(getattr(c, k) == v for k, v in same.items())]

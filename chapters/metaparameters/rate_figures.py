@@ -64,11 +64,13 @@ def _rates(base: alt.Chart) -> list[alt.Chart]:
     fitted = base.transform_filter("isValid(datum.middle)").encode(x="batch_size:Q")
     dash = alt.Scale(domain=["linear", "square root"], range=[[6, 4], [2, 3]])
     rules = base.transform_filter("isValid(datum.rule)").mark_line(color=charts.GUIDE, clip=True)
-    told = [
-        tips.BATCH_SIZE,
-        tip("rate:Q", "best effective learning rate", ".2g"),
-        tip("searches:Q", "searches"),
-    ]
+    told = tips.listed(
+        {
+            "batch_size:Q|,": "batch size",
+            "rate:Q|.2g": "best effective learning rate",
+            "searches:Q": "searches",
+        }
+    )
     return [
         fitted.mark_area(color=charts.BLUE, opacity=0.2).encode(y="low:Q", y2="high:Q"),
         fitted.mark_line(color=charts.BLUE, strokeWidth=1.5).encode(y="middle:Q"),
@@ -103,21 +105,21 @@ def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
     missed = missed.assign(
         at=[top * 1.2 ** named.index(rule) for rule in missed.rule], told="missed the goal"
     )
-    scale = alt.Scale(
-        type="log", base=2, domain=[min(0.5, met.low.min()), top * 1.2 ** len(named)], nice=False
-    )
+    scale = charts.log(domain=[min(0.5, met.low.min()), top * 1.2 ** len(named)])
     x, y = charts.batch_axis(costs.batch_size), alt.Y("beyond:Q", title="times the tuned steps")
     y = y.scale(scale).axis(charts.fractions())
     colour = charts.by_name("rule", {rule: RULES[rule] for rule in named})
     columns = ["network", "rule", "batch_size", "beyond", "low", "high", "middle", "over"]
     base = alt.Chart(met[columns]).encode(x=x, color=colour)
-    tooltip = [
-        tip("rule:N", "rule"),
-        tips.BATCH_SIZE,
-        tip("middle:Q", "median steps", ",.0f"),
-        tip("over:Q", "times the tuned steps", ".2f"),
-        tip("beyond:Q", "the same, without the luck of the winner", ".2f"),
-    ]
+    tooltip = tips.listed(
+        {
+            "rule:N": "rule",
+            "batch_size:Q|,": "batch size",
+            "middle:Q|,.0f": "median steps",
+            "over:Q|.2f": "times the tuned steps",
+            "beyond:Q|.2f": "the same, without the luck of the winner",
+        }
+    )
     layers = charts.curve(base, y, scale, tooltip)
     crosses = alt.Chart(missed).mark_point(shape="cross", filled=True, size=90, angle=45)
     told = [tip("rule:N", "rule"), tips.BATCH_SIZE, tip("told:N", "outcome")]
@@ -138,13 +140,15 @@ def growths(rows: pd.DataFrame) -> alt.LayerChart:
     )
     shades = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)
     colour = charts.by_name("method", dict(zip(dict.fromkeys(shown.method), shades)))
-    tooltip = [
-        tip("row:N", "network"),
-        tip("method:N", "method"),
-        tip("growth:Q", "growth per doubling", ".3r"),
-        tip("range:N", "90 % interval"),
-        tip("n:Q", "searches"),
-    ]
+    tooltip = tips.listed(
+        {
+            "row:N": "network",
+            "method:N": "method",
+            "growth:Q|.3r": "growth per doubling",
+            "range:N": "90 % interval",
+            "n:Q": "searches",
+        }
+    )
     return shared_figures.range_chart(
         shown.sort_values("growth", ascending=False),
         "growth",
@@ -167,14 +171,16 @@ def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
     base = alt.Chart(shares).encode(
         x=charts.batch_axis(shares.batch_size), color=charts.by_name("kind", KINDS, 2)
     )
-    tooltip = [
-        tip("kind:N", "budget"),
-        tips.BATCH_SIZE,
-        tip("share:Q", "reach the goal", ".0%"),
-        tip("low:Q", "from (90 %)", ".0%"),
-        tip("high:Q", "to", ".0%"),
-        tip("trials:Q", "trials"),
-    ]
+    tooltip = tips.listed(
+        {
+            "kind:N": "budget",
+            "batch_size:Q|,": "batch size",
+            "share:Q|.0%": "reach the goal",
+            "low:Q|.0%": "from (90 %)",
+            "high:Q|.0%": "to",
+            "trials:Q": "trials",
+        }
+    )
     y = alt.Y("share:Q", title="trials that reach the goal").axis(format="%")
     layers = charts.curve(base, y, alt.Scale(), tooltip)
     network = charts.menu("network", list(shares.network.unique()), first, LEGEND)
@@ -191,10 +197,8 @@ def outcomes(rows: pd.DataFrame, start: int | None) -> alt.LayerChart:
     """
     if rows.empty:
         return charts.nothing("No records yet.")
-    told = [
-        f"{steps:,.0f}" if np.isfinite(steps) else "not reached"
-        for steps in rows.steps.astype(float)
-    ]
+    steps = rows.steps.astype(float)
+    told = steps.map("{:,.0f}".format).where(np.isfinite(steps), "not reached")
     shown = rows.drop(columns=["steps"]).assign(told=told, momentum=1 - rows.slowness)
     sizes = sorted(map(int, rows.batch_size.unique()))
     kind = charts.menu("kind", list(KINDS), "fixed steps", "budget")
@@ -210,13 +214,15 @@ def outcomes(rows: pd.DataFrame, start: int | None) -> alt.LayerChart:
         y=alt.Y("slowness:Q", title="1 − momentum", scale=charts.log(10, base=10)),
         color=charts.by_name("outcome", OUTCOMES, 2),
         shape=alt.Shape("outcome:N", title=None, scale=shapes),
-        tooltip=[
-            tip("outcome:N", "outcome"),
-            tip("learning_rate:Q", "learning rate", ".2g"),
-            tip("momentum:Q", "momentum", ".4g"),
-            tip("told:N", "steps to the goal"),
-            tip("within:Q", "budget in steps", ","),
-        ],
+        tooltip=tips.listed(
+            {
+                "outcome:N": "outcome",
+                "learning_rate:Q|.2g": "learning rate",
+                "momentum:Q|.4g": "momentum",
+                "told:N": "steps to the goal",
+                "within:Q|,": "budget in steps",
+            }
+        ),
     )
     return charts.sized(charts.controlled([points], kind, size), 360)
 

@@ -98,7 +98,8 @@ def retraining(
     the repeats, as the trials of a `lib.studies.cells.Cell`.
     """
     found = {}
-    for name, trials in _by_workload(searches).items():
+    met = searches.dropna(subset="steps") if len(searches) else searches
+    for name, trials in met.groupby("workload", sort=False) if len(met) else ():
         best = winners(trials)
         first = start(best, base)
         counts = {"trials": repeats, "hits": repeats, "max_steps": MOST}
@@ -109,14 +110,6 @@ def retraining(
                 cell = Cell(name, b, *how, space=space, **counts)
                 found[name, rule, b] = Study(rule, rule, (cell,))
     return found
-
-
-def _by_workload(searches: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The trials of each workload that met its goal."""
-    if searches.empty:
-        return {}
-    by = searches.groupby("workload", sort=False)
-    return {name: trials for name, trials in by if trials.steps.notna().any()}
 
 
 def costs(
@@ -136,7 +129,8 @@ def costs(
     only the winner's luck is lost.
     """
     if tables is None:
-        tables = on_record.read_each(retraining(searches, base, repeats))
+        planned = retraining(searches, base, repeats)
+        tables = {key: on_record.read(own) for key, own in planned.items()}
     again = [t.assign(workload=name, rule=rule) for (name, rule, _), t in tables.items() if len(t)]
     found = []
     for name, own in pd.concat(again).groupby("workload", sort=False) if again else ():
@@ -160,7 +154,7 @@ def kept_over_held(costs: pd.DataFrame) -> dict[str, Effect]:
     counts as MOST steps. Networks on which either rule is not retrained are left out.
     """
     found = {}
-    for name, own in costs.groupby("workload", sort=False) if len(costs) else ():
+    for name, own in costs.groupby("workload", sort=False):
         small = own[own.batch_size < own.batch_size[own.base.astype(bool)].min()]
         wide = small.pivot(index="batch_size", columns="rule", values="middle").clip(upper=MOST)
         if {KEPT, HELD} <= {*wide.columns} and not wide[[KEPT, HELD]].isna().any(axis=None):

@@ -9,19 +9,18 @@ from chapters.metaparameters import fixed_budgets, rate_rules
 from lib import claims
 from lib.analysis import method_results, ranges, scaling
 from lib.analysis.rate_rules import SIZES, growth
+from lib.analysis.scaling import CURVE
 from lib.claims import Claim, judging, names
 from lib.records import results
 from lib.studies import plans
+from lib.wording import percent
 from lib.workloads import catalogue
 
-CURVE = ["workload", "algorithm", "pruning", "sparsity"]
 SPELT = {"learning_rate": "learning rate", "beta1": "β₁", "beta2": "β₂"}
 
 
 def titled(table: pd.DataFrame) -> pd.DataFrame:
     """The table with every workload's title in `network`."""
-    if not len(table):
-        return table
     return table.assign(network=[catalogue.workload(name).title for name in table.workload])
 
 
@@ -54,18 +53,13 @@ def growths(claim: Claim) -> pd.DataFrame:
     """
     read = [results.read(plans.study(name)) for name in ("digits-adam", "shakespeare")]
     beside = growth(pd.concat(read, ignore_index=True))
-    rows = [(g.name, g.effect, g.low, g.high, g.n) for g in claim.groups]
-    rows += [
-        (
-            names.curve_title((r.workload, r.algorithm)),
-            r.growth,
-            r.growth_low,
-            r.growth_high,
-            r.searches,
-        )
-        for r in beside.itertuples()
-    ]
-    table = pd.DataFrame(rows, columns=["name", "effect", "low", "high", "n"])
+    columns = ["name", "effect", "low", "high", "n"]
+    judged = pd.DataFrame([(g.name, g.effect, g.low, g.high, g.n) for g in claim.groups])
+    keys = zip(beside.workload, beside.algorithm)
+    beside["name"] = list(map(names.curve_title, keys))
+    own = beside[["name", "growth", "growth_low", "growth_high", "searches"]]
+    parts = [part.set_axis(columns, axis=1) for part in (judged, own)]
+    table = pd.concat(parts, ignore_index=True)
     table[["network", "method"]] = table.name.str.rsplit(", ", n=1, expand=True)
     return table
 
@@ -101,20 +95,13 @@ def kept_by(costs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _shown(share: tuple[float, float, float]) -> str:
-    value, low, high = (f"{100 * part:.0f}\u00a0%" for part in share)
+    value, low, high = (percent(part, 0) for part in share)
     return f"{value} ({low} to {high})"
 
 
 def shares(maps: pd.DataFrame) -> pd.DataFrame:
     """`fixed_budgets.shares` of these maps, with `network`."""
-    found = titled(fixed_budgets.shares(maps))
-    return found.reindex(columns=[*found] or ["network", "workload", "kind", "batch_size", "share"])
-
-
-def opened(maps: pd.DataFrame) -> pd.DataFrame:
-    """Shares of one network within equal steps, from the smallest batch size on."""
-    found = shares(maps)
-    return found[found.kind == "fixed steps"].sort_values("batch_size")
+    return titled(fixed_budgets.shares(maps))
 
 
 def at_edges() -> pd.DataFrame:
@@ -134,7 +121,8 @@ def _edges() -> dict[str, list]:
 def crowded(told: pd.DataFrame) -> pd.DataFrame:
     """Of `at_edges`, how many curves of a method crowd at an edge, and of what most often."""
     by = told.groupby(CURVE).marked.any().groupby("algorithm").agg(["size", "sum"])
-    most = told[told.marked].groupby("algorithm").hyperparameter.agg(_commonest)
+    most = told[told.marked].groupby("algorithm").hyperparameter
+    most = most.agg(lambda names: names.value_counts().index[0])
     return pd.DataFrame(
         {
             "method": by.index,
@@ -143,10 +131,6 @@ def crowded(told: pd.DataFrame) -> pd.DataFrame:
             "most often in": most.reindex(by.index).replace(SPELT).to_numpy(),
         }
     )
-
-
-def _commonest(values: pd.Series) -> str:
-    return values.value_counts().index[0]
 
 
 def intervals(told: pd.DataFrame) -> pd.DataFrame:

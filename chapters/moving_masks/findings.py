@@ -70,7 +70,7 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
     bends = effects(known, scaling.critical_ratio)
     apart = effects(known, scaling.steps_ratio, "examples").get("steps")
     ends = [None, None] if apart is None else apart.effect.iloc[[0, -1]].tolist()
-    values = told.ratios(means, ())
+    values, came = told.ratios(means, ()), held(means, bends, ends)
     thin = found[(found.masked == "thinned") & (found.goal == goal)].density
     return {
         **{f"steps_{mask}": told.times(means.get(mask)) for mask in MOVING},
@@ -81,8 +81,10 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
         "thinned": values.get("thinned"),
         "thin_least": percent(thin.min()),
         "thin_most": percent(thin.max()),
-        "little": all(abs(own.value) <= ALIKE for own in means.values()),
-        "held": held(means, bends, ends),
+        "little": all(max(-own.low, own.high) <= ALIKE for own in means.values()),
+        "ends_open": any(own.low <= 0 <= own.high for own in ends if own),
+        "held": sum(came.values()),
+        "failed": [what for what, held in came.items() if not held],
         "goal": percent(goal),
         "density": percent(experiments.DENSITY),
         "first": percent(experiments.FIRST),
@@ -93,10 +95,15 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
     }
 
 
-def held(means: dict, bends: dict, ends: list) -> int:
-    """How many of the page's four predictions the estimates bear out."""
+def held(means: dict, bends: dict, ends: list) -> dict[str, bool]:
+    """Which of the page's four predictions the estimates bear out, by what they are about."""
     pruned = "thinned" in means and abs(means["thinned"].value) <= ALIKE
     rewired = all(own.value >= -ALIKE for mask, own in means.items() if mask != "thinned")
     apart = all(abs(own.value) < FAR for own in ends if own)
     bent = all(own.value <= FAR for own in bends.values() if own)
-    return sum((pruned, rewired, apart, bent))
+    return {
+        "gradual pruning": pruned,
+        "rewiring": rewired,
+        "the ends of the range": apart,
+        "critical batch sizes": bent,
+    }

@@ -42,6 +42,9 @@ def findings(found: pd.DataFrame, rows: pd.DataFrame) -> dict[str, object]:
         "muon_over": over.get("muon"),
         "adam_misses": own.get("adam"),
         "muon_misses": own.get("muon"),
+        "adam_each": _each(missed, "adam"),
+        "muon_each": _each(missed, "muon"),
+        "own_open": bool(spreads[OWN] and spreads[OWN][1] <= 1 <= spreads[OWN][2]),
         "own_each": np.exp(missed[OWN]).tolist(),
         "euclid_each": np.exp(missed[EUCLID]).tolist(),
         "networks": len(within),
@@ -49,6 +52,12 @@ def findings(found: pd.DataFrame, rows: pd.DataFrame) -> dict[str, object]:
         "sample": max(path.examples for path in planned),
         "searches": sorted({int(n) for n in rows.searches}),
     }
+
+
+def _each(missed: pd.DataFrame, name: str) -> list[float]:
+    """A method's critical batch sizes over the noise scales in its own norm, a value per network."""
+    own = missed[missed.index.get_level_values("algorithm") == name]
+    return np.exp(own[OWN]).tolist()
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:

@@ -107,6 +107,10 @@ class Collectives(Between):
     largest: POWER = 24
     repeats: timings.REPEATS = 7
 
+    def measure(self) -> pd.DataFrame:
+        """what ("all-reduce", "pairs"), d, seconds (median), low, high (range)."""
+        return pd.DataFrame(processes.launch(_timed, self.workers, TIMEOUT, self))
+
     def each(self) -> Iterator[tuple[str, int, Callable]]:
         """What every process times: its name, d, and the call."""
         for power in range(self.smallest, self.largest + 1, 2):
@@ -130,6 +134,10 @@ class Hooked(Between):
     density: SHARE = 0.001
     batch_size: Count(processes.MOST_EXAMPLES) = 32  # of a worker
     repeats: timings.REPEATS = 15
+
+    def measure(self) -> pd.DataFrame:
+        """what ("all-reduce" or a compressor), d, seconds (median), low, high (range)."""
+        return pd.DataFrame(processes.launch(_timed, self.workers, TIMEOUT, self))
 
     def each(self) -> Iterator[tuple[str, int, Callable]]:
         x = torch.randn(self.batch_size, 1, 28, 28)
@@ -165,9 +173,6 @@ class Feedback:
     largest: POWER = 22
     repeats: timings.REPEATS = 9
 
-    def definition(self) -> dict:
-        return {}
-
     def measure(self) -> pd.DataFrame:
         """what ("ours", "plain"), d, seconds (median), low, high (range)."""
         rows = []
@@ -176,8 +181,8 @@ class Feedback:
             generator = torch.Generator().manual_seed(power)
             g = torch.randn(self.workers, 1, d, generator=generator)
             messages = Messages(self.workers, "top-k", self.density)
-            exchange = exchanges.Exchange(messages, 1, d, None, [d], 0)
             w = torch.zeros(1, d)
+            exchange = exchanges.Exchange(messages, w, None, [d], 0)
             kept = torch.zeros(self.workers, d)
             k = target(self.density, d)
             kinds = {

@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from chapters.own_workload.bends import estimate
+from chapters.own_workload.bends import WIDTH, estimate
 from lib.analysis import hardware
 from lib.analysis.hardware import SEEDS
 from lib.measuring import sweeps
@@ -37,7 +37,6 @@ from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
-WIDTH = 1.25  # the factor from the critical batch size to either end of its 90 % interval
 MOST = 40.0  # tuned runs
 EXPLORED = 6  # trials of the first search, of the whole space
 POWERS = 0.5, 1.0, 0.0  # of the ratio of batch sizes, by which rates are carried
@@ -126,9 +125,8 @@ class Plan:
         return found
 
     def _fewest(self, size: int, search: int) -> float:
-        own = self.of(size, search)
-        met = [t.steps for t in own if t.steps]
-        return float(min(met or [t.taken for t in own]))
+        taken = [trial.taken for trial in self.of(size, search)]
+        return float(min(self._met(size, search) or taken))
 
     def steps(self, size: int) -> float:
         """K* at a batch size that met the goal."""
@@ -163,10 +161,9 @@ class Plan:
 
     def cell(self, size: int, search: int, drawn: dict[str, float], expected: float) -> Cell:
         """The next trial of a search."""
-        tried = self.of(size, search)
-        met = [int(t.steps) for t in tried if t.steps]
-        limit = min([math.ceil(BEYOND * expected), *met])
-        own = {"trials": 1, "space": written(drawn), "replicate": SEEDS * search + len(tried)}
+        limit = min([math.ceil(BEYOND * expected), *self._met(size, search)])
+        tried = len(self.of(size, search))
+        own = {"trials": 1, "space": written(drawn), "replicate": SEEDS * search + tried}
         most = self.fields.get("max_steps") or self.work.max_steps
         if self.free and limit < most:
             own["max_steps"] = limit
@@ -204,8 +201,8 @@ class Plan:
             if left:
                 yield [self._fresh(size, turn[size], number) for size in left]
 
-    def _met(self, size: int, search: int) -> bool:
-        return any(trial.steps for trial in self.of(size, search))
+    def _met(self, size: int, search: int) -> list[int]:
+        return [int(trial.steps) for trial in self.of(size, search) if trial.steps]
 
     def _fresh(self, size: int, search: int, number: int) -> Cell:
         best = self.best(size)[:3]
@@ -292,8 +289,7 @@ class Plan:
         if found is None or found.width <= WIDTH:
             return 0.0
         fresh = sum(trial.seconds for trial in self.trials if trial.search)
-        times = (math.log(found.width) / math.log(WIDTH)) ** 2
-        return (times - 1) * max(fresh, self.seconds() / 2) / 60
+        return (found.times - 1) * max(fresh, self.seconds() / 2) / 60
 
 
 def run(plan: Plan, minutes: float, folder: Path = DATA, train: bool = True, **options) -> Plan:

@@ -61,15 +61,22 @@ def fitting(chosen: Any, every: Collection[int]) -> list[int]:
 
 
 def adaptively(
-    name: str, algorithm: str, sizes: list[int], minutes: float, budget: str, **fields
+    name: str,
+    algorithm: str,
+    sizes: list[int],
+    minutes: float,
+    budget: str,
+    *,
+    jobs: int,
+    device: str,
+    **fields,
 ) -> tuple[pd.DataFrame, adaptive.Plan]:
     """The trials of an adaptive search and its plan, trained first if the budget is "full".
 
-    fields: of cells, and jobs and device.  Raises Told where nothing is on record.
+    fields: of cells.  Raises Told where nothing is on record.
     """
-    options = {key: fields.pop(key) for key in ("jobs", "device")}
     plan = adaptive.Plan(name, algorithm, (min(sizes), max(sizes)), **fields)
-    adaptive.run(plan, minutes, train=budget == "full", **options)
+    adaptive.run(plan, minutes, train=budget == "full", jobs=jobs, device=device)
     if not plan.cells:
         raise Told(
             f"budget: no record is kept of an adaptive search of {name} with {algorithm} from "
@@ -80,14 +87,21 @@ def adaptively(
 
 
 def exactly(
-    name: str, algorithm: str, sizes: list[int], search: str, budget: str, **fields
+    name: str,
+    algorithm: str,
+    sizes: list[int],
+    search: str,
+    budget: str,
+    *,
+    sparsity: float,
+    jobs: int,
+    device: str,
+    **fields,
 ) -> pd.DataFrame:
     """The trials of one search a batch size, as many as asked for; raced, if search says so."""
-    options = {key: fields.pop(key) for key in ("jobs", "device")}
     rule = {"hits": 1, **races.BY_LOSSES} if search == "race" else {}
-    level = fields.pop("sparsity", 0.0)
-    grid = on_record.grid(name, sizes, [algorithm], [level], **fields, **rule)
-    return sweeps.results(grid, budget, **options)
+    grid = on_record.grid(name, sizes, [algorithm], [sparsity], **fields, **rule)
+    return sweeps.results(grid, budget, jobs=jobs, device=device)
 
 
 def searches(trials: pd.DataFrame) -> dict[int, list[float]]:
@@ -207,10 +221,8 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
         ]
         for name in tuned_of(table)
     }
-    ends = [
-        "—" if low != low else f"{brief(low)}–{brief(high)}"
-        for low, high in zip(table.low, table.high)
-    ]
+    both = zip(table.low, table.high)
+    ends = ["—" if low != low else f"{brief(low)}–{brief(high)}" for low, high in both]
     return pd.DataFrame(
         {
             "batch size": table.batch_size,

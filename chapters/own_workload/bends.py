@@ -10,6 +10,8 @@ from scipy.special import stdtrit
 
 from lib import forms
 
+WIDTH = 1.25  # the factor from the critical batch size to either end of its 90 % interval
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -32,6 +34,11 @@ class Estimate:
     def width(self) -> float:
         """The factor from the estimate to the end of its interval."""
         return math.sqrt(self.high / self.low) if 0 < self.low else math.inf
+
+    @property
+    def times(self) -> float:
+        """How many times the searches would narrow it to WIDTH."""
+        return (math.log(self.width) / math.log(WIDTH)) ** 2
 
     def reach(self, searches: np.ndarray) -> np.ndarray:
         """The factor from the mean of so many searches [n] to the ends of its 90 % interval."""

@@ -15,7 +15,6 @@ from lib.workloads.catalogue import Workload
 from lib.workloads.tasks import TASKS, Task
 
 if TYPE_CHECKING:
-    from lib.workloads.kinds import Kind
     from lib.workloads.own_network import Facts
 
 UNSURE = 4  # times its standard error, a goal is told apart from others near it
@@ -28,7 +27,7 @@ def facts(work: Workload) -> Facts | None:
 
 
 def goal(
-    trials: pd.DataFrame, known: Facts | None = None, asks: Task | Kind = TASKS["classification"]
+    trials: pd.DataFrame, known: Facts | None = None, asks: Task = TASKS["classification"]
 ) -> float:
     """The goal to read curves at, `goals.fitting`.
 
@@ -41,7 +40,7 @@ def goal(
     return found
 
 
-def _unmet(trials: pd.DataFrame, known: Facts | None, asks: Task | Kind) -> str:
+def _unmet(trials: pd.DataFrame, known: Facts | None, asks: Task) -> str:
     """What the trials of the densest curve reached that met no goal, and what to change."""
     reached = trials.groupby("batch_size").best_error.min()
     told = [f"{error:.3g} at batch size {size}" for size, error in reached.dropna().items()]

@@ -18,7 +18,7 @@ def findings(
     work: Workload,
     algorithm: str,
     price: float,
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -58,13 +58,12 @@ def findings(
     }
 
 
-def _critical(found: bends.Estimate | None, smallest: int, biggest: int) -> dict[str, object]:
+def _critical(found: bends.Estimate | None, smallest: int, biggest: int) -> dict:
     """Whether the critical batch size is known, whether it lies inside the sizes, or above."""
     if found is None:
         names = ("critical", "critical_low", "critical_high", "searches")
-        return {"known": False, "inside": False, "above": False, **dict.fromkeys(names)}
+        return {"inside": False, "above": False, **dict.fromkeys(names)}
     return {
-        "known": True,
         "inside": smallest < found.critical < biggest,
         "above": found.critical >= biggest,
         "critical": found.critical,
@@ -76,13 +75,10 @@ def _critical(found: bends.Estimate | None, smallest: int, biggest: int) -> dict
 
 def _surer(found: bends.Estimate | None, plan: adaptive.Plan | None, spent: float) -> dict:
     """Whether more searches are needed, for how long, and the cost so far in tuned runs."""
-    wide = found is not None and adaptive.WIDTH < found.width < math.inf
-    runs = plan.runs() if plan else None
-    if not wide:
-        return {"wide": False, "more": None, "adaptive": plan is not None, "runs": runs}
-    times = (math.log(found.width) / math.log(adaptive.WIDTH)) ** 2
-    seconds = 60 * plan.minutes_more() if plan else (times - 1) * spent
-    return {"wide": True, "more": lasting(seconds), "adaptive": plan is not None, "runs": runs}
+    more = None
+    if found and bends.WIDTH < found.width < math.inf:
+        more = lasting(60 * plan.minutes_more() if plan else (found.times - 1) * spent)
+    return {"more": more, "runs": plan.runs() if plan else None}
 
 
 def lasting(seconds: float) -> str:

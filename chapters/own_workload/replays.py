@@ -24,7 +24,7 @@ from lib.records.store import DATA, record
 from lib.studies.cells import NUMBER, Cell
 from lib.studies.plans import STUDIES, USUAL
 from lib.studies.study import Study
-from lib.wording import brief, named, percent
+from lib.wording import named, percent, with_interval
 from lib.workloads.catalogue import workload
 
 SIZES = 2, 1024  # the smallest and the largest batch size that a replay may search
@@ -32,11 +32,8 @@ SPLITS = 3, 4, 5, 6  # of which there are exact searches, too
 NETWORKS = "digits-mlp", "digits-cnn"
 METHODS = "momentum", "sgd", "adam"
 MINUTES = 30.0
-FEW = (
-    8,
-    64,
-    512,
-)  # batch sizes by which a few exact searches are judged, as many as a plan begins with
+# Batch sizes by which a few exact searches are judged, as many as a plan begins with
+FEW = 8, 64, 512
 DRAWS = 2000
 NEAR = 1.25  # how far from the exact searches' critical batch size is near
 
@@ -50,14 +47,36 @@ class Replay:
     algorithm: Literal[*METHODS]
     split: NUMBER
 
-    def definition(self) -> dict:
-        """What the record's name depends on besides the fields: nothing."""
-        return {}
+    def measure(self) -> pd.DataFrame:
+        """The plan, trained anew into a folder of its own.
+
+        A row per batch size: batch_size, steps (K*), searches, trials, taken (steps, of all trials);
+        and of the whole run critical, critical_low, critical_high, runs (tuned runs).
+        """
+        plan = adaptive.Plan(self.workload, self.algorithm, SIZES, split=self.split)
+        # Its waves are many, and each has a bar
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
+            adaptive.run(plan, MINUTES, Path(folder))
+        found = adaptive.estimate(plan.searches())
+        rows = [
+            {
+                "batch_size": size,
+                "steps": plan.steps(size),
+                "searches": len(steps),
+                "trials": len(plan.of(size)),
+                "taken": sum(trial.taken for trial in plan.of(size)),
+            }
+            for size, steps in plan.searches().items()
+        ]
+        ends = {"critical": found.critical, "critical_low": found.low, "critical_high": found.high}
+        return pd.DataFrame(rows).assign(**ends, runs=plan.runs())
 
 
-def place(what: Replay, folder: Path) -> Path:
-    """Where a replay's record lies."""
-    return folder / f"{what.rule}-{what.workload}-{what.algorithm}-split-{what.split}.csv"
+class Replays(Collection):
+    """Records whose names tell all fields, and hold no digest."""
+
+    def record(self, what: Replay, data: Path = DATA) -> Path:
+        return data / self.name / self.file(what)
 
 
 def planned(rule: str = "adaptive") -> list[Replay]:
@@ -66,39 +85,12 @@ def planned(rule: str = "adaptive") -> list[Replay]:
     return [Replay(rule, *pair, split) for pair in pairs for split in SPLITS]
 
 
-def replayed(what: Replay) -> pd.DataFrame:
-    """The plan, trained anew into a folder of its own.
-
-    A row per batch size: batch_size, steps (K*), searches, trials, taken (steps, of all trials);
-    and of the whole run critical, critical_low, critical_high, runs (tuned runs).
-    """
-    plan = adaptive.Plan(what.workload, what.algorithm, SIZES, split=what.split)
-    # Its waves are many, and each has a bar
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
-        adaptive.run(plan, MINUTES, Path(folder))
-    found = adaptive.estimate(plan.searches())
-    rows = [
-        {
-            "batch_size": size,
-            "steps": plan.steps(size),
-            "searches": len(steps),
-            "trials": len(plan.of(size)),
-            "taken": sum(trial.taken for trial in plan.of(size)),
-        }
-        for size, steps in plan.searches().items()
-    ]
-    ends = {"critical": found.critical, "critical_low": found.low, "critical_high": found.high}
-    return pd.DataFrame(rows).assign(**ends, runs=plan.runs())
-
-
-REPLAYS = Collection(
-    "Adaptive searches",
-    "replay",
-    DATA / "adaptive",
-    place,
+REPLAYS = Replays(
+    "adaptive",
+    "replays",
+    "{0.rule}-{0.workload}-{0.algorithm}-split-{0.split}.csv".format,
     planned,
-    replayed,
-    precision=lambda what: "float32",
+    "Search digits adaptively where exact searches are on record, into data/adaptive/.",
 )
 
 
@@ -154,19 +146,19 @@ def _fits(cell: Cell, name: str, method: str) -> bool:
     return usual and cell.sparsity == 0 and store.exists(record(cell))
 
 
-def summary(rule: str, folder: Path | None = None) -> pd.DataFrame:
+def summary(rule: str) -> pd.DataFrame:
     """A row per workload and method: exact (low, high, searches), of the rule's runs critical (the
     geometric mean), lowest, highest, runs (tuned runs, mean) and most, splits, near (runs within
     NEAR), covered (runs whose interval holds the exact value).
     """
-    found = REPLAYS.results(planned(rule), folder)
+    found = REPLAYS.results(planned(rule))
     if found.empty:
         return found
     by = found.groupby(["workload", "algorithm"], sort=False)
     return pd.DataFrame([_row(*key, own.groupby("split").first()) for key, own in by])
 
 
-def _row(name: str, method: str, each: pd.DataFrame) -> dict[str, object]:
+def _row(name: str, method: str, each: pd.DataFrame) -> dict:
     """A row of `summary`; each: a row per split."""
     known, logs = scaling.critical(exact()[name, method]), np.log(each.critical)
     above = each.critical_low <= np.exp(known.value)
@@ -187,11 +179,14 @@ def _row(name: str, method: str, each: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def told() -> dict[str, object]:
-    """What the page says of all replays together; None of what has no record."""
+def told() -> dict:
+    """What the page says of all replays together; nothing of what has no record."""
     mine, other = summary("adaptive"), summary("tpe-median")
-    if mine.empty:
-        return dict.fromkeys(TOLD)
+    if mine.empty or other.empty:
+        return {"replays": 0}
+    curves = list(exact().values())
+    one, scatter = luck(curves, 1)
+    three, of_three = luck(curves, 3)
     return {
         "exact_least": int(mine.searches.min()),
         "exact_most": int(mine.searches.max()),
@@ -199,17 +194,8 @@ def told() -> dict[str, object]:
         "near": int(mine.near.sum()),
         "held": int(mine.covered.sum()),
         "runs_most": float(mine.most.max()),
-        "optuna": int(other.splits.sum()) if len(other) else None,
-        "optuna_near": int(other.near.sum()) if len(other) else None,
-        **_luck(),
-    }
-
-
-def _luck() -> dict[str, object]:
-    curves = list(exact().values())
-    one, scatter = luck(curves, 1)
-    three, of_three = luck(curves, 3)
-    return {
+        "optuna": int(other.splits.sum()),
+        "optuna_near": int(other.near.sum()),
         "few": list(FEW),
         "one_near": percent(one),
         "one_scatter": scatter,
@@ -218,56 +204,38 @@ def _luck() -> dict[str, object]:
     }
 
 
-# What `told` says
-TOLD = (
-    *("exact_least", "exact_most", "replays", "near", "held", "runs_most"),
-    *("optuna", "optuna_near"),
-    *("few", "one_near", "one_scatter", "three_near", "three_scatter"),
-)
 FORMATS = {"tuned runs": "{:.0f}", "Optuna: tuned runs": "{:.0f}"}
 
 
 def table() -> pd.DataFrame:
     """The table of the page: exact searches, the adaptive plan and Optuna side by side."""
     mine, other = summary("adaptive"), summary("tpe-median")
-    if mine.empty:
-        return mine
     shown = pd.DataFrame(
         {
             "network": mine.workload,
             "method": mine.method,
-            "exact": [_with_ends(*row) for row in _rows(mine, "exact", "exact_low", "exact_high")],
+            "exact": list(map(with_interval, mine.exact, mine.exact_low, mine.exact_high)),
             "adaptive, mean (runs)": _means(mine),
-            "within a quarter": _of(mine, "near"),
-            "interval holds it": _of(mine, "covered"),
+            "within a quarter": _of(mine.near, mine.splits),
+            "interval holds it": _of(mine.covered, mine.splits),
             "tuned runs": mine.runs,
         }
     )
-    if other.empty:
-        return shown
     beside = pd.DataFrame(
         {
             "network": other.workload,
             "method": other.method,
             "Optuna, mean (runs)": _means(other),
-            "Optuna: within a quarter": _of(other, "near"),
+            "Optuna: within a quarter": _of(other.near, other.splits),
             "Optuna: tuned runs": other.runs,
         }
     )
     return shown.merge(beside, "left", ["network", "method"])
 
 
-def _rows(frame: pd.DataFrame, *columns: str) -> list[tuple]:
-    return list(frame[list(columns)].itertuples(index=False, name=None))
-
-
-def _with_ends(value: float, low: float, high: float) -> str:
-    return f"{brief(value)} ({brief(low)}–{brief(high)})"
-
-
 def _means(frame: pd.DataFrame) -> list[str]:
-    return [_with_ends(*row) for row in _rows(frame, "critical", "lowest", "highest")]
+    return list(map(with_interval, frame.critical, frame.lowest, frame.highest))
 
 
-def _of(frame: pd.DataFrame, column: str) -> list[str]:
-    return [f"{count} of {splits}" for count, splits in _rows(frame, column, "splits")]
+def _of(counts: pd.Series, splits: pd.Series) -> list[str]:
+    return list(map("{} of {}".format, counts, splits))

@@ -5,16 +5,15 @@ worker, which none here is.
 """
 
 from chapters.parts_of_a_network import growing, halves, network_parts, subnetworks
-from lib.analysis import scaling
-from lib.claims.claim import Change, claim, interval, ratio, unmeasured
+from lib.claims.claim import Change, claim, ratio, share, unmeasured
 
 LOCAL = subnetworks.PUBLISHED
 EFFECT = "an effect has to exceed the bound within which there is none"
 
 
-def met(steps):
-    """The share of searches that meet a goal, its ends, and how many searches there are."""
-    return *scaling.share(int(steps.notna().sum()), len(steps)), len(steps)
+def met(name, steps):
+    """The share of searches that meet a goal."""
+    return share(name, steps.count(), len(steps))
 
 
 @claim(
@@ -30,13 +29,14 @@ def met(steps):
 )
 def sent():
     beside = network_parts.subnetworks(subnetworks.results(subnetworks.planned()))
+    own = beside[beside.local_steps == LOCAL]
+    both = own.assign(steps=own.steps + own.steps_whole)
     rows = []
-    for workers, own in beside[beside.local_steps == LOCAL].groupby("workers"):
-        some = own[own.goal == network_parts.all_meet(own, "steps", "steps_whole")]
+    for workers, goal in network_parts.hardest(both, ["workers"]).items():
+        some = own[(own.workers == workers) & (own.goal == goal)]
         found = network_parts.mean_ratio(some.sent_whole / some.sent)
-        rows.append(
-            ratio(f"{workers} workers", found) if found else unmeasured(f"{workers} workers")
-        )
+        name = f"{workers} workers"
+        rows.append(ratio(name, found) if found else unmeasured(name))
     return rows
 
 
@@ -61,9 +61,7 @@ def sent():
 def bias():
     beside = network_parts.subnetworks(subnetworks.results(subnetworks.planned()))
     own = beside[(beside.goal == beside.goal.min()) & (beside.local_steps == LOCAL)]
-    return [
-        interval(f"{workers} workers", *met(some.steps)) for workers, some in own.groupby("workers")
-    ]
+    return [met(f"{n} workers", some.steps) for n, some in own.groupby("workers")]
 
 
 @claim(
@@ -119,6 +117,6 @@ def halves_apart():
         (found.goal == network_parts.goals(trials)[0]) & (found.arm != network_parts.TOGETHER)
     ]
     return [
-        interval(f"{arm}, batches of {size:,}", *met(own.steps))
+        met(f"{arm}, batches of {size:,}", own.steps)
         for (arm, size), own in hard.groupby(["arm", "batch_size"])
     ]

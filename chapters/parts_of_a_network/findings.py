@@ -6,71 +6,67 @@ import pandas as pd
 
 from chapters.parts_of_a_network import network_parts as parts
 from chapters.parts_of_a_network import parts_tables, subnetworks
+from lib.page import told
 from lib.wording import between, brief, percent
 
 
 def findings(
     tables: dict[str, pd.DataFrame],
-    beside: pd.DataFrame,
+    own: pd.DataFrame,
     growth: pd.DataFrame,
     split: pd.DataFrame,
     chosen,
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
         tables: trials of parts, of the wider network, of growing networks and of halves.
-        beside: of `network_parts.subnetworks`.
-        growth: of `parts_tables.ratios`, of growing networks over the large one.
+        own: of `network_parts.subnetworks`, with the local steps chosen.
+        growth: of `network_parts.ratios`, of growing networks over the large one.
         split: of `network_parts.by_search`, of halves.
         chosen: the page's parameters.
     """
-    return {
-        "goal": percent(chosen.goal),
-        "local": chosen.local_steps,
-        "searches": sum(len(table.attrs["provenance"]) for table in tables.values()),
-        "trials": subnetworks.TRIALS,
-        "examples": subnetworks.Search.batch_size,
-        "most": subnetworks.MOST_STEPS,
-        **_parts(beside, chosen),
-        "share": _share(tables["parts"]),
-        **_wider(tables["wide"]),
-        **_growing(growth[growth.goal == chosen.goal]),
-        **_halves(split, chosen.goal),
-    }
+    computed = tables["parts"].groupby("workers").adds.first()  # of a worker, in a step
+    return told.plain(
+        {
+            "goal": percent(chosen.goal),
+            "local": chosen.local_steps,
+            "searches": sum(len(table.attrs["provenance"]) for table in tables.values()),
+            "trials": subnetworks.TRIALS,
+            "examples": subnetworks.Search.batch_size,
+            "most": subnetworks.MOST_STEPS,
+            **_parts(own, chosen.goal),
+            "share": percent(computed[2] / computed[1]),
+            **_wider(tables["wide"]),
+            **_growing(growth[growth.goal == chosen.goal]),
+            **_halves(split, chosen.goal),
+        }
+    )
 
 
-def _parts(beside: pd.DataFrame, chosen) -> dict[str, object]:
+def _parts(own: pd.DataFrame, goal: float) -> dict:
     """What two, four and eight workers take over data parallelism, and two over one alone."""
-    over = {what: parts.over_whole(beside, chosen.goal, what) for what in parts.COSTS}
-    own = {k: t[t.local_steps == chosen.local_steps].set_index("workers") for k, t in over.items()}
-    alone = parts.over_alone(beside, chosen.goal)
-    pair = alone[(alone.local_steps == chosen.local_steps) & (alone.workers == 2)].iloc[0]
-    steps = own["steps"]
+    over = (parts.over_whole(own, goal, what).set_index("workers") for what in parts.COSTS)
+    steps, adds, sent = over
+    pair = parts.over_alone(own, goal).set_index("workers").loc[2]
     return {
-        "two": float(steps.effect[2]),
-        "two_adds": float(own["adds"].effect[2]),
-        "two_saves": float(1 / own["sent"].effect[2]),
-        "two_sends": float(own["sent"].effect[2]),
-        "four": float(steps.effect[4]),
-        "four_adds": float(own["adds"].effect[4]),
-        "eight_short": bool(steps.met[8] < steps.n[8]),
-        "eight_met": int(steps.met[8]),
-        "eight_all": int(steps.n[8]),
-        "alone": float(pair.effect),
-        "alone_low": float(pair.low),
-        "alone_high": float(pair.high),
+        "two": steps.effect[2],
+        "two_adds": adds.effect[2],
+        "two_saves": 1 / sent.effect[2],
+        "two_sends": sent.effect[2],
+        "four": steps.effect[4],
+        "four_adds": adds.effect[4],
+        "eight_short": steps.met[8] < steps.n[8],
+        "eight_met": steps.met[8],
+        "eight_all": steps.n[8],
+        "alone": pair.effect,
+        "alone_low": pair.low,
+        "alone_high": pair.high,
         "alone_searches": int(pair.n),
     }
 
 
-def _share(trials: pd.DataFrame) -> str:
-    """What a worker with half the width computes in a step, over the whole network."""
-    first = trials.groupby("workers").adds.first()
-    return percent(first[2] / first[1])
-
-
-def _wider(trials: pd.DataFrame) -> dict[str, object]:
+def _wider(trials: pd.DataFrame) -> dict:
     """Eight workers with a network four times as wide, at the hardest goal."""
     beside = parts.subnetworks(trials)
     goal = parts.goals(trials)[0]
@@ -81,57 +77,52 @@ def _wider(trials: pd.DataFrame) -> dict[str, object]:
         "wide_goal": percent(goal),
         "wide_met": int(cost.met),
         "wide_all": int(cost.n),
-        "wide_reached": bool(cost.met == cost.n),
-        "wide_cost": float(cost.effect),
+        "wide_reached": cost.met == cost.n,
+        "wide_cost": cost.effect,
     }
 
 
-def _growing(rows: pd.DataFrame) -> dict[str, object]:
+def _growing(rows: pd.DataFrame) -> dict:
     """What growing takes over the large network, and the small network alone."""
-    effects = {
-        (arm, what): between(*own.effect.dropna())
-        for (arm, what), own in rows.groupby(["arm", "what"])
-    }
-    own = rows[(rows.arm == parts.GROWN) & (rows.what == "adds")]
+    adds = rows[rows.what == "adds"]
+    own, small = (adds[adds.arm == arm] for arm in (parts.GROWN, parts.SMALL))
+    steps = rows.effect[(rows.arm == parts.GROWN) & (rows.what == "steps")]
     return {
-        "grown": effects[parts.GROWN, "adds"],
-        "grown_steps": effects[parts.GROWN, "steps"],
-        "small": effects[parts.SMALL, "adds"],
+        "grown": between(*own.effect.dropna()),
+        "grown_steps": between(*steps.dropna()),
+        "small": between(*small.effect.dropna()),
         "sizes": len(own),
-        "computes_more": int((own.low > 1).sum()),
-        "computes_less": int((own.high < 1).sum()),
-        "small_saves_most": bool(
-            rows[rows.what == "adds"].groupby("arm").effect.max().idxmin() == parts.SMALL
-        ),
+        "computes_more": (own.low > 1).sum(),
+        "computes_less": (own.high < 1).sum(),
+        "small_saves_most": adds.groupby("arm").effect.max().idxmin() == parts.SMALL,
     }
 
 
-def _halves(split: pd.DataFrame, goal: float) -> dict[str, object]:
+def _halves(split: pd.DataFrame, goal: float) -> dict:
     """How far halves get, and what recovery costs and saves: at the goal where halves meet it, else
     at the hardest one that they meet.
     """
-    rows = parts_tables.ratios(split, parts.COSTS, parts.TOGETHER)
+    rows = parts.ratios(split, parts.COSTS, parts.TOGETHER)
     met = sorted(rows.dropna(subset="effect").goal.unique())
     begun = goal if goal in met else min(met)
     of_goal = rows[(rows.goal == begun) & (rows.arm == parts.RECOVERED)]
     apart = split[(split.arm == parts.APART) & (split.goal == begun)].steps
-    known = of_goal.dropna(subset="effect").set_index("what")
-    sent = known.loc[["sent"]] if "sent" in known.index else known[:0]
+    known = of_goal.dropna(subset="effect")
+    sent = known[known.what == "sent"]
     whole, half = parts_tables.memory()
     return {
         "halves_goal": percent(begun),
         "halves_error": begun,
-        "missed": int(apart.isna().sum()),
+        "missed": apart.isna().sum(),
         "halved": len(apart),
         "recovery_sent": between(*sent.effect),
-        "recovery": between(*known.effect[known.index == "steps"]),
+        "recovery": between(*known.effect[known.what == "steps"]),
         "recovery_searches": between(*rows[rows.goal == begun].n),
         "memory_size": parts_tables.BESIDE,
         "memory": percent(half / whole),
-        "exchanged": [_ranged(row) for row in sent.itertuples()],
+        "exchanged": [
+            f"{brief(row.effect)} ({brief(row.low)} to {brief(row.high)}) with batches of "
+            f"{row.batch_size:,}"
+            for row in sent.itertuples()
+        ],
     }
-
-
-def _ranged(row) -> str:
-    effect, low, high = map(brief, (row.effect, row.low, row.high))
-    return f"{effect} ({low} to {high}) with batches of {row.batch_size:,}"

@@ -15,10 +15,8 @@ whole network trains, and the part that is there behaves as it would alone.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -72,7 +70,7 @@ class Search(searches.OfWhole):
     @property
     def widths(self) -> tuple[int, ...]:
         """Of the hidden layers, stage by stage."""
-        return tuple(self.first * 2**n for n in range(self.doublings + 1))
+        return _widths(self.first, self.doublings)
 
     def measure(self) -> pd.DataFrame:
         """A row per trial, as of `lib.measuring.one_cell.table`, with stage: steps between
@@ -85,6 +83,37 @@ class Search(searches.OfWhole):
         weights = torch.stack([narrow(self.first, seed) for seed in one_cell.seeds(self.cell)])
         stage = searches.stages(STAGE, self.trials, 10_000 + self.replicate)
         return searches.measured(self.cell, grown(self), stage, weights)
+
+    def begin(self, w: Tensor, layers: tuple[Layer, ...]) -> dict[str, Tensor]:
+        """fresh [T, P]: what every new weight will be."""
+        import torch
+
+        if not self.doublings:
+            return {}
+        random = torch.Generator().manual_seed(self.replicate)
+        return {"fresh": torch.stack([_fresh(self.widths, layers, random) for _ in w])}
+
+    def step(
+        self,
+        w: Tensor,
+        g: Tensor,
+        buffers: dict[str, Tensor],
+        drawn: dict[str, Tensor],
+        k: int,
+        layers: tuple[Layer, ...],
+    ) -> None:
+        """SGD, and the growths that are due."""
+        if self.doublings and self.by_norm:
+            g.mul_(relative_rates(self.widths, w, layers))
+        w.addcmul_(g, drawn["learning_rate"], value=-1)
+        for n, widths in enumerate(itertools.pairwise(self.widths), 1):
+            due = (drawn["stage"][:, 0] * n == k).nonzero()[:, 0]
+            if len(due):
+                w[due] = grow(w[due], buffers["fresh"][due], widths, layers, self.scaled)
+
+
+def _widths(first: int, doublings: int) -> tuple[int, ...]:
+    return tuple(first * 2**n for n in range(doublings + 1))
 
 
 def places(width: int) -> Tensor:
@@ -123,18 +152,7 @@ def grown(search: Search) -> Method:
     doublings are done.
     """
     space = {"learning_rate": Interval(1e-4, 1.0), "stage": STAGE}
-    begin = functools.partial(_begin, search)
-    return Method("growing", "growing", space, begin, functools.partial(_step, search))
-
-
-def _begin(search: Search, w: Tensor, layers: tuple[Layer, ...]) -> dict[str, Tensor]:
-    """fresh [T, P]: what every new weight will be."""
-    import torch
-
-    if not search.doublings:
-        return {}
-    random = torch.Generator().manual_seed(search.replicate)
-    return {"fresh": torch.stack([_fresh(search.widths, layers, random) for _ in w])}
+    return Method("growing", "growing", space, search.begin, search.step)
 
 
 def _fresh(widths: tuple[int, ...], layers: tuple[Layer, ...], random) -> Tensor:
@@ -184,26 +202,6 @@ def _membership(widths: tuple[int, ...], layers: tuple[Layer, ...]) -> Tensor:
     return part
 
 
-def _step(
-    search: Search,
-    w: Tensor,
-    g: Tensor,
-    buffers: dict[str, Tensor],
-    drawn: dict[str, Tensor],
-    k: int,
-    layers: tuple[Layer, ...],
-) -> None:
-    if search.doublings and search.by_norm:
-        g.mul_(relative_rates(search.widths, w, layers))
-    w.addcmul_(g, drawn["learning_rate"], value=-1)
-    for n in range(search.doublings):
-        due = (drawn["stage"][:, 0] * (n + 1) == k).nonzero()[:, 0]
-        if len(due):
-            w[due] = grow(
-                w[due], buffers["fresh"][due], search.widths[n : n + 2], layers, search.scaled
-            )
-
-
 def relative_rates(widths: tuple[int, ...], w: Tensor, layers: tuple[Layer, ...]) -> Tensor:
     """Rates of all weights [T, P] over that of the first part of their matrix: the ratio of their
     norms; of biases, 1.
@@ -237,17 +235,16 @@ def grow(
 
 
 def computed(
-    steps: np.ndarray, stage: np.ndarray, widths: tuple[int, ...], batch_size: int
+    steps: np.ndarray, stage: np.ndarray, first: int, doublings: int, batch_size: int
 ) -> np.ndarray:
     """Multiply-adds in so many steps (NaN where there are none), for trials that grow after every
     `stage` steps.
     """
-    steps, total = np.asarray(steps, float), 0.0
-    for n, width in enumerate(widths):
-        last = np.inf if n == len(widths) - 1 else (n + 1) * np.asarray(stage)
-        within = np.clip(steps, n * np.asarray(stage), last) - n * np.asarray(stage)
+    total = 0.0
+    for n, width in enumerate(_widths(first, doublings)):
+        most = stage if n < doublings else np.inf
         adds = searches.multiply_adds((INPUTS, width, width, CLASSES))
-        total = total + np.maximum(within, 0) * adds
+        total = total + np.clip(steps - n * stage, 0, most) * adds
     return batch_size * total
 
 
@@ -266,32 +263,23 @@ def planned() -> tuple[Search, ...]:
     )
 
 
-def _name(search: Search) -> str:
-    return f"width-{'-'.join(map(str, search.widths))}-batch-{search.batch_size}"
+GROWING = searches.collection(
+    "growing",
+    lambda search: f"width-{'-'.join(map(str, search.widths))}-batch-{search.batch_size}",
+    planned,
+    "Train networks that grow wider as they go",
+)
 
 
-GROWING = searches.collection("growing", _name, planned)
-record, missing, run = GROWING.record, GROWING.missing, GROWING.run
-
-
-def results(planned: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
+def results(planned: Iterable[Search]) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields.
 
     arm: how the network grew, in words; adds@goal: multiply-adds until the goal was met, beside the
     steps@goal.
     """
-    found = GROWING.results(planned, folder)
-    if not len(found):
-        return found
-    keys = ["first", "doublings", "scaled", "by_norm"]
-    found["arm"] = [arm(*row) for row in found[keys].itertuples(index=False, name=None)]
-    return searches.with_costs(found, [*keys, "batch_size"], adds=_adds)
-
-
-def _adds(trials: pd.DataFrame, steps: np.ndarray) -> np.ndarray:
-    one = trials.iloc[0]
-    widths = tuple(int(one["first"]) * 2**n for n in range(int(one.doublings) + 1))
-    return computed(steps, trials.stage, widths, int(one.batch_size))
+    found = GROWING.results(planned)
+    found["arm"] = list(map(arm, found["first"], found.doublings, found.scaled, found.by_norm))
+    return searches.with_costs(found, ["first", "doublings", "batch_size"], adds=computed)
 
 
 def arm(first: int, doublings: int, scaled: bool, by_norm: bool) -> str:

@@ -13,10 +13,8 @@ things are tuned, the rate and these steps.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -71,26 +69,37 @@ class Search(searches.OfWhole):
         stage = searches.stages(STAGE, self.trials, 20_000 + self.replicate)
         return searches.measured(self.cell, halved(self), stage)
 
+    def begin(self, w: Tensor, layers: tuple[Layer, ...]) -> dict[str, Tensor]:
+        """codes [T, classes, units]; part [T, 1]: what is trained next."""
+        import torch
+
+        random = torch.Generator().manual_seed(self.replicate)
+        codes = torch.rand(len(w), SIZES[-1], SIZES[LEFT], generator=random)
+        part = torch.full((len(w), 1), WHOLE if self.arm == "whole" else LEFT_ONLY)
+        return {"codes": codes, "part": part}
+
+    def step(
+        self,
+        w: Tensor,
+        g: Tensor,
+        buffers: dict[str, Tensor],
+        drawn: dict[str, Tensor],
+        k: int,
+        layers: tuple[Layer, ...],
+    ) -> None:
+        """SGD, and what is trained in the next step."""
+        w.addcmul_(g, drawn["learning_rate"], value=-1)
+        if self.arm != "whole":
+            last = 1 + (self.arm == "recovered")
+            buffers["part"] = (k / drawn["stage"]).long().clamp(max=last)
+
 
 def halved(search: Search) -> Method:
     """SGD on the left half for `drawn["stage"]` steps, then on the right one; with recovery, after
     as many again, on the whole.
     """
     space = {"learning_rate": Interval(1e-4, 1.0), "stage": STAGE}
-    begin, step = (functools.partial(part, search) for part in (_begin, _step))
-    return Method("halves", "halves", space, begin, step, _gradient)
-
-
-def _begin(search: Search, w: Tensor, layers: tuple[Layer, ...]) -> dict[str, Tensor]:
-    """codes [T, classes, units]; part [T, 1]: what is trained next."""
-    import torch
-
-    random = torch.Generator().manual_seed(search.replicate)
-    codes = torch.rand(len(w), SIZES[-1], SIZES[LEFT], generator=random)
-    return {
-        "codes": codes,
-        "part": torch.full((len(w), 1), WHOLE if search.arm == "whole" else LEFT_ONLY),
-    }
+    return Method("halves", "halves", space, search.begin, search.step, _gradient)
 
 
 def _gradient(
@@ -129,28 +138,13 @@ def left_gradient(w: Tensor, x: Tensor, y: Tensor, codes: Tensor) -> Tensor:
     return torch.cat(found, 1)
 
 
-def _step(
-    search: Search,
-    w: Tensor,
-    g: Tensor,
-    buffers: dict[str, Tensor],
-    drawn: dict[str, Tensor],
-    k: int,
-    layers: tuple[Layer, ...],
-) -> None:
-    w.addcmul_(g, drawn["learning_rate"], value=-1)
-    if search.arm != "whole":
-        stages = [drawn["stage"] <= k] + [2 * drawn["stage"] <= k] * (search.arm == "recovered")
-        buffers["part"] = sum(stage.long() for stage in stages)
-
-
 # --- what it takes --------------------------------------------------------------------------------
 
 
 def recovery(steps: np.ndarray, stage: np.ndarray, arm: str) -> np.ndarray:
     """How many of these steps (NaN where there are none) train the whole network."""
-    before = {"whole": 0, "halves": np.inf, "recovered": 2 * np.asarray(stage)}[arm]
-    return np.where(np.isnan(steps), np.nan, np.maximum(steps - before, 0))
+    before = {"whole": 0, "halves": np.inf, "recovered": 2 * stage}[arm]
+    return np.maximum(steps - before, 0)
 
 
 def sent(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) -> np.ndarray:
@@ -194,28 +188,20 @@ def planned() -> tuple[Search, ...]:
     )
 
 
-def _name(search: Search) -> str:
-    return f"{search.arm}-batch-{search.batch_size}"
+HALVES = searches.collection(
+    "halves",
+    lambda search: f"{search.arm}-batch-{search.batch_size}",
+    planned,
+    "Train the two halves of a network one after the other",
+)
 
 
-HALVES = searches.collection("halves", _name, planned)
-record, missing, run = HALVES.record, HALVES.missing, HALVES.run
-
-
-def results(planned: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
+def results(planned: Iterable[Search]) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields, arms in words.
 
     Beside the steps@goal: adds@goal, multiply-adds, and sent@goal, numbers exchanged, until the
     goal was met.
     """
-    found = HALVES.results(planned, folder)
-    if not len(found):
-        return found
-    costs = {"adds": functools.partial(_cost, computed), "sent": functools.partial(_cost, sent)}
-    found = searches.with_costs(found, ["arm", "batch_size"], **costs)
+    found = HALVES.results(planned)
+    found = searches.with_costs(found, ["arm", "batch_size"], adds=computed, sent=sent)
     return found.assign(arm=found.arm.map(ARMS))
-
-
-def _cost(of, trials: pd.DataFrame, steps: np.ndarray) -> np.ndarray:
-    one = trials.iloc[0]
-    return of(steps, trials.stage.to_numpy(), one.arm, int(one.batch_size))

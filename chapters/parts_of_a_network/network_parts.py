@@ -105,16 +105,10 @@ def over_alone(beside: pd.DataFrame, goal: float) -> pd.DataFrame:
     return over_whole(beside.assign(steps_whole=beside.alone), goal, "steps")
 
 
-def all_meet(own: pd.DataFrame, *steps: str) -> float:
-    """The hardest goal at which all searches of a table know these steps; NaN if there is none."""
-    met = own.groupby("goal")[[*steps]].agg(lambda values: values.notna().all()).all(axis=1)
-    return min(met.index[met], default=np.nan)
-
-
 def hardest(found: pd.DataFrame, by: list[str]) -> pd.Series:
     """The hardest goal that all searches meet, by some columns; NaN for none."""
-    met = found.groupby([*by, "goal"]).steps.agg(lambda steps: steps.notna().all()).reset_index()
-    return met.assign(goal=met.goal.where(met.steps)).groupby(by).goal.min()
+    met = found.assign(met=found.steps.notna()).groupby([*by, "goal"]).met.transform("all")
+    return found.assign(goal=found.goal.where(met)).groupby(by).goal.min()
 
 
 def curves(beside: pd.DataFrame, most: int) -> pd.DataFrame:
@@ -157,17 +151,18 @@ def by_search(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(found, axis=1).reset_index()
 
 
-def over_fixed(found: pd.DataFrame, goal: float, what: str, whole: str = WHOLE) -> pd.DataFrame:
-    """`what` of every arm over that of the arm `whole`, by batch size: arm, batch_size, effect,
-    low, high, n, met.
+def ratios(found: pd.DataFrame, costs: tuple[str, ...], whole: str) -> pd.DataFrame:
+    """Costs of every arm over those of the arm `whole`, by goal and batch size: arm, batch_size,
+    effect, low, high, n, met, goal, what (of costs).
 
     found: of `by_search`.  Effects are NaN unless all searches of both meet the goal.
     """
-    own = found[found.goal == goal]
-    wide = own.pivot(index=["batch_size", "replicate"], columns="arm", values=what)
-    rows = [
-        (name, size, *geometric(some[name] / some[whole]), int(some[name].notna().sum()))
-        for size, some in wide.groupby("batch_size")
-        for name in wide.columns.drop(whole)
-    ]
-    return pd.DataFrame(rows, columns=["arm", "batch_size", *EFFECT])
+    rows, by = [], ["goal", "batch_size"]
+    for what in costs:
+        wide = found.pivot(index=[*by, "replicate"], columns="arm", values=what)
+        for (goal, size), own in wide.groupby(by):
+            for arm, values in own.drop(columns=whole).items():
+                ends = geometric(values / own[whole])
+                rows.append((arm, size, *ends, int(values.count()), goal, what))
+    columns = ["arm", "batch_size", *EFFECT, "goal", "what"]
+    return pd.DataFrame(rows, columns=columns).sort_values("goal", kind="stable")

@@ -7,7 +7,7 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, tips
 from lib.wording import brief, span
 
 COLOURS = (charts.DENSE, charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
@@ -23,27 +23,26 @@ def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
     curves: goal, workers, training, steps, low, high, met ("2 of 3"), all_met (bool); where it is
     not, the point is a triangle at the steps after which searches end.
     """
-    shown = curves.assign(
-        interval=[
-            span((float(f"{a:.2g}"), float(f"{b:.2g}"))) if a == a else "—"
-            for a, b in zip(curves.low, curves.high)
-        ]
-    )
+    ends = zip(curves.low, curves.high)
+    told = [span(float(f"{end:.2g}") for end in both) if both[0] == both[0] else "—" for both in ends]
+    shown = curves.assign(interval=told)
     x = alt.X("workers:O", title="workers, each with its own examples", axis=alt.Axis(labelAngle=0))
     scale = charts.log(10, base=10)
     y = alt.Y("steps:Q", title="training steps to the goal", scale=scale)
     y = y.axis(values=charts.DECADES)
-    tooltip = [
-        alt.Tooltip("training:N", title="training"),
-        alt.Tooltip("workers:O", title="workers"),
-        alt.Tooltip("steps:Q", title="steps to the goal, or at the end", format=",.0f"),
-        alt.Tooltip("interval:N", title="5–95 %"),
-        alt.Tooltip("met:N", title="searches that meet the goal"),
-    ]
+    tooltip = tips.listed(
+        {
+            "training:N": "training",
+            "workers:O": "workers",
+            "steps:Q|,.0f": "steps to the goal, or at the end",
+            "interval:N": "5–95 %",
+            "met:N": "searches that meet the goal",
+        }
+    )
     base = _beside(shown, x, "training", curves, COLOURS)
     met, missed = (base.transform_filter(f"{sign}datum.all_met") for sign in ("", "!"))
     triangles = missed.mark_point(shape="triangle-up", size=90, strokeWidth=2)
-    layers = [*_marks(met, scale, y, tooltip), triangles.encode(y=y, tooltip=tooltip)]
+    layers = [*_dots(met, scale, y, tooltip), triangles.encode(y=y, tooltip=tooltip)]
     slider = charts.goal_slider(sorted(curves.goal.unique()), start)
     return charts.sized(charts.controlled(layers, slider), 300)
 
@@ -61,18 +60,20 @@ def over_whole(rows: pd.DataFrame, start: float, whole: str, what: str = "adds")
     )
     if shown.empty:
         return charts.nothing("No search that meets its goal is on record.")
-    scale = alt.Scale(type="log", base=2, nice=False, padding=12)
+    scale = charts.log(12)
     x = alt.X("batch_size:O", title="batch size (examples)", axis=alt.Axis(labelAngle=0))
     base = _beside(shown, x, "arm", shown, ARMS)
     axis = charts.fractions(values=[2.0**n for n in range(-6, 7)])
     y = alt.Y("effect:Q", title=None, scale=scale, axis=axis)
-    tooltip = [
-        alt.Tooltip("arm:N", title="network"),
-        alt.Tooltip("batch_size:O", title="batch size"),
-        alt.Tooltip("effect:Q", title=f"over {whole}", format=".2r"),
-        alt.Tooltip("interval:N", title="5–95 %"),
-    ]
-    layers = _marks(base, scale, y, tooltip)
+    tooltip = tips.listed(
+        {
+            "arm:N": "network",
+            "batch_size:O": "batch size",
+            "effect:Q|.2r": f"over {whole}",
+            "interval:N": "5–95 %",
+        }
+    )
+    layers = _dots(base, scale, y, tooltip)
     what = charts.menu("what", list(dict.fromkeys(shown.what)), WORDS[what], "compare")
     slider = charts.goal_slider(sorted(shown.goal.unique()), start)
     drawn = charts.controlled(layers, what, slider)
@@ -92,7 +93,7 @@ def _beside(
     return alt.Chart(shown).encode(x=x, xOffset=offset, color=colour)
 
 
-def _marks(base: alt.Chart, scale: alt.Scale, y: alt.Y, tooltip: list) -> list[alt.Chart]:
-    """Intervals from low to high, and dots."""
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-    return [bars, base.mark_point(filled=True, size=80, opacity=1).encode(y=y, tooltip=tooltip)]
+def _dots(base: alt.Chart, scale: alt.Scale, y: alt.Y, tooltip: list) -> list[alt.Chart]:
+    """A curve without its line."""
+    bars, _, dots = charts.curve(base, y, scale, tooltip, 80)
+    return [bars, dots]

@@ -6,9 +6,7 @@ import pandas as pd
 
 from chapters.parts_of_a_network import growing, halves, subnetworks
 from chapters.parts_of_a_network import network_parts as parts
-from lib.page import boxes
-from lib.records import store
-from lib.wording import brief, percent
+from lib.wording import brief, percent, with_interval
 
 BESIDE = 64  # examples a step, where memory is compared
 SAVED = {
@@ -20,43 +18,31 @@ SAVED = {
 
 def read() -> dict[str, pd.DataFrame]:
     """The trials of parts, of parts of the wider network, of growing networks and of halves."""
-    found = {
+    return {
         "parts": subnetworks.results(subnetworks.planned()),
         "wide": subnetworks.results(subnetworks.wider()),
         "grown": growing.results(growing.planned()),
         "cut": halves.results(halves.planned()),
     }
-    return {name: boxes.some(trials, "searches") for name, trials in found.items()}
-
-
-def together(tables: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """The tables one below the other, with all of their records."""
-    found = pd.concat(tables.values(), ignore_index=True)
-    heads = store.Shared(head for table in tables.values() for head in table.attrs["provenance"])
-    planned = sum(table.attrs["planned"] for table in tables.values())
-    found.attrs.update(provenance=heads, planned=planned)
-    return found
 
 
 def ratio(row) -> str:
     """An effect with its interval."""
     if pd.isna(row.effect):
         return "goal not met"
-    return f"{brief(row.effect)} ({brief(row.low)}–{brief(row.high)})"
+    return with_interval(row.effect, row.low, row.high)
 
 
-def saved(beside: pd.DataFrame, goal: float, local_steps: int) -> pd.DataFrame:
+def saved(beside: pd.DataFrame, goal: float) -> pd.DataFrame:
     """What parts take over data parallelism, by the number of workers.
 
     Args:
-        beside: of `network_parts.subnetworks`.
+        beside: of `network_parts.subnetworks`, of one number of local steps.
         goal: validation error.
-        local_steps: between two exchanges.
     """
     columns = {}
     for what, name in SAVED.items():
-        over = parts.over_whole(beside, goal, what)
-        own = over[over.local_steps == local_steps].set_index("workers")
+        own = parts.over_whole(beside, goal, what).set_index("workers")
         columns[f"{name}, over data parallelism"] = own.apply(ratio, axis=1)
     return pd.DataFrame(columns).reset_index()
 
@@ -70,15 +56,6 @@ def hardest(beside: pd.DataFrame) -> pd.DataFrame:
 
 def _goal(error: float | None) -> str:
     return "none" if pd.isna(error) else percent(error)
-
-
-def ratios(found: pd.DataFrame, costs: tuple[str, ...], whole: str) -> pd.DataFrame:
-    """`network_parts.over_fixed` at every goal, with goal and what."""
-    every = [(goal, what) for goal in sorted(found.goal.unique()) for what in costs]
-    return pd.concat(
-        parts.over_fixed(found, goal, what, whole).assign(goal=goal, what=what)
-        for goal, what in every
-    )
 
 
 def memory() -> tuple[int, int]:
@@ -101,12 +78,14 @@ def of_halves(found: pd.DataFrame, goal: float) -> pd.DataFrame:
     own = found[(found.batch_size == BESIDE) & (found.goal == goal)]
     told = own.groupby("arm").sent.agg(_mean)
     arms = [parts.TOGETHER, *halves.ARMS.values()]
-    goals = parts.hardest(found, ["arm", "batch_size"]).map(_goal).unstack().loc[arms]
-    table = goals.rename(columns=lambda size: f"hardest goal, B = {size:,}").reset_index(drop=True)
+    goals = parts.hardest(found, ["arm", "batch_size"]).map(_goal)
+    table = goals.unstack().loc[arms].reset_index(drop=True)
+    table = table.rename(columns="hardest goal, B = {:,}".format)
     names = ["whole, on one device", "whole, in two stages", *arms[2:]]
     table.insert(0, "training", names)
-    held = [f"{numbers:,}" for numbers in (whole, half, half, half)]
-    return table.assign(**{"numbers held": held, "exchanged": ["0", *told[arms[1:]]]})
+    table["numbers held"] = [f"{numbers:,}" for numbers in (whole, half, half, half)]
+    table["exchanged"] = ["0", *told[arms[1:]]]
+    return table
 
 
 def _mean(numbers: pd.Series) -> str:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from lib.measuring import experiment
 from lib.measuring.experiment import Collection, OfCell
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
@@ -42,32 +41,33 @@ class OfWhole(OfCell):
 
 
 def collection(
-    title: str, named: Callable[[OfWhole], str], planned: Callable[[], Sequence]
+    title: str, named: Callable[[OfWhole], str], planned: Callable[[], Sequence], about: str
 ) -> Collection:
     """The records of one kind of search, in data/TITLE/WORKLOAD/NAME-DIGEST.csv; named: the
-    beginning of a record's name.
+    beginning of a record's name; about: what `python -m lib` says of them.
     """
-    return experiment.searches(
-        title, lambda one: f"{folder_name(one.workload)}/{named(one)}", planned
-    )
+
+    def file(one: OfWhole) -> str:
+        return f"{folder_name(one.workload)}/{named(one)}"
+
+    return Collection(title, "searches", file, planned, f"{about}, into data/{title}/.")
 
 
-def with_costs(
-    trials: pd.DataFrame, by: list[str], **costs: Callable[[pd.DataFrame, np.ndarray], np.ndarray]
-) -> pd.DataFrame:
+def with_costs(trials: pd.DataFrame, by: list[str], **costs: Callable) -> pd.DataFrame:
     """The trials with NAME@goal beside each steps@goal.
 
     Args:
         trials: of a `Collection`.
         by: fields that a cost depends on; it is called for trials that share them.
-        **costs: from trials and their steps to a goal (NaN where none) to a cost [trials].
+        **costs: from steps to a goal (NaN where none) and stages [trials], and the fields, to a
+            cost [trials].
     """
     goals = [name.partition("@")[2] for name in trials if name.startswith("steps@")]
-    for name, goal in itertools.product(costs, goals):
+    for (name, cost), goal in itertools.product(costs.items(), goals):
         trials[f"{name}@{goal}"] = np.nan
-        for _, own in trials.groupby(by):
-            cost = costs[name](own, own[f"steps@{goal}"].to_numpy())
-            trials.loc[own.index, f"{name}@{goal}"] = cost
+        for key, own in trials.groupby(by):
+            steps, stage = own[f"steps@{goal}"].to_numpy(), own.stage.to_numpy()
+            trials.loc[own.index, f"{name}@{goal}"] = cost(steps, stage, *key)
     return trials
 
 
@@ -105,23 +105,10 @@ def measured(
     """
     import torch  # slow to import, and most chapters only read
 
-    from lib.engine import lockstep
     from lib.measuring import one_cell
-    from lib.workloads import datasets
 
-    work, trials = cell.work, one_cell.start(cell)
+    trials = one_cell.start(cell)
     trials.w = trials.w if w is None else w
     trials.drawn["stage"] = torch.from_numpy(stage).float()[:, None]
-    outcome = lockstep.train(
-        one_cell.executor(cell),
-        trials,
-        work.train(cell.split),
-        datasets.load(work.dataset, cell.split).validation,
-        method=method,
-        batch_size=cell.batch_size,
-        goals=work.goals,
-        max_steps=cell.max_steps,
-        order_seed=cell.replicate,
-        hits=cell.hits,
-    )
+    outcome = one_cell.train_cell(cell, trials=trials, method=method)
     return one_cell.table(cell, outcome).assign(stage=stage)

@@ -15,13 +15,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from chapters.parts_of_a_network import searches
-from lib import require
 from lib.fields import Count, Whole, check, spec
 from lib.workloads.catalogue import WorkloadName, workload
 
@@ -91,21 +89,14 @@ class Search(searches.OfWhole):
 class Subnetworks:
     """The gradients of all workers' parts, in place of `lib.messages.exchanges.Exchange`.
 
-    module: `nn.Sequential` of linear layers with biases, ReLU and flatten.  size: numbers that all
-    workers send back after a round.  Raises ValueError for another module, and for hidden units
-    that cannot be shared out evenly.
+    module: `nn.Sequential` of linear layers with biases, ReLU and flatten, whose hidden units can be
+    shared out evenly.  size: numbers that all workers send back after a round.
     """
 
     def __init__(self, module: nn.Module, workers: int, local_steps: int, seed: int):
         from torch import nn
 
         self.shapes = [m.weight.shape for m in module if isinstance(m, nn.Linear)]
-        plain = all(isinstance(m, (nn.Linear, nn.ReLU, nn.Flatten)) for m in module)
-        allowed = "one of linear layers, ReLU and flatten alone"
-        require(plain, "model", type(module).__name__, allowed)
-        hidden = [out for out, _ in self.shapes[:-1]]
-        fits = all(width % workers == 0 for width in hidden)
-        require(fits, "workers", workers, f"a divisor of the hidden layers' widths {hidden}")
         self.workers, self.local_steps, self.seed, self.step = workers, local_steps, seed, 0
         self.small = self._small()
         self.size = sum(mine for *_, mine in self.parts(0))
@@ -213,22 +204,20 @@ def wider() -> tuple[Search, ...]:
     )
 
 
-def _name(search: Search) -> str:
-    return f"workers-{search.workers}-local-{search.local_steps}"
+SUBNETWORKS = searches.collection(
+    "subnetworks",
+    lambda search: f"workers-{search.workers}-local-{search.local_steps}",
+    lambda: (*planned(), *wider()),
+    "Train disjoint parts of a network, a worker each",
+)
 
 
-SUBNETWORKS = searches.collection("subnetworks", _name, lambda: (*planned(), *wider()))
-record, missing, run = SUBNETWORKS.record, SUBNETWORKS.missing, SUBNETWORKS.run
-
-
-def results(planned: Iterable[Search] | None = None, folder: Path | None = None) -> pd.DataFrame:
+def results(planned: Iterable[Search]) -> pd.DataFrame:
     """The trials of those searches that have a record, with the searches' fields.
 
     adds: multiply-adds of a worker in a step.
     """
-    found = SUBNETWORKS.results(planned, folder)
-    if not len(found):
-        return found
+    found = SUBNETWORKS.results(planned)
     widths = found.workload.map(HIDDEN) // found.workers
     adds = [searches.multiply_adds((INPUTS, width, width, CLASSES)) for width in widths]
     return found.assign(adds=found.batch_size * adds)

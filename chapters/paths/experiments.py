@@ -9,10 +9,10 @@ import functools
 import pandas as pd
 
 from lib.fields import Count, spec
-from lib.measuring.experiment import Collection, Experiment
+from lib.measuring.experiment import Collection
 from lib.probes import tracks
 from lib.probes.tracks import Again
-from lib.records.store import DATA
+from lib.records import store
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName
@@ -45,6 +45,11 @@ class Walk(Again):
     examples: int = 0
     chunk: int = 50
 
+    def measure(self) -> pd.DataFrame:
+        from chapters.paths import walking  # brings PyTorch, which is slow to import
+
+        return walking.measured(self)
+
 
 @functools.cache  # it asks hundreds of records who won
 def planned() -> tuple[Walk, ...]:
@@ -71,20 +76,11 @@ def planned() -> tuple[Walk, ...]:
     return tuple(walks)
 
 
-def _measure(walk: Walk) -> pd.DataFrame:
-    from chapters.paths import walking  # brings PyTorch, which is slow to import
-
-    return walking.measured(walk)
-
-
 WALKS = Collection(
     "paths",
-    "path",
-    DATA / "paths",
-    tracks.place,
+    "trajectories",
+    store.beginning,
     planned,
-    _measure,
-    lambda walk: walk.cell.arithmetic,
+    "Train the fastest trials again and record where their gradients point, into data/paths/.",
 )
-ABOUT = "Train the fastest trials again and record where their gradients point, into data/paths/."
-EXPERIMENTS = {"trajectories": Experiment(ABOUT, WALKS, "trajectories")}
+EXPERIMENTS = {"trajectories": WALKS}

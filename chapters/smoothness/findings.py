@@ -33,7 +33,7 @@ def followed(*paths: pd.DataFrame) -> pd.DataFrame:
 
 def twins(every: pd.DataFrame) -> pd.DataFrame:
     """Sparse paths over dense ones of the same hyperparameters and initialisation."""
-    again = pd.concat([tracks.FOLLOWED.results(experiments.planned()), tracks.results("mnist")])
+    again = pd.concat([experiments.TWINS.results(), tracks.TRACKS["mnist"].results()])
     return followed_paths.over_twin(every, again[again.sparsity > 0])
 
 

@@ -58,7 +58,7 @@ def slower(times: pd.DataFrame, size: int) -> float | None:
     return float(seconds[TIME] / seconds[0])
 
 
-def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict[str, object]:
+def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict:
     """All values of the page's sentences; rows, times: the records."""
     longer, cnn = ((LONGER,), (TIME,)), ((TIME, 0.0, "cnn"), (0, 0.0, "cnn"))
     level, size = PRUNED["sparsity"], (PRUNED["batch_size"],)

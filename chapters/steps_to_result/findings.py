@@ -11,7 +11,7 @@ from chapters.steps_to_result import both_splits, race, split_figures
 from lib.analysis import rate_rules, scaling, splits
 from lib.claims import front
 from lib.measuring import sweeps
-from lib.page import charts
+from lib.page import charts, told
 from lib.probes.unseen import FOLDS, UNSEEN
 from lib.records import results
 from lib.records.on_record import grid
@@ -52,7 +52,7 @@ def judged_races() -> dict[str, dict]:
 
 def findings(
     cell: Cell, frame: pd.DataFrame, every: pd.DataFrame, judged: Mapping[str, dict]
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -62,25 +62,27 @@ def findings(
         judged: of `judged_races`.
     """
     work = workload(cell.workload)
-    return {
-        "workload": work.title,
-        "method": named(cell.algorithm),
-        "batch_size": cell.batch_size,
-        "sparsity": f"{cell.sparsity:g}",
-        "goal": TASKS[work.task].written(work.goal),
-        **_search(frame),
-        **_best_rates(every),
-        **_splits(),
-        **_races(pd.DataFrame(judged["used"])),
-        **_left_out(pd.DataFrame(judged["apart"])),
-        **splits.unseen(UNSEEN.results(), "digits-mlp"),
-    }
+    return told.plain(
+        {
+            "workload": work.title,
+            "method": named(cell.algorithm),
+            "batch_size": cell.batch_size,
+            "sparsity": f"{cell.sparsity:g}",
+            "goal": TASKS[work.task].written(work.goal),
+            **_search(frame),
+            **_best_rates(every),
+            **_splits(),
+            **_races(pd.DataFrame(judged["used"])),
+            **_left_out(pd.DataFrame(judged["apart"])),
+            **splits.unseen(UNSEEN.results(), "digits-mlp"),
+        }
+    )
 
 
-def _search(frame: pd.DataFrame) -> dict[str, object]:
+def _search(frame: pd.DataFrame) -> dict:
     """What a search found, and what it cost."""
     result, head = scaling.steps_to_result(frame).iloc[0], frame.attrs["provenance"][0]
-    most, last, cost = int(frame.max_steps.iloc[0]), int(head["steps"]), float(head["trial_steps"])
+    most, last, cost = frame.max_steps.iloc[0], head["steps"], float(head["trial_steps"])
     alone = frame.steps.fillna(most).where(frame.cause != "diverged", frame.last_step).sum()
     low, _, high = scaling.best_of_k(frame.steps.to_numpy(), max(1, len(frame) // 2))
     reached = bool(result.steps == result.steps)
@@ -88,42 +90,43 @@ def _search(frame: pd.DataFrame) -> dict[str, object]:
         "reached": reached,
         "trials": len(frame),
         "steps": int(result.steps) if reached else None,
-        "hits": int(result.hits_seen),
+        "hits": result.hits_seen,
         "last": last,
         "cost": cost,
         "most": most,
-        "exhaustive": float(alone),
-        "saved": float(alone / cost),
-        "infeasible": int((frame.status == "infeasible").sum()),
-        "half_known": bool(reached and low <= last),
+        "exhaustive": alone,
+        "saved": alone / cost,
+        "infeasible": (frame.status == "infeasible").sum(),
+        "half_known": reached and low <= last,
         "half_low": int(low) if reached else None,
         "half_high": int(min(high, last)),
-        "half_beyond": bool(high > last),
+        "half_beyond": high > last,
     }
 
 
-def _best_rates(every: pd.DataFrame) -> dict[str, object]:
+def _best_rates(every: pd.DataFrame) -> dict:
     """How the effective learning rate of the fastest trials moves with the batch size."""
     slow = every.assign(slowness=1 - every.momentum.fillna(0)).dropna(subset="steps")
     best = rate_rules.winners(rate_rules.built_up(slow)).set_index("batch_size")
     rates = rate_rules.effective(best)
     known = len(rates) > 2
     trend = pd.Series(rates.index).corr(pd.Series(rates.to_numpy()), "spearman") if known else 0
+    small, large = (list(rates.items())[n] if known else (None, None) for n in (0, -1))
     return {
-        "several_rates": known,
-        "rates_move": bool(trend > 0.5),
-        "rate_small": float(rates.iloc[0]) if known else None,
-        "rate_small_at": int(rates.index[0]) if known else None,
-        "rate_large": float(rates.iloc[-1]) if known else None,
-        "rate_large_at": int(rates.index[-1]) if known else None,
+        "rates_move": trend > 0.5,
+        "rate_small": small[1],
+        "rate_small_at": small[0],
+        "rate_large": large[1],
+        "rate_large_at": large[0],
         "trend": f"{trend:.2f}",
     }
 
 
-def _splits() -> dict[str, object]:
+def _splits() -> dict:
     """How hard two splits of MNIST are, and what they cost."""
     asked = FOLDS.results()
-    told = _hardness(asked).set_index("name") if len(asked) else None
+    known = bool(len(asked))
+    hard = _hardness(asked).set_index("name") if known else None
     theirs, ours = (plans.study(name).cells for name in ("mnist-split-fc", "mnist-split"))
     study = Study("both-splits", "Both splits", (*theirs, *both_splits.counterparts(ours)))
     trials = sweeps.results(study)
@@ -131,17 +134,16 @@ def _splits() -> dict[str, object]:
     easy_goal, easy_times = _over_theirs(trials, -1)
     return {
         "draws": splits.DRAWS,
-        "hard": told is not None and bool(told.percentile["this book"] > 50),
+        "hard": known and hard.percentile["this book"] > 50,
         "hard_draw": front.harder_than(),
         "fc": workload(FC).title,
-        "fc_theirs": None if told is None else float(100 * told.error["Lee et al."]),
-        "fc_ours": None if told is None else float(100 * told.error["this book"]),
-        "both_splits": told is not None and FC in times,
+        "fc_theirs": 100 * hard.error["Lee et al."] if known else None,
+        "fc_ours": 100 * hard.error["this book"] if known else None,
+        "both_splits": known and FC in times,
         "fc_goal": goal.get(FC),
         "fc_times": times.get(FC),
         "fc_easy_goal": easy_goal.get(FC),
         "fc_easy_times": easy_times.get(FC),
-        "cnn_on_both": CNN in times,
         "cnn": workload(CNN).title,
         "cnn_goal": goal.get(CNN),
         "cnn_times": times.get(CNN),
@@ -162,44 +164,44 @@ def _hardness(asked: pd.DataFrame) -> pd.DataFrame:
     return both_splits.of_splits(share, splits.drawn(share))
 
 
-def _races(used: pd.DataFrame) -> dict[str, object]:
+def _races(used: pd.DataFrame) -> dict:
     """What the races in use change and save."""
     rows = used.set_index(["rule", "data"]).reindex(pd.MultiIndex.from_tuples(RACES))
     known = bool(rows.a.notna().all())
-    goals, losses, slow, small, small_losses = (row for _, row in rows.fillna(0).iterrows())
+    goals, losses, slow, small, small_losses = rows.fillna(0).itertuples()
     raced = [c for s in plans.STUDIES.values() for c in s.cells if c.race not in UNRACED]
     heads = results.read(Study("raced", "Races", tuple(dict.fromkeys(raced)))).attrs["provenance"]
     return {
         "races_known": known,
-        "goals_a": float(goals.a),
-        "goals_same": percent(goals.unchanged),
-        "goals_searches": int(goals.cells),
-        "goals_cost": percent(goals.cost),
-        "losses_a": float(losses.a),
-        "losses_same": percent(losses.unchanged),
-        "losses_searches": int(losses.cells),
-        "losses_cost": percent(losses.cost),
-        "worst": float(max(goals.worst_factor, losses.worst_factor)),
+        "goals_a": goals.a,
+        "goals_same": goals.unchanged,
+        "goals_searches": goals.cells,
+        "goals_cost": goals.cost,
+        "losses_a": losses.a,
+        "losses_same": losses.unchanged,
+        "losses_searches": losses.cells,
+        "losses_cost": losses.cost,
+        "worst": max(goals.worst_factor, losses.worst_factor),
         "slow_methods": [named(name) for name in races.SLOW_TO_START],
         "slow_changed": round(slow.cells * (1 - slow.unchanged)),
-        "slow_searches": int(slow.cells),
-        "digits_changed": percent(1 - small.unchanged),
-        "digits_changed_by_losses": percent(1 - small_losses.unchanged),
+        "slow_searches": slow.cells,
+        "digits_changed": 1 - small.unchanged,
+        "digits_changed_by_losses": 1 - small_losses.unchanged,
         "raced": len(heads),
         "raced_again": sum("raced_again" in head for head in heads),
         "wider": races.WIDER,
     }
 
 
-def _left_out(apart: pd.DataFrame) -> dict[str, object]:
+def _left_out(apart: pd.DataFrame) -> dict:
     """What races by losses change on images whose own searches had no part in choosing a."""
     digits = [name for name in apart.left_out if workload(name).dataset == "digits"]
     rows = apart[(apart.rule == "losses") & ~apart.left_out.isin(digits)]
     known = len(rows) > 0
     return {
-        "left_same": percent(rows.unchanged.min()) if known else None,
-        "left_lost": int(rows.lost.sum()),
-        "left_worst": float(rows.worst_factor.max()) if known else None,
+        "left_same": rows.unchanged.min() if known else None,
+        "left_lost": rows.lost.sum(),
+        "left_worst": rows.worst_factor.max() if known else None,
     }
 
 

@@ -10,16 +10,16 @@ searches that say when losses fell.
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
-from lib import own, require
+from lib import require
 from lib.engine.vocabulary import LOSSES, next_check
 from lib.records import store
+from lib.records.on_record import recorded_of
 from lib.records.store import record
 from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES
@@ -28,9 +28,8 @@ from lib.workloads import datasets
 
 REPLICATES = 3  # of a cell that are judged
 FACTORS = (1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 8.0)  # of a rule, among which one is chosen
-UNCHANGED = (
-    0.98  # share of searches whose steps to result must be unchanged for a factor to be chosen
-)
+# Share of searches whose steps to result must be unchanged for a factor to be chosen
+UNCHANGED = 0.98
 
 
 @dataclass(frozen=True)
@@ -54,10 +53,6 @@ class Search:
         return min(self.first[:, -1].min(), self.last.max())
 
 
-# The step after which each trial is abandoned [trials], inf for never
-Rule = Callable[[Search, float], np.ndarray]
-
-
 def searches() -> list[Search]:
     """Searches of the book's studies of images on record that no rule has shortened and that were
     stopped at their goal.
@@ -66,90 +61,53 @@ def searches() -> list[Search]:
     REPLICATES, since hundreds of searches of one small network would decide by themselves; those
     planned to judge races are few.
     """
-    goals = (
-        c
-        for s in STUDIES.values()
-        for c in s.cells
-        if c.stop == "goal" and c.race in (None, WATCHED)
-    )
-    planned = dict.fromkeys(c for c in goals if c.race is not None or c.replicate < REPLICATES)
-    files = {
-        c: record(c)
-        for c in planned
-        if not own.is_own(c.workload) and c.work.dataset in datasets.NAMES
-    }
-    return [search(c, store.read(file, c)[1]) for c, file in files.items() if store.exists(file)]
+    cells = dict.fromkeys(c for s in STUDIES.values() for c in s.cells if c.stop == "goal")
+    known = (c for c in cells if c.race is None and c.replicate < REPLICATES or c.race == WATCHED)
+    images = (c for c in known if c.work.dataset in datasets.NAMES)
+    return [search(c, store.read(record(c), c)[1]) for c in recorded_of(images)]
 
 
 def search(cell: Cell, table: pd.DataFrame) -> Search:
     """The search of a cell, from its record's table."""
-    first = table[[f"steps@{goal:g}" for goal in cell.work.goals[::-1]]].to_numpy(float)
+    goals = [f"steps@{goal:g}" for goal in cell.work.goals[::-1]]
     losses = [column for column in table if column.startswith("loss@")]
-    fell = table[losses].fillna(np.inf).to_numpy(float) if losses else None
-    return Search(
-        cell, np.where(np.isnan(first), np.inf, first), table.last_step.to_numpy(float), fell
-    )
+    first, fell = (table[names].fillna(np.inf).to_numpy(float) for names in (goals, losses))
+    return Search(cell, first, table.last_step.to_numpy(float), fell if losses else None)
 
 
 @functools.lru_cache(maxsize=8)
 def _checks(checks: str, most: int) -> np.ndarray:
-    """All steps up to the first from `most` on at which errors are measured."""
+    """All steps up to the first from `most` on at which errors are measured, and inf."""
     steps = [next_check(0, checks)]
     while steps[-1] < most:
         steps.append(next_check(steps[-1], checks))
-    return np.array(steps)
+    return np.array([*steps, np.inf])
 
 
-def _check_from(search: Search, step: float) -> float:
-    """The first check at or after a step."""
-    most = search.cell.max_steps or search.cell.work.max_steps
-    grid = _checks(search.cell.checks, most)
-    return float(grid[np.searchsorted(grid, step)]) if step <= grid[-1] else np.inf
+def abandoned(search: Search, a: float, rule: str) -> np.ndarray:
+    """The check after which each trial is abandoned [trials], inf for never: it has not met a goal
+    within a times the first trial's steps, nor, by the rule of "losses", a training loss.
 
-
-def race(search: Search, a: float) -> np.ndarray:
-    """The check after which each trial is abandoned [trials]: it has not met a goal within a times
-    the first trial's steps.
+    Only a trial that is still there comes first to a rung; so the earlier deadlines are right
+    before the later ones are, and the last round changes nothing.
     """
-    return _behind(search, search.first, np.full(search.first.shape[1], a))
-
-
-def losses(search: Search, a: float) -> np.ndarray:
-    """The same where training losses are rungs, too.  Raises ValueError for a search that does not
-    say when these fell.
-    """
-    require(
-        search.fell is not None,
-        "search",
-        search.cell,
-        "one whose record says when training losses fell",
-    )
-    patience = a * (1 + np.array(LOSSES + (0.0,) * search.first.shape[1]))
-    return _behind(search, np.concatenate([search.fell, search.first], axis=1), patience)
-
-
-def _behind(search: Search, came: np.ndarray, patience: np.ndarray) -> np.ndarray:
-    """The check after which each trial is abandoned [trials], which came [trials, rungs] to each
-    rung at such a check.
-
-    patience [rungs]: how many times the first trial's steps the others have.  Only a trial that is
-    still there comes first to a rung; so the earlier deadlines are right before the later ones are,
-    and the last round changes nothing.
-    """
+    came = search.first
+    patience = np.full(came.shape[1], a)
+    if rule == "losses":
+        came = np.concatenate([search.fell, came], axis=1)
+        patience = np.append(a * (1 + np.array(LOSSES)), patience)
+    checks = _checks(search.cell.checks, search.cell.max_steps or search.cell.work.max_steps)
     gone = np.full(len(came), np.inf)
     while True:
         earliest = np.where(came <= gone[:, None], came, np.inf).min(0)
-        late = patience * earliest
-        deadlines = np.array(
-            [_check_from(search, step) if math.isfinite(step) else np.inf for step in late]
-        )
+        deadlines = checks[np.searchsorted(checks, patience * earliest)]
         after = np.where(came > deadlines, deadlines, np.inf).min(1)
         if np.array_equal(after, gone):
             return gone
         gone = after
 
 
-RULES: dict[str, Rule] = {"race": race, "losses": losses}
+RULES = "race", "losses"
 
 
 def outcome(search: Search, gone: np.ndarray) -> dict:
@@ -194,7 +152,7 @@ def replays(
             "algorithm": one.cell.algorithm,
             "data": "digits" if one.cell.work.dataset == "digits" else "images",
         }
-        rows += [{**about, "a": a, **outcome(one, RULES[rule](one, a))} for a in factors]
+        rows += [{**about, "a": a, **outcome(one, abandoned(one, a, rule))} for a in factors]
     return pd.DataFrame(rows)
 
 

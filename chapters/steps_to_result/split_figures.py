@@ -5,8 +5,8 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
+from lib.page import tips
 from lib.page.charts import BLUE, GUIDE, RED
-from lib.page.tips import tip
 
 
 def draws(bars: pd.DataFrame, marks: pd.DataFrame) -> alt.LayerChart:
@@ -17,22 +17,26 @@ def draws(bars: pd.DataFrame, marks: pd.DataFrame) -> alt.LayerChart:
     x = alt.X("low:Q", title="validation error of a draw", scale=alt.Scale(zero=False)).axis(
         format=".1%"
     )
-    told = [
-        tip("low:Q", "error from", ".2%"),
-        tip("high:Q", "to", ".2%"),
-        tip("share:Q", "share of draws", ".1%"),
-    ]
+    told = tips.listed(
+        {
+            "low:Q|.2%": "error from",
+            "high:Q|.2%": "to",
+            "share:Q|.1%": "share of draws",
+        }
+    )
     y = alt.Y("share:Q", title="share of random draws").axis(format="%")
     bins = alt.Chart(bars).mark_rect(color=GUIDE, opacity=0.6)
     bins = bins.encode(x=x, x2="high:Q", y=y, y2=alt.datum(0), tooltip=told)
     two = alt.Chart(marks).encode(
         x=alt.X("error:Q"),
         color=alt.Color("name:N", scale=alt.Scale(range=[BLUE, RED]), sort=None, legend=None),
-        tooltip=[
-            tip("name:N", "split"),
-            tip("error:Q", "error", ".2%"),
-            tip("percentile:Q", "percentile among draws", ".1f"),
-        ],
+        tooltip=tips.listed(
+            {
+                "name:N": "split",
+                "error:Q|.2%": "error",
+                "percentile:Q|.1f": "percentile among draws",
+            }
+        ),
     )
     rules = two.mark_rule(strokeWidth=3)
     names = two.mark_text(align="center", baseline="bottom", dy=-4, fontWeight="bold").encode(

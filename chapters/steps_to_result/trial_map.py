@@ -5,9 +5,8 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, tips
 from lib.page.multiples import panels
-from lib.page.tips import tip
 
 SHOWN = ["batch_size", "trial", "learning_rate", "slowness", "steps", "status", "last_step"]
 MOST = 3  # panels: the smallest and the largest batch size, and the one in the middle
@@ -44,15 +43,17 @@ def _trials(base: alt.Chart) -> list[alt.Chart]:
     base = base.encode(
         x=x,
         y=y.axis(values=[1e-4, 1e-3, 1e-2, 1e-1, 1], format="~g"),
-        tooltip=[
-            tip("trial:Q", "trial"),
-            tip("learning_rate:Q", "learning rate", ".3g"),
-            tip("slowness:Q", "1 − momentum", ".2g"),
-            tip("status:N", "how it ended"),
-            tip("cause:N", "because"),
-            tip("steps:Q", "steps to the goal", ","),
-            tip("last_step:Q", "trained for", ","),
-        ],
+        tooltip=tips.listed(
+            {
+                "trial:Q": "trial",
+                "learning_rate:Q|.3g": "learning rate",
+                "slowness:Q|.2g": "1 − momentum",
+                "status:N": "how it ended",
+                "cause:N": "because",
+                "steps:Q|,": "steps to the goal",
+                "last_step:Q|,": "trained for",
+            }
+        ),
     )
     shades = [charts.RED, charts.ORANGE, charts.BLUE]
     scale = alt.Scale(type="log", domain=[1, 3], clamp=True, range=shades)

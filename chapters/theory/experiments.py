@@ -4,13 +4,14 @@ own gradients tell it, beside that of other gradients at the same weights.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
 from lib.fields import Count, Number, Whole, spec
-from lib.measuring.experiment import Experiment, searches
+from lib.measuring.experiment import Collection
 from lib.probes import tracks
 from lib.probes.tracks import Again
 from lib.records import store
@@ -113,27 +114,26 @@ def planned() -> tuple[Job, ...]:
     """The fastest trials at batch size 64 with SGD: on MNIST to the step at which it met its goal,
     on digits for longer.
     """
-    (images,) = tracks.of_cells([Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2)], 1)
-    (digits,) = tracks.of_cells([Cell("digits-mlp", 64, "sgd")], 1)
-    to_goal = _again(images, steps=tracks.last_step(images), examples=2000)
-    return to_goal, _again(digits, steps=200, span=50.0, chunk=10)
+    images = Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2)
+    digits = Cell("digits-mlp", 64, "sgd")
+    to_goal = tracks.fastest(Job, images, 1, steps=1, examples=2000)
+    return (
+        *(dataclasses.replace(job, steps=tracks.met_at(job)) for job in to_goal),
+        *tracks.fastest(Job, digits, 1, steps=200, span=50.0, chunk=10),
+    )
 
 
-def _again(track: tracks.Track, **fields) -> Job:
-    shared = ("workload", "batch_size", "algorithm", "trials", "trial", "hits")
-    return Job(**{name: getattr(track, name) for name in shared}, **fields)
-
-
-def _file(job: Job) -> str:
-    return f"{store.place(job.workload)}/{job.workload}/{job.algorithm}-{job.batch_size}"
-
-
-JOBS = searches("running", _file, planned)
-ABOUT = (
+JOBS = Collection(
+    "running",
+    "jobs",
+    lambda job: f"{store.home(job.workload)}/{job.algorithm}-{job.batch_size}",
+    planned,
     "Train with two worker processes that estimate the gradient's noise as they go, into "
-    "data/running/."
+    "data/running/.",
+    precision="float32",
+    alone=True,
 )
-EXPERIMENTS = {"noise-scale": Experiment(ABOUT, JOBS, "jobs", alone=True)}
+EXPERIMENTS = {"noise-scale": JOBS}
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:

@@ -188,6 +188,8 @@ def _goals(lines: pd.DataFrame, claim: Claim) -> dict[str, object]:
         "at_hardest": float(ends.iloc[0]) if len(ends) else None,
         "at_easiest": float(ends.iloc[-1]) if len(ends) else None,
         "lower": lower,
+        "surely_lower": sum(group.high < 1 for group in claim.measured),
+        "undecided": sum(group.low < 1 < group.high for group in claim.measured),
         "moved": len(moved),
         "moved_by": between(*moved),
         "one_direction": lower > 0.9 * len(moved),

@@ -17,7 +17,6 @@ flips are ours.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -26,8 +25,6 @@ import pandas as pd
 from lib.engine import vocabulary
 from lib.fields import Count, Whole, check, spec
 from lib.measuring.experiment import Collection
-from lib.records import store
-from lib.records.store import DATA
 
 TAKES = ("every", "best")
 EXAMPLES = 1350  # of the training set
@@ -93,9 +90,7 @@ def _parity(split: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     in this split.
     """
     # Brings PyTorch, which is slow to import, and most chapters only read
-    from lib.workloads import (
-        datasets,
-    )
+    from lib.workloads import datasets
 
     data = datasets.load("digits", split)
     return tuple(
@@ -114,10 +109,8 @@ def features(
     """f_i / sqrt N of examples x [n, d], and of others, [n, N] each: mean 0 and variance 1 / N over
     x; whitened: no covariance.
     """
-    matrix, bias = (
-        random.standard_normal((x.shape[1], count)) / x.shape[1] ** 0.5,
-        BIAS * random.standard_normal(count),
-    )
+    matrix = random.standard_normal((x.shape[1], count)) / x.shape[1] ** 0.5
+    bias = BIAS * random.standard_normal(count)
     found, theirs = np.tanh(x @ matrix + bias), np.tanh(other @ matrix + bias)
     middle = found.mean(0)
     found, theirs = found - middle, theirs - middle
@@ -215,14 +208,12 @@ BY_FLIPS = tuple(
 PLANNED = tuple(dict.fromkeys((*BY_COUNT, *BY_SIZE, *BY_FLIPS)))
 
 
-def _place(what: Descent, folder: Path) -> Path:
-    return (
-        folder
-        / f"features-{what.features}-batch-{what.batch_size}-flips-{what.flips}-{store.digest(what)}.csv"
-    )
-
-
 READOUTS = Collection(
-    "readouts", "readout", DATA / "flips", _place, lambda: PLANNED, precision=lambda _: "float64"
+    "flips",
+    "sets of runs",
+    "features-{0.features}-batch-{0.batch_size}-flips-{0.flips}".format,
+    lambda: PLANNED,
+    "Train Boolean readouts by flips of their weights, into data/flips/.",
+    precision="float64",
 )
-record, results, missing, run = READOUTS.record, READOUTS.results, READOUTS.missing, READOUTS.run
+results = READOUTS.results

@@ -8,7 +8,7 @@ import pandas as pd
 from chapters.without_backpropagation import boolean_readout, local_figures
 from chapters.without_backpropagation import without_backpropagation as without
 from lib.analysis import method_results, scaling
-from lib.page import boxes
+from lib.page import boxes, told
 from lib.wording import between, brief, percent, with_interval
 from lib.workloads import catalogue
 
@@ -31,7 +31,7 @@ def points(trials: pd.DataFrame) -> pd.DataFrame:
 
 def findings(
     trials: pd.DataFrame, ended: pd.DataFrame, readouts: pd.DataFrame, readout_error: float
-) -> dict[str, object]:
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -46,54 +46,56 @@ def findings(
     everywhere = method_results.at_end(0)
     means = [method_results.between(curves, a, without.BASE, everywhere) for a in list(ARMS)[1:]]
     more = [np.exp(effect.value) for found in means for effect in found.values()]
-    return {
-        "network": catalogue.workload(trials.workload.iloc[0]).title,
-        "goal": percent(trials.goal.iloc[0]),
-        "small": over.get((theirs, "small")),
-        "large": over.get((theirs, "large")),
-        **{f"most_{end}": _inverse(over.get((theirs, end))) for end in ("small", "large")},
-        "small_one": over.get((last, "small")),
-        "large_one": over.get((last, "large")),
-        "more": between(*more),
-        "searches": int(drawn.replicates.max()),
-        "trials": boxes.trials(drawn),
-        "ended_size": int(ended.batch_size.max()),
-        "ended_steps": int(ended.max_steps.max()),
-        **_falls(readouts),
-        **_to_goal(readouts, readout_error),
-    }
+    return told.plain(
+        {
+            "network": catalogue.workload(trials.workload.iloc[0]).title,
+            "goal": percent(trials.goal.iloc[0]),
+            "small": over.get((theirs, "small")),
+            "large": over.get((theirs, "large")),
+            **{f"most_{end}": _inverse(over.get((theirs, end))) for end in ("small", "large")},
+            "small_one": over.get((last, "small")),
+            "large_one": over.get((last, "large")),
+            "more": between(*more),
+            "searches": drawn.replicates.max(),
+            "trials": boxes.trials(drawn),
+            "ended_size": ended.batch_size.max(),
+            "ended_steps": ended.max_steps.max(),
+            **_falls(readouts),
+            **_to_goal(readouts, readout_error),
+        }
+    )
 
 
 def _inverse(ratio: float | None) -> str | None:
     return percent(1 / ratio) if ratio else None
 
 
-def _falls(readouts: pd.DataFrame) -> dict[str, object]:
+def _falls(readouts: pd.DataFrame) -> dict:
     """How the error of readouts falls, by the number of features."""
     found = without.convergence(readouts)
     slower = found[found.kind == PLAIN].set_index("features").slower
-    least, most = int(found.features.min()), int(found.features.max())
-    powers = without.growth(readouts).set_index("kind").power
-    change = {kind: float((most / least) ** (e.value - 1)) for kind, e in powers.items()}
+    least, most = found.features.min(), found.features.max()
+    powers = without.growth(readouts)
+    change = {kind: (most / least) ** (e.value - 1) for kind, e in powers.items()}
     return {
         "least": least,
         "most": most,
-        "few": float(np.exp(slower[least].value)),
-        "many": float(np.exp(slower[most].value)),
-        "runs": int(readouts.replicates.max()),
+        "few": np.exp(slower[least].value),
+        "many": np.exp(slower[most].value),
+        "runs": readouts.replicates.max(),
         "plain_change": change[PLAIN],
         "white_change": change[WHITE],
     }
 
 
-def _to_goal(readouts: pd.DataFrame, goal: float) -> dict[str, object]:
+def _to_goal(readouts: pd.DataFrame, goal: float) -> dict:
     """What features, flips and examples do to the steps to a fixed error."""
     goals = _plain(without.to_goal(readouts, goal))
     alone = goals[(goals.flips == 1) & (goals.batch_size == boolean_readout.EXAMPLES)].dropna()
     flips = several_flips(goals)
     known = flips.dropna(subset="steps")
     every, best = (known[known["take"] == t].set_index("flips").steps for t in ("every", "best"))
-    useful = int(every.idxmin()) if 1 in every.index else None
+    useful = every.idxmin() if 1 in every.index else None
     failed = sorted(set(flips.flips) - set(every.index))
     half = scaling.log_critical(best.index, np.log([best])) if len(best) > 2 else [np.nan]
     half = float(np.exp(half[0]))
@@ -101,17 +103,15 @@ def _to_goal(readouts: pd.DataFrame, goal: float) -> dict[str, object]:
     sure = judging.batch_size[judging.met == judging.runs]
     return {
         "readout_goal": goal,
-        "sizes_met": len(alone) > 1,
-        "features_cost": float(alone.steps.iloc[-1] / alone.steps.iloc[0]) if len(alone) else None,
+        "features_cost": alone.steps.iloc[-1] / alone.steps.iloc[0] if len(alone) > 1 else None,
         "too_many": bool(useful and failed and failed[0] > useful),
         "useful": useful,
-        "gain": float(every[1] / every.min()) if useful else None,
-        "failed": failed[0] if failed else None,
+        "gain": useful and every[1] / every.min(),
+        "failed": next(iter(failed), None),
         "features": boolean_readout.MIDDLE,
-        "half_inside": bool(best.index.min() < half < best.index.max()),
+        "half_inside": best.index.min() < half < best.index.max(),
         "half": half,
-        "some_sure": bool(len(sure)),
-        "sure": int(sure.min()) if len(sure) else None,
+        "sure": sure.min() if len(sure) else None,
     }
 
 
@@ -141,8 +141,8 @@ def beside_backpropagation(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per way to pass errors back, with 90 % intervals."""
     summary, curves = scaling.summaries(trials)
     over = method_results.over(curves)
-    told = [with_interval(*row) for row in over[["ratio", "ratio_low", "ratio_high"]].to_numpy()]
-    cells = over.assign(told=told).pivot(index="algorithm", columns="what", values="told")
+    words = list(map(with_interval, over.ratio, over.ratio_low, over.ratio_high))
+    cells = over.assign(words=words).pivot(index="algorithm", columns="what", values="words")
     ends = summary.set_index("algorithm")[["critical", "critical_low", "critical_high"]]
     best = trials.groupby(["algorithm", "batch_size", "replicate"]).steps.transform("min")
     won = trials[(trials.steps == best) & (trials.batch_size == AT)]
@@ -175,12 +175,12 @@ def on_test_images(ended: pd.DataFrame) -> pd.DataFrame:
 def straightness(readouts: pd.DataFrame) -> pd.DataFrame:
     """How far readouts' convergence is from an exponential, a column per kind of features."""
     found = without.convergence(readouts)
-    found = found.assign(told=[with_interval(*effect.row().values()) for effect in found.slower])
-    rows = found.pivot(index="features", columns="kind", values="told")
+    found["words"] = found.slower.map(told.times)
+    rows = found.pivot(index="features", columns="kind", values="words")
     rows.index = [f"third e-fold over the first, {n:,} features" for n in rows.index]
     for fold, name in ((1, "1 e-fold"), (without.FOLDS, f"{without.FOLDS} e-folds")):
-        powers = without.growth(readouts, fold).set_index("kind").power
-        rows.loc[f"power of N, {name}"] = powers.map(lambda e: with_interval(e.value, e.low, e.high))
+        powers = without.growth(readouts, fold).values()
+        rows.loc[f"power of N, {name}"] = [with_interval(e.value, e.low, e.high) for e in powers]
     return rows.rename_axis(index="90 % in brackets", columns=None).reset_index()
 
 
@@ -190,7 +190,7 @@ def of_examples(goals: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "batch size": own.batch_size,
-            "runs that met the goal": [f"{m} of {n}" for m, n in zip(own.met, own.runs)],
-            "steps to the goal": [with_interval(*r) for r in own[["steps", "low", "high"]].to_numpy()],
+            "runs that met the goal": list(map("{} of {}".format, own.met, own.runs)),
+            "steps to the goal": list(map(with_interval, own.steps, own.low, own.high)),
         }
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib.page import charts, tips
+from lib.page.tips import tip
 
 STEPS = "steps to result (training steps)"
 ARMS = {
@@ -37,7 +38,7 @@ def curves(points: pd.DataFrame) -> alt.LayerChart:
     )
     scale = charts.log(12)
     tooltip = [
-        tips.tip("arm:N", "errors by"),
+        tip("arm:N", "errors by"),
         tips.BATCH_SIZE,
         tips.STEPS,
         *tips.ends(),
@@ -67,11 +68,13 @@ def falling(rows: pd.DataFrame, start: str) -> alt.LayerChart:
     title = "error above its floor (share of that at the start)"
     y = alt.Y("excess:Q", title=title, axis=alt.Axis(format="~p"))
     y = y.scale(type="log", domain=[LEAST, 1], nice=False, clamp=True)
-    tooltip = [
-        tips.tip("name:N", "features"),
-        tips.tip("visits:Q", "visits per weight", ".2f"),
-        tips.tip("excess:Q", "error above its floor", ".1%"),
-    ]
+    tooltip = tips.listed(
+        {
+            "name:N": "features",
+            "visits:Q|.2f": "visits per weight",
+            "excess:Q|.1%": "error above its floor",
+        }
+    )
     base = alt.Chart(shown).encode(x=x, y=y, color=colour)
     points = base.mark_point(size=90, opacity=0).encode(tooltip=tooltip)
     drawn = charts.controlled([base.mark_line(strokeWidth=2.2), points], menu)
@@ -102,11 +105,11 @@ def flips(rows: pd.DataFrame) -> alt.LayerChart:
     guide = perfect.mark_line(color=charts.GUIDE, strokeDash=[3, 4], strokeWidth=1.6)
     base = alt.Chart(rows).encode(x=x, color=charts.by_name("rule", dict(TAKES.values())))
     tooltip = [
-        tips.tip("rule:N", "rule"),
-        tips.tip("flips:Q", "flips tried in a step", ","),
+        tip("rule:N", "rule"),
+        tip("flips:Q", "flips tried in a step", ","),
         tips.STEPS,
         *tips.ends(),
-        tips.tip("runs:Q", "runs"),
+        tip("runs:Q", "runs"),
     ]
     layers = charts.curve(base, y, scale, tooltip)
     return charts.sized(alt.layer(guide.encode(x=x, y=y), *layers), 300)

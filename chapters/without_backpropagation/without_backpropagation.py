@@ -9,7 +9,7 @@ import pandas as pd
 
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
-from lib.fields import POSITIVE, check
+from lib.analysis.scaling.curve import satterthwaite
 
 BASE = "sgd"  # with backpropagation
 # What the papers' claims speak of, the authors' own first
@@ -31,12 +31,9 @@ def ended(trials: pd.DataFrame) -> pd.DataFrame:
 
     trials: run to their budget, as of `lib.records.results.read`.  Of equal ones the mean.
     """
-    last = max(
-        (column for column in trials if column.startswith("test@")), key=lambda name: int(name[5:])
-    )
-    best = trials[
-        trials.best_error == trials.groupby(["algorithm", "replicate"]).best_error.transform("min")
-    ]
+    last = f"test@{trials.max_steps.max()}"
+    least = trials.groupby(["algorithm", "replicate"]).best_error.transform("min")
+    best = trials[trials.best_error == least]
     return best.groupby(["replicate", "algorithm"])[last].mean().unstack()
 
 
@@ -44,13 +41,8 @@ def lost(trials: pd.DataFrame) -> dict[str, Effect]:
     """By arm, points of test error beyond backpropagation's on the same split, the mean over
     searches.
     """
-    errors = ended(trials) if len(trials) else pd.DataFrame()
-    known = {
-        arm: 100 * (errors[arm] - errors[BASE]).dropna()
-        for arm in ARMS
-        if {arm, BASE} <= set(errors)
-    }
-    return {arm: scaling.mean_of(points) for arm, points in known.items() if len(points) > 1}
+    errors = ended(trials)
+    return {arm: scaling.mean_of(100 * (errors[arm] - errors[BASE]).dropna()) for arm in ARMS}
 
 
 # --- readouts that are flipped --------------------------------------------------------------------
@@ -75,12 +67,8 @@ def folds(runs: pd.DataFrame, count: int = FOLDS) -> np.ndarray:
     steps, values = own.index.to_numpy(float), own.to_numpy()
     n = values.shape[1]
     means = [values.mean(1), *((values.sum(1) - one) / (n - 1) for one in values.T)]
-    return np.array(
-        [
-            [_reached(steps, np.log(np.maximum(m, 1e-12)), -n) for n in range(1, count + 1)]
-            for m in means
-        ]
-    )
+    logs = np.log(np.maximum(means, 1e-12))
+    return np.array([[_reached(steps, own, -n) for n in range(1, count + 1)] for own in logs])
 
 
 def jackknifed(values: np.ndarray) -> Effect:
@@ -93,25 +81,19 @@ def jackknifed(values: np.ndarray) -> Effect:
 
 
 def _reached(steps: np.ndarray, logs: np.ndarray, level: float) -> float:
-    """Where logs [n] first fall to the level, between the steps [n] measured; NaN if they do not."""
+    """Where logs [n], 0 at first, fall to the level, between the steps [n] measured; NaN if they do
+    not.
+    """
     below = np.flatnonzero(logs <= level)
     if not len(below):
         return np.nan
-    at = below[0]
-    return (
-        float(np.interp(-level, -logs[at - 1 : at + 1], steps[at - 1 : at + 1]))
-        if at
-        else float(steps[0])
-    )
+    around = slice(below[0] - 1, below[0] + 1)
+    return float(np.interp(-level, -logs[around], steps[around]))
 
 
 def _singly(table: pd.DataFrame) -> pd.DataFrame:
     """Runs of one flip a step on all examples."""
-    return (
-        table[(table.flips == 1) & (table.batch_size == table.batch_size.max())]
-        if len(table)
-        else table
-    )
+    return table[(table.flips == 1) & (table.batch_size == table.batch_size.max())]
 
 
 def falls(table: pd.DataFrame) -> pd.DataFrame:
@@ -121,7 +103,7 @@ def falls(table: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (features, whitened), own in _singly(table).groupby(["features", "whitened"]):
         mean = excess(own).mean(axis=1).iloc[1:]
-        about = {"kind": KINDS[bool(whitened)], "features": features}
+        about = {"kind": KINDS[whitened], "features": features}
         rows.append(pd.DataFrame({**about, "visits": mean.index / features, "excess": mean}))
     return pd.concat(rows).round(4)
 
@@ -133,57 +115,46 @@ def convergence(table: pd.DataFrame) -> pd.DataFrame:
     steps of the last of FOLDS e-folds over those of the first, 0 for an exponential).
     """
     rows = []
-    for (features, whitened), own in _singly(table).groupby(["features", "whitened"], sort=True):
+    for (features, whitened), own in _singly(table).groupby(["features", "whitened"]):
         found = folds(own)
         slower = np.log((found[:, -1] - found[:, -2]) / found[:, 0])
-        rows.append(
-            {"features": int(features), "kind": KINDS[bool(whitened)], "slower": jackknifed(slower)}
-        )
+        rows.append((features, KINDS[whitened], jackknifed(slower)))
     return pd.DataFrame(rows, columns=["features", "kind", "slower"])
 
 
-def growth(table: pd.DataFrame, fold: int = FOLDS) -> pd.DataFrame:
+def growth(table: pd.DataFrame, fold: int = FOLDS) -> dict[str, Effect]:
     """By kind, the power of the number of features with which steps to so many e-folds grow: a line
-    through the logarithms.
-
-    Columns: kind, power (an `Effect`; linear growth is a power of 1), least, most (features).
+    through the logarithms; linear growth is a power of 1.
     """
-    rows = []
-    for whitened, own in _singly(table).groupby("whitened", sort=True) if len(table) else ():
-        sizes = np.array(sorted(own.features.unique()))
-        each = [jackknifed(np.log(folds(own[own.features == n])[:, fold - 1])) for n in sizes]
-        off = np.log(sizes) - np.log(sizes).mean()
+    found = {}
+    for whitened, own in _singly(table).groupby("whitened"):
+        by = {n: np.log(folds(runs)[:, fold - 1]) for n, runs in own.groupby("features")}
+        each = list(map(jackknifed, by.values()))
+        sizes = np.log(list(by))
+        off = sizes - sizes.mean()
         weights = off / (off @ off)  # of least squares
-        parts = np.array([(w * e.error) ** 2 for w, e in zip(weights, each)])
-        # Satterthwaite's
-        freedom = parts.sum() ** 2 / sum(part**2 / e.freedom for part, e in zip(parts, each))
+        parts = [(w * e.error) ** 2 for w, e in zip(weights, each)]
+        freedom = satterthwaite(parts, [e.freedom for e in each])
         value = float(weights @ [e.value for e in each])
-        power = Effect(value, float(np.sqrt(parts.sum())), float(freedom), min(e.n for e in each))
-        rows.append(
-            {
-                "kind": KINDS[bool(whitened)],
-                "power": power,
-                "least": int(sizes[0]),
-                "most": int(sizes[-1]),
-            }
-        )
-    return pd.DataFrame(rows, columns=["kind", "power", "least", "most"])
+        error = float(np.sqrt(sum(parts)))
+        found[KINDS[whitened]] = Effect(value, error, float(freedom), min(e.n for e in each))
+    return found
 
 
-def to_goal(table: pd.DataFrame, goal: float, column: str = "validation") -> pd.DataFrame:
-    """Steps to the first check at which an error is at most the goal, a row per setting.
+def to_goal(table: pd.DataFrame, goal: float) -> pd.DataFrame:
+    """Steps to the first check at which the validation error is at most the goal, a row per
+    setting.
 
     Columns: those of READOUT, runs, met (how many), steps (geometric mean; NaN unless all met it),
-    low, high (90 %, Student's t on logarithms).  Raises ValueError for a goal that is no positive
-    number.
+    low, high (90 %, Student's t on logarithms).
     """
-    check("goal", goal, POSITIVE)
     rows = []
-    for key, own in table.groupby(READOUT, sort=True) if len(table) else ():
-        first = own[own[column] <= goal].groupby("replicate").step.min().clip(lower=1)
+    for key, own in table.groupby(READOUT):
+        met = own[own.validation <= goal]
+        first = met.groupby("replicate").step.min().clip(lower=1)
         runs = own.replicate.nunique()
-        ends = (
-            scaling.mean_of(np.log(first)).row().values() if len(first) == runs else (np.nan,) * 3
-        )
+        ends = [np.nan] * 3
+        if len(first) == runs:
+            ends = scaling.mean_of(np.log(first)).row().values()
         rows.append((*key, runs, len(first), *ends))
     return pd.DataFrame(rows, columns=[*READOUT, "runs", "met", "steps", "low", "high"])

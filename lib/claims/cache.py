@@ -61,4 +61,4 @@ def _digest() -> str:
     book = (file for file in files if not file.is_relative_to(DATA / "own") and file.is_file())
     stamps = [(str(file), (of := file.stat()).st_mtime_ns, of.st_size) for file in book]
     beside = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
-    return hashlib.sha256(f"{code(['.'])} {beside} {stamps}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"{code(['**/*.py'])} {beside} {stamps}".encode()).hexdigest()[:16]

@@ -128,7 +128,8 @@ class Claim:
     """A claim with its rule, and, once judged, its groups and its verdict.
 
     key, title: of the ledger.  chapter: the page that tells of it. paper: what the paper says.
-    source: where.  read: what of the paper was at hand ("text", "abstract", "summary"). rule: what
+    source: where.  read: what was at hand of the paper ("text", "abstract", "summary"), or of
+    code ("code"). rule: what
     decides on each network.  kind, threshold: the interval has to lie above it, below it, or within
     it, which for a ratio is from 1/threshold to threshold, else from -threshold to threshold.
     scale: "ratio", "points" (of error) or "share". since: when the rule got its present form.
@@ -174,6 +175,11 @@ class Claim:
     def decided(self, verdict: str) -> list[Group]:
         """The groups of this verdict."""
         return [g for g in self.groups if g.verdict == verdict]
+
+    @property
+    def fragile(self) -> bool:
+        """Whether none of the paper's own networks decides it robustly."""
+        return not any(g.robust for g in self.groups if g.own and g.verdict != UNDECIDED)
 
     @property
     def part(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
@@ -35,20 +35,20 @@ class Use:
         inputs: [1 or T, N, inputs]: N counts the examples and, within each, its places; of gains,
             what they multiply; of a table, symbols [1, N].
         outputs: [T, N, outputs].
+        deltas: derivatives of the loss by them, once they are known.
     """
 
     weight: Layer
     bias: Layer | None
     inputs: Tensor
     outputs: Tensor
+    deltas: Tensor | None = None
 
-    def gradients(self, deltas: Tensor, workers: int) -> list[tuple[Layer, Tensor]]:
+    def gradients(self, workers: int) -> list[tuple[Layer, Tensor]]:
         """Each parameter with its gradient [workers, T, ...], where each worker has its stretch of
         the N rows.
-
-        deltas: derivatives of the loss by `outputs`, [T, N, outputs].
         """
-        inputs, deltas = (_by_worker(rows, workers) for rows in (self.inputs, deltas))
+        inputs, deltas = (_by_worker(rows, workers) for rows in (self.inputs, self.deltas))
         if self.weight.kind:
             found = deltas.mT @ inputs
         elif len(self.weight.shape) == 1:
@@ -60,31 +60,28 @@ class Use:
         return both if self.bias is None else [*both, (self.bias, deltas.sum(2))]
 
 
-Uses = list[tuple[Use, Tensor]]  # with the derivatives of the loss by their outputs
-
-
 def _by_worker(rows: Tensor, workers: int) -> Tensor:
     """[T, N, ...] as [workers, T, N / workers, ...]."""
     return rows[None] if workers == 1 else rows.unflatten(1, (workers, -1)).transpose(0, 1)
 
 
+@dataclass
 class Pass:
     """The weights of many trials, and the layers that examples have passed through with them.
 
     Activations are [T, B, ..., channels], or [1, B, ...] as long as all trials share them.
+
+    Attributes:
+        slots: where the network's parameters lie in w.
+        w: [T, P].
+        products: in which arithmetic activations are multiplied by matrices.
+        uses: of layers, in their order, if gradients are asked for.
     """
 
-    def __init__(self, module: nn.Module, w: Tensor, products: torch.dtype):
-        """
-        module: the network.
-        w: its parameters [T, P].
-        products: in which arithmetic activations are multiplied by matrices.
-        """
-        self.slots = dict(zip(module.parameters(), layers(module), strict=True))
-        self.w = w
-        self.products = products
-        self.uses: list[Use] = []
-        self.features = w  # inputs of the last product so far, [1 or T, N, inputs]
+    slots: dict[nn.Parameter, Layer]
+    w: Tensor
+    products: torch.dtype
+    uses: list[Use] = field(default_factory=list)
 
     def __call__(self, layer: nn.Module, h: Tensor) -> Tensor:
         return RULES[type(layer)](self, layer, h)
@@ -97,7 +94,7 @@ class Pass:
     def product(self, layer: nn.Linear | nn.Conv2d, h: Tensor) -> Tensor:
         """Inputs [1 or T, N, inputs] times the layer's matrix, plus its bias: [T, N, outputs]."""
         matrix = self.parameter(layer.weight).flatten(2).to(self.products)
-        self.features = inputs = h.to(self.products)
+        inputs = h.to(self.products)
         each = inputs.expand(len(matrix), -1, -1)
         if layer.bias is None:
             outputs = each.bmm(matrix.mT)
@@ -119,30 +116,27 @@ def _linear(run: Pass, layer: nn.Linear, h: Tensor) -> Tensor:
     return run.product(layer, h.flatten(1, -2)).unflatten(1, h.shape[1:-1])
 
 
-class _Patches(torch.autograd.Function):
-    """Images [T, B, H, W, C] -> patches [T, B, H', W', k, k, C] under a kernel of side k.
+def _windows(h: Tensor, k: int, stride: int) -> Tensor:
+    """Views of images [T, B, H, W, C] under a kernel of side k: [T, B, H', W', k, k, C]."""
+    return h.unfold(2, k, stride).unfold(3, k, stride).movedim(4, -1)
 
-    Autograd's own derivative of `Tensor.unfold` takes several times as long.
-    """
+
+class _Patches(torch.autograd.Function):
+    """A copy of `_windows`.  Autograd's own derivative of them takes several times as long."""
 
     @staticmethod
-    def forward(ctx, h: Tensor, k: int, stride: int) -> Tensor:
+    def forward(ctx, h: Tensor, *sizes: int) -> Tensor:
         ctx.shape = h.shape
-        ctx.k = k
-        ctx.stride = stride
-        return h.unfold(2, k, stride).unfold(3, k, stride).movedim(4, -1).contiguous()
+        ctx.sizes = sizes
+        return _windows(h, *sizes).contiguous()
 
     @staticmethod
     def backward(ctx, d: Tensor) -> tuple[Tensor, None, None]:
-        k = ctx.k
-        stride = ctx.stride
-        rows, columns = d.shape[2:4]
         total = d.new_zeros(ctx.shape)
+        windows = _windows(total, *ctx.sizes)
         # A patch's rows lie in one piece, which a loop over the kernel's elements would tear apart
-        for i, j in itertools.product(reversed(range(rows)), reversed(range(columns))):
-            top = i * stride
-            left = j * stride
-            total[:, :, top : top + k, left : left + k] += d[:, :, i, j]
+        for i, j in itertools.product(*(reversed(range(side)) for side in d.shape[2:4])):
+            windows[:, :, i, j].add_(d[:, :, i, j])
         return total, None, None
 
 
@@ -233,6 +227,7 @@ class BatchedExecutor(Executor):
         known = f"of layers of {', '.join(kind.__name__ for kind in RULES)} to be batched"
         require(fits(module), "model", type(module).__name__, known)
         super().__init__(module, *settings, **named)
+        self.slots = dict(zip(module.parameters(), layers(module), strict=True))
         self.reads_text = isinstance(module, Decoder)
         self.products = self.dtype
         if self.reads_text and self.dtype == torch.bfloat16:
@@ -243,7 +238,7 @@ class BatchedExecutor(Executor):
 
     def _run(self, w: Tensor, x: Tensor, products: torch.dtype) -> tuple[Tensor, Pass]:
         """Logits [T, B, ..., classes], and the pass through the network at weights w [T, P]."""
-        run = Pass(self.module, w.to(self.dtype), products)
+        run = Pass(self.slots, w.to(self.dtype), products)
         return run(self.module, x if self.reads_text else x.movedim(1, -1)[None]), run
 
     def _groups(self, w: Tensor, x: Tensor) -> tuple[Tensor, ...]:
@@ -267,27 +262,27 @@ class BatchedExecutor(Executor):
         x: Tensor,
         y: Tensor,
         workers: int,
-    ) -> tuple[*Gradients, Uses]:
-        """Losses [workers, T], gradients [workers, T, P], who is alive [workers, T], and each use
-        of a layer with the derivatives of the loss by its outputs.
+    ) -> tuple[*Gradients, list[Use]]:
+        """Losses [workers, T], gradients [workers, T, P], who is alive [workers, T], and the uses
+        of layers.
         """
         logits, run = self._run(w.detach(), x, self.products)
         losses, error = self.task.derivative(logits.detach(), y, self.smoothing, workers)
         outputs = [use.outputs for use in run.uses]
         deltas = torch.autograd.grad(logits, outputs, error.to(logits.dtype))
-        uses = list(zip(run.uses, deltas, strict=True))
         g = w.new_empty(workers, *w.shape, dtype=torch.float32)
-        for use, delta in uses:
-            for slot, found in use.gradients(delta, workers):
+        for use, use.deltas in zip(run.uses, deltas, strict=True):
+            for slot, found in use.gradients(workers):
                 g[:, :, slot.where] = found.flatten(2)
-        features = _by_worker(run.features.detach(), workers)
+        features = _by_worker(run.uses[-1].inputs, workers)
         on = features.abs().amax((2, 3)) > 0
-        return losses, g, on.expand(workers, len(w)) | (not self.can_die), uses
+        alive = on.expand(workers, len(w)) | (not self.can_die)
+        return losses, g, alive, run.uses
 
     def _with_uses(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None
-    ) -> tuple[*Gradients, Uses]:
-        """As `gradients`; fourth, the uses of `_derive`."""
+    ) -> tuple[*Gradients, list[Use]]:
+        """As `gradients`; fourth, the uses of layers."""
         allowed = "of one trial after another where layers are looked at"
         require(not self.reads_text, "model", "Decoder", allowed)
         losses, g, alive, uses = self._derive(w, x, y, 1)
@@ -300,7 +295,7 @@ class BatchedExecutor(Executor):
         data, have one row.
         """
         *found, uses = self._with_uses(w, x, y, mask)
-        return *found, {use.weight.name: stats(use.inputs, deltas) for use, deltas in uses}
+        return *found, {use.weight.name: stats(use.inputs, use.deltas) for use in uses}
 
     def gradients_with_norms(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
@@ -308,13 +303,10 @@ class BatchedExecutor(Executor):
         """As `SequentialExecutor.gradients_with_norms`, in the same pass."""
         *found, uses = self._with_uses(w, x, y, mask)
         norms = []
-        for use, deltas in uses:
-            inputs, deltas = (_by_example(rows, len(y)) for rows in (use.inputs, deltas))
-            kept = kept_biases = None
-            if mask is not None:
-                kept = mask[:, use.weight.where].unflatten(1, (use.weight.shape[0], -1))
-                kept_biases = mask[:, None, use.bias.where]
-            biases = masked(deltas.sum(2), kept_biases)
+        for use in uses:
+            inputs, deltas = (_by_example(rows, len(y)) for rows in (use.inputs, use.deltas))
+            kept = None if mask is None else use.weight.matrix(mask)
+            biases = masked(deltas.sum(2), None if mask is None else mask[:, None, use.bias.where])
             # Sums, since the deltas are shares of a mean
             norms.append(example_norms(inputs, deltas, kept).sum(1))
             norms.append(biases.norm(dim=2).sum(1))
@@ -326,9 +318,10 @@ class BatchedExecutor(Executor):
         groups = self._groups(w, x)
         return torch.cat([self._run(some, x, self.dtype)[0] for some in groups]).float()
 
+    @torch.enable_grad()
     def _features(self, w: Tensor, x: Tensor) -> Tensor:
         """The last layer's inputs."""
-        return self._run(w[None], x, self.dtype)[1].features
+        return self._run(w[None], x, self.dtype)[1].uses[-1].inputs
 
 
 def _by_example(rows: Tensor, examples: int) -> Tensor:

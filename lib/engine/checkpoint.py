@@ -41,23 +41,29 @@ class Checkpoint:
             return
         body = io.BytesIO()
         torch.save({"identity": self.identity, **state()}, body)
+        content = body.getvalue()
+        checksum = hashlib.sha256(content).hexdigest()
         with atomic.whole(self.file) as stream:
-            stream.write(hashlib.sha256(body.getbuffer()).hexdigest().encode() + b"\n")
-            stream.write(body.getbuffer())
+            stream.write(checksum.encode() + b"\n")
+            stream.write(content)
         self.saved = time.perf_counter()
         self.pause = max(SOON, SELDOM * (self.saved - began))
 
     def load(self) -> dict | None:
-        """The state in the file, or None where there is none or one that will not do, which is set
-        aside with a warning that names it.
+        """The state in the file, on the CPU; or None where there is none or one that will not do,
+        which is set aside with a warning that names it.
         """
-        try:
-            return self.file and self._read()
-        except FileNotFoundError:
+        if self.file is None or not self.file.exists():
             return None
-        except Exception as error:  # whatever such a file makes torch raise
-            reason, _, _ = str(error).partition("\n")
-            if type(error) is not ValueError:
+        checksum, _, body = self.file.read_bytes().partition(b"\n")
+        reason = "damaged (truncated or altered), or no state of a cell"
+        if checksum == hashlib.sha256(body).hexdigest().encode():
+            try:  # nothing in the file is run
+                state = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+                if state["identity"] == self.identity:
+                    return state
+                reason = "of another cell, or of other code"
+            except Exception as error:  # whatever such a file makes torch raise
                 reason = f"cannot be read ({type(error).__name__})"
         aside = self.file.with_suffix(".set-aside")
         with contextlib.suppress(FileNotFoundError):  # another runner has been here
@@ -65,16 +71,6 @@ class Checkpoint:
         message = f"{self.file}: {reason}; set aside as {aside.name}, the cell begins anew"
         warnings.warn(message, RuntimeWarning, stacklevel=3)
         return None
-
-    def _read(self) -> dict:
-        """The state, on the CPU; nothing in the file is run."""
-        checksum, _, body = self.file.read_bytes().partition(b"\n")
-        if hashlib.sha256(body).hexdigest().encode() != checksum:
-            raise ValueError("damaged (truncated or altered), or no state of a cell")
-        state = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
-        if state["identity"] != self.identity:
-            raise ValueError("of another cell, or of other code")
-        return state
 
 
 NO_CHECKPOINT = Checkpoint()

@@ -75,17 +75,13 @@ class Halves:
             y: their labels [B].
             penalty: the client's own loss [T], of what it sends, [T, B, ...].
         """
-        below, above = (part.detach().requires_grad_() for part in w.tensor_split([self.size], 1))
-        here = torch.vmap(lambda w: outputs(self.client, w, x))(below)
-        sent = here.detach().requires_grad_()
-        logits = torch.vmap(lambda w, h: outputs(self.server, w, h))(above, sent)
+        parts = [part.detach().requires_grad_() for part in w.tensor_split([self.size], 1)]
+        sent = torch.vmap(lambda w: outputs(self.client, w, x))(parts[0])
+        logits = torch.vmap(lambda w, h: outputs(self.server, w, h))(parts[1], sent)
         each = functional.cross_entropy(logits.mT, y.expand(len(w), -1), reduction="none")
         losses = each.mean(1)
-        upper, returned = torch.autograd.grad(losses.sum(), (above, sent))
-        if penalty is not None:
-            returned = returned + torch.autograd.grad(penalty(sent).sum(), sent)[0]
-        (lower,) = torch.autograd.grad(here, below, returned)
-        return losses.detach(), torch.cat([lower, upper], 1)
+        total = losses.sum() if penalty is None else losses.sum() + penalty(sent).sum()
+        return losses.detach(), torch.cat(torch.autograd.grad(total, parts), 1)
 
     def sent(self, w: Tensor, x: Tensor) -> Tensor:
         """What the client sends of examples x [n, ...] at one trial's w [P]: [n, ...]."""

@@ -22,30 +22,23 @@ def layers(module: nn.Module, chosen: dict[str, Tensor] | None = None) -> tuple[
     at = 0
     for name, p in (every if chosen is None else chosen).items():
         where = slice(at, at + p.numel())
-        found.append(Layer(name, where, tuple(p.shape), kind_of(module, name)))
+        found.append(Layer(name, where, tuple(p.shape), _kind_of(module, name)))
         at = where.stop
     return tuple(found)
 
 
-def kind_of(module: nn.Module, name: str) -> str:
+def _kind_of(module: nn.Module, name: str) -> str:
     """`Layer.kind` of the module's parameter of this name."""
     owner, _, leaf = name.rpartition(".")
-    layer = module.get_submodule(owner)
-    if leaf != "weight" or not is_product(layer):
+    if leaf != "weight":
         return ""
-    if isinstance(layer, nn.Conv2d):
-        return "convolution"
-    return "last" if layer is head(module) else "linear"
-
-
-def is_product(layer: nn.Module) -> bool:
-    """Whether it multiplies its inputs, or their patches, by one matrix: linear, or a convolution
-    of one group.
-    """
-    if isinstance(layer, nn.Conv2d):
+    layer = module.get_submodule(owner)
+    if isinstance(layer, nn.Linear):
+        return "last" if layer is head(module) else "linear"
+    if isinstance(layer, nn.Conv2d) and layer.groups == 1:
         padded = layer.padding_mode == "zeros" and not isinstance(layer.padding, str)
-        return padded and layer.groups == 1
-    return isinstance(layer, nn.Linear)
+        return "convolution" if padded else ""
+    return ""
 
 
 def memory_order(p: Tensor) -> Tensor:
@@ -72,11 +65,11 @@ def flatten(module: nn.Module) -> Tensor:
 
 def unflatten(w: Tensor, module: nn.Module) -> list[Tensor]:
     """Views of w [..., P] with the shapes of the module's parameters: a list of [..., *shape]."""
-    parts = w.split([p.numel() for p in module.parameters()], -1)
-    return [
-        part.unflatten(-1, memory_order(p).shape).movedim(-1, -3 if p.dim() == 4 else -1)
-        for part, p in zip(parts, module.parameters(), strict=True)
-    ]
+    found = []
+    for layer in layers(module):
+        part = w[..., layer.where].unflatten(-1, layer.shape)
+        found.append(part.movedim(-1, -3) if len(layer.shape) == 4 else part)
+    return found
 
 
 def outputs(module: nn.Module, w: Tensor, x: Tensor) -> Tensor:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import time
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -28,16 +27,14 @@ from torch import Tensor
 
 from lib import require
 from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint
-from lib.engine.flattening import layers
 from lib.engine.sequential import Executor
 from lib.engine.training_state import Outcome, State, Trials
 from lib.engine.validation import Validation
 from lib.engine.vocabulary import LOSSES, last_check, next_check
 from lib.messages.exchanges import Exchange
-from lib.methods.method import Layer, Method
+from lib.methods.method import Method
 from lib.own import raised
 from lib.workloads.datasets import Split
-from lib.workloads.tasks import Task
 
 LOG = logging.getLogger("lib.training")  # how far a search is, which its bar shows
 
@@ -74,36 +71,6 @@ def naming(where: str) -> Iterator[None]:
         yield
     except Exception as error:
         raise TrialError(f"{where}: {raised(error)}") from error
-
-
-def update(
-    method: Method,
-    executor: Executor,
-    parameters: tuple[Layer, ...],
-    trials: Trials,
-    w: Tensor,
-    buffers: dict[str, Tensor],
-    k: int,
-    batch: tuple[Tensor, Tensor],
-    exchange: Exchange | None = None,
-) -> tuple[Tensor, Tensor]:
-    """Update number k (from 1) of w [T, P] and the method's buffers, in place; losses before it
-    [T], and who is alive [T].
-    """
-    if exchange:  # which knows the weights that are left
-        losses, g, alive = exchange.gradients(executor, w, *batch)
-    elif method.gradient:
-        losses, g, alive = method.gradient(executor, w, batch, trials.mask, buffers)
-    else:
-        losses, g, alive = executor.gradients(w, *batch, trials.mask)
-    with torch.no_grad():
-        method.step(w, g, buffers, trials.at(k), k, parameters)
-    return losses, alive
-
-
-def validated(method: Method, w: Tensor, buffers: dict[str, Tensor]) -> Tensor:
-    """The weights [T, P] of which errors are measured: w, or what the method evaluates instead."""
-    return method.evaluated(w, buffers) if method.evaluated else w
 
 
 @torch.no_grad()
@@ -172,39 +139,33 @@ def train(
     y = training.y.to(trials.w.device)
     to_budget = stop == "budget"
     judges = [Validation(executor, validation, goals)]
-    judges += [Validation(executor, test)] if to_budget and test is not None else []
+    if to_budget and test is not None:
+        judges.append(Validation(executor, test))
     levels = LOSSES if race is not None and rungs == "losses" else ()
     budgets = tuple(2**j for j in range(max_steps.bit_length())) if to_budget else ()
-    parameters = layers(executor.module)
-
     out = Outcome(len(trials.w), len(goals), budgets, len(levels))
-    buffers = method.begin(trials.w.clone(), parameters)
     patience = 1 + len(y) // (8 * batch_size)
-    now = State(out, trials, buffers, patience, exchange, judges)
+    started = method, executor, trials, exchange
+    now = State(*started, outcome=out, patience=patience, judges=judges)
     if saved := checkpoint.load():
         now.restore(saved)
-    began = time.perf_counter() - out.wall_s
     order = itertools.islice(batches(len(y), batch_size, order_seed, sizes), out.steps, None)
     check = next_check(last_check(out.steps, checks), checks)
-
-    def parts() -> dict:
-        out.wall_s = time.perf_counter() - began
-        return now.parts()
 
     if now.trials.mask is not None:  # one that keeps nothing is of a trial that was not pruned
         now.leave(~now.trials.mask.any(1), "infeasible", "unpruned")
     while len(now.ids) and out.steps < max_steps and out.goes_on(hits):
         pick = next(order).to(y.device)
-        _step(now, method, executor, parameters, (x[pick], y[pick]))
+        _step(now, (x[pick], y[pick]))
         if drop_dead:
-            _leave_dead(now, method, executor, x)
+            _leave_dead(now, x)
         if out.steps == check:
             check = next_check(out.steps, checks)
             at_end = whole_at_end and check > max_steps
-            asked = torch.ones_like(now.silent, dtype=torch.bool)
-            if race is not None and not method.evaluated and not at_end:
-                asked = _hopeful(now, executor.task, goals)
-            _check(now, method, asked, to_budget or at_end)
+            hopeful = race is not None and not method.evaluated and not at_end
+            asked = _hopeful(now, goals) if hopeful else np.ones(len(now.ids), bool)
+            if asked.any():
+                _check(now, asked, to_budget or at_end)
             best = np.nanmin(out.best_error, initial=np.inf)
             LOG.info("step %d, %d alive, error %.3f", out.steps, len(now.ids), best)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little
@@ -213,43 +174,37 @@ def train(
                 now.leave(~np.isnan(out.first[now.ids, 0]), "complete")
             if race is not None and out.goes_on(hits):
                 _leave_behind(now, race, levels)
-        checkpoint.save(parts)
+        checkpoint.save(now.parts)
 
-    out.end(now.ids, max_steps)
+    out.end(max_steps)
     if to_budget:
         out.status[~np.isnan(out.first[:, 0])] = "complete"
-    out.wall_s = time.perf_counter() - began
     return out
 
 
-def _step(
-    now: State,
-    method: Method,
-    executor: Executor,
-    parameters: tuple[Layer, ...],
-    batch: tuple[Tensor, Tensor],
-) -> None:
+def _step(now: State, batch: tuple[Tensor, Tensor]) -> None:
     """All trials take the next step, and those leave whose loss before it is no number."""
     out = now.outcome
     out.steps += 1
     k = out.steps
     with naming(f"step {k}"):
-        losses, alive = update(
-            method, executor, parameters, now.trials, now.w, now.buffers, k, batch, now.exchange
-        )
+        losses, alive = now.advance(k, batch)
     out.trial_steps += len(now.ids)
-    now.recent.lerp_(losses.to(now.recent.dtype), max(min(1.0, len(batch[1]) / RECENT), 1 / k))
+    share = min(1.0, len(batch[1]) / RECENT)
+    losses = losses.to(now.recent.dtype)
+    now.recent.lerp_(losses, max(share, 1 / k))
     now.silent = torch.where(alive, 0, now.silent + 1)
     now.leave(~losses.isfinite(), "infeasible", "diverged")
 
 
-def _leave_dead(now: State, method: Method, executor: Executor, x: Tensor) -> None:
+def _leave_dead(now: State, x: Tensor) -> None:
     """Trials leave that have proved dead: every unit is off for all inputs x, and no weight that
     could change it moves.
 
     Of a method that takes its gradients elsewhere than at the weights, or does not tell their
     drift, nothing is proved.
     """
+    method, executor = now.method, now.executor
     suspects = now.silent >= now.patience
     if not suspects.any() or method.drift is None or method.gradient is not None:
         return
@@ -281,39 +236,39 @@ def _leave_behind(now: State, race: float, levels: tuple[float, ...]) -> None:
     now.leave(behind.any(1), "abandoned")
 
 
-def _hopeful(now: State, task: Task, goals: tuple[float, ...]) -> Tensor:
+def _hopeful(now: State, goals: tuple[float, ...]) -> np.ndarray:
     """Rows whose training loss does not rule out the loosest goal that they have not met."""
     loosest = now.outcome.loosest(now.ids, goals, 0)
-    return now.recent <= torch.from_numpy(task.hopeless(loosest)).to(now.recent)
+    return now.recent.cpu().numpy() <= now.executor.task.hopeless(loosest)
 
 
-def _check(now: State, method: Method, asked: Tensor, whole_set: bool) -> None:
+def _check(now: State, rows: np.ndarray, whole_set: bool) -> None:
     """A check: which of the trials asked meet which goals, their errors, and those of the better on
     the test set.
 
     An error is a mean cost: a share of mistakes, or what else the task counts.
 
-    asked: a boolean mask of rows.  whole_set: read every trial's answers to the end.
+    rows: a boolean mask of those asked.  whole_set: read every trial's answers to the end.
     """
-    if not asked.any():
-        return
     out = now.outcome
     judge = now.judges[0]
-    rows = asked.cpu().numpy()
     ids = now.ids[rows]
+    chosen = torch.from_numpy(rows).to(now.w.device)
+    w = now.evaluated()[chosen]
     limits = judge.limits.cpu().numpy()
-    loosest = torch.from_numpy(out.loosest(ids, limits, -1)).to(judge.limits)
-    w = validated(method, now.w, now.buffers)[asked]
+    loosest = out.loosest(ids, limits, -1)
+    loosest = torch.from_numpy(loosest).to(judge.limits)
     with naming(f"step {out.steps}"):
         found = judge.costs(w, None if whole_set else loosest)
     costs, whole = (tensor.cpu().numpy() for tensor in found)
     errors = np.where(whole, costs / len(judge.y), np.nan)
-    better = out.check(ids, errors, whole[:, None] & (costs[:, None] <= limits))
-    later = np.array(out.budgets) >= out.steps
+    met = whole[:, None] & (costs[:, None] <= limits)
+    better = out.check(ids, errors, met)
     if now.exchange:
         out.sent[ids] = now.exchange.sent.numpy()[rows]
-        out.sent_within[np.ix_(ids, later)] = out.sent[ids, None]
+        out.note(out.sent_within, ids, out.sent[ids])
     for other in now.judges[1:] if better.any() else ():
-        costs, _ = other.costs(w[torch.from_numpy(better).to(w.device)])
-        errors = costs.cpu().numpy()[:, None] / len(other.y)
-        out.test_within[np.ix_(ids[better], later)] = errors
+        chosen = torch.from_numpy(better).to(w.device)
+        costs, _ = other.costs(w[chosen])
+        errors = costs.cpu().numpy() / len(other.y)
+        out.note(out.test_within, ids[better], errors)

@@ -142,8 +142,8 @@ def layer_densities(mask: Tensor, module: nn.Module) -> list[tuple[str, int, int
     """Per parameter tensor: name, scalars kept, scalars in all, for one mask [P].  The counts sum
     to those of the mask.
     """
-    parts = [(layer.name, mask[layer.where]) for layer in layers(module)]
-    return [(name, int(part.sum()), part.numel()) for name, part in parts]
+    split = ((layer.name, mask[layer.where]) for layer in layers(module))
+    return [(name, int(part.sum()), len(part)) for name, part in split]
 
 
 def kept(parameters: int, sparsity: float) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import copy
 import functools
 from collections.abc import Callable
 
@@ -12,45 +11,42 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lib import require
-from lib.engine.flattening import cast, flatten, head, is_product, masked, outputs, unflatten
+from lib.engine.flattening import cast, flatten, head, layers, masked, outputs, unflatten
 from lib.workloads.tasks import TASKS, Task
 
 MAX_GRADIENT_ENTRIES = 2**24  # of examples' own gradients computed at once
 WARM_UPS = 3  # passes before one is recorded, in which libraries choose their kernels
-# examples of all trials that are computed at once: their activations stay far below a card's memory
-MAX_EXAMPLES_PER_PASS = 8192
 Gradients = tuple[Tensor, Tensor, Tensor]  # losses, gradients, and which trials are alive
 LayerStats = dict[str, tuple[Tensor, ...]]  # by the names of weights
 
 
 @contextlib.contextmanager
-def _record_rows(products: dict[str, nn.Module]):
-    """For each layer, pairs of its inputs [N, inputs] and the derivatives by its outputs [N,
-    outputs], one for every time that it is used in a pass forward and backward.
+def _record_rows(module: nn.Module, weights: list[str]):
+    """For the layer of each weight, pairs of its inputs [N, inputs] and the derivatives by its
+    outputs [N, outputs], one for every time that it is used in a pass forward and backward.
     """
-    pairs = {name: [] for name in products}
+    pairs = {name: [] for name in weights}
 
     def hook(name: str, layer: nn.Module, inputs: tuple, out: Tensor) -> None:
-        h = _input_rows(layer, inputs[0].detach())
-        out.register_hook(lambda d: pairs[name].append((h, _output_rows(layer, d.detach()))))
+        out.register_hook(lambda d: pairs[name].append(_rows(layer, inputs[0].detach(), d)))
 
     with contextlib.ExitStack() as handles:
-        for name, layer in products.items():
+        for name in weights:
+            layer = module.get_submodule(name.removesuffix("weight").removesuffix("."))
             handles.enter_context(layer.register_forward_hook(functools.partial(hook, name)))
         yield pairs
 
 
-def _input_rows(layer: nn.Module, h: Tensor) -> Tensor:
-    """A layer's inputs [B, ..., C], or a convolution's [B, C, H, W], as rows [N, inputs]."""
+def _rows(layer: nn.Module, h: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
+    """A layer's inputs [B, ..., C], or a convolution's [B, C, H, W], as rows [N, inputs], and the
+    derivatives by its outputs as rows [N, outputs].
+    """
     if isinstance(layer, nn.Linear):
-        return h.flatten(0, -2)
+        return h.flatten(0, -2), d.flatten(0, -2)
     patches = F.unfold(h, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
     by_channel = patches.unflatten(1, (h.shape[1], -1))  # [B, C, element, place]
-    return by_channel.permute(0, 3, 2, 1).flatten(2).flatten(0, 1)
-
-
-def _output_rows(layer: nn.Module, d: Tensor) -> Tensor:
-    return d.flatten(0, -2) if isinstance(layer, nn.Linear) else d.movedim(1, -1).flatten(0, -2)
+    rows = by_channel.permute(0, 3, 2, 1).flatten(2)
+    return rows.flatten(0, 1), d.movedim(1, -1).flatten(0, -2)
 
 
 class Executor:
@@ -151,14 +147,13 @@ class SequentialExecutor(Executor):
             loss by its outputs [trials, N, outputs]; returns a tuple of tensors with a row per
             trial.  N counts examples and, within each, the places of a convolution, whose inputs
             are patches in the order of the kernel as it lies in w.  Linear layers and convolutions
-            of one group have statistics (`flattening.is_product`).
+            of one group have statistics (`Layer.kind`).
         """
-        modules = self.module.named_modules() if stats else ()
-        products = {f"{name}.weight": layer for name, layer in modules if is_product(layer)}
+        products = [layer.name for layer in layers(self.module) if layer.kind] if stats else []
         derived = []
         found = {name: [] for name in products}
         for row in w:
-            with _record_rows(products) as pairs:
+            with _record_rows(self.module, products) as pairs:
                 derived.append(self._derive(row, x, y))
             for name, uses in pairs.items():
                 inputs, deltas = (torch.cat(rows)[None] for rows in zip(*uses, strict=True))
@@ -226,66 +221,40 @@ class SequentialExecutor(Executor):
 
 
 class CapturedExecutor(SequentialExecutor):
-    """As `SequentialExecutor`, to rounding, for modules that never look at their values in Python:
-    trials beside each other on a graphics processor.
+    """As `SequentialExecutor`, to rounding, on a graphics processor, for modules that never look at
+    their values in Python.
 
     A small network keeps such a processor busy for microseconds a kernel, less than it takes to
-    launch one from Python, and fills a part of it.  So a pass is recorded once for every shape of a
-    batch, and its kernels are then launched together.
+    launch one from Python.  So a trial's pass is recorded once for every shape of a batch, and its
+    kernels are then launched together.
     """
 
     def __init__(self, module: nn.Module, *settings, **named):
-        self.untouched = copy.deepcopy(module)
         super().__init__(module, *settings, **named)
-        self.settings = self.dtype, self.device, self.smoothing, self.task
-        # What computes each trial beside the others, and its stream
-        self.lanes = []
-        # Of each shape: what a pass reads (w [T, P], x, y), what it writes, and its kernels
+        # Of each shape: what a pass reads (w [P], x, y), what it writes, and its kernels
         self.passes = {}
-        self.pool = None  # of memory that all passes share, since one runs at a time
 
     def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
         """As `SequentialExecutor.gradients`."""
-        together = max(1, MAX_EXAMPLES_PER_PASS // len(x))
-        found = [self._replay(rows, x, y) for rows in w.split(together)]
-        losses, g, alive = map(torch.cat, zip(*found, strict=True))
+        found = [self._replay(row, x, y) for row in w]
+        losses, g, alive = map(torch.stack, zip(*found, strict=True))
         return losses, masked(g, mask), alive
 
     def _replay(self, w: Tensor, x: Tensor, y: Tensor) -> Gradients:
-        shape = (len(w), *x.shape)
-        if shape not in self.passes:
-            self.passes[shape] = self._record(w.clone(), self.inputs(x).clone(), y.clone())
-        read, written, graph = self.passes[shape]
+        if x.shape not in self.passes:
+            self.passes[x.shape] = self._record(w.clone(), self.inputs(x).clone(), y.clone())
+        read, written, graph = self.passes[x.shape]
         for tensor, given in zip(read, (w, x, y), strict=True):
             tensor.copy_(given)
         graph.replay()
         return tuple(tensor.clone() for tensor in written)
 
     def _record(self, *read: Tensor) -> tuple[Gradients, Gradients, torch.cuda.CUDAGraph]:
-        w = read[0]
-        while len(self.lanes) < len(w):
-            lane = SequentialExecutor(copy.deepcopy(self.untouched), *self.settings)
-            self.lanes.append((lane, torch.cuda.Stream()))
-        losses = w.new_empty(len(w))
-        written = losses, torch.empty_like(w), torch.empty_like(losses, dtype=torch.bool)
-        graph = torch.cuda.CUDAGraph()
-        for _ in range(WARM_UPS):
-            self._pass(read, written)
         torch.cuda.synchronize()
-        with torch.cuda.graph(graph, pool=self.pool):
-            self._pass(read, written)
-        self.pool = graph.pool()
+        with torch.cuda.stream(torch.cuda.Stream()):
+            for _ in range(WARM_UPS):
+                self._derive(*read)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            written = self._derive(*read)
         return read, written, graph
-
-    def _pass(self, read: Gradients, written: Gradients) -> None:
-        """All trials forward and backward, each on its stream."""
-        ahead = torch.cuda.current_stream()
-        w, *batch = read
-        beside = self.lanes[: len(w)]
-        for t, (lane, stream) in enumerate(beside):
-            stream.wait_stream(ahead)
-            with torch.cuda.stream(stream):
-                for tensor, found in zip(written, lane._derive(w[t], *batch), strict=True):
-                    tensor[t] = found
-        for _, stream in beside:
-            ahead.wait_stream(stream)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from lib.engine.flattening import layers
+from lib.engine.sequential import Executor
 from lib.engine.validation import Validation
 from lib.messages.exchanges import Exchange
+from lib.methods.method import Method
 
 
 @dataclass
@@ -72,6 +76,7 @@ class Outcome:
             each budget, if there is an exchange.
         steps: training steps of the cell.
         trial_steps: updates computed, over all trials.
+        wall_s: seconds that it took, once it has ended; until then they count from a moment.
     """
 
     def __init__(self, n: int, goals: int, budgets: tuple[int, ...] = (), losses: int = 0):
@@ -85,7 +90,7 @@ class Outcome:
         within = np.full((3, n, len(budgets)), np.nan)
         self.best_within, self.test_within, self.sent_within = within
         self.steps = self.trial_steps = 0
-        self.wall_s = 0.0
+        self.wall_s = -time.perf_counter()
 
     def leave(self, ids: np.ndarray, how: str, why: str = "") -> None:
         """Trials end here, how and why."""
@@ -103,9 +108,12 @@ class Outcome:
         risen = ids[better]
         self.best_error[risen] = errors[better]
         self.best_step[risen] = self.steps
-        later = np.array(self.budgets) >= self.steps
-        self.best_within[np.ix_(risen, later)] = errors[better, None]
+        self.note(self.best_within, risen, errors[better])
         return better
+
+    def note(self, within: np.ndarray, ids: np.ndarray, values: np.ndarray) -> None:
+        """Write values [n] of trials into an array [T, budgets], for budgets from here on."""
+        within[np.ix_(ids, np.array(self.budgets) >= self.steps)] = values[:, None]
 
     def loosest(self, ids: np.ndarray, limits: np.ndarray | tuple, none: float) -> np.ndarray:
         """Of the limits [goals] the largest that the trials have not met, or none: [n]."""
@@ -115,54 +123,87 @@ class Outcome:
         """Whether fewer trials than `hits` have left since they met the hardest goal."""
         return (self.status == "complete").sum() < hits
 
-    def end(self, ids: np.ndarray, limit: int) -> None:
-        """The cell ends for the trials that still train; limit: its steps at most."""
-        self.leave(ids, "budget" if self.steps == limit else "stopped")
+    def end(self, limit: int) -> None:
+        """The cell ends, for the trials that still train, too; limit: its steps at most."""
+        self.leave(self.status == "", "budget" if self.steps == limit else "stopped")
+        self.wall_s += time.perf_counter()
 
     def parts(self) -> dict:
         """All of it as numbers, texts, and lists of them."""
-        return {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in vars(self).items()}
+        parts = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in vars(self).items()}
+        return parts | {"wall_s": self.wall_s + time.perf_counter()}
 
     def restore(self, parts: dict) -> None:
         """Bring it to these `parts`."""
         for name, value in parts.items():
             kind = getattr(vars(self)[name], "dtype", None)
             setattr(self, name, value if kind is None else np.array(value, kind))
+        self.wall_s -= time.perf_counter()
 
 
-class State:
+class Descent:
+    """Trials on their way, a row for each.
+
+    Attributes:
+        method, executor: which updates their weights, and what computes their gradients.
+        layers: the network's parameters.
+        trials: what they started from.
+        w: weights [T, P].
+        buffers: the method's, by name, [T, ...].
+        exchange: what the workers send each other, if any.
+    """
+
+    def __init__(
+        self, method: Method, executor: Executor, trials: Trials, exchange: Exchange | None = None
+    ):
+        """That before the first step."""
+        self.method = method
+        self.executor = executor
+        self.layers = layers(executor.module)
+        self.trials = trials
+        self.w = trials.w.clone()
+        self.buffers = method.begin(trials.w.clone(), self.layers)
+        self.exchange = exchange
+
+    def advance(self, k: int, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Update number k (from 1) of weights and buffers, in place; losses before it [T], and who
+        is alive [T].
+        """
+        w, mask = self.w, self.trials.mask
+        if self.exchange:  # which knows the weights that are left
+            losses, g, alive = self.exchange.gradients(self.executor, w, *batch)
+        elif self.method.gradient:
+            losses, g, alive = self.method.gradient(self.executor, w, batch, mask, self.buffers)
+        else:
+            losses, g, alive = self.executor.gradients(w, *batch, mask)
+        with torch.no_grad():
+            self.method.step(w, g, self.buffers, self.trials.at(k), k, self.layers)
+        return losses, alive
+
+    def evaluated(self) -> Tensor:
+        """The weights [T, P] of which errors are measured: w, or what the method evaluates."""
+        own = self.method.evaluated
+        return own(self.w, self.buffers) if own else self.w
+
+
+class State(Descent):
     """All that changes while a cell trains, hence all that is kept of one that is interrupted.
 
     Attributes, with a row for each trial that still trains:
         ids: [T] (numpy), its number.
-        trials: what it started from.
-        w: weights [T, P].
-        buffers: the method's, by name, [T, ...].
         silent: [T], steps in a row without any unit on.
         patience: [T], such steps before a look at all data.
         recent: [T], training loss over the last batches.
     And of all trials:
         outcome: what is known so far.
-        exchange: what the workers send each other, if any.
         judges: of the validation set, and of the test set if test errors are asked for.
     """
 
-    def __init__(
-        self,
-        outcome: Outcome,
-        trials: Trials,
-        buffers: dict[str, Tensor],
-        patience: int,
-        exchange: Exchange | None,
-        judges: list[Validation],
-    ):
-        """That before the first step; patience: of every trial."""
+    def __init__(self, *of: object, outcome: Outcome, patience: int, judges: list[Validation]):
+        """of: as of `Descent`; patience: of every trial."""
+        super().__init__(*of)
         self.outcome = outcome
-        self.trials = trials
-        self.buffers = buffers
-        self.exchange = exchange
         self.judges = judges
-        self.w = trials.w.clone()
         count = len(self.w)
         self.ids = np.arange(count)
         self.silent = torch.zeros(count, dtype=torch.int64, device=self.w.device)
@@ -192,23 +233,20 @@ class State:
             "ids": self.ids.tolist(),
             "tensors": self._tensors(),
             "outcome": self.outcome.parts(),
-            "exchange": self.exchange and self.exchange.numbers(),
+            "exchange": self.exchange and self.exchange.parts(),
         }
 
     def _tensors(self) -> list[Tensor]:
         """All tensors of it and of its judges; writing into them changes it."""
-        found = [self.w, self.silent, self.patience, self.recent]
-        found += self.buffers.values()
-        for judge in self.judges:
-            found += [judge.missed, judge.order]
-        return found + (list(self.exchange.tensors(self.w).values()) if self.exchange else [])
+        own = [self.w, self.silent, self.patience, self.recent, *self.buffers.values()]
+        return own + [judge.missed for judge in self.judges]
 
     def restore(self, parts: dict) -> None:
         """Bring the state before the first step, and its judges, to these `parts`."""
-        if self.exchange:
-            self.exchange = self.exchange.resume(parts["exchange"])
         rows = torch.from_numpy(np.isin(self.ids, parts["ids"]))
         self.keep(rows.to(self.w.device))
         for tensor, saved in zip(self._tensors(), parts["tensors"], strict=True):
             tensor.copy_(saved)
         self.outcome.restore(parts["outcome"])
+        if self.exchange:
+            self.exchange.restore(parts["exchange"])

@@ -7,7 +7,6 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -113,11 +112,12 @@ class Trial:
             self.random = batches.randomness()
 
     def _optimiser(self) -> MethodOptimiser | torch.optim.Optimizer:
-        made = self.job.method.optimiser
+        job = self.job
+        made = job.method.optimiser
         if made is None:
-            return MethodOptimiser(self.job.method, self.module, self.drawn)
+            drawn = self.drawn | {"batch_size": float(job.batch_size)}
+            return MethodOptimiser(job.method, self.module, drawn)
         own = {"lr" if n == "learning_rate" else n: v for n, v in self.drawn.items()}
-        own.pop("batch_size")
         return made.made([p for p in self.module.parameters() if p.requires_grad], own)
 
     def run(self, until: int, tick: Callable[[], None] = lambda: None) -> None:
@@ -155,7 +155,7 @@ class Trial:
             with arithmetic(job.device, job.precision):
                 loss = kinds.loss(job.own, self.module, part)
             share = batches.size(part) / examples
-            (loss if share == 1 else loss * share).backward()
+            (loss * share).backward()
             total += float(loss.detach()) * share
         self.finite = math.isfinite(total)
         if self.finite:
@@ -182,14 +182,14 @@ class Trial:
             "random": self.random or batches.randomness(),
         }
 
-    def _tensors(self) -> dict[str, Tensor]:
-        return dict([*self.module.named_parameters(), *self.module.named_buffers()])
+    def _tensors(self) -> list[Tensor]:
+        return [*self.module.parameters(), *self.module.buffers()]
 
     @torch.no_grad()
     def take_up(self, state: dict) -> None:
         """Go on from a `state`."""
-        for name, tensor in self._tensors().items():
-            tensor.copy_(state["tensors"][name])
+        for tensor, saved in zip(self._tensors(), state["tensors"], strict=True):
+            tensor.copy_(saved)
         self.optimiser.load_state_dict(state["optimiser"])
         self.steps, self.finite = state["known"]
         if self.passes:
@@ -210,7 +210,6 @@ def train(
     checkpoint: as of `lockstep.train`.  Raises `lockstep.TrialError` for what the reader's code
     raises, and OSError naming a file that cannot be written.
     """
-    drawn = {**drawn, "batch_size": np.full(len(seeds), float(job.batch_size))}
     out = Outcome(len(seeds), len(job.goals))
     trials = []
     for n, seed in enumerate(seeds):
@@ -220,33 +219,30 @@ def train(
         out.restore(saved["outcome"])
         for trial, parts in zip(trials, saved["trials"], strict=True):
             trial.take_up(parts)
-    began = time.perf_counter() - out.wall_s
 
     def state() -> dict:
-        out.wall_s = time.perf_counter() - began
         return {"outcome": out.parts(), "trials": [trial.state() for trial in trials]}
 
     while out.goes_on(hits) and out.steps < job.limit and (out.status == "").any():
         check = next_check(out.steps, job.checks)
         until = min(check, job.limit)
         ids = np.flatnonzero(out.status == "")
-        errors = np.full(len(trials), math.nan)
-        for n in ids:
+        errors = np.full(len(ids), math.nan)
+        for place, n in enumerate(ids):
             trial = trials[n]
             with lockstep.naming(f"trial {n}, from step {trial.steps}"):
                 trial.run(until, lambda: checkpoint.save(state))
                 if trial.finite and until == check:
-                    errors[n] = trial.error()
+                    errors[place] = trial.error()
             lockstep.LOG.info("trial %d of %d, step %d", n + 1, len(trials), trial.steps)
         out.steps = until
-        met = errors[ids, None] <= np.array(job.goals) + EXACT
-        out.check(ids, errors[ids], met)
+        met = errors[:, None] <= np.array(job.goals) + EXACT
+        out.check(ids, errors, met)
         out.leave(ids[met[:, 0]], "complete")
-        gone = ids[[not trials[n].finite for n in ids]]
+        gone = [n for n in ids if not trials[n].finite]
         out.leave(gone, "infeasible", "diverged")
-        out.last_step[gone] = [trials[n].steps for n in gone]
-    out.end(np.flatnonzero(out.status == ""), job.limit)
+    out.end(job.limit)
+    out.last_step[:] = [trial.steps for trial in trials]
     out.steps = int(out.last_step.max(initial=0))
-    out.trial_steps = sum(trial.steps for trial in trials)
-    out.wall_s = time.perf_counter() - began
+    out.trial_steps = int(out.last_step.sum())
     return out

@@ -41,15 +41,12 @@ class Validation:
         self.task = executor.task
         self.x = executor.inputs(split.x)
         self.y = split.y.to(self.x.device)
-        counted = self.task.counted
         precision = torch.finfo(executor.dtype).eps
-        self.kind = torch.int64 if counted else torch.float64
-        self.slack = 0 if counted else min(ROUNDINGS * precision, MOST_SLACK)
-        # Safe against rounding of the product; the whole part where mistakes are counted
+        self.slack = 0 if self.task.counted else min(ROUNDINGS * precision, MOST_SLACK)
+        # Safe against rounding of the product
         limits = [goal * len(split) + 1e-9 for goal in goals]
-        self.limits = torch.tensor(limits, dtype=self.kind, device=self.y.device)
+        self.limits = torch.tensor(limits, dtype=torch.float64, device=self.y.device)
         self.missed = torch.zeros(len(split), device=self.y.device)
-        self.order = torch.arange(len(split), device=self.y.device)
 
     def costs(self, w: Tensor, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Sums of costs [T], and whether every example is in the sum [T], for w [T, P] and allowed
@@ -58,33 +55,34 @@ class Validation:
         A trial whose sum is not whole costs more than allowed.  allowed: None reads every trial's
         answers to the end.
         """
-        total = torch.zeros(len(w), dtype=self.kind, device=w.device)
+        total = torch.zeros(len(w), dtype=torch.float64, device=w.device)
         whole = torch.zeros_like(total, dtype=torch.bool)
         if allowed is None:
-            allowed = torch.full_like(total, len(self.order) if self.task.counted else math.inf)
+            allowed = torch.full_like(total, math.inf)
         rounded = w.to(self.executor.dtype)  # once, and not for every chunk
+        # Asked together, in the order of the data, examples are of one order at every check
+        hardest = self.missed * (not self.executor.normalised)
+        order = hardest.argsort(descending=True, stable=True)
         for limit in allowed.unique():
             rows = (allowed == limit).nonzero()[:, 0]
-            whole[self._read(rounded, rows, limit, total)] = True
+            whole[self._read(rounded, rows, limit, total, order)] = True
         self.missed *= FORGET
-        if not self.executor.normalised:
-            self.order = self.missed.argsort(descending=True, stable=True)
         if self.slack:
             near = ((total[:, None] - self.limits).abs() <= self.slack * self.limits).any(1)
             for row in (whole & near).nonzero()[:, 0]:
                 total[row] = self.alone(w[row])
         return total, whole
 
-    def _read(self, w: Tensor, rows: Tensor, limit: Tensor, total: Tensor) -> Tensor:
-        """Add to the total [T] what the rows' answers cost until it exceeds the limit; rows that
-        were read to the end.
+    def _read(self, w: Tensor, rows: Tensor, limit: Tensor, total: Tensor, order: Tensor) -> Tensor:
+        """Add to the total [T] what the rows' answers cost, in this order of the examples, until it
+        exceeds the limit; rows that were read to the end.
         """
         asked = w.index_select(0, rows)  # six times as fast as w[rows]
-        examples = len(self.order)
+        examples = len(order)
         at = 0
         chunk = self._first_chunk(limit)
         while at < examples and len(rows):
-            ask = self.order[at : at + chunk]
+            ask = order[at : at + chunk]
             cost = self.task.cost(self.executor.logits(asked, self.x[ask]), self.y[ask])
             total[rows] += cost.sum(1)
             # Any other cost is brought into [0, 1], as a mistake is: one trial that diverges is no
@@ -93,7 +91,7 @@ class Validation:
             self.missed[ask] += hard.float().sum(0)
             chunk = chunk // 2 if at == 0 else chunk * 3 // 2
             at += len(ask)
-            left = (total[rows] <= limit + self.slack * limit).nonzero()[:, 0]
+            left = (total[rows] <= limit * (1 + self.slack)).nonzero()[:, 0]
             if at < examples and len(left) < len(rows):
                 rows = rows[left]
                 asked = asked.index_select(0, left)
@@ -101,7 +99,7 @@ class Validation:
 
     def _first_chunk(self, limit: Tensor) -> int:
         """Examples that are enough to reject a trial that is mostly wrong."""
-        examples = len(self.order)
+        examples = len(self.y)
         if self.executor.normalised:
             return examples
         chunk = int(min(limit, examples)) * 6 // 5 + SPARE

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from lib.engine import batched, flattening, lockstep, pruning
 from lib.engine.clients import Halves
 from lib.engine.sequential import Executor
-from lib.engine.training_state import Trials
+from lib.engine.training_state import Descent, Trials
 from lib.engine.validation import Validation
 from lib.measuring import one_cell
 from lib.methods import method, spaces
@@ -25,14 +25,8 @@ from lib.workloads import datasets, models
 from lib.workloads.datasets import Split
 
 
-class Walk:
-    """Trials of a search update by update, without checks.
-
-    Attributes:
-        w: their weights [T, P] after `step` updates.
-        trials: their start, masks and hyperparameters.
-        executor: what computes their losses and gradients.
-    """
+class Walk(Descent):
+    """Trials of a search update by update, without checks, after `step` updates."""
 
     def __init__(
         self,
@@ -44,13 +38,8 @@ class Walk:
         seed: int,
     ):
         """seed: of the order of the examples."""
-        self.method = method
-        self.executor = executor
-        self.trials = trials
+        super().__init__(method, executor, trials)
         self.x, self.y = executor.inputs(training.x), training.y
-        self.layers = flattening.layers(executor.module)
-        self.w = trials.w.clone()
-        self.buffers = method.begin(trials.w, self.layers)
         self.order = lockstep.batches(len(self.y), batch_size, seed)
         self.step = 0
 
@@ -58,12 +47,7 @@ class Walk:
         """Take the next batch's update, in place."""
         self.step += 1
         pick = next(self.order)
-        of = self.method, self.executor, self.layers, self.trials, self.w, self.buffers
-        lockstep.update(*of, self.step, (self.x[pick], self.y[pick]))
-
-    def evaluated(self) -> Tensor:
-        """The weights [T, P] that checks look at: an average of w for some methods."""
-        return lockstep.validated(self.method, self.w, self.buffers)
+        self.advance(self.step, (self.x[pick], self.y[pick]))
 
     def costs(self, asked: Split) -> Tensor:
         """What the task counts of every example, as 1 for a wrong answer: [T, len(asked)]."""

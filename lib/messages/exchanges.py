@@ -4,7 +4,6 @@ the compressors: which entries of a gradient a worker sends.
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 from collections.abc import Callable
@@ -221,17 +220,14 @@ def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
     bool [R, d].
     """
     result = torch.zeros_like(sent[0])
-    for row, out in enumerate(result):
-        masks = [mask[row] for mask in chosen]
-        own = [u[row] for u in sent]
-        index = torch.cat([mask.nonzero()[:, 0] for mask in masks])
-        value = torch.cat([u[mask] for u, mask in zip(own, masks, strict=True)])
-        part = len(index) // len(sent)
-        for start in range(0, part * len(sent), part) if part else ():
-            worker = slice(start, start + part)
-            turn = index[worker]
-            # Of several pairs for one entry, one counts
-            out[turn] = out[turn] + value[worker]
+    workers = len(sent)
+    rows = zip(result, torch.stack(sent, 1), torch.stack(chosen, 1), strict=True)
+    for out, u, mask in rows:
+        index = mask.nonzero()[:, 1]
+        part = len(index) // workers
+        pairs = (each[: part * workers].view(workers, part) for each in (index, u[mask]))
+        for turn, value in zip(*pairs, strict=True):
+            out[turn] = out[turn] + value  # of several pairs for one entry, one counts
     return result
 
 
@@ -248,20 +244,20 @@ class Exchange:
     def __init__(
         self,
         messages: Messages,
-        trials: int,
-        d: int,
+        w: Tensor,
         kept: Tensor | None,
         sizes: list[int],
         seed: int,
         watch: Callable[[int, Tensor], None] | None = None,
     ):
+        """w: weights [T, d]."""
         self.messages, self.kept, self.watch, self.step = messages, kept, watch, 0
-        self.d, self.sizes = d if kept is None else kept.shape[1], sizes
+        self.sizes = sizes if messages.by_layer else None
         self.random = np.random.default_rng([seed, 1])
-        self.residual: Tensor | None = (
-            None  # [P, T, d'], from the first gradient on, if there is feedback
-        )
-        self.sent = torch.zeros(trials, dtype=torch.float64)
+        own = w if kept is None else kept
+        # Kept back, [P, T, d'], or of nobody without feedback
+        self.residual = w.new_zeros(messages.workers * messages.feedback, *own.shape)
+        self.sent = torch.zeros(len(w), dtype=torch.float64)
 
     def gradients(self, executor, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean losses [T], gradients [T, P] and who is alive [T], for w [T, P] and a batch x, y
@@ -275,28 +271,24 @@ class Exchange:
         diverges as it would without messages.
         """
         messages = self.messages
-        density, sizes = messages.density_at(self.step), self.sizes if messages.by_layer else None
+        density = messages.density_at(self.step)
         losses, gradients, alive = executor.gradients_by_worker(w, x, y, messages.workers)
-        total, sent, spoilt = gradients.new_zeros(len(w), self.d), [], torch.zeros_like(alive[0])
+        total = gradients.new_zeros(self.residual.shape[1:])
+        sent, spoilt = [], torch.zeros_like(alive[0])
         for p, g in enumerate(gradients):
             u = g if self.kept is None else g.gather(1, self.kept)
             if messages.feedback:
-                u = self.tensors(w)["residual"][p].add_(u)
+                u = self.residual[p].add_(u)
             spoilt |= ~torch.stack(u.aminmax(dim=1)).isfinite().all(0)
             if p == 0 and self.watch:
                 self.watch(self.step, u)
-            chosen = compress(messages.compressor, u, density, self.random, sizes)
+            chosen = compress(messages.compressor, u, density, self.random, self.sizes)
+            self.sent += counts(chosen).cpu() / messages.workers
+            message = torch.where(chosen, u, 0)
+            total += message
+            u -= message
             if messages.aggregation == "published":
-                sent.append((torch.where(chosen, u, 0), chosen))
-            count = counts(chosen)
-            self.sent += count.cpu() / messages.workers
-            if count.sum() == u.numel():
-                total.add_(u)
-                u.zero_()
-            else:
-                at = places(chosen)
-                total.view(-1).index_add_(0, at, u.view(-1)[at])
-                u.view(-1)[at] = 0
+                sent.append((message, chosen))
         self.step += 1
         g = (published_sum(*zip(*sent, strict=True)) if sent else total) / messages.workers
         g[spoilt] = torch.nan
@@ -304,32 +296,20 @@ class Exchange:
         alive = torch.ones_like(alive[0]) if messages.feedback else alive.any(0)
         return losses.mean(0), g, alive
 
-    def tensors(self, w: Tensor) -> dict[str, Tensor]:
-        """What it has counted and kept back, to be saved, or to be overwritten with what was; w:
-        weights [T, d].
-        """
-        if not self.messages.feedback:
-            return {"sent": self.sent}
-        if self.residual is None:
-            self.residual = w.new_zeros(self.messages.workers, len(w), self.d)
-        return {"sent": self.sent, "residual": self.residual}
+    def parts(self) -> dict:
+        """All that the next step depends on: tensors, numbers and texts."""
+        drawn = self.random.bit_generator.state
+        return {"step": self.step, "random": drawn, "sent": self.sent, "residual": self.residual}
 
-    def numbers(self) -> dict:
-        """What else the next step depends on, for JSON."""
-        return {"step": self.step, "random": self.random.bit_generator.state}
-
-    def resume(self, numbers: dict) -> Exchange:
-        """A copy that goes on from these `numbers`; its `tensors` are still new.
-
-        Raises ValueError, TypeError or KeyError for what `numbers` cannot have given.
-        """
-        other = copy.copy(self)
-        other.step, other.random = numbers["step"], np.random.default_rng()
-        other.random.bit_generator.state = numbers["random"]
-        return other
+    def restore(self, parts: dict) -> None:
+        """Go on from these `parts`."""
+        self.step = parts["step"]
+        self.random.bit_generator.state = parts["random"]
+        self.sent = parts["sent"]
+        self.residual = parts["residual"].to(self.residual)
 
     def keep(self, rows: Tensor) -> None:
         """Go on with the trials in `rows` (a boolean mask) alone."""
         self.kept = None if self.kept is None else self.kept[rows]
-        self.residual = None if self.residual is None else self.residual[:, rows]
+        self.residual = self.residual[:, rows]
         self.sent = self.sent[rows.cpu()]

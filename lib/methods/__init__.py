@@ -6,7 +6,6 @@ Nothing here needs PyTorch to be imported.
 
 from __future__ import annotations
 
-import functools
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -59,12 +58,7 @@ def method(name: str) -> Method:
     plain = name.removesuffix(variants.SUFFIX) if isinstance(name, str) else name
     allowed = f"one of {', '.join(EVERY)}, or torch.optim:CLASS, or file.py:function"
     require(isinstance(name, str) and plain in EVERY, "algorithm", name, allowed)
-    return EVERY[name] if plain == name else _decayed(plain)
-
-
-@functools.cache
-def _decayed(name: str) -> Method:
-    return variants.decayed(EVERY[name])
+    return EVERY[name] if plain == name else variants.decayed(EVERY[plain])
 
 
 # As the book spells it

@@ -36,7 +36,7 @@ def change(g, buffers, rate, beta1, beta2, k):
 
 def step(w, g, buffers, drawn, k, layers):
     """w -= `change`."""
-    rate, beta1, beta2 = (drawn[name] for name in SPACE)
+    rate, beta1, beta2 = _drawn(drawn)
     w.sub_(change(g, buffers, rate, beta1, beta2, k))
 
 
@@ -47,7 +47,7 @@ def drift(buffers, drawn):
     Hence their ratio is at most the sum of a geometric series in beta1 / sqrt(beta2), or in beta1
     where epsilon is larger.
     """
-    rate, beta1, beta2 = (drawn[name] for name in SPACE)
+    rate, beta1, beta2 = _drawn(drawn)
     ratio = beta1 / beta2.sqrt()
     ahead = (ratio / (1 - ratio)).where(ratio < 1, float("inf")) / buffers["square"].sqrt()
     ahead = ahead.clamp(max=beta1 / (1 - beta1) / EPSILON)
@@ -70,30 +70,23 @@ def fixed(beta1):
     return beta1.new_full((), BETA2).expand_as(beta1)
 
 
-def _with(drawn):
-    """The hyperparameters of Adam: of an average of squares half is left after as many examples as
-    the half-life has, if there is one, whatever the batch size.
+def _drawn(drawn):
+    """Rate, beta1 and beta2, which is drawn or held: of an average of squares half is left after as
+    many examples as the half-life has, if there is one, whatever the batch size.
     """
+    rate, beta1 = drawn["learning_rate"], drawn["beta1"]
     if "half_life" in drawn:
-        return drawn | {"beta2": 2 ** -(drawn["batch_size"] / drawn["half_life"])}
-    return drawn | {"beta2": fixed(drawn["beta1"])}
-
-
-def _held_step(w, g, buffers, drawn, k, layers):
-    step(w, g, buffers, _with(drawn), k, layers)
-
-
-def _held_drift(buffers, drawn):
-    return drift(buffers, _with(drawn))
+        return rate, beta1, 2 ** -(drawn["batch_size"] / drawn["half_life"])
+    return rate, beta1, drawn.get("beta2", fixed(beta1))
 
 
 HELD = {name: SPACE[name] for name in ("learning_rate", "beta1")}
-FIXED = Method("adam-fixed", "Adam, β₂ = 0.999", HELD, begin, _held_step, drift=_held_drift)
+FIXED = Method("adam-fixed", "Adam, β₂ = 0.999", HELD, begin, step, drift=drift)
 LASTING = Method(
     "adam-half-life",
     "Adam, half-life in examples",
     {**HELD, "half_life": HALF_LIFE},
     begin,
-    _held_step,
-    drift=_held_drift,
+    step,
+    drift=drift,
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
-from lib import is_number, require
+from lib import require
+from lib.fields import spec
 
 SCALES = {  # what values may be, in words and as a test
     "log": ("a positive finite number", lambda v: 0 < v < np.inf),
@@ -15,7 +16,7 @@ SCALES = {  # what values may be, in words and as a test
 }
 
 
-@dataclass(frozen=True)
+@spec
 class Interval:
     """A range and the scale on which points are uniform: "log", "reverse-log" (1 - value is
     log-uniform), "integer".
@@ -26,36 +27,39 @@ class Interval:
 
     low: float
     high: float
-    scale: str = "log"
+    scale: Literal[*SCALES] = "log"
 
     def __post_init__(self):
-        require(self.scale in SCALES, "scale", self.scale, SCALES)
         allowed, fits = SCALES[self.scale]
-        require(is_number(self.low) and fits(self.low), "low", self.low, allowed)
-        above = is_number(self.high) and fits(self.high) and self.high >= self.low
+        require(fits(self.low), "low", self.low, allowed)
+        above = fits(self.high) and self.high >= self.low
         require(above, "high", self.high, f"{allowed}, not below low ({self.low})")
+
+    @property
+    def mirrored(self) -> Interval:
+        """Of 1 - value, on the scale "log", where the value is on "reverse-log"."""
+        return Interval(1 - self.high, 1 - self.low)
 
     def at(self, u: np.ndarray) -> np.ndarray:
         """Map u in [0, 1) to values; shape kept.  On the reverse-log scale the value falls as u
         rises.
         """
+        if self.scale == "reverse-log":
+            return 1 - self.mirrored.at(u)
         if self.scale == "log":
             return self.low * (self.high / self.low) ** u
-        if self.scale == "reverse-log":
-            return 1 - (1 - self.high) * ((1 - self.low) / (1 - self.high)) ** u
         return np.floor(self.low + u * (self.high - self.low + 1))
 
     def place(self, values: np.ndarray) -> np.ndarray:
         """Where values lie on the interval's own scale, from 0 to 1: the inverse of `at`; NaN in an
         interval of one point.
         """
+        if self.scale == "reverse-log":
+            return self.mirrored.place(np.subtract(1, values))
+        scaled = np.log if self.scale == "log" else np.asarray
+        low, high, at = map(scaled, (self.low, self.high, values))
         with np.errstate(invalid="ignore"):
-            if self.scale == "integer":
-                return np.divide(np.subtract(values, self.low), self.high - self.low)
-            if self.scale == "reverse-log":
-                ratio = np.divide(np.subtract(1, values), 1 - self.high)
-                return np.log(ratio) / np.log((1 - self.low) / (1 - self.high))
-            return np.log(np.divide(values, self.low)) / np.log(self.high / self.low)
+            return np.divide(at - low, high - low)
 
 
 # Lee et al. (2021), from the authors' code.

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 
 from lib.methods.intervals import Interval
 from lib.methods.method import Method, aligned
@@ -47,9 +48,8 @@ def _begin(w, layers):
     buffers = {"v": w.new_zeros(w.shape), "kept": w.new_ones(w.shape).bool()}
     buffers["steps"] = w.new_zeros(len(w)).long()
     for weight, bias in _blocks(layers):
-        outputs = weight.shape[0]
-        inputs = (weight.where.stop - weight.where.start) // outputs + (bias is not None)
-        for factor, side in (("inputs", inputs), ("outputs", outputs)):
+        outputs, inputs = weight.matrix(w).shape[1:]
+        for factor, side in (("inputs", inputs + (bias is not None)), ("outputs", outputs)):
             name = f"{weight.name} {factor}"
             buffers[name] = w.new_zeros(len(w), side, side)
             buffers[f"{name} axes"] = w.new_zeros(len(w), side, side)
@@ -65,8 +65,7 @@ def _gradient(executor, w, batch, mask, buffers):
     losses, g, alive, found = executor.gradients_with_layer_stats(w, *batch, mask, moments)
     if mask is not None:
         buffers["kept"].copy_(mask)
-    steps = buffers["steps"].add_(1)
-    k = int(steps[0])  # trials go in lock step
+    k = int(buffers["steps"].add_(1)[0])  # trials go in lock step
     for name, (inputs, outputs) in found.items():
         if f"{name} inputs" in buffers:  # a weight that layers share goes by the first's name
             side = buffers[f"{name} inputs"].shape[1]
@@ -106,7 +105,7 @@ def _average(buffers, name, new, k):
     fine = (new.abs().amax((1, 2)) < LARGEST)[:, None, None]
     new = new.where(fine, 0).to(average.dtype)
     average.lerp_(new.expand_as(average), 1 - min(1 - 1 / k, DECAY))
-    if k > EVERY_STEP and k % interval(average.shape[1]):
+    if k > EVERY_STEP and k % next(n for most, n in INTERVALS if average.shape[1] <= most):
         return
     rows = range(len(average)) if len(new) > 1 else [slice(None)]
     for row, factor in zip(rows, average):  # one by one: aligned, as of `aligned`
@@ -117,34 +116,34 @@ def _average(buffers, name, new, k):
             buffers[f"{name} axes"][row] = axes
 
 
-def interval(side):
-    """Steps between two decompositions of a factor of this side, after the first steps."""
-    return next(steps for most, steps in INTERVALS if side <= most)
-
-
 def _step(w, g, buffers, drawn, k, layers, clipped=True):
     """v = momentum v + clip g', w -= rate v; g' = (A x G + damping)^-1 g, clip = min(1, sqrt(CLIP /
     |rate^2 g' . g|)), or 1.
     """
+    import torch
+
     rate = drawn["learning_rate"]
     total = 0
     moves = g.clone()
-    moved = []
-    for weight, bias in _blocks(layers):
-        slope = _joined(g, weight, bias)
+    blocks = _blocks(layers)
+    for weight, bias in blocks:
+        slope = weight.matrix(g)
+        if bias:  # a last column
+            slope = torch.cat([slope, g[:, bias.where, None]], 2)
         move = _divide(slope, buffers, weight.name, drawn["damping"])
         total = total + (move * slope).flatten(1).sum(1, keepdim=True)
-        moved += [weight, bias] if bias else [weight]
         if bias:
             off = _off(slope, buffers, weight)
             moves[:, bias.where] = move[:, :, -1].masked_fill(off, 0)
             move = move[:, :, :-1]
         moves[:, weight.where] = move.flatten(1)
-    if moved and clipped:
-        clip = (CLIP / (rate.square() * total).abs()).sqrt().clamp(max=1)
-        for layer in moved:
+    if blocks and clipped:
+        change = (rate.square() * total).abs()
+        clip = (CLIP / change).sqrt().clamp(max=1)
+        for layer in filter(None, itertools.chain(*blocks)):
             moves[:, layer.where] *= clip
-    v = buffers["v"].mul_(drawn["momentum"]).add_(moves.mul_(buffers["kept"]))
+    moves.mul_(buffers["kept"])
+    v = buffers["v"].mul_(drawn["momentum"]).add_(moves)
     w.addcmul_(v, rate, value=-1)
 
 
@@ -158,14 +157,6 @@ def _off(slope, buffers, weight):
     silent = buffers[f"{weight.name} outputs"].diagonal(dim1=1, dim2=2) == 0
     pruned = ~weight.matrix(buffers["kept"]).all(2)
     return silent & ~slope.any(2) & (pruned | (weight.kind == "convolution"))
-
-
-def _joined(g, weight, bias):
-    """The gradient of a weight, and of its bias as a last column: [T, outputs, inputs (+ 1)]."""
-    import torch
-
-    slope = weight.matrix(g)
-    return slope if bias is None else torch.cat([slope, g[:, bias.where, None]], 2)
 
 
 def _divide(slope, buffers, name, damping):

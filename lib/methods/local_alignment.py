@@ -18,6 +18,7 @@ strangers to them.
 from __future__ import annotations
 
 import functools
+import itertools
 
 from lib import require
 from lib.methods import momentum
@@ -47,58 +48,48 @@ def begin(w, layers):
     return buffers
 
 
-def errors(executor, w, batch, buffers, lower):
-    """Losses [T], of every layer its inputs [T, B, in] and an example's own errors [T, B, out], and
-    who is alive [T].
+def _gradient(executor, w, batch, mask, buffers, lower):
+    """Losses [T], the batch's mean of e h^T for every layer [T, P], and who is alive [T].
 
     lower(f, z, h, way): the errors of a hidden layer with this activation, its z, h = f(z), and
     what reaches it, [T, B, out]. Raises ValueError for a network that has other layers.
     """
+    import torch
+
     x, y = batch
     linear, between = _parts(executor.module)
     sizes = [p.numel() for p in executor.module.parameters()]
     parameters = iter(w.to(executor.dtype).split(sizes, 1))
     inputs = [x.flatten(1).expand(len(w), -1, -1)]
     sums = []
-    for n, layer in enumerate(linear.values()):
+    for layer, f in itertools.zip_longest(linear, between):
         weight = next(parameters).unflatten(1, layer.weight.shape)
-        bias = next(parameters)
-        sums.append(bias[:, None].baddbmm(inputs[-1], weight.mT))
-        if n < len(between):
-            inputs.append(between[n](sums[-1]))
+        sums.append(next(parameters)[:, None].baddbmm(inputs[-1], weight.mT))
+        if f:
+            inputs.append(f(sums[-1]))
     losses, e = executor.task.derivative(sums[-1], y, executor.smoothing, 1)
-    found = [e.to(executor.dtype) * len(x)]  # the derivative is of the mean
-    names = list(linear)
-    for n in reversed(range(len(between))):
-        feedback = buffers[f"{names[n + 1]}.weight"].to(executor.dtype)
-        way = found[0].bmm(feedback.mT)
-        found.insert(0, lower(between[n], sums[n], inputs[n + 1], way))
-    return losses[0], inputs, found, inputs[-1].abs().amax((1, 2)) > 0
+    e = e.to(executor.dtype) * len(x)  # the derivative is of the mean
+    parts = []
+    for feedback, f, z, h in reversed([*zip(buffers.values(), between, sums, inputs[1:])]):
+        parts = [e.mT.bmm(h).flatten(1), e.sum(1), *parts]
+        e = lower(f, z, h, e.bmm(feedback.to(executor.dtype).mT))
+    parts = [e.mT.bmm(inputs[0]).flatten(1), e.sum(1), *parts]
+    g = torch.cat(parts, 1).float().div_(len(y))
+    alive = inputs[-1].abs().amax((1, 2)) > 0
+    return losses[0], g if mask is None else g.mul_(mask), alive
 
 
 def _parts(module):
-    """The linear layers by their names, and the activations between them."""
+    """The linear layers, and the activations between them."""
     from torch import nn
 
-    named = [(name, m) for name, m in module.named_children() if not isinstance(m, nn.Flatten)]
-    linear = dict(named[::2])
-    between = [m for _, m in named[1::2]]
-    affine = all(isinstance(m, nn.Linear) and m.bias is not None for m in linear.values())
-    known = all(isinstance(m, nn.Tanh | nn.ReLU) for m in between)
-    fits = isinstance(module, nn.Sequential) and len(named) % 2 == 1 and affine and known
+    modules = [m for m in module.children() if not isinstance(m, nn.Flatten)]
+    linear, between = modules[::2], modules[1::2]
+    affine = all(isinstance(m, nn.Linear) and m.bias is not None for m in linear)
+    known = affine and all(isinstance(m, nn.Tanh | nn.ReLU) for m in between)
+    fits = isinstance(module, nn.Sequential) and len(modules) % 2 and known
     require(fits, "model", type(module).__name__, f"{ALLOWED}, for this training method")
     return linear, between
-
-
-def _gradient(executor, w, batch, mask, buffers, lower):
-    import torch
-
-    losses, inputs, found, alive = errors(executor, w, batch, buffers, lower)
-    parts = []
-    for h, e in zip(inputs, found, strict=True):
-        parts += [e.mT.bmm(h).flatten(1), e.sum(1)]
-    g = torch.cat(parts, 1).float().div_(len(batch[1]))
-    return losses, g if mask is None else g.mul_(mask), alive
 
 
 def _feedback_errors(f, z, h, way):

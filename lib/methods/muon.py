@@ -8,16 +8,13 @@ code does so for linear layers alone.
 
 from __future__ import annotations
 
+from lib.methods import adam
 from lib.methods.intervals import Interval
 from lib.methods.method import Method, aligned
 
 HIDDEN = ("linear", "convolution")  # of `Layer.kind`
 # Of X, of X X^T X and of its square: the steepest at zero, the authors' choice
-COEFFICIENTS = (
-    3.4445,
-    -4.7750,
-    2.0315,
-)
+COEFFICIENTS = 3.4445, -4.7750, 2.0315
 ROUNDS = 5
 SMALLEST = 1e-7  # added to the norm
 # Of Adam here, the authors' choice
@@ -43,36 +40,25 @@ def orthogonal(u):
 
 def _begin(w, layers):
     """Averages of the gradient, Adam's of its square, and which weights of a hidden matrix are
-    there, all by layer.
+    there.
 
     A weight that is zero at first is taken for removed until it has a gradient.
     """
-    buffers = {}
-    for layer in layers:
-        own = w[:, layer.where]
-        buffers[f"{layer.name} mean"] = w.new_zeros(own.shape)
-        if layer.kind in HIDDEN:
-            buffers[f"{layer.name} kept"] = own != 0
-        else:
-            buffers[f"{layer.name} square"] = w.new_zeros(own.shape)
-    return buffers
+    return adam.begin(w, layers) | {"kept": w != 0}
 
 
 def _step(w, g, buffers, drawn, k, layers):
     rate = drawn["learning_rate"]
-    ratio = drawn["aux_ratio"]
+    buffers["kept"].logical_or_(g != 0)
     for layer in layers:
-        own = w[:, layer.where]
-        slope = g[:, layer.where]
-        mean = buffers[f"{layer.name} mean"]
+        at = slice(None), layer.where
+        mean, square, kept = (buffers[name][at] for name in ("mean", "square", "kept"))
         if layer.kind in HIDDEN:
-            update = _hidden(slope, mean, drawn["momentum"], layer.shape[0])
-            kept = buffers[f"{layer.name} kept"]
-            kept.logical_or_(slope != 0)
-            own.addcmul_(update.mul_(kept), rate, value=-1)
+            update = _hidden(g[at], mean, drawn["momentum"], layer.shape[0])
+            w[at].addcmul_(update.mul_(kept), rate, value=-1)
         else:
-            update = _adam(slope, mean, buffers[f"{layer.name} square"], k)
-            own.addcmul_(update, ratio * rate, value=-1)
+            update = _adam(g[at], mean, square, k)
+            w[at].addcmul_(update, drawn["aux_ratio"] * rate, value=-1)
 
 
 def _hidden(g, mean, momentum, rows):

@@ -73,8 +73,8 @@ class Optimiser:
     def __post_init__(self):
         import torch  # slow to import, and most chapters only read records
 
-        found = [n for n, one in vars(torch.optim).items() if isinstance(one, type)]
-        allowed = [name for name in found if name not in APART]
+        classes = (name for name, one in vars(torch.optim).items() if isinstance(one, type))
+        allowed = [name for name in classes if name not in APART]
         words = f"a class of torch.optim: {', '.join(allowed)}"
         require(self.kind in allowed, "kind", self.kind, words)
         # The class itself refuses what its arguments must not be called, and must not be

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from typing import Annotated
 
 import torch
+from annotated_types import MinLen, Predicate
 from torch import Tensor
 
+from lib import fields
 from lib.methods import optimisers
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer, Method
@@ -33,6 +36,14 @@ TAKEN = (
     "algorithm sparsity pruning trials replicate stop checks hits precision max_steps space "
     "label_smoothing messages split race rungs staleness delays decay_steps end_factor"
 ).split()
+TITLE = Annotated[str, MinLen(1), "a text"]
+NAME = Annotated[str, Predicate(lambda word: word.isidentifier() and word not in TAKEN)]
+SPACE = Annotated[
+    dict[NAME, Interval],
+    Predicate(lambda space: "learning_rate" in space),
+    "a dictionary of lib.methods.intervals.Interval with a learning_rate, each named like a Python "
+    f"variable, and none of {', '.join(TAKEN)}",
+]
 
 
 def load(name: str) -> Method:
@@ -62,23 +73,14 @@ def check(name: str, own: object) -> None:
     Its fields are of the right kinds.  If it steps from plain gradients, a few steps end, in place,
     in finite weights that do not hang on chance or on other trials.
     """
-    with named(name), telling("on a tiny case it raised"):
-        _check_fields(own)
+    with named(name):
+        allowed = "a lib.methods.method.Method, or a lib.methods.optimisers.Optimiser"
+        require(isinstance(own, Method), "returned value", type(own).__name__, allowed)
+        fields.check("title", own.title, TITLE)
+        fields.check("space", own.space, SPACE)
         if own.optimiser is None and own.gradient is None:
-            _check_steps(own)
-
-
-def _check_fields(own: object) -> None:
-    allowed = "a lib.methods.method.Method, or a lib.methods.optimisers.Optimiser"
-    require(isinstance(own, Method), "returned value", type(own).__name__, allowed)
-    require(isinstance(own.title, str) and own.title, "title", repr(own.title), "a text")
-    fine = isinstance(own.space, dict) and "learning_rate" in own.space
-    allowed = "a dictionary of lib.methods.intervals.Interval with a learning_rate, each named "
-    allowed += f"like a Python variable, and none of {', '.join(TAKEN)}"
-    for word, interval in own.space.items() if fine else ():
-        free = str(word).isidentifier() and word not in TAKEN
-        fine = fine and free and isinstance(interval, Interval)
-    require(fine, "space", repr(own.space), allowed)
+            with telling("on a tiny case it raised"):
+                _check_steps(own)
 
 
 def _check_steps(own: Method) -> None:
@@ -89,13 +91,12 @@ def _check_steps(own: Method) -> None:
             found.append(_try(own, some))
     whole, again, part = found
     for kind, tensor in whole.items():
-        told = f"another result in {kind} when it is called again"
+        told = f"another result in {kind} when it is called again or for fewer trials, or one that "
         fine = tensor.isfinite().all() and torch.equal(tensor, again[kind])
-        allowed = "finite, and the same whenever it is called, from what its buffers remember"
-        require(fine, "step", f"{told}, or one that is not finite,", allowed)
-        close = torch.allclose(tensor[1:3], part[kind], rtol=1e-4, atol=1e-6)
-        told = f"another result in {kind} for fewer trials"
-        require(close, "step", told, "the same for a trial whatever others there are")
+        fine = fine and torch.allclose(tensor[1:3], part[kind], rtol=1e-4, atol=1e-6)
+        allowed = "finite, and the same for a trial whenever it is called, from what its buffers "
+        allowed += "remember, whatever others there are"
+        require(fine, "step", told + "is not finite,", allowed)
     moved = any(whole[kind][:, REMOVED].any() for kind in ("w", "evaluated") if kind in whole)
     require(not moved, "step", "a removed weight that moves", "zero where w and g always were")
 
@@ -113,12 +114,14 @@ def _try(own: Method, rows: Tensor) -> dict[str, Tensor]:
     drawn = {name: values.float()[:, None] for name, values in drawn.items()}
 
     buffers = own.begin(w, LAYERS)
-    fine = isinstance(buffers, dict) and all(isinstance(b, Tensor) for b in buffers.values())
-    require(fine, "begin", type(buffers).__name__, "a dictionary of tensors by name")
-    for name, buffer in buffers.items():
-        fine = len(buffer) == len(rows) and buffer.data_ptr() != w.data_ptr()
-        told = f"{name!r} of shape {tuple(buffer.shape)}"
-        require(fine, "begin", told, "of T rows, and a copy if it is w")
+    fine = isinstance(buffers, dict) and all(
+        isinstance(buffer, Tensor)
+        and len(buffer) == len(rows)
+        and buffer.data_ptr() != w.data_ptr()
+        for buffer in buffers.values()
+    )
+    allowed = "a dictionary of tensors by name, each of T rows, and a copy if it is w"
+    require(fine, "begin", f"a {type(buffers).__name__}", allowed)
     kinds = _kinds(buffers)
     for k, push in enumerate(pushes, start=1):
         with torch.no_grad():

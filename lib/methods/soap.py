@@ -51,7 +51,11 @@ def _step(w, g, buffers, drawn, k, layers, every):
             _turn_back(moves, layer, _axes(buffers, layer))
         w.sub_(moves.mul_(kept))
     for layer in matrices:
-        _average(buffers, layer, layer.matrix(g), 1 - beta2[:, :, None])
+        slope = layer.matrix(g)
+        share = 1 - beta2[:, :, None]
+        products = _product(slope, slope.mT), _product(slope.mT, slope)
+        for name, product in zip(SIDES, products):
+            buffers[f"{layer.name} {name}"].lerp_(product, share)
         if k == 1:
             _first_axes(buffers, layer)
         elif (k - 1) % every == 0:
@@ -81,12 +85,6 @@ def _turn(values, layer, axes):
 
 def _turn_back(values, layer, axes):
     _turn(values, layer, [side.mT for side in axes])
-
-
-def _average(buffers, layer, g, share):
-    """The averages take in this share [T, 1, 1] of the products of g [T, rows, columns]."""
-    for name, product in zip(SIDES, (_product(g, g.mT), _product(g.mT, g))):
-        buffers[f"{layer.name} {name}"].lerp_(product, share)
 
 
 def _first_axes(buffers, layer):

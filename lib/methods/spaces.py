@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 
 from lib.fields import Count, Whole, check
@@ -52,17 +54,15 @@ def intervals(space: str, algorithm: str, decay: bool = False) -> dict[str, Inte
             name: shared.get(name, at) if at == LEE2021.get(name) else at
             for name, at in whole.items()
         }
-    words = [word.partition("=") for word in space.split(",")]
-    written = {name.strip(): value.partition(BETWEEN) for name, _, value in words}
-    if len(written) == len(words) and set(written) == set(whole):
-        try:
+    words = [word.split("=") for word in space.split(",")]
+    with contextlib.suppress(ValueError, TypeError):  # what follows says what each may be
+        written = {name.strip(): value.split(BETWEEN) for name, value in words}
+        if len(written) == len(words) and written.keys() == whole.keys():
             found = {}
             for name, at in whole.items():
-                low, _, high = written[name]
-                found[name] = Interval(float(low), float(high or low), at.scale)
+                low, *high = map(float, written[name])
+                found[name] = Interval(low, *(high or [low]), at.scale)
             return found
-        except ValueError:  # not told: what follows says what each may be
-            pass
     form = ",".join(f"{name}=..." for name in whole)
     ends = ", ".join(f"{name} {SCALES[at.scale][0]}" for name, at in whole.items())
     allowed = f"one of {', '.join(SPACES)}, or {form} ({ends})"

@@ -45,6 +45,7 @@ READ = {
     "abstract": "of which we read the abstract",
     "summary": "as summarised by others",
     "text": "read in full",
+    "code": "whose code we read",
 }
 
 
@@ -281,10 +282,11 @@ def _core_time(seconds: float) -> str:
     return f"{seconds / units[unit]:.1f} {unit}"
 
 
-def sources(frame: pd.DataFrame) -> Html:
+def sources(*frames: pd.DataFrame) -> Html:
     """The same for records that are not cells."""
-    heads = pd.DataFrame(frame.attrs["provenance"])
-    return NO_RECORDS if heads.empty else _footer(heads, frame.attrs["planned"])
+    heads = pd.DataFrame([head for frame in frames for head in frame.attrs["provenance"]])
+    planned = sum(frame.attrs["planned"] for frame in frames)
+    return NO_RECORDS if heads.empty else _footer(heads, planned)
 
 
 def _footer(heads: pd.DataFrame, planned: int, **values: object) -> Html:

@@ -8,7 +8,6 @@ import pandas as pd
 from scipy.optimize import isotonic_regression
 
 from lib.page import charts, tips
-from lib.page.tips import tip
 from lib.wording import named
 
 STEPS = "steps to result (training steps)"
@@ -74,13 +73,15 @@ def ratios(
         rows: as for `range_chart`, of ratio; also label and sizes (batch sizes).
         lines, beyond: as for `range_chart`.
     """
-    tooltip = [
-        tip("row:N", "network"),
-        tip("label:N", "shown"),
-        tip("estimate:Q", "ratio", ".2f"),
-        tip("range:N", "5–95 %"),
-        tip("sizes:Q", "batch sizes"),
-    ]
+    tooltip = tips.listed(
+        {
+            "row:N": "network",
+            "label:N": "shown",
+            "estimate:Q|.2f": "ratio",
+            "range:N": "5–95 %",
+            "sizes:Q": "batch sizes",
+        }
+    )
     told = rows.drop(columns="effect", errors="ignore").assign(estimate=rows.ratio)
     return range_chart(told, "ratio", title, colour, tooltip=tooltip, lines=lines, beyond=beyond)
 

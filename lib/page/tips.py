@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import altair as alt
 import pandas as pd
 
@@ -9,6 +11,14 @@ import pandas as pd
 def tip(field: str, title: str, format: str | None = None) -> alt.Tooltip:
     """A column with its type ("error:Q"), the words for it, and how Vega prints it."""
     return alt.Tooltip(field, title=title, **({"format": format} if format else {}))
+
+
+def listed(columns: Mapping[str, str]) -> list[alt.Tooltip]:
+    """A tooltip a column: its type, and how Vega prints it after a bar, and the words for it, as in
+    {"error:Q|.2%": "test error"}.
+    """
+    parts = ((*column.partition("|"), title) for column, title in columns.items())
+    return [tip(field, title, format) for field, _, format, title in parts]
 
 
 BATCH_SIZE = tip("batch_size:Q", "batch size", ",")

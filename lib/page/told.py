@@ -5,9 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 
+import numpy as np
 import pandas as pd
 
 from lib.wording import brief, with_interval
+
+
+def plain(values: Mapping[str, object]) -> dict[str, object]:
+    """The values of a page's sentences, numpy's numbers as Python's own."""
+    return {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
 
 
 def ratios(effects: Mapping[str, object], whole: Collection[str]) -> dict[str, float | None]:

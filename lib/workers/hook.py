@@ -72,7 +72,9 @@ class SparseState:
             if p.requires_grad
         }
         self.steps = self.elements = self.entries = 0
-        self.buckets: list[tuple[Tensor, list[nn.Parameter], Future]] = []
+        # Of the step under way: buckets with what waits for them, and the parts of all parameters
+        self.buckets: list[tuple[Tensor, Future]] = []
+        self.pieces: dict[nn.Parameter, Tensor] = {}
 
     def stats(self) -> dict[str, float]:
         """Steps so far; per step the elements this worker sent, their bytes, and those of all
@@ -110,14 +112,12 @@ def sparse_hook(state: SparseState, bucket: dist.GradBucket) -> Future[Tensor]:
     if bucket.index() == 0:
         state.buckets = []
     future: Future[Tensor] = Future()
-    state.buckets.append((bucket.buffer(), bucket.parameters(), future))
+    state.buckets.append((bucket.buffer(), future))
+    state.pieces |= zip(bucket.parameters(), bucket.gradients(), strict=True)
     if bucket.is_last():
-        pieces: dict[nn.Parameter, Tensor] = {}
-        for buffer, parameters, _ in state.buckets:
-            pieces |= zip(parameters, buffer.split([p.numel() for p in parameters]), strict=True)
         # In the network's order, so that ties go as in a single process
-        _exchange(state, {p: pieces[p] for p in state.residual})
-        for buffer, _, waiting in state.buckets:
+        _exchange(state, {p: state.pieces[p].view(-1) for p in state.residual})
+        for buffer, waiting in state.buckets:
             waiting.set_result(buffer)
         state.steps += 1
     return future
@@ -134,8 +134,10 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
     spoilt = (~_finite(u)).int()
     dist.all_reduce(spoilt, dist.ReduceOp.MAX)
     if not spoilt:
-        parts = own if messages.by_layer else [u]
-        chosen = torch.cat([_chosen(state, part, place) for place, part in enumerate(parts)])
+        random = np.random.default_rng([*state.seed, state.steps, 0])
+        layers = sizes if messages.by_layer else None
+        asked = messages.compressor, u[None], messages.density_at(state.steps), random, layers
+        (chosen,) = exchanges.compress(*asked)
         index = chosen.nonzero()[:, 0]
         state.elements += len(index)
         mean = sum_of_pairs(index, u[index], len(u)).div_(messages.workers)
@@ -154,15 +156,6 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
 def _finite(x: Tensor) -> Tensor:
     """Whether all of x [d] is, bool []: far faster than asking every entry."""
     return torch.stack(x.aminmax()).isfinite().all()
-
-
-def _chosen(state: SparseState, u: Tensor, place: int) -> Tensor:
-    """Which entries of u [d] to send; what is random about it depends on seed, worker, step and
-    the place in the network of its first parameter.
-    """
-    random = np.random.default_rng([*state.seed, state.steps, place])
-    density = state.messages.density_at(state.steps)
-    return exchanges.compress(state.messages.compressor, u[None], density, random)[0]
 
 
 def sum_of_pairs(index: Tensor, value: Tensor, d: int) -> Tensor:

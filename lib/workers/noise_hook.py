@@ -90,7 +90,6 @@ def noise_hook(state: NoiseState, bucket: dist.GradBucket) -> Future[Tensor]:
     require_dense(bucket)
     buffer, index = bucket.buffer(), bucket.index()
     if index == 0:
-        state.begun += 1
         state.step = _Step(state, buffer.device)
     step = state.step
     step.take(buffer)  # before it is changed
@@ -120,11 +119,11 @@ class _Step:
     """Squared norms of a training step's gradients, bucket by bucket."""
 
     def __init__(self, state: NoiseState, device: torch.device):
-        self.workers, self.total, self.examples = state.workers, state.total, state.examples
+        self.state = state
         self.scale = scale_of(state.scaler)
         self.square = torch.zeros((), dtype=torch.float64, device=device)
         self.sums = self.square.new_zeros(ENTRIES if state.hook else 0)
-        self.random = torch.Generator(device).manual_seed(state.begun)
+        self.random = torch.Generator(device).manual_seed(1 + state.begun)
         # Of the mean, by bucket, so that they add up in one order on all workers
         self.means: dict[int, Tensor] = {}
 
@@ -141,22 +140,23 @@ class _Step:
         # `ddp.join()` calls the hook of a worker without batches, which computes no gradient
         if torch._C._current_graph_task_id() < 0:
             square.fill_(math.nan)
-        numbers = torch.stack([square, torch.full_like(square, 1 / self.examples)])
+        numbers = torch.stack([square, torch.full_like(square, 1 / self.state.examples)])
         self.sent = torch.cat([numbers, self.sums])
         self.work = dist.all_reduce(self.sent, async_op=True)
 
     def estimates(self) -> tuple[float, float]:
         """tr(Sigma) and |G|^2."""
         self.work.wait()
-        mean = self.sent / self.workers
+        workers = self.state.workers
+        mean = self.sent / workers
         small, inverse = mean[:2].tolist()
         if len(self.sums):
             big = squared(mean[2:])
         else:
             big = sum(self.means[index] for index in sorted(self.means))
         scale = self.scale**2
-        found = small / scale, float(big) / scale, self.workers, 1 / inverse
-        return trace_and_square(*found, self.total)
+        found = small / scale, float(big) / scale, workers, 1 / inverse
+        return trace_and_square(*found, self.state.total)
 
 
 def random_sums(x: Tensor, width: int, random: torch.Generator) -> Tensor:

@@ -45,7 +45,7 @@ micro-batches; `skipped` counts them.  Several processes: each has part of the g
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 
 import torch
@@ -82,7 +82,7 @@ def trace_and_square(
 
     From E|g|^2 = |G|^2 + tr(Sigma) / examples, and likewise for the mean of all (McCandlish et al.
     2018, appendix A.1).  |G|^2 comes out as the mean inner product of two groups' gradients, so it
-    may be negative.  Groups that differ in weight: see `_Step.estimates`.
+    may be negative.  Groups that differ in weight: see `_Step`.
     """
     trace = examples * groups / (groups - 1) * (small - big)
     square = (groups * big - small) / (groups - 1)
@@ -165,37 +165,29 @@ class Averages:
 
     span: float
     steps: int = 0
-    trace: float = 0.0
-    square: float = 0.0
-    last_trace: float = 0.0
-    last_square: float = 0.0
-    variance: float = 0.0  # of trace
-    covariance: float = 0.0
-    variance_of_square: float = 0.0
-
-    @property
-    def finite(self) -> bool:
-        return all(map(math.isfinite, asdict(self).values()))
+    skipped: int = 0
+    last: tuple[float, ...] = (0.0, 0.0)  # trace and square of the last step
+    # Of trace and square, and of their scatter: of trace, of both jointly, of square
+    sums: tuple[float, ...] = (0.0,) * 5
 
     @property
     def decay(self) -> float:
         return (self.span - 1) / (self.span + 1)
 
     def after(self, trace: float, square: float) -> "Averages":
-        """With one more step."""
-        x, y = (trace - self.last_trace, square - self.last_square) if self.steps else (0.0, 0.0)
-        fading = self.decay**2
-        return Averages(
-            self.span,
-            self.steps + 1,
-            self.decay * self.trace + trace,
-            self.decay * self.square + square,
-            trace,
-            square,
-            fading * self.variance + x * x / 2,
-            fading * self.covariance + x * y / 2,
-            fading * self.variance_of_square + y * y / 2,
-        )
+        """With one more step; one that is not finite is skipped: loss scaling has overflowed."""
+        now = trace, square
+        x = y = 0.0
+        if self.steps:
+            x = trace - self.last[0]
+            y = square - self.last[1]
+        scatter = x * x / 2, x * y / 2, y * y / 2
+        shares = [self.decay] * 2 + [self.decay**2] * 3
+        faded = zip(shares, self.sums, now + scatter)
+        sums = tuple(share * old + new for share, old, new in faded)
+        if not all(map(math.isfinite, sums)):
+            return replace(self, skipped=self.skipped + 1)
+        return replace(self, steps=self.steps + 1, last=now, sums=sums)
 
     def estimate(self) -> Estimate:
         """Averages with an interval of their ratio, by Fieller's theorem with Student's quantile;
@@ -203,7 +195,8 @@ class Averages:
         """
         n, r = self.steps, self.decay
         weights = _series(r, n) or math.nan
-        trace, square, bounds = self.trace / weights, self.square / weights, (0.0, math.inf)
+        trace, square, *scatter = self.sums
+        trace, square, bounds = trace / weights, square / weights, (0.0, math.inf)
         if n >= 4:
             differences = _series(r**2, n - 1)
             # Neighbouring differences share a step
@@ -211,9 +204,7 @@ class Averages:
             squared_error = _series(r**2, n) / weights**2 / differences
             quantile = student((1 + LEVEL) / 2, freedom)
             margin = squared_error * quantile**2
-            scatter = (self.variance, self.covariance, self.variance_of_square)
-            margins = [margin * value for value in scatter]
-            bounds = fieller(trace, square, margins)
+            bounds = fieller(trace, square, [margin * value for value in scatter])
         return Estimate(trace, square, *bounds, n, self.span)
 
 
@@ -260,31 +251,38 @@ class Listener:
         require(examples >= 1, "examples", examples, "a number from 1")
         require(1 < span < math.inf, "span", span, "a number above 1")
         self.examples, self.scaler, self.averages = examples, scaler, Averages(float(span))
-        self.skipped = self.begun = 0
         self.waiting: list = []  # steps whose sums have not been read, the oldest first
+
+    @property
+    def skipped(self) -> int:
+        """Steps that were left out, of those that have been read."""
+        return self.averages.skipped
+
+    @property
+    def begun(self) -> int:
+        """All steps so far."""
+        return self.averages.steps + self.skipped + len(self.waiting)
 
     def estimate(self) -> Estimate:
         """Of the steps so far."""
         self._read()
         return self.averages.estimate()
 
-    def state_dict(self) -> dict[str, float]:
-        """All that the next estimate depends on; between steps."""
+    def state_dict(self) -> dict:
+        """All that the next estimate depends on, numbers and tuples of them; between steps."""
         self._read()
-        return {**asdict(self.averages), "skipped": self.skipped, "begun": self.begun}
+        return asdict(self.averages)
 
-    def load_state_dict(self, saved: dict[str, float]) -> None:
+    def load_state_dict(self, saved: dict) -> None:
         """Go on from `state_dict`.
 
         Raises ValueError, and changes nothing, for what is none, and if its span is another.
         """
-        ours = self.state_dict()
-        fits = isinstance(saved, dict) and saved.keys() == ours.keys()
-        fits = fits and saved["span"] == ours["span"]
-        require(fits, "saved", saved, f"what state_dict() has returned, with span {ours['span']}")
-        averages = dict(saved)
-        self.skipped, self.begun = averages.pop("skipped"), averages.pop("begun")
-        self.averages = Averages(**averages)
+        span = self.averages.span
+        fits = isinstance(saved, dict) and saved.keys() == self.state_dict().keys()
+        fits = fits and saved["span"] == span
+        require(fits, "saved", saved, f"what state_dict() has returned, with span {span}")
+        self.averages = Averages(**saved)
 
     def add(self, step: object) -> None:
         """A step more, whose `estimates()` are read when others have followed."""
@@ -294,10 +292,7 @@ class Listener:
     def _read(self, but: int = 0) -> None:
         """Take the steps that wait into the averages, all but the last so many."""
         while len(self.waiting) > but:
-            after = self.averages.after(*self.waiting.pop(0).estimates())
-            # Not finite: loss scaling has overflowed, and no step is taken
-            self.averages = after if after.finite else self.averages
-            self.skipped += not after.finite
+            self.averages = self.averages.after(*self.waiting.pop(0).estimates())
 
 
 class NoiseMeter(Listener):
@@ -334,7 +329,10 @@ class NoiseMeter(Listener):
         Raises ValueError with several processes.
         """
         if self.under_way is None:
-            _require_one_process()
+            meet = torch.distributed.is_available() and torch.distributed.is_initialized()
+            count = torch.distributed.get_world_size() if meet else 1
+            allowed = "1; DistributedDataParallel has hooks for it"
+            require(count == 1, "processes", count, allowed)
             self.under_way = _Step(scale_of(self.scaler))
         self.under_way.take(self.model, examples or self.examples, scale)
 
@@ -376,12 +374,11 @@ class NoiseMeter(Listener):
         Raises ValueError if the first step has fewer than two of them; a later one is left out.
         """
         step, self.under_way = self.under_way, None
-        count = len(step.added) if step else 0
+        count = step.count if step else 0
         calls = "at least 2 a step: call micro_batch() after each backward, or backward_in_parts()"
         require(count >= 2 or self.begun, "micro-batches", count, calls)
-        self.begun += 1
         if count < 2:
-            self.skipped += 1
+            self.averages = self.averages.after(math.nan, math.nan)
             return
         step.end()
         self.add(step)
@@ -395,14 +392,18 @@ class NoiseMeter(Listener):
 
 
 class _Step:
-    """Squared lengths of what a step's micro-batches have added to the gradient."""
+    """Squared lengths of what a step's micro-batches have added to the gradient.
+
+    A micro-batch adds scale times its mean gradient.  With weights scale^2, unequal ones come to
+    the same two equations as so many equal ones: their lengths' mean, the number of micro-batches
+    and the harmonic mean of their examples are weighted so.
+    """
 
     def __init__(self, loss_scale: float):
         self.loss_scale = loss_scale
         self.before: dict[nn.Parameter, Tensor] = {}  # gradients after the last micro-batch
-        self.added: list[Tensor] = []  # squared lengths, of each micro-batch
-        self.examples: list[int] = []
-        self.scales: list[float] = []
+        self.count = 0  # of micro-batches; sums over them:
+        self.squares = self.scales = self.weights = self.inverses = 0.0
 
     def take(self, model: nn.Module, examples: int, scale: float) -> None:
         """Accumulated gradients after one more micro-batch."""
@@ -412,9 +413,11 @@ class _Step:
                 now = p.grad.flatten()
                 squares.append(squared(now.float() - self.before.get(p, 0)))
                 self.before[p] = now.clone()
-        self.added.append(_total(squares))
-        self.examples.append(examples)
-        self.scales.append(scale * self.loss_scale)
+        self.count += 1
+        self.squares += _total(squares)
+        self.scales += scale
+        self.weights += scale**2
+        self.inverses += scale**2 / examples
 
     def end(self) -> None:
         """Only lengths are kept, that of the whole gradient with them."""
@@ -422,17 +425,11 @@ class _Step:
         self.before = {}
 
     def estimates(self) -> tuple[float, float]:
-        """tr(Sigma) and |G|^2.
-
-        A micro-batch adds scale times its mean gradient.  With weights scale^2, unequal ones come
-        to the same two equations as so many equal ones: their lengths' mean, the number of
-        micro-batches and the harmonic mean of their examples are weighted so.
-        """
-        weights = [scale**2 for scale in self.scales]
-        parts, whole = sum(weights), sum(self.scales) ** 2
-        small = sum(square.item() for square in self.added) / parts
-        inverse = sum(w / b for w, b in zip(weights, self.examples, strict=True))
-        return trace_and_square(small, self.whole.item() / whole, whole / parts, parts / inverse)
+        """tr(Sigma) and |G|^2."""
+        small, big = (square.item() / self.loss_scale**2 for square in (self.squares, self.whole))
+        equal = self.scales**2 / self.weights
+        examples = self.weights / self.inverses
+        return trace_and_square(small / self.weights, big / self.scales**2, equal, examples)
 
 
 def squared(x: Tensor) -> Tensor:
@@ -460,12 +457,6 @@ def require(fine: object, field: str, value: object, allowed: str) -> None:
     """Raise ValueError naming the field, its value and what is allowed, unless it is fine."""
     if not fine:
         raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
-
-
-def _require_one_process() -> None:
-    meet = torch.distributed.is_available() and torch.distributed.is_initialized()
-    count = torch.distributed.get_world_size() if meet else 1
-    require(count == 1, "processes", count, "1; DistributedDataParallel has hooks for it")
 
 
 # --- in the loops of others -----------------------------------------------------------------------

@@ -6,12 +6,10 @@ Python's multiprocessing.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import tempfile
 import time
-import traceback
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -33,8 +31,8 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
     work: a module's function that returns tensors, numbers and strings, or lists and dictionaries
     of them.  timeout: seconds for all of it, the start included.
 
-    Raises RuntimeError with the traceback of the worker that failed first, TimeoutError when time
-    is up; no worker outlives the call.
+    Raises RuntimeError with the traceback of a worker that failed, TimeoutError when time is up; no
+    worker outlives the call.
     """
     deadline = time.monotonic() + timeout
     if START == "forkserver":
@@ -48,10 +46,8 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
             while not context.join(max(0.0, deadline - time.monotonic()), grace_period=2.0):
                 if time.monotonic() >= deadline:
                     raise TimeoutError(f"{workers} workers did not finish within {timeout=} s")
-        except mp.ProcessRaisedException:
-            raise RuntimeError(Path(folder, "error").read_text(encoding="utf-8")) from None
-        except mp.ProcessExitedException as error:
-            raise RuntimeError(f"a worker died: {error}") from None
+        except (mp.ProcessRaisedException, mp.ProcessExitedException) as error:
+            raise RuntimeError(f"a worker failed: {error}") from None
         finally:
             for process in context.processes:
                 if process.is_alive():
@@ -64,21 +60,14 @@ def _worker(rank, workers, folder, timeout, work, arguments):
     """What process `rank` does; rank 0 leaves the result in `folder`."""
     # Gloo announces its connections on standard output
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    try:
-        torch.set_num_threads(1)
-        if sys.platform in ("linux", "darwin"):  # loopback: the machine's name need not resolve
-            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
-        # The caller's time ends first, also on a busy machine
-        longest = timedelta(seconds=2 * timeout + 10)
-        store = Path(folder, "store").as_uri()
-        dist.init_process_group("gloo", store, longest, workers, rank)
-        # Of its own: a model that outlives the process group can hang the process
-        result = work(rank, *arguments)
-        if rank == 0:
-            torch.save(result, Path(folder, "result"))
-        dist.destroy_process_group()
-    except Exception:
-        told = f"worker {rank} of {workers} failed:\n{traceback.format_exc()}"
-        with contextlib.suppress(FileExistsError):  # of the first to fail
-            Path(folder, "error").open("x", encoding="utf-8").write(told)
-        raise
+    torch.set_num_threads(1)
+    if sys.platform in ("linux", "darwin"):  # loopback: the machine's name need not resolve
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
+    # The caller's time ends first, also on a busy machine
+    longest = timedelta(seconds=2 * timeout + 10)
+    dist.init_process_group("gloo", Path(folder, "store").as_uri(), longest, workers, rank)
+    # Of its own: a model that outlives the process group can hang the process
+    result = work(rank, *arguments)
+    if rank == 0:
+        torch.save(result, Path(folder, "result"))
+    dist.destroy_process_group()

@@ -28,12 +28,12 @@ def randomness() -> list:
 
 def go_on(state: list) -> None:
     """Set the random numbers back to where `randomness` found them."""
-    numbers, devices, (kind, keys, *rest), (version, python, spare) = state
+    numbers, devices, drawn, python = state
     torch.set_rng_state(numbers)
     if devices:
         torch.cuda.set_rng_state_all(devices)
-    np.random.set_state((kind, np.array(keys, np.uint32), *rest))
-    random.setstate((version, tuple(python), spare))
+    np.random.set_state(drawn)
+    random.setstate(python)
 
 
 @contextlib.contextmanager
@@ -124,23 +124,25 @@ class Passes:
     def __init__(self, loaders: Callable[[int, int], Iterable], batch_size: int, seed: int):
         self.loaders, self.batch_size, self.seed = loaders, batch_size, seed
         self.at = [-1, 0]
-        self.batches: Iterator = iter(())
         self.random = randomness()
+        self.batches = self._each()
+
+    def _each(self) -> Iterator:
+        while True:
+            self.at = [self.at[0] + 1, 0]
+            seed = self.seed + self.at[0]
+            seeded(seed)
+            for batch in self.loaders(self.batch_size, seed):
+                self.at[1] += 1
+                yield batch
+            if not self.at[1]:
+                raise ValueError(f"no batch of {self.batch_size} examples in a pass over train")
 
     def __next__(self) -> object:
         """The next batch.  Raises ValueError for a pass without any."""
         with restored():
             go_on(self.random)
-            found = next(self.batches, None)
-            if found is None:
-                self.at = [self.at[0] + 1, 0]
-                seed = self.seed + self.at[0]
-                seeded(seed)
-                self.batches = iter(self.loaders(self.batch_size, seed))
-                found = next(self.batches, None)
-            if found is None:
-                raise ValueError(f"no batch of {self.batch_size} examples in a pass over train")
-            self.at[1] += 1
+            found = next(self.batches)
             self.random = randomness()
         return found
 
@@ -160,7 +162,8 @@ def fingerprint(data: object) -> str:
         data = next(iter(data(SAMPLED, 0)), ())
     elif isinstance(data, Dataset):
         length = len(data)
-        data = torch.tensor(length), chosen(data, range(min(SAMPLED, length)))
+        first = chosen(data, range(min(SAMPLED, length)))
+        data = torch.tensor(length), first
     return "".join(_digest(tensor.detach().contiguous()) for tensor in tensors(data))
 
 

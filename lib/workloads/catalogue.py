@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from pydantic import AfterValidator
 
 from lib import own
-from lib.workloads import datasets, own_file, own_text
+from lib.workloads import datasets, own_file, texts
 from lib.workloads.tasks import TASKS, Task
-
-if TYPE_CHECKING:
-    from lib.workloads.kinds import Kind
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class Workload:
         return self.goals[0]
 
     @property
-    def asks(self) -> Task | Kind:
+    def asks(self) -> Task:
         """What it asks for, and how pages spell it."""
         if self.task != own.TRAINING:
             return TASKS[self.task]
@@ -188,7 +185,7 @@ WORKLOADS = {name: _read(name, title, rest) for name, title, rest in ENTRIES}
 def _of_text(name: str) -> Workload:
     """The book's language model on a text of the reader's."""
     book = WORKLOADS["shakespeare"]
-    text = own_text.read(name)
+    text = texts.read(name)
     title = f"Decoder on {own_file.file_of(name).name}"
     return replace(
         book,
@@ -196,14 +193,14 @@ def _of_text(name: str) -> Workload:
         title=title,
         dataset=name,
         model=f"{book.model}-{text.symbols}",
-        goals=own_text.goals(name),
+        goals=texts.goals(name),
         source=text.source,
     )
 
 
 def workload(name: str) -> Workload:
     """Look a workload up, or read a reader's own, by whatever spelling (`own_file.canonical`,
-    `own_text.canonical`).
+    `texts.canonical`).
 
     Raises ValueError naming the allowed ones, and OwnError for what is wrong with a reader's own.
     """
@@ -225,7 +222,7 @@ def workload(name: str) -> Workload:
             task=mine.task,
         )
     if own.is_text(name):
-        return _of_text(own_text.canonical(name))
+        return _of_text(texts.canonical(name))
     if name not in WORKLOADS:
         allowed = f"{', '.join(WORKLOADS)}, or file.py:function, or the path of a .txt file"
         raise ValueError(f"workload: {name!r} is unknown; allowed: {allowed}")

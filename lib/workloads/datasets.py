@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from lib import own
-from lib.workloads import own_file, own_text, texts
+from lib.workloads import own_file, texts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -45,43 +45,45 @@ NAMES = tuple(TRAIN_SIZES)  # of images
 TEST_SIZES = {**dict.fromkeys(NAMES, 10_000), "digits": 297}
 TEST_SEED = 0  # of the test set of digits, which have no canonical one
 
-# MD5 of each file's contents, as their authors and the common loaders publish them.
-IDX = (
-    "train-images-idx3-ubyte",
-    "train-labels-idx1-ubyte",
-    "t10k-images-idx3-ubyte",
-    "t10k-labels-idx1-ubyte",
-)
-MD5 = {
-    "mnist": """
-        6bbc9ace898e44ae57da46a324031adb
-        a25bea736e30d166cdddb491f175f624
-        2646ac647ad5339dbf082846283269ea
-        27ae3e4e09519cfbb04c329615203637
-    """,
-    "fashion-mnist": """
-        f4a8712d7a061bf5bd6d2ca38dc4d50a
-        9018921c3c673c538a1fc5bad174d6f9
-        8181f5470baa50b63fa0f6fddb340f0a
-        15d484375f8d13e6eb1aabb0c3f46965
-    """,
+# Checksums of each file's contents, as their authors and the common loaders publish them: MD5, of
+# texts SHA-256
+IDX = """
+    train-images-idx3-ubyte {}
+    train-labels-idx1-ubyte {}
+    t10k-images-idx3-ubyte {}
+    t10k-labels-idx1-ubyte {}
+"""
+FILES = {
+    "mnist": IDX.format(
+        "6bbc9ace898e44ae57da46a324031adb",
+        "a25bea736e30d166cdddb491f175f624",
+        "2646ac647ad5339dbf082846283269ea",
+        "27ae3e4e09519cfbb04c329615203637",
+    ),
+    "fashion-mnist": IDX.format(
+        "f4a8712d7a061bf5bd6d2ca38dc4d50a",
+        "9018921c3c673c538a1fc5bad174d6f9",
+        "8181f5470baa50b63fa0f6fddb340f0a",
+        "15d484375f8d13e6eb1aabb0c3f46965",
+    ),
     "cifar-10": """
-        5dd7e06a14cb22eb9f671a540d1b7c25
-        5ea93a67294ea407fff1d09f752e9692
-        942cd6a4bcdd0dd3c604fbe906cb4421
-        ae636b3ba5c66a11e91e8cb52e771fcb
-        53f37980c15c3d472c316c40844f3f0d
-        803d5f7f4d78ea53de84dbe85f74fb6d
+        data_batch_1.bin 5dd7e06a14cb22eb9f671a540d1b7c25
+        data_batch_2.bin 5ea93a67294ea407fff1d09f752e9692
+        data_batch_3.bin 942cd6a4bcdd0dd3c604fbe906cb4421
+        data_batch_4.bin ae636b3ba5c66a11e91e8cb52e771fcb
+        data_batch_5.bin 53f37980c15c3d472c316c40844f3f0d
+        test_batch.bin 803d5f7f4d78ea53de84dbe85f74fb6d
     """,
+    **{name: f"input.txt {checksum}" for name, checksum in texts.SHA256.items()},
 }
-CIFAR = (*(f"data_batch_{n}.bin" for n in range(1, 6)), "test_batch.bin")
-CIFAR_ARCHIVE = "cifar-10-binary.tar.gz"
 OPENERS = {".gz": gzip.open, ".xz": lzma.open}
+# Where a file is downloaded from
 PAGES = {
-    "mnist": "https://ossci-datasets.s3.amazonaws.com/mnist/",
-    "fashion-mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-    "cifar-10": "https://www.cs.toronto.edu/~kriz/",
-    **texts.PAGES,
+    "mnist": "https://ossci-datasets.s3.amazonaws.com/mnist/{}.gz",
+    "fashion-mnist": "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/{}.gz",
+    "cifar-10": "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",
+    "tiny-shakespeare": "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/"
+    "tinyshakespeare/{}",
 }
 
 
@@ -126,12 +128,13 @@ def load(name: str, split: int = 0) -> Dataset:
     reader's own again if its file has changed. Raises DatasetError for a missing,
     truncated or altered file.
     """
+    source = ""
     if own.is_own(name):
         name = own_file.canonical(name)
-        return _load(name, own_file.source(name) + own_file.data(name), split)
-    if own.is_text(name):
-        return _load(name, own_text.read(name).source, split)
-    return _load(name, "", split)
+        source = own_file.source(name) + own_file.data(name)
+    elif own.is_text(name):
+        source = texts.read(name).source
+    return _load(name, source, split)
 
 
 @functools.lru_cache(maxsize=4)
@@ -145,10 +148,10 @@ def _load(name: str, source: str, split: int) -> Dataset:
         train, held = Split(*mine.train), Split(*mine.validation)
         return Dataset(name, train, held, held)
     if name in NAMES:
-        size, held = whole_size(name), held_out(name, split)
+        held = held_out(name, split)
         x, y = _standardised(IMAGES_OF.get(name, name))
-        rest = np.setdiff1d(np.arange(size), held)
-        parts = [(x[p], y[p]) for p in (rest, held, np.arange(size, len(x)))]
+        known, tested = np.split(np.arange(len(x)), [whole_size(name)])
+        parts = [(x[p], y[p]) for p in (np.setdiff1d(known, held), held, tested)]
     else:
         parts = texts.examples(characters(name), split)
     return Dataset(name, *(Split(*map(torch.from_numpy, part)) for part in parts))
@@ -208,7 +211,7 @@ def test_size(name: str) -> int:
 
 def _length(name: str) -> int:
     """Characters of a text."""
-    return texts.LENGTHS[name] if name in texts.NAMES else len(characters(name))
+    return texts.LENGTHS.get(name) or len(characters(name))
 
 
 def _digits() -> tuple[np.ndarray, np.ndarray]:
@@ -220,42 +223,40 @@ def _digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _idx(name: str) -> tuple[np.ndarray, np.ndarray]:
-    train_x, train_y, test_x, test_y = _files(name, IDX)
+    train_x, train_y, test_x, test_y = _files(name)
     pixels = np.concatenate([train_x[16:], test_x[16:]]).reshape(-1, 1, 28, 28)
     return pixels / np.float32(255), np.concatenate([train_y[8:], test_y[8:]])
 
 
 def _cifar() -> tuple[np.ndarray, np.ndarray]:
-    rows = np.concatenate(_files("cifar-10", CIFAR)).reshape(-1, 3073)
+    rows = np.concatenate(_files("cifar-10")).reshape(-1, 3073)
     # A label, then 32 x 32 red, green, blue
     return rows[:, 1:].reshape(-1, 3, 32, 32) / np.float32(255), rows[:, 0]
 
 
-def _files(name: str, files: tuple[str, ...]) -> list[np.ndarray]:
+def _files(name: str) -> list[np.ndarray]:
     """The bytes of a data set's files."""
-    known = zip(files, MD5[name].split(), strict=True)
-    return [np.frombuffer(_contents(name, file, "md5", digest), np.uint8) for file, digest in known]
+    known = FILES[name].split()
+    return [
+        np.frombuffer(_contents(name, file, checksum), np.uint8)
+        for file, checksum in zip(known[::2], known[1::2])
+    ]
 
 
 def characters(name: str) -> np.ndarray:
     """A text's characters as their places among its symbols, int64 [characters], also of a reader's
     own.
     """
-    return own_text.read(name).ids if own.is_text(name) else _text(name)
+    if own.is_text(name):
+        return texts.read(name).ids
+    return texts.numbered(_contents(name, *FILES[name].split()).decode())
 
 
-@functools.lru_cache(maxsize=1)
-def _text(name: str) -> np.ndarray:
-    """The characters of a text as numbers, int64 [characters]."""
-    raw = _contents(name, texts.FILES[name], "sha256", texts.SHA256[name])
-    return texts.numbered(raw.decode())
-
-
-def _contents(name: str, file: str, kind: str, checksum: str) -> bytes:
-    """The unpacked bytes of one canonical file, with their checksum of this kind verified."""
+def _contents(name: str, file: str, checksum: str) -> bytes:
+    """The unpacked bytes of one canonical file, with their checksum verified."""
     folder = os.environ.get(VARIABLE)
     place = Path(folder) / name if folder else _downloaded(name, file)
-    names = (file, *(file + packed for packed in OPENERS))
+    names = (file + packed for packed in ("", *OPENERS))
     found = next((path for one in names for path in sorted(place.rglob(one))), None)
     if found is None:
         raise DatasetError(
@@ -267,6 +268,7 @@ def _contents(name: str, file: str, kind: str, checksum: str) -> bytes:
             raw = stream.read()
     except (OSError, EOFError, lzma.LZMAError, zlib.error):
         raw = b""
+    kind = "sha256" if name in texts.NAMES else "md5"
     # Some machines forbid MD5 for security
     if hashlib.new(kind, raw, usedforsecurity=False).hexdigest() != checksum:
         raise DatasetError(
@@ -280,12 +282,12 @@ def _downloaded(name: str, file: str) -> Path:
     import pooch  # slow to import, and only downloads need it
 
     cache = pooch.os_cache("data-parallelism-sparsity") / name
-    packed = {"cifar-10": CIFAR_ARCHIVE, **texts.FILES}
-    wanted = packed.get(name, f"{file}.gz")
-    unpack = pooch.Untar() if wanted == CIFAR_ARCHIVE else None
+    page = PAGES[name].format(file)
+    wanted = page.rpartition("/")[2]
+    unpack = pooch.Untar() if wanted.endswith(".tar.gz") else None
     try:
         # The contents' checksum is verified by the caller, whatever the compression
-        pooch.retrieve(PAGES[name] + wanted, None, wanted, cache, unpack, progressbar=True)
+        pooch.retrieve(page, None, wanted, cache, unpack, progressbar=True)
     except Exception as error:
         raise DatasetError(
             f"{wanted}: download failed ({error}); set {VARIABLE} to a folder that holds {name}/"

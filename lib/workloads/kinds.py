@@ -4,11 +4,9 @@ reader's.  A further ready one is a line in `KINDS`.
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
@@ -16,37 +14,10 @@ from torch.nn import functional
 
 from lib.own import Metric, Own, Training
 from lib.workloads import batches
-from lib.workloads.tasks import TASKS
+from lib.workloads.tasks import TASKS, Task
 
 IGNORED = -100  # the target of a position that is not asked for
 METRICS = dict(zip(TASKS, ("classification", "tokens")))  # what the goals of a task are of
-
-
-@dataclass(frozen=True)
-class Kind:
-    """A metric as pages and the executor know it (`lib.workloads.tasks.Task` says the names).
-
-    measure: the mean, in words.  shown: a goal as a sentence has it.  loss(outputs, targets): a
-    scalar.  cost(outputs, targets): values [any] of which the mean is taken.  constant(targets):
-    the mean cost of the best answer that is always the same.  counted: whether costs are mistakes.
-    highest: as of `Metric`.
-    """
-
-    measure: str
-    shown: Callable[[float], str] = "{:g}".format
-    loss: Callable | None = None
-    cost: Callable | None = None
-    constant: Callable | None = None
-    counted: bool = False
-    highest: float | None = None
-
-    def written(self, goal: float) -> str:
-        """A goal on record as the reader gave it."""
-        return f"{100 * goal:g} %" if self.counted else self.shown(self.given(goal))
-
-    def given(self, error: float) -> float:
-        """The value of the metric that is on record as this error, and the other way round."""
-        return error if self.highest is None else float(f"{self.highest - error:.12g}")
 
 
 def _alike(out: Tensor, y: Tensor) -> Tensor:
@@ -60,55 +31,52 @@ def _asked(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return out.flatten(0, -2).float()[kept], y.flatten()[kept]
 
 
-def _classes(task: str, measure: str, shown: Callable[[float], str] = "{:g}".format) -> Kind:
+def _classes(task: str, **named) -> Task:
     """Of one class an answer; goals are of a task's cost."""
     known = TASKS[task]
-    return Kind(
-        measure,
-        shown,
-        loss=lambda out, y: functional.cross_entropy(*_asked(out, y)),
+    return replace(
+        known,
+        objective=lambda out, y: functional.cross_entropy(*_asked(out, y)),
         cost=lambda out, y: known.cost(*_asked(out, y)),
         constant=lambda y: known.constant(y[y != IGNORED]),
-        counted=known.counted,
+        **named,
     )
 
 
-def _logistic(measure: str) -> Kind:
-    """Of a yes or no for each output."""
-
-    def loss(out: Tensor, y: Tensor) -> Tensor:
-        return functional.binary_cross_entropy_with_logits(_alike(out, y), y.float())
-
-    def wrong(out: Tensor, y: Tensor) -> Tensor:
-        return (_alike(out, y) > 0) != (y > 0.5)
-
-    def rarer(y: Tensor) -> float:
-        share = (y > 0.5).double().mean(0)
-        return float(torch.minimum(share, 1 - share).mean())
-
-    return Kind(measure, loss=loss, cost=wrong, constant=rarer, counted=True)
+def _objective(out: Tensor, y: Tensor) -> Tensor:
+    return functional.binary_cross_entropy_with_logits(_alike(out, y), y.float())
 
 
+def _wrong(out: Tensor, y: Tensor) -> Tensor:
+    return (_alike(out, y) > 0) != (y > 0.5)
+
+
+def _rarer(y: Tensor) -> float:
+    share = (y > 0.5).double().mean(0)
+    return float(torch.minimum(share, 1 - share).mean())
+
+
+BINARY = Task("validation error", _wrong, _rarer, counted=True, objective=_objective)
 KINDS = {
-    "classification": _classes("classification", "validation error"),
-    "binary": _logistic("validation error"),
-    "multi-label": _logistic("share of wrong labels"),
-    "regression": Kind(
+    "classification": _classes("classification"),
+    "binary": BINARY,
+    "multi-label": replace(BINARY, measure="share of wrong labels"),
+    "regression": Task(
         "mean squared error",
-        "a mean squared error of {:g}".format,
-        loss=lambda out, y: functional.mse_loss(_alike(out, y), y.float()),
-        cost=lambda out, y: (_alike(out, y) - y.float()).square(),
-        constant=lambda y: float(y.double().var(0, correction=0).mean()),
+        lambda out, y: (_alike(out, y) - y.float()).square(),
+        lambda y: float(y.double().var(0, correction=0).mean()),
+        shown="a mean squared error of {:g}".format,
+        objective=lambda out, y: functional.mse_loss(_alike(out, y), y.float()),
     ),
     "tokens": _classes(
         "cross-entropy",
-        "validation cross-entropy, nats a token",
-        lambda nats: f"{nats:g} nats a token (perplexity {math.exp(nats):.3g})",
+        measure="validation cross-entropy, nats a token",
+        shown=lambda nats: f"{nats:g} nats a token (perplexity {math.exp(nats):.3g})",
     ),
 }
 
 
-def of(own: Own | Training) -> Kind:
+def of(own: Own | Training) -> Task:
     """The kind of what the goals of a workload are of, whose fields fit."""
     if isinstance(own, Own):
         return KINDS[METRICS[own.task]]
@@ -116,9 +84,9 @@ def of(own: Own | Training) -> Kind:
     if isinstance(metric, str):
         return KINDS[metric]
     up = metric.highest is not None
-    return Kind(
+    return Task(
         f"{metric.highest:g} − {metric.name}" if up else metric.name,
-        lambda value: f"{metric.name} of {value:g}",
+        shown=lambda value: f"{metric.name} of {value:g}",
         highest=metric.highest,
     )
 
@@ -157,15 +125,7 @@ def loss(own: Training, model: Callable, batch: object) -> Tensor:
     """What training minimises, a scalar."""
     if callable(own.loss):
         return own.loss(model, batch)
-    return KINDS[own.loss].loss(*answers(model, batch))
-
-
-def costs(own: Training, model: Callable, batch: object) -> Tensor:
-    """Values of a metric that is a mean, for a batch: [any]."""
-    metric = own.metric or own.loss
-    if isinstance(metric, Metric):
-        return torch.as_tensor(metric.measure(model, batch))
-    return KINDS[metric].cost(*answers(model, batch))
+    return KINDS[own.loss].objective(*answers(model, batch))
 
 
 def arithmetic(device: str, precision: str) -> torch.autocast:
@@ -174,51 +134,50 @@ def arithmetic(device: str, precision: str) -> torch.autocast:
     return torch.autocast(kind, torch.bfloat16, enabled=precision == "bfloat16")
 
 
-@contextlib.contextmanager
-def asked(module: nn.Module) -> Iterator[None]:
-    """A block in which a module is in eval mode and its answers hang on no earlier random numbers;
-    afterwards its parts' modes, and the numbers, are as before.
+def _read(
+    own: Training,
+    module: nn.Module,
+    of: Callable,
+    device: str = "cpu",
+    precision: str = "float32",
+) -> list:
+    """What a function of the module and a batch finds in each batch of the validation set.
+
+    The module is in eval mode, and its answers hang on no earlier random numbers; afterwards its
+    parts' modes, and the numbers, are as before.
     """
-    modes = [(part, part.training) for part in module.modules()]
-    with batches.restored(), torch.no_grad():
+    modes = {part: part.training for part in module.modules()}
+    with batches.restored(), torch.no_grad(), arithmetic(device, precision):
         batches.seeded(0)
         module.eval()
-        try:
-            yield
-        finally:
-            for part, mode in modes:
-                part.training = mode
-
-
-def _read(own: Training, module: nn.Module, of: Callable, device: str, precision: str) -> list:
-    """What a function of the module and a batch finds in each batch of the validation set."""
-    with asked(module), arithmetic(device, precision):
         given = batches.whole(own.validation)
-        return [of(module, batches.to(batch, device)) for batch in given]
+        found = [of(module, batches.to(batch, device)) for batch in given]
+    for part, mode in modes.items():
+        part.training = mode
+    return found
 
 
-def validated(
-    own: Training, module: nn.Module, device: str = "cpu", precision: str = "float32"
-) -> list[Tensor]:
+def validated(own: Training, module: nn.Module, *where: str) -> list[Tensor]:
     """Outputs and targets of the whole validation set, on the CPU."""
-    found = zip(*_read(own, module, answers, device, precision))
+    found = zip(*_read(own, module, answers, *where))
     outputs, targets = (torch.cat([part.cpu() for part in parts]) for parts in found)
     return [outputs.float(), targets]
 
 
-def error(
-    own: Training, module: nn.Module, device: str = "cpu", precision: str = "float32"
-) -> tuple[float, int]:
+def error(own: Training, module: nn.Module, *where: str) -> tuple[float, int]:
     """What is on record of the module's answers on the validation set, and how many values it is
-    the mean of.  Raises ValueError for a value that the metric says it has not.
+    the mean of; where: device and precision, if not the CPU and float32.  Raises ValueError for a
+    value that the metric says it has not.
     """
-    kind, metric = of(own), own.metric
+    kind, metric = of(own), own.metric or own.loss
     if isinstance(metric, Metric) and metric.whole:
-        found = torch.as_tensor(metric.measure(*validated(own, module, device, precision)))
+        found = [metric.measure(*validated(own, module, *where))]
+    elif isinstance(metric, Metric):
+        found = _read(own, module, metric.measure, *where)
     else:
-        each = _read(own, module, functools.partial(costs, own), device, precision)
-        found = torch.cat([values.flatten() for values in each])
-    value = float(found.double().mean())
+        found = _read(own, module, lambda *asked: KINDS[metric].cost(*answers(*asked)), *where)
+    values = torch.cat([torch.as_tensor(part).flatten() for part in found])
+    value = float(values.double().mean())
     if kind.highest is not None and value > kind.highest:
         raise ValueError(f"metric: {value} is above its highest, {kind.highest:g}")
-    return kind.given(value), found.numel()
+    return kind.given(value), values.numel()

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib import own
+from lib import own, require
 from lib.workloads import own_file, own_network
 
 HEAD = 16  # values a head of attention
@@ -30,8 +30,7 @@ def mlp(
     for width in widths:
         layers += [nn.Linear(inputs, width), activation()]
         inputs = width
-    last = nn.Linear(inputs, classes)
-    return nn.Sequential(*layers, last)
+    return nn.Sequential(*layers, nn.Linear(inputs, classes))
 
 
 class MaxPool(nn.MaxPool2d):
@@ -47,133 +46,99 @@ class MaxPool(nn.MaxPool2d):
         return torch.maximum(h[:, :, ::2], h[:, :, 1::2])
 
 
+def _pooled(inputs: int, outputs: int, padding: int = 0) -> list[nn.Module]:
+    """A convolution, halved: [B, inputs, H, W] -> [B, outputs, H / 2 - 2 + padding, ...]."""
+    return [nn.Conv2d(inputs, outputs, 5, padding=padding), MaxPool(2), nn.ReLU()]
+
+
 def simple_cnn(width: float = 1.0) -> nn.Sequential:
     """Simple-CNN of Lee et al. (2021), 62,346 parameters at width 1: [B, 1, 28, 28] -> [B, 10]."""
     a = round(32 * width)
     b = round(64 * width)
-    return nn.Sequential(
-        nn.Conv2d(1, a, 5),
-        MaxPool(2),
-        nn.ReLU(),
-        nn.Conv2d(a, b, 5),
-        MaxPool(2),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(16 * b, 10),
-    )
+    return nn.Sequential(*_pooled(1, a), *_pooled(a, b), *mlp(16 * b))
 
 
 def digits_cnn() -> nn.Sequential:
     """A small convolutional network for 8x8 images, 6,090 parameters: [B, 1, 8, 8] -> [B, 10]."""
-    return nn.Sequential(
-        nn.Conv2d(1, 16, 3, stride=2, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(16, 32, 3),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(128, 10),
-    )
+    first = nn.Conv2d(1, 16, 3, stride=2, padding=1)
+    return nn.Sequential(first, nn.ReLU(), nn.Conv2d(16, 32, 3), nn.ReLU(), *mlp(128))
 
 
 def lenet5() -> nn.Sequential:
     """LeNet-5 as in Shi et al. (2019), 61,706 parameters: [B, 1, 28, 28], padded to 32 x 32 -> [B,
     10].
     """
-    return nn.Sequential(
-        nn.Conv2d(1, 6, 5, padding=2),
-        MaxPool(2),
-        nn.ReLU(),
-        nn.Conv2d(6, 16, 5),
-        MaxPool(2),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(400, 120),
-        nn.ReLU(),
-        nn.Linear(120, 84),
-        nn.ReLU(),
-        nn.Linear(84, 10),
-    )
+    return nn.Sequential(*_pooled(1, 6, 2), *_pooled(6, 16), *mlp(400, 120, 84))
 
 
 class Block(nn.Module):
-    """Pre-activation residual block without normalisation; halves the image and doubles the
-    channels at stride 2.
+    """Pre-activation residual block without normalisation; halves the image where it doubles the
+    channels.
     """
 
-    def __init__(self, inputs: int, outputs: int, stride: int):
+    def __init__(self, inputs: int, outputs: int):
         super().__init__()
-        self.first = nn.Conv2d(inputs, outputs, 3, stride, padding=1)
-        self.second = nn.Conv2d(outputs, outputs, 3, padding=1)
-        self.stride = stride
+        first = nn.Conv2d(inputs, outputs, 3, outputs // inputs, padding=1)
+        second = nn.Conv2d(outputs, outputs, 3, padding=1)
+        self.inner = nn.Sequential(first, nn.ReLU(), second)
+        self.new = outputs - inputs
 
     def forward(self, x: Tensor) -> Tensor:
         h = F.relu(x)
-        # Stride 2: no weights on the shortcut either; the pooled ReLU output is padded with zero
-        # channels.
-        short = x if self.stride == 1 else F.pad(F.avg_pool2d(h, 2), (0, 0, 0, 0, 0, h.shape[1]))
-        return short + self.second(F.relu(self.first(h)))
-
-
-class ResNet8(nn.Module):
-    """ResNet-8 of Shallue et al. (2019) and Lee et al. (2021), 75,050 parameters: [B, 3, 32, 32] ->
-    [B, 10].
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.Conv2d(3, 16, 3, padding=1)
-        self.blocks = nn.Sequential(Block(16, 16, 1), Block(16, 32, 2), Block(32, 64, 2))
-        self.head = nn.Linear(64, 10)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(F.relu(self.blocks(self.stem(x))).mean((2, 3)))
+        # No weights on the shortcut either; the pooled ReLU output is padded with zero channels
+        short = F.pad(F.avg_pool2d(h, 2), (0, 0, 0, 0, 0, self.new)) if self.new else x
+        return short + self.inner(h)
 
 
 class NormalisedBlock(nn.Module):
-    """Two convolutions with batch normalisation; at stride 2 the shortcut is every other pixel,
-    with zeros for the new channels.
+    """Two convolutions with batch normalisation; where the channels are doubled, the shortcut is
+    every other pixel, with zeros for the new channels.
     """
 
-    def __init__(self, inputs: int, outputs: int, stride: int):
+    def __init__(self, inputs: int, outputs: int):
         super().__init__()
-        self.first = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
-        self.norm1 = _batch_norm(outputs)
-        self.second = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
-        self.norm2 = _batch_norm(outputs)
-        self.stride = stride
+        self.stride = outputs // inputs
         self.new = (outputs - inputs) // 2
+        self.inner = nn.Sequential(
+            *_normalised(inputs, outputs, self.stride), nn.ReLU(), *_normalised(outputs, outputs)
+        )
 
     def forward(self, x: Tensor) -> Tensor:
-        h = self.norm2(self.second(F.relu(self.norm1(self.first(x)))))
         short = F.pad(x[:, :, :: self.stride, :: self.stride], (0, 0, 0, 0, self.new, self.new))
-        return F.relu(h + short)
+        return F.relu(self.inner(x) + short)
 
 
-class ResNet20(nn.Module):
-    """ResNet-20 as in Shi et al. (2019), 269,722 parameters: [B, 3, 32, 32] -> [B, 10].
-
-    Batch normalisation takes the statistics of the examples at hand, of a worker's own share in
-    training and of the examples evaluated together in evaluation: trials share one module, so it
-    can keep no running averages.
+def _normalised(inputs: int, outputs: int, stride: int = 1) -> list[nn.Module]:
+    """A convolution with batch normalisation, which takes the statistics of the examples at hand,
+    of a worker's own share in training and of the examples evaluated together in evaluation: trials
+    share one module, so it can keep no running averages.
     """
+    convolution = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+    return [convolution, nn.BatchNorm2d(outputs, track_running_stats=False)]
 
-    def __init__(self):
-        super().__init__()
-        self.stem = nn.Conv2d(3, 16, 3, padding=1, bias=False)
-        self.norm = _batch_norm(16)
-        widths = [16] * 4 + [32] * 3 + [64] * 3
-        blocks = []
-        for inputs, outputs in itertools.pairwise(widths):
-            blocks.append(NormalisedBlock(inputs, outputs, outputs // inputs))
-        self.blocks = nn.Sequential(*blocks)
-        self.head = nn.Linear(64, 10)
+
+class Average(nn.Module):
+    """[B, C, H, W] -> [B, C]."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.blocks(F.relu(self.norm(self.stem(x)))).mean((2, 3)))
+        return x.mean((2, 3))
 
 
-def _batch_norm(channels: int) -> nn.BatchNorm2d:
-    return nn.BatchNorm2d(channels, track_running_stats=False)
+def resnet8() -> nn.Sequential:
+    """ResNet-8 of Shallue et al. (2019) and Lee et al. (2021), 75,050 parameters: [B, 3, 32, 32] ->
+    [B, 10].
+    """
+    stem = nn.Conv2d(3, 16, 3, padding=1)
+    blocks = Block(16, 16), Block(16, 32), Block(32, 64)
+    return nn.Sequential(stem, *blocks, nn.ReLU(), Average(), nn.Linear(64, 10))
+
+
+def resnet20() -> nn.Sequential:
+    """ResNet-20 as in Shi et al. (2019), 269,722 parameters: [B, 3, 32, 32] -> [B, 10]."""
+    widths = [16] * 4 + [32] * 3 + [64] * 3
+    blocks = itertools.starmap(NormalisedBlock, itertools.pairwise(widths))
+    last = Average(), nn.Linear(64, 10)
+    return nn.Sequential(*_normalised(3, 16), nn.ReLU(), *blocks, *last)
 
 
 class Attention(nn.Module):
@@ -187,11 +152,11 @@ class Attention(nn.Module):
         self.out = nn.Linear(width, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        q, k, v = (
+        heads = [
             layer(x).unflatten(2, (-1, HEAD)).transpose(1, 2)
             for layer in (self.query, self.key, self.value)
-        )
-        heard = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        ]
+        heard = F.scaled_dot_product_attention(*heads, is_causal=True)
         return self.out(heard.transpose(1, 2).flatten(2))
 
 
@@ -248,8 +213,7 @@ class Recurrent(nn.Module):
         self.head = nn.Linear(width, symbols)
 
     def forward(self, x: Tensor) -> Tensor:
-        states, _ = self.memory(self.symbol(x))
-        return self.head(states)
+        return self.head(self.memory(self.symbol(x))[0])
 
 
 MODELS = {
@@ -264,8 +228,8 @@ MODELS = {
     **{f"fc-{n}x3": functools.partial(mlp, 784, n, n, n) for n in (128, 256, 512, 1024)},
     "fnn-3": functools.partial(mlp, 784, 200, 200),
     "lenet-5": lenet5,
-    "resnet-8": ResNet8,
-    "resnet-20": ResNet20,
+    "resnet-8": resnet8,
+    "resnet-20": resnet20,
     **{f"decoder-{width}x2": functools.partial(Decoder, width, 2) for width in (32, 64, 128)},
     "lstm-128": functools.partial(Recurrent, 128),
 }
@@ -283,8 +247,7 @@ def build(name: str) -> nn.Module:
         return fresh(name, 0)
     book, _, symbols = name.rpartition("-")
     of_a_text = book in DECODERS and symbols.isdecimal()  # "decoder-64x2-80": one of 80 symbols
-    if not of_a_text and name not in MODELS:
-        raise ValueError(f"model: {name!r} is unknown; allowed: {', '.join(MODELS)}")
+    require(of_a_text or name in MODELS, "model", name, MODELS)
     # The modules draw numbers as they are made, though `initialise` forgets them
     with own_network.alone():
         if of_a_text:
@@ -312,9 +275,8 @@ def initialise(module: nn.Module, seed: int) -> nn.Module:
     of an embedding [words, d] have standard deviation sqrt(1 / d), hence lengths of about 1.
     """
     random = torch.Generator().manual_seed(seed)
-    gains = {
-        p for layer in module.modules() if isinstance(layer, NORMALISING) for p in [layer.weight]
-    }
+    normalising = (layer for layer in module.modules() if isinstance(layer, NORMALISING))
+    gains = {layer.weight for layer in normalising}
     for parameter in module.parameters():
         if parameter in gains:
             parameter.fill_(1)

@@ -25,15 +25,14 @@ def count(sequences: list[np.ndarray], order: int, symbols: int) -> list[Table]:
     """The n-grams up to this order of sequences of numbered characters, int64 [L] each: a table of
     the contexts of 0, 1, ... order - 1 characters, which are few enough to be numbered.
     """
-    return [_count(sequences, length, symbols) for length in range(order)]
-
-
-def _count(sequences: list[np.ndarray], length: int, symbols: int) -> Table:
-    long = (s for s in sequences if len(s) > length)
-    runs = np.concatenate([sliding_window_view(s, length + 1) for s in long])
-    known, rows = np.unique(_codes(runs[:, :-1], symbols), return_inverse=True)
-    counts = sparse.coo_matrix((np.ones(len(rows)), (rows, runs[:, -1])), (len(known), symbols))
-    return known, counts.tocsr()
+    tables = []
+    for length in range(order):
+        long = (s for s in sequences if len(s) > length)
+        runs = np.concatenate([sliding_window_view(s, length + 1) for s in long])
+        known, rows = np.unique(_codes(runs[:, :-1], symbols), return_inverse=True)
+        counts = sparse.coo_matrix((np.ones(len(rows)), (rows, runs[:, -1])), (len(known), symbols))
+        tables.append((known, counts.tocsr()))
+    return tables
 
 
 def _codes(contexts: np.ndarray, symbols: int) -> np.ndarray:
@@ -69,13 +68,13 @@ def scores(tables: list[Table], sequences: list[np.ndarray]) -> tuple[float, flo
     """
     before = max(1, len(tables) - 1)
     ahead = np.full(before - 1, NOTHING)
-    padded = (np.concatenate([ahead, sequence[:-1]]) for sequence in sequences)
-    contexts = np.concatenate([sliding_window_view(each, before) for each in padded])
-    truths = np.concatenate([sequence[1:] for sequence in sequences])
+    padded = (np.append(ahead, sequence) for sequence in sequences)
+    runs = np.concatenate([sliding_window_view(each, before + 1) for each in padded])
     nats = wrong = 0.0
-    for at in range(0, len(truths), TOGETHER):
-        truth = truths[at : at + TOGETHER]
-        found = predict(tables, contexts[at : at + TOGETHER])
+    for at in range(0, len(runs), TOGETHER):
+        some = runs[at : at + TOGETHER]
+        truth = some[:, -1]
+        found = predict(tables, some[:, :-1])
         nats -= np.log(found[np.arange(len(truth)), truth]).sum()
         wrong += (found.argmax(1) != truth).sum()
-    return nats / len(truths), wrong / len(truths), len(truths)
+    return nats / len(runs), wrong / len(runs), len(runs)

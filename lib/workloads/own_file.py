@@ -6,17 +6,21 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.util
 import os
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from lib import ROOT, plain
-from lib.own import Own, OwnError, Training, is_text, named, require, telling, text_parts
+from lib.own import Own, Training, is_text, named, require, telling, text_parts
 
 if TYPE_CHECKING:
     from lib.workloads.own_network import Facts
+
+STEADY = (
+    "the same whenever it is called or read (give a random_state, a seed, or a generator of its "
+    "own, made inside, to whatever draws)"
+)
 
 
 def canonical(name: str, field: str = "workload") -> str:
@@ -59,11 +63,10 @@ def facts(name: str) -> Facts:
 def tensors_of(name: str) -> Own:
     """As `load`, for what computes with tensors of one network: raises OwnError for a Training."""
     own = load(name)
-    if isinstance(own, Training):
-        raise OwnError(
-            f"{name}: a lib.own.Training is not allowed here, where many trials are computed at "
-            f"once; it must be a lib.own.Own, or be given to the chapter own_workload"
-        )
+    with named(name):
+        told = "a lib.own.Training, where many trials are computed at once,"
+        allowed = "a lib.own.Own, or be given to the chapter own_workload"
+        require(isinstance(own, Own), "returned value", told, allowed)
     return own
 
 
@@ -82,30 +85,26 @@ def file_of(name: str, field: str = "workload") -> Path:
 def _load(name: str, text: bytes) -> tuple[Own | Training, str, Facts]:
     from lib.workloads import batches, own_network
 
-    # What hangs on random numbers differs, then
-    found, again = (called(name, text, seed) for seed in (1, 2))
+    found = called(name, text, 1)
+    again = called(name, text, 2)  # what hangs on random numbers differs, then
     with named(name):
         allowed = "a lib.own.Own, or a lib.own.Training"
         fine = isinstance(found, Own | Training)
         require(fine, "returned value", type(found).__name__, allowed)
         own_network.check_fields(found)
-        allowed = (
-            "the same whenever it is called or read (give a random_state, a seed, or a generator "
-            "of its own, made inside, to whatever draws)"
-        )
-        prints = []
+        prints = ""
         for part in ("train", "validation"):
             with own_network.alone(), telling(f"{part}: reading it raised"):
                 each = [batches.fingerprint(getattr(one, part)) for one in (found, again, found)]
-            require(len({*each}) == 1, part, "one that differs from call to call", allowed)
-            prints.append(each[0])
-        return found, digest("".join(prints).encode()), own_network.check(found)
+            require(len({*each}) == 1, part, "one that differs from call to call", STEADY)
+            prints += each[0]
+        facts = own_network.check(found)
+        return found, digest(prints.encode()), facts
 
 
 def _loaded(name: str) -> tuple[Own | Training, str, Facts]:
-    from lib.workloads import (
-        own_network,  # brings PyTorch, which is slow to import, and most chapters only read records
-    )
+    # Brings PyTorch, which is slow to import, and most chapters only read records
+    from lib.workloads import own_network
 
     name = canonical(name)
     with own_network.ALONE:  # one thread reads the file, the others wait for what it finds
@@ -118,25 +117,19 @@ def called(name: str, text: bytes, seed: int) -> object:
     """
     from lib.workloads import own_network
 
+    file = file_of(name)
     function = name.rpartition(":")[2]
+    # The import system would take a compiled module that is as old and as long for the same
+    module = ModuleType(f"own_{digest(text)}")
+    module.__file__ = str(file)
     with own_network.alone(seed), named(name):
-        module = _module(file_of(name), text)
+        with telling(f"{file.name}: cannot be imported; it raised"):
+            exec(compile(text, str(file), "exec", dont_inherit=True), vars(module))
         made = getattr(module, function, None)
         theirs = [name for name, value in vars(module).items() if callable(value)]
         require(callable(made), "function", repr(function), f"of the file: {', '.join(theirs)}")
         with telling("raised"):
             return made()
-
-
-def _module(file: Path, text: bytes) -> ModuleType:
-    """The module of this text: the import system would take a compiled one that is as old and as
-    long for the same.
-    """
-    spec = importlib.util.spec_from_file_location(f"own_{digest(text)}", file)
-    module = importlib.util.module_from_spec(spec)
-    with telling(f"{file.name}: cannot be imported; it raised"):
-        exec(compile(text, str(file), "exec", dont_inherit=True), vars(module))
-    return module
 
 
 def digest(text: bytes) -> str:

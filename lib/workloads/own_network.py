@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+import numpy as np
 import torch
 from annotated_types import Predicate
 from pydantic import InstanceOf
@@ -26,14 +28,16 @@ SEEDED = (
     "drawn from the numbers of torch, of numpy's global generator or of Python's, which are seeded "
     "for every trial"
 )
+PERCENT = " (for an accuracy of 0.95 write 0.05)"  # of goals that are shares of mistakes
 PROBED = 8  # examples on which an untrained network is tried
 # Held by whoever seeds the global random numbers, which all threads of the process share
 ALONE = threading.RLock()
 
 
 def _dense(x: Tensor) -> bool:
-    here = x.layout == torch.strided and x.device.type == "cpu" and not x.is_nested
-    return here and x.dim() > 0 and bool(x.float().isfinite().all())
+    with contextlib.suppress(Exception):  # of tensors that numpy cannot read
+        return x.dim() > 0 and bool(np.isfinite(x.detach().float().numpy()).all())
+    return False
 
 
 def _numbering(y: Tensor) -> bool:
@@ -72,6 +76,7 @@ FIELDS = {
     "highest": FINITE | None,
     "whole": bool,
 }
+OF_OWN = FIELDS | {"train": PAIR, "validation": PAIR}
 
 
 @dataclass(frozen=True)
@@ -87,20 +92,12 @@ class Facts:
     chance: float
 
 
-def _flushing() -> bool:
-    """Whether denormal numbers are zeros; torch does not tell."""
-    return not (torch.full((1,), 1e-310, dtype=torch.float64, device="cpu") * 1).any()
-
-
 # of torch, kept for a thread or for the process: how to read and to set them, and what a reader's
 # code begins with
 SETTINGS = (
     (torch.get_default_dtype, torch.set_default_dtype, torch.float32),
     (torch.get_num_threads, torch.set_num_threads, 1),
     (torch.is_grad_enabled, torch.set_grad_enabled, True),
-    (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, False),
-    (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
-    (_flushing, torch.set_flush_denormal, False),
 )
 
 
@@ -115,17 +112,15 @@ def alone(seed: int | None = None) -> Iterator[None]:
     """
     with ALONE, batches.restored():
         before = [get() for get, _, _ in SETTINGS]
-        for get, put, fresh in SETTINGS:
-            if get() != fresh:
-                put(fresh)
+        for _, put, fresh in SETTINGS:
+            put(fresh)
         if seed is not None:
             batches.seeded(seed)
         try:
             yield
         finally:
-            for (get, put, _), value in zip(SETTINGS, before):
-                if get() != value:  # to set some imports half of PyTorch
-                    put(value)
+            for (_, put, _), value in zip(SETTINGS, before):
+                put(value)
 
 
 def build(own: Own | Training, seed: int) -> nn.Module:
@@ -148,13 +143,9 @@ def check_fields(own: Own | Training) -> None:
     """All that can be said of what the function returned before a network is built.  Raises
     ValueError.
     """
-    for word, value in vars(own).items():
-        fields.check(word, value, FIELDS[word])
-    shapes = {}
+    _check_each(own, OF_OWN if isinstance(own, Own) else FIELDS)
     for word in ("train", "validation"):
         data = getattr(own, word)
-        if isinstance(own, Own):
-            shapes[word] = list(fields.check(word, data, PAIR)[0].shape[1:])
         if not callable(data):
             with telling(f"{word}: reading it raised"):
                 held = [data] if isinstance(data, Dataset) else batches.tensors(data)
@@ -162,42 +153,39 @@ def check_fields(own: Own | Training) -> None:
             fine = len({*sizes}) == 1 and sizes[0]
             require(fine, f"{word} lengths", sizes, "equal and not zero")
     if isinstance(own, Own):
-        require(len({*map(str, shapes.values())}) == 1, "shapes of an input", shapes, "the same")
+        one, other = (list(x.shape[1:]) for x, _ in (own.train, own.validation))
+        allowed = "the same in train and validation"
+        require(one == other, "shapes of an input", f"{one} and {other}", allowed)
     else:
-        _check_metric(own)
+        fine = callable(own.train) == (own.examples is not None)
+        allowed = "how many train has where it is a function, and None where it is none"
+        require(fine, "examples", own.examples, allowed)
+        fine = own.metric is not None or isinstance(own.loss, str)
+        allowed = f"one of {READY}, or a lib.own.Metric, with a loss of your own"
+        require(fine, "metric", own.metric, allowed)
+        if isinstance(own.metric, Metric):
+            _check_each(own.metric, FIELDS)
     _check_goals(own)
 
 
-def _check_metric(own: Training) -> None:
-    fine = callable(own.train) == (own.examples is not None)
-    allowed = "how many train has where it is a function, and None where it is none"
-    require(fine, "examples", own.examples, allowed)
-    fine = own.metric is not None or isinstance(own.loss, str)
-    allowed = f"one of {READY}, or a lib.own.Metric, with a loss of your own"
-    require(fine, "metric", own.metric, allowed)
-    if isinstance(own.metric, Metric):
-        for word, value in vars(own.metric).items():
-            fields.check(word, value, FIELDS[word])
+def _check_each(spec: Own | Training | Metric, kinds_of: dict) -> None:
+    for word, value in vars(spec).items():
+        fields.check(word, value, kinds_of[word])
 
 
 def _check_goals(own: Own | Training) -> None:
     """Goals of a metric that fits."""
-    asked, errors = kinds.of(own), kinds.errors(own)
-    allowed = "numbers that differ in their first six digits, as records name their columns"
-    allowed += f", the hardest ({'lowest' if asked.highest is None else 'highest'}) first"
-    told = [float(f"{error:g}") for error in errors]
-    fine = told and told == sorted(set(told))
-    if asked.counted:
-        allowed += _bounded(1.0)
-        fine = fine and 0 <= told[0] and told[-1] < 1
-    elif asked.cost or asked.highest is not None:
-        allowed += ", of errors from 0, up to the metric's highest"
-        fine = fine and told[0] >= 0
-    require(fine, "goals", own.goals, allowed)
-
-
-def _bounded(below: float) -> str:
-    return f", in [0, {below:.4g}) (goals are errors: for an accuracy of 0.95 write 0.05)"
+    asked = kinds.of(own)
+    first = "lowest" if asked.highest is None else "highest"
+    low = 0 if asked.cost or asked.highest is not None else -math.inf
+    high = 1 if asked.counted else math.inf
+    told = [float(f"{error:g}") for error in kinds.errors(own)]
+    fine = told and told == sorted({*told}) and low <= told[0] and told[-1] < high
+    allowed = (
+        f"numbers that differ in their first six digits, as records name their columns, the "
+        f"hardest ({first}) first, and of errors in [{low}, {high})"
+    )
+    require(fine, "goals", own.goals, allowed + PERCENT * asked.counted)
 
 
 def check(own: Own | Training) -> Facts:
@@ -206,24 +194,27 @@ def check(own: Own | Training) -> Facts:
     with telling("model: comparing two of one seed raised"):
         same = _same(module, again)
         held = [p.data_ptr() for one in built for p in one.parameters() if p.numel()]
-    told = "parameters that share their memory with others or with an earlier network's"
-    require(len(held) == len({*held}), "model", told, "built anew each time")
-    require(same, "model", "another initialisation from the same seed", SEEDED)
-    trained = kinds.training(own)
+    fine = same and len(held) == len({*held})
+    told = (
+        "parameters that share their memory with others or with an earlier network's, or another "
+    )
+    told += "initialisation from the same seed,"
+    require(fine, "model", told, f"built anew each time, and {SEEDED}")
+    trained, kind = kinds.training(own), kinds.of(own)
     batch = _first(trained)
     if isinstance(own, Own):
         _check_shared(own, build(own, 0), build(own, 1), batch[0])
     with telling("validation: asked for its metric it raised"), alone(0):
         chance, values = kinds.error(trained, module)
-        who, kind = "an untrained model", kinds.of(own)
+        who = "an untrained model"
         if kind.constant:
             outputs, targets = kinds.validated(trained, module)
-            kind.loss(outputs, targets)  # refuses targets that are no classes of the outputs'
+            kind.objective(outputs, targets)  # refuses targets that are no classes of the outputs'
             chance, who = kind.constant(targets), "an answer that is always the same"
     better = "below" if kind.highest is None else "above"
     allowed = f"{better} {kind.given(chance):.4g}, which asks for nothing: {who} has it"
-    allowed += _bounded(chance) * kind.counted
-    require(kinds.errors(own)[-1] < chance, "goals", f"{own.goals[-1]:g}", allowed)
+    fine = kinds.errors(own)[-1] < chance
+    require(fine, "goals", f"{own.goals[-1]:g}", allowed + PERCENT * kind.counted)
     _check_step(trained, module, again, batch)
     numbers = sum(tensor.numel() for tensor in batches.tensors(batch)) // batches.size(batch)
     return Facts(own_examples(trained), numbers, values, chance)
@@ -261,10 +252,12 @@ def _check_step(own: Training, module: nn.Module, again: nn.Module, batch: objec
             with kinds.arithmetic("cpu", own.precision):
                 losses.append(kinds.loss(own, one, batch))
             losses[-1].backward()
-    require(losses[0].isfinite(), "loss of an untrained model", losses[0].item(), "finite")
-    require(torch.equal(*losses), "loss", "another one from the same seed", SEEDED)
-    reached = any(p.grad is not None and p.grad.any() for p in module.parameters())
-    require(reached, "loss", "one with gradients of zero", "one that some parameter changes")
+    gradients = [p.grad for p in module.parameters() if p.grad is not None]
+    reached = any(g.any() for g in gradients)
+    fine = losses[0].isfinite() and torch.equal(*losses) and reached
+    told = "one that is not finite, or another one from the same seed, or without a gradient"
+    allowed = "finite, with a gradient, and " + SEEDED
+    require(fine, "loss of an untrained model", told, allowed)
 
 
 def _check_shared(own: Own, module: nn.Module, other: nn.Module, x: Tensor) -> None:
@@ -281,46 +274,37 @@ def _check_shared(own: Own, module: nn.Module, other: nn.Module, x: Tensor) -> N
     # The engine takes the last parameters for the biases of the layer whose outputs are the
     # network's.
     final = linear and linear[-1].bias is [*parameters.values()][-1]
-    told = str(linear[-1] if linear else module)
+    last = str(linear[-1] if linear else module)
     ending = "an nn.Linear with a bias, registered last, whose output is the network's" + OTHERWISE
-    require(final, "last layer", told, ending)
+    require(final, "last layer", last, ending)
     low, high = map(int, torch.cat([own.train[1], own.validation[1]]).aminmax())
     outputs = linear[-1].out_features
     allowed = f"from 0 and below {outputs}, the outputs of the last layer"
     require(0 <= low and high < outputs, "labels", f"from {low} up to {high}", allowed)
+    dtype = getattr(torch, own.precision)
     for network in (module, other):
-        network.to(dtype=getattr(torch, own.precision), memory_format=torch.channels_last)
-    x = x.to(getattr(torch, own.precision) if x.is_floating_point() else x.dtype, copy=True)
-    if x.dim() == 4:  # as the engine passes images on
-        x = x.contiguous(memory_format=torch.channels_last)
+        network.to(dtype=dtype, memory_format=torch.channels_last)
+    # As the engine passes images on
+    order = torch.channels_last if x.dim() == 4 else torch.preserve_format
+    x = x.to(dtype if x.is_floating_point() else x.dtype, copy=True, memory_format=order)
     before = [tensor.detach().clone() for tensor in (x, *parameters.values())]
     ends: list[Tensor] = []
     linear[-1].register_forward_hook(lambda _, x, out: ends.append(out))
+    # Of batch normalisation alone the engine knows that examples go together
+    together = nn.modules.batchnorm._BatchNorm
+    alike = any(isinstance(layer, together) for layer in module.modules())
     with telling(f"model: on {len(x)} examples it raised"), alone(0), torch.no_grad():
         out = module(x)
-        fine = isinstance(out, Tensor)
-        require(fine, "model outputs", type(out).__name__, "a tensor" + OTHERWISE)
-        require(torch.equal(ends[-1], out), "last layer", told, ending)
-        found = {
-            "other ones when asked again": module(x),
-            "others of a network that keeps more than its parameters": functional_call(
-                other, parameters, x
-            ),
-        }
-        # Of batch normalisation alone the engine knows that examples go together
-        together = nn.modules.batchnorm._BatchNorm
-        if not any(isinstance(layer, together) for layer in module.modules()):
-            singly = torch.cat([module(one) for one in x.split(1)])
-            found["others for an example alone than among others"] = singly
+        final = isinstance(out, Tensor) and torch.equal(ends[0], out)
+        require(final, "last layer", last, ending)
+        parts = x.split(len(x) if alike else 1)
+        again = torch.cat([functional_call(other, parameters, part) for part in parts])
     kept = all(map(torch.equal, before, (x, *parameters.values())))
-    told = "one that changes its inputs or its parameters when asked for outputs"
-    require(kept, "model", told, "one that leaves them as they are")
-    allowed = "the same function of an example and of the parameters (no dropout)" + OTHERWISE
-    for told, others in found.items():
-        require(_near(out[: len(others)], others), "model outputs", told, allowed)
-
-
-def _near(expected: Tensor, found: Tensor) -> bool:
-    """Whether two outputs are the same up to rounding."""
-    least = max(1e-3, 16 * torch.finfo(expected.dtype).eps) * float(expected.abs().max())
-    return bool((expected - found).abs().max() <= least)
+    least = max(1e-3, 16 * torch.finfo(out.dtype).eps) * out.abs().max()
+    told = (
+        "other ones of another network with the same parameters, asked example by example, or "
+        "changed inputs or parameters"
+    )
+    allowed = "the same function of an example and of the parameters (no dropout), which stay as "
+    allowed += "they are" + OTHERWISE
+    require(kept and (out - again).abs().max() <= least, "model outputs", told, allowed)

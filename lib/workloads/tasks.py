@@ -24,26 +24,34 @@ class Task:
 
     Attributes:
         measure: the mean cost of the validation examples, in words, as tables and axes name it.
-        counted: whether costs are whole numbers, which are then counted exactly.
         cost(logits, targets): what each example costs, [T, B], never below zero: goals are set for
             its mean over the validation set.
         constant(targets): the least mean cost of an answer that is the same for all examples, whose
             targets [N] these are: a goal that it meets asks for nothing.
+        counted: whether costs are mistakes, whole numbers, which are then counted exactly.
+        shown: how a sentence has a goal that is none of mistakes, as whoever sets goals gives it.
         hopeless(goals): training losses above which nobody meets these goals, for races: found on
             record, not proved.
-        written(goal): a goal as a sentence has it.
+        objective(outputs, targets): a scalar that is minimised instead, of a `lib.own.Training`.
+        highest: as of `lib.own.Metric`.
     """
 
     measure: str
-    counted: bool
-    cost: Callable[[Tensor, Tensor], Tensor]
-    constant: Callable[[Tensor], float]
-    hopeless: Callable[[np.ndarray], np.ndarray]
-    written: Callable[[float], str]
+    cost: Callable[[Tensor, Tensor], Tensor] | None = None
+    constant: Callable[[Tensor], float] | None = None
+    counted: bool = False
+    shown: Callable[[float], str] = "{:g}".format
+    hopeless: Callable[[np.ndarray], np.ndarray] | None = None
+    objective: Callable[[Tensor, Tensor], Tensor] | None = None
+    highest: float | None = None
+
+    def written(self, goal: float) -> str:
+        """A goal on record as a sentence has it."""
+        return f"{100 * goal:g} %" if self.counted else self.shown(self.given(goal))
 
     def given(self, error: float) -> float:
-        """A cost as whoever sets goals gives it: as it is (`lib.workloads.kinds.Kind`)."""
-        return error
+        """The value of the metric that is on record as this error, and the other way round."""
+        return error if self.highest is None else float(f"{self.highest - error:.12g}")
 
     def loss(self, logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
         """What training minimises: the mean over a batch, a scalar for autograd, for the logits of
@@ -82,7 +90,8 @@ class Task:
             right = shifted[:, torch.arange(len(y), device=y.device), y]
         nats = total.log()[..., 0] - right
         derivative = powers.div_(total).sub_(wanted).div_(len(y) // parts)
-        return nats.unflatten(1, (parts, -1)).mean(2).T, derivative.view(logits.shape)
+        means = nats.unflatten(1, (parts, -1)).mean(2).T
+        return means, derivative.view(logits.shape)
 
 
 def _mistakes(logits: Tensor, targets: Tensor) -> Tensor:
@@ -113,20 +122,14 @@ TASKS = {
     # At a goal, a loss is 2 to 5 nats per unit of error, and beyond 14 in trials alone that had
     # all but diverged before
     "classification": Task(
-        "validation error",
-        True,
-        _mistakes,
-        _rarer,
-        hopeless=lambda goals: 16 * goals,
-        written=lambda goal: f"{100 * goal:g} %",
+        "validation error", _mistakes, _rarer, counted=True, hopeless=lambda goals: 16 * goals
     ),
     # A network is seldom better at new examples than at those that it trains on
     "cross-entropy": Task(
         "validation cross-entropy, nats",
-        False,
         _nats,
         _entropy,
+        shown="{:g} nats".format,
         hopeless=lambda goals: goals + 0.5,
-        written=lambda goal: f"{goal:g} nats",
     ),
 }

@@ -4,23 +4,30 @@ windows.
 An example is a window of 64 characters; its targets are the 64 that follow each of them.  The test
 part is the last twentieth of the text.  The validation part is a twentieth before it, training what
 is left on both sides of that; no window crosses from one part into another, targets included.
+
+A reader's own text is a workload, too: the book's language model on the characters of a file.  Its
+name is the file's path, which ends in ".txt", or that with goals in nats, "mytext.txt:1.9,2.1,2.3".
+Without any, they lie between what 3-grams and 2-grams of the text reach.
 """
 
 from __future__ import annotations
 
+import functools
+import math
+from dataclasses import dataclass
+
 import numpy as np
+
+from lib import plain
+from lib.own import named, require, text_parts
+from lib.workloads import ngrams, own_file
 
 CONTEXT = 64  # characters that a window holds
 ASKED = 256  # windows of the validation part, and of the test part, at most
 SHARE = 20  # the text over the validation part, and over the test part
 
 LENGTHS = {"tiny-shakespeare": 1_115_394}
-FILES = {"tiny-shakespeare": "input.txt"}
 SHA256 = {"tiny-shakespeare": "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"}
-PAGES = {
-    "tiny-shakespeare": "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/"
-    "tinyshakespeare/"
-}
 NAMES = tuple(LENGTHS)
 
 Span = tuple[int, int]  # first character, and one past the last
@@ -94,3 +101,81 @@ def examples(
     starts = [train_starts(training, train_size(len(ids)))]
     starts += [spread_starts(span, asked or asked_of(len(ids))) for span in others]
     return [windows(ids, each) for each in starts]
+
+
+# --- a reader's own -----------------------------------------------------------------------------
+
+# Characters: the validation part then has 16 windows
+LEAST = SHARE * (16 * CONTEXT + 1)
+SYMBOLS = 4096  # different characters, at most
+GOALS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Text:
+    """ids: characters as their places among the symbols, int64 [characters]; source: digest of the
+    file.
+    """
+
+    ids: np.ndarray
+    symbols: int
+    source: str
+
+
+def read(name: str) -> Text:
+    """The text called so, read again if the file has changed.
+
+    Raises OwnError for a file that is missing, is not UTF-8, is too short, or has one symbol or too
+    many.
+    """
+    return _read(text_parts(name)[0], own_file.file_of(name).read_bytes())
+
+
+@functools.lru_cache(maxsize=8)
+def _read(name: str, raw: bytes) -> Text:
+    with named(name):
+        text = plain(raw).decode()
+        allowed = f"{LEAST:,} characters or more"
+        require(len(text) >= LEAST, "length", f"{len(text):,} characters", allowed)
+        symbols = len(set(text))
+        told = f"{symbols:,} different characters"
+        require(1 < symbols <= SYMBOLS, "symbols", told, f"from 2 to {SYMBOLS:,}")
+    return Text(numbered(text), symbols, own_file.digest(raw))
+
+
+def canonical(name: str) -> str:
+    """The one spelling of a name, as `own_file.canonical`, its goals in their order.  Raises
+    OwnError for goals that are none.
+    """
+    given = ",".join(f"{goal:g}" for goal in _given(name))
+    return own_file.canonical(text_parts(name)[0]) + f":{given}" * bool(given)
+
+
+def _given(name: str) -> tuple[float, ...]:
+    """The goals that the name tells."""
+    words = text_parts(name)[1]
+    with named(name):
+        found = sorted({*map(float, filter(None, words.split(",")))})
+        fine = all(0 < goal < math.inf for goal in found)
+        require(fine, "goals", repr(words), "nats above 0, with commas between them")
+    return tuple(found)
+
+
+def goals(name: str) -> tuple[float, ...]:
+    """Mean cross-entropies in nats, the hardest first: those of the name, or GOALS from the text's
+    3-grams to its 2-grams.
+    """
+    if given := _given(name):
+        return given
+    between = np.linspace(*_nats(read(name)), GOALS)
+    return tuple(sorted({round(float(goal), 2) for goal in between}))
+
+
+@functools.lru_cache(maxsize=8)
+def _nats(text: Text) -> tuple[float, float]:
+    """What 3-grams and 2-grams cost on the windows that networks are validated on."""
+    training, held, _ = parts(len(text.ids))
+    tables = ngrams.count([text.ids[slice(*span)] for span in training], 3, text.symbols)
+    starts = spread_starts(held, asked_of(len(text.ids)))
+    asked = [text.ids[at : at + CONTEXT + 1] for at in starts]
+    return tuple(ngrams.scores(tables[:order], asked)[0] for order in (3, 2))
