@@ -122,5 +122,6 @@ def planted(steps, examples):
 
 @pytest.mark.parametrize(("steps", "examples", "verdict"), [(0.6, 1.1, FOR), (0.9, 1.4, AGAINST)])
 def test_planted_costs_are_judged_as_they_are(steps, examples, verdict, judge):
-    for told in judge(planted(steps, examples), "H1", "H2"):
-        assert [group.verdict for group in told.groups] == [verdict] * 6
+    either, whole = judge(planted(steps, examples), "H1", "H2")
+    assert [group.verdict for group in either.groups] == [verdict] * 6
+    assert [group.verdict for group in whole.groups] == [verdict] * 3

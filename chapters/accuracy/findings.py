@@ -55,7 +55,7 @@ def findings(
         "epochs": epochs.examples.max() / work.train_size if len(epochs) else None,
         "at_steps": moves(at_steps),
         "at_epochs": moves(at_epochs),
-        "steps_change": points(at_steps),
+        "steps_range": f" ({told_ends(at_steps)} at 90 %)" if np.isfinite(at_steps.value) else "",
         "best": fixed_budgets.BEST,
         "smoothed_goal": percent(trials.goal.iloc[0]) if len(trials) else None,
         "early_networks": len({group.name.rpartition(", ")[0] for group in judged["S13"].groups}),
@@ -113,9 +113,14 @@ def points(effect: Effect) -> str:
     """A change per doubling with its interval, in points."""
     if not np.isfinite(effect.value):
         return "an unknown amount"
-    ends = effect.row(log=False).values()
-    value, low, high = (signed(f"{100 * end:+.2f}") for end in ends)
-    return f"{value} points ({low} to {high})"
+    value = signed(f"{100 * effect.value:+.2f}")
+    return f"{value} points ({told_ends(effect)})"
+
+
+def told_ends(effect: Effect) -> str:
+    """The interval of a change per doubling, in points."""
+    ends = list(effect.row(log=False).values())[1:]
+    return " to ".join(signed(f"{100 * end:+.2f}") for end in ends)
 
 
 def moves(effect: Effect) -> str:

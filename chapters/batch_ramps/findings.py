@@ -59,15 +59,16 @@ def searched(trials: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def beside(what: str) -> list[Group]:
-    """Seesaw's steps or examples over those of halving the rate, a row per network and start, to
-    the hardest goal.
+def beside(what: str, starts: tuple[str, ...] = ramps.STARTS) -> list[Group]:
+    """Seesaw's steps or examples over those of halving the rate, a row per network and one of these
+    starts, to the hardest goal.
     """
     found = searched(ramps.RAMPS.results())
     if not len(found):
         return []
     rows = []
-    for (work, start), own in found[found["rank"] == HARDEST].groupby(["workload", "start"]):
+    judged = found[(found["rank"] == HARDEST) & found.start.isin(starts)]
+    for (work, start), own in judged.groupby(["workload", "start"]):
         name = f"{title(work)}, from {start}"
         effect = over(own, work, start, SEESAW, what)
         missed = int((~own[own.schedule.isin((DECAY, SEESAW))].met).sum())
@@ -172,6 +173,7 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict:
             effects = {work: over(at, work, start, SEESAW, what) for work in NETWORKS}
             ratios = told.ratios(effects, ()).values()
             values[f"{what}_{name}"] = [value for value in ratios if value is not None]
+    whole = at[(at.start == WHOLE) & (at.schedule == SEESAW)]
     highest = at.workload.map(trials.groupby("workload").learning_rate.max())
     upper = at[at.met].learning_rate > highest[at.met] / 2
     counts = trials.groupby("workload").replicate.nunique()
@@ -184,9 +186,10 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict:
             for work, network in NETWORKS.items()
         ],
         "missed": int((~at.met).sum()),
+        "whole_met": int(whole.met.sum()),
+        "whole_searches": len(whole),
         "whole_missed": whole_missed(at),
         "decided": len(values["steps_quarter"]),
         "networks": at.workload.nunique(),
-        "fails": len(values["steps_quarter"]) < at.workload.nunique(),
         "upper": percent(upper.mean()),
     }

@@ -59,6 +59,7 @@ def findings(
         "trials": boxes.trials(trials),
         "whole": whole,
         "clear": int(effects.clear.sum()),
+        "clear_single": int((effects.clear & (effects.n == 1)).sum()),
         "changes": len(effects),
         "some_clear": bool(effects.clear.any()),
         "first": short(order[0]) if order else None,
@@ -110,7 +111,7 @@ def changes(effects: pd.DataFrame) -> pd.DataFrame:
             "goal": effects.goal.map(percent),
             "critical batch size times": _column(effects, "ratio"),
             "searches": effects.n,
-            "moves it": effects.clear.map({True: "clearly", False: "not decided"}),
+            "interval excludes 1": effects.clear.map({True: "yes", False: "no"}),
         }
     )
 

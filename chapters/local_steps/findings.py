@@ -12,7 +12,7 @@ from lib.analysis import replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.claim import Group, ratio
 from lib.page import charts, tips, told
-from lib.wording import percent
+from lib.wording import brief, percent
 
 GOAL = 0.05  # at which D1 and D2 are judged
 POINT = ["way", "replicas", "local_steps", "batch_size", "density"]
@@ -69,7 +69,18 @@ def groups(pairs: list[tuple[tuple, tuple]]) -> list[Group]:
 def _group(found: pd.DataFrame, one: tuple, other: tuple) -> Group:
     missed = int((~pd.concat([of(found, one), of(found, other)]).met).sum())
     note = f"searches that miss the goal: {missed}" if missed else ""
+    if bounded(found, one, other):
+        note += f", all of the {one[0]}, so that the ratio is a bound from below"
     return ratio(words(one), over(found, one, other), note=note)
+
+
+def bounded(found: pd.DataFrame, one: tuple, other: tuple) -> bool:
+    """Whether no search of a point meets the goal and all of the other do: over it, its cost is a
+    bound from below.
+    """
+    own = of(found, one).met
+    others = of(found, other).met
+    return bool(len(own) and len(others) and not own.any() and others.all())
 
 
 def words(point: tuple) -> str:
@@ -123,16 +134,26 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
 
 
 def sparse(found: pd.DataFrame) -> pd.DataFrame:
-    """What the sparse form costs over DiLoCo, a row per share of the entries that is sent."""
+    """What the sparse form costs over DiLoCo, a row per share of the entries that is sent; "at
+    least" where no search meets the goal.
+    """
     rows = []
     dense = (DILOCO, MANY, SELDOM, MIDDLE, 1.0)
     for density in experiments.DENSITIES:
         row = {"share sent": percent(density)}
+        own = (SPARSE, *dense[1:4], density)
         for what in ("steps", "sent"):
-            effect = over(found, (SPARSE, *dense[1:4], density), dense, what)
-            row[COSTS[what]] = told.times(effect)
+            row[COSTS[what]] = _cost(found, own, dense, what)
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _cost(found: pd.DataFrame, one: tuple, other: tuple, what: str) -> str:
+    """What a point costs over another, told, as a bound where it is one."""
+    effect = over(found, one, other, what)
+    if bounded(found, one, other):
+        return f"at least {brief(float(np.exp(effect.value)))}"
+    return told.times(effect)
 
 
 def curve(found: pd.DataFrame, way: str, replicas: int) -> scaling.Curve:
@@ -190,7 +211,8 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict:
     outer = best[best.way == DILOCO].groupby([*POINT, "replicate"]).outer_rate.first()
     return {
         **told.ratios(effects, ("critical",)),
-        "alone": _ratios(found, often + seldom, (DILOCO, 1), (INNER, 1)),
+        "sparse_1_bounded": bounded(found, fewer, whole),
+        **_alone(found, often + seldom),
         "many_often": _ratios(found, often, (DILOCO, MANY), (DILOCO, 1)),
         "many_seldom": _ratios(found, seldom, (DILOCO, MANY), (DILOCO, 1)),
         "exchanged": _exchanged(found),
@@ -204,10 +226,29 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict:
     }
 
 
-def _ratios(found: pd.DataFrame, places: list[tuple], one: tuple, other: tuple) -> list[float]:
-    """Steps of a way over another's, each with its replicas, at local steps and batch sizes."""
+def _alone(found: pd.DataFrame, places: list[tuple]) -> dict:
+    """One replica over Adam alone, and whether rounds of RARELY can tell them apart."""
+    logs = _effects(found, places, (DILOCO, 1), (INNER, 1))
+    rarely = found[(found.local_steps == RARELY) & (found.replicas == 1)]
+    return {
+        "alone": [float(np.exp(log.value)) for log in logs],
+        "alone_points": len(logs),
+        "alone_open": sum(log.low <= 0 <= log.high for log in logs),
+        "rarely_one": bool(len(rarely) and (rarely.rounds == 1).all()),
+    }
+
+
+def _effects(found: pd.DataFrame, places: list[tuple], one: tuple, other: tuple) -> list[Effect]:
+    """ln of the steps of a way over another's, each with its replicas, at local steps and batch
+    sizes.
+    """
     logs = [over(found, (*one, *at, 1.0), (*other, *at, 1.0)) for at in places]
-    return [float(np.exp(log.value)) for log in logs if log]
+    return [log for log in logs if log]
+
+
+def _ratios(found: pd.DataFrame, places: list[tuple], one: tuple, other: tuple) -> list[float]:
+    """The same, as ratios."""
+    return [float(np.exp(log.value)) for log in _effects(found, places, one, other)]
 
 
 def _exchanged(found: pd.DataFrame) -> list[float]:

@@ -49,6 +49,7 @@ def findings(
         "chance": whole(shares.batch[least]),
         "chance_large": whole(shares.batch[most]),
         "chance_full": whole(shares.full[least]),
+        "chance_full_large": whole(shares.full[most]),
         "mostly_chance": bool(shares.batch[least] > 0.5),
         "twins_off": f"{twins.median():.2f}",
         "own_off": f"{(ends.batch_cosine / ends.expected).median():.2f}",
@@ -110,6 +111,8 @@ def _scales(told: pd.DataFrame, digits: pd.DataFrame) -> dict:
     fair = off["twin_batch_cosine"]
     return {
         "alike": bool(off["random"] <= STEADY * off["batch_cosine"]),
+        "random_off": float(off["random"]),
+        "real_off": float(off["batch_cosine"]),
         "steps_vary": float((lengths.max() / lengths.min()).median()),
         "fair": float(fair),
         "fair_varies": float(product["twin_batch_cosine"]),

@@ -111,13 +111,15 @@ def findings(
         network: the network and method asked for.
         seeds: trials followed in each search.
     """
-    smoother = [group.effect for group in claim.decided(AGAINST)]
+    against = claim.decided(AGAINST)
+    smoother = [group.effect for group in against]
     rest = claim.decided(UNDECIDED)
     known = set(every.curve)
     return {
         "smoother": bool(smoother and not claim.decided(FOR) and all(g.own for g in rest)),
         "smoother_least": min(smoother, default=None),
         "smoother_most": max(smoother, default=None),
+        "smoother_high": max((group.high for group in against), default=None),
         "part": claim.part,
         "trials": len(every.drop_duplicates([*PATH, "trials"])),
         "networks": sorted({workload(name).title for name in every.workload}),

@@ -111,13 +111,13 @@ def critical_over_dense(curves):
 
 @claim(
     "L5",
-    "With momentum, pruning at least doubles the critical batch size",
+    "With momentum, pruning can make the critical batch size much larger (here: over twice)",
     chapter="sparsity",
     paper="With momentum-based algorithms, perfect scaling can break at a much larger batch size for sparse networks than for "
     "dense ones.",
     source="Lee et al. 2020, abstract",
     rule="On a network, with momentum, the critical batch size at the highest sparsity is over twice the dense one's. Nesterov "
-    "momentum is shown beside it; L4 judges the direction.",
+    "momentum is shown beside it, without ★, which marks momentum alone; L4 judges the direction.",
     above=2.0,
     history=[
         Change(

@@ -13,7 +13,7 @@ import pandas as pd
 from chapters.sparsity.claims import critical_ratios, sparsest
 from lib.analysis import ranges, scaling, splits
 from lib.analysis.scaling import Curve, Effect
-from lib.claims import FOR, Claim, front, judging
+from lib.claims import FOR, UNDECIDED, Claim, front, judging
 from lib.claims.names import curve_title, is_lee2021, title
 from lib.page.multiples import arranged
 from lib.probes.unseen import UNSEEN
@@ -42,7 +42,8 @@ def findings(
         judged: all claims.
     """
     pairs = sparsest(curves)
-    costs = [scaling.mean_steps_ratio(*both).row("cost")["cost"] for both in pairs.values()]
+    means = [scaling.mean_steps_ratio(*both) for both in pairs.values()]
+    costs = [mean.row("cost")["cost"] for mean in means]
     pruned = trials[trials.sparsity > 0].workload.unique()
     over = scaling.steps_over_dense(curves)
     sparse = over[over.sparsity == over.sparsity.max()]
@@ -50,10 +51,11 @@ def findings(
     return {
         "no_less_for": len(judged["L4"].decided(FOR)),
         "no_less_all": len(judged["L4"].measured),
-        "less_on": sum(group.high < 1 for group in judged["L4"].measured),
+        "no_less_open": sum(g.verdict == UNDECIDED for g in judged["L4"].measured),
         "pairs_measured": bool(costs),
         "cost_least": min(costs, default=None),
         "cost_most": max(costs, default=None),
+        "cost_most_single": bool(means) and max(means, key=lambda mean: mean.value).n == 1,
         "networks": _each(title(name).split(", ")[0] for name in pruned)
         or ["no pruned network yet"],
         "costlier": int((sparse.ratio > 1).sum()),

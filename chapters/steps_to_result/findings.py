@@ -73,6 +73,7 @@ def findings(
             **_best_rates(every),
             **_splits(),
             **_races(pd.DataFrame(judged["used"])),
+            **_left_out(pd.DataFrame(judged["apart"])),
             **splits.unseen(UNSEEN.results(), "digits-mlp"),
         }
     )
@@ -189,6 +190,18 @@ def _races(used: pd.DataFrame) -> dict:
         "raced": len(heads),
         "raced_again": sum("raced_again" in head for head in heads),
         "wider": races.WIDER,
+    }
+
+
+def _left_out(apart: pd.DataFrame) -> dict:
+    """What races by losses change on images whose own searches had no part in choosing a."""
+    digits = [name for name in apart.left_out if workload(name).dataset == "digits"]
+    rows = apart[(apart.rule == "losses") & ~apart.left_out.isin(digits)]
+    known = len(rows) > 0
+    return {
+        "left_same": rows.unchanged.min() if known else None,
+        "left_lost": rows.lost.sum(),
+        "left_worst": rows.worst_factor.max() if known else None,
     }
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from chapters.theory import experiments
 from lib.analysis import followed_paths, ranges, scaling
-from lib.claims import FOR, Claim, judging
+from lib.claims import AGAINST, FOR, Claim, judging
 from lib.claims.names import REPEATS
 from lib.probes import tracks
 from lib.wording import between, brief, named, number, percent, ranged, span
@@ -128,15 +128,15 @@ def findings(
     rows = data.tested.itertuples()
     mine = [row.method for row in rows if (row.workload, row.algorithm) == asked]
     sets = {workload(name).dataset for name in summary.workload}
-    unbounded = ~summary.identified.astype(bool) | (summary.sizes < LEAST)
+    once = summary[~summary.workload.isin(REPEATS)]
+    unbounded = ~once.identified.astype(bool) | (once.sizes < LEAST)
     return {
         "first": mine[0] if mine else None,
-        "curves": int((~summary.workload.isin(REPEATS)).sum()),
+        "curves": len(once),
         "data": sorted(DATA.get(name, name) for name in sets),
         "methods": sorted(map(named, summary.algorithm.unique())),
         "c1": between(*top.c1),
         "c2": between(*top.c2),
-        "all_curves": len(summary),
         "unbounded": int(unbounded.sum()),
         **_rule(summary, asked),
         **_form(data.tested),
@@ -156,6 +156,7 @@ def _rule(summary: pd.DataFrame, asked: tuple[str, str]) -> dict:
         "rule_level": f"{row.sparsity.iloc[0]:g}" if known else None,
         "rule_c2": float(row.c2.sum()),
         "rule_bend": float((row.c1 / row.c2).sum()),
+        "rule_critical": float(row.critical.sum()),
         "rule_enough": float((10 * row.c1 / row.c2).sum()),
     }
 
@@ -200,11 +201,14 @@ def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict:
     for group in claim.measured:
         verdicts.setdefault(group.name.rpartition(", ")[0], set()).add(group.verdict)
     near = [name for name, found in verdicts.items() if found == {FOR}]
+    apart = [name for name, found in verdicts.items() if AGAINST in found]
     steps = along.sort_values("step").groupby(followed_paths.PATH).noise_scale
     rise = (steps.last() / steps.first()).quantile([0.05, 0.95])
     return {
         "some_near": bool(near),
         "near": near,
+        "apart_on": apart,
+        "some_open": len(near) + len(apart) < len(verdicts),
         "critical_over_noise": "; ".join(
             f"{g.name} {ranged(g.effect, g.low, g.high)}" for g in claim.measured
         ),
