@@ -1,8 +1,14 @@
 """The front page's pictures, and its link to Colab."""
 
+import itertools
 import json
+import os
 import re
+import sys
+from pathlib import Path
 
+import nbclient
+import nbformat
 import pandas as pd
 import pytest
 import yaml
@@ -76,3 +82,25 @@ def test_colab_is_linked_to_where_the_repository_is_known(monkeypatch, tmp_path)
         front_figures.colab()
         == "https://colab.research.google.com/github/a/b/blob/main/binder/colab.ipynb"
     )
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no clone")
+def test_the_notebook_for_colab_clones_reruns_and_shows_a_chapter(monkeypatch, tmp_path):
+    notebook = nbformat.read(ROOT / front_figures.COLAB, as_version=4)
+    told = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
+    # Packages are there, and other tests run chapters
+    instead = {
+        f'"{told["url"]}"': f'"{ROOT.as_uri()}"',
+        "%pip": "# %pip",
+        ".ipynb -p": ".ipynb --prepare-only -p",
+    }
+    for cell, (plain, other) in itertools.product(notebook.cells, instead.items()):
+        cell.source = cell.source.replace(plain, other)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    nbclient.NotebookClient(notebook, resources={"metadata": {"path": tmp_path}}).execute()
+    rerun = nbformat.read(tmp_path / "book/_build/runs/out.ipynb", as_version=4)
+    chosen = {"workload": "digits-cnn", "algorithm": "sgd"}
+    assert rerun.metadata.papermill.parameters == chosen
+    shown = [output.data["text/html"] for output in notebook.cells[-1].outputs if "data" in output]
+    title = rerun.cells[0].source.splitlines()[0].removeprefix("# ")
+    assert title in shown[-1]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib.analysis import hardware, ranges, scaling, splits
+from lib.analysis import hardware, method_results, ranges, scaling, splits
 from lib.claims import cache, judging
 from lib.claims.cache import kept
 from lib.probes import unseen
@@ -202,6 +202,7 @@ def _before_chapters(app, config) -> None:
 def _read() -> None:
     with contextlib.suppress(Exception):  # the chapters will tell
         judging.trials()
+        method_results.compared()
 
 
 def _judge() -> None:

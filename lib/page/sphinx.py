@@ -52,6 +52,8 @@ def setup(app) -> dict:
     app.add_post_transform(CodeAtTheEnd)
     # After the extensions whose scripts it takes off
     app.connect("html-page-context", _page, priority=900)
+    # Jupyter-book has no option for it.  One extension does not say whether it may read in parallel
+    app.connect("env-check-consistency", _write_in_parallel)
     app.connect("build-finished", _remember_inputs)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
@@ -161,6 +163,10 @@ def _execute_side_by_side(app, config) -> None:
         folder = config.nb_execution_cache_path or _build(app) / ".jupyter_cache"
         with contextlib.suppress(Exception):
             execution.side_by_side(Path(folder), config.nb_execution_timeout, *app.before_chapters)
+
+
+def _write_in_parallel(app, env) -> None:
+    app.parallel = os.cpu_count() or 1
 
 
 def _remember_inputs(app, exception) -> None:

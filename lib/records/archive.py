@@ -45,13 +45,13 @@ def names(folder: Path) -> dict[str, dict]:
 
 def holds(file: Path) -> bool:
     """Whether the record that lay there is in its workload's archive."""
-    return _name(file) in names(file.parents[2])
+    return name(file) in names(file.parents[2])
 
 
 def text(file: Path) -> str:
     """The record that lay there and that the archive holds, to the byte."""
     folder = file.parents[2]
-    return _texts(folder, stamp(folder / HEADS))[_name(file)]
+    return _texts(folder, stamp(folder / HEADS))[name(file)]
 
 
 def pack(folder: Path) -> int:
@@ -62,7 +62,7 @@ def pack(folder: Path) -> int:
     loose = {file: file.read_bytes().decode() for file in folder.glob("*/sparsity-*/batch-*.csv")}
     if not loose:
         return 0
-    new = {_name(file): body for file, body in loose.items()}
+    new = {name(file): body for file, body in loose.items()}
     _write(folder, _texts(folder, stamp(folder / HEADS)) | new)
     for file, body in loose.items():
         if text(file) != body:
@@ -75,7 +75,7 @@ def pack(folder: Path) -> int:
     return len(loose)
 
 
-def _name(file: Path) -> str:
+def name(file: Path) -> str:
     """A record's place in its workload's folder: method/sparsity/batch.csv."""
     return "/".join(file.parts[-3:])
 

@@ -60,7 +60,7 @@ def _on_record(cell: Cell) -> Cell:
 
 def recorded_of(cells: Iterable[Cell]) -> Iterator[Cell]:
     """Those that have a record."""
-    return (cell for cell in cells if store.exists(record(cell)))
+    yield from store.existing(cells, record).values()
 
 
 _CURVE = (
@@ -142,7 +142,8 @@ def status(folder: Path = DATA) -> pd.DataFrame:
     """
     rows = []
     for s in STUDIES.values():
-        heads = [store.head(f, c) for c in s.cells if store.exists(f := record(c, folder))]
+        there = store.existing(s.cells, record, folder)
+        heads = [store.head(file, cell) for file, cell in there.items()]
         row = {"study": s.name, "cells": len(heads), "planned": len(s.cells)}
         row["trials"] = sum(head["rows"] for head in heads)
         row["training steps"] = sum(head["trial_steps"] for head in heads)

@@ -30,11 +30,15 @@ def check(study: Study, folder: Path = DATA) -> None:
         RecordError: for a file that is damaged or foreign.
         OwnError: if records of a reader's own workload are of tensors that differ.
     """
-    for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
-        same_data(name, folder)
+    _check_tensors(study, folder)
     for cell in study.cells:
         if (file := record(cell, folder)).exists():
             store.head(file, cell)
+
+
+def _check_tensors(study: Study, folder: Path) -> None:
+    for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
+        same_data(name, folder)
 
 
 def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd.DataFrame:
@@ -49,9 +53,10 @@ def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd
 
     Raises:
         RecordError: for a file that must not be read.
+        OwnError: as `check`.
     """
-    check(study, folder)
-    files = {file: cell for cell in study.cells if store.exists(file := record(cell, folder))}
+    _check_tensors(study, folder)
+    files = store.existing(study.cells, record, folder)
     heads, fields, trials = store.read_all(files, _fields, without)
     frame = _joined(fields, trials) if files else pd.DataFrame()
     told = []
@@ -60,7 +65,7 @@ def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd
         about.pop("cell")
         told.append(about)
     frame.attrs.update(
-        missing=store.Shared(missing(study, folder)),
+        missing=store.Shared(cell for cell in study.cells if record(cell, folder) not in files),
         cells_planned=len(study.cells),
         provenance=store.Shared(told),
     )

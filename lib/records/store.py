@@ -16,6 +16,7 @@ import json
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,7 @@ DATA = ROOT / "data"
 # a track's or a portrait's.
 SMOKE = ROOT / "_build" / "smoke" / code(["."])
 PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
+T = TypeVar("T")  # what is measured
 AGAIN = "move it out of data/ and measure the cell again"
 
 
@@ -132,6 +134,23 @@ def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
 def exists(file: Path) -> bool:
     """Whether there is a record in this place, as a file or in its workload's archive."""
     return archive.holds(file) or file.exists()
+
+
+def existing(
+    planned: Iterable[T], place: Callable[[T, Path], Path], folder: Path = DATA
+) -> dict[Path, T]:
+    """Those planned measurements that have a record in the folder, each by where it lies; `exists`
+    of many, which looks at an archive once.
+
+    place: where the record of one lies in the folder.
+    """
+    packed = functools.cache(archive.names)
+    found = {}
+    for one in planned:
+        file = place(one, folder)
+        if archive.name(file) in packed(file.parents[2]) or file.exists():
+            found[file] = one
+    return found
 
 
 def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
@@ -265,10 +284,10 @@ class Shared(list):
 
 
 def missing(planned: Iterable, place: Callable[[object, Path], Path], folder: Path) -> list:
-    """Those planned measurements that have no record in the folder; place: where that of one lies
-    in it.
-    """
-    return [one for one in planned if not exists(place(one, folder))]
+    """Those planned measurements that have no record in the folder; place: as of `existing`."""
+    planned = list(planned)
+    there = existing(planned, place, folder)
+    return [one for one in planned if place(one, folder) not in there]
 
 
 def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Path) -> pd.DataFrame:
@@ -278,13 +297,13 @@ def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Pat
     attrs: "provenance" (the first line of every record), "planned" (count).
 
     Args:
-        place: as of `missing`.
+        place: as of `existing`.
 
     Raises:
         RecordError: as `read`.
     """
     planned = list(planned)
-    files = {file: one for one in planned if exists(file := place(one, folder))}
+    files = existing(planned, place, folder)
     heads, fields, rows = read_all(files, dataclasses.asdict)
     frame = rows.assign(**fields)
     frame.attrs.update(provenance=Shared(heads), planned=len(planned))
