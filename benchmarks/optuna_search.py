@@ -84,7 +84,7 @@ class Objective:
 
 
 def searched(what: replays.Replay) -> pd.DataFrame:
-    """Rows as of `replays.replayed`."""
+    """Rows as of `replays.Replay.measure`."""
     beside = dataclasses.replace(what, rule="adaptive")
     _, known = store.read(replays.REPLAYS.record(beside), beside)
     share, rows = adaptive.MOST / len(known), []

@@ -14,7 +14,8 @@ from tqdm import tqdm
 
 from lib import ROOT, Told, fields
 from lib.measuring import paper_scale, sweeps
-from lib.measuring.experiment import Experiment
+from lib.measuring.experiment import Collection
+from lib.measuring.paper_scale import Shelf
 from lib.measuring.runner import MOST, stoppable
 from lib.probes import portraits, replays, timings, tracks, unseen
 from lib.records import archive, on_record, results, store
@@ -38,32 +39,15 @@ getting started:
   python -m lib run digits          run the missing searches of one study
 """
 OF_SEVERAL = {  # chapters, by name
-    **{
-        f"noise-along-{name}": tracks.experiment(name, plan) for name, plan in tracks.TRACKS.items()
-    },
-    "gradient-histograms": Experiment(
-        "Record what gradients look like before they are compressed, into data/portraits/.",
-        portraits.GALLERY,
-        "histograms",
-    ),
-    "test-errors": Experiment(
-        "Train winners again and record their errors on unseen images, into data/unseen/.",
-        unseen.UNSEEN,
-        "sets of winners",
-    ),
-    "paper-scale": Experiment(
-        "Search the papers' own networks on a graphics processor, the most wanted first, into "
-        "data/paper-scale/.",
-        paper_scale.PAPER_SCALE,
-        "searches",
-        alone=True,
-        on_device=True,
-    ),
-    "timings": timings.experiment("training steps and methods", lambda: timings.PLANNED),
+    **{f"noise-along-{name}": tracked for name, tracked in tracks.TRACKS.items()},
+    "gradient-histograms": portraits.GALLERY,
+    "test-errors": unseen.UNSEEN,
+    "paper-scale": paper_scale.PAPER_SCALE,
+    "timings": timings.TIMINGS,
 }
 
 
-def gathered() -> dict[str, Experiment]:
+def gathered() -> dict[str, Collection | Shelf]:
     """All experiments by name: those that several chapters read, and those of every chapter that
     has a file experiments.py.
     """
@@ -118,27 +102,26 @@ def usable(device: str) -> str:
 
 @dataclass(frozen=True)
 class Searches:
-    """The searches of a study, as an experiment measures them."""
+    """The searches of a study, as an experiment."""
 
     study: Study
+
+    units, alone, on_device = "searches", False, True
 
     def planned(self) -> Sequence:
         return self.study.cells
 
-    def missing(self, _, device: str) -> list:
+    def missing(self, device: str) -> list:
         return results.missing(self.study)
 
-    def run(self, _, jobs: int, device: str) -> None:
+    def run(self, jobs: int, device: str) -> None:
         sweeps.run(self.study, jobs=jobs, device=device)
 
 
 def run(chosen: argparse.Namespace) -> None:
     """Run what a study or an experiment still lacks, and save the results under data/."""
     name, study = chosen.name, plans.STUDIES.get(chosen.name)
-    if study:
-        experiment = Experiment(study.title, Searches(study), "searches", on_device=True)
-    else:
-        experiment = EXPERIMENTS[name]
+    experiment = Searches(study) if study else EXPERIMENTS[name]
     if chosen.device != "cpu" and not experiment.on_device:
         allowed = f"'cpu' for {name}, which is an experiment"
         chosen.refuse(f"--device: {chosen.device!r} is not allowed; it must be {allowed}")
@@ -158,7 +141,7 @@ def run(chosen: argparse.Namespace) -> None:
     with stoppable(kept, again, chosen.minutes):
         _say(name, experiment, **where)
         try:
-            experiment.run(chosen.jobs, **where)
+            experiment.run(jobs=chosen.jobs, **where)
         except Told as error:
             sys.exit(str(error))
     if study:
@@ -198,7 +181,7 @@ def pack(_: argparse.Namespace) -> None:
         archive.pack(folder)
 
 
-def _say(name: str, experiment: Experiment, **where: str) -> None:
+def _say(name: str, experiment: Collection | Shelf | Searches, **where: str) -> None:
     todo, planned = len(experiment.missing(**where)), len(experiment.planned())
     print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure")
 

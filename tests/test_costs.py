@@ -252,8 +252,8 @@ TIMINGS = [
 
 @pytest.mark.parametrize(("what", "column", "timed"), TIMINGS)
 def test_timings_are_kept_whole_and_read_back(what, column, timed, tmp_path):
-    assert timings.results(what, folder=tmp_path).empty
+    assert timings.results(what, data=tmp_path).empty
     timings.TIMINGS.run([what], tmp_path)
-    table = timings.results(what, folder=tmp_path)
+    table = timings.results(what, data=tmp_path)
     assert (0 < table.low).all() and (table.low <= table.seconds).all()
     assert (table.seconds <= table.high).all() and set(table[column]) == timed

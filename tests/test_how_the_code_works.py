@@ -219,13 +219,13 @@ def test_the_claim_of_the_page_measures_what_its_rule_says(tmp_path, own_registr
 def test_the_experiment_of_the_page_is_measured_once(tmp_path, own_registry):
     """A network that knows nothing yet: ln 10 nats, as of ten equal chances, or somewhat more."""
     example = loaded(EXPERIMENTS, tmp_path)
-    (experiment,) = example.EXPERIMENTS.values()
-    collection, what = experiment.measured, example.FreshLoss(seeds=8)
-    collection.run([what], folder=tmp_path / "records")
-    found = collection.results([what], folder=tmp_path / "records")
+    (collection,) = example.EXPERIMENTS.values()
+    what = example.FreshLoss(seeds=8)
+    collection.run([what], tmp_path)
+    found = collection.results([what], tmp_path)
     assert len(found) == 8 and 2.2 < found.loss.mean() < 3.5
-    assert collection.missing([what], folder=tmp_path / "records") == []
-    assert [one.seeds for one in experiment.planned()] == [20]
+    assert collection.missing([what], tmp_path) == []
+    assert [one.seeds for one in collection.planned()] == [20]
 
 
 ASKED = """

@@ -32,7 +32,7 @@ def planned_records():
     """Where the records of everything planned lie: their names hold the digests of their specs."""
     found = {f"study {name}": names(map(store.record, study.cells)) for name, study in plans.STUDIES.items()}
     for name, experiment in command_line.EXPERIMENTS.items():
-        found[f"experiment {name}"] = names(map(experiment.measured.record, experiment.planned()))
+        found[f"experiment {name}"] = names(map(experiment.record, experiment.planned()))
     return found
 
 

@@ -57,15 +57,15 @@ def test_it_measures_what_nobody_has_in_order_and_apart_under_the_true_name_of_t
 
     monkeypatch.setattr(sweeps, "_train", noted)
     known, lacking = files(shelf.data), [TINY[0], *TINY[2:]]
-    assert shelf.missing(TINY, "cpu") == shelf.missing(TINY, "cuda") == lacking
-    shelf.run(TINY, "cpu")
+    assert shelf.missing("cpu") == shelf.missing("cuda") == lacking
+    shelf.run(device="cpu")
     assert began == [TINY[1], *lacking], "the known record first"
-    assert files(shelf.data) == known and not shelf.missing(TINY, "cpu")
-    assert shelf.missing(TINY, "cuda:1") == lacking
+    assert files(shelf.data) == known and not shelf.missing("cpu")
+    assert shelf.missing("cuda:1") == lacking
     places = sorted(store.record(cell, shelf.folder / "cpu") for cell in lacking)
     assert files(shelf.folder) == places
     assert {store.head(file)["device"] for file in places} == {machine.device_name("cpu")}
-    shelf.run(TINY, "cpu")
+    shelf.run(device="cpu")
     assert len(began) == 4, "with nothing left to measure nothing is checked either"
 
 
@@ -88,14 +88,14 @@ def test_a_device_that_does_not_find_a_known_record_measures_nothing(shelf, time
     }
     store.write(file, TINY[1], table.assign(**{goal: table[goal] * times for goal in goals}), about)
     with pytest.raises(Differs, match=refused) if refused else contextlib.nullcontext():
-        shelf.run(TINY, "cpu")
+        shelf.run(device="cpu")
     assert len(files(shelf.folder)) == (0 if refused else 3)
 
 
 def test_without_a_record_to_compare_with_nothing_is_measured(tmp_path):
     shelf = Shelf(lambda: TINY, tmp_path / "shelf", tmp_path / "data")
     with pytest.raises(Differs, match="cuda: cannot be checked; no search of the shelf"):
-        shelf.run(TINY, "cuda")
+        shelf.run(device="cuda")
 
 
 def test_tables_are_as_far_apart_as_their_fewest_steps_to_a_goal():
@@ -140,8 +140,7 @@ def test_at_the_end_of_its_minutes_the_state_of_a_search_is_kept_and_it_goes_on_
 ):
     monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     shelf = dataclasses.replace(shelf, wanted=lambda: (TINY[1], LONG))
-    asked = dataclasses.replace(command.EXPERIMENTS["paper-scale"], measured=shelf)
-    monkeypatch.setitem(command.EXPERIMENTS, "paper-scale", asked)
+    monkeypatch.setitem(command.EXPERIMENTS, "paper-scale", shelf)
     runs, check = ([], []), lockstep._check
     for told in runs:
 

@@ -84,11 +84,6 @@ def test_an_interrupted_race_ends_as_if_it_had_not_been(tmp_path, interrupt):
     same(whole, again)
 
 
-def test_a_factor_that_makes_no_sense_is_refused():
-    with pytest.raises(ValueError, match=r"^race: .* must be None or a number from 1$"):
-        Cell("digits-mlp", 64, race=0.99)
-
-
 @pytest.mark.parametrize("rungs", vocabulary.RUNGS)
 def test_a_replay_of_the_record_says_what_the_engine_does(rungs):
     a = 1.5

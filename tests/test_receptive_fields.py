@@ -10,7 +10,6 @@ from chapters.receptive_fields import claims, experiments, findings, ring
 from chapters.receptive_fields.experiments import EDGED, SITE, SITES, Search
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import lockstep
-from lib.measuring.experiment import Collection
 from lib.methods import spaces
 from lib.workloads import models
 
@@ -94,9 +93,8 @@ def test_a_record_holds_the_fields_of_the_first_trial_that_meets_the_goal(monkey
 def test_a_search_that_meets_no_goal_keeps_what_pruning_left(tmp_path, monkeypatch):
     monkeypatch.setattr(ring, "TRAIN", 400)
     search = Search(EDGED, 100, 0.5, trials=2, max_steps=2)
-    place, folder = experiments.FIELDS.place, tmp_path / "fields"
-    Collection("t", "search", folder, place, lambda: [search]).run()
-    rows = experiments.FIELDS.results([search], folder)
+    experiments.FIELDS.run([search], tmp_path)
+    rows = experiments.FIELDS.results([search], tmp_path)
     (told, _) = findings.by_search(rows).itertuples()
     assert np.isnan(told.steps) and np.isnan(told.participation) and told.neighbours > 0
     assert 0.3 < (rows[SITE] != 0).to_numpy().mean() < 0.6

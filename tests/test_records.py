@@ -113,11 +113,11 @@ def test_a_full_disk_names_the_file_and_leaves_nothing_behind(tmp_path, monkeypa
 def kinds():
     """Folder under data/ -> where such a record lies, and the kinds of what it tells of by name."""
     found = {"replays": (replays.place, {"Replay": replays.Replay})}
-    for experiment in EXPERIMENTS.values():
-        if isinstance(one := experiment.measured, Collection):
-            types = {type(what).__name__: type(what) for what in experiment.planned()}
-            _, others = found.get(one.folder.name, (None, {}))
-            found[one.folder.name] = one.record, {**others, **types}
+    for one in EXPERIMENTS.values():
+        if isinstance(one, Collection):
+            types = {type(what).__name__: type(what) for what in one.planned()}
+            _, others = found.get(one.name, (None, {}))
+            found[one.name] = one.record, {**others, **types}
     return found
 
 

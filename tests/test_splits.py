@@ -1,5 +1,6 @@
 """The split of Lee et al. (2021) is theirs to the image, draws are as hard as they should be, and both are compared alike."""
 
+import dataclasses
 
 import numpy as np
 import pytest
@@ -29,11 +30,11 @@ def test_theirs_is_one_split():
 def test_networks_of_a_fold_are_trained_as_the_engine_trains_them():
     """One fold by hand: plain modules, torch's momentum."""
     what, whole = unseen.Folds("digits-mlp", networks=2, steps=20, folds=3, learning_rate=0.05), datasets.whole("digits")
-    rows = unseen.ask(what).set_index("image").wrong
-    asked = torch.from_numpy(unseen.parts(what, 1500)[1])
+    rows = what.measure().set_index("image").wrong
+    asked = torch.from_numpy(what.parts(1500)[1])
     kept = torch.from_numpy(np.setdiff1d(np.arange(1500), asked.numpy()))
     wrong = torch.zeros(len(asked), dtype=torch.int64)
-    for net in networks(what.cell(1)):
+    for net in networks(dataclasses.replace(what.cell, replicate=1)):
         optimiser = torch.optim.SGD(net.parameters(), lr=what.learning_rate, momentum=what.momentum)
         for _, pick in zip(range(what.steps), lockstep.batches(len(kept), 64, 1)):
             optimiser.zero_grad()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from pathlib import Path
 from typing import Literal
 
 import pandas as pd
@@ -14,8 +13,6 @@ from lib.fields import Count, spec
 from lib.measuring.experiment import Collection
 from lib.methods import method
 from lib.own import folder_name
-from lib.records import store
-from lib.records.store import DATA
 from lib.studies.cells import Cell
 
 DECAY, SEESAW, DOUBLING, LATE, CONSTANT = SCHEDULES = (
@@ -150,12 +147,15 @@ def planned() -> tuple[Search, ...]:
     return tuple(sorted(found, key=lambda search: search.schedule not in (DECAY, SEESAW)))
 
 
-def _place(search: Search, folder: Path) -> Path:
+def _file(search: Search) -> str:
     which = f"{SCHEDULES.index(search.schedule)}-from-{search.cell.batch_size}"
-    name = f"schedule-{which}-{store.digest(search)}.csv"
-    return folder / folder_name(search.workload) / name
+    return f"{folder_name(search.workload)}/schedule-{which}"
 
 
 RAMPS = Collection(
-    "batch ramps", "search", DATA / "ramps", _place, planned, precision=lambda s: s.cell.arithmetic
+    "ramps",
+    "searches",
+    _file,
+    planned,
+    "Train with batch sizes and learning rates that change on the way, into data/ramps/.",
 )

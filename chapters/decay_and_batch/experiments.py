@@ -10,7 +10,7 @@ from typing import Literal
 import pandas as pd
 
 from lib.fields import Count, Whole, spec
-from lib.measuring.experiment import Experiment, searches
+from lib.measuring.experiment import Collection
 from lib.methods import variants
 from lib.studies.cells import SPLITS, Cell
 from lib.workloads.catalogue import WorkloadName
@@ -79,6 +79,8 @@ def planned() -> tuple[Search, ...]:
     return tuple(Search(NETWORK, name, size, n) for (n, name), size in every)
 
 
-DECAYED = searches("decay", "{0.workload}/{0.algorithm}-batch-{0.batch_size}".format, planned)
 ABOUT = "Tune learning rate and weight decay together at several batch sizes, into data/decay/."
-EXPERIMENTS = {"decay": Experiment(ABOUT, DECAYED, "searches")}
+DECAYED = Collection(
+    "decay", "searches", "{0.workload}/{0.algorithm}-batch-{0.batch_size}".format, planned, ABOUT
+)
+EXPERIMENTS = {"decay": DECAYED}

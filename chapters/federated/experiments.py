@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import pandas as pd
 
 from lib.fields import Count, spec
-from lib.measuring.experiment import Experiment, OfCell, searches
+from lib.measuring.experiment import Collection, OfCell
 from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
@@ -128,6 +128,8 @@ def planned() -> tuple[Search, ...]:
     return tuple(Search(net, *how[:3], kind, how[3], n) for n, net, kind, how in every)
 
 
-FEDERATED = searches("federated", "{0.workload}/{0.way}-local-{0.local_steps}".format, planned)
 ABOUT = "Train on clients' shards by averaging and by split networks, into data/federated/."
-EXPERIMENTS = {"federated": Experiment(ABOUT, FEDERATED, "searches")}
+FEDERATED = Collection(
+    "federated", "searches", "{0.workload}/{0.way}-local-{0.local_steps}".format, planned, ABOUT
+)
+EXPERIMENTS = {"federated": FEDERATED}

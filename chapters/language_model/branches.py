@@ -18,7 +18,6 @@ from lib.measuring.experiment import Collection
 from lib.probes import tracks
 from lib.probes.tracks import Again
 from lib.records import store
-from lib.records.store import DATA
 from lib.studies import plans
 from lib.workloads.catalogue import WorkloadName, workload
 
@@ -126,9 +125,8 @@ def planned() -> list[Branch]:
 
 BRANCHES = Collection(
     "branches",
-    "branch",
-    DATA / "branches",
-    lambda branch, folder: store.path(folder / store.place(branch.workload), branch),
+    "branches",
+    store.beginning,
     planned,
-    precision=lambda branch: branch.cell.arithmetic,
+    "Continue a run of the language model from several steps with batches of several sizes, into data/branches/.",
 )

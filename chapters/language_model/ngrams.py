@@ -11,8 +11,6 @@ import pandas as pd
 
 from lib.fields import Count, spec
 from lib.measuring.experiment import Collection
-from lib.records import store
-from lib.records.store import DATA
 from lib.studies.cells import NUMBER
 from lib.workloads import datasets, ngrams, texts
 
@@ -63,9 +61,11 @@ def climb(
 # Those of the searches
 PLANNED = tuple(Rungs("tiny-shakespeare", split=split) for split in range(3))
 NGRAMS = Collection(
-    "n-grams",
-    "text",
-    DATA / "ngrams",
-    lambda what, folder: folder / f"{what.dataset}-{store.digest(what)}.csv",
+    "ngrams",
+    "texts",
+    "{0.dataset}".format,
     lambda: PLANNED,
+    "Record how well n-gram models predict the texts, into data/ngrams/.",
+    precision=None,
+    alone=True,
 )

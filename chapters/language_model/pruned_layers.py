@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from lib.fields import spec
-from lib.measuring.experiment import Collection
-from lib.own import folder_name
+from lib.measuring.experiment import Collection, WithCell
 from lib.records import store
-from lib.records.store import DATA
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName
 
 
 @spec
-class Pruned:
+class Pruned(WithCell):
     """The first `trials` networks of a workload's searches, pruned before training.
 
     Raises ValueError naming the field, its value and what is allowed, as `lib.studies.cells.Cell`.
@@ -35,9 +31,6 @@ class Pruned:
         return Cell(
             self.workload, 1, sparsity=self.sparsity, pruning=self.pruning, trials=self.trials
         )
-
-    def definition(self) -> dict:
-        return self.cell.definition()
 
     def measure(self) -> pd.DataFrame:
         """trial, name of the parameter tensor, kept and all (counts), a row each."""
@@ -58,16 +51,11 @@ class Pruned:
 PLANNED = (Pruned("shakespeare", 0.9),)
 
 
-def _place(what: Pruned, folder: Path) -> Path:
-    name = f"{what.pruning}-{what.sparsity:g}-{store.digest(what)}.csv"
-    return folder / store.place(what.workload) / folder_name(what.workload) / name
-
-
 LAYERS = Collection(
     "layers",
-    "network",
-    DATA / "layers",
-    _place,
+    "networks",
+    lambda what: f"{store.home(what.workload)}/{what.pruning}-{what.sparsity:g}",
     lambda: PLANNED,
-    precision=lambda what: what.cell.arithmetic,
+    "Record which layers of the language model lose their weights when it is pruned, into data/layers/.",
+    alone=True,
 )

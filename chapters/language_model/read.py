@@ -14,7 +14,6 @@ from chapters.language_model.ngrams import NGRAMS, climb
 from chapters.language_model.pruned_layers import LAYERS
 from lib.atomic import whole
 from lib.measuring import sweeps
-from lib.probes import tracks
 from lib.records.store import SMOKE
 from lib.workloads import catalogue, own_text
 
@@ -58,7 +57,7 @@ def read(chosen) -> Read:
         work,
         trials,
         _windows(NGRAMS.results()),
-        _of(work, tracks.FOLLOWED.results(experiments.followed())),
+        _of(work, experiments.FOLLOWED.results()),
         _of(work, LAYERS.results()),
         sweeps.results(text_results.of_widths()),
         _of(work, BRANCHES.results()),

@@ -4,16 +4,12 @@ delay of every gradient.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pandas as pd
 
 from lib import require
 from lib.fields import POSITIVE, Count, Number, check, spec
 from lib.measuring.experiment import Collection
-from lib.own import folder_name
 from lib.records import store
-from lib.records.store import DATA
 from lib.workloads.catalogue import WorkloadName, workload
 
 MOST_WORKERS, MOST_STEPS, MOST_PAUSE = 64, 10**5, 1.0
@@ -73,19 +69,15 @@ class Job:
 PLANNED = (Job(), Job(pause=0.01), Job(workers=4))
 
 
-def _place(job: Job, folder: Path) -> Path:
-    return (
-        folder
-        / store.place(job.workload)
-        / folder_name(job.workload)
-        / f"workers-{job.workers}-{store.digest(job)}.csv"
-    )
-
-
 DELAYS = Collection(
-    "delays", "job", DATA / "delays", _place, lambda: PLANNED, precision=lambda _: "float32"
+    "delays",
+    "jobs",
+    lambda job: f"{store.home(job.workload)}/workers-{job.workers}",
+    lambda: PLANNED,
+    "Train with worker processes that do not wait for each other; record how late gradients are, into data/delays/.",
+    alone=True,
 )
-record, results, missing, run = DELAYS.record, DELAYS.results, DELAYS.missing, DELAYS.run
+results, missing, run = DELAYS.results, DELAYS.missing, DELAYS.run
 
 
 def summary(table: pd.DataFrame) -> pd.DataFrame:

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lib.fields import AMOUNT, Count, Whole, spec
-from lib.measuring.experiment import Experiment, OfCell, searches
+from lib.measuring.experiment import Collection, OfCell
 from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
@@ -147,6 +147,6 @@ def planned() -> tuple[Search, ...]:
 
 
 NAME = "{0.workload}/batch-{0.batch_size}-alpha-{0.alpha:g}"
-LEAKAGE = searches("leakage", NAME.format, planned)
 ABOUT = "Train split networks whose messages reveal less of the images, into data/leakage/."
-EXPERIMENTS = {"leakage": Experiment(ABOUT, LEAKAGE, "searches")}
+LEAKAGE = Collection("leakage", "searches", NAME.format, planned, ABOUT)
+EXPERIMENTS = {"leakage": LEAKAGE}

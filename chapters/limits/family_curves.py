@@ -60,7 +60,9 @@ def results(
     """
     planned = studies(families)
     if tables is None:
-        tables = on_record.read_each(planned, without=scaling.WITHIN_BUDGETS)
+        tables = {
+            key: on_record.read(own, without=scaling.WITHIN_BUDGETS) for key, own in planned.items()
+        }
     parts, heads, missing = [], {}, {}  # members of several families count once
     for (name, member), frame in tables.items():
         missing |= dict.fromkeys(frame.attrs["missing"])

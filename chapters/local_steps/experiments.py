@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import pandas as pd
 
 from lib.fields import SHARE, Count, spec
-from lib.measuring.experiment import Experiment, searches
+from lib.measuring.experiment import Collection
 from lib.methods.intervals import Interval
 from lib.studies.cells import Cell
 
@@ -133,6 +133,6 @@ def _file(search: Search) -> str:
     return f"{search.workload}/way-{way}-{how}-batch-{search.batch_size}"
 
 
-LOCAL = searches("local-steps", _file, planned)
 ABOUT = "Train replicas by local steps and outer steps, into data/local-steps/."
-EXPERIMENTS = {"local-steps": Experiment(ABOUT, LOCAL, "searches")}
+LOCAL = Collection("local-steps", "searches", _file, planned, ABOUT)
+EXPERIMENTS = {"local-steps": LOCAL}

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib.fields import Count, spec
-from lib.measuring.experiment import Experiment, searches
+from lib.measuring.experiment import Collection
 from lib.methods import spaces
 
 MODEL, TEXT = "decoder-64x2", "tiny-shakespeare"
@@ -90,6 +90,8 @@ def planned() -> tuple[Search, ...]:
     return tuple(Search(rank, size, n) for n, size, rank in itertools.chain(*parts))
 
 
-CONTINUED = searches("lora", "rank-{0.rank}-batch-{0.batch_size}".format, planned)
 ABOUT = "Continue a small language model on other text by adapters, into data/lora/."
-EXPERIMENTS = {"lora": Experiment(ABOUT, CONTINUED, "searches")}
+CONTINUED = Collection(
+    "lora", "searches", "rank-{0.rank}-batch-{0.batch_size}".format, planned, ABOUT
+)
+EXPERIMENTS = {"lora": CONTINUED}

@@ -129,7 +129,8 @@ def costs(
     only the winner's luck is lost.
     """
     if tables is None:
-        tables = on_record.read_each(retraining(searches, base, repeats))
+        planned = retraining(searches, base, repeats)
+        tables = {key: on_record.read(own) for key, own in planned.items()}
     again = [t.assign(workload=name, rule=rule) for (name, rule, _), t in tables.items() if len(t)]
     found = []
     for name, own in pd.concat(again).groupby("workload", sort=False) if again else ():

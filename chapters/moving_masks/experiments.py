@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib.fields import PART, Count, spec
-from lib.measuring.experiment import Experiment, OfCell, searches
+from lib.measuring.experiment import Collection, OfCell
 
 GOALS = (0.05, 0.06, 0.08)  # validation errors, the hardest first
 DENSITY = 0.1  # on average
@@ -118,6 +118,6 @@ def planned() -> tuple[Search, ...]:
     return tuple(dict.fromkeys(every))  # at 64 examples both ways of rewiring are one
 
 
-MASKED = searches("masks", "{0.mask}-batch-{0.batch_size}".format, planned)
 ABOUT = "Train sparse networks whose masks move, into data/masks/."
-EXPERIMENTS = {"moving-masks": Experiment(ABOUT, MASKED, "searches")}
+MASKED = Collection("masks", "searches", "{0.mask}-batch-{0.batch_size}".format, planned, ABOUT)
+EXPERIMENTS = {"moving-masks": MASKED}

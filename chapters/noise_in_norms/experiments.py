@@ -9,7 +9,7 @@ import operator
 import pandas as pd
 
 from lib.fields import Count, Whole, spec
-from lib.measuring.experiment import Experiment, searches
+from lib.measuring.experiment import Collection, WithCell
 from lib.methods import MethodName
 from lib.probes import tracks
 from lib.studies import plans
@@ -28,7 +28,7 @@ POINT = operator.attrgetter("workload", "algorithm", "batch_size", "replicate")
 
 
 @spec
-class Path:
+class Path(WithCell):
     """The fastest trial of one search, looked at in so many points between start and goal.
 
     examples: that tell the spread of their gradients (0: all).  chunk: how many of them at once.
@@ -48,9 +48,6 @@ class Path:
         """The search on record."""
         cells = plans.study(PLANNED[self.workload][0]).cells
         return next(one for one in cells if POINT(one) == POINT(self) and not one.sparsity)
-
-    def definition(self) -> dict:
-        return self.cell.definition()
 
     def measure(self) -> pd.DataFrame:
         """A row per point: step (the update about to be made), last (that which met the goal),
@@ -87,6 +84,13 @@ def planned() -> tuple[Path, ...]:
     )
 
 
-PATHS = searches("norms", "{0.workload}/{0.algorithm}-batch-{0.batch_size}".format, planned)
 ABOUT = "Measure gradient noise in three norms on several methods' paths, into data/norms/."
-EXPERIMENTS = {"noise-in-norms": Experiment(ABOUT, PATHS, "paths")}
+PATHS = Collection(
+    "norms",
+    "paths",
+    "{0.workload}/{0.algorithm}-batch-{0.batch_size}".format,
+    planned,
+    ABOUT,
+    precision="float32",
+)
+EXPERIMENTS = {"noise-in-norms": PATHS}

@@ -120,9 +120,6 @@ class Collectives:
     def __post_init__(self):
         _check_sizes(self)
 
-    def definition(self) -> dict:
-        return {}
-
     def measure(self) -> pd.DataFrame:
         """what ("all-reduce", "pairs"), d, seconds (median), low, high (range)."""
         return pd.DataFrame(processes.launch(_timed, self.workers, TIMEOUT, self))
@@ -149,9 +146,6 @@ class Hooked:
     density: SHARE = 0.001
     batch_size: Count(processes.MOST_EXAMPLES) = 32  # of a worker
     repeats: timings.REPEATS = 15
-
-    def definition(self) -> dict:
-        return {}
 
     def measure(self) -> pd.DataFrame:
         """what ("all-reduce" or a compressor), d, seconds (median), low, high (range)."""
@@ -193,9 +187,6 @@ class Feedback:
 
     def __post_init__(self):
         _check_sizes(self)
-
-    def definition(self) -> dict:
-        return {}
 
     def measure(self) -> pd.DataFrame:
         """what ("ours", "plain"), d, seconds (median), low, high (range)."""

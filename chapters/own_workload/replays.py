@@ -47,9 +47,36 @@ class Replay:
     algorithm: Literal[*METHODS]
     split: NUMBER
 
-    def definition(self) -> dict:
-        """What the record's name depends on besides the fields: nothing."""
-        return {}
+    def measure(self) -> pd.DataFrame:
+        """The plan, trained anew into a folder of its own.
+
+        A row per batch size: batch_size, steps (K*), searches, trials, taken (steps, of all trials);
+        and of the whole run critical, critical_low, critical_high, runs (tuned runs).
+        """
+        plan = adaptive.Plan(self.workload, self.algorithm, SIZES, split=self.split)
+        # Its waves are many, and each has a bar
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
+            adaptive.run(plan, MINUTES, Path(folder))
+        found = adaptive.estimate(plan.searches())
+        rows = [
+            {
+                "batch_size": size,
+                "steps": plan.steps(size),
+                "searches": len(steps),
+                "trials": len(plan.of(size)),
+                "taken": sum(trial.taken for trial in plan.of(size)),
+            }
+            for size, steps in plan.searches().items()
+        ]
+        ends = {"critical": found.critical, "critical_low": found.low, "critical_high": found.high}
+        return pd.DataFrame(rows).assign(**ends, runs=plan.runs())
+
+
+class Replays(Collection):
+    """Records whose names tell all fields, and hold no digest."""
+
+    def record(self, what: Replay, data: Path = DATA) -> Path:
+        return data / self.name / self.file(what)
 
 
 def planned(rule: str = "adaptive") -> list[Replay]:
@@ -58,40 +85,12 @@ def planned(rule: str = "adaptive") -> list[Replay]:
     return [Replay(rule, *pair, split) for pair in pairs for split in SPLITS]
 
 
-def replayed(what: Replay) -> pd.DataFrame:
-    """The plan, trained anew into a folder of its own.
-
-    A row per batch size: batch_size, steps (K*), searches, trials, taken (steps, of all trials);
-    and of the whole run critical, critical_low, critical_high, runs (tuned runs).
-    """
-    plan = adaptive.Plan(what.workload, what.algorithm, SIZES, split=what.split)
-    # Its waves are many, and each has a bar
-    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
-        adaptive.run(plan, MINUTES, Path(folder))
-    found = adaptive.estimate(plan.searches())
-    rows = [
-        {
-            "batch_size": size,
-            "steps": plan.steps(size),
-            "searches": len(steps),
-            "trials": len(plan.of(size)),
-            "taken": sum(trial.taken for trial in plan.of(size)),
-        }
-        for size, steps in plan.searches().items()
-    ]
-    ends = {"critical": found.critical, "critical_low": found.low, "critical_high": found.high}
-    return pd.DataFrame(rows).assign(**ends, runs=plan.runs())
-
-
-REPLAYS = Collection(
-    "Adaptive searches",
-    "replay",
-    DATA / "adaptive",
-    lambda what, folder: folder
-    / f"{what.rule}-{what.workload}-{what.algorithm}-split-{what.split}.csv",
+REPLAYS = Replays(
+    "adaptive",
+    "replays",
+    "{0.rule}-{0.workload}-{0.algorithm}-split-{0.split}.csv".format,
     planned,
-    replayed,
-    precision=lambda what: "float32",
+    "Search digits adaptively where exact searches are on record, into data/adaptive/.",
 )
 
 
@@ -147,12 +146,12 @@ def _fits(cell: Cell, name: str, method: str) -> bool:
     return usual and cell.sparsity == 0 and store.exists(record(cell))
 
 
-def summary(rule: str, folder: Path | None = None) -> pd.DataFrame:
+def summary(rule: str) -> pd.DataFrame:
     """A row per workload and method: exact (low, high, searches), of the rule's runs critical (the
     geometric mean), lowest, highest, runs (tuned runs, mean) and most, splits, near (runs within
     NEAR), covered (runs whose interval holds the exact value).
     """
-    found = REPLAYS.results(planned(rule), folder)
+    found = REPLAYS.results(planned(rule))
     if found.empty:
         return found
     by = found.groupby(["workload", "algorithm"], sort=False)

@@ -267,6 +267,7 @@ GROWING = searches.collection(
     "growing",
     lambda search: f"width-{'-'.join(map(str, search.widths))}-batch-{search.batch_size}",
     planned,
+    "Train networks that grow wider as they go",
 )
 
 

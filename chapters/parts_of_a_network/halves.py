@@ -192,6 +192,7 @@ HALVES = searches.collection(
     "halves",
     lambda search: f"{search.arm}-batch-{search.batch_size}",
     planned,
+    "Train the two halves of a network one after the other",
 )
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from lib.measuring import experiment
 from lib.measuring.experiment import Collection, OfCell
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
@@ -42,14 +41,16 @@ class OfWhole(OfCell):
 
 
 def collection(
-    title: str, named: Callable[[OfWhole], str], planned: Callable[[], Sequence]
+    title: str, named: Callable[[OfWhole], str], planned: Callable[[], Sequence], about: str
 ) -> Collection:
     """The records of one kind of search, in data/TITLE/WORKLOAD/NAME-DIGEST.csv; named: the
-    beginning of a record's name.
+    beginning of a record's name; about: what `python -m lib` says of them.
     """
-    return experiment.searches(
-        title, lambda one: f"{folder_name(one.workload)}/{named(one)}", planned
-    )
+
+    def file(one: OfWhole) -> str:
+        return f"{folder_name(one.workload)}/{named(one)}"
+
+    return Collection(title, "searches", file, planned, f"{about}, into data/{title}/.")
 
 
 def with_costs(trials: pd.DataFrame, by: list[str], **costs: Callable) -> pd.DataFrame:
@@ -104,23 +105,10 @@ def measured(
     """
     import torch  # slow to import, and most chapters only read
 
-    from lib.engine import lockstep
     from lib.measuring import one_cell
-    from lib.workloads import datasets
 
-    work, trials = cell.work, one_cell.start(cell)
+    trials = one_cell.start(cell)
     trials.w = trials.w if w is None else w
     trials.drawn["stage"] = torch.from_numpy(stage).float()[:, None]
-    outcome = lockstep.train(
-        one_cell.executor(cell),
-        trials,
-        work.train(cell.split),
-        datasets.load(work.dataset, cell.split).validation,
-        method=method,
-        batch_size=cell.batch_size,
-        goals=work.goals,
-        max_steps=cell.max_steps,
-        order_seed=cell.replicate,
-        hits=cell.hits,
-    )
+    outcome = one_cell.train_cell(cell, trials=trials, method=method)
     return one_cell.table(cell, outcome).assign(stage=stage)

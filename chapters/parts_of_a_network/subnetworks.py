@@ -208,6 +208,7 @@ SUBNETWORKS = searches.collection(
     "subnetworks",
     lambda search: f"workers-{search.workers}-local-{search.local_steps}",
     lambda: (*planned(), *wider()),
+    "Train disjoint parts of a network, a worker each",
 )
 
 

@@ -15,6 +15,7 @@ from lib.measuring.experiment import Collection
 from lib.methods import method
 from lib.probes import tracks
 from lib.probes.tracks import Again
+from lib.records import store
 from lib.records.store import DATA
 from lib.studies import plans
 from lib.studies.cells import Cell
@@ -56,6 +57,11 @@ class Walk(Again):
         allowed = "a method whose gradients and errors are taken at its weights"
         require(plain, "algorithm", self.algorithm, allowed)
 
+    def measure(self) -> pd.DataFrame:
+        from chapters.paths import walking  # brings PyTorch, which is slow to import
+
+        return walking.measured(self)
+
 
 def winner(cell: Cell, data: Path = DATA, **fields) -> Walk | None:
     """The walk of the cell's fastest trial; None if the cell has no record, or nothing met the
@@ -91,19 +97,11 @@ def planned() -> tuple[Walk, ...]:
     return tuple(walk for walk in walks if walk)
 
 
-def _measure(walk: Walk) -> pd.DataFrame:
-    from chapters.paths import walking  # brings PyTorch, which is slow to import
-
-    return walking.measured(walk)
-
-
 WALKS = Collection(
     "paths",
-    "path",
-    DATA / "paths",
-    tracks.place,
+    "trajectories",
+    store.beginning,
     planned,
-    _measure,
-    lambda walk: walk.cell.arithmetic,
+    "Train the fastest trials again and record where their gradients point, into data/paths/.",
 )
-record, results = WALKS.record, WALKS.results
+results = WALKS.results

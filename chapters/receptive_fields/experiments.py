@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from lib.fields import PART, Count, Number, Whole, spec
-from lib.measuring.experiment import Experiment, searches
+from lib.measuring.experiment import Collection
 
 EDGED = 3.0  # the gain of inputs with edges
 GOALS = {0.0: (0.05, 0.15), EDGED: (0.15, 0.2)}  # errors, by gain, the harder first
@@ -71,6 +71,6 @@ def planned() -> tuple[Search, ...]:
 
 
 NAME = "gain-{0.gain:g}-sparsity-{0.sparsity:g}-batch-{0.batch_size}"
-FIELDS = searches("fields", NAME.format, planned)
 ABOUT = "Train networks on textures on a ring and keep what hidden units see, into data/fields/."
-EXPERIMENTS = {"receptive-fields": Experiment(ABOUT, FIELDS, "searches")}
+FIELDS = Collection("fields", "searches", NAME.format, planned, ABOUT)
+EXPERIMENTS = {"receptive-fields": FIELDS}

@@ -1,6 +1,5 @@
 """What Lee et al. (2021) say of smoothness, and the rule that judges it."""
 
-import pandas as pd
 
 from chapters.smoothness import followed_paths
 from lib.claims.claim import Change, claim
@@ -27,8 +26,7 @@ from lib.probes import tracks
     ],
 )
 def roughness():
-    paths = pd.concat([found for found in map(tracks.results, tracks.TRACKS) if len(found)])
-    means = followed_paths.typical(paths)
+    means = followed_paths.typical(tracks.followed())
     searches = means.groupby(["workload", "algorithm"]).batch_size.nunique()
     return rows(
         followed_paths.lipschitz_ratios(means),

@@ -26,4 +26,5 @@ def planned() -> list[Track]:
     return twins(dense, plans.LEVELS[1:])
 
 
-EXPERIMENTS = {"noise-along-digits-twins": tracks.experiment("digits-twins", planned)}
+TWINS = tracks.experiment("digits-twins", planned)
+EXPERIMENTS = {"noise-along-digits-twins": TWINS}

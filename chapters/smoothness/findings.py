@@ -28,14 +28,14 @@ def sparsest(rows: pd.DataFrame) -> pd.DataFrame:
 
 def followed(*paths: pd.DataFrame) -> pd.DataFrame:
     """These paths and all on record, each curve by its name."""
-    every = pd.concat([*paths, *filter(len, map(tracks.results, tracks.TRACKS))])
+    every = pd.concat([*paths, tracks.followed()])
     every = every.drop_duplicates([*PATH, "trials", "step"])
     return every.assign(curve=scaling.curve_names(every))
 
 
 def twins(every: pd.DataFrame) -> pd.DataFrame:
     """Sparse paths over dense ones of the same hyperparameters and initialisation."""
-    again = pd.concat([tracks.FOLLOWED.results(experiments.planned()), tracks.results("mnist")])
+    again = pd.concat([experiments.TWINS.results(), tracks.TRACKS["mnist"].results()])
     return followed_paths.over_twin(every, again[again.sparsity > 0])
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 import pandas as pd
 
 from lib.fields import PART, Count, Whole, spec
-from lib.measuring.experiment import Experiment, searches
+from lib.measuring.experiment import Collection
 from lib.probes import timings
 
 EXAMPLES = 1350  # of the training set
@@ -108,10 +108,10 @@ class SpikingTimes:
         return pd.DataFrame(rows)
 
 
-SPIKES = searches("spikes", _file, planned)
 ABOUT = "Train spiking networks and rectifiers on the digits, into data/spikes/."
+SPIKES = Collection("spikes", "searches", _file, planned, ABOUT)
 TIMED = "gradients of spiking networks"
 EXPERIMENTS = {
-    "spiking": Experiment(ABOUT, SPIKES, "searches"),
+    "spiking": SPIKES,
     "timings-spiking": timings.experiment(TIMED, lambda: (SpikingTimes(),)),
 }

@@ -177,8 +177,8 @@ def of_replays(again: pd.DataFrame) -> pd.DataFrame:
 def of_paths() -> pd.DataFrame:
     """Trials that were followed a second time."""
     rows = []
-    for name in tracks.TRACKS:
-        found = tracks.results(name)
+    for name, own in tracks.TRACKS.items():
+        found = own.results()
         spent = [head["wall_s"] / 3600 for head in found.attrs["provenance"]]
         told = (front.data_set(name), len(spent), found.attrs["planned"], len(found), sum(spent))
         rows.append(told)

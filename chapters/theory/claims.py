@@ -3,7 +3,6 @@ critical batch size.
 """
 
 import numpy as np
-import pandas as pd
 
 from lib.analysis import followed_paths, scaling
 from lib.claims.claim import Change, claim, interval
@@ -130,7 +129,7 @@ def _told(row):
     ],
 )
 def critical_over_noise(published_curves):
-    followed = pd.concat([tracks.results(name) for name in tracks.TRACKS])
+    followed = tracks.followed()
     scales = followed_paths.noise_scales(followed[followed.sparsity == 0])
     effects, notes = {}, {}
     for key, curve in published_curves.items():

@@ -89,7 +89,7 @@ def _keys(table: pd.DataFrame) -> list[tuple]:
 
 def followed(paths: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
     """These paths and those on record, of the searches that a curve is made of."""
-    every = pd.concat([paths, *filter(len, map(tracks.results, tracks.TRACKS))])
+    every = pd.concat([paths, tracks.followed()])
     every = every.drop_duplicates([*followed_paths.PATH, "trials", "step"])
     own = ["workload", "algorithm", "batch_size", "sparsity", "trials"]
     return every.merge(searches[own].drop_duplicates())

@@ -4,7 +4,7 @@ gradients at the same weights.
 
 from __future__ import annotations
 
-from pathlib import Path
+import dataclasses
 from typing import Literal
 
 import numpy as np
@@ -13,11 +13,9 @@ import pandas as pd
 from lib import require
 from lib.fields import Count, Number, Whole, spec
 from lib.measuring.experiment import Collection
-from lib.own import folder_name
 from lib.probes import tracks
 from lib.probes.tracks import Again
 from lib.records import store
-from lib.records.store import DATA
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import WorkloadName, workload
 
@@ -120,26 +118,23 @@ def planned() -> tuple[Job, ...]:
     """
     images = Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2)
     digits = Cell("digits-mlp", 64, "sgd")
-    jobs = [
-        _again(track, steps=tracks.last_step(track), examples=2000)
-        for track in tracks.of_cells([images], 1)
-    ]
-    for track in tracks.of_cells([digits], 1):
-        jobs.append(_again(track, steps=200, span=50.0, chunk=10))
-    return tuple(jobs)
+    to_goal = tracks.fastest(Job, images, 1, steps=1, examples=2000)
+    return (
+        *(dataclasses.replace(job, steps=tracks.met_at(job)) for job in to_goal),
+        *tracks.fastest(Job, digits, 1, steps=200, span=50.0, chunk=10),
+    )
 
 
-def _again(track: tracks.Track, **fields) -> Job:
-    shared = ("workload", "batch_size", "algorithm", "trials", "trial", "hits")
-    return Job(**{name: getattr(track, name) for name in shared}, **fields)
-
-
-def _place(job: Job, folder: Path) -> Path:
-    name = f"{job.algorithm}-{job.batch_size}-{store.digest(job)}.csv"
-    return folder / store.place(job.workload) / folder_name(job.workload) / name
-
-
-JOBS = Collection("jobs", "job", DATA / "running", _place, planned, precision=lambda _: "float32")
+JOBS = Collection(
+    "running",
+    "jobs",
+    lambda job: f"{store.home(job.workload)}/{job.algorithm}-{job.batch_size}",
+    planned,
+    "Train with two worker processes that estimate the gradient's noise as they go, into "
+    "data/running/.",
+    precision="float32",
+    alone=True,
+)
 
 
 def compared(table: pd.DataFrame) -> pd.DataFrame:

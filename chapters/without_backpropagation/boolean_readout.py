@@ -17,7 +17,6 @@ flips are ours.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -26,8 +25,6 @@ import pandas as pd
 from lib.engine import vocabulary
 from lib.fields import Count, Whole, check, spec
 from lib.measuring.experiment import Collection
-from lib.records import store
-from lib.records.store import DATA
 
 TAKES = ("every", "best")
 EXAMPLES = 1350  # of the training set
@@ -211,12 +208,12 @@ BY_FLIPS = tuple(
 PLANNED = tuple(dict.fromkeys((*BY_COUNT, *BY_SIZE, *BY_FLIPS)))
 
 
-def _place(what: Descent, folder: Path) -> Path:
-    about = f"features-{what.features}-batch-{what.batch_size}-flips-{what.flips}"
-    return folder / f"{about}-{store.digest(what)}.csv"
-
-
 READOUTS = Collection(
-    "readouts", "readout", DATA / "flips", _place, lambda: PLANNED, precision=lambda _: "float64"
+    "flips",
+    "sets of runs",
+    "features-{0.features}-batch-{0.batch_size}-flips-{0.flips}".format,
+    lambda: PLANNED,
+    "Train Boolean readouts by flips of their weights, into data/flips/.",
+    precision="float64",
 )
 results = READOUTS.results

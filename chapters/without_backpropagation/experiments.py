@@ -1,12 +1,5 @@
-"""What this chapter measures besides searches."""
+"""What this chapter measures besides searches of cells."""
 
 from chapters.without_backpropagation import boolean_readout
-from lib.measuring.experiment import Experiment
 
-EXPERIMENTS = {
-    "boolean-readouts": Experiment(
-        "Train Boolean readouts by flips of their weights, into data/flips/.",
-        boolean_readout.READOUTS,
-        "sets of runs",
-    )
-}
+EXPERIMENTS = {"boolean-readouts": boolean_readout.READOUTS}

@@ -137,8 +137,7 @@ def exact(name: str, folder: Path = DATA) -> Study:
     """
     name = workload(name).name
     # An adaptive search's trials are of several spaces
-    known = of_own(name, folder) if own.is_own(name) else ()
-    found = [cell for cell in known if cell.space is None]
+    found = [cell for cell in _recorded(name, folder) if cell.space is None]
     searches = Counter((c.algorithm, c.sparsity, c.trials) for c in found)
     # (algorithm, sparsity) -> trials of the search with most batch sizes, and of these of the one
     # with most trials
@@ -146,6 +145,11 @@ def exact(name: str, folder: Path = DATA) -> Study:
     largest = {search[:2]: search[2] for search in ordered}
     kept = tuple(c for c in found if c.trials == largest[c.algorithm, c.sparsity])
     return Study(name, name, kept)
+
+
+def _recorded(name: str, folder: Path) -> Iterable[Cell]:
+    """The searches of a reader's own workload that are on record; of another none."""
+    return of_own(name, folder) if own.is_own(name) else ()
 
 
 def adaptive(name: str, folder: Path = DATA, cells: Iterable[Cell] | None = None) -> pd.DataFrame:
@@ -159,10 +163,12 @@ def adaptive(name: str, folder: Path = DATA, cells: Iterable[Cell] | None = None
     """
     work = workload(name)
     if cells is None:
-        known = of_own(work.name, folder) if own.is_own(work.name) else ()
         usual = USUAL.keys() - {"space", "max_steps"}  # of which every trial has its own
-        alike = (c for c in known if all(getattr(c, field) == USUAL[field] for field in usual))
-        cells = [cell for cell in alike if cell.space is not None]
+        cells = [
+            cell
+            for cell in _recorded(work.name, folder)
+            if cell.space is not None and all(getattr(cell, f) == USUAL[f] for f in usual)
+        ]
     found = results.read(Study(work.name, "", tuple(cells)), folder)
     if found.empty:
         return found

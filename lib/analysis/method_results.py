@@ -119,8 +119,7 @@ def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
             found = scaling.steps_ratio(*pair)
             dearer = np.exp(np.interp(np.log(found.batch_size), *known))
             found = found.assign(workload=workload, algorithm=algorithm, dearer=dearer)
-            for end in ("", "_low", "_high"):
-                found[f"steps{end}"] = found[f"ratio{end}"]
-                found[f"time{end}"] = found[f"ratio{end}"] * dearer
+            ratios = found.filter(like="ratio")
+            found[TIMED[3:6]], found[TIMED[7:]] = ratios, ratios.mul(dearer, axis=0)
             parts.append(found[TIMED])
     return pd.concat(parts[1:] or parts, ignore_index=True)

@@ -13,83 +13,77 @@ import pandas as pd
 
 from lib.measuring import runner
 from lib.records import store
+from lib.records.store import DATA
 from lib.studies.cells import Cell
 
 
 @dataclass(frozen=True)
 class Collection:
-    """Measurements of one kind, each with a record: which are planned, how they are taken and read.
+    """Measurements of one kind, each with a record: which are planned, run and read.  Each is a
+    dataclass, whose `measure()` returns its table, and `definition()`, if it has one, what the
+    record's name depends on besides the fields.  `python -m lib run` runs a collection.
 
     Attributes:
-        title, unit: of the progress bar, which counts units.
-        folder: of the records.
-        place: where one's record lies in a folder.
+        name: of the folder of the records in data/, and of the progress bar.
+        units: what is counted, in the plural.
+        file: how the path of one's record begins in the folder; its digest follows.
         planned: all that the book wants.
-        take: measures one and returns its table.
-        precision: of the arithmetic, None where a table tells several apart.
-        device: where it is taken.
+        help: what it does, a sentence for the command line.
+        precision: of the arithmetic; "": of its `cell`, or "float32"; None where a table tells
+            several apart.
         more: what else a record's first line says.
+        alone: whether nothing else may run meanwhile, of this experiment or of others.
     """
 
-    title: str
-    unit: str
-    folder: Path
-    place: Callable[[Any, Path], Path]
+    name: str
+    units: str
+    file: Callable[[Any], str]
     planned: Callable[[], Sequence]
-    take: Callable[[Any], pd.DataFrame] = lambda what: what.measure()
-    precision: Callable[[Any], str | None] = lambda what: None
-    device: Callable[[Any], str] = lambda what: "cpu"
+    help: str = ""
+    precision: str | None = ""
     more: dict = field(default_factory=dict)
+    alone: bool = False
 
-    def record(self, what: Any, folder: Path | None = None) -> Path:
+    on_device = False  # as of what is told where to measure (`lib.measuring.paper_scale.Shelf`)
+
+    def record(self, what: Any, data: Path = DATA) -> Path:
         """Where its record lies."""
-        return self.place(what, folder or self.folder)
+        return data / self.name / f"{self.file(what)}-{store.digest(what)}.csv"
 
-    def results(self, planned: Iterable | None = None, folder: Path | None = None) -> pd.DataFrame:
+    def results(self, planned: Iterable | None = None, data: Path = DATA) -> pd.DataFrame:
         """The rows of those that have a record, with their fields, as of
         `lib.records.store.gather`; None: of all planned.
         """
-        return store.gather(*self._asked(planned, folder))
+        return store.gather(self.planned() if planned is None else planned, self.record, data)
 
-    def missing(self, planned: Iterable | None = None, folder: Path | None = None) -> list:
+    def missing(self, planned: Iterable | None = None, data: Path = DATA) -> list:
         """Those that have no record."""
-        return store.missing(*self._asked(planned, folder))
+        return store.missing(self.planned() if planned is None else planned, self.record, data)
 
-    def _asked(self, planned: Iterable | None, folder: Path | None) -> tuple:
-        wanted = self.planned() if planned is None else planned
-        return wanted, self.place, folder or self.folder
-
-    def run(
-        self, planned: Iterable | None = None, folder: Path | None = None, jobs: int = 1
-    ) -> None:
+    def run(self, planned: Iterable | None = None, data: Path = DATA, jobs: int = 1) -> None:
         """Measure those that have no record, one a job, under a bar."""
-        todo, where = self.missing(planned, folder), folder or self.folder
-        runner.run(todo, self.measure, self.title, self.unit, jobs, folder=where)
+        todo = self.missing(planned, data)
+        runner.run(todo, self.measure, self.name, self.units, jobs, data=data)
 
-    def measure(self, what: Any, folder: Path | None = None) -> Path:
-        """Measure one and write its record; returns the file."""
-        where = self.precision(what), self.device(what)
-        file = self.record(what, folder)
-        return runner.write(file, what, lambda: self.take(what), *where, **self.more)
+    def measure(self, what: Any, data: Path = DATA) -> Path:
+        """Measure one, on its `device` if it has one, and write its record; returns the file."""
+        precision = self.precision
+        if precision == "":
+            precision = what.cell.arithmetic if hasattr(what, "cell") else "float32"
+        where = precision, getattr(what, "device", "cpu")
+        return runner.write(self.record(what, data), what, what.measure, *where, **self.more)
 
 
-def searches(name: str, file: Callable[[Any], str], planned: Callable[[], Sequence]) -> Collection:
-    """Searches of a chapter's own in single precision, with records data/NAME/FILE-DIGEST.csv.
-
-    Args:
-        name: of the folder and of the bar.
-        file: how the path of a search's record begins in the folder.
-        planned: all that the book wants.
+class WithCell:
+    """Base of specs that have a `cell`: what the names of their records depend on besides their
+    fields is what its does.
     """
 
-    def place(search: Any, folder: Path) -> Path:
-        return folder / f"{file(search)}-{store.digest(search)}.csv"
-
-    folder = store.DATA / name
-    return Collection(name, "search", folder, place, planned, precision=lambda _: "float32")
+    def definition(self) -> dict:
+        return self.cell.definition()
 
 
-class OfCell:
+class OfCell(WithCell):
     """Base of searches by SGD whose steps a chapter takes itself, with the draws, seeds, order and
     split of a cell.
 
@@ -119,40 +113,3 @@ class OfCell:
             split=self.replicate,
             **self.settings,
         )
-
-    def definition(self) -> dict:
-        return self.cell.definition()
-
-
-@dataclass(frozen=True)
-class Experiment:
-    """What `python -m lib run NAME` measures.
-
-    Attributes:
-        help: what it does, a sentence for the command line.
-        measured: a `Collection`, or what has its functions `missing` and `run`.
-        units: what is counted, in the plural.
-        plan: what is to be measured; None for what `measured` plans.
-        alone: whether nothing else may run meanwhile, of this experiment or of others.
-        on_device: whether `measured` is told where to measure.
-    """
-
-    help: str
-    measured: Any
-    units: str
-    plan: Callable[[], Sequence] | None = None
-    alone: bool = False
-    on_device: bool = False
-
-    def planned(self) -> Sequence:
-        """All that is to be measured, whether it has a record or not."""
-        return self.plan() if self.plan else self.measured.planned()
-
-    def missing(self, **where: str) -> list:
-        """Those that have no record; where: the device, if it is `on_device`."""
-        return self.measured.missing(self.planned(), **where)
-
-    def run(self, jobs: int, **where: str) -> None:
-        """Measure what is missing, so many side by side unless it runs alone."""
-        options = {} if self.alone else {"jobs": jobs}
-        self.measured.run(self.planned(), **options, **where)

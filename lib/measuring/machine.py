@@ -61,10 +61,8 @@ def libraries() -> str:
     ceiling = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()  # of what oneDNN may use
     blas = re.findall(r"BLAS_INFO=(\w+)", built)
     blas += re.findall(r"Math Kernel Library Version ([\d.]+)", built)
-    found = [" ".join(blas)]
-    found += [f"oneDNN {version}" for version in re.findall(r"MKL-DNN v([\d.]+)", built)]
-    found += [f"at most {ceiling}"] if ceiling else []
-    return ", ".join(filter(None, found))
+    others = [f"oneDNN {version}" for version in re.findall(r"MKL-DNN v([\d.]+)", built)]
+    return ", ".join(filter(None, [" ".join(blas), *others, ceiling and f"at most {ceiling}"]))
 
 
 def rounding(precision: str) -> str:

@@ -89,12 +89,11 @@ def start(
     if cell.sparsity:
         mask = _masks(cell, chosen_seeds, device).to(device)
         w = w * mask
-    sizes = np.full(cell.trials, cell.batch_size)
-    drawn = {"batch_size": sizes, **cell.draw()}
-    columns = {}
-    for name, values in drawn.items():
-        column = torch.from_numpy(values[chosen]).float()
-        columns[name] = column[:, None].to(device)
+    drawn = {"batch_size": np.full(cell.trials, cell.batch_size), **cell.draw()}
+    columns = {
+        name: torch.from_numpy(values[chosen]).float()[:, None].to(device)
+        for name, values in drawn.items()
+    }
     return training_state.Trials(w, mask, columns)
 
 
@@ -169,13 +168,18 @@ def trained_by(cell: Cell) -> Method:
 
 
 def train_cell(
-    cell: Cell, device: str = "cpu", unfinished: Path | None = None, **options
+    cell: Cell,
+    device: str = "cpu",
+    unfinished: Path | None = None,
+    trials: training_state.Trials | None = None,
+    **options,
 ) -> training_state.Outcome:
     """Measure one cell on a device ("cpu", "cuda", ...).
 
     unfinished: a file that keeps the state every few seconds; if it is there, the cell goes on from
     it.  A file that is damaged or of another cell is named in a warning and renamed, and the cell
-    begins anew.  options: of `lib.engine.lockstep.train`.
+    begins anew.  trials: before their first step; None: as of `start`.  options: of
+    `lib.engine.lockstep.train`.
     """
     whose = [dataclasses.asdict(cell), cell.definition(), origin(cell, device)]
     options = {"checkpoint": Checkpoint(unfinished, json.dumps(whose))} | options
@@ -183,7 +187,7 @@ def train_cell(
         return trainings.train(job(cell, device), seeds(cell), cell.draw(), cell.hits, **options)
     work = cell.work
     data = datasets.load(work.dataset, cell.split)
-    trials = start(cell, device=device)
+    trials = start(cell, device=device) if trials is None else trials
     asked = {
         "method": trained_by(cell),
         "batch_size": cell.batch_size,

@@ -9,7 +9,7 @@ page asks for it; the first line of each names the device.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -71,6 +71,13 @@ class Shelf:
     folder: Path = DATA / "paper-scale"
     data: Path = DATA
 
+    # As of an `lib.measuring.experiment.Collection`
+    help = (
+        "Search the papers' own networks on a graphics processor, the most wanted first, into "
+        "data/paper-scale/."
+    )
+    units, alone, on_device = "searches", True, True
+
     def planned(self) -> tuple[Cell, ...]:
         """All searches, each once."""
         return tuple(dict.fromkeys(self.wanted()))
@@ -79,19 +86,20 @@ class Shelf:
         """Where its record lies that such a device measures."""
         return store.record(cell, self._of(device))
 
-    def missing(self, planned: Sequence[Cell], device: str = "cuda") -> list[Cell]:
+    def missing(self, device: str = "cuda") -> list[Cell]:
         """Those that have no record by such a device ("cuda:1" is of the kind "cuda"), and none in
         `data`.
         """
-        new = store.missing(planned, store.record, self.data)
+        new = store.missing(self.planned(), store.record, self.data)
         return store.missing(new, store.record, self._of(device))
 
-    def run(self, planned: Sequence[Cell], device: str = "cpu") -> None:
-        """Check the device, then search what is missing; what is under way is saved as ever.
+    def run(self, jobs: int = 1, device: str = "cpu") -> None:
+        """Check the device, then search what is missing, one after another; what is under way is
+        saved as ever.
 
         Raises as `check` and `lib.measuring.sweeps.run`.
         """
-        todo = self.missing(planned, device)
+        todo = self.missing(device=device)
         if todo:
             self.check(device)
             sweeps.run(Study("paper-scale", "", todo), self._of(device), device=device)

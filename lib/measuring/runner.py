@@ -34,7 +34,7 @@ class WorkerDied(RuntimeError):
 
 
 def run(
-    todo: Sequence, measure: Callable[..., object], title: str, unit: str, jobs: int = 1, **options
+    todo: Sequence, measure: Callable[..., object], title: str, units: str, jobs: int = 1, **options
 ) -> None:
     """Measure each of `todo`, so many side by side, under one progress bar; nothing is shown where
     there is nothing to do.
@@ -42,7 +42,7 @@ def run(
     Args:
         measure: a function of a module, called as measure(what, **options) in whatever process; it
             writes the record.
-        title, unit: of the bar.
+        title, units: of the bar.
 
     Raises:
         ValueError: for a number of jobs that is not allowed.
@@ -53,12 +53,12 @@ def run(
     calls = (joblib.delayed(measure)(what, **options) for what in todo)
     # A notebook or a log keeps every line of the bar
     often = {"mininterval": 0.1 if sys.stderr.isatty() else 10.0, "miniters": 0}
-    with _Bar(total=len(todo), desc=title, unit=unit, **often) as bar, _listening(bar):
+    with _Bar(total=len(todo), desc=title, unit=units, **often) as bar, _listening(bar):
         try:
             for _ in each(calls, jobs):
                 bar.update()
         except KeyboardInterrupt as stop:
-            done = f"{bar.n} of {len(todo)} that were missing ({unit}s) are finished and kept"
+            done = f"{bar.n} of {len(todo)} that were missing ({units}) are finished and kept"
             told = f"stopped; {done}; run the same call again to continue"
             # The kernel's sockets are closed under it, of which it would write a traceback
             logging.getLogger("IPKernelApp").setLevel(logging.CRITICAL)

@@ -9,7 +9,6 @@ import pandas as pd
 from lib import require
 from lib.measuring import runner
 from lib.records import results as recorded
-from lib.records.results import K
 from lib.records.store import DATA, SMOKE
 from lib.studies.cells import Cell
 from lib.studies.study import Study
@@ -30,7 +29,7 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
         recorded.missing(study, folder),
         _train,
         study.name,
-        "cell",
+        "cells",
         jobs,
         folder=folder,
         device=device,
@@ -44,39 +43,29 @@ def _train(cell: Cell, folder: Path, device: str) -> None:
     measure(cell, folder, device)
 
 
-def results(study: Study, budget: str = "cached", jobs: int = 1, **options) -> pd.DataFrame:
-    """The table of `lib.records.results.read`; what is missing may be trained first.
-
-    Args:
-        budget: "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version
-            of the study into a folder of its own.
-        jobs: as of `run`, and so are further options.
-
-    Raises:
-        ValueError: for another budget.
-        RecordError: for a file that must not be read.
-    """
-    return results_each({study.name: study}, budget, jobs, **options)[study.name]
-
-
-def results_each(
-    studies: dict[K, Study],
+def results(
+    study: Study,
     budget: str = "cached",
     jobs: int = 1,
     folder: Path = DATA,
     without: tuple[str, ...] = (),
     **options,
-) -> dict[K, pd.DataFrame]:
-    """`results` of several studies; the files, which most share with others, are looked through
-    once.
+) -> pd.DataFrame:
+    """The table of `lib.records.results.read`; what is missing may be trained first.
 
     Args:
+        budget: "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version
+            of the study into a folder of its own.
+        jobs, folder: as of `run`, and so are further options.
         without: as of `lib.records.results.read`.
+
+    Raises:
+        ValueError: for another budget.
+        RecordError: for a file that must not be read.
     """
     require(budget in BUDGETS, "budget", budget, BUDGETS)
     if budget == "smoke":
-        studies, folder = {key: study.smoke() for key, study in studies.items()}, SMOKE
+        study, folder = study.smoke(), SMOKE
     if budget != "cached":
-        for study in studies.values():
-            run(study, folder, jobs, **options)
-    return recorded.read_each(studies, folder, without)
+        run(study, folder, jobs, **options)
+    return recorded.read(study, folder, without)

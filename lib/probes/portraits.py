@@ -5,7 +5,6 @@ run, kept small.
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,10 +12,9 @@ import pandas as pd
 
 from lib import require
 from lib.fields import Count, spec
-from lib.measuring.experiment import Collection
+from lib.measuring.experiment import Collection, WithCell
 from lib.messages.settings import Messages
 from lib.methods import spaces
-from lib.own import folder_name
 from lib.records import store
 from lib.records.store import DATA, SMOKE
 from lib.studies.cells import Cell
@@ -34,7 +32,7 @@ SINGLE = ["mean", "std", "skew", "kurtosis", "positive", "above"]
 
 
 @spec
-class Portrait:
+class Portrait(WithCell):
     """A run of P workers whose first worker's vector u_t = gradient + what it kept back is looked
     at every `every` steps.
 
@@ -75,8 +73,29 @@ class Portrait:
             messages=messages,
         )
 
-    def definition(self) -> dict:
-        return self.cell.definition()
+    def measure(self) -> pd.DataFrame:
+        """Train and describe u_t at every `every`-th step: step (from 1), measure, x, value.
+
+        Raises FloatingPointError if the run ends before its first portrait.
+        """
+        from lib.measuring import one_cell  # brings PyTorch, which is slow to import
+
+        # Nobody asks for its errors
+        cell, seen = dataclasses.replace(self.cell, checks="every-100"), []
+
+        def watch(step: int, u: Tensor) -> None:
+            if (step + 1) % self.every == 0 and len(u) and u.isfinite().all():
+                seen.append(describe(u[0].numpy()).assign(step=step + 1))
+
+        heard = one_cell.exchange(cell, one_cell.start(cell), watch)
+        outcome = one_cell.train_cell(cell, exchange=heard)
+        if not seen:
+            raise FloatingPointError(
+                f"learning_rate: {self.learning_rate!r} does not do with momentum "
+                f"{self.momentum}: the run ended at step {outcome.last_step[0]}; try a smaller one"
+            )
+        found = pd.concat(seen, ignore_index=True)[["step", "measure", "x", "value"]]
+        return found.assign(x=found.x.round(6), value=[float(f"{v:.5g}") for v in found.value])
 
 
 def rate(workload: str) -> float:
@@ -172,44 +191,17 @@ def describe(u: np.ndarray) -> pd.DataFrame:
     return pd.concat(rows, ignore_index=True)
 
 
-def follow(portrait: Portrait) -> pd.DataFrame:
-    """Train and describe u_t at every `every`-th step: step (from 1), measure, x, value.
-
-    Raises FloatingPointError if the run ends before its first portrait.
-    """
-    from lib.measuring import one_cell  # brings PyTorch, which is slow to import
-
-    # Nobody asks for its errors
-    cell, seen = dataclasses.replace(portrait.cell, checks="every-100"), []
-
-    def watch(step: int, u: Tensor) -> None:
-        if (step + 1) % portrait.every == 0 and len(u) and u.isfinite().all():
-            seen.append(describe(u[0].numpy()).assign(step=step + 1))
-
-    heard = one_cell.exchange(cell, one_cell.start(cell), watch)
-    outcome = one_cell.train_cell(cell, exchange=heard)
-    if not seen:
-        raise FloatingPointError(
-            f"learning_rate: {portrait.learning_rate!r} does not do with momentum "
-            f"{portrait.momentum}: the run ended at step {outcome.last_step[0]}; try a smaller one"
-        )
-    found = pd.concat(seen, ignore_index=True)[["step", "measure", "x", "value"]]
-    return found.assign(x=found.x.round(6), value=[float(f"{v:.5g}") for v in found.value])
-
-
-def _place(portrait: Portrait, folder: Path) -> Path:
-    name = f"{portrait.compressor}-{portrait.density:g}-{store.digest(portrait)}.csv"
-    return folder / store.place(portrait.workload) / folder_name(portrait.workload) / name
+def _file(portrait: Portrait) -> str:
+    home = store.home(portrait.workload)
+    return f"{home}/{portrait.compressor}-{portrait.density:g}"
 
 
 GALLERY = Collection(
     "portraits",
-    "portrait",
-    DATA / "portraits",
-    _place,
+    "histograms",
+    _file,
     lambda: PORTRAITS,
-    follow,
-    lambda portrait: portrait.cell.arithmetic,
+    "Record what gradients look like before they are compressed, into data/portraits/.",
 )
 
 
@@ -222,13 +214,12 @@ def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFra
 
     "smoke" makes a toy of the first.
     """
-    folder = None
+    data = DATA
     if budget == "smoke":
-        folder = SMOKE / "portraits"
-        planned = (dataclasses.replace(planned[0], steps=20, every=10),)
+        planned, data = (dataclasses.replace(planned[0], steps=20, every=10),), SMOKE
     if budget != "cached":
-        GALLERY.run(planned, folder)
-    return GALLERY.results(planned, folder)
+        GALLERY.run(planned, data)
+    return GALLERY.results(planned, data)
 
 
 def shapes(taken: pd.DataFrame) -> pd.DataFrame:

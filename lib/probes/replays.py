@@ -39,10 +39,6 @@ class Replay:
     code: str = ""
     longest: POSITIVE = 600.0
 
-    def definition(self) -> dict:
-        """What the record's name depends on besides the fields: nothing."""
-        return {}
-
     def cells(self, data: Path = DATA) -> tuple[Cell, ...]:
         """The searches that are measured again; fewer than `sample` where no more are on record."""
         known = [c for c in plans.study(self.study).cells if store.exists(record(c, data))]
@@ -115,13 +111,15 @@ def summary(folder: Path = FOLDER) -> pd.DataFrame:
     goal), equal_result (K*), factor (largest of K* again over recorded, or of its inverse);
     measured_on, replayed_on (models of processors); source (the newest replay's code).
     """
-    read = [store.read(file) for file in sorted(folder.glob("*.csv"))]
+    read = map(store.read, sorted(folder.glob("*.csv")))
     # The newest last; dates tell the day alone
-    read.sort(key=lambda pair: (pair[0]["date"], pair[0]["source"] == SOURCE))
-    tables = []
-    for about, table in read:
-        of = {"study": about["cell"]["study"], "source": about["source"]}
-        tables.append(table.assign(replayed_on=_machine(about), **of))
+    read = sorted(read, key=lambda pair: (pair[0]["date"], pair[0]["source"] == SOURCE))
+    tables = (
+        table.assign(
+            study=about["cell"]["study"], source=about["source"], replayed_on=_machine(about)
+        )
+        for about, table in read
+    )
     rows = pd.concat(tables, ignore_index=True)
     # Of replays that did not tell, each row counts
     rows["record"] = rows.record.fillna(rows.index.to_series().astype(str))

@@ -18,9 +18,8 @@ from pathlib import Path
 import pandas as pd
 
 from lib.fields import Count, Whole, spec
-from lib.measuring.experiment import Collection, Experiment
+from lib.measuring.experiment import Collection
 from lib.methods import METHODS, MethodName, method
-from lib.records import store
 from lib.records.store import DATA
 from lib.studies.cells import TRIALS, Cell
 from lib.workloads.catalogue import WorkloadName, workload
@@ -44,33 +43,25 @@ def spread(call: Callable[[], object], repeats: int) -> dict[str, float]:
     return alternately([call], repeats)[0]
 
 
-def _place(what: object, folder: Path) -> Path:
-    return folder / f"{type(what).__name__.lower()}-{store.digest(what)}.csv"
-
-
-# What is planned lies with each kind of timing.
-TIMINGS = Collection(
-    "timings",
-    "set",
-    DATA / "timings",
-    _place,
-    tuple,
-    device=lambda what: getattr(what, "device", "cpu"),
-    more={"cores": os.cpu_count()},
-)
-
-
-def experiment(what: str, planned: Callable[[], Sequence]) -> Experiment:
+def experiment(what: str, planned: Callable[[], Sequence]) -> Collection:
     """The experiment that takes these timings; what: is timed, in words."""
-    about = f"Time {what}, into data/timings/; leave the machine alone meanwhile."
-    return Experiment(about, TIMINGS, "sets of timings", planned, alone=True)
+    return Collection(
+        "timings",
+        "sets of timings",
+        lambda what: type(what).__name__.lower(),
+        planned,
+        f"Time {what}, into data/timings/; leave the machine alone meanwhile.",
+        precision=None,
+        more={"cores": os.cpu_count()},
+        alone=True,
+    )
 
 
-def results(*planned, folder: Path | None = None) -> pd.DataFrame:
+def results(*planned, data: Path = DATA) -> pd.DataFrame:
     """The timings that have a record, with their settings as columns; see
     `lib.records.store.gather`.
     """
-    return TIMINGS.results(planned, folder)
+    return TIMINGS.results(planned, data)
 
 
 # --- of training steps ----------------------------------------------------------------------------
@@ -211,6 +202,7 @@ BY_METHOD = tuple(
     if algorithm != BASE and (name.startswith("digits") or algorithm != "kfac-unclipped")
 )
 PLANNED = (*SKIPPED, *NETWORKS, *BY_METHOD)
+TIMINGS = experiment("training steps and methods", lambda: PLANNED)
 
 
 def one_core(name: str) -> pd.DataFrame | None:
@@ -226,17 +218,10 @@ def over_sgd() -> pd.DataFrame:
     Columns: workload, algorithm, batch_size, widest, ratio (a step's seconds over those of a step
     of SGD in the same run), low, high (the fastest over SGD's slowest, and the other way round).
     """
-    table = results(*BY_METHOD)
-    columns = ["workload", "algorithm", "batch_size", "widest", "ratio", "low", "high"]
-    plain = table.timed == BASE
-    keys = ["workload", "algorithm", "batch_size"]
-    both = table[~plain].merge(table[plain], on=keys, suffixes=("", "_base"))
-    both = both.assign(
-        ratio=both.seconds / both.seconds_base,
-        low=both.low / both.high_base,
-        high=both.high / both.low_base,
-    )
-    base = both.drop_duplicates(["workload", "batch_size"]).assign(
-        algorithm=BASE, ratio=1.0, low=1.0, high=1.0
-    )
-    return pd.concat([base, both], ignore_index=True)[columns]
+    table = results(*BY_METHOD).set_index(["workload", "algorithm", "batch_size"])
+    base, own = table[table.timed == BASE], table[table.timed != BASE]
+    ratios = {"ratio": own.seconds / base.seconds, "low": own.low / base.high}
+    both = own[["widest"]].assign(**ratios, high=own.high / base.low).reset_index()
+    alone = both.drop_duplicates(["workload", "batch_size"])
+    alone = alone.assign(algorithm=BASE, ratio=1.0, low=1.0, high=1.0)
+    return pd.concat([alone, both], ignore_index=True)

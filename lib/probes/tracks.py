@@ -5,14 +5,14 @@ records of those that were followed step by step.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pandas as pd
 
 from lib import require
 from lib.fields import Count, Whole, spec
-from lib.measuring.experiment import Collection, Experiment
+from lib.measuring.experiment import Collection, WithCell
 from lib.records import store
 from lib.records.store import DATA, SMOKE
 from lib.studies import plans
@@ -23,7 +23,7 @@ from lib.workloads.catalogue import WorkloadName, workload
 CELL = {f.name for f in dataclasses.fields(Cell)}
 
 
-class Again:
+class Again(WithCell):
     """Base of specs that train one trial of a recorded search again.  Every field that `Cell` also
     has identifies the search; `trial` is the row.
     """
@@ -32,10 +32,6 @@ class Again:
     def cell(self) -> Cell:
         fields = dataclasses.asdict(self)
         return Cell(**{name: fields[name] for name in CELL & fields.keys()})
-
-    def definition(self) -> dict:
-        """As the cell's: what the digest of its record depends on besides the fields."""
-        return self.cell.definition()
 
 
 @spec
@@ -63,6 +59,12 @@ class Track(Again):
     chunk: int = 50
     steps: Whole(0, 10**8) = 0
     smoothness: bool = True
+
+    def measure(self) -> pd.DataFrame:
+        """As of `lib.probes.noise_scale.follow`."""
+        from lib.probes import noise_scale  # brings PyTorch, which is slow to import
+
+        return noise_scale.follow(self, last_step(self))
 
 
 # --- the fastest trials ---------------------------------------------------------------------------
@@ -132,70 +134,48 @@ def _images(study: str, batch_size: int, examples: int, wanted: Callable) -> lis
     return of_cells(cells, points=6, examples=examples)
 
 
-TRACKS = {  # by which claims are judged
-    "digits": digits,
-    "mnist": lambda: _images("mnist", 64, 0, lambda c: c.sparsity in plans.DENSE_AND_SPARSE),
-    # On a ninth of the training set
-    "cifar-10": lambda: _images("cifar-10", 128, 5000, lambda c: c.algorithm == "momentum"),
-}
-
-
 # --- records --------------------------------------------------------------------------------------
 
 
-def place(again: Again, folder: Path) -> Path:
-    """Where the record of one lies in a folder."""
-    return store.path(folder / store.place(again.workload), again)
-
-
-def followed(data: Path = DATA) -> Collection:
-    """Tracks of the cells that are on record in a folder, and their records in it."""
-
-    def measure(track: Track) -> pd.DataFrame:
-        from lib.probes import noise_scale  # brings PyTorch, which is slow to import
-
-        return noise_scale.follow(track, last_step(track, data))
-
-    return Collection(
-        "tracks",
-        "track",
-        data / "tracks",
-        place,
-        tuple,  # each set of tracks has a plan of its own
-        measure,
-        lambda track: track.cell.arithmetic,
-    )
-
-
-FOLLOWED = followed()
-
-
-def experiment(name: str, plan: Callable[[], list[Track]]) -> Experiment:
+def experiment(name: str, planned: Callable[[], Sequence[Track]]) -> Collection:
     """Follow these tracks; name: of what they are on."""
     told = (
         f"Train the fastest trials of {name} again; record the gradient's noise and smoothness "
         "along them, into data/tracks/."
     )
-    return Experiment(told, FOLLOWED, "trials", plan)
+    return Collection("tracks", "trials", store.beginning, planned, told)
 
 
-def results(name: str) -> pd.DataFrame:
-    """All measured points of a set of TRACKS, a row each, with the track's fields.  Raises
-    RecordError.
-    """
-    return FOLLOWED.results(TRACKS[name]())
+TRACKS = {  # by which claims are judged
+    "digits": experiment("digits", digits),
+    "mnist": experiment(
+        "mnist",
+        lambda: _images("mnist", 64, 0, lambda c: c.sparsity in plans.DENSE_AND_SPARSE),
+    ),
+    # On a ninth of the training set
+    "cifar-10": experiment(
+        "cifar-10", lambda: _images("cifar-10", 128, 5000, lambda c: c.algorithm == "momentum")
+    ),
+}
+
+
+def followed() -> pd.DataFrame:
+    """All measured points of TRACKS, a row each, with the track's fields.  Raises RecordError."""
+    return pd.concat(filter(len, (one.results() for one in TRACKS.values())))
 
 
 def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.DataFrame:
     """The points of the `count` fastest trials of each of a study's cells that has a record;
     budget: as for `lib.measuring.sweeps.results`.
 
-    "cached" reads, "full" follows what is missing, "smoke" follows one trial of each toy cell.
+    "cached" reads, "full" follows what is missing, "smoke" follows a few steps of one trial of each
+    toy cell.
     """
-    data = DATA
+    data, fields = DATA, {"points": points}
     if budget == "smoke":
-        study, data, count, points = study.smoke(), SMOKE, 1, 3
-    planned, kept = of_cells(study.cells, count, data, points=points), followed(data)
+        study, data, count, fields = study.smoke(), SMOKE, 1, {"points": 3, "steps": 8}
+    planned = of_cells(study.cells, count, data, **fields)
+    own = experiment(study.name, lambda: planned)
     if budget != "cached":
-        kept.run(planned)
-    return kept.results(planned)
+        own.run(data=data)
+    return own.results(data=data)

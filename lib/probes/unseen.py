@@ -5,13 +5,14 @@ images would be.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from lib.fields import Count, Whole, spec
-from lib.measuring.experiment import Collection
+from lib.measuring.experiment import Collection, WithCell
 from lib.methods import spaces
 from lib.probes import tracks
 from lib.records import store
@@ -40,9 +41,10 @@ class Winners:
     last: NUMBER = 12
     smallest: int = 1
 
-    def definition(self) -> dict:
-        """What the record's name depends on besides the fields: nothing."""
-        return {}
+    @property
+    def cell(self) -> Cell:
+        """One of its searches on record, whose arithmetic is that of all."""
+        return self.cells()[0]
 
     def cells(self, data: Path = DATA) -> list[Cell]:
         """Those of its searches that are on record under `data`."""
@@ -101,18 +103,12 @@ PLANNED = tuple(
 )
 
 
-def _place(what: Winners, folder: Path) -> Path:
-    name = f"{what.algorithm}-{what.sparsity:g}-{store.digest(what)}.csv"
-    return folder / store.place(what.workload) / name
-
-
 UNSEEN = Collection(
     "unseen",
-    "set",
-    DATA / "unseen",
-    _place,
+    "sets of winners",
+    lambda what: f"{store.place(what.workload)}/{what.algorithm}-{what.sparsity:g}",
     lambda: PLANNED,
-    precision=lambda what: what.cells()[0].arithmetic,
+    "Train winners again and record their errors on unseen images, into data/unseen/.",
 )
 
 
@@ -122,7 +118,7 @@ ASKED = 1000  # images at once
 
 
 @spec
-class Folds:
+class Folds(WithCell):
     """So many networks, trained on all folds of a training set but one and asked about that one,
     fold after fold.
 
@@ -140,67 +136,57 @@ class Folds:
     folds: Whole(2, 1000) = 10
     seed: NUMBER = 0
 
-    def cell(self, fold: int) -> Cell:
-        """How the networks of a fold are trained, on images of its own."""
+    @property
+    def cell(self) -> Cell:
+        """How the networks of the first fold are trained, on images of its own."""
         space = spaces.point(learning_rate=self.learning_rate, momentum=self.momentum)
         return Cell(
             self.workload,
             self.batch_size,
             trials=self.networks,
-            replicate=fold,
             stop="budget",
             max_steps=self.steps,
             space=space,
         )
 
-    def definition(self) -> dict:
-        return self.cell(0).definition()
+    def parts(self, images: int) -> list[np.ndarray]:
+        """The images of every fold, as places in the training set: each in one fold, whose sizes
+        differ by one at most.
+        """
+        return np.array_split(np.random.default_rng(self.seed).permutation(images), self.folds)
 
+    def measure(self) -> pd.DataFrame:
+        """A row per image that some network got wrong: image (place in the canonical training set),
+        wrong (networks that did).
+        """
+        from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read records
 
-def parts(what: Folds, images: int) -> list[np.ndarray]:
-    """The images of every fold, as places in the training set: each in one fold, whose sizes differ
-    by one at most.
-    """
-    return np.array_split(np.random.default_rng(what.seed).permutation(images), what.folds)
+        whole = datasets.whole(workload(self.workload).dataset)
 
+        def part(rows: np.ndarray) -> datasets.Split:
+            return datasets.Split(whole.x[rows], whole.y[rows])
 
-def ask(what: Folds) -> pd.DataFrame:
-    """A row per image that some network got wrong: image (place in the canonical training set),
-    wrong (networks that did).
-    """
-    from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read records
-
-    whole = datasets.whole(workload(what.workload).dataset)
-
-    def part(rows: np.ndarray) -> datasets.Split:
-        return datasets.Split(whole.x[rows], whole.y[rows])
-
-    wrong = np.zeros(len(whole), int)
-    for fold, asked in enumerate(parts(what, len(whole))):
-        others = np.setdiff1d(np.arange(len(whole)), asked)
-        rerun = Rerun(what.cell(fold), training=part(others))
-        for _ in range(what.steps):
-            rerun.update()
-        for some in np.split(asked, range(ASKED, len(asked), ASKED)):
-            wrong[some] = rerun.costs(part(some)).sum(0).numpy()
-    (missed,) = wrong.nonzero()
-    return pd.DataFrame({"image": missed, "wrong": wrong[missed]})
+        wrong = np.zeros(len(whole), int)
+        for fold, asked in enumerate(self.parts(len(whole))):
+            others = np.setdiff1d(np.arange(len(whole)), asked)
+            own = replace(self.cell, replicate=fold)
+            rerun = Rerun(own, training=part(others))
+            for _ in range(self.steps):
+                rerun.update()
+            for some in np.split(asked, range(ASKED, len(asked), ASKED)):
+                wrong[some] = rerun.costs(part(some)).sum(0).numpy()
+        (missed,) = wrong.nonzero()
+        return pd.DataFrame({"image": missed, "wrong": wrong[missed]})
 
 
 # As good as the trials that meet the hardest goals of these workloads, and no better.
 PLANNED_FOLDS = (Folds("mnist-fc-128x3"), Folds("mnist-simple-cnn", networks=2, steps=1250))
 
 
-def _fold_place(what: Folds, folder: Path) -> Path:
-    return folder / f"{what.workload}-{store.digest(what)}.csv"
-
-
 FOLDS = Collection(
     "folds",
-    "set",
-    DATA / "folds",
-    _fold_place,
+    "sets",
+    "{0.workload}".format,
     lambda: PLANNED_FOLDS,
-    ask,
-    lambda what: what.cell(0).arithmetic,
+    "Record which training images networks get wrong that have not seen them, into data/folds/.",
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -13,8 +12,6 @@ from lib.records import store
 from lib.records.store import DATA, record, same_data
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-
-K = TypeVar("K")  # what tells several studies apart
 
 
 def missing(study: Study, folder: Path = DATA) -> list[Cell]:
@@ -70,13 +67,6 @@ def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd
         provenance=store.Shared(told),
     )
     return frame
-
-
-def read_each(
-    studies: dict[K, Study], folder: Path = DATA, without: tuple[str, ...] = ()
-) -> dict[K, pd.DataFrame]:
-    """`read` of several studies, by their keys."""
-    return {key: read(study, folder, without) for key, study in studies.items()}
 
 
 def _joined(fields: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:

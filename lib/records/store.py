@@ -40,13 +40,13 @@ AGAIN = "move it out of data/ and measure the cell again"
 
 
 def digest(cell) -> str:
-    """Eight hex digits of the cell's non-default fields, its workload and the protocol; the same
-    for equal cells.
+    """Eight hex digits of the cell's non-default fields, its `definition()` if it has one, such as
+    of its workload, and the protocol; the same for equal cells.
 
     A new field with a default changes none, of the cell or of a dataclass in it, so old records
     stay valid.
     """
-    what = [PROTOCOL, _given(cell), cell.definition()]
+    what = [PROTOCOL, _given(cell), getattr(cell, "definition", dict)()]
     nested = functools.partial(_given, always=ALWAYS_TOLD)
     return _sha(json.dumps(what, sort_keys=True, default=nested))[:8]
 
@@ -75,13 +75,26 @@ def _given(one, always: Iterable[str] = ()) -> dict:
 
 def path(folder: Path, cell) -> Path:
     """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
-    folder = folder / folder_name(cell.workload) / folder_name(cell.algorithm)
-    return folder / f"sparsity-{cell.sparsity:g}" / f"batch-{cell.batch_size}-{digest(cell)}.csv"
+    return folder / folder_name(cell.workload) / f"{_settings(cell)}-{digest(cell)}.csv"
+
+
+def _settings(cell) -> str:
+    return f"{folder_name(cell.algorithm)}/sparsity-{cell.sparsity:g}/batch-{cell.batch_size}"
 
 
 def place(name: str) -> str:
-    """The folder of a workload's records."""
+    """The folder of a data set's records."""
     return "own" if workload(name).source else workload(name).dataset
+
+
+def home(name: str) -> str:
+    """The folder of a workload's records: DATASET/WORKLOAD."""
+    return f"{place(name)}/{folder_name(name)}"
+
+
+def beginning(cell) -> str:
+    """How the record of what is named as a cell begins: DATASET/WORKLOAD/.../batch-B."""
+    return f"{home(cell.workload)}/{_settings(cell)}"
 
 
 def record(cell: Cell, folder: Path = DATA) -> Path:

@@ -46,24 +46,24 @@ class Study:
                 for cells that run to a goal: chapters need one that is met, which takes minutes.
         """
         require(self.cells, "cells", self.cells, "at least one")
-        first = self.cells[0]
+        first, *_ = self.cells
         light = _is_light(workload(first.workload))
         able = light or all(c.stop == "budget" for c in self.cells)
         allowed = f"cached, or full with few trials, for {first.workload}; smoke is for examples"
         allowed += f" of at most {LIGHT} numbers, as the digits are"
         require(able, "budget", "smoke", allowed)
-        alike = [
-            c for c in self.cells if (c.algorithm, c.workload) == (first.algorithm, first.workload)
+        own = (first.algorithm, first.workload)
+        toys = [
+            replace(c, replicate=0, split=0, **(TOYS[c.stop] if light else HEAVY_TOY))
+            for c in self.cells
+            if (c.algorithm, c.workload) == own
         ]
-        sizes = sorted({c.batch_size for c in alike})
-        levels = sorted({c.sparsity for c in alike})
-        sizes = {sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]}
-        toys = []
-        for cell in alike:
-            if cell.batch_size in sizes and cell.sparsity in (levels[0], levels[-1]):
-                toy = TOYS[cell.stop] if light else HEAVY_TOY
-                toys.append(replace(cell, replicate=0, split=0, **toy))
-        return Study(self.name, self.title, toys)
+        sizes = sorted({c.batch_size for c in toys})
+        sizes = sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]
+        levels = [c.sparsity for c in toys]
+        ends = min(levels), max(levels)
+        kept = (c for c in toys if c.batch_size in sizes and c.sparsity in ends)
+        return replace(self, cells=kept)
 
 
 def _is_light(work: Workload) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -42,8 +43,7 @@ TESTED = 5  # batch sizes from which on a form is tested
 # --- regimes --------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class Regimes:
+class Regimes(NamedTuple):
     """Where one curve changes regime, in batch sizes (examples).
 
     start: the smallest size whose total of examples is within the tolerance of the least;
@@ -116,7 +116,7 @@ def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 ENDS = "perfect_end_low perfect_end_high useful_end_low useful_end_high".split()
 ABOUT = [
     *("goal", "sizes", "replicates"),
-    *(field.name for field in dataclasses.fields(Regimes)),
+    *Regimes._fields,
     *(*ENDS, "c1", "c2", "residual", "critical", "critical_low", "critical_high", "identified"),
 ]
 
@@ -167,7 +167,7 @@ def about(curve: Curve) -> dict:
     return {
         "sizes": len(sizes),
         "replicates": curve.n,
-        **vars(regimes(shown)),
+        **regimes(shown)._asdict(),
         **dict(zip(ENDS, ends)),
         "c1": line.c1[0],
         "c2": line.c2[0],
