@@ -158,5 +158,5 @@ def test_what_the_page_says_of_planted_records(monkeypatch):
     values = findings.findings(good, grown(GROWTH), found)
     assert values["adam_moves"] == pytest.approx(1, abs=0.2) and values["times"] == 16
     assert values["muon_powers"] == [pytest.approx(0.5)] and len(values["known_powers"]) == 1
-    assert len(findings.predictions(values)) == 2 * len(findings.RANGES)
+    assert len(findings.predictions(good)) == 2 * len(findings.RANGES)
     assert len(findings.moves(good)) == 2

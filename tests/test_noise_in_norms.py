@@ -163,6 +163,6 @@ def test_what_the_page_says_of_planted_records_and_of_none(monkeypatch):
     rows = predicted.beside(found, critical)
     values = findings.findings(found, rows)
     assert values["own_spread"] < 0.8 and len(values["own_each"]) == 18
-    assert len(findings.predictions(values)) == len(findings.RANGES)
+    assert len(findings.predictions(values, rows)) == len(findings.RANGES)
     monkeypatch.setattr(claims, "compared", lambda: predicted.beside(found[:0], {}))
     assert claims.spread() == claims.level() == []

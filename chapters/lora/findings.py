@@ -73,8 +73,8 @@ def predictions(known: dict[int, Curve]) -> pd.DataFrame:
     """What was written down before the records, beside what came."""
     came = [*bends(known), over(known, critical_ratio, HIGH, LOW)]
     came += [over(known, mean_steps_ratio, rank) for rank in (LOW, HIGH)]
-    values = told.ratios(dict(zip(RANGES, came)), ())
-    return told.predictions((what, *RANGES[what], values[what]) for what in RANGES)
+    rows = zip(RANGES.items(), came, strict=True)
+    return told.predictions((what, *at, told.interval(effect)) for (what, at), effect in rows)
 
 
 def findings(found: pd.DataFrame, goal: float) -> dict:
