@@ -86,6 +86,8 @@ def findings(found: pd.DataFrame, goal: float) -> dict:
     high = {"high_low": over(known, critical_ratio, HIGH, LOW)}
     return {
         **told.ratios(high, ("high_low",)),
+        "high_low_open": bool(high["high_low"])
+        and high["high_low"].low < 0 < high["high_low"].high,
         "bends": _ratios(bent),
         "slower": _ratios(means),
         "bend_low": told.times(bent[0]),
