@@ -196,8 +196,8 @@ def law(found: bends.Estimate | None, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def settings(row: pd.Series, tuned: list[str]) -> list[str]:
-    """Hyperparameters in words: "learning rate 0.12", and which lie at an end of their range."""
-    at_end = {name: " (at an end of its range)" for name in row.edges}
+    """Hyperparameters in words: "learning rate 0.12", and which lie at an edge of their range."""
+    at_end = {name: " (at an edge)" for name in row.edges}
     return [
         f"{name.replace('_', ' ')} {setting(row[name])}{at_end.get(name, '')}" for name in tuned
     ]
