@@ -97,7 +97,7 @@ def _judged(judged: Mapping[str, Claim]) -> dict:
         "guess_decided": _decided(guessed),
         "most_lost": max((g.effect for g in several["T4"]), default=None),
         "most_lost_high": max(filter(np.isfinite, highs), default=None),
-        "unbounded": sum(map(np.isposinf, highs)),
+        "unbounded": highs.count(np.inf),
         "part": judged["T4"].part,
         "random": between(*(g.effect for g in judged["T4b"].groups if g.n)),
     }

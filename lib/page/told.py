@@ -66,10 +66,13 @@ def _fits(low: float, high: float, came: object) -> tuple[str, str]:
     """What was measured, and whether it fits a range."""
     if came is None:
         return "—", "—"
-    if not isinstance(came, tuple):
-        return brief(came), f"{'yes' if low <= came <= high else 'no'}, by the estimate"
-    _, least, most = came
-    said = ranged(*came) if least < 0 else with_interval(*came)
+    if isinstance(came, tuple):
+        said = ranged if came[1] < 0 else with_interval
+        return said(*came), _by_interval(low, high, *came[1:])
+    return brief(came), f"{'yes' if low <= came <= high else 'no'}, by the estimate"
+
+
+def _by_interval(low: float, high: float, least: float, most: float) -> str:
     if low <= least and most <= high:
-        return said, "yes"
-    return said, "no" if most < low or least > high else "not decided"
+        return "yes"
+    return "no" if most < low or least > high else "not decided"
