@@ -142,7 +142,7 @@ def predictions(found: pd.DataFrame, rank: int) -> pd.DataFrame:
     for work, start, schedule, what, low, high in RANGES:
         effect = over(at, work, start, schedule, what)
         words = f"{title(work)}, from {start}: {schedule}, {COSTS[what]}"
-        rows.append((words, low, high, told.ratios({"": effect}, ())[""]))
+        rows.append((words, low, high, told.interval(effect)))
     return told.predictions(rows)
 
 

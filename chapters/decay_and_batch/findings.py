@@ -132,10 +132,11 @@ def _interval(effect: object) -> str:
     return f"{brief(effect.value)} ({brief(effect.low)} to {brief(effect.high)})" if effect else "—"
 
 
-def predictions(values: dict[str, object]) -> pd.DataFrame:
-    """What was written down before the records, beside what came; values: of `findings`."""
+def predictions(good: pd.DataFrame) -> pd.DataFrame:
+    """What was written down before the records, beside what came; good: of `rates`."""
+    effects = {name: rates.effects(good[good.algorithm == name]) for name in experiments.SPACES}
     return told.predictions(
-        (f"{named(name)}: {words}", low, high, values[f"{name}_{key}"])
+        (f"{named(name)}: {words}", low, high, told.interval(effects[name][key], key != "decay"))
         for key, (words, low, high) in RANGES.items()
         for name in experiments.SPACES
     )

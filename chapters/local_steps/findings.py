@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import altair as alt
 import numpy as np
 import pandas as pd
@@ -57,6 +59,13 @@ def of(found: pd.DataFrame, point: tuple) -> pd.DataFrame:
 def over(found: pd.DataFrame, one: tuple, other: tuple, what: str = "steps") -> Effect | None:
     """ln of what a point costs over another; None where either has no searches."""
     return replicates.over(of(found, one), of(found, other), what)
+
+
+def bounded(found: pd.DataFrame, one: tuple, other: tuple) -> Effect | None:
+    """As `over`, open on the side that searches which miss the goal leave unknown."""
+    effect = over(found, one, other)
+    above, below = (not of(found, point).met.all() for point in (one, other))
+    return effect and replace(effect, above=above, below=below)
 
 
 def groups(pairs: list[tuple[tuple, tuple]]) -> list[Group]:
@@ -187,11 +196,10 @@ def table(found: pd.DataFrame) -> pd.DataFrame:
 
 def predictions(found: pd.DataFrame) -> pd.DataFrame:
     """What was written down before the records, beside what came."""
-    effects = {f"{words(a)}, over {words(b)}": over(found, a, b) for a, b in RANGES}
+    effects = {f"{words(a)}, over {words(b)}": bounded(found, a, b) for a, b in RANGES}
     effects["critical batch size of one replica, over Adam’s"] = critical(found, 1)
-    values = told.ratios(effects, ())
-    ends = [*RANGES.values(), CRITICAL]
-    return told.predictions((what, *at, values[what]) for what, at in zip(values, ends))
+    rows = zip(effects.items(), [*RANGES.values(), CRITICAL], strict=True)
+    return told.predictions((what, *at, told.interval(effect)) for (what, effect), at in rows)
 
 
 def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict:

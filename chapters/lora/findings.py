@@ -73,8 +73,8 @@ def predictions(known: dict[int, Curve]) -> pd.DataFrame:
     """What was written down before the records, beside what came."""
     came = [*bends(known), over(known, critical_ratio, HIGH, LOW)]
     came += [over(known, mean_steps_ratio, rank) for rank in (LOW, HIGH)]
-    values = told.ratios(dict(zip(RANGES, came)), ())
-    return told.predictions((what, *RANGES[what], values[what]) for what in RANGES)
+    rows = zip(RANGES.items(), came, strict=True)
+    return told.predictions((what, *at, told.interval(effect)) for (what, at), effect in rows)
 
 
 def findings(found: pd.DataFrame, goal: float) -> dict:
@@ -86,6 +86,8 @@ def findings(found: pd.DataFrame, goal: float) -> dict:
     high = {"high_low": over(known, critical_ratio, HIGH, LOW)}
     return {
         **told.ratios(high, ("high_low",)),
+        "high_low_open": bool(high["high_low"])
+        and high["high_low"].low < 0 < high["high_low"].high,
         "bends": _ratios(bent),
         "slower": _ratios(means),
         "bend_low": told.times(bent[0]),

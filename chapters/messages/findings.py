@@ -12,8 +12,10 @@ from chapters.messages.grids import title
 from chapters.messages.message_tables import ranged
 from lib.analysis import scaling
 from lib.claims import Claim
+from lib.claims.claim import UNDECIDED, Group
 from lib.engine import pruning
 from lib.messages.settings import target
+from lib.methods.intervals import HIGHER_RATES, SHI2019
 from lib.wording import between, number, percent
 from lib.workloads import catalogue, models
 
@@ -60,6 +62,9 @@ def findings(
         "batch": chosen.batch_size,
         "steps": chosen.steps,
         "trials": chosen.trials,
+        "rate_low": f"{SHI2019['learning_rate'].low:g}",
+        "rate_high": f"{SHI2019['learning_rate'].high:g}",
+        "rate_higher": f"{HIGHER_RATES['learning_rate'].high:g}",
         "share": f"{share:g}",
         "denser": f"{max(chosen.densities):g}",
         "wait": round(1 / share),
@@ -82,15 +87,24 @@ def _judged(judged: Mapping[str, Claim]) -> dict:
         key: [g for g in judged[key].groups if g.n > 1 and "warmed" not in g.name]
         for key in ("T4", "T5")
     }
-    guessed = several["T5"]
+    guessed, highs = several["T5"], [g.high for g in several["T4"]]
     return {
         "lost": between(*(g.effect for g in several["T4"])),
         "behind": between(*(g.effect for g in guessed)),
         "guessed": len(guessed),
+        "seeds": max((g.n for g in guessed), default=None),
+        "top_decided": _decided(several["T4"]),
+        "guess_decided": _decided(guessed),
         "most_lost": max((g.effect for g in several["T4"]), default=None),
+        "most_lost_high": max(filter(np.isfinite, highs), default=None),
+        "unbounded": highs.count(np.inf),
         "part": judged["T4"].part,
         "random": between(*(g.effect for g in judged["T4b"].groups if g.n)),
     }
+
+
+def _decided(groups: list[Group]) -> int:
+    return sum(group.verdict != UNDECIDED for group in groups)
 
 
 def _first(table: pd.DataFrame, network: str, share: float, denser: float) -> dict:
@@ -148,15 +162,14 @@ def _joint(curves: pd.DataFrame, costs: pd.DataFrame, chosen) -> dict:
     name, share = chosen.pruned_workload, min(chosen.densities)
     sizes = chosen.pruned_batch_sizes
     middle = sizes[len(sizes) // 2]
-    at = (costs.workload == name) & (costs.batch_size == middle) & (costs.density == share)
-    one = costs[at].iloc[0] if at.any() else {}
     means = message_results.joint_means(curves) if len(costs) else {}
     weights = models.parameter_count(models.build(catalogue.workload(name).model))
     left = pruning.kept(weights, chosen.sparsity)
     return {
         "joint_network": title(name),
         "joint_size": middle,
-        **{f"cost_{what}": one.get(what) for what in ("model", "messages", "both")},
+        "both_over": ranged(means[name]["over"].row()) if name in means else None,
+        "both_cells": int((costs.workload == name).sum()),
         "joint_means": [_mean_costs(w, effects, costs) for w, effects in means.items()],
         "single": np.exp(1.645 * 2 * scaling.scatter_of(name)),
         "shift": (target(share, left) / left) / (target(share, weights) / weights),

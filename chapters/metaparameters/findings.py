@@ -81,11 +81,12 @@ def _rules(costs: pd.DataFrame, workload: str) -> dict:
     own = costs[(costs.workload == workload) & costs.base.astype(bool)]
     luck = own.over[own.rule == "no change"].max()
     apart = bool(np.isfinite(luck))  # else retraining cannot be told apart
-    linear = tables.within(costs, 2).get("linear rule") if apart else None
+    near = tables.shown_within(costs) if apart else {}
     return {
         "luck": luck if apart else None,
         "retrained_on": list(costs.network.unique()),
-        "linear": percent(linear[0]) if linear else None,
+        "linear": near.get("linear rule"),
+        "root": near.get("square-root rule"),
     }
 
 
@@ -100,9 +101,11 @@ def _adam(costs: pd.DataFrame, start: int, left: int) -> dict:
         "adam_ruled": known,
         "adam_on": list(costs.network.unique()),
         "adam_best": f"the {best}" if best.endswith("rule") else f"“{best}”",
+        "adam_share": tables.shown_within(costs).get(best),
+        "adam_close": len(tables.close(costs)) if known else 0,
+        "adam_others": costs.rule.nunique() - 1 if known else 0,
         "half_life": [
-            f"{ranged(*e.row().values())} on {names.title(name)}"
-            for name, e in held.items()
+            f"{ranged(*e.row().values())} on {names.title(name)}" for name, e in held.items()
         ],
         "left": left,
         "forgiving": bool(len(kept)),

@@ -76,6 +76,18 @@ def within(costs: pd.DataFrame, factor: float) -> dict[str, tuple[float, float, 
     return {rule: scaling.share(int((own <= factor).sum()), len(own)) for rule, own in by}
 
 
+def shown_within(costs: pd.DataFrame) -> dict[str, str]:
+    """Of each rule, `within` twice the tuned steps, told with its interval."""
+    return {rule: _shown(share) for rule, share in within(costs, 2).items()}
+
+
+def close(costs: pd.DataFrame) -> list[str]:
+    """The rules whose share `within` twice the tuned steps is not told apart from the best's."""
+    shares = within(costs, 2)
+    best = max(shares, key=lambda rule: shares[rule][0], default=None)
+    return [rule for rule in shares if rule != best and shares[rule][2] >= shares[best][1]]
+
+
 def kept_by(costs: pd.DataFrame) -> pd.DataFrame:
     """How often each rule stays near the tuned steps, and how often it misses the goal, the best
     rule first.

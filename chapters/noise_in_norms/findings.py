@@ -95,6 +95,7 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
     return charts.sized(alt.layer(line, charts.controlled(layers, which)), 420)
 
 
-def predictions(values: dict[str, object]) -> pd.DataFrame:
+def predictions(values: dict[str, object], rows: pd.DataFrame) -> pd.DataFrame:
     """What was written down before the records, beside what came; values: of `findings`."""
-    return told.predictions((*RANGES[name], values[name]) for name in RANGES)
+    came = values | {"own_spread": predicted.spread(predicted.misses(rows), OWN)}
+    return told.predictions((*RANGES[name], came[name]) for name in RANGES)

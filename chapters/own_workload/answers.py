@@ -196,8 +196,11 @@ def law(found: bends.Estimate | None, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def settings(row: pd.Series, tuned: list[str]) -> list[str]:
-    """Hyperparameters in words: "learning rate 0.12"."""
-    return [f"{name.replace('_', ' ')} {setting(row[name])}" for name in tuned]
+    """Hyperparameters in words: "learning rate 0.12", and which lie at an edge of their range."""
+    at_end = {name: " (at an edge)" for name in row.edges}
+    return [
+        f"{name.replace('_', ' ')} {setting(row[name])}{at_end.get(name, '')}" for name in tuned
+    ]
 
 
 def setting(value: float) -> str:

@@ -7,7 +7,7 @@ import math
 import pandas as pd
 
 from chapters.own_workload import adaptive, answers, bends
-from lib.wording import brief, named, span
+from lib.wording import brief, named, span, with_interval
 from lib.workloads.catalogue import Workload
 
 
@@ -31,6 +31,7 @@ def findings(
     """
     found = bends.estimate(answers.searches(trials))
     use = answers.choice(table, found)
+    own = table[table.batch_size == use.row.batch_size].iloc[0]
     spent = sum(head["wall_s"] for head in trials.attrs["provenance"])
     smallest, biggest = int(trials.batch_size.min()), int(trials.batch_size.max())
     return {
@@ -41,6 +42,10 @@ def findings(
         "alike": span((use.low, use.high)),
         "spread": use.low < use.high,
         "largest": use.largest,
+        "measure": work.asks.measure,
+        "fitted": found is not None,
+        "measured": with_interval(own.steps, own.low, own.high),
+        "there": int(own.replicates),
         "settings": answers.settings(use.row, answers.tuned_of(table)),
         "edge": bool(use.row.edges),
         "edges": [name.replace("_", " ") for name in use.row.edges],

@@ -16,9 +16,10 @@ import pandas as pd
 
 from chapters.own_workload import adaptive
 from lib import forms
-from lib.analysis import scaling
+from lib.analysis import ranges, scaling
 from lib.fields import spec
 from lib.measuring.experiment import Collection
+from lib.methods.spaces import intervals
 from lib.records import results, store
 from lib.records.store import DATA, record
 from lib.studies.cells import NUMBER, Cell
@@ -99,10 +100,25 @@ def exact() -> dict[tuple[str, str], scaling.Curve]:
     """The curve of all exact searches on splits of their own, by workload and method."""
     found = {}
     for pair in itertools.product(NETWORKS, METHODS):
-        cells = dict.fromkeys(c for s in STUDIES.values() for c in s.cells if _fits(c, *pair))
-        searches = scaling.steps_to_result(results.read(Study("exact", "", tuple(cells))))
+        searches = scaling.steps_to_result(results.read(exactly(*pair)))
         found[pair] = scaling.curve_of(searches)
     return found
+
+
+def exactly(name: str, method: str) -> Study:
+    """All exact searches on splits of their own."""
+    cells = (c for s in STUDIES.values() for c in s.cells if _fits(c, name, method))
+    return Study("exact", "", tuple(dict.fromkeys(cells)))
+
+
+def whole_range(name: str, method: str) -> scaling.Effect:
+    """ln of the critical batch size of the exact searches with momentum over its whole range."""
+    low = ranges.low_momentum().cells
+    asked = name, method, 0.0
+    of_curve = (cell for cell in low if (cell.workload, cell.algorithm, cell.sparsity) == asked)
+    below = results.read(Study("low", "", tuple(of_curve)))
+    joined = ranges.whole(results.read(exactly(name, method)), below)
+    return scaling.critical(scaling.curve_of(scaling.steps_to_result(joined)))
 
 
 def drawn(curve: scaling.Curve, searches: int, draws: int = DRAWS) -> np.ndarray:
@@ -201,6 +217,19 @@ def told() -> dict:
         "one_scatter": scatter,
         "three_near": percent(three),
         "three_scatter": of_three,
+        **_conditions(),
+    }
+
+
+def _conditions() -> dict:
+    """The goal, the least momentum that was drawn, and what the whole range of it changes."""
+    name, method = NETWORKS[0], "momentum"
+    work = workload(name)
+    return {
+        "replayed_goal": percent(min(work.goals)),
+        "momentum_low": intervals(work.space, method)["momentum"].low,
+        "whole_network": work.title,
+        "whole_range": with_interval(*whole_range(name, method).row().values()),
     }
 
 

@@ -7,7 +7,7 @@ import pandas as pd
 from chapters.parts_of_a_network import network_parts as parts
 from chapters.parts_of_a_network import parts_tables, subnetworks
 from lib.page import told
-from lib.wording import between, brief, percent
+from lib.wording import between, brief, percent, with_interval
 
 
 def findings(
@@ -51,11 +51,11 @@ def _parts(own: pd.DataFrame, goal: float) -> dict:
     pair = parts.over_alone(own, goal).set_index("workers").loc[2]
     return {
         "two": steps.effect[2],
-        "two_adds": adds.effect[2],
-        "two_saves": 1 / sent.effect[2],
-        "two_sends": sent.effect[2],
+        "two_told": _told(steps.loc[2]),
+        "two_adds": _told(adds.loc[2]),
+        "two_sends": _told(sent.loc[2]),
         "four": steps.effect[4],
-        "four_adds": adds.effect[4],
+        "four_adds": _told(adds.loc[4]),
         "eight_short": steps.met[8] < steps.n[8],
         "eight_met": steps.met[8],
         "eight_all": steps.n[8],
@@ -64,6 +64,11 @@ def _parts(own: pd.DataFrame, goal: float) -> dict:
         "alone_high": pair.high,
         "alone_searches": int(pair.n),
     }
+
+
+def _told(row: pd.Series) -> str:
+    """A ratio of `network_parts.over_whole` with its interval."""
+    return with_interval(row.effect, row.low, row.high)
 
 
 def _wider(trials: pd.DataFrame) -> dict:

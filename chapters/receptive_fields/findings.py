@@ -117,6 +117,12 @@ def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
     }
 
 
+def predictions(values: dict[str, object], own: pd.DataFrame) -> pd.DataFrame:
+    """What was written down before the records, beside what came; own: of `at_goal`."""
+    came = values | {name: told.interval(effect) for name, effect in effects(own).items()}
+    return told.predictions((*RANGES[name], came[name]) for name in RANGES)
+
+
 def points(own: pd.DataFrame) -> pd.DataFrame:
     """`replicates.by_size` of participation and steps, for either inputs; own: of `at_goal`."""
     found = replicates.by_size(own, "participation", "steps", by=("gain",))

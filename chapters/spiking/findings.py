@@ -58,11 +58,11 @@ def slower(times: pd.DataFrame, size: int) -> float | None:
     return float(seconds[TIME] / seconds[0])
 
 
-def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict:
-    """All values of the page's sentences; rows, times: the records."""
+def effects(rows: pd.DataFrame) -> dict[str, Effect | None]:
+    """ln of every ratio of the page; rows: the records."""
     longer, cnn = ((LONGER,), (TIME,)), ((TIME, 0.0, "cnn"), (0, 0.0, "cnn"))
     level, size = PRUNED["sparsity"], (PRUNED["batch_size"],)
-    effects = {
+    return {
         "steps_over": over(rows, "steps"),
         "small_over": over(rows, "steps", sizes=(SMALL,)),
         "large_over": over(rows, "steps", sizes=(LARGE,)),
@@ -75,7 +75,14 @@ def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict:
         "cnn_steps": over(rows, "steps", *cnn, sizes=experiments.CNN_SIZES),
         "cnn_rate": over(rows, "rate", *cnn, sizes=experiments.CNN_SIZES),
     }
-    values = told.ratios(effects, ("steps_over", "rate_over", "cnn_steps"))
+
+
+def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict:
+    """All values of the page's sentences; rows, times: the records."""
+    known = effects(rows)
+    in_words = {"steps_over", "small_over", "large_over", "longer_steps", "longer_more"}
+    numbers = {name: one for name, one in known.items() if name not in in_words}
+    values = told.ratios(numbers, ("rate_over", "cnn_steps"))
     ratio, plain, spiking = (values[n] for n in ("rate_over", "plain_pruned", "spiking_pruned"))
     first, silent = (mean(rows, TIME, name) for name in ("first", "silent"))
     never_on = mean(rows, 0, "silent")
@@ -86,12 +93,19 @@ def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict:
     idle = seen.groupby("time").silent.mean().to_dict()
     return {
         **values,
+        "steps_told": told.times(known["steps_over"]),
+        "small_told": told.times(known["small_over"]),
+        "large_told": told.times(known["large_over"]),
+        "large_open": bool((large := known["large_over"]) and large.low < 0 < large.high),
+        "longer_told": told.times(known["longer_steps"]),
+        "more_told": known["longer_more"] and told.times(known["longer_more"]),
+        "longer_searches": known["longer_steps"].n if known["longer_steps"] else 0,
         "slow_small": slower(times, SMALL),
         "slow_large": slower(times, LARGE),
         "goal": percent(JUDGED["mlp"]),
         "time": TIME,
         "longer": LONGER,
-        "searches": effects["rate_over"].n if effects["rate_over"] else None,
+        "searches": known["rate_over"].n if known["rate_over"] else None,
         "planned": len(experiments.REPLICATES),
         "trials": experiments.Search(TIME, SMALL).trials,
         "small": SMALL,
@@ -109,8 +123,15 @@ def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict:
         "plain_silent": idle.get(0),
         "spiking_silent": idle.get(TIME),
         "pruned_over": plain and spiking and spiking / plain,
-        "cnn_searches": effects["cnn_steps"].n if effects["cnn_steps"] else 0,
+        "cnn_searches": known["cnn_steps"].n if known["cnn_steps"] else 0,
+        "cnn_trials": experiments.CNN["trials"],
     }
+
+
+def predictions(values: dict[str, object], rows: pd.DataFrame) -> pd.DataFrame:
+    """What was written down before the records, beside what came; values: of `findings`."""
+    came = values | {name: told.interval(effect) for name, effect in effects(rows).items()}
+    return told.predictions((*RANGES[name], came[name]) for name in RANGES)
 
 
 def clock(times: pd.DataFrame) -> pd.DataFrame:

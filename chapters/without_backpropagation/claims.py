@@ -8,6 +8,7 @@ from chapters.without_backpropagation import without_backpropagation as without
 from chapters.without_backpropagation.studies import STUDIES
 from lib.claims.claim import Change, claim, difference, ratio
 from lib.claims.names import title
+from lib.methods.local_alignment import THEIRS
 from lib.records import results
 
 BOUND = "no effect has to stay within the bound that an effect has to exceed"
@@ -18,7 +19,7 @@ BOUND = "no effect has to stay within the bound that an effect has to exceed"
     "Local representation alignment generalises as well as backpropagation",
     chapter="without_backpropagation",
     paper="Local representation alignment generalises as well as backpropagation. (Theirs: a recursive variant on residual "
-    "networks; here: the basic rule on a small MLP.)",
+    f"networks; here: the basic rule on a small MLP. Their code of that rule sets β = {THEIRS:g}.)",
     source="Ororbia et al. 2020, abstract",
     rule="With a β, its test error, at the lowest validation error of a search, exceeds that of backpropagation by less than one "
     "point.",

@@ -112,6 +112,8 @@ def _to_goal(readouts: pd.DataFrame, goal: float) -> dict:
         "half_inside": best.index.min() < half < best.index.max(),
         "half": half,
         "sure": sure.min() if len(sure) else None,
+        "short": bool((judging.met < judging.runs).any()),
+        "hopeless": [str(size) for size in judging.batch_size[judging.met == 0]],
     }
 
 
@@ -160,7 +162,9 @@ def beside_backpropagation(trials: pd.DataFrame) -> pd.DataFrame:
 def on_test_images(ended: pd.DataFrame) -> pd.DataFrame:
     """Test errors after a fixed budget, a row per way to pass errors back."""
     errors = without.ended(ended)
-    beyond = {arm: with_interval(e.value, e.low, e.high) for arm, e in without.lost(ended).items()}
+    beyond = {
+        arm: with_interval(e.value, e.low, e.high) for arm, e in without.lost(ended, errors).items()
+    }
     rows = pd.DataFrame(
         {
             "errors by": ARMS,

@@ -4,6 +4,8 @@ readout's error down.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 
@@ -37,12 +39,13 @@ def ended(trials: pd.DataFrame) -> pd.DataFrame:
     return best.groupby(["replicate", "algorithm"])[last].mean().unstack()
 
 
-def lost(trials: pd.DataFrame) -> dict[str, Effect]:
+def lost(trials: pd.DataFrame, arms: Iterable[str] = tuple(ARMS)) -> dict[str, Effect]:
     """By arm, points of test error beyond backpropagation's on the same split, the mean over
-    searches.
+    searches; of backpropagation none.
     """
     errors = ended(trials)
-    return {arm: scaling.mean_of(100 * (errors[arm] - errors[BASE]).dropna()) for arm in ARMS}
+    beyond = {arm: 100 * (errors[arm] - errors[BASE]).dropna() for arm in arms if arm != BASE}
+    return {arm: scaling.mean_of(points) for arm, points in beyond.items()}
 
 
 # --- readouts that are flipped --------------------------------------------------------------------

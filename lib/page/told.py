@@ -8,7 +8,9 @@ from collections.abc import Collection, Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from lib.wording import brief, with_interval
+from lib.wording import brief, number, ranged, with_interval
+
+MEASURED = "measured (90 % interval)"
 
 
 def plain(values: Mapping[str, object]) -> dict[str, object]:
@@ -37,23 +39,40 @@ def times(effect: object) -> str:
     return with_interval(*effect.row().values()) if effect else "—"
 
 
-def predictions(rows: Iterable[tuple[str, float, float, float | None]]) -> pd.DataFrame:
+def interval(effect: object, log: bool = True) -> tuple[float, ...] | None:
+    """An effect of `lib.analysis.scaling` and the ends of its interval; of a ratio if log."""
+    return tuple(effect.row(log=log).values()) if effect else None
+
+
+def predictions(rows: Iterable[tuple[str, float, float, object]]) -> pd.DataFrame:
     """A table of what was predicted, and whether it came.
 
     rows: what is predicted, the ends of the range (0 or inf: open), and what was measured, if
-    anything.
+    anything: an estimate with the ends of its interval, by which it fits, or an estimate alone.
     """
     found = []
-    for what, low, high, value in rows:
+    for what, low, high, came in rows:
         if not low:
-            told = f"under {brief(high)}"
+            told = f"under {number(high)}"
         elif high == math.inf:
-            told = f"over {brief(low)}"
+            told = f"over {number(low)}"
         else:
-            told = f"{brief(low)}–{brief(high)}"
-        came, fits = "—", "—"
-        if value is not None:
-            came = brief(value)
-            fits = "yes" if low <= value <= high else "no"
-        found.append((what, told, came, fits))
-    return pd.DataFrame(found, columns=["what", "predicted", "measured", "fits"])
+            told = f"{number(low)}–{number(high)}"
+        found.append((what, told, *_fits(low, high, came)))
+    return pd.DataFrame(found, columns=["what", "predicted", MEASURED, "fits"])
+
+
+def _fits(low: float, high: float, came: object) -> tuple[str, str]:
+    """What was measured, and whether it fits a range."""
+    if came is None:
+        return "—", "—"
+    if isinstance(came, tuple):
+        said = ranged if came[1] < 0 else with_interval
+        return said(*came), _by_interval(low, high, *came[1:])
+    return brief(came), f"{'yes' if low <= came <= high else 'no'}, by the estimate"
+
+
+def _by_interval(low: float, high: float, least: float, most: float) -> str:
+    if low <= least and most <= high:
+        return "yes"
+    return "no" if most < low or least > high else "not decided"
