@@ -61,7 +61,7 @@ def over(found: pd.DataFrame, one: tuple, other: tuple, what: str = "steps") -> 
     return replicates.over(of(found, one), of(found, other), what)
 
 
-def bounded(found: pd.DataFrame, one: tuple, other: tuple) -> Effect | None:
+def with_misses(found: pd.DataFrame, one: tuple, other: tuple) -> Effect | None:
     """As `over`, open on the side that searches which miss the goal leave unknown."""
     effect = over(found, one, other)
     above, below = (not of(found, point).met.all() for point in (one, other))
@@ -196,7 +196,7 @@ def table(found: pd.DataFrame) -> pd.DataFrame:
 
 def predictions(found: pd.DataFrame) -> pd.DataFrame:
     """What was written down before the records, beside what came."""
-    effects = {f"{words(a)}, over {words(b)}": bounded(found, a, b) for a, b in RANGES}
+    effects = {f"{words(a)}, over {words(b)}": with_misses(found, a, b) for a, b in RANGES}
     effects["critical batch size of one replica, over Adam’s"] = critical(found, 1)
     rows = zip(effects.items(), [*RANGES.values(), CRITICAL], strict=True)
     return told.predictions((what, *at, told.interval(effect)) for (what, effect), at in rows)

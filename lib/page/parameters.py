@@ -215,7 +215,8 @@ def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> N
     """
     sizes = np.ravel(getattr(chosen, batch)).tolist()
     told = " ".join(map(str, sizes))
-    named = np.ravel(getattr(chosen, names)).tolist()
+    given = getattr(chosen, names)
+    named = np.ravel(given).tolist()
     examples = {name: catalogue.workload(name).train_size for name in named}
     name = min(examples, key=examples.get)
     most = examples[name]
