@@ -21,14 +21,22 @@ def steps_around(ordered: pd.DataFrame) -> pd.Series:
 
 
 def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
-    """One row per path: noise_scale, tr(Sigma) over |G|^2 averaged over its progress.
+    """One row per path: noise_scale, tr(Sigma) over |G|^2 averaged over its progress; apart, each
+    averaged over its steps.
 
     A step at batch size B is worth 1 / (1 + noise scale / B) of one at an unlimited batch
     (McCandlish et al. 2018, equation 2.7), and the bend is the mean over such steps.
     """
     own = paths.sort_values("step")
     square = own.square.clip(lower=0)
-    progress = steps_around(own) / (square + own.trace / own.batch_size)
-    parts = own[PATH].assign(up=own.trace * progress, down=square * progress)
+    weight = steps_around(own)
+    progress = weight / (square + own.trace / own.batch_size)
+    parts = own[PATH].assign(
+        up=own.trace * progress,
+        down=square * progress,
+        trace=own.trace * weight,
+        square=square * weight,
+    )
     total = parts.groupby(PATH).sum()
-    return (total.up / total.down).rename("noise_scale").reset_index()
+    found = {"noise_scale": total.up / total.down, "apart": total.trace / total.square}
+    return pd.DataFrame(found).reset_index()
