@@ -98,5 +98,5 @@ def test_predictions_stand_beside_what_came():
     rows = (("a", 1.25, 3, 1.26), ("b", 1, inf, (0.9, 0.8, 0.99)), ("c", 0, 0.5, (0.4, -0.3, 0.6)), ("d", 1, 2, None))
     table = told.predictions([*rows, ("e", 1, inf, (3.1, 2.1, inf))])
     assert table.predicted.tolist() == ["1.25–3", "over 1", "under 0.5", "1–2", "over 1"]
-    assert table[told.MEASURED].tolist() == ["1.3", "0.90 (0.80–0.99)", "0.40 (−0.30 to 0.60)", "—", "3.1 (2.1–∞)"]
+    assert table[told.MEASURED].tolist() == ["1.26", "0.9 (0.8–0.99)", "0.4 (−0.3 to 0.6)", "—", "3.1 (2.1–∞)"]
     assert table.fits.tolist() == ["yes, by the estimate", "no", "not decided", "—", "yes"]

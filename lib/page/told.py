@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping
 import numpy as np
 import pandas as pd
 
-from lib.wording import brief, number, ranged, with_interval
+from lib.wording import BEYOND, number, with_interval
 
 MEASURED = "measured (90 % interval)"
 
@@ -67,9 +67,14 @@ def _fits(low: float, high: float, came: object) -> tuple[str, str]:
     if came is None:
         return "—", "—"
     if isinstance(came, tuple):
-        said = ranged if came[1] < 0 else with_interval
-        return said(*came), _by_interval(low, high, *came[1:])
-    return brief(came), f"{'yes' if low <= came <= high else 'no'}, by the estimate"
+        return _said(*came), _by_interval(low, high, *came[1:])
+    return number(came), f"{'yes' if low <= came <= high else 'no'}, by the estimate"
+
+
+def _said(value: float, least: float, most: float) -> str:
+    """With digits enough to compare it with a range."""
+    ends = (number(end if end < BEYOND else math.inf) for end in (least, most))
+    return f"{number(value)} ({(' to ' if least < 0 else '–').join(ends)})"
 
 
 def _by_interval(low: float, high: float, least: float, most: float) -> str:
