@@ -198,6 +198,17 @@ def faint(tab):
 
 
 @needs_browser
+def test_a_slider_moves_marks_by_keyboard(tab):
+    slider = tab.locator("input[type=range]")
+    before = tab.locator("svg.marks").inner_html(), slider.get_attribute("aria-valuetext")
+    slider.focus()
+    tab.keyboard.press("ArrowRight" if slider.input_value() == "0" else "ArrowLeft")
+    said = "document.querySelector('input[type=range]').getAttribute('aria-valuetext')"
+    tab.wait_for_function(f"t => {said} !== t", arg=before[1])
+    assert tab.locator("svg.marks").inner_html() != before[0]
+
+
+@needs_browser
 def test_a_figure_is_saved_as_picture_and_as_data(tab, tmp_path):
     for form, start in (("PNG", b"\x89PNG"), ("SVG", b"<svg"), ("CSV", b"batch_size,steps,kind")):
         with tab.expect_download() as saved:
