@@ -270,7 +270,7 @@ def test_smoothness_is_judged_by_network_and_two_paths_are_shown(monkeypatch):
     own = [several(0.0, 1.0, count=2, **rough), several(0.9, 3.0, count=2, spread=2.0, seed=3, **rough)]
     digits = {"workload": "digits-mlp"}
     found = pd.concat([*own, several(0.0, 1.0, **digits), several(0.9, 0.4, seed=5, **digits)])
-    monkeypatch.setattr(tracks, "followed", lambda: found)
+    monkeypatch.setattr(tracks, "every", lambda: found)
     told = judged(registered()["L7"], roughness.roughness())
     assert told.verdict == "on small stand-ins only: against"
     assert {g.name: (g.own, g.n, g.verdict) for g in told.groups} == {

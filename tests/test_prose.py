@@ -71,7 +71,10 @@ def words(text):
 
 
 def numbers(sentence):
-    """How many numbers a sentence has, without years and what belongs to names, as FC-128."""
+    """How many numbers a sentence has, without years and what belongs to names, as FC-128; a value
+    with its interval in brackets is one.
+    """
+    sentence = re.sub(r"\([-−+]?[\d.,]+(?:\u2060?–\u2060?| to )[-−+]?[\d.,∞]+(?:\s?%)?\)", "", sentence)
     bare = re.sub(r"\((?:19|20)\d\d[a-z]?\)|\b(?:19|20)\d\d\b|\[[^\]]*\]", "", sentence)
     return len(re.findall(r"(?<![\w.,-])[-−]?\d[\d,.]*", bare))
 

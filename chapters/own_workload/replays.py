@@ -199,7 +199,7 @@ def told() -> dict:
     """What the page says of all replays together; nothing of what has no record."""
     mine, other = summary("adaptive"), summary("tpe-median")
     if mine.empty or other.empty:
-        return {"replays": 0}
+        return {"replays": 0, "held": 0}
     curves = list(exact().values())
     one, scatter = luck(curves, 1)
     three, of_three = luck(curves, 3)
