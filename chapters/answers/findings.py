@@ -63,7 +63,7 @@ def _limits(dense: pd.DataFrame) -> dict[str, object]:
 
 def _one_run(run: pd.DataFrame) -> dict[str, object]:
     """What one training takes at its fastest, cheapest and largest batch size."""
-    names = "fastest", "fast_cores", "cheapest", "largest", "slower", "dearer"
+    names = "fastest", "fast_cores", "cheapest", "largest", "slower", "dearer", "run_searches"
     if run.empty:
         return dict.fromkeys(names)
     fast, cheap, last = run.loc[run.seconds.idxmin()], run.loc[run.price.idxmin()], run.iloc[-1]
@@ -74,6 +74,7 @@ def _one_run(run: pd.DataFrame) -> dict[str, object]:
         "largest": int(last.batch_size),
         "slower": float(last.seconds / fast.seconds),
         "dearer": float(last.price / cheap.price),
+        "run_searches": between(*run.replicates),
     }
 
 

@@ -93,7 +93,7 @@ def critical() -> pd.DataFrame:
 @_kept
 def curves() -> pd.DataFrame:
     """A row per point of every curve: curve, workload, network (data set and kind), algorithm,
-    sparsity, goal, batch_size, steps.
+    sparsity, goal, batch_size, steps, replicates (count of searches).
     """
     points = judging.points(judging.trials())
     names = points.workload.map(network)
@@ -103,7 +103,8 @@ def curves() -> pd.DataFrame:
     points = points.sort_values(
         ["place", "network", "algorithm", "workload", "sparsity", "batch_size"]
     )
-    return points["curve workload network algorithm sparsity goal batch_size steps".split()]
+    kept = "curve workload network algorithm sparsity goal batch_size steps replicates"
+    return points[kept.split()]
 
 
 RUN = ("mnist-simple-cnn", "momentum")  # the papers' own network, on the most batch sizes
@@ -114,7 +115,7 @@ DEVICES = hardware.Hardware(devices=64, bandwidth=1e9, latency=2e-5)  # cores on
 def one_run() -> pd.DataFrame:
     """What one dense training takes to its goal, a row per batch size.
 
-    goal, batch_size, steps; seconds on `fast` cores, where it is soonest; price in core-seconds on
+    goal, batch_size, steps, replicates (count of searches); seconds on `fast` cores, where it is soonest; price in core-seconds on
     `cheap` cores, where that is least; times as measured on one core (`timings`), the exchange
     of gradients as `hardware.step_time` has it.  Empty where no step was timed.
     """
@@ -129,7 +130,7 @@ def one_run() -> pd.DataFrame:
         return pd.DataFrame()
     weights = models.parameter_count(models.build(workload(RUN[0]).model))
     step = hardware.best_step(DEVICES, dense.index, weights, timed)
-    return dense[["goal", "batch_size", "steps"]].assign(
+    return dense[["goal", "batch_size", "steps", "replicates"]].assign(
         seconds=dense.steps * step.seconds,
         fast=step.fast,
         price=dense.steps * step.price * 3600,
@@ -149,6 +150,8 @@ def one_search(batch_size: int) -> pd.DataFrame:
     same = trials[["workload", "algorithm", "sparsity", "batch_size"]] == about
     columns = {f"steps@{goal:g}": goal for goal in workload(RUN[0]).goals}
     rows = trials[same.all(axis=1)].rename(columns=columns)
+    searches = rows.groupby(list(scaling.SEARCH)).ngroup()
+    rows = rows[searches == 0]
     known = [goal for goal in columns.values() if goal in rows]
     return rows.melt("trial", known, "goal", "step").dropna()
 

@@ -107,8 +107,16 @@ def gathered(*more: Study, **fields) -> Study:
 
 def _with_fields(cells: Iterable[Cell], fields: dict) -> dict[Cell, None]:
     """Those with these fields and a record, each once."""
-    fitting = (c for c in cells if all(getattr(c, k) == v for k, v in fields.items()))
+    fitting = (c for c in cells if all(_fits(c, *field) for field in fields.items()))
     return dict.fromkeys(recorded_of(fitting))
+
+
+def _fits(cell: Cell, field: str, value: object) -> bool:
+    own = getattr(cell, field)
+    if field == "max_steps" and value is None and own:
+        # Up to the workload's own limit, a search with a longer one is the same
+        return own > cell.work.max_steps
+    return own == value
 
 
 def _foreign_curves(cells: Iterable[Cell], planned: Iterable[Cell]) -> set[tuple]:

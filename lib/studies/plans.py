@@ -300,7 +300,6 @@ PLANNED = (
         "mnist-own-splits",
         "MNIST: Simple-CNN at the hardest goal, searches on splits of their own",
         _cnn_own_splits((64, 1024, 256, 16, 4)),
-        apart=True,
     ),
     Study(
         "mnist-low-momentum",

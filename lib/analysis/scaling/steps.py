@@ -19,8 +19,9 @@ max_steps space label_smoothing workers compressor density feedback by_layer agg
 race rungs staleness delays
 """.split()
 SEARCH = ("replicate", "split")  # what tells the searches of one point apart
-# How many hits a search waits for does not change its K*, nor hardly ever a race
-SAME = (*SEARCH, "hits", "race", "rungs")
+# How many hits a search waits for does not change its K*, nor a limit beyond it, nor hardly ever a
+# race
+SAME = (*SEARCH, "hits", "max_steps", "race", "rungs")
 # One each on a curve
 PROTOCOL = "trials stop checks precision space label_smoothing staleness delays".split()
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
