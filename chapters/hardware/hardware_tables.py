@@ -75,9 +75,10 @@ class Case:
         return min(self.keys(), key=lambda curve: curve[3])
 
     def of(self, curve: Curve) -> pd.DataFrame:
-        """A curve's points, by batch size."""
+        """A curve's points, by batch size: those that most of its searches share."""
         own = (self.points[scaling.CURVE] == list(curve)).all(axis=1)
-        return self.points[own].set_index("batch_size").sort_index()
+        points = self.points[own].set_index("batch_size").sort_index()
+        return points[points.index.isin(self.curves[curve].logs.columns)]
 
     def step(self, curve: Curve) -> pd.DataFrame:
         """`hardware.best_step` at its batch sizes."""

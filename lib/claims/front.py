@@ -113,7 +113,7 @@ DEVICES = hardware.Hardware(devices=64, bandwidth=1e9, latency=2e-5)  # cores on
 
 @_kept
 def one_run() -> pd.DataFrame:
-    """What one dense training takes to its goal, a row per batch size.
+    """What one dense training takes to its goal, a row per batch size that most searches share.
 
     goal, batch_size, steps, replicates (count of searches); seconds on `fast` cores, where it is soonest; price in core-seconds on
     `cheap` cores, where that is least; times as measured on one core (`timings`), the exchange
@@ -128,6 +128,7 @@ def one_run() -> pd.DataFrame:
     timed = timings.one_core(RUN[0])
     if timed is None or dense.empty:
         return pd.DataFrame()
+    dense = dense[dense.replicates >= dense.replicates.max() / 2]
     weights = models.parameter_count(models.build(workload(RUN[0]).model))
     step = hardware.best_step(DEVICES, dense.index, weights, timed)
     return dense[["goal", "batch_size", "steps", "replicates"]].assign(
