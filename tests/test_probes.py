@@ -228,8 +228,8 @@ def path(sparsity, trial=0, **values):
     steps = np.array([1, 2, 4, 8])
     own = {"lipschitz": 2.0, "along": 1.5, "spectral": 6.0, "square": 0.5, "trace": 30.0, "noise_scale": 60.0, **values}
     return pd.DataFrame({
-        "workload": "w", "algorithm": "sgd", "batch_size": 64, "sparsity": sparsity, "trials": 9, "trial": trial, "step": steps,
-        "loss": [2.0, 1.5, 1.0, 0.5], **own,
+        "workload": "w", "algorithm": "sgd", "batch_size": 64, "sparsity": sparsity, "trials": 9, "replicate": 0, "split": 0,
+        "trial": trial, "step": steps, "loss": [2.0, 1.5, 1.0, 0.5], **own,
     })  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """What Lee et al. (2021) say of smoothness, and the rule that judges it."""
 
 from chapters.smoothness import followed_paths
+from lib.analysis.followed_paths import PATH
 from lib.claims.claim import Change, claim
 from lib.claims.names import is_lee2021, rows
 from lib.probes import tracks
@@ -25,8 +26,9 @@ from lib.probes import tracks
     ],
 )
 def roughness():
-    means = followed_paths.typical(tracks.every())
-    searches = means.groupby(["workload", "algorithm"]).batch_size.nunique()
+    means = followed_paths.typical(tracks.every().dropna(subset="lipschitz"))
+    dense = means[means.sparsity == 0].drop_duplicates(PATH[:-1])
+    searches = dense.groupby(["workload", "algorithm"]).size()
     return rows(
         followed_paths.lipschitz_ratios(means),
         is_lee2021,

@@ -27,7 +27,7 @@ def sparsest(rows: pd.DataFrame) -> pd.DataFrame:
 
 def followed(*paths: pd.DataFrame) -> pd.DataFrame:
     """These paths and all on record, each curve by its name."""
-    every = tracks.every(*paths)
+    every = tracks.every(*paths).dropna(subset="lipschitz")
     return every.assign(curve=scaling.curve_names(every))
 
 

@@ -67,7 +67,7 @@ def over_twin(dense: pd.DataFrame, twins: pd.DataFrame) -> pd.DataFrame:
     """`typical` of paths over that of the dense path with the same trial: same hyperparameters and
     initialisation.
     """
-    by = ["workload", "algorithm", "batch_size", "trial"]
+    by = [column for column in PATH if column != "sparsity"]
     base = typical(dense[dense.sparsity == 0]).set_index(by)[[*MEASURES]]
     return _over(typical(twins), base)
 
@@ -114,7 +114,7 @@ def at_rates(paths: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
     Trials whose momentum averages over more than a tenth of their steps have no such rate, and are
     left out.
     """
-    own = trials[trials.replicate == 0].drop_duplicates(PATH)
+    own = trials.drop_duplicates(PATH)
     lag = builds_up_in(own)
     own = own.assign(rate=own.learning_rate * lag)[(lag == 1) | (lag < own.last_step / LAG)]
     return typical(paths).merge(own[[*PATH, "rate"]], on=PATH)

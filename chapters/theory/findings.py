@@ -84,7 +84,7 @@ def _keys(table: pd.DataFrame) -> list[tuple]:
 
 def followed(paths: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
     """These paths and those on record, of the searches that a curve is made of."""
-    own = ["workload", "algorithm", "batch_size", "sparsity", "trials"]
+    own = "workload algorithm batch_size sparsity trials replicate split".split()
     return tracks.every(paths).merge(searches[own].drop_duplicates())
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-PATH = ["workload", "algorithm", "batch_size", "sparsity", "trial"]
+PATH = "workload algorithm batch_size sparsity replicate split trial".split()
 
 
 def steps_around(ordered: pd.DataFrame) -> pd.Series:

@@ -43,7 +43,6 @@ class Track(Again):
     examples: of the training set, for all that is measured (0: all of them).
     chunk: examples per gradient, of which the noise scale is made.
     smoothness: whether that is measured too; it takes far longer than the noise.
-
     """
 
     workload: WorkloadName
@@ -59,6 +58,10 @@ class Track(Again):
     chunk: int = 50
     steps: Whole(0, 10**8) = 0
     smoothness: bool = True
+    replicate: int = 0
+    split: int = 0
+    race: float | None = None
+    rungs: str = "goals"
 
     def measure(self) -> pd.DataFrame:
         """As of `lib.probes.noise_scale.follow`."""
@@ -128,6 +131,17 @@ def digits() -> list[Track]:
     return of_cells(cells, points=16)
 
 
+def _own_splits() -> list[Track]:
+    """The winner of every search of Simple-CNN on a split of its own; how smooth the loss is at the
+    batch size of `_images` alone.
+    """
+    cells = plans.study("mnist-own-splits").cells
+    shared = {"points": 6, "examples": 10_000}
+    smooth = of_cells((c for c in cells if c.batch_size == 64), 1, **shared)
+    others = (c for c in cells if c.batch_size != 64)
+    return smooth + of_cells(others, 1, **shared, smoothness=False)
+
+
 def _images(study: str, batch_size: int, examples: int, wanted: Callable) -> list[Track]:
     """On images: those searches of a study that are wanted."""
     cells = [c for c in plans.study(study).cells if c.batch_size == batch_size and wanted(c)]
@@ -150,7 +164,8 @@ TRACKS = {  # by which claims are judged
     "digits": experiment("digits", digits),
     "mnist": experiment(
         "mnist",
-        lambda: _images("mnist", 64, 0, lambda c: c.sparsity in plans.DENSE_AND_SPARSE),
+        lambda: _images("mnist", 64, 0, lambda c: c.sparsity in plans.DENSE_AND_SPARSE)
+        + _own_splits(),
     ),
     # On a ninth of the training set
     "cifar-10": experiment(
@@ -163,7 +178,7 @@ def every(*more: pd.DataFrame) -> pd.DataFrame:
     """These points and those of all TRACKS, each once."""
     followed = (one.results() for one in TRACKS.values())
     found = pd.concat([*more, *filter(len, followed)])
-    cell = ["workload", "algorithm", "batch_size", "sparsity", "trials"]
+    cell = "workload algorithm batch_size sparsity trials replicate split".split()
     return found.drop_duplicates([*cell, "trial", "step"])
 
 
