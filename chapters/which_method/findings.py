@@ -74,7 +74,7 @@ def findings(data: Measured) -> dict[str, object]:
     own = _alone(dense)
     return {
         "ranked": bool(len(gains)),
-        "several": bool(common.searches.min() >= tables.SEVERAL),
+        "several": bool(common.n.min() >= tables.SEVERAL),
         "first": method_results.title(first),
         "first_name": first,
         "raised": between(*gains.ratio),
@@ -98,7 +98,7 @@ def findings(data: Measured) -> dict[str, object]:
 
 def _alone(dense: pd.DataFrame) -> pd.DataFrame:
     """Critical batch sizes over SGD's by too few searches for titles."""
-    return dense[(dense.what == "critical") & (dense.searches < tables.SEVERAL)]
+    return dense[(dense.what == "critical") & (dense.n < tables.SEVERAL)]
 
 
 def _told(rows: pd.DataFrame, column: str) -> list[str]:
@@ -130,7 +130,7 @@ def _measured(data: Measured) -> dict[str, object]:
     unseen = splits.unseen(UNSEEN.results(), "digits-mlp")
     return {
         "methods": int(every.algorithm.nunique()),
-        "searches_most": int(data.dense.searches.max()) if len(data.dense) else 1,
+        "searches_most": max((curve.n for curve in data.curves.values()), default=1),
         "trials": boxes.trials(data.known),
         "goals": [f"{percent(goal)} ({tables.name_of(name)})" for name, goal in goals.items()],
         "whole_range": bool(len(whole)),
@@ -145,7 +145,7 @@ def _model(dense: pd.DataFrame) -> dict[str, object]:
     powers = tables.by_power().set_index("power")
     says = tables.predictions().set_index("algorithm").over_critical
     own = dense[(dense.what == "critical") & dense.algorithm.isin(["adam", "kfac"])]
-    off = own[own.searches >= tables.SEVERAL].groupby("algorithm").ratio
+    off = own[own.n >= tables.SEVERAL].groupby("algorithm").ratio
     return {
         "floor_plain": float(powers.c2[0.0]),
         "floor_known": int(powers.c2[1.0]),

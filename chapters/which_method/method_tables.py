@@ -43,7 +43,7 @@ def in_common(dense: pd.DataFrame, workload: str) -> pd.DataFrame:
     that is the reader's own.
     """
     mine = dense[dense.workload == workload]
-    alone = len(mine) > 0 and mine.searches.max() < SEVERAL
+    alone = len(mine) > 0 and mine.n.max() < SEVERAL
     return mine if alone else everywhere(dense)
 
 
@@ -53,7 +53,7 @@ def everywhere(compared: pd.DataFrame) -> pd.DataFrame:
 
     compared: as of `over`.
     """
-    several = compared[compared.searches >= SEVERAL]
+    several = compared[compared.n >= SEVERAL]
     rows = several if len(several) else compared
     return rows[rows.groupby("algorithm").workload.transform("nunique") == rows.workload.nunique()]
 

@@ -257,7 +257,7 @@ def beside(
 
     partner: of a key, the key of another curve, or the same for a curve that has none. Columns:
     those of CURVE; what (of quantities); ratio, ratio_low, ratio_high (90 %); n (searches
-    compared), searches (of the curve), sizes (batch sizes that both have); effect (`Effect`).
+    compared), sizes (batch sizes that both have); effect (`Effect`).
     """
     rows = []
     for key, curve, other in with_partner(curves, partner):
@@ -265,8 +265,8 @@ def beside(
         for what, compare in quantities.items():
             if (found := compare(curve, other)) is not None:
                 told = {"what": what, "effect": found, **found.row("ratio")}
-                rows.append((key, told | {"n": found.n, "searches": curve.n, "sizes": sizes}))
-    columns = "what ratio ratio_low ratio_high n searches sizes effect".split()
+                rows.append((key, told | {"n": found.n, "sizes": sizes}))
+    columns = "what ratio ratio_low ratio_high n sizes effect".split()
     return by_curve(rows, columns)
 
 
