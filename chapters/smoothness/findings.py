@@ -13,7 +13,7 @@ from lib.claims.names import is_lee2021
 from lib.page.multiples import arranged
 from lib.probes import tracks
 from lib.studies import plans
-from lib.wording import brief, named, ranged
+from lib.wording import brief, named, number, ranged
 from lib.workloads.catalogue import workload
 
 TOLD = [measure for measure in MEASURES if measure != "along"]  # in tables
@@ -34,7 +34,8 @@ def followed(*paths: pd.DataFrame) -> pd.DataFrame:
 def twins(every: pd.DataFrame) -> pd.DataFrame:
     """Sparse paths over dense ones of the same hyperparameters and initialisation."""
     again = pd.concat([experiments.TWINS.results(), tracks.TRACKS["mnist"].results()])
-    return followed_paths.over_twin(every, again[again.sparsity > 0])
+    sparse = again[again.sparsity > 0].dropna(subset="lipschitz")
+    return followed_paths.over_twin(every, sparse)
 
 
 def at_rates(every: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
@@ -127,6 +128,7 @@ def findings(
         "network": network if network in known else min(known),
         "asked": network,
         **_counts(every),
+        **_samples(every),
         **_twins(twins(every)),
         **_rate_law(rated),
         **_explained(factors),
@@ -144,6 +146,18 @@ def _counts(every: pd.DataFrame) -> dict[str, int]:
         "digits_paths": int((~own).sum()),
         "own_rougher": int((own & rougher).sum()),
         "own_paths": int(own.sum()),
+    }
+
+
+def _samples(every: pd.DataFrame) -> dict:
+    """How many searches of the papers' networks were followed, and the training images on which
+    their gradients are estimated where these are not all.
+    """
+    own = every[every.workload.map(is_lee2021).astype(bool)]
+    searches = own[own.sparsity == 0].drop_duplicates(PATH[:-1]).groupby("workload").size()
+    return {
+        "own_searches": [f"{count} of {workload(name).title}" for name, count in searches.items()],
+        "sampled": [number(count) for count in sorted(own.examples[own.examples > 0].unique())],
     }
 
 
