@@ -69,7 +69,7 @@ def test_it_measures_what_nobody_has_in_order_and_apart_under_the_true_name_of_t
     assert len(began) == 4, "with nothing left to measure nothing is checked either"
 
 
-UNLIKE = r"cpu: finds steps to goals that differ from batch-64-\w+\.csv by a factor of 2\.00; allowed is 1\.3, for rounding"
+UNLIKE = r"cpu: finds steps to goals that differ from batch-64-\w+\.csv by a factor of 2\.00; allowed is 1\.7, for rounding"
 
 
 @pytest.mark.parametrize(
