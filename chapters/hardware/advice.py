@@ -60,7 +60,7 @@ class Advice:
 def advise(trials: pd.DataFrame) -> Advice:
     """The advice of one curve's trials at their goal.  Raises ValueError unless a trial met it."""
     searches = scaling.steps_to_result(trials)
-    curve = scaling.across_replicates(searches).sort_values("batch_size")
+    curve = scaling.across_replicates(searches, share=0.5).sort_values("batch_size")
     require(len(curve) > 0, "goal", trials.goal.iloc[0], "met by a trial")
     sizes = curve.batch_size.to_numpy()
     steps = curve.steps.to_numpy()

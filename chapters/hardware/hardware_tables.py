@@ -55,7 +55,7 @@ class Case:
     Attributes:
         machine: the devices.
         trials: those of the network with one training method, each at its goal.
-        points: of `scaling.across_replicates`, with parameters.
+        points: of `scaling.across_replicates`, with parameters; batch sizes as of the curves.
         curves: of `scaling.curves`.
         timed: step times of one device; None where the machine says how fast it is.
     """
@@ -75,10 +75,9 @@ class Case:
         return min(self.keys(), key=lambda curve: curve[3])
 
     def of(self, curve: Curve) -> pd.DataFrame:
-        """A curve's points, by batch size: those that most of its searches share."""
+        """A curve's points, by batch size."""
         own = (self.points[scaling.CURVE] == list(curve)).all(axis=1)
-        points = self.points[own].set_index("batch_size").sort_index()
-        return points[points.index.isin(self.curves[curve].logs.columns)]
+        return self.points[own].set_index("batch_size").sort_index()
 
     def step(self, curve: Curve) -> pd.DataFrame:
         """`hardware.best_step` at its batch sizes."""

@@ -177,10 +177,11 @@ def about(curve: Curve) -> dict:
     }
 
 
-def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
+def across_replicates(searches: pd.DataFrame, share: float = 0.0) -> pd.DataFrame:
     """The searches of a point joined, a row per point that one of them met.
 
     searches: of `steps_to_result`; of these, those of every curve that are independent (`apart`).
+    share: as of `curve_of`.
     Columns: what the searches of a point share, and of `Curve.points`: steps (geometric mean), low,
     high (90 %), replicates, missed (counts), borrowed; hits_seen (trials that met the goal, of all
     searches).
@@ -191,7 +192,7 @@ def across_replicates(searches: pd.DataFrame) -> pd.DataFrame:
     curve = searches.groupby(keys, dropna=False).ngroup()
     told = searches[[*keys, "batch_size"]].assign(hits_seen=hits, curve=curve)
     by = slim(searches).groupby(curve)
-    parts = {n: curve_of(own, share=0.0).points() for n, own in by}
+    parts = {n: curve_of(own, share).points() for n, own in by}
     found = pd.concat(parts, names=["curve"]).reset_index("curve")
     point = ["curve", "batch_size"]
     joined = told.drop_duplicates(point).merge(found, on=point)
