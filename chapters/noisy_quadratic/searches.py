@@ -64,6 +64,7 @@ def path(model: Model, batch_size: float, rate: float, count: float) -> pd.DataF
     floor = rate**2 * model.noise / batch_size / (1 - p)
     squares = (model.square - floor) * p ** at[:, None] + floor
     square = squares @ model.curvature**2
-    about = {"workload": "quadratic", "algorithm": "sgd", "sparsity": 0.0, "trial": 0}
+    about = {"workload": "quadratic", "algorithm": "sgd", "sparsity": 0.0}
+    about |= dict.fromkeys(("replicate", "split", "trial"), 0)
     found = {"batch_size": batch_size, "step": at, "square": square, "trace": model.noise.sum()}
     return pd.DataFrame(about | found)

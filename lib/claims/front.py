@@ -115,9 +115,10 @@ DEVICES = hardware.Hardware(devices=64, bandwidth=1e9, latency=2e-5)  # cores on
 def one_run() -> pd.DataFrame:
     """What one dense training takes to its goal, a row per batch size that most searches share.
 
-    goal, batch_size, steps, replicates (count of searches); seconds on `fast` cores, where it is soonest; price in core-seconds on
-    `cheap` cores, where that is least; times as measured on one core (`timings`), the exchange
-    of gradients as `hardware.step_time` has it.  Empty where no step was timed.
+    goal, batch_size, steps, replicates (count of searches); seconds on `fast` cores, where it is
+    soonest; price in core-seconds on `cheap` cores, where that is least; times as measured on one
+    core (`timings`), the exchange of gradients as `hardware.step_time` has it.  Empty where no step
+    was timed.
     """
     from lib.probes import timings  # both bring PyTorch, which is slow to import
     from lib.workloads import models
@@ -141,18 +142,16 @@ def one_run() -> pd.DataFrame:
 
 @_kept
 def one_search(batch_size: int) -> pd.DataFrame:
-    """The trainings of one search of the dense network of `one_run` at this batch size.
+    """The trainings of the first search of the dense network of `one_run` at this batch size.
 
     trial, goal (validation error, a share), step (the first at which that trial met that goal); a
     row per goal met.  Empty where the search is not on record.
     """
     trials = judging.trials()
-    about = [*RUN, 0, batch_size]
-    same = trials[["workload", "algorithm", "sparsity", "batch_size"]] == about
+    about = [*RUN, 0, batch_size, 0, 0]
+    same = trials[["workload", "algorithm", "sparsity", "batch_size", *scaling.SEARCH]] == about
     columns = {f"steps@{goal:g}": goal for goal in workload(RUN[0]).goals}
     rows = trials[same.all(axis=1)].rename(columns=columns)
-    searches = rows.groupby(list(scaling.SEARCH)).ngroup()
-    rows = rows[searches == 0]
     known = [goal for goal in columns.values() if goal in rows]
     return rows.melt("trial", known, "goal", "step").dropna()
 

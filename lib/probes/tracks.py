@@ -135,11 +135,12 @@ def _own_splits() -> list[Track]:
     """The winner of every search of Simple-CNN on a split of its own; how smooth the loss is at the
     batch size of `_images` alone.
     """
-    cells = plans.study("mnist-own-splits").cells
-    shared = {"points": 6, "examples": 10_000}
-    smooth = of_cells((c for c in cells if c.batch_size == 64), 1, **shared)
-    others = (c for c in cells if c.batch_size != 64)
-    return smooth + of_cells(others, 1, **shared, smoothness=False)
+    fields = {"points": 6, "examples": 10_000}
+    return [
+        track
+        for cell in plans.study("mnist-own-splits").cells
+        for track in fastest(Track, cell, 1, **fields, smoothness=cell.batch_size == 64)
+    ]
 
 
 def _images(study: str, batch_size: int, examples: int, wanted: Callable) -> list[Track]:

@@ -113,10 +113,9 @@ def _with_fields(cells: Iterable[Cell], fields: dict) -> dict[Cell, None]:
 
 def _fits(cell: Cell, field: str, value: object) -> bool:
     own = getattr(cell, field)
-    if field == "max_steps" and value is None and own:
-        # Up to the workload's own limit, a search with a longer one is the same
-        return own > cell.work.max_steps
-    return own == value
+    # Up to the workload's own limit, a search with a longer one is the same
+    longer = field == "max_steps" and value is None and own and own > cell.work.max_steps
+    return longer or own == value
 
 
 def _foreign_curves(cells: Iterable[Cell], planned: Iterable[Cell]) -> set[tuple]:
