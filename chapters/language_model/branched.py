@@ -44,7 +44,9 @@ def critical(branches: pd.DataFrame) -> pd.DataFrame:
         if len(logs.columns) < 3 or not len(logs):
             continue
         sizes = logs.columns.to_numpy(float)
-        effect = scaling.mean_of(scaling.log_critical(sizes, logs.to_numpy() - np.log(sizes)))
+        steps = logs.to_numpy() - np.log(sizes)
+        bends = scaling.log_critical(sizes, steps)
+        effect = scaling.mean_of(bends)
         decided = bool(logs.mean().is_monotonic_increasing)
         found.append((*point, *effect.row().values(), effect.n, decided))
     columns = ["way", "at", "goal", "critical", "low", "high", "orders", "decided"]

@@ -27,8 +27,10 @@ def steps_by_method(points: pd.DataFrame, start: float) -> alt.LayerChart:
     known = points.drop_duplicates("curve")
     shades = known.algorithm.map(charts.ALGORITHM_COLOURS).fillna(charts.GUIDE)
     shades = shades.mask(known.sparsity > 0, charts.sparsity_colour(0.9))
-    colour = charts.by_name("curve", dict(zip(known.curve, shades)), 2)
-    slider = charts.slider("goal", sorted(points.goal.unique()), start, "goal (nats)", NATS)
+    names = dict(zip(known.curve, shades))
+    colour = charts.by_name("curve", names, 2)
+    goals = sorted(points.goal.unique())
+    slider = charts.slider("goal", goals, start, "goal (nats)", NATS)
     return shared_figures.scaling_chart(points, colour, slider, height=340)
 
 
@@ -40,15 +42,26 @@ def tokens_by_goal(points: pd.DataFrame, start: str) -> alt.LayerChart:
         points: of `text_results.curves`.
         start: the curve shown first.
     """
-    tokens = points[["steps", "low", "high"]].mul(CONTEXT * points.batch_size, axis=0)
-    goal = points.goal.map("{:g} nats".format)
-    rows = points[["curve", "batch_size", "replicates"]].assign(goal=goal, tokens=tokens.steps)
-    names = dict(zip(sorted(goal.unique()), SHADES))
-    menu = charts.menu("curve", list(points.curve.unique()), start, "training method")
-    base = alt.Chart(rows.assign(low=tokens.low, high=tokens.high))
-    base = base.encode(color=charts.by_name("goal", names, 2))
-    layers = _tokens(base, rows.batch_size, "tokens to the goal", {"replicates:Q": "searches"})
-    return charts.sized(charts.controlled(layers, menu), 320)
+    each = CONTEXT * points.batch_size
+    rows = pd.DataFrame(
+        {
+            "curve": points.curve,
+            "goal": points.goal.map("{:g} nats".format),
+            "batch_size": points.batch_size,
+            "tokens": each * points.steps,
+            "low": each * points.low,
+            "high": each * points.high,
+            "replicates": points.replicates,
+        }
+    )
+    names = dict(zip(sorted(rows.goal.unique()), SHADES))
+    base = alt.Chart(rows).encode(color=charts.by_name("goal", names, 2))
+    more = {"replicates:Q": "searches"}
+    layers = _tokens(base, rows.batch_size, "tokens to the goal", more)
+    curves = list(points.curve.unique())
+    menu = charts.menu("curve", curves, start, "training method")
+    drawn = charts.controlled(layers, menu)
+    return charts.sized(drawn, 320)
 
 
 def tokens_to_goal(branches: pd.DataFrame) -> pd.DataFrame:
@@ -61,10 +74,18 @@ def tokens_to_goal(branches: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (way, at, goal, size), own in branches.groupby(["way", "at", "goal", "size"]):
         if own.took.notna().all():
-            tokens, low, high = mean_of(np.log(CONTEXT * own.took)).row().values()
-            about = {"branch": f"from step {at:,} to {goal:g} nats", "way": way}
-            ends = {"tokens": tokens, "low": low, "high": high, "orders": len(own)}
-            rows.append(about | {"batch_size": size} | ends)
+            logs = np.log(CONTEXT * own.took)
+            tokens, low, high = mean_of(logs).row().values()
+            row = {
+                "branch": f"from step {at:,} to {goal:g} nats",
+                "way": way,
+                "batch_size": size,
+                "tokens": tokens,
+                "low": low,
+                "high": high,
+                "orders": len(own),
+            }
+            rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -74,15 +95,24 @@ def tokens_by_size(rows: pd.DataFrame) -> alt.LayerChart:
     Args:
         rows: of `tokens_to_goal`.
     """
-    names = dict(zip(rows.branch.unique(), (charts.BLUE, charts.TEAL, charts.ORANGE)))
-    ways = alt.Scale(domain=[branched.RULE, branched.KEPT], range=[[1, 0], [4, 4]])
+    shades = (charts.BLUE, charts.TEAL, charts.ORANGE)
+    names = dict(zip(rows.branch.unique(), shades))
+    ways = alt.Scale(
+        domain=[branched.RULE, branched.KEPT],
+        range=[[1, 0], [4, 4]],
+    )
     # Below the plot: beside the names of branches a phone has no room for it
     legend = alt.Legend(title=None, columns=1, orient="bottom")
     dash = alt.StrokeDash("way:N", scale=ways, legend=legend)
-    base = alt.Chart(rows).encode(color=charts.by_name("branch", names), detail="way:N")
-    more = {"way:N": "learning rate", "orders:Q": "orders of the examples"}
+    colour = charts.by_name("branch", names)
+    base = alt.Chart(rows).encode(color=colour, detail="way:N")
+    more = {
+        "way:N": "learning rate",
+        "orders:Q": "orders of the examples",
+    }
     bars, lines, dots = _tokens(base, rows.batch_size, "tokens to the next goal", more)
-    return charts.sized(alt.layer(bars, lines.encode(strokeDash=dash), dots), 320)
+    lines = lines.encode(strokeDash=dash)
+    return charts.sized(alt.layer(bars, lines, dots), 320)
 
 
 def _tokens(base: alt.Chart, sizes: pd.Series, title: str, more: dict[str, str]) -> list[alt.Chart]:
@@ -92,7 +122,11 @@ def _tokens(base: alt.Chart, sizes: pd.Series, title: str, more: dict[str, str])
     scale = charts.log(8, base=10)
     axis = alt.Axis(format="~s", values=charts.DECADES)
     y = alt.Y("tokens:Q", title=title, scale=scale, axis=axis)
-    base = base.encode(x=charts.batch_axis(sizes, "batch size (sequences)"))
-    told = {"batch_size:Q|,": "batch size, sequences", "tokens:Q|,.0f": "tokens to the goal"}
+    x = charts.batch_axis(sizes, "batch size (sequences)")
+    base = base.encode(x=x)
+    told = {
+        "batch_size:Q|,": "batch size, sequences",
+        "tokens:Q|,.0f": "tokens to the goal",
+    }
     tooltip = [*tips.listed(told | more), *tips.ends()]
     return charts.curve(base, y, scale, tooltip)

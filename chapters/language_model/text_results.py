@@ -157,15 +157,19 @@ def over_main(trials: pd.DataFrame, goal: float, pruned: bool = False) -> pd.Dat
     (90 %), n, and bound: whether a search missed the goal there, so that the ratio leans on the
     last step of that search, which it exceeds.
     """
-    curves = scaling.curves(scaling.at_goal(trials, goal), least=1)
+    here = scaling.at_goal(trials, goal)
+    curves = scaling.curves(here, least=1)
     main = tuple(main_of(trials)[scaling.CURVE].iloc[0])
-    rows = [pd.DataFrame(columns=["curve"])]
+    rows = []
     partner = {key: main for key in curves if (key[3] > 0) == pruned}
     for key, own, other in scaling.with_partner(curves, partner.get):
         found = scaling.steps_ratio(own, other)
-        bound = found.batch_size.map(own.missed.any()).astype(bool)
-        rows.append(found.assign(curve=title(key[1], key[3]), bound=bound))
-    return pd.concat(rows[1:] or rows, ignore_index=True)
+        missed = own.missed.any()
+        found["bound"] = found.batch_size.map(missed).astype(bool)
+        found["curve"] = title(key[1], key[3])
+        rows.append(found)
+    nothing = pd.DataFrame(columns=["curve"])
+    return pd.concat(rows or [nothing], ignore_index=True)
 
 
 def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:

@@ -30,18 +30,21 @@ def over_main(rows: pd.DataFrame) -> pd.DataFrame:
     """Steps over the main method's, of `text_results.over_main`: a row per curve."""
     ends = map(ranged, rows.ratio, rows.ratio_low, rows.ratio_high)
     told = ["≥ " * bound + told for bound, told in zip(rows.bound, ends)]
-    wide = rows.assign(told=told).pivot(index="curve", columns="batch_size", values="told")
+    rows = rows.assign(told=told)
+    wide = rows.pivot(index="curve", columns="batch_size", values="told")
     wide = wide.fillna("—").rename(columns="B = {:,}".format)
-    wide.insert(0, "searches", rows.groupby("curve").n.max())
+    searches = rows.groupby("curve").n.max()
+    wide.insert(0, "searches", searches)
     return wide.rename_axis(index="training method", columns=None).reset_index()
 
 
 def widths(trials: pd.DataFrame) -> pd.DataFrame:
-    """Steps of models of several widths, and their critical batch sizes, of `text_results.of_widths`."""
+    """Steps and critical batch sizes of models of several widths; trials: of `of_widths`."""
     rows = []
     for width, curve in text_results.curves_of_widths(trials).items():
         critical = scaling.estimate(lambda own: text_results.two_point(*own), curve)
         value, *ends = critical.row().values()
-        rows.append((width, *np.exp(curve.means).round().astype(int), brief(value), span(ends)))
+        steps = np.exp(curve.means).round().astype(int)
+        rows.append((width, *steps, brief(value), span(ends)))
     sizes = map("B = {}".format, studies.TEXT_ENDS)
     return pd.DataFrame(rows, columns=["width", *sizes, "critical batch size", "90 %"])
