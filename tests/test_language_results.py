@@ -149,17 +149,22 @@ def trials():
     return recorded(pd.concat(cells, ignore_index=True), **about, goal=1.9, status="stopped")
 
 
-def test_constants_and_the_power_of_the_rate_are_found_again():
+def test_constants_of_a_curve_are_found_again():
     frame = trials()
     found = text_results.fits(frame)
-    assert np.allclose(found.critical, 40, rtol=1e-3) and np.allclose(found.residual, 1, atol=1e-5)
-    assert text_results.goal(frame) == 1.9
-    rates = text_results.best_rates(scaling.at_goal(frame, 1.9))
-    power = text_results.rate_power(rates)
-    assert [power.value, power.low, power.high] == pytest.approx([0.5] * 3)
-    rules = ["no change", "square-root rule", "linear rule"]
-    assert list(map(text_results.nearest_rule, (0.1, 0.6, 0.9))) == rules
-    assert np.isnan(text_results.rate_power(rates[rates.batch_size < 16]).value)
+    assert np.allclose(found.critical, 40, rtol=1e-3) and np.allclose(found.c2, 300, rtol=1e-3)
+    assert text_results.goal(frame) == text_results.pruned_goal(frame) == 1.9
+
+
+def test_a_pruned_network_stands_beside_the_dense_one_at_the_goal_that_both_met():
+    frame = trials()
+    pruned = frame.assign(sparsity=0.9, **{"steps@2.3": 3 * frame["steps@2.3"]})
+    both = text_results.at_their_goals(pd.concat([frame, pruned], ignore_index=True), "shakespeare")
+    assert both.workload.unique().tolist() == ["shakespeare", "shakespeare-easier"]
+    assert (text_results.goal(both), text_results.pruned_goal(both)) == (1.9, 2.3)
+    found = text_results.over_main(both, 2.3, pruned=True)
+    assert set(found.curve) == {"Adam, sparsity 0.9"} and np.allclose(found.ratio, 3)
+    assert text_results.over_main(both, 1.9).empty
 
 
 BRANCH = Branch("digits-mlp", 64, "adam", 0.0, trials=100, trial=7, hits=5, max_steps=None, at=6, goal=1e-9, size=16, look=32,
@@ -209,24 +214,35 @@ def checks(criticals, noise=0.0, orders=3):
 
 
 def test_critical_batch_sizes_of_branches_are_found_again():
-    known = branched.arms(branched.to_goal(checks({50: 20.0, 200: 60.0, 800: 60.0})), 16)
-    found = branched.critical(known[branched.RULE])
-    assert list(known) == [branched.RULE] and np.allclose(found[["critical", "low", "high"]].T, [20, 60, 60], rtol=1e-4)
-    rises, stays = (branched.growth(found.iloc[i], found.iloc[i + 1]) for i in (0, 1))
-    assert np.exp([rises.value, stays.value]) == pytest.approx([3, 1], rel=1e-3) and rises.n == 3 and found.decided.all()
+    found = branched.critical(branched.to_goal(checks({50: 20.0, 200: 60.0, 800: 60.0})))
+    assert found.way.unique().tolist() == [branched.RULE] and found.decided.all()
+    assert np.allclose(found[["critical", "low", "high"]].T, [20, 60, 60], rtol=1e-4)
     partial = checks({50: 20.0, 200: 60.0})
     partial.loc[(partial["size"] == 4) & (partial["at"] == 50), "seen"] *= 3  # off the line, at a size that 200 has not
     whole = partial[(partial["size"] > 4) | (partial["at"] == 50)]
     assert np.allclose(branched.critical(branched.to_goal(whole)).critical, [20, 60], rtol=1e-4)
 
 
+def test_a_rate_that_is_kept_is_another_way():
+    rule, kept = checks({50: 20.0}), checks({50: 40.0}).query("size > batch_size").assign(power=0.0)
+    both = branched.to_goal(pd.concat([rule, kept]))
+    found = branched.critical(both).set_index("way").critical
+    assert list(found.index) == [branched.KEPT, branched.RULE]
+    assert found[branched.RULE] == pytest.approx(20, rel=1e-4)
+    shared = both[both["size"] == 16].pivot(index="order", columns="way", values="took")
+    assert (shared[branched.KEPT] == shared[branched.RULE]).all(), "at the run's own batch size both are the same"
+
+
 def test_scatter_between_orders_widens_intervals_about_what_was_planted():
     found = branched.critical(branched.to_goal(checks({50: 20.0, 200: 60.0}, noise=0.1, orders=20)))
     assert (found.low < found.critical).all() and (found.critical < found.high).all() and found.orders.tolist() == [20, 20]
     assert found.critical.tolist() == pytest.approx([20, 60], rel=0.2)
-    ratio, low, high = branched.growth(found.iloc[0], found.iloc[1]).row().values()
-    assert low < ratio < high and ratio == pytest.approx(3, rel=0.3)
-    assert ratio == pytest.approx(found.critical[1] / found.critical[0])
-    few = branched.critical(branched.to_goal(checks({50: 20.0}, noise=0.1)))
-    logs = few.effect[0].value, few.effect[0].error
-    assert few.high[0] == pytest.approx(math.exp(logs[0] + 2.919986 * logs[1]), rel=1e-5), "Student's t of two degrees"
+    few = checks({50: 20.0}, noise=0.1)
+    took = branched.to_goal(few)
+    rule = took[took.way == branched.RULE]
+    logs = np.log(rule.pivot(index="order", columns="size", values="took"))
+    sizes = logs.columns.to_numpy(float)
+    bends = scaling.log_critical(sizes, logs.to_numpy() - np.log(sizes))
+    error = bends.std(ddof=1) / 3**0.5
+    high = math.exp(bends.mean() + 2.919986 * error)
+    assert branched.critical(took).high[0] == pytest.approx(high, rel=1e-5), "Student's t of two degrees"

@@ -2,100 +2,82 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from chapters.language_model import branched, studies, text_results
 from chapters.language_model.read import Read
-from lib.analysis import followed_paths, rate_rules, scaling
+from lib.analysis import followed_paths, scaling
 from lib.page import boxes, told
-from lib.wording import between, brief, named, percent, ranged
+from lib.wording import between, brief, named, percent
 from lib.workloads.tasks import TASKS
 
 LINE = ["critical", "critical_low", "critical_high", "c1", "c2"]
-SHARES = {
-    "linear rule": "as $B$",
-    "square-root rule": r"as $\sqrt{B}$",
-    "no change": "not at all",
-}
 
 
-def findings(data: Read, curves: text_results.Curves, run: branched.Run) -> dict:
-    """All values of the page's sentences; what is not on record has none.
-
-    Args:
-        data: the records.
-        curves: of `text_results.read_curves`.
-        run: of `branched.run_of`.
-    """
-    written = TASKS[data.work.task].written
-    goals = scaling.goals(data.trials)
+def findings(data: Read) -> dict:
+    """All values of the page's sentences; what is not on record has none."""
+    trials, written = data.trials, TASKS[data.work.task].written
+    goals, main = scaling.goals(trials), text_results.main_of(trials)
+    fits = text_results.fits(trials)
+    line = fits[fits.algorithm == main.algorithm.iloc[0]]
+    points = text_results.curves(trials)
     return told.plain(
         {
             "title": data.work.title,
-            "trials": boxes.trials(data.trials),
-            "method": named(curves.main.algorithm.iloc[0]),
-            "goal": written(curves.goal),
-            "easy": written(curves.easy),
-            "pruned_later": curves.easy > curves.goal,
+            "trials": boxes.trials(trials),
+            "method": named(main.algorithm.iloc[0]),
+            "goal": written(text_results.goal(trials)),
+            "easy": written(text_results.pruned_goal(trials)),
             "hardest": goals[0],
             "easiest": goals[-1],
-            "largest": curves.main.batch_size.max(),
-            **_first(curves),
-            "searches": curves.points.replicates.max(),
-            **_rungs(data.rungs, goals),
-            **_moved(curves.main, goals),
-            **_over(curves),
+            "searches": points.replicates.max(),
+            **_first(points, main, text_results.goal(trials), line),
+            "hardest_rung": _rung(data.rungs, goals[0]),
+            "easiest_rung": _rung(data.rungs, goals[-1]),
+            **_moved(main, goals),
+            "methods_compared": trials[trials.sparsity == 0].algorithm.nunique() > 1,
             "width_small": studies.TEXT_ENDS[0],
             "width_large": studies.TEXT_ENDS[1],
             **_layers(data.layers),
-            **_rates(curves.main),
-            **_noise(data.followed, curves.first),
-            **_branches(data, run),
+            **_noise(data.followed, line),
+            **_branches(data),
         }
     )
 
 
-def _first(curves: text_results.Curves) -> dict:
+def _first(points: pd.DataFrame, main: pd.DataFrame, goal: float, line: pd.DataFrame) -> dict:
     """The main curve: how well it is known, its critical batch size, and how much more tokens its
     largest batch takes than its smallest.
+
+    line: of `text_results.fits`; none where too few batch sizes met the goal.
     """
-    first, points = curves.first, curves.points
-    own = points[(points.curve == curves.name) & (points.goal == curves.goal)]
+    ours = points.curve == text_results.titles(main)[0]
+    own = points[ours & (points.goal == goal)].set_index("batch_size")
     off = 100 * ((own.high / own.low) ** 0.5 - 1)
-    small, large = own.batch_size.agg(["min", "max"])
-    steps = own.set_index("batch_size").steps
-    known = first is not None
+    small, large = own.index.min(), own.index.max()
+    known = len(line) > 0
     return {
         "known": known,
-        "inside": known and first.identified,
-        "above": known and first.critical > large,
-        **(first[LINE] if known else dict.fromkeys(LINE)),
+        "inside": known and line.identified.iloc[0],
+        "above": known and line.critical.iloc[0] > large,
+        **(line[LINE].iloc[0] if known else dict.fromkeys(LINE)),
         "off_least": f"{off.min():.0f}",
         "off_most": f"{off.max():.0f}",
         "main_searches": own.replicates.max(),
-        "tokens_compared": small < large,
-        "tokens_from": small,
-        "tokens_to": large,
-        "tokens_grow": large * steps[large] / (small * steps[small]),
+        "smallest": small,
+        "largest": large,
+        "tokens_grow": large * own.steps[large] / (small * own.steps[small]),
     }
 
 
-def _rungs(rungs: pd.DataFrame, goals: list[float]) -> dict:
-    """Between which n-gram models the goals lie."""
-    if not len(rungs):
-        return {}
-    ends = ("hardest_rung", goals[0]), ("easiest_rung", goals[-1])
-    return {name: _rung(rungs.n, rungs.nats > goal) for name, goal in ends}
-
-
-def _rung(n: pd.Series, worse: pd.Series) -> str:
+def _rung(rungs: pd.DataFrame, goal: float) -> str:
     """Beside which n-gram models a goal lies."""
+    worse = rungs.nats > goal
     if not worse.any():
         return "above the 1-gram model"
     if worse.all():
-        return f"below the {n.max()}-gram model"
-    return f"between the {n[worse].max()}-gram and the {n[~worse].min()}-gram model"
+        return f"below the {rungs.n.max()}-gram model"
+    return f"between the {rungs.n[worse].max()}-gram and the {rungs.n[~worse].min()}-gram model"
 
 
 def _moved(main: pd.DataFrame, goals: list[float]) -> dict:
@@ -103,99 +85,48 @@ def _moved(main: pd.DataFrame, goals: list[float]) -> dict:
     ends = [scaling.curves(scaling.at_goal(main, goal)) for goal in (goals[0], goals[-1])]
     known = all(ends) and len(goals) > 1
     moved = scaling.critical_ratio(*(next(iter(own.values())) for own in ends)) if known else None
-    return _row("moved", moved)
-
-
-def _row(name: str, effect: scaling.Effect | None) -> dict:
-    """A ratio and its ends; None of none."""
-    return effect.row(name) if effect else dict.fromkeys((name, f"{name}_low", f"{name}_high"))
-
-
-def _over(curves: text_results.Curves) -> dict:
-    """Steps of other methods, and of the pruned network, over the main curve's."""
-    by_name = curves.fits[curves.fits.goal == curves.easy].set_index("curve").critical
-    pruned, own = (by_name.get(name) for name in (curves.sparse.curve.min(), curves.name))
-    dense = curves.here[curves.here.sparsity == 0]
-    return {
-        "methods_compared": bool(len(curves.dense)),
-        "pruned": bool(len(curves.sparse)),
-        "critical_by_method": [
-            f"{ranged(r.critical, r.critical_low, r.critical_high)} with {r.curve}"
-            for r in dense.itertuples()
-        ],
-        "bends": pruned / own if pruned and own else None,
-    }
+    return told.ratios({"moved": moved}, ["moved"])
 
 
 def _layers(layers: pd.DataFrame) -> dict:
-    """What pruning leaves of the fullest and the emptiest kind of layer."""
+    """What pruning leaves of attention."""
     if not len(layers):
         return {}
-    left = text_results.left_of_layers(layers)
-    most, least = left.iloc[0], left.iloc[-1]
     return {
         "sparsity": f"{layers.sparsity.iloc[0]:g}",
-        "fullest": most.kind,
-        "fullest_left": percent(most.left),
-        "emptiest": least.kind,
-        "emptiest_left": percent(least.left),
-        "attention_gone": least.kind == "queries and keys" and least.left < 0.02,
+        "values_left": percent(text_results.left_of(layers, "value.weight")),
+        "queries_left": percent(text_results.left_of(layers, "query.weight", "key.weight")),
     }
 
 
-def _rates(main: pd.DataFrame) -> dict:
-    """The power of the batch size by which the best learning rate moves, and what rules say."""
-    power = text_results.rate_power(text_results.best_rates(main))
-    if np.isnan(power.value):
-        return {"power_known": False}
-    rule = text_results.nearest_rule(power.value)
-    held = [name for name, own in rate_rules.POWERS.items() if power.low <= own <= power.high]
-    return {
-        "power_known": True,
-        **power.row("power", log=False),
-        "no_rule": not held,
-        "one_rule": len(held) == 1,
-        "rule": "that of no change" if rule == "no change" else f"the {rule}",
-        "rule_says": SHARES[rule],
-    }
-
-
-def _noise(followed: pd.DataFrame, first: pd.Series | None) -> dict:
+def _noise(path: pd.DataFrame, line: pd.DataFrame) -> dict:
     """The noise scale along the fastest trial, beside the critical batch size."""
-    if not len(followed):
+    if not len(path):
         return {}
-    path = followed.sort_values("step")
-    mean = followed_paths.noise_scales(followed).noise_scale.iloc[0]
+    mean = followed_paths.noise_scales(path).noise_scale.iloc[0]
     return {
         "followed_method": named(path.algorithm.iloc[0]),
         "followed_size": path.batch_size.iloc[0],
         "noise_begin": path.noise_scale.iloc[0],
         "noise_end": path.noise_scale.iloc[-1],
         "noise": mean,
-        "noise_over_critical": mean / first.critical if first is not None else None,
+        "noise_over_critical": mean / line.critical.iloc[0] if len(line) else None,
     }
 
 
-def _branches(data: Read, run: branched.Run) -> dict:
+def _branches(data: Read) -> dict:
     """Critical batch sizes along one run, beside its noise scale."""
-    if not run.ways:
+    if not len(data.checks):
         return {}
-    points = run.points
-    sure = points[points.decided]
-    over = sure.critical.to_numpy() / branched.noise_at(data.followed, sure["at"])
-    grown = branched.growth(points.iloc[0], points.iloc[1])
+    points = branched.critical(branched.to_goal(data.checks))
+    steps = points["at"].map("{:,}".format)
+    said = points.critical.map(brief).where(points.decided, "undecided") + " at step " + steps
+    by_way = said.groupby(points.way).agg(list)
+    sure = points[points.decided & (points.way == branched.RULE)]
     return {
-        "run_method": named(data.checks.algorithm.iloc[0]),
-        "run_size": run.base,
-        "branch_least": run.sizes[0],
-        "branch_most": run.sizes[-1],
-        "rule_of_run": branched.RULE,
-        "rate_kept": branched.KEPT in run.ways,
-        "along": [
-            f"{brief(r.critical) if r.decided else 'undecided'} at step {r.at:,}"
-            for r in points.itertuples()
-        ],
-        "run_decided": bool(len(sure)),
-        "run_over_noise": between(*over),
-        **_row("run_change", grown),
+        "branch_least": data.checks["size"].min(),
+        "branch_most": data.checks["size"].max(),
+        "along": by_way[branched.RULE],
+        "along_kept": by_way[branched.KEPT],
+        "run_over_noise": between(*sure.critical / branched.noise_at(data.followed, sure["at"])),
     }

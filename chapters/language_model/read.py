@@ -20,15 +20,14 @@ from lib.workloads import catalogue, texts
 
 @dataclass(frozen=True)
 class Read:
-    """Records of one text; all but the searches are empty for a reader's own.
+    """Records of one text; followed, layers and checks are empty for a reader's own.
 
     Attributes:
         work: the workload.
         trials: theirs, pruned networks' at their goals.
-        rungs: n-gram models of the text: n, nats, error.
-        followed: the fastest trial's noise scales (`lib.probes.tracks`).
+        rungs: n-gram models of the text, asked what networks are asked: n, nats.
+        followed: the fastest trial's noise scales (`lib.probes.tracks`), by step.
         layers: what pruning leaves (`pruned_layers`).
-        sized: searches of models of other widths.
         checks: of branches (`branches`).
     """
 
@@ -37,7 +36,6 @@ class Read:
     rungs: pd.DataFrame
     followed: pd.DataFrame
     layers: pd.DataFrame
-    sized: pd.DataFrame
     checks: pd.DataFrame
 
 
@@ -47,30 +45,18 @@ def read(chosen) -> Read:
     work = catalogue.workload(write_toy(SMOKE / "toy.txt") if toy else chosen.workload)
     sizes = [1, 2, 4, 8, 16] if toy else chosen.batch_sizes
     asked = (chosen.methods, chosen.searches, chosen.trials)
-    grid = text_results.grid(work.name, sizes, *asked, beyond)
-    trials = text_results.at_their_goals(sweeps.results(grid, chosen.budget))
-    nothing = pd.DataFrame()
-    if work.source:
-        rungs = climb(texts.read(work.name).ids, 4)
-        return Read(work, trials, _windows(rungs), *[nothing] * 4)
+    trials = sweeps.results(text_results.grid(work.name, sizes, *asked, beyond), chosen.budget)
+    rungs = climb(texts.read(work.name).ids, 4) if work.source else NGRAMS.results()
+    beside = [kept.results() for kept in (experiments.FOLLOWED, LAYERS, BRANCHES)]
+    followed, layers, checks = (rows[rows.workload == work.name] for rows in beside)
     return Read(
         work,
-        trials,
-        _windows(NGRAMS.results()),
-        _of(work, experiments.FOLLOWED.results()),
-        _of(work, LAYERS.results()),
-        sweeps.results(text_results.of_widths()),
-        _of(work, BRANCHES.results()),
+        text_results.at_their_goals(trials, work.name),
+        rungs[rungs.asked == "windows"].drop_duplicates("n"),
+        followed.sort_values("step"),
+        layers,
+        checks,
     )
-
-
-def _windows(rungs: pd.DataFrame) -> pd.DataFrame:
-    """The rungs of the sequences that models are asked for, one of each order."""
-    return rungs[rungs.asked == "windows"].drop_duplicates("n")
-
-
-def _of(work: catalogue.Workload, rows: pd.DataFrame) -> pd.DataFrame:
-    return rows[rows.workload == work.name]
 
 
 WORDS = {

@@ -1,4 +1,4 @@
-"""Figures of the language model: steps, and tokens, against batches of sequences."""
+"""Figures of the language model: steps and tokens against batches of sequences."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from lib.page import charts, tips
-from lib.page.shared_figures import STEPS
-from lib.page.tips import tip
+from chapters.language_model import branched
+from lib.analysis.scaling import mean_of
+from lib.page import charts, shared_figures, tips
+from lib.workloads.texts import CONTEXT
 
 SHADES = (charts.RED, charts.ORANGE, charts.GREEN, charts.TEAL, charts.BLUE, charts.PURPLE)
 NATS = (
@@ -16,113 +17,116 @@ NATS = (
 )
 
 
-def looks(points: pd.DataFrame) -> dict:
-    """Colour and shape of every curve: the colour is its training method's; a pruned network's
-    points are diamonds.
+def steps_by_method(points: pd.DataFrame, start: float) -> alt.LayerChart:
+    """Steps to result against batch size, a colour per curve; a slider over goals.
+
+    Args:
+        points: of `text_results.curves`.
+        start: the goal shown first.
     """
     known = points.drop_duplicates("curve")
-    names = list(known.curve)
-    shades = [charts.ALGORITHM_COLOURS.get(a, charts.GUIDE) for a in known.algorithm]
-    shapes = ["diamond" if s else "circle" for s in known.sparsity]
-    columns = alt.expr(f"width < {charts.PHONE} ? 1 : 2")
-    legend = alt.Legend(title=None, columns=columns)
-    colours = alt.Scale(domain=names, range=shades)
-    forms = alt.Scale(domain=names, range=shapes)
-    return {
-        "color": alt.Color("curve:N", scale=colours, legend=legend),
-        "shape": alt.Shape("curve:N", scale=forms, legend=legend),
-    }
-
-
-def steps_by_method(
-    points: pd.DataFrame, lines: pd.DataFrame, start: float, context: int
-) -> alt.LayerChart:
-    """Steps to result against batch size, a colour per curve, with the fitted lines; a slider over
-    goals.
-
-    points: of `text_results.curves`; lines: of `lines` there; start: the goal shown first; context:
-    tokens of a sequence.
-    """
-    bits = points.goal / np.log(2)
-    points = points.assign(interval=points.borrowed.map(tips.KNOWN_FROM), bits=bits)
-    scale = charts.log(domain=[points.low.min() / 1.3, points.high.max() * 1.3])
-    pick, faded = charts.picked("curve")
-    tokens = f"[format(datum.value, ','), format({context} * datum.value, ',')]"
-    x = charts.batch_axis(points.batch_size, "batch size: sequences, below them tokens")
-    x = x.axis(values=x["axis"]["values"], labelExpr=tokens, labelOverlap="parity")
-    look = looks(points)
-    base = alt.Chart(points).encode(x=x, color=look["color"], opacity=faded)
-    y = alt.Y("steps:Q", title=STEPS, scale=scale)
-    tooltip = [
-        *tips.listed(
-            {
-                "curve:N": "training method",
-                "batch_size:Q|,": "batch size, sequences",
-                "tokens:Q|,": "batch size, tokens",
-                "goal:Q|.2f": "goal, nats",
-                "bits:Q|.2f": "goal, bits a character",
-            }
-        ),
-        tips.STEPS,
-        *tips.ends(),
-        tip("interval:N", "interval known from"),
-        tips.SEARCHES,
-        tip("missed:Q", "of these, missed the goal"),
-        tips.TRIALS,
-    ]
-    bars, _, dots = charts.curve(base, y, scale, tooltip, shape=look["shape"])
-    # A method that has no line yet has its points joined.
-    lined = lines[["curve", "goal"]].drop_duplicates().assign(lined=True)
-    loose = points.merge(lined, on=["curve", "goal"], how="left")
-    joined = base.properties(data=loose[loose.lined.isna()])
-    layers = [bars.add_params(pick), joined.mark_line(strokeDash=[2, 3]).encode(y=y), dots]
-    if len(lines):
-        fitted = base.properties(data=lines).mark_line(strokeWidth=2.2, clip=True)
-        layers.insert(1, fitted.encode(y=alt.Y("fitted:Q", scale=scale)))
+    shades = known.algorithm.map(charts.ALGORITHM_COLOURS).fillna(charts.GUIDE)
+    shades = shades.mask(known.sparsity > 0, charts.sparsity_colour(0.9))
+    names = dict(zip(known.curve, shades))
+    colour = charts.by_name("curve", names, 2)
     goals = sorted(points.goal.unique())
     slider = charts.slider("goal", goals, start, "goal (nats)", NATS)
-    return charts.sized(charts.controlled(layers, slider), 340)
+    return shared_figures.scaling_chart(points, colour, slider, height=340)
 
 
-def tokens_by_goal(points: pd.DataFrame, start: str, context: int) -> alt.LayerChart:
+def tokens_by_goal(points: pd.DataFrame, start: str) -> alt.LayerChart:
     """Tokens to each goal against batch size, a colour per goal from the hardest, red, to the
     easiest, with the intervals of the steps; a menu of curves.
 
     Args:
         points: of `text_results.curves`.
         start: the curve shown first.
-        context: tokens of a sequence.
     """
-    each = context * points.batch_size
-    drawn = points.assign(
-        used=each * points.steps,
-        least=each * points.low,
-        most=each * points.high,
-        label=points.goal.map("{:g} nats".format),
+    each = CONTEXT * points.batch_size
+    rows = pd.DataFrame(
+        {
+            "curve": points.curve,
+            "goal": points.goal.map("{:g} nats".format),
+            "batch_size": points.batch_size,
+            "tokens": each * points.steps,
+            "low": each * points.low,
+            "high": each * points.high,
+            "replicates": points.replicates,
+        }
     )
-    goals = sorted(drawn.goal.unique())
-    names = dict(zip(map("{:g} nats".format, goals), SHADES))
-    menu = charts.menu("curve", list(dict.fromkeys(drawn.curve)), start, "training method")
-    scale = charts.log(8, base=10)
-    tens = [n * 10**power for power in range(3, 12) for n in (1, 2, 5)]
-    ticks = [n for n in tens if drawn.least.min() <= n <= drawn.most.max()]
-    axis = alt.Axis(format="~s", values=ticks)
-    y = alt.Y("used:Q", title="tokens to the goal", scale=scale, axis=axis)
-    x = charts.batch_axis(drawn.batch_size, "batch size (sequences)")
-    base = alt.Chart(drawn).encode(x=x, color=charts.by_name("label", names, 2))
-    tooltip = [
-        *tips.listed(
-            {
-                "curve:N": "training method",
-                "label:N": "goal",
-                "batch_size:Q|,": "batch size, sequences",
-                "used:Q|,.0f": "tokens to the goal",
+    names = dict(zip(sorted(rows.goal.unique()), SHADES))
+    base = alt.Chart(rows).encode(color=charts.by_name("goal", names, 2))
+    more = {"replicates:Q": "searches"}
+    layers = _tokens(base, rows.batch_size, "tokens to the goal", more)
+    curves = list(points.curve.unique())
+    menu = charts.menu("curve", curves, start, "training method")
+    drawn = charts.controlled(layers, menu)
+    return charts.sized(drawn, 320)
+
+
+def tokens_to_goal(branches: pd.DataFrame) -> pd.DataFrame:
+    """Tokens to the next goal: branch (in words), way, batch_size, tokens, low, high (90 %),
+    orders; batch sizes that missed the goal in some order are left out.
+
+    Args:
+        branches: of `branched.to_goal`.
+    """
+    rows = []
+    for (way, at, goal, size), own in branches.groupby(["way", "at", "goal", "size"]):
+        if own.took.notna().all():
+            logs = np.log(CONTEXT * own.took)
+            tokens, low, high = mean_of(logs).row().values()
+            row = {
+                "branch": f"from step {at:,} to {goal:g} nats",
+                "way": way,
+                "batch_size": size,
+                "tokens": tokens,
+                "low": low,
+                "high": high,
+                "orders": len(own),
             }
-        ),
-        *tips.ends("least", "most"),
-        tips.SEARCHES,
-    ]
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("least:Q", scale=scale), y2="most:Q")
-    lines = base.mark_line(strokeWidth=2).encode(y=y)
-    dots = base.mark_point(filled=True, size=64, opacity=1).encode(y=y, tooltip=tooltip)
-    return charts.sized(charts.controlled([bars, lines, dots], menu), 320)
+            rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def tokens_by_size(rows: pd.DataFrame) -> alt.LayerChart:
+    """Tokens to the next goal against batch size, a line per branch point and way to set the rate.
+
+    Args:
+        rows: of `tokens_to_goal`.
+    """
+    shades = (charts.BLUE, charts.TEAL, charts.ORANGE)
+    names = dict(zip(rows.branch.unique(), shades))
+    ways = alt.Scale(
+        domain=[branched.RULE, branched.KEPT],
+        range=[[1, 0], [4, 4]],
+    )
+    # Below the plot: beside the names of branches a phone has no room for it
+    legend = alt.Legend(title=None, columns=1, orient="bottom")
+    dash = alt.StrokeDash("way:N", scale=ways, legend=legend)
+    colour = charts.by_name("branch", names)
+    base = alt.Chart(rows).encode(color=colour, detail="way:N")
+    more = {
+        "way:N": "learning rate",
+        "orders:Q": "orders of the examples",
+    }
+    bars, lines, dots = _tokens(base, rows.batch_size, "tokens to the next goal", more)
+    lines = lines.encode(strokeDash=dash)
+    return charts.sized(alt.layer(bars, lines, dots), 320)
+
+
+def _tokens(base: alt.Chart, sizes: pd.Series, title: str, more: dict[str, str]) -> list[alt.Chart]:
+    """The layers of tokens against batch size, of rows with batch_size, tokens, low and high; more:
+    columns that pointing at a mark tells, too.
+    """
+    scale = charts.log(8, base=10)
+    axis = alt.Axis(format="~s", values=charts.DECADES)
+    y = alt.Y("tokens:Q", title=title, scale=scale, axis=axis)
+    x = charts.batch_axis(sizes, "batch size (sequences)")
+    base = base.encode(x=x)
+    told = {
+        "batch_size:Q|,": "batch size, sequences",
+        "tokens:Q|,.0f": "tokens to the goal",
+    }
+    tooltip = [*tips.listed(told | more), *tips.ends()]
+    return charts.curve(base, y, scale, tooltip)

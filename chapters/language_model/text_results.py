@@ -1,27 +1,22 @@
-"""A language model: its searches on record, its curves in sequences and tokens, and how its best
-learning rates move.
-"""
+"""A language model: its searches on record, and its curves."""
 
 from __future__ import annotations
 
 import itertools
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 from chapters.language_model import studies
 from lib import Told, forms
-from lib.analysis import goals, rate_rules, scaling
-from lib.analysis.scaling import Effect
+from lib.analysis import goals, scaling
 from lib.methods import method as known_method
 from lib.records.on_record import recorded_of
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads.catalogue import EASIER, WORKLOADS, workload
-from lib.workloads.texts import CONTEXT
 
 METHODS = ("adam", "muon", "momentum", "sgd")
 MAIN = "adam"  # beside which the others are put
@@ -43,33 +38,25 @@ def grid(
     the one on record.  beyond: also those that it does not plan and that have no record.  Raises
     ValueError as `lib.studies.cells.Cell`.
     """
-    batch_sizes, methods = list(batch_sizes), list(methods)
+    asked = list(itertools.product(range(searches), batch_sizes, methods))
     planned: dict[tuple, list[Cell]] = {}
     for cell in itertools.chain.from_iterable(study.cells for study in studies.STUDIES):
-        if cell.workload in (name, name + EASIER) and cell.trials == trials:
-            point = (cell.replicate, cell.sparsity, cell.batch_size, cell.algorithm)
-            planned.setdefault(point, []).append(cell)
-    points = list(itertools.product(range(searches), [0.0], batch_sizes, methods))
-    points += [
-        p for p in planned if p[1] and p[0] < searches and p[2] in batch_sizes and p[3] in methods
-    ]
-    cells = []
-    for point in points:
-        known = planned.get(point) or [_cell(name, point, trials)]
-        recorded = next(recorded_of(known), None)
-        if recorded or point in planned or beyond or not planned:
-            cells.append(recorded or known[-1])
-    return Study(name, workload(name).title, tuple(cells))
+        point = (cell.replicate, cell.batch_size, cell.algorithm)
+        if cell.workload in (name, name + EASIER) and cell.trials == trials and point in asked:
+            planned.setdefault((*point, cell.sparsity), []).append(cell)
+    cells = [next(recorded_of(known), known[-1]) for known in planned.values()]
+    more = [_cell(name, point, trials) for point in asked if (*point, 0.0) not in planned]
+    more = more if beyond or not planned else recorded_of(more)
+    return Study(name, workload(name).title, (*cells, *more))
 
 
 def _cell(name: str, point: tuple, trials: int) -> Cell:
-    replicate, sparsity, size, algorithm = point
+    replicate, size, algorithm = point
     split = 0 if workload(name).source else replicate  # a text of a reader's own has one
     return Cell(
         name,
         size,
         algorithm,
-        sparsity,
         trials=trials,
         hits=1,
         replicate=replicate,
@@ -86,16 +73,17 @@ def of_widths() -> Study:
     return Study("widths", "", tuple(cell for cell in cells if not cell.sparsity))
 
 
-def at_their_goals(trials: pd.DataFrame) -> pd.DataFrame:
+def at_their_goals(trials: pd.DataFrame, name: str) -> pd.DataFrame:
     """The table with every search of a pruned network read as one that waited for the easier goal,
-    where the book has such.
+    where the book has such a workload beside the one called `name`.
 
     What a search waits for changes nothing before that goal is met, so that some may have waited
     for a harder one.
     """
-    easier = trials.workload.where(trials.workload.str.endswith(EASIER), trials.workload + EASIER)
-    pruned = (trials.sparsity > 0) & easier.isin(WORKLOADS)
-    least = WORKLOADS[easier[pruned].iloc[0]].goal if pruned.any() else -math.inf
+    easier = name + EASIER
+    if easier not in WORKLOADS:
+        return trials
+    pruned, least = trials.sparsity > 0, WORKLOADS[easier].goal
     harder = [f"steps@{g:g}" for g in scaling.goals(trials) if g < least]
     masked = {column: trials[column].mask(pruned) for column in harder}
     return trials.assign(workload=trials.workload.mask(pruned, easier), **masked)
@@ -115,7 +103,7 @@ def main_of(trials: pd.DataFrame) -> pd.DataFrame:
     """The trials of the dense network by MAIN, or, where it was not searched, by the method that
     was searched most.
     """
-    dense = trials[trials.sparsity == trials.sparsity.min()]
+    dense = trials[trials.sparsity == 0]
     names = dense.algorithm.value_counts()
     return dense[dense.algorithm == (MAIN if MAIN in names else names.index[0])]
 
@@ -129,6 +117,14 @@ def goal(trials: pd.DataFrame) -> float:
     return _fitting(main_of(trials))
 
 
+def pruned_goal(trials: pd.DataFrame) -> float:
+    """The goal at which the pruned network stands beside the dense one: the hardest that both met
+    at most batch sizes; `goal` without a pruned network.
+    """
+    pruned = trials[trials.sparsity > 0]
+    return max(goal(trials), _fitting(pruned) if len(pruned) else 0)
+
+
 def _fitting(trials: pd.DataFrame) -> float:
     """`goals.fitting`.  Raises Told if no trial met any goal."""
     found = goals.fitting(trials)
@@ -140,146 +136,40 @@ def _fitting(trials: pd.DataFrame) -> float:
     return found
 
 
-@dataclass(frozen=True)
-class Curves:
-    """The curves that the page draws and describes.
-
-    Attributes:
-        goal: of `goal`.
-        easy: the goal at which the pruned network stands beside: the hardest that either met at
-            most batch sizes.
-        main: trials of `main_of` at the goal.
-        name: that curve's.
-        points: of `curves`.
-        fits: of `fits`.
-        dense: of `over_main`, of dense networks at the goal.
-        sparse: the same, of pruned networks at the easier goal.
-    """
-
-    goal: float
-    easy: float
-    main: pd.DataFrame
-    name: str
-    points: pd.DataFrame
-    fits: pd.DataFrame
-    dense: pd.DataFrame
-    sparse: pd.DataFrame
-
-    @property
-    def here(self) -> pd.DataFrame:
-        """The lines at the goal."""
-        return self.fits[self.fits.goal == self.goal]
-
-    @property
-    def first(self) -> pd.Series | None:
-        """The main curve's line; None if it has too few batch sizes."""
-        own = self.here[self.here.curve == self.name]
-        return own.iloc[0] if len(own) else None
-
-
-def read_curves(trials: pd.DataFrame) -> Curves:
-    """The curves of a language model's trials.  Raises ValueError if no trial met any goal."""
-    dense = trials.sparsity == trials.sparsity.min()
-    hard = easy = goal(trials)
-    if not dense.all():
-        easy = max(hard, _fitting(trials[~dense]))
-    main = scaling.at_goal(main_of(trials), hard)
-    beside = over_main(scaling.at_goal(trials[dense], hard))
-    every = over_main(scaling.at_goal(trials, easy))
-    return Curves(
-        goal=hard,
-        easy=easy,
-        main=main,
-        name=titles(main)[0],
-        points=curves(trials),
-        fits=fits(trials),
-        dense=beside,
-        sparse=every[~every.curve.isin(beside.curve)],
-    )
-
-
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
-    """`scaling.all_goals` with `curve` (`title`) and `tokens` of a batch.  Raises ValueError if no
-    trial met any goal.
-    """
+    """`scaling.all_goals` with `curve` (`title`).  Raises ValueError if no trial met any goal."""
     points = scaling.all_goals(trials)
-    return points.assign(curve=titles(points), tokens=CONTEXT * points.batch_size)
+    return points.assign(curve=titles(points))
 
 
 def fits(trials: pd.DataFrame) -> pd.DataFrame:
-    """`scaling.summaries` at every goal, with `goal` and `curve`: a row per curve of three batch
-    sizes that met it.
-    """
-    found = []
-    for g in scaling.goals(trials):
-        met = trials.groupby("workload")[f"steps@{g:g}"].transform("count") > 0
-        found.append(scaling.summaries(scaling.at_goal(trials[met], g))[0].assign(goal=g))
-    rows = pd.concat(found, ignore_index=True)
+    """`scaling.summaries` of dense networks at `goal`, with `curve`."""
+    dense = trials[trials.sparsity == 0]
+    rows, _ = scaling.summaries(scaling.at_goal(dense, goal(trials)))
     return rows.assign(curve=titles(rows))
 
 
-def lines(rows: pd.DataFrame, sizes: Iterable[int], points: int = 40) -> pd.DataFrame:
-    """The fitted lines of `fits` between the ends of these batch sizes: curve, algorithm, sparsity,
-    goal, batch_size, fitted.
-    """
-    columns = ["curve", "algorithm", "sparsity", "goal"]
-    at = pd.DataFrame({"batch_size": np.geomspace(min(sizes), max(sizes), points)})
-    drawn = rows[[*columns, "c1", "c2"]].merge(at, how="cross")
-    drawn = drawn.assign(fitted=drawn.c1 / drawn.batch_size + drawn.c2)
-    return drawn[[*columns, "batch_size", "fitted"]]
-
-
-def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
-    """The learning rate of every search's fastest trial, a row per search that met the goal:
-    batch_size, replicate, rate.
-    """
-    met = trials.dropna(subset="steps")
-    best = met.loc[met.groupby(["batch_size", "replicate"]).steps.idxmin()]
-    return best[["batch_size", "replicate"]].assign(rate=best.learning_rate).reset_index(drop=True)
-
-
-def rate_power(rates: pd.DataFrame) -> Effect:
-    """The power of the batch size as which `best_rates` grow, by least squares on logarithms.
-
-    Not a number where fewer than three batch sizes were searched.
-    """
-    own = rates if rates.batch_size.nunique() >= 3 else rates[:0]
-    return scaling.slope(np.log(own.batch_size), np.log(own.rate))
-
-
-def nearest_rule(power: float) -> str:
-    """The rule of `rate_rules.POWERS` whose power is nearest to this one."""
-    return min(rate_rules.POWERS, key=lambda rule: abs(rate_rules.POWERS[rule] - power))
-
-
-def met_goals(trials: pd.DataFrame) -> pd.DataFrame:
-    """How many of the trials met each goal at each batch size: rows by goal, columns by batch size,
-    "met of all".
-    """
-    goals = scaling.goals(trials)
-    by = trials.groupby("batch_size")[[f"steps@{g:g}" for g in goals]]
-    told = by.count().astype(str) + " of " + by.size().astype(str).to_numpy()[:, None]
-    return told.set_axis(goals, axis=1).T.rename_axis(index="goal", columns=None)
-
-
-def over_main(trials: pd.DataFrame) -> pd.DataFrame:
-    """Steps of every other curve over those of `main_of`, at the trials' goal
-    (`scaling.steps_ratio`).
+def over_main(trials: pd.DataFrame, goal: float, pruned: bool = False) -> pd.DataFrame:
+    """Steps of every other curve, of dense networks or of pruned ones, over those of `main_of` to a
+    goal (`scaling.steps_ratio`).
 
     A row per curve and batch size that both have: curve, batch_size, ratio, ratio_low, ratio_high
     (90 %), n, and bound: whether a search missed the goal there, so that the ratio leans on the
     last step of that search, which it exceeds.
     """
-    curves = scaling.curves(trials, least=1)
-    found = {title(key[1], key[3]): curve for key, curve in curves.items()}
-    main = found.pop(titles(main_of(trials))[0])
-    columns = ["curve", "batch_size", "ratio", "ratio_low", "ratio_high", "n", "bound"]
-    parts = [pd.DataFrame(columns=columns)]
-    for name, own in found.items():
-        rows = scaling.steps_ratio(own, main)
-        bound = rows.batch_size.map(own.missed.any()).astype(bool)
-        parts.append(rows.assign(curve=name, bound=bound)[columns])
-    return pd.concat(parts[1:] or parts, ignore_index=True)
+    here = scaling.at_goal(trials, goal)
+    curves = scaling.curves(here, least=1)
+    main = tuple(main_of(trials)[scaling.CURVE].iloc[0])
+    rows = []
+    partner = {key: main for key in curves if (key[3] > 0) == pruned}
+    for key, own, other in scaling.with_partner(curves, partner.get):
+        found = scaling.steps_ratio(own, other)
+        missed = own.missed.any()
+        found["bound"] = found.batch_size.map(missed).astype(bool)
+        found["curve"] = title(key[1], key[3])
+        rows.append(found)
+    nothing = pd.DataFrame(columns=["curve"])
+    return pd.concat(rows or [nothing], ignore_index=True)
 
 
 def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
@@ -307,43 +197,11 @@ def curves_of_widths(trials: pd.DataFrame) -> dict[int, scaling.Curve]:
     return dict(sorted(by_width.items()))
 
 
-def widths(trials: pd.DataFrame) -> pd.DataFrame:
-    """`curves_of_widths`, a row each: width, steps at either batch size (by its number), critical,
-    low, high (90 %).
+def left_of(layers: pd.DataFrame, *names: str) -> float:
+    """The share of weights that pruning leaves of parameter tensors whose names end in one of
+    these.
+
+    layers: of `pruned_layers`.
     """
-    rows = []
-    for width, curve in curves_of_widths(trials).items():
-        critical = scaling.estimate(lambda own: two_point(*own), curve).row("critical").values()
-        rows.append((width, *np.exp(curve.means), *critical))
-    return pd.DataFrame(rows, columns=["width", *studies.TEXT_ENDS, "critical", "low", "high"])
-
-
-KINDS = {  # of a decoder's parameter tensors, by how their names begin or end
-    "symbol.weight": "embedding of characters",
-    "place.weight": "embedding of places",
-    "query.weight": "queries and keys",
-    "key.weight": "queries and keys",
-    "value.weight": "values",
-    "out.weight": "attention’s output",
-    "up.weight": "feed-forward, first matrix",
-    "down.weight": "feed-forward, second matrix",
-    "head.weight": "last layer",
-}
-GAINS = "gains of normalisation"
-
-
-def kind_of(name: str) -> str:
-    """What a decoder's parameter tensor of this name is, in words."""
-    return next((words for end, words in KINDS.items() if name.endswith(end)), GAINS)
-
-
-def left_of_layers(rows: pd.DataFrame) -> pd.DataFrame:
-    """What pruning leaves, a row per kind of layer, the fullest first: kind, all (weights of one
-    network), left (share, the mean over networks) and share (of all weights that are left).
-
-    rows: of `pruned_layers`.
-    """
-    by = rows.assign(kind=rows.name.map(kind_of)).groupby(["kind", "trial"])[["kept", "all"]].sum()
-    means = by.assign(left=by.kept / by["all"]).groupby("kind").mean()
-    found = means.assign(all=means["all"].astype(int), share=means.kept / means.kept.sum())
-    return found.sort_values("left", ascending=False).reset_index()
+    own = layers[layers.name.str.endswith(names)]
+    return own.kept.sum() / own["all"].sum()

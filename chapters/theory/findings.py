@@ -99,17 +99,10 @@ def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
     return found.assign(curve=scaling.curve_names(found))
 
 
-def heard() -> pd.DataFrame:
-    """What the hook estimated in running jobs, each network by its title."""
-    jobs = experiments.JOBS.results()
-    return jobs.assign(network=[workload(name).title for name in jobs.workload])
-
-
 def findings(
     data: Measured,
     along: pd.DataFrame,
     noise: pd.DataFrame,
-    jobs: pd.DataFrame,
     judged: Mapping[str, Claim],
     asked: tuple[str, str],
 ) -> dict:
@@ -119,7 +112,6 @@ def findings(
         data: of `measured`.
         along: of `followed`.
         noise: of `noise_scales`.
-        jobs: of `heard`.
         judged: all claims.
         asked: the workload and the method that figures begin with.
     """
@@ -141,7 +133,7 @@ def findings(
         **_rule(summary, asked),
         **_form(data.tested),
         **_noise(along, noise, judged["M1"]),
-        **_jobs(jobs),
+        **_jobs(),
     }
 
 
@@ -156,7 +148,6 @@ def _rule(summary: pd.DataFrame, asked: tuple[str, str]) -> dict:
         "rule_level": f"{row.sparsity.iloc[0]:g}" if known else None,
         "rule_c2": float(row.c2.sum()),
         "rule_bend": float((row.c1 / row.c2).sum()),
-        "rule_critical": float(row.critical.sum()),
         "rule_enough": float((10 * row.c1 / row.c2).sum()),
     }
 
@@ -165,7 +156,6 @@ def _form(tested: pd.DataFrame) -> dict:
     """On how many curves the form is rejected, and what a free exponent says."""
     rejected = tested[tested.p_value <= SURE]
     free = tested[tested.off_free.notna()]
-    low = free[free.exponent_high < 1]
     counts = (tested.p_value <= SURE).groupby(tested.method).agg(["sum", "size"])
     both = counts.reindex(["momentum", "momentum, whole range"], fill_value=0)
     (lost, usual), (lost_whole, whole) = both.to_numpy().tolist()
@@ -176,13 +166,8 @@ def _form(tested: pd.DataFrame) -> dict:
         "departs_most": percent(rejected.depart.max() - 1) if len(rejected) else None,
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
         "kept": len(tested) - len(rejected),
-        "kept_by": [
-            f"{size - lost} of {size} with {name.replace(', ', ' over its ')}"
-            for name, lost, size in counts.itertuples()
-        ],
         "free": len(free),
-        "exponent_low": len(low),
-        "exponent_low_by": [f"{n} with {name}" for name, n in low.groupby("method").size().items()],
+        "exponent_low": int((free.exponent_high < 1).sum()),
         "exponent_high": int((free.exponent_low > 1).sum()),
         "range_bends": lost > usual / 2 and lost_whole < whole / 2,
         "momentum_rejected": lost,
@@ -237,19 +222,18 @@ def _with_momentum(inside: pd.DataFrame) -> str:
     )
 
 
-def _jobs(jobs: pd.DataFrame) -> dict:
-    """What the hook estimated in the first running job."""
-    rows = experiments.compared(jobs)
-    job = rows.iloc[0]
+def _jobs() -> dict:
+    """What the hook estimated in running jobs."""
+    jobs = experiments.JOBS.results()
+    names = [workload(name).title for name in jobs.workload]
+    rows = experiments.compared(jobs.assign(network=names))
     return {
-        "agree": bool(job.held > 0.8),
-        "workers": "two" if job.workers == 2 else int(job.workers),
-        "held": f"{100 * job.held:.0f} %",
-        "job": job.network,
-        "job_networks": sorted(rows.network),
-        "apart": float(job.apart),
-        "ahead": float(max(job.ahead, 1 / job.ahead)),
-        "lags": bool(job.ahead > 1),
+        "jobs": rows.network.tolist(),
+        "workers": int(rows.workers.max()),
+        "held": rows.held.map("{:.0%}".format).str.replace("%", " %").tolist(),
+        "apart": between(*rows.apart),
+        "lags": bool((rows.ahead > 1).all()),
+        "ahead": between(*rows.ahead),
     }
 
 
@@ -263,20 +247,16 @@ def by_method(tested: pd.DataFrame) -> pd.DataFrame:
             "method": name,
             "curves": len(own),
             "not rejected (5 %)": int((own.p_value > SURE).sum()),
-            "deviates by a factor of": _ends(own.depart, "{:.2f}"),
-            "p": _ends(own.exponent, "{:.2f}"),
-            "left out, c₁/B + c₂": _ends(100 * own.off, "{:.0f}") + " %",
-            "left out, c₁/Bᵖ + c₂": _ends(100 * own.off_free, "{:.0f}") + " %",
-            "p predicts better on": f"{(own.off_free < own.off).sum()} of {own.off_free.count()}",
+            "deviates by a factor of": _ends(own.depart),
+            "p": _ends(own.exponent.dropna()),
         }
         for name, own in tested.groupby("method")
     ]
     return pd.DataFrame(rows)
 
 
-def _ends(values: pd.Series, form: str) -> str:
-    known = values.dropna()
-    return " to ".join(map(form.format, (known.min(), known.max()))) if len(known) else "—"
+def _ends(values: pd.Series) -> str:
+    return f"{values.min():.2f} to {values.max():.2f}" if len(values) else "—"
 
 
 def every_curve(data: Measured, noise: pd.DataFrame) -> pd.DataFrame:
