@@ -119,17 +119,20 @@ def planted_searches(algorithm, power, searches=5, level=0.01):
     """Searches whose trials are the faster, the nearer they are to a rate level * B^power."""
     cells = []
     for b, search in itertools.product(SIZES, range(1, searches + 1)):
-        off = np.random.default_rng([b, search]).standard_normal(60)  # the same luck, whatever the method
+        off = np.random.default_rng([b, search]).standard_normal(60)  # whatever the method
         steps = np.argsort(np.argsort(np.abs(off))) + 10.0
         about = {"batch_size": b, "replicate": search, "split": search, "trial": range(60)}
-        cells.append(pd.DataFrame(about | {"learning_rate": level * b**power * np.exp(off), "steps": steps}))
-    return recorded(pd.concat(cells, ignore_index=True), algorithm=algorithm, trials=60, last_step=99.0)
+        rates = level * b**power * np.exp(off)
+        cells.append(pd.DataFrame(about | {"learning_rate": rates, "steps": steps}))
+    found = pd.concat(cells, ignore_index=True)
+    return recorded(found, algorithm=algorithm, trials=60, last_step=99.0)
 
 
 def test_a_ratio_of_rates_is_that_planted_within_searches_and_waits_for_several():
     def beside(searches, *methods):
-        trials = [planted_searches("muon", 1.0, searches, 0.03), planted_searches("adam", 0.5, searches)]
-        return method_tables.beside(pd.concat(trials), *methods)
+        muon = planted_searches("muon", 1.0, searches, 0.03)
+        adam = planted_searches("adam", 0.5, searches)
+        return method_tables.beside(pd.concat([muon, adam]), *methods)
 
     found = beside(5, "muon", "adam").droplevel("workload")
     assert found.to_dict() == pytest.approx({b: 3 * b**0.5 for b in SIZES})
