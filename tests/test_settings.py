@@ -10,7 +10,7 @@ from scipy import stats
 from chapters.accuracy import fixed_budgets
 from chapters.metaparameters import claims as rules_of
 from chapters.metaparameters import rate_rules
-from chapters.which_method import best_settings
+from chapters.which_method import method_tables
 from lib.analysis.rate_rules import built_up, growth
 from lib.methods import METHODS, spaces
 from lib.methods.spaces import draw
@@ -115,56 +115,28 @@ def test_points_stay_in_their_intervals_and_fill_them(algorithm, space):
 SIZES = (4, 16, 64, 256)
 
 
-def planted_searches(algorithm, power, searches=5, level=0.01, correlation=0.0):
-    """Searches whose trials are the faster, the nearer they are to a rate level * B^power.
-
-    Damping goes with it as B^-1.
-    """
+def planted_searches(algorithm, power, searches=5, level=0.01):
+    """Searches whose trials are the faster, the nearer they are to a rate level * B^power."""
     cells = []
     for b, search in itertools.product(SIZES, range(1, searches + 1)):
-        random = np.random.default_rng([b, search])  # the same luck, whatever the method
-        off, other = random.standard_normal((2, 60))
+        off = np.random.default_rng([b, search]).standard_normal(60)  # whatever the method
         steps = np.argsort(np.argsort(np.abs(off))) + 10.0
-        damping = correlation * off + (1 - correlation**2) ** 0.5 * other
-        rate = level * b**power * np.exp(off)
         about = {"batch_size": b, "replicate": search, "split": search, "trial": range(60)}
-        tuned = {"learning_rate": rate, "damping": np.exp(damping) / b, "steps": steps}
-        cells.append(pd.DataFrame(about | tuned))
+        rates = level * b**power * np.exp(off)
+        cells.append(pd.DataFrame(about | {"learning_rate": rates, "steps": steps}))
     found = pd.concat(cells, ignore_index=True)
-    ladder = {"steps@0.04": found.steps, "steps@0.1": found.steps}
-    return recorded(found, algorithm=algorithm, trials=60, last_step=99.0, **ladder)
+    return recorded(found, algorithm=algorithm, trials=60, last_step=99.0)
 
 
-def test_a_ratio_of_rates_is_that_planted_within_searches_and_grows_as_planted():
-    trials = pd.concat([planted_searches("muon", 1.0, level=0.03), planted_searches("adam", 0.5)])
-    logs = best_settings.beside(trials, "muon", "adam")
-    found = best_settings.by_size(logs).set_index("batch_size")
-    assert found.middle.to_dict() == pytest.approx({b: 3 * b**0.5 for b in SIZES})
-    assert found.low.to_numpy() == pytest.approx(found.high.to_numpy())  # luck is shared
-    growth = best_settings.per_doubling(logs)
-    assert growth.middle.item() == pytest.approx(2**0.5) and growth.searches.item() == 5
-    assert best_settings.per_doubling(logs, 64).empty  # two sizes have no trend
-    assert best_settings.beside(trials, "lars", "adam").empty
+def test_a_ratio_of_rates_is_that_planted_within_searches_and_waits_for_several():
+    def beside(searches, *methods):
+        muon = planted_searches("muon", 1.0, searches, 0.03)
+        adam = planted_searches("adam", 0.5, searches)
+        return method_tables.beside(pd.concat([muon, adam]), *methods)
 
-
-def test_intervals_are_students_and_wait_for_several_searches():
-    five, two = (
-        best_settings.middles(best_settings.fastest(planted_searches("adam", 0.5, n)), "learning_rate")
-        for n in (5, 2)
-    )
-    found = best_settings.by_size(five).set_index("batch_size")
-    ends = stats.t.interval(0.9, 4, five[16].mean(), stats.sem(five[16]))
-    assert (found.low[16], found.high[16]) == pytest.approx(tuple(np.exp(ends)))
-    assert best_settings.by_size(two).empty and best_settings.per_doubling(two).empty
-
-
-@pytest.mark.parametrize("correlation", [-0.9, 0.0])
-def test_a_planted_correlation_is_found_among_many_trials(correlation):
-    trials = planted_searches("kfac", 0.5, searches=40, correlation=correlation)
-    fast = best_settings.fastest(trials, 60)
-    every = best_settings.correlations(fast, "learning_rate", "damping")
-    related = best_settings.by_size(every, np.tanh)
-    assert related.middle.to_numpy() == pytest.approx(np.full(len(SIZES), correlation), abs=0.06)
+    found = beside(5, "muon", "adam").droplevel("workload")
+    assert found.to_dict() == pytest.approx({b: 3 * b**0.5 for b in SIZES})
+    assert beside(2, "muon", "adam").empty and beside(5, "lars", "adam").empty
 
 
 def test_what_smoothing_saves_over_several_searches_is_the_mean_of_their_trends():

@@ -16,12 +16,7 @@ WORDS = {  # what is compared, as the menu has it
     "large": "steps, two largest batches",
     "small": "steps, two smallest batches",
 }
-# Which of the model's limits each comes near to
-COLUMNS = {
-    "critical": "critical",
-    "large": "c2",
-    "small": "c1",
-}
+COLUMNS = {"critical": "critical", "large": "c2", "small": "c1"}  # the model's limits near these
 SHADES = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.RED, charts.PURPLE)
 OVER = "times SGD’s"
 HIGHLIGHTED = {  # methods drawn in colour beside all others
@@ -31,10 +26,6 @@ HIGHLIGHTED = {  # methods drawn in colour beside all others
     "kfac": charts.BLUE,
 }
 ROW = 9  # pixels of a network within a method's row
-
-
-def _shaded(field: str, names: list[str]) -> alt.Color:
-    return charts.by_name(field, dict(zip(names, SHADES)))
 
 
 def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.LayerChart:
@@ -58,7 +49,8 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     x = alt.X("ratio:Q", title=OVER, scale=scale, axis=axis)
     y = alt.Y("method:N", title=None, sort=order)
     short = "replace(datum.label, ', easier goal', '')"  # for a phone
-    colour = _shaded("network", networks).legend(columns=1, labelLimit=260, labelExpr=short)
+    colour = charts.by_name("network", dict(zip(networks, SHADES)))
+    colour = colour.legend(columns=1, labelLimit=260, labelExpr=short)
     base = alt.Chart(shown).encode(
         y=y, yOffset=alt.YOffset("network:N", sort=networks), color=colour
     )
@@ -85,44 +77,6 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     title = alt.Title(alt.expr(f"{what[0].name} + ', {OVER}'"), anchor="start")
     height = len(order) * max(30, ROW * len(networks))
     return charts.sized(drawn, height).properties(title=title)
-
-
-def by_power(found: pd.DataFrame, methods: pd.DataFrame) -> alt.LayerChart:
-    """What the model says of preconditioning: floor and critical batch size against the power of
-    the curvature.
-
-    Args:
-        found: power, c2 and critical.
-        methods: power and method (names of those that lie there).
-    """
-    names = {"critical": "critical batch size (examples)", "c2": "floor (steps)"}
-    long = found.melt("power", list(names), "what", "value").replace({"what": names})
-    room = alt.Scale(domain=[-0.05, 1.05], nice=False)  # for the names at either end
-    x = alt.X("power:Q", title="power p of the curvature", scale=room)
-    x = x.axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2~f")
-    y = alt.Y("value:Q", title="steps, or examples", scale=charts.log(10, base=10))
-    y = y.axis(format="~s", tickCount=6)
-    base = alt.Chart(long).encode(
-        x=x,
-        y=y,
-        color=_shaded("what", list(names.values())),
-    )
-    tooltip = [
-        tip("power:Q", "power", ".2f"),
-        tip("what:N", "shown"),
-        tip("value:Q", "value", ",.2r"),
-    ]
-    lines = base.mark_line(strokeWidth=2.2)
-    dots = base.mark_point(
-        filled=True,
-        size=55,
-        opacity=1,
-    ).encode(tooltip=tooltip)
-    marks = alt.Chart(methods).encode(x=x)
-    rules = marks.mark_rule(strokeDash=[3, 4], color=charts.GUIDE)
-    texts = marks.mark_text(baseline="bottom", fontWeight="bold")
-    texts = texts.encode(y=alt.value(-4), text="method:N")
-    return charts.sized(alt.layer(rules, lines, dots, texts), 260)
 
 
 def over_sgd(rows: pd.DataFrame, kind: str) -> alt.LayerChart:
@@ -170,39 +124,3 @@ def over_sgd(rows: pd.DataFrame, kind: str) -> alt.LayerChart:
 
 def _rounded(value: float) -> float:
     return float(brief(value).replace(",", ""))
-
-
-def moving(
-    rows: pd.DataFrame, field: str, title: str, *controls: tuple, tooltip: list = ()
-) -> alt.LayerChart:
-    """Means over searches with intervals against batch size, on a logarithmic axis: a line for
-    every value of a field.
-
-    Args:
-        rows: the field, batch_size, middle, low, high and searches, and what controls and further
-            tooltips name.
-        title: of the upright axis.
-    """
-    if rows.empty:
-        return charts.nothing("No batch size has three searches of these methods yet.")
-    rows = rows.assign(interval=[f"{brief(a)} to {brief(b)}" for a, b in zip(rows.low, rows.high)])
-    colour = _shaded(field, list(dict.fromkeys(rows[field])))
-    base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour)
-    scale = charts.log(10, base=10)
-    y = alt.Y("middle:Q", title=title, scale=scale).axis(format="~g", tickCount=6)
-    told = [
-        tip(f"{field}:N", "shown"),
-        tips.BATCH_SIZE,
-        tip("middle:Q", "mean over searches", ".2r"),
-        tips.INTERVAL,
-        tip("searches:Q", "searches"),
-        *tooltip,
-    ]
-    layers = charts.curve(
-        base,
-        y,
-        scale,
-        told,
-        60,
-    )
-    return charts.sized(charts.controlled(layers, *controls), 280)

@@ -4,7 +4,6 @@ model of the kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -92,11 +91,3 @@ def predictions(model: Model) -> pd.DataFrame:
     table = pd.DataFrame(rows, columns=columns)
     over = table[names] / found[KINDS["sgd"]]
     return table.join(over.add_prefix("over_"))
-
-
-def by_power(model: Model, powers: Iterable[float]) -> pd.DataFrame:
-    """`constants` of SGD preconditioned by every power: power, c1, c2, critical."""
-    rows = [(power, *constants(preconditioned(model, power))) for power in powers]
-    return pd.DataFrame(rows, columns=["power", "c1", "c2"]).assign(
-        critical=lambda found: found.c1 / found.c2
-    )

@@ -23,11 +23,6 @@ COLOURS = {
     "soap": charts.PURPLE,
     "soap-10": charts.ORANGE,
 }
-COLUMNS = {
-    "critical": "critical batch size",
-    "small": "steps, two smallest batches",
-    "large": "steps, two largest batches",
-}
 
 
 def curves(trials: pd.DataFrame) -> dict[str, Curve]:
@@ -45,7 +40,7 @@ def compared(known: dict[str, Curve], above: str, below: str, what: str) -> Effe
 
 
 def told(effect: Effect | None) -> str | None:
-    """A ratio with its interval, as sentences and tables have it."""
+    """A ratio with its interval, as sentences have it."""
     return wording.with_interval(*effect.row().values()) if effect else None
 
 
@@ -67,20 +62,6 @@ def figure(known: dict[str, Curve]) -> alt.LayerChart:
     return charts.sized(alt.layer(*layers, names.encode(color=colour)), 330)
 
 
-def table(known: dict[str, Curve]) -> pd.DataFrame:
-    """Every method over Adam, a row each."""
-    rows = [
-        {"times Adam’s": method_results.title(name)}
-        | {
-            words: told(compared(known, name, "adam", what)) or "—"
-            for what, words in COLUMNS.items()
-        }
-        for name in COLOURS
-        if name in known and name != "adam"
-    ]
-    return pd.DataFrame(rows)
-
-
 TOLD = {  # by the names of findings: a method, another, and what of theirs is compared
     "soap_small": ("soap", "adam", "small"),
     "soap_large": ("soap", "adam", "large"),
@@ -96,7 +77,6 @@ def findings(known: dict[str, Curve]) -> dict[str, object]:
     soap = known.get("soap")
     return {
         "soap_measured": SOAP <= known.keys() and "adam" in known,
-        "soap_searches": soap.n if soap else None,
         "soap_least": float(soap.points().steps.min()) if soap else None,
         "soap_largest": int(soap.sizes.max()) if soap else None,
         "soap_held": held(known),
