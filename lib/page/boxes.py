@@ -37,9 +37,9 @@ NETWORKS = """\
 {%- if group.verdict != "not decided" and not group.robust %} (fragile){% endif %}</td>\
 <td>{{ numbers[0] }}</td><td>{{ numbers[1] }} to {{ numbers[2] }}</td><td>{{ group.n|count }}</td>
 {% else %}<td colspan="4">not measured</td>{% endif %}</tr>
-{% endfor %}</tbody></table><small>★: one of the paper’s own networks. n: independent searches, \
-or what the row or rule names. Fragile: decided otherwise at ¾ or 4/3 of the threshold, or by \
-fewer than three searches.</small>
+{% endfor %}</tbody></table><small>★: the paper’s own network. n: searches, or \
+what the row or rule names. <a href="glossary.html#fragile">Fragile</a>: near the threshold, or of \
+few searches.</small>
 {% if many %}</details>{% endif %}"""
 READ = {
     "abstract": "of which we read the abstract",
