@@ -270,13 +270,11 @@ def planted(scatter, level=0.0):
 def test_exact_searches_without_scatter_are_all_near():
     for level in (0.0, 0.5):  # steps of a whole search say nothing of where it bends
         for searches in (1, 3):
-            near, scatter = replays.luck([planted(0.0, level)] * 2, searches)
-            assert near == 1 and scatter < 1e-3
+            assert replays.luck([planted(0.0, level)] * 2, searches) == 1
 
 
 def test_scatter_takes_exact_searches_away_and_three_come_nearer_than_one():
-    (one, wide), (three, narrow) = (replays.luck([planted(0.2)], n) for n in (1, 3))
-    assert one < three < 1 and narrow == pytest.approx(wide / math.sqrt(3), rel=0.3)
+    assert replays.luck([planted(0.2)], 1) < replays.luck([planted(0.2)], 3) < 1
 
 
 def test_searches_that_missed_the_goal_are_not_drawn():

@@ -238,21 +238,3 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
             "time to the goal (s)": [brief(t) for t in table.steps * table.seconds],
         }
     )
-
-
-def by_sparsity(measured: dict[float, pd.DataFrame]) -> pd.DataFrame:
-    """Critical batch sizes by sparsity, of trials at their goal."""
-    rows = []
-    for level, trials in measured.items():
-        known = searches(trials)
-        found = bends.estimate(known)
-        inside = found is not None and min(known) < found.critical < max(known)
-        rows.append(
-            {
-                "sparsity": f"{level:g}",
-                "critical batch size": brief(found.critical) if inside else "not within the sizes",
-                "90 %": f"{brief(found.low)}–{brief(found.high)}" if inside else "—",
-                "steps at the smallest batch": float(np.mean(known[min(known)])) if known else None,
-            }
-        )
-    return pd.DataFrame(rows)
