@@ -92,10 +92,8 @@ class Plan:
     """
 
     def __init__(self, name: str, algorithm: str, sizes: tuple[int, int], **fields):
-        self.name = name
-        self.algorithm = algorithm
-        self.sizes = sizes
-        self.fields = fields
+        self.name, self.algorithm = name, algorithm
+        self.sizes, self.fields = sizes, fields
         self.work = workload(name)
         space = fields.get("space") or self.work.space
         self.space = spaces.intervals(space, algorithm, self.work.decay)
@@ -121,12 +119,9 @@ class Plan:
         found: dict[int, list[float]] = {}
         for size in sorted({t.batch_size for t in self.trials if t.steps}):
             last = max(t.search for t in self.of(size))
-            found[size] = [self._fewest(size, n) for n in range(last + 1)]
+            each = [(self._met(size, n), self.of(size, n)) for n in range(last + 1)]
+            found[size] = [float(min(met or [t.taken for t in own])) for met, own in each]
         return found
-
-    def _fewest(self, size: int, search: int) -> float:
-        taken = [trial.taken for trial in self.of(size, search)]
-        return float(min(self._met(size, search) or taken))
 
     def steps(self, size: int) -> float:
         """K* at a batch size that met the goal."""
@@ -224,14 +219,11 @@ class Plan:
         found = estimate(self.searches())
         if found is None:
             return []
-        searched = sorted({t.batch_size for t in self.trials})
-        low = searched[0]
-        high = searched[-1]
-        wanted = []
-        if found.critical > high / INSIDE:
-            wanted.append(min(self.sizes[1], high * ADDED))
-        if found.critical < low * INSIDE:
-            wanted.append(max(self.sizes[0], low // ADDED))
+        searched = {trial.batch_size for trial in self.trials}
+        low, high = min(searched), max(searched)
+        larger, smaller = min(self.sizes[1], high * ADDED), max(self.sizes[0], low // ADDED)
+        wanted = [larger] * (found.critical > high / INSIDE)
+        wanted += [smaller] * (found.critical < low * INSIDE)
         return [size for size in wanted if size not in searched][:1]
 
     def telling(self) -> list[int]:

@@ -121,7 +121,7 @@ def points(trials: pd.DataFrame, work: Workload, algorithm: str) -> pd.DataFrame
     rows = trials.loc[trials.dropna(subset="steps").groupby("batch_size").steps.idxmin()]
     tuned = spaces.intervals(work.space, algorithm, work.decay)
     found = rows[["batch_size", *tuned]].reset_index(drop=True)
-    counts = np.array([len(steps) for steps in known.values()])
+    counts = np.array(list(map(len, known.values())))
     found["steps"] = [float(np.exp(np.mean(np.log(steps)))) for steps in known.values()]
     guess = bends.estimate(known)
     reach = guess.reach(counts) if guess else np.full(len(counts), np.nan)
@@ -130,11 +130,11 @@ def points(trials: pd.DataFrame, work: Workload, algorithm: str) -> pd.DataFrame
     found["trials"] = found.batch_size.map(trials.groupby("batch_size").size())
     timed = hardware.step_seconds(trials).set_index("batch_size").seconds
     found["seconds"] = found.batch_size.map(timed)
-    ends = {name: at.place(found[name].to_numpy(float)) for name, at in tuned.items()}
-    found["edges"] = [
-        [name for name, place in ends.items() if not OUTER <= place[n] <= 1 - OUTER]
-        for n in range(len(found))
-    ]
+    places = pd.DataFrame(
+        {name: at.place(found[name].to_numpy(float)) for name, at in tuned.items()}
+    )
+    outer = (places < OUTER) | (places > 1 - OUTER)
+    found["edges"] = [list(outer.columns[row]) for row in outer.to_numpy()]
     return found
 
 
@@ -189,15 +189,13 @@ def doubts(table: pd.DataFrame, trials: pd.DataFrame) -> list[str]:
 
 def law(found: bends.Estimate | None, table: pd.DataFrame) -> pd.DataFrame:
     """The fitted line between the sizes searched: batch_size, steps; empty where there is none."""
-    if found is None:
-        return pd.DataFrame({"batch_size": [], "steps": []})
-    sizes = np.geomspace(table.batch_size.min(), table.batch_size.max(), 50)
-    return pd.DataFrame({"batch_size": sizes, "steps": found.steps(sizes)})
+    sizes = np.geomspace(table.batch_size.min(), table.batch_size.max(), 50 if found else 0)
+    return pd.DataFrame({"batch_size": sizes, "steps": found.steps(sizes) if found else sizes})
 
 
 def settings(row: pd.Series, tuned: list[str]) -> list[str]:
     """Hyperparameters in words: "learning rate 0.12", and which lie at an edge of their range."""
-    at_end = {name: " (at an edge)" for name in row.edges}
+    at_end = dict.fromkeys(row.edges, " (at an edge)")
     return [
         f"{name.replace('_', ' ')} {setting(row[name])}{at_end.get(name, '')}" for name in tuned
     ]

@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 from lib import forms
 
 WIDTH = 1.25  # the factor from the critical batch size to either end of its 90 % interval
+SMALL = 0.1  # by which ln K* is moved, for slopes
 
 
 @dataclass(frozen=True)
@@ -66,24 +67,19 @@ def estimate(searches: dict[int, list[float]]) -> Estimate | None:
     centre = float(fitted.bend[0])
     freedom = len(logs) - 2
     error = math.sqrt(fitted.loss[0] / freedom)
-    slopes = _slopes(sizes, logs, list(known))
+    slopes = _slopes(sizes, logs, np.array(list(known)))
     spread = math.sqrt((slopes**2 / counts).sum())
     reach = float(stdtrit(freedom, 0.95)) * error * spread
-    low = math.exp(centre - reach)
-    high = math.exp(centre + reach)
+    low, high = math.exp(centre - reach), math.exp(centre + reach)
     if not math.log(sizes.min()) - 1 < centre < math.log(sizes.max()) + 1:
-        low = 0.0
-        high = math.inf
+        low, high = 0.0, math.inf
     floor = math.exp(fitted.floor[0])
     telling = dict(zip(known, slopes.tolist()))
     return Estimate(math.exp(centre), low, high, len(logs), floor, error, telling)
 
 
-def _slopes(
-    sizes: np.ndarray, logs: np.ndarray, known: list[int], small: float = 0.1
-) -> np.ndarray:
+def _slopes(sizes: np.ndarray, logs: np.ndarray, known: np.ndarray) -> np.ndarray:
     """By how much ln C moves with ln K* at each of the known batch sizes."""
-    moved = small * (sizes == np.array(known)[:, None])
-    above = forms.fit(sizes, logs + moved)
-    below = forms.fit(sizes, logs - moved)
-    return (above.bend - below.bend) / (2 * small)
+    moved = SMALL * (sizes == known[:, None])
+    above, below = (forms.fit(sizes, logs + sign * moved).bend for sign in (1, -1))
+    return (above - below) / (2 * SMALL)
