@@ -84,8 +84,8 @@ def _rules(costs: pd.DataFrame, workload: str) -> dict:
     return {
         "luck": luck if apart else None,
         "retrained_on": list(costs.network.unique()),
-        "linear": apart and _shown(near["linear rule"]),
-        "root": apart and _shown(near["square-root rule"]),
+        "linear": _shown(near["linear rule"]) if apart else None,
+        "root": _shown(near["square-root rule"]) if apart else None,
     }
 
 
@@ -97,7 +97,7 @@ def _adam(costs: pd.DataFrame, left: int) -> dict:
         "adam_ruled": bool(shares),
         "adam_on": list(costs.network.unique()),
         "adam_best": f"the {best}" if best.endswith("rule") else f"“{best}”",
-        "adam_share": shares and _shown(shares[best]),
+        "adam_share": _shown(shares[best]) if shares else None,
         "adam_close": sum(shares[rule][2] >= shares[best][1] for rule in others),
         "adam_others": len(others),
         "left": left,
@@ -127,14 +127,11 @@ def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
         "shares_known": known,
         "crossed": known and _rises(steps) and _rises(epochs[::-1]),
     }
+    for name, rows in {"steps": steps, "epochs": epochs}.items() if known else ():
+        ends = rows.share.iloc[0], rows.share.iloc[-1]
+        told[f"{name}_from"], told[f"{name}_to"] = (percent(end, 0) for end in ends)
     if known:
-        told |= {
-            "steps_from": percent(steps.share.iloc[0], 0),
-            "steps_to": percent(steps.share.iloc[-1], 0),
-            "epochs_from": percent(epochs.share.iloc[0], 0),
-            "epochs_to": percent(epochs.share.iloc[-1], 0),
-            "best_size": epochs.batch_size[epochs.share.idxmax()],
-        }
+        told["best_size"] = epochs.batch_size[epochs.share.idxmax()]
     return told
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from chapters.metaparameters import fixed_budgets, rate_rules
@@ -13,7 +12,6 @@ from lib.analysis.scaling import CURVE
 from lib.claims import Claim, judging, names
 from lib.records import results
 from lib.studies import plans
-from lib.wording import percent
 from lib.workloads import catalogue
 
 SPELT = {"learning_rate": "learning rate", "beta1": "β₁", "beta2": "β₂"}
