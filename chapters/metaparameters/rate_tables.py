@@ -14,8 +14,6 @@ from lib.records import results
 from lib.studies import plans
 from lib.workloads import catalogue
 
-SPELT = {"learning_rate": "learning rate", "beta1": "β₁", "beta2": "β₂"}
-
 
 def titled(table: pd.DataFrame) -> pd.DataFrame:
     """The table with every workload's title in `network`."""
@@ -91,18 +89,3 @@ def _edges() -> dict[str, list]:
     sources = (judging.trials(), method_results.compared())
     found = pd.concat([ranges.at_edges(trials) for trials in sources], ignore_index=True)
     return found.drop_duplicates([*CURVE, "hyperparameter"]).to_dict("list")
-
-
-def crowded(told: pd.DataFrame) -> pd.DataFrame:
-    """Of `at_edges`, how many curves of a method crowd at an edge, and of what most often."""
-    by = told.groupby(CURVE).marked.any().groupby("algorithm").agg(["size", "sum"])
-    most = told[told.marked].groupby("algorithm").hyperparameter
-    most = most.agg(lambda names: names.value_counts().index[0])
-    return pd.DataFrame(
-        {
-            "method": by.index,
-            "curves": by["size"].to_numpy(),
-            "of these at an edge": by["sum"].to_numpy(),
-            "most often in": most.reindex(by.index).replace(SPELT).to_numpy(),
-        }
-    )

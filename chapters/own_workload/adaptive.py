@@ -275,14 +275,6 @@ class Plan:
         """Of training so far."""
         return sum(trial.seconds for trial in self.trials)
 
-    def minutes_more(self) -> float:
-        """About how many more minutes of fresh searches make the interval WIDTH wide."""
-        found = estimate(self.searches())
-        if found is None or found.width <= WIDTH:
-            return 0.0
-        fresh = sum(trial.seconds for trial in self.trials if trial.search)
-        return (found.times - 1) * max(fresh, self.seconds() / 2) / 60
-
 
 def run(plan: Plan, minutes: float, folder: Path = DATA, train: bool = True, **options) -> Plan:
     """Search until the plan ends or so many minutes of training are on record; what has a record is

@@ -36,11 +36,6 @@ class Estimate:
         """The factor from the estimate to the end of its interval."""
         return math.sqrt(self.high / self.low) if 0 < self.low else math.inf
 
-    @property
-    def times(self) -> float:
-        """How many times the searches would narrow it to WIDTH."""
-        return (math.log(self.width) / math.log(WIDTH)) ** 2
-
     def reach(self, searches: np.ndarray) -> np.ndarray:
         """The factor from the mean of so many searches [n] to the ends of its 90 % interval."""
         return np.exp(stdtrit(self.searches - 2, 0.95) * self.error / np.sqrt(searches))
