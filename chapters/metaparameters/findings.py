@@ -90,15 +90,13 @@ def _rules(costs: pd.DataFrame, workload: str) -> dict:
 
 
 def _adam(costs: pd.DataFrame, left: int) -> dict:
-    """Which rule for Adam's hyperparameters stays near the tuned steps."""
+    """How often each rule for Adam's hyperparameters stays near the tuned steps."""
     shares = tables.within_twice(costs)
-    best, *others = shares or [""]
+    (_, least, _), *others = [*shares.values()] or [(0, 0, 0)]
     return {
-        "adam_ruled": bool(shares),
         "adam_on": list(costs.network.unique()),
-        "adam_best": f"the {best}" if best.endswith("rule") else f"“{best}”",
-        "adam_share": _shown(shares[best]) if shares else None,
-        "adam_close": sum(shares[rule][2] >= shares[best][1] for rule in others),
+        "adam_shares": [f"{rule} {_shown(share)}" for rule, share in shares.items()],
+        "adam_close": sum(high >= least for _, _, high in others),
         "adam_others": len(others),
         "left": left,
     }

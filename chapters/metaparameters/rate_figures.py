@@ -16,8 +16,6 @@ RULES = {
     "linear rule": charts.RED,
     "square-root rule": charts.ORANGE,
     "no change": charts.PURPLE,
-    "square root, β₂ too": charts.TEAL,
-    "square root, β₁ and β₂ too": charts.BLUE,
 }
 OUTCOMES = {
     "reached the goal": charts.BLUE,
@@ -100,21 +98,15 @@ def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
     x, y = charts.batch_axis(costs.batch_size), alt.Y("beyond:Q", title="times the tuned steps")
     y = y.scale(scale).axis(charts.fractions())
     colour = charts.by_name("rule", {rule: RULES[rule] for rule in named})
-    base = alt.Chart(met.drop(columns=["workload", "least", "most", "base"])).encode(
-        x=x, color=colour
-    )
-    tooltip = tips.listed(
-        {
-            "rule:N": "rule",
-            "batch_size:Q|,": "batch size",
-            "middle:Q|,.0f": "median steps",
-            "over:Q|.2f": "times the tuned steps",
-            "beyond:Q|.2f": "the same, without the luck of the winner",
-        }
-    )
+    shown = met.drop(columns=["workload", "least", "most", "base"])
+    base = alt.Chart(shown).encode(x=x, color=colour)
+    told = [tip("rule:N", "rule"), tips.BATCH_SIZE]
+    times = tip("over:Q", "times the tuned steps", ".2f")
+    alone = tip("beyond:Q", "the same, without the luck of the winner", ".2f")
+    tooltip = [*told, tip("middle:Q", "median steps", ",.0f"), times, alone]
     layers = charts.curve(base, y, scale, tooltip)
     crosses = alt.Chart(missed).mark_point(shape="cross", filled=True, size=90, angle=45)
-    told = [tip("rule:N", "rule"), tips.BATCH_SIZE, tip("told:N", "outcome")]
+    told = [*told, tip("told:N", "outcome")]
     crosses = crosses.encode(x=x, y=alt.Y("at:Q", scale=scale), color=colour, tooltip=told)
     network = charts.menu("network", list(costs.network.unique()), first, LEGEND)
     shown = charts.controlled([*layers, crosses], network)
@@ -155,16 +147,9 @@ def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
     base = alt.Chart(shares).encode(
         x=charts.batch_axis(shares.batch_size), color=charts.by_name("kind", KINDS, 2)
     )
-    tooltip = tips.listed(
-        {
-            "kind:N": "budget",
-            "batch_size:Q|,": "batch size",
-            "share:Q|.0%": "reach the goal",
-            "low:Q|.0%": "from (90 %)",
-            "high:Q|.0%": "to",
-            "trials:Q": "trials",
-        }
-    )
+    about = {"kind:N": "budget", "batch_size:Q|,": "batch size", "share:Q|.0%": "reach the goal"}
+    ends = {"low:Q|.0%": "from (90 %)", "high:Q|.0%": "to"}
+    tooltip = tips.listed({**about, **ends, "trials:Q": "trials"})
     y = alt.Y("share:Q", title="trials that reach the goal").axis(format="%")
     layers = charts.curve(base, y, alt.Scale(), tooltip)
     network = charts.menu("network", list(shares.network.unique()), first, LEGEND)

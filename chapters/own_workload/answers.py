@@ -19,7 +19,6 @@ from lib.measuring import sweeps
 from lib.methods import spaces
 from lib.page import parameters
 from lib.records import on_record
-from lib.studies import races
 from lib.wording import brief
 from lib.workloads.catalogue import Workload, workload
 
@@ -90,7 +89,6 @@ def exactly(
     name: str,
     algorithm: str,
     sizes: list[int],
-    search: str,
     budget: str,
     *,
     sparsity: float,
@@ -98,9 +96,8 @@ def exactly(
     device: str,
     **fields,
 ) -> pd.DataFrame:
-    """The trials of one search a batch size, as many as asked for; raced, if search says so."""
-    rule = {"hits": 1, **races.BY_LOSSES} if search == "race" else {}
-    grid = on_record.grid(name, sizes, [algorithm], [sparsity], **fields, **rule)
+    """The trials of one search a batch size, as many as asked for."""
+    grid = on_record.grid(name, sizes, [algorithm], [sparsity], **fields)
     return sweeps.results(grid, budget, jobs=jobs, device=device)
 
 
@@ -216,10 +213,9 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
     """The table of the page: the fastest trial's hyperparameters at every batch size, * at an edge
     of its range.
     """
+    rows = [row for _, row in table.iterrows()]
     shown = {
-        name.replace("_", " "): [
-            setting(row[name]) + "*" * (name in row.edges) for _, row in table.iterrows()
-        ]
+        name.replace("_", " "): [setting(row[name]) + "*" * (name in row.edges) for row in rows]
         for name in tuned_of(table)
     }
     both = zip(table.low, table.high)
