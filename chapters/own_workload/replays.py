@@ -7,7 +7,6 @@ import functools
 import io
 import itertools
 import tempfile
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +14,6 @@ import numpy as np
 import pandas as pd
 
 from chapters.own_workload import adaptive
-from lib import forms
 from lib.analysis import scaling
 from lib.fields import spec
 from lib.measuring.experiment import Collection
@@ -33,9 +31,6 @@ SPLITS = 3, 4, 5, 6  # of which there are exact searches, too
 NETWORKS = "digits-mlp", "digits-cnn"
 METHODS = "momentum", "sgd", "adam"
 MINUTES = 30.0
-# Batch sizes by which a few exact searches are judged, as many as a plan begins with
-FEW = 8, 64, 512
-DRAWS = 2000
 NEAR = 1.25  # how far from the exact searches' critical batch size is near
 
 
@@ -95,42 +90,17 @@ REPLAYS = Replays(
 
 
 @functools.cache
-def exact() -> dict[tuple[str, str], scaling.Curve]:
-    """The curve of all exact searches on splits of their own, by workload and method."""
+def exact() -> dict[tuple[str, str], scaling.Effect]:
+    """ln of the critical batch size of all exact searches on splits of their own, by workload and
+    method.
+    """
     found = {}
     for pair in itertools.product(NETWORKS, METHODS):
         cells = (c for s in STUDIES.values() for c in s.cells if _fits(c, *pair))
         own = Study("exact", "", tuple(dict.fromkeys(cells)))
-        found[pair] = scaling.curve_of(scaling.steps_to_result(results.read(own)))
+        curve = scaling.curve_of(scaling.steps_to_result(results.read(own)))
+        found[pair] = scaling.critical(curve)
     return found
-
-
-def drawn(curve: scaling.Curve, searches: int, draws: int = DRAWS) -> np.ndarray:
-    """ln of the critical batch size [draws] by so many exact searches of a curve, each of a split of
-    its own: c1/B + c2, fitted to their mean ln K* at the batch sizes FEW.
-
-    Searches are drawn at random, none twice in one draw, from those that met the goal at all of
-    these sizes; of one search, every one of them once.  They are among those that the whole curve is
-    made of.
-    """
-    few = curve.at(FEW)
-    met = few.logs.notna().all(axis=1) & ~few.missed.any(axis=1)
-    logs = few.logs[met].to_numpy()
-    if searches == 1:
-        return forms.log_critical(few.sizes, logs)
-    random = np.random.default_rng(0)
-    chosen = random.random((draws, len(logs))).argsort(axis=1)[:, :searches]
-    return forms.log_critical(few.sizes, logs[chosen].mean(axis=1))
-
-
-def luck(curves: Iterable[scaling.Curve], searches: int) -> float:
-    """How often so many exact searches (`drawn`) come within NEAR of the critical batch size of their
-    whole curve, that of all its searches and batch sizes (`scaling.critical`).
-
-    The share of draws, the mean over curves.
-    """
-    found = [np.abs(drawn(own, searches) - scaling.critical(own).value) for own in curves]
-    return float(np.mean([np.mean(off <= np.log(NEAR)) for off in found]))
 
 
 def _fits(cell: Cell, name: str, method: str) -> bool:
@@ -149,7 +119,7 @@ def judged(rule: str) -> pd.DataFrame:
     if found.empty:
         return found
     each = found.groupby(["workload", "algorithm", "split"], sort=False).first().reset_index()
-    known = [scaling.critical(exact()[key]) for key in zip(each.workload, each.algorithm)]
+    known = [exact()[key] for key in zip(each.workload, each.algorithm)]
     logs = pd.Series([one.value for one in known])
     return each.assign(
         searches=[one.n for one in known],
@@ -163,7 +133,6 @@ def told() -> dict:
     mine, other = judged("adaptive"), judged("tpe-median")
     if mine.empty or other.empty:
         return {"replays": 0, "held": 0}
-    curves = list(exact().values())
     by = mine.groupby(["workload", "algorithm"]).near.agg(["sum", "size"])
     name, method = by["sum"].idxmin()
     return {
@@ -179,7 +148,4 @@ def told() -> dict:
         "runs_most": float(mine.runs.max()),
         "optuna": len(other),
         "optuna_near": int(other.near.sum()),
-        "few": list(FEW),
-        "one_near": percent(luck(curves, 1)),
-        "three_near": percent(luck(curves, 3)),
     }
