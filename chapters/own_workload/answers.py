@@ -60,45 +60,30 @@ def fitting(chosen: Any, every: Collection[int]) -> list[int]:
 
 
 def adaptively(
-    name: str,
-    algorithm: str,
-    sizes: list[int],
-    minutes: float,
-    budget: str,
-    *,
-    jobs: int,
-    device: str,
-    **fields,
+    chosen: Any, sizes: list[int], where: dict, **fields
 ) -> tuple[pd.DataFrame, adaptive.Plan]:
     """The trials of an adaptive search and its plan, trained first if the budget is "full".
 
-    fields: of cells.  Raises Told where nothing is on record.
+    chosen: the page's parameters.  where: options of `sweeps.run`.  fields: of cells.  Raises Told
+    where nothing is on record.
     """
-    plan = adaptive.Plan(name, algorithm, (min(sizes), max(sizes)), **fields)
-    adaptive.run(plan, minutes, train=budget == "full", jobs=jobs, device=device)
+    ends = min(sizes), max(sizes)
+    plan = adaptive.Plan(chosen.workload, chosen.algorithm, ends, **fields)
+    adaptive.run(plan, chosen.minutes, train=chosen.budget == "full", **where)
     if not plan.cells:
         raise Told(
-            f"budget: no record is kept of an adaptive search of {name} with {algorithm} from "
-            f"batch size {min(sizes)} to {max(sizes)}; train it with -p budget full, or choose -p search "
-            f"exact"
+            f"budget: no record is kept of an adaptive search of {plan.name} with {plan.algorithm} "
+            f"from batch size {ends[0]} to {ends[1]}; train it with -p budget full, or choose "
+            f"-p search exact"
         )
     return adaptive.table(plan), plan
 
 
-def exactly(
-    name: str,
-    algorithm: str,
-    sizes: list[int],
-    budget: str,
-    *,
-    sparsity: float,
-    jobs: int,
-    device: str,
-    **fields,
-) -> pd.DataFrame:
-    """The trials of one search a batch size, as many as asked for."""
-    grid = on_record.grid(name, sizes, [algorithm], [sparsity], **fields)
-    return sweeps.results(grid, budget, jobs=jobs, device=device)
+def exactly(chosen: Any, sizes: list[int], where: dict, sparsity: float, **fields) -> pd.DataFrame:
+    """The trials of one search a batch size, as many as asked for; the rest as in `adaptively`."""
+    curve = chosen.workload, sizes, [chosen.algorithm], [sparsity]
+    grid = on_record.grid(*curve, trials=chosen.trials, **fields)
+    return sweeps.results(grid, chosen.budget, **where)
 
 
 def searches(trials: pd.DataFrame) -> dict[int, list[float]]:
