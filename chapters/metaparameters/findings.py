@@ -90,14 +90,19 @@ def _rules(costs: pd.DataFrame, workload: str) -> dict:
 
 
 def _adam(costs: pd.DataFrame, left: int) -> dict:
-    """How often each rule for Adam's hyperparameters stays near the tuned steps."""
+    """Which rules for Adam's hyperparameters stay near the tuned steps most and least often."""
     shares = tables.within_twice(costs)
-    (_, least, _), *others = [*shares.values()] or [(0, 0, 0)]
+    if not shares:
+        return {"adam_best": None, "left": left}
+    best, *others = shares
     return {
         "adam_on": list(costs.network.unique()),
-        "adam_shares": [f"{rule} {_shown(share)}" for rule, share in shares.items()],
-        "adam_close": sum(high >= least for _, _, high in others),
+        "adam_best": best,
+        "adam_most": _shown(shares[best]),
+        "adam_close": sum(shares[rule][2] >= shares[best][1] for rule in others),
         "adam_others": len(others),
+        "adam_worst": others[-1],
+        "adam_fewest": _shown(shares[others[-1]]),
         "left": left,
     }
 
