@@ -93,7 +93,8 @@ def _adam(costs: pd.DataFrame, left: int) -> dict:
     """Which rules for Adam's hyperparameters stay near the tuned steps most and least often."""
     shares = tables.within_twice(costs)
     if not shares:
-        return {"adam_best": None, "left": left}
+        names = "adam_on adam_best adam_most adam_close adam_others adam_worst adam_fewest"
+        return {**dict.fromkeys(names.split()), "left": left}
     best, *others = shares
     return {
         "adam_on": list(costs.network.unique()),
@@ -130,11 +131,14 @@ def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
         "shares_known": known,
         "crossed": known and _rises(steps) and _rises(epochs[::-1]),
     }
-    for name, rows in {"steps": steps, "epochs": epochs}.items() if known else ():
-        ends = rows.share.iloc[0], rows.share.iloc[-1]
-        told[f"{name}_from"], told[f"{name}_to"] = (percent(end, 0) for end in ends)
     if known:
-        told["best_size"] = epochs.batch_size[epochs.share.idxmax()]
+        told |= {
+            "steps_from": percent(steps.share.iloc[0], 0),
+            "steps_to": percent(steps.share.iloc[-1], 0),
+            "epochs_from": percent(epochs.share.iloc[0], 0),
+            "epochs_to": percent(epochs.share.iloc[-1], 0),
+            "best_size": epochs.batch_size[epochs.share.idxmax()],
+        }
     return told
 
 

@@ -63,8 +63,13 @@ def _rates(base: alt.Chart) -> list[alt.Chart]:
     dash = alt.Scale(domain=["linear", "square root"], range=[[6, 4], [2, 3]])
     dashed = alt.StrokeDash("rule:N", title="rule", scale=dash)
     rules = base.transform_filter("isValid(datum.rule)").mark_line(color=charts.GUIDE, clip=True)
-    rate = tip("rate:Q", "best effective learning rate", ".2g")
-    told = [tips.BATCH_SIZE, rate, tip("searches:Q", "searches")]
+    told = tips.listed(
+        {
+            "batch_size:Q|,": "batch size",
+            "rate:Q|.2g": "best effective learning rate",
+            "searches:Q": "searches",
+        }
+    )
     return [
         fitted.mark_area(color=charts.BLUE, opacity=0.2).encode(y="low:Q", y2="high:Q"),
         fitted.mark_line(color=charts.BLUE, strokeWidth=1.5).encode(y="middle:Q"),
@@ -147,9 +152,16 @@ def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
     base = alt.Chart(shares).encode(
         x=charts.batch_axis(shares.batch_size), color=charts.by_name("kind", KINDS, 2)
     )
-    about = {"kind:N": "budget", "batch_size:Q|,": "batch size", "share:Q|.0%": "reach the goal"}
-    ends = {"low:Q|.0%": "from (90 %)", "high:Q|.0%": "to"}
-    tooltip = tips.listed({**about, **ends, "trials:Q": "trials"})
+    tooltip = tips.listed(
+        {
+            "kind:N": "budget",
+            "batch_size:Q|,": "batch size",
+            "share:Q|.0%": "reach the goal",
+            "low:Q|.0%": "from (90 %)",
+            "high:Q|.0%": "to",
+            "trials:Q": "trials",
+        }
+    )
     y = alt.Y("share:Q", title="trials that reach the goal").axis(format="%")
     layers = charts.curve(base, y, alt.Scale(), tooltip)
     network = charts.menu("network", list(shares.network.unique()), first, LEGEND)

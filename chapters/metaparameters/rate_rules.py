@@ -61,7 +61,8 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
         A row per workload, algorithm and batch_size: rate (the geometric mean over searches), low
         and high (its 90 % interval; the rate itself of a single search), searches.
     """
-    near, point = fast(trials), ["workload", "algorithm", "batch_size"]
+    near = fast(trials)
+    point = ["workload", "algorithm", "batch_size"]
     best = near.loc[near.groupby([*point, *SEARCH]).steps.idxmin()]
     rows = []
     for key, logs in np.log(effective(best)).groupby([best[name] for name in point], sort=False):

@@ -92,8 +92,10 @@ class Plan:
     """
 
     def __init__(self, name: str, algorithm: str, sizes: tuple[int, int], **fields):
-        self.name, self.algorithm = name, algorithm
-        self.sizes, self.fields = sizes, fields
+        self.name = name
+        self.algorithm = algorithm
+        self.sizes = sizes
+        self.fields = fields
         self.work = workload(name)
         space = fields.get("space") or self.work.space
         self.space = spaces.intervals(space, algorithm, self.work.decay)
@@ -220,10 +222,13 @@ class Plan:
         if found is None:
             return []
         searched = {trial.batch_size for trial in self.trials}
-        low, high = min(searched), max(searched)
-        larger, smaller = min(self.sizes[1], high * ADDED), max(self.sizes[0], low // ADDED)
-        wanted = [larger] * (found.critical > high / INSIDE)
-        wanted += [smaller] * (found.critical < low * INSIDE)
+        low = min(searched)
+        high = max(searched)
+        wanted = []
+        if found.critical > high / INSIDE:
+            wanted.append(min(self.sizes[1], high * ADDED))
+        if found.critical < low * INSIDE:
+            wanted.append(max(self.sizes[0], low // ADDED))
         return [size for size in wanted if size not in searched][:1]
 
     def telling(self) -> list[int]:

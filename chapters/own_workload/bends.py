@@ -65,9 +65,11 @@ def estimate(searches: dict[int, list[float]]) -> Estimate | None:
     slopes = _slopes(sizes, logs, np.array(list(known)))
     spread = math.sqrt((slopes**2 / counts).sum())
     reach = float(stdtrit(freedom, 0.95)) * error * spread
-    low, high = math.exp(centre - reach), math.exp(centre + reach)
+    low = math.exp(centre - reach)
+    high = math.exp(centre + reach)
     if not math.log(sizes.min()) - 1 < centre < math.log(sizes.max()) + 1:
-        low, high = 0.0, math.inf
+        low = 0.0
+        high = math.inf
     floor = math.exp(fitted.floor[0])
     telling = dict(zip(known, slopes.tolist()))
     return Estimate(math.exp(centre), low, high, len(logs), floor, error, telling)

@@ -78,9 +78,11 @@ def caveats(trials: pd.DataFrame, work: Workload, known: Facts | None) -> list[s
 
     trials: at their goal (`scaling.at_goal`).
     """
-    task, goal = work.asks, trials.goal.iloc[0]
+    task = work.asks
+    goal = trials.goal.iloc[0]
     found = []
-    sizes, hardest = trials.batch_size.nunique(), min(work.goals)
+    sizes = trials.batch_size.nunique()
+    hardest = min(work.goals)
     if goal > hardest:
         met = trials.batch_size[trials[f"steps@{hardest:g}"].notna()].nunique()
         found.append(
@@ -101,7 +103,8 @@ def caveats(trials: pd.DataFrame, work: Workload, known: Facts | None) -> list[s
 def _coarse(goal: float, work: Workload, known: Facts) -> list[str]:
     """Whether the validation set is too small to tell a share of mistakes from others near it."""
     found = []
-    one, written = 1 / known.values, work.asks.written
+    one = 1 / known.values
+    written = work.asks.written
     told = written(goal)
     finer = [written(g) for g in work.goals if 0 < g < one]
     spread = math.sqrt(goal * (1 - goal) / known.values)

@@ -64,7 +64,8 @@ def findings(
 def _critical(found: bends.Estimate | None, smallest: int, biggest: int) -> dict:
     """Whether the critical batch size is known, whether it lies inside the sizes, or above."""
     if found is None:
-        return {"inside": False, "critical": None}
+        names = ("critical", "critical_low", "critical_high", "searches")
+        return {"inside": False, "above": False, **dict.fromkeys(names)}
     return {
         "inside": smallest < found.critical < biggest,
         "above": found.critical >= biggest,

@@ -121,10 +121,11 @@ def judged(rule: str) -> pd.DataFrame:
     each = found.groupby(["workload", "algorithm", "split"], sort=False).first().reset_index()
     known = [exact()[key] for key in zip(each.workload, each.algorithm)]
     logs = pd.Series([one.value for one in known])
+    exactly = np.exp(logs)
     return each.assign(
         searches=[one.n for one in known],
         near=np.abs(np.log(each.critical) - logs) <= np.log(NEAR),
-        covered=np.exp(logs).between(each.critical_low, each.critical_high),
+        covered=exactly.between(each.critical_low, each.critical_high),
     )
 
 

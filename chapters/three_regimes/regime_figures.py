@@ -24,15 +24,25 @@ def regimes_chart(points: pd.DataFrame, lines: pd.DataFrame, goal: tuple) -> alt
         goal: of `charts.goal_slider`.
     """
     pick, faded = charts.picked("sparsity")
-    levels, sizes = sorted(points.sparsity.unique()), sorted(points.batch_size.unique())
+    levels = sorted(points.sparsity.unique())
+    sizes = sorted(points.batch_size.unique())
     within = [points.low.min() / 1.6, points.high.max() * 1.3]
-    scale = alt.Scale(type="log", base=2, domain=within, nice=False)
+    scale = alt.Scale(
+        type="log",
+        base=2,
+        domain=within,
+        nice=False,
+    )
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
     base = alt.Chart(tips.known(points)).encode(
         x=charts.batch_axis(sizes), color=charts.by_sparsity(levels), opacity=faded
     )
     bars, means, marks = charts.curve(base, y, scale, tips.points("sparsity"))
-    ends = lines.assign(first=sizes[0], last=sizes[-1], least=within[0])
+    ends = lines.assign(
+        first=sizes[0],
+        last=sizes[-1],
+        least=within[0],
+    )
     guides = _guides(ends, scale) if len(lines) else []
     layers = [*guides, bars.add_params(pick), means, marks]
     return charts.sized(charts.controlled(layers, goal), 350)
@@ -109,7 +119,12 @@ def ranges_chart(points: pd.DataFrame, menu: tuple) -> alt.LayerChart:
     """
     scale = charts.log(10)
     spelt = f"{json.dumps(RANGES)}[datum.label]"
-    legend = alt.Legend(title=None, labelExpr=spelt, labelLimit=260, columns=1)
+    legend = alt.Legend(
+        title=None,
+        labelExpr=spelt,
+        labelLimit=260,
+        columns=1,
+    )
     kinds = alt.Scale(domain=list(RANGES), range=[charts.ORANGE, charts.BLUE])
     base = alt.Chart(tips.known(points)).encode(
         x=charts.batch_axis(points.batch_size),
