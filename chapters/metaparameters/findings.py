@@ -129,6 +129,8 @@ def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
         "larger_steps": larger["steps"],
         "larger_examples": larger["examples"],
         "shares_known": known,
+        "steps_from": None,
+        "steps_to": None,
         "crossed": known and _rises(steps) and _rises(epochs[::-1]),
     }
     if known:
