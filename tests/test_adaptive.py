@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from chapters.hardware import advice, hardware_tables
-from chapters.own_workload import adaptive, answers, bends, replays
+from chapters.own_workload import adaptive, answers, bends
 from lib.analysis import hardware, scaling
 from lib.measuring import sweeps
 from lib.records import results, store
@@ -104,15 +104,12 @@ def test_it_ends_early_where_searches_hardly_scatter(monkeypatch):
     Simulated(monkeypatch, scatter=0.02)
     found = adaptive.run(plan(), 30.0)
     assert bends.estimate(found.searches()).width <= adaptive.WIDTH and found.runs() < 35
-    assert found.minutes_more() == 0
 
 
-def test_it_ends_when_the_minutes_are_over_and_says_how_many_more_it_needs(monkeypatch):
+def test_it_ends_when_the_minutes_are_over(monkeypatch):
     trainings = Simulated(monkeypatch, scatter=0.4, seconds=30.0)
     found = adaptive.run(plan(), 5.0)
     assert 5 * 60 <= found.seconds() <= 8 * 60 and len(trainings.cells) < 20
-    found = adaptive.run(plan(), 60.0)
-    assert found.minutes_more() > 0
 
 
 def test_no_trial_goes_on_past_the_fastest_of_its_search(monkeypatch):
@@ -253,34 +250,3 @@ def test_an_exact_search_comes_first_and_the_page_says_what_to_run(tmp_path, mon
     trials = hardware_tables.measured("mine.py:task")
     assert "adaptive" not in set(trials.space) and set(trials.trials) == {4}
     assert {head["trials"] for head in trials.attrs["provenance"]} == {4}
-
-
-# --- how near exact searches come -----------------------------------------------------------------
-
-
-def planted(scatter, level=0.0):
-    """Thirty exact searches of one curve, with this scatter at every batch size and of the whole."""
-    random = np.random.default_rng(0)
-    sizes = 2 ** np.arange(1, 11)
-    off = scatter * random.standard_normal((30, 10)) + level * random.standard_normal((30, 1))
-    logs = pd.DataFrame(np.log(law(sizes)) + off, columns=sizes)
-    return scaling.Curve(logs, pd.DataFrame(False, logs.index, logs.columns), 0.45)
-
-
-def test_exact_searches_without_scatter_are_all_near():
-    for level in (0.0, 0.5):  # steps of a whole search say nothing of where it bends
-        for searches in (1, 3):
-            near, scatter = replays.luck([planted(0.0, level)] * 2, searches)
-            assert near == 1 and scatter < 1e-3
-
-
-def test_scatter_takes_exact_searches_away_and_three_come_nearer_than_one():
-    (one, wide), (three, narrow) = (replays.luck([planted(0.2)], n) for n in (1, 3))
-    assert one < three < 1 and narrow == pytest.approx(wide / math.sqrt(3), rel=0.3)
-
-
-def test_searches_that_missed_the_goal_are_not_drawn():
-    curve = planted(0.0)
-    curve.missed.loc[:9, 64] = True
-    curve.logs.loc[10:14, 8] = np.nan
-    assert len(replays.drawn(curve, 1)) == 15

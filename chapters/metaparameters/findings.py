@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 
-from chapters.metaparameters import fixed_budgets, rate_rules
+from chapters.metaparameters import fixed_budgets
 from chapters.metaparameters import rate_tables as tables
 from lib.claims import Claim, names
 from lib.methods import spaces
 from lib.page import boxes, told
-from lib.wording import between, named, percent, ranged
+from lib.wording import between, named, percent
 from lib.workloads import catalogue
 
 
@@ -60,9 +60,8 @@ def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
             "crowded": crowded.sum(),
             **_growths(data.slopes),
             **_rules(data.costs, chosen.workload),
-            **_adam(data.adam, data.start, data.left),
+            **_adam(data.adam, data.left),
             **_shares(data.maps, work),
-            **_opened(data.maps, chosen.workload),
         }
     )
 
@@ -81,37 +80,37 @@ def _rules(costs: pd.DataFrame, workload: str) -> dict:
     own = costs[(costs.workload == workload) & costs.base.astype(bool)]
     luck = own.over[own.rule == "no change"].max()
     apart = bool(np.isfinite(luck))  # else retraining cannot be told apart
-    near = tables.shown_within(costs) if apart else {}
+    near = tables.within_twice(costs) if apart else {}
     return {
         "luck": luck if apart else None,
         "retrained_on": list(costs.network.unique()),
-        "linear": near.get("linear rule"),
-        "root": near.get("square-root rule"),
+        "linear": _shown(near["linear rule"]) if apart else None,
+        "root": _shown(near["square-root rule"]) if apart else None,
     }
 
 
-def _adam(costs: pd.DataFrame, start: int, left: int) -> dict:
-    """Which rule for Adam's hyperparameters stays near the tuned steps."""
-    known = bool(len(costs))
-    best = tables.kept_by(costs).rule.iloc[0] if known else ""
-    held = rate_rules.kept_over_held(costs)
-    away = (costs.batch_size >= start) & ~costs.base.astype(bool)
-    kept = costs.beyond[(costs.rule == "no change") & away]
+def _adam(costs: pd.DataFrame, left: int) -> dict:
+    """Which rules for Adam's hyperparameters stay near the tuned steps most and least often."""
+    shares = tables.within_twice(costs)
+    if not shares:
+        names = "adam_on adam_best adam_most adam_close adam_others adam_worst adam_fewest"
+        return {**dict.fromkeys(names.split()), "left": left}
+    best, *others = shares
     return {
-        "adam_ruled": known,
         "adam_on": list(costs.network.unique()),
-        "adam_best": f"the {best}" if best.endswith("rule") else f"“{best}”",
-        "adam_share": tables.shown_within(costs).get(best),
-        "adam_close": len(tables.close(costs)) if known else 0,
-        "adam_others": costs.rule.nunique() - 1 if known else 0,
-        "half_life": [
-            f"{ranged(*e.row().values())} on {names.title(name)}" for name, e in held.items()
-        ],
+        "adam_best": best,
+        "adam_most": _shown(shares[best]),
+        "adam_close": sum(shares[rule][2] >= shares[best][1] for rule in others),
+        "adam_others": len(others),
+        "adam_worst": others[-1],
+        "adam_fewest": _shown(shares[others[-1]]),
         "left": left,
-        "forgiving": bool(len(kept)),
-        "kept_least": kept.min(),
-        "kept_most": kept.max(),
     }
+
+
+def _shown(share: tuple[float, float, float]) -> str:
+    value, low, high = (percent(part, 0) for part in share)
+    return f"{value} ({low} to {high})"
 
 
 def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
@@ -130,6 +129,8 @@ def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
         "larger_steps": larger["steps"],
         "larger_examples": larger["examples"],
         "shares_known": known,
+        "steps_from": None,
+        "steps_to": None,
         "crossed": known and _rises(steps) and _rises(epochs[::-1]),
     }
     if known:
@@ -146,18 +147,3 @@ def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
 def _rises(rows: pd.DataFrame) -> bool:
     """Whether the last share lies above the first, intervals apart."""
     return bool(rows.low.iloc[-1] > rows.high.iloc[0])
-
-
-def _opened(maps: pd.DataFrame, workload: str) -> dict:
-    """The smallest batch size at which half of the settings work, or else the largest."""
-    own = tables.shares(maps[maps.workload == workload] if len(maps) else maps)
-    steps = own[own.kind == fixed_budgets.STEPS].sort_values("batch_size")
-    rows = list(steps.itertuples())
-    small = rows[0] if len(rows) > 1 else None
-    at = next((row for row in rows if row.share >= 0.5), rows[-1] if rows else None)
-    return {
-        "open_size": at and at.batch_size,
-        "open_share": at and percent(at.share, 0),
-        "small_size": small and small.batch_size,
-        "small_share": small and percent(small.share, 0),
-    }

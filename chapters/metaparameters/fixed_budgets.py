@@ -60,12 +60,10 @@ def moved(shares: pd.DataFrame) -> tuple[float, float, float] | None:
     The lesser of the two.  shares: of one workload.  None under 5 batch sizes.
     """
     ordered = shares.sort_values("batch_size")
-    kinds = [
-        ordered.loc[ordered.kind == kind, ["share", "low", "high"]] for kind in (STEPS, EPOCHS)
-    ]
-    if min(map(len, kinds)) < 5:
+    ends = ordered.set_index("kind")[["share", "low", "high"]]
+    steps, epochs = (ends[ends.index == kind].to_numpy() for kind in (STEPS, EPOCHS))
+    if min(len(steps), len(epochs)) < 5:
         return None
-    steps, epochs = (own.to_numpy() for own in kinds)
     return min(fall(steps[-1], steps[0]), fall(epochs[0], epochs[-1]), key=lambda found: found[1])
 
 

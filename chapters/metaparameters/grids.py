@@ -17,10 +17,8 @@ def fitting(chosen) -> list[str]:
     if chosen.budget != "cached":
         return []
     named = [name for name, method in METHODS.items() if "momentum" in method.space]
-    grids = {
-        name: searched(chosen, chosen.workload, algorithm=name)
-        for name in dict.fromkeys([*named, chosen.algorithm])
-    }
+    every = dict.fromkeys([*named, chosen.algorithm])
+    grids = {name: searched(chosen, chosen.workload, algorithm=name) for name in every}
     return [name for name, grid in grids.items() if next(on_record.recorded_of(grid.cells), None)]
 
 
@@ -38,31 +36,25 @@ def searched(chosen, *workloads: str, algorithm: str = "", sparsity: float | Non
 def maps(chosen) -> Study:
     """All trials of every batch size, run to their budgets."""
     own = {"trials": chosen.trials, "stop": "budget"}
-    cells = [
-        Cell(
-            chosen.workload,
-            size,
-            chosen.algorithm,
-            chosen.sparsity,
-            max_steps=max(4096, 2**17 // size),
-            **own,
-        )
+    how = chosen.algorithm, chosen.sparsity
+    cells = (
+        Cell(chosen.workload, size, *how, max_steps=max(4096, 2**17 // size), **own)
         for size in chosen.batch_sizes
-    ]
+    )
     return Study("map", "", tuple(cells))
 
 
 def maps_beside(chosen) -> Study:
     """The first searches of the same on other networks; none unless records are read."""
-    same = {
-        "algorithm": chosen.algorithm,
-        "sparsity": chosen.sparsity,
-        "replicate": 0,
-        "label_smoothing": 0.0,
-    }
-    cells = [c for name in BUDGETS for c in plans.study(name).cells if chosen.budget == "cached"]
-    others = [c for c in cells if c.workload != chosen.workload]
-    fitting = [c for c in others if all(getattr(c, k) == v for k, v in same.items())]
+    same = chosen.algorithm, chosen.sparsity, 0, 0.0
+    names = BUDGETS if chosen.budget == "cached" else ()
+    cells = (cell for name in names for cell in plans.study(name).cells)
+    fitting = (
+        c
+        for c in cells
+        if (c.algorithm, c.sparsity, c.replicate, c.label_smoothing) == same
+        and c.workload != chosen.workload
+    )
     return Study("maps", "", tuple(fitting))
 
 
@@ -74,7 +66,6 @@ def other_digits(chosen) -> Study:
 
 def adam(chosen) -> Study:
     """Adam's searches of dense networks on digits, the page's first; none of a toy."""
-    both = sorted(plans.DIGITS, key=lambda name: name != chosen.workload)
-    return searched(
-        chosen, *(both if chosen.budget != "smoke" else ()), algorithm="adam", sparsity=0.0
-    )
+    wanted = plans.DIGITS if chosen.budget != "smoke" else ()
+    both = sorted(wanted, key=lambda name: name != chosen.workload)
+    return searched(chosen, *both, algorithm="adam", sparsity=0.0)

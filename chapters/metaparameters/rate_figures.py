@@ -16,8 +16,6 @@ RULES = {
     "linear rule": charts.RED,
     "square-root rule": charts.ORANGE,
     "no change": charts.PURPLE,
-    "square root, β₂ too": charts.TEAL,
-    "square root, β₁ and β₂ too": charts.BLUE,
 }
 OUTCOMES = {
     "reached the goal": charts.BLUE,
@@ -63,6 +61,7 @@ def _rates(base: alt.Chart) -> list[alt.Chart]:
     points = base.transform_filter("isValid(datum.rate)").encode(**axes)
     fitted = base.transform_filter("isValid(datum.middle)").encode(x="batch_size:Q")
     dash = alt.Scale(domain=["linear", "square root"], range=[[6, 4], [2, 3]])
+    dashed = alt.StrokeDash("rule:N", title="rule", scale=dash)
     rules = base.transform_filter("isValid(datum.rule)").mark_line(color=charts.GUIDE, clip=True)
     told = tips.listed(
         {
@@ -74,11 +73,7 @@ def _rates(base: alt.Chart) -> list[alt.Chart]:
     return [
         fitted.mark_area(color=charts.BLUE, opacity=0.2).encode(y="low:Q", y2="high:Q"),
         fitted.mark_line(color=charts.BLUE, strokeWidth=1.5).encode(y="middle:Q"),
-        rules.encode(
-            x="batch_size:Q",
-            y="value:Q",
-            strokeDash=alt.StrokeDash("rule:N", title="rule", scale=dash),
-        ),
+        rules.encode(x="batch_size:Q", y="value:Q", strokeDash=dashed),
         points.mark_rule(color=charts.BLUE).encode(y="low:Q", y2="high:Q"),
         points.mark_point(filled=True, size=30, opacity=1, color=charts.BLUE).encode(tooltip=told),
     ]
@@ -102,27 +97,21 @@ def rule_costs(costs: pd.DataFrame, first: str, most: float) -> alt.LayerChart:
     met = met.assign(high=met.high.clip(upper=top))
     named = [rule for rule in RULES if rule in set(known.rule)]
     missed = known[np.isinf(known.middle)][["network", "rule", "batch_size"]]
-    missed = missed.assign(
-        at=[top * 1.2 ** named.index(rule) for rule in missed.rule], told="missed the goal"
-    )
+    places = missed.rule.map(named.index)
+    missed = missed.assign(at=top * 1.2**places, told="missed the goal")
     scale = charts.log(domain=[min(0.5, met.low.min()), top * 1.2 ** len(named)])
     x, y = charts.batch_axis(costs.batch_size), alt.Y("beyond:Q", title="times the tuned steps")
     y = y.scale(scale).axis(charts.fractions())
     colour = charts.by_name("rule", {rule: RULES[rule] for rule in named})
-    columns = ["network", "rule", "batch_size", "beyond", "low", "high", "middle", "over"]
-    base = alt.Chart(met[columns]).encode(x=x, color=colour)
-    tooltip = tips.listed(
-        {
-            "rule:N": "rule",
-            "batch_size:Q|,": "batch size",
-            "middle:Q|,.0f": "median steps",
-            "over:Q|.2f": "times the tuned steps",
-            "beyond:Q|.2f": "the same, without the luck of the winner",
-        }
-    )
+    shown = met.drop(columns=["workload", "least", "most", "base"])
+    base = alt.Chart(shown).encode(x=x, color=colour)
+    told = [tip("rule:N", "rule"), tips.BATCH_SIZE]
+    times = tip("over:Q", "times the tuned steps", ".2f")
+    alone = tip("beyond:Q", "the same, without the luck of the winner", ".2f")
+    tooltip = [*told, tip("middle:Q", "median steps", ",.0f"), times, alone]
     layers = charts.curve(base, y, scale, tooltip)
     crosses = alt.Chart(missed).mark_point(shape="cross", filled=True, size=90, angle=45)
-    told = [tip("rule:N", "rule"), tips.BATCH_SIZE, tip("told:N", "outcome")]
+    told = [*told, tip("told:N", "outcome")]
     crosses = crosses.encode(x=x, y=alt.Y("at:Q", scale=scale), color=colour, tooltip=told)
     network = charts.menu("network", list(costs.network.unique()), first, LEGEND)
     shown = charts.controlled([*layers, crosses], network)
@@ -135,20 +124,12 @@ def growths(rows: pd.DataFrame) -> alt.LayerChart:
 
     rows: network, method, effect, low, high, n (searches).  Guide lines stand where the rules lie.
     """
-    shown = rows.rename(
-        columns={"network": "row", "effect": "growth", "low": "growth_low", "high": "growth_high"}
-    )
+    ends = {"low": "growth_low", "high": "growth_high"}
+    shown = rows.rename(columns={"network": "row", "effect": "growth", **ends})
     shades = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)
     colour = charts.by_name("method", dict(zip(dict.fromkeys(shown.method), shades)))
-    tooltip = tips.listed(
-        {
-            "row:N": "network",
-            "method:N": "method",
-            "growth:Q|.3r": "growth per doubling",
-            "range:N": "90 % interval",
-            "n:Q": "searches",
-        }
-    )
+    about = {"row:N": "network", "method:N": "method", "growth:Q|.3r": "growth per doubling"}
+    tooltip = tips.listed({**about, "range:N": "90 % interval", "n:Q": "searches"})
     return shared_figures.range_chart(
         shown.sort_values("growth", ascending=False),
         "growth",
@@ -210,7 +191,7 @@ def outcomes(rows: pd.DataFrame, start: int | None) -> alt.LayerChart:
     shapes = alt.Scale(domain=names, range=["circle", "square", "cross"])
     points = alt.Chart(shown).mark_point(filled=True, size=70, opacity=0.85)
     points = points.encode(
-        x=rate.scale(type="log", domain=_ends(rows.learning_rate)),
+        x=rate.scale(type="log", nice=True),
         y=alt.Y("slowness:Q", title="1 − momentum", scale=charts.log(10, base=10)),
         color=charts.by_name("outcome", OUTCOMES, 2),
         shape=alt.Shape("outcome:N", title=None, scale=shapes),
@@ -225,11 +206,3 @@ def outcomes(rows: pd.DataFrame, start: int | None) -> alt.LayerChart:
         ),
     )
     return charts.sized(charts.controlled([points], kind, size), 360)
-
-
-def _ends(rates: pd.Series) -> list[float]:
-    """The powers of ten around learning rates."""
-    return [
-        10.0 ** np.floor(np.log10(rates.min()) + 1e-9),
-        10.0 ** np.ceil(np.log10(rates.max()) - 1e-9),
-    ]

@@ -4,8 +4,6 @@ other sizes and retrained.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 
@@ -23,8 +21,6 @@ HALF_LIVES = {
     "square root, β₁ and β₂ too": ("beta1", "beta2"),
 }
 MOST = 20_000  # steps after which a rule has missed the goal
-# Adam's second average: kept as it is, or its half-life held
-KEPT, HELD = "square-root rule", "square root, β₂ too"
 COSTS = "workload rule batch_size least middle most over base beyond".split()
 
 
@@ -144,19 +140,3 @@ def costs(
         luck = alone.item() if len(alone) else np.nan
         found.append(table.assign(workload=name, over=over, base=at_base, beyond=over / luck))
     return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=COSTS)
-
-
-def kept_over_held(costs: pd.DataFrame) -> dict[str, Effect]:
-    """By network, ln of the steps if Adam's beta2 is kept over those if its half-life is, by a
-    square-root rule to smaller batches.
-
-    costs: of `costs`.  The mean over batch sizes below the start's, of one search; a missed goal
-    counts as MOST steps. Networks on which either rule is not retrained are left out.
-    """
-    found = {}
-    for name, own in costs.groupby("workload", sort=False):
-        small = own[own.batch_size < own.batch_size[own.base.astype(bool)].min()]
-        wide = small.pivot(index="batch_size", columns="rule", values="middle").clip(upper=MOST)
-        if {KEPT, HELD} <= {*wide.columns} and not wide[[KEPT, HELD]].isna().any(axis=None):
-            found[name] = replace(mean_of(np.log(wide[KEPT] / wide[HELD])), n=1)
-    return found

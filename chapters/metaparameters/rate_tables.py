@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from chapters.metaparameters import fixed_budgets, rate_rules
@@ -13,10 +12,7 @@ from lib.analysis.scaling import CURVE
 from lib.claims import Claim, judging, names
 from lib.records import results
 from lib.studies import plans
-from lib.wording import percent
 from lib.workloads import catalogue
-
-SPELT = {"learning_rate": "learning rate", "beta1": "β₁", "beta2": "β₂"}
 
 
 def titled(table: pd.DataFrame) -> pd.DataFrame:
@@ -64,51 +60,16 @@ def growths(claim: Claim) -> pd.DataFrame:
     return table
 
 
-def within(costs: pd.DataFrame, factor: float) -> dict[str, tuple[float, float, float]]:
-    """The share of other batch sizes at which each rule stays within a factor of the tuned steps.
+def within_twice(costs: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
+    """The share of other batch sizes at which each rule stays within twice the tuned steps, and its
+    interval, the best rule first.
 
-    Args:
-        costs: of `rate_rules.costs`.
-        factor: times the tuned steps.
+    costs: of `rate_rules.costs`.
     """
     away = costs[~costs.base.astype(bool)]
     by = away.groupby("rule", sort=False).beyond
-    return {rule: scaling.share(int((own <= factor).sum()), len(own)) for rule, own in by}
-
-
-def shown_within(costs: pd.DataFrame) -> dict[str, str]:
-    """Of each rule, `within` twice the tuned steps, told with its interval."""
-    return {rule: _shown(share) for rule, share in within(costs, 2).items()}
-
-
-def close(costs: pd.DataFrame) -> list[str]:
-    """The rules whose share `within` twice the tuned steps is not told apart from the best's."""
-    shares = within(costs, 2)
-    best = max(shares, key=lambda rule: shares[rule][0], default=None)
-    return [rule for rule in shares if rule != best and shares[rule][2] >= shares[best][1]]
-
-
-def kept_by(costs: pd.DataFrame) -> pd.DataFrame:
-    """How often each rule stays near the tuned steps, and how often it misses the goal, the best
-    rule first.
-    """
-    away = costs[~costs.base.astype(bool)]
-    missed = np.isinf(away.middle).groupby(away.rule).agg(["sum", "size"])
-    strict, lax = within(costs, 1.25), within(costs, 2)
-    order = sorted(lax, key=lambda rule: -lax[rule][0])
-    return pd.DataFrame(
-        {
-            "rule": order,
-            "within 1.25 times the tuned steps": [_shown(strict[rule]) for rule in order],
-            "within twice": [_shown(lax[rule]) for rule in order],
-            "goal missed": ["{} of {}".format(*missed.loc[rule]) for rule in order],
-        }
-    )
-
-
-def _shown(share: tuple[float, float, float]) -> str:
-    value, low, high = (percent(part, 0) for part in share)
-    return f"{value} ({low} to {high})"
+    found = {rule: scaling.share(int((own <= 2).sum()), len(own)) for rule, own in by}
+    return dict(sorted(found.items(), key=lambda of: -of[1][0]))
 
 
 def shares(maps: pd.DataFrame) -> pd.DataFrame:
@@ -128,36 +89,3 @@ def _edges() -> dict[str, list]:
     sources = (judging.trials(), method_results.compared())
     found = pd.concat([ranges.at_edges(trials) for trials in sources], ignore_index=True)
     return found.drop_duplicates([*CURVE, "hyperparameter"]).to_dict("list")
-
-
-def crowded(told: pd.DataFrame) -> pd.DataFrame:
-    """Of `at_edges`, how many curves of a method crowd at an edge, and of what most often."""
-    by = told.groupby(CURVE).marked.any().groupby("algorithm").agg(["size", "sum"])
-    most = told[told.marked].groupby("algorithm").hyperparameter
-    most = most.agg(lambda names: names.value_counts().index[0])
-    return pd.DataFrame(
-        {
-            "method": by.index,
-            "curves": by["size"].to_numpy(),
-            "of these at an edge": by["sum"].to_numpy(),
-            "most often in": most.reindex(by.index).replace(SPELT).to_numpy(),
-        }
-    )
-
-
-def intervals(told: pd.DataFrame) -> pd.DataFrame:
-    """Every interval of `at_edges`, the most crowded first."""
-    rows = titled(told).assign(most=told[[*ranges.ENDS]].max(axis=1))
-    rows = rows.sort_values("most", ascending=False, kind="stable")
-    drawn = zip(rows.low, rows.high, strict=True)
-    return pd.DataFrame(
-        {
-            "network": rows.network,
-            "method": rows.algorithm,
-            "sparsity": rows.sparsity.map("{:g}".format),
-            "hyperparameter": rows.hyperparameter.str.replace("_", " "),
-            "drawn from": [f"{low:g} to {high:g}" for low, high in drawn],
-            "winners": rows.winners,
-            **{f"in the {end} tenth": rows[end].map("{:.0%}".format) for end in ranges.ENDS},
-        }
-    )

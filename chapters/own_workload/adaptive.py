@@ -121,12 +121,9 @@ class Plan:
         found: dict[int, list[float]] = {}
         for size in sorted({t.batch_size for t in self.trials if t.steps}):
             last = max(t.search for t in self.of(size))
-            found[size] = [self._fewest(size, n) for n in range(last + 1)]
+            each = [(self._met(size, n), self.of(size, n)) for n in range(last + 1)]
+            found[size] = [float(min(met or [t.taken for t in own])) for met, own in each]
         return found
-
-    def _fewest(self, size: int, search: int) -> float:
-        taken = [trial.taken for trial in self.of(size, search)]
-        return float(min(self._met(size, search) or taken))
 
     def steps(self, size: int) -> float:
         """K* at a batch size that met the goal."""
@@ -224,9 +221,9 @@ class Plan:
         found = estimate(self.searches())
         if found is None:
             return []
-        searched = sorted({t.batch_size for t in self.trials})
-        low = searched[0]
-        high = searched[-1]
+        searched = {trial.batch_size for trial in self.trials}
+        low = min(searched)
+        high = max(searched)
         wanted = []
         if found.critical > high / INSIDE:
             wanted.append(min(self.sizes[1], high * ADDED))
@@ -282,14 +279,6 @@ class Plan:
     def seconds(self) -> float:
         """Of training so far."""
         return sum(trial.seconds for trial in self.trials)
-
-    def minutes_more(self) -> float:
-        """About how many more minutes of fresh searches make the interval WIDTH wide."""
-        found = estimate(self.searches())
-        if found is None or found.width <= WIDTH:
-            return 0.0
-        fresh = sum(trial.seconds for trial in self.trials if trial.search)
-        return (found.times - 1) * max(fresh, self.seconds() / 2) / 60
 
 
 def run(plan: Plan, minutes: float, folder: Path = DATA, train: bool = True, **options) -> Plan:

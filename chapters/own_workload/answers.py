@@ -19,7 +19,6 @@ from lib.measuring import sweeps
 from lib.methods import spaces
 from lib.page import parameters
 from lib.records import on_record
-from lib.studies import races
 from lib.wording import brief
 from lib.workloads.catalogue import Workload, workload
 
@@ -61,47 +60,30 @@ def fitting(chosen: Any, every: Collection[int]) -> list[int]:
 
 
 def adaptively(
-    name: str,
-    algorithm: str,
-    sizes: list[int],
-    minutes: float,
-    budget: str,
-    *,
-    jobs: int,
-    device: str,
-    **fields,
+    chosen: Any, sizes: list[int], where: dict, **fields
 ) -> tuple[pd.DataFrame, adaptive.Plan]:
     """The trials of an adaptive search and its plan, trained first if the budget is "full".
 
-    fields: of cells.  Raises Told where nothing is on record.
+    chosen: the page's parameters.  where: options of `sweeps.run`.  fields: of cells.  Raises Told
+    where nothing is on record.
     """
-    plan = adaptive.Plan(name, algorithm, (min(sizes), max(sizes)), **fields)
-    adaptive.run(plan, minutes, train=budget == "full", jobs=jobs, device=device)
+    ends = min(sizes), max(sizes)
+    plan = adaptive.Plan(chosen.workload, chosen.algorithm, ends, **fields)
+    adaptive.run(plan, chosen.minutes, train=chosen.budget == "full", **where)
     if not plan.cells:
         raise Told(
-            f"budget: no record is kept of an adaptive search of {name} with {algorithm} from "
-            f"batch size {min(sizes)} to {max(sizes)}; train it with -p budget full, or choose -p search "
-            f"exact"
+            f"budget: no record is kept of an adaptive search of {plan.name} with {plan.algorithm} "
+            f"from batch size {ends[0]} to {ends[1]}; train it with -p budget full, or choose "
+            f"-p search exact"
         )
     return adaptive.table(plan), plan
 
 
-def exactly(
-    name: str,
-    algorithm: str,
-    sizes: list[int],
-    search: str,
-    budget: str,
-    *,
-    sparsity: float,
-    jobs: int,
-    device: str,
-    **fields,
-) -> pd.DataFrame:
-    """The trials of one search a batch size, as many as asked for; raced, if search says so."""
-    rule = {"hits": 1, **races.BY_LOSSES} if search == "race" else {}
-    grid = on_record.grid(name, sizes, [algorithm], [sparsity], **fields, **rule)
-    return sweeps.results(grid, budget, jobs=jobs, device=device)
+def exactly(chosen: Any, sizes: list[int], where: dict, sparsity: float, **fields) -> pd.DataFrame:
+    """The trials of one search a batch size, as many as asked for; the rest as in `adaptively`."""
+    curve = chosen.workload, sizes, [chosen.algorithm], [sparsity]
+    grid = on_record.grid(*curve, trials=chosen.trials, **fields)
+    return sweeps.results(grid, chosen.budget, **where)
 
 
 def searches(trials: pd.DataFrame) -> dict[int, list[float]]:
@@ -121,7 +103,7 @@ def points(trials: pd.DataFrame, work: Workload, algorithm: str) -> pd.DataFrame
     rows = trials.loc[trials.dropna(subset="steps").groupby("batch_size").steps.idxmin()]
     tuned = spaces.intervals(work.space, algorithm, work.decay)
     found = rows[["batch_size", *tuned]].reset_index(drop=True)
-    counts = np.array([len(steps) for steps in known.values()])
+    counts = np.array(list(map(len, known.values())))
     found["steps"] = [float(np.exp(np.mean(np.log(steps)))) for steps in known.values()]
     guess = bends.estimate(known)
     reach = guess.reach(counts) if guess else np.full(len(counts), np.nan)
@@ -130,11 +112,11 @@ def points(trials: pd.DataFrame, work: Workload, algorithm: str) -> pd.DataFrame
     found["trials"] = found.batch_size.map(trials.groupby("batch_size").size())
     timed = hardware.step_seconds(trials).set_index("batch_size").seconds
     found["seconds"] = found.batch_size.map(timed)
-    ends = {name: at.place(found[name].to_numpy(float)) for name, at in tuned.items()}
-    found["edges"] = [
-        [name for name, place in ends.items() if not OUTER <= place[n] <= 1 - OUTER]
-        for n in range(len(found))
-    ]
+    places = pd.DataFrame(
+        {name: at.place(found[name].to_numpy(float)) for name, at in tuned.items()}
+    )
+    outer = (places < OUTER) | (places > 1 - OUTER)
+    found["edges"] = [list(outer.columns[row]) for row in outer.to_numpy()]
     return found
 
 
@@ -189,15 +171,13 @@ def doubts(table: pd.DataFrame, trials: pd.DataFrame) -> list[str]:
 
 def law(found: bends.Estimate | None, table: pd.DataFrame) -> pd.DataFrame:
     """The fitted line between the sizes searched: batch_size, steps; empty where there is none."""
-    if found is None:
-        return pd.DataFrame({"batch_size": [], "steps": []})
-    sizes = np.geomspace(table.batch_size.min(), table.batch_size.max(), 50)
-    return pd.DataFrame({"batch_size": sizes, "steps": found.steps(sizes)})
+    sizes = np.geomspace(table.batch_size.min(), table.batch_size.max(), 50 if found else 0)
+    return pd.DataFrame({"batch_size": sizes, "steps": found.steps(sizes) if found else sizes})
 
 
 def settings(row: pd.Series, tuned: list[str]) -> list[str]:
     """Hyperparameters in words: "learning rate 0.12", and which lie at an edge of their range."""
-    at_end = {name: " (at an edge)" for name in row.edges}
+    at_end = dict.fromkeys(row.edges, " (at an edge)")
     return [
         f"{name.replace('_', ' ')} {setting(row[name])}{at_end.get(name, '')}" for name in tuned
     ]
@@ -218,10 +198,9 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
     """The table of the page: the fastest trial's hyperparameters at every batch size, * at an edge
     of its range.
     """
+    rows = [row for _, row in table.iterrows()]
     shown = {
-        name.replace("_", " "): [
-            setting(row[name]) + "*" * (name in row.edges) for _, row in table.iterrows()
-        ]
+        name.replace("_", " "): [setting(row[name]) + "*" * (name in row.edges) for row in rows]
         for name in tuned_of(table)
     }
     both = zip(table.low, table.high)
@@ -238,21 +217,3 @@ def best(table: pd.DataFrame) -> pd.DataFrame:
             "time to the goal (s)": [brief(t) for t in table.steps * table.seconds],
         }
     )
-
-
-def by_sparsity(measured: dict[float, pd.DataFrame]) -> pd.DataFrame:
-    """Critical batch sizes by sparsity, of trials at their goal."""
-    rows = []
-    for level, trials in measured.items():
-        known = searches(trials)
-        found = bends.estimate(known)
-        inside = found is not None and min(known) < found.critical < max(known)
-        rows.append(
-            {
-                "sparsity": f"{level:g}",
-                "critical batch size": brief(found.critical) if inside else "not within the sizes",
-                "90 %": f"{brief(found.low)}–{brief(found.high)}" if inside else "—",
-                "steps at the smallest batch": float(np.mean(known[min(known)])) if known else None,
-            }
-        )
-    return pd.DataFrame(rows)

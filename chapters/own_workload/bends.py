@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 from lib import forms
 
 WIDTH = 1.25  # the factor from the critical batch size to either end of its 90 % interval
+SMALL = 0.1  # by which ln K* is moved, for slopes
 
 
 @dataclass(frozen=True)
@@ -34,11 +35,6 @@ class Estimate:
     def width(self) -> float:
         """The factor from the estimate to the end of its interval."""
         return math.sqrt(self.high / self.low) if 0 < self.low else math.inf
-
-    @property
-    def times(self) -> float:
-        """How many times the searches would narrow it to WIDTH."""
-        return (math.log(self.width) / math.log(WIDTH)) ** 2
 
     def reach(self, searches: np.ndarray) -> np.ndarray:
         """The factor from the mean of so many searches [n] to the ends of its 90 % interval."""
@@ -66,7 +62,7 @@ def estimate(searches: dict[int, list[float]]) -> Estimate | None:
     centre = float(fitted.bend[0])
     freedom = len(logs) - 2
     error = math.sqrt(fitted.loss[0] / freedom)
-    slopes = _slopes(sizes, logs, list(known))
+    slopes = _slopes(sizes, logs, np.array(list(known)))
     spread = math.sqrt((slopes**2 / counts).sum())
     reach = float(stdtrit(freedom, 0.95)) * error * spread
     low = math.exp(centre - reach)
@@ -79,11 +75,8 @@ def estimate(searches: dict[int, list[float]]) -> Estimate | None:
     return Estimate(math.exp(centre), low, high, len(logs), floor, error, telling)
 
 
-def _slopes(
-    sizes: np.ndarray, logs: np.ndarray, known: list[int], small: float = 0.1
-) -> np.ndarray:
+def _slopes(sizes: np.ndarray, logs: np.ndarray, known: np.ndarray) -> np.ndarray:
     """By how much ln C moves with ln K* at each of the known batch sizes."""
-    moved = small * (sizes == np.array(known)[:, None])
-    above = forms.fit(sizes, logs + moved)
-    below = forms.fit(sizes, logs - moved)
-    return (above.bend - below.bend) / (2 * small)
+    moved = SMALL * (sizes == known[:, None])
+    above, below = (forms.fit(sizes, logs + sign * moved).bend for sign in (1, -1))
+    return (above - below) / (2 * SMALL)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 
 from chapters.own_workload import adaptive, answers, bends
@@ -59,7 +57,7 @@ def findings(
         "trials": len(trials),
         "spent": lasting(spent),
         **_critical(found, smallest, biggest),
-        **_surer(found, plan, spent),
+        "runs": plan.runs() if plan else None,
     }
 
 
@@ -76,14 +74,6 @@ def _critical(found: bends.Estimate | None, smallest: int, biggest: int) -> dict
         "critical_high": found.high,
         "searches": found.searches,
     }
-
-
-def _surer(found: bends.Estimate | None, plan: adaptive.Plan | None, spent: float) -> dict:
-    """Whether more searches are needed, for how long, and the cost so far in tuned runs."""
-    more = None
-    if found and bends.WIDTH < found.width < math.inf:
-        more = lasting(60 * plan.minutes_more() if plan else (found.times - 1) * spent)
-    return {"more": more, "runs": plan.runs() if plan else None}
 
 
 def lasting(seconds: float) -> str:

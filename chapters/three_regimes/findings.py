@@ -11,14 +11,11 @@ import pandas as pd
 
 from chapters.three_regimes import one_network, regime_figures
 from lib.analysis import ranges, scaling, splits
-from lib.claims import AGAINST, FOR, Claim, front, judging
-from lib.claims.names import curve_title
+from lib.claims import AGAINST, FOR, Claim, judging
 from lib.page import boxes, charts
 from lib.page.multiples import LARGE
 from lib.probes.unseen import UNSEEN
-from lib.records import results
-from lib.studies import plans
-from lib.wording import between, brief, named, number, percent, span
+from lib.wording import between, named, number, percent, span
 from lib.workloads.catalogue import workload
 
 LEAST = 5  # batch sizes of a curve that may show three regimes
@@ -46,7 +43,6 @@ class Measured:
         summary, curves: of `scaling.summaries`, of `every`.
         whole: the curves with momentum over its whole range.
         ranged: of `one_network.before_and_after`, of these.
-        counted: of `one_network.by_first_trials`, two networks of digits.
     """
 
     every: pd.DataFrame
@@ -56,7 +52,6 @@ class Measured:
     curves: dict
     whole: list[tuple]
     ranged: pd.DataFrame
-    counted: pd.DataFrame
 
     @property
     def lines(self) -> pd.DataFrame:
@@ -74,20 +69,14 @@ def measured(published: pd.DataFrame, every: pd.DataFrame, asked: pd.DataFrame) 
     whole = sorted(ranges.whole_curves(every))
     usual = scaling.curves(published) if whole else {}
     ranged = one_network.before_and_after(usual, {key: curves[key] for key in whole})
-    own = published[(published.algorithm == "momentum") & (published.sparsity == 0)]
-    own = own[own.workload.isin(plans.DIGITS) & (own.trials == 100)]
-    counted = one_network.by_first_trials(own)
-    return Measured(every, published, asked, summary, curves, whole, ranged, counted)
+    return Measured(every, published, asked, summary, curves, whole, ranged)
 
 
 def asked_for(every: pd.DataFrame, chosen: Any) -> pd.DataFrame:
     """The trials of what a page's parameters ask for."""
     own = (every.workload == chosen.workload) & (every.algorithm == chosen.algorithm)
-    sizes, levels = (
-        every.batch_size.isin(chosen.batch_sizes),
-        every.sparsity.isin(chosen.sparsities),
-    )
-    return every[own & sizes & levels]
+    sizes = every.batch_size.isin(chosen.batch_sizes)
+    return every[own & sizes & every.sparsity.isin(chosen.sparsities)]
 
 
 def findings(data: Measured, judged: Mapping[str, Claim], chosen: Any) -> dict[str, object]:
@@ -107,30 +96,23 @@ def findings(data: Measured, judged: Mapping[str, Claim], chosen: Any) -> dict[s
         "largest": max(chosen.batch_sizes),
         "train_size": work.train_size,
         "nearly_all": max(chosen.batch_sizes) > work.train_size / 2,
-        "hard_draw": front.harder_than(),
         **_asked(data),
         **_all_three(data.summary, judged["L1"]),
         **_goals(data.lines, judged["S2"]),
         **_methods(data.curves, judged["S7"]),
         **_images(data),
         **_ranges(data.ranged),
-        **_trials(data.counted),
         **splits.unseen(UNSEEN.results(), "digits-mlp"),
     }
 
 
 def _asked(data: Measured) -> dict[str, object]:
     """What doubling the batch saves on the network asked for."""
-    searches = scaling.steps_to_result(data.asked)
-    points = scaling.across_replicates(searches)
-    dense, lines, goal = (
-        points[points.sparsity == data.densest],
-        data.lines,
-        data.asked.goal.iloc[0],
-    )
+    points = scaling.across_replicates(scaling.steps_to_result(data.asked))
+    lines, goal = data.lines, data.asked.goal.iloc[0]
+    dense = points[points.sparsity == data.densest]
     critical = lines.critical[lines.goal == goal].min()
     before, after = one_network.saved_per_doubling(dense.batch_size, dense.steps, critical)
-    scatter = one_network.slowest_over_fastest(searches)
     return {
         "goal": percent(goal),
         "flattens": bool(before > after > 0),
@@ -143,8 +125,6 @@ def _asked(data: Measured) -> dict[str, object]:
         "searches": int(points.replicates.max()),
         "several_searches": bool(points.replicates.max() > 1),
         "trials": boxes.trials(data.asked),
-        "scatters": bool(scatter > 1),
-        "scatter": scatter,
     }
 
 
@@ -163,15 +143,9 @@ def _all_three(summary: pd.DataFrame, claim: Claim) -> dict[str, object]:
     long = summary[summary.sizes >= LEAST]
     scales, flat = long.perfect_end >= 4 * long.start, long.reaches_plateau.astype(bool)
     shows = scales & flat & (long.useful_end > long.perfect_end)
-    pruned = (long.sparsity > 0).map({True: "pruned", False: "dense"})
-    digits = long.workload.str.startswith("digits").map({True: "digits", False: "images"})
     return {
         "three": int(shows.sum()),
         "long": len(long),
-        "three_by": [
-            f"{own.sum()} of {len(own)} {', '.join(kind)}"
-            for kind, own in shows.groupby([pruned, digits])
-        ],
         "three_judged": len(claim.measured),
         "three_for": len(claim.decided(FOR)),
         "three_against": len(claim.decided(AGAINST)),
@@ -182,17 +156,15 @@ def _goals(lines: pd.DataFrame, claim: Claim) -> dict[str, object]:
     """Where the critical batch size is at other goals."""
     ends = lines.sort_values("goal").critical
     moved = [group.effect for group in claim.measured]
-    lower = sum(effect < 1 for effect in moved)
     return {
         "several_goals": len(ends) > 1,
         "at_hardest": float(ends.iloc[0]) if len(ends) else None,
         "at_easiest": float(ends.iloc[-1]) if len(ends) else None,
-        "lower": lower,
+        "lower": sum(effect < 1 for effect in moved),
         "surely_lower": sum(group.high < 1 for group in claim.measured),
         "undecided": sum(group.low < 1 < group.high for group in claim.measured),
         "moved": len(moved),
         "moved_by": between(*moved),
-        "one_direction": lower > 0.9 * len(moved),
     }
 
 
@@ -214,52 +186,30 @@ def _images(data: Measured) -> dict[str, object]:
     """How many dense curves of larger images reach their critical batch size."""
     images = on_images(data.every)
     own = data.summary[data.summary.workload.isin(images.workload) & (data.summary.sparsity == 0)]
-    inside = int(own.identified.sum())
     searches = images.groupby([*scaling.CURVE, "batch_size"]).replicate.nunique()
     return {
         "image_curves": len(own),
-        "image_inside": inside,
-        "most_inside": inside > len(own) / 2,
+        "image_inside": int(own.identified.sum()),
         "image_trials": boxes.trials(images),
         "image_searches": int(searches.max()) if len(searches) else None,
     }
 
 
 def _ranges(rows: pd.DataFrame) -> dict[str, object]:
-    """What momentum below 0.9 does to the curves."""
-    own = ("digits-mlp", "momentum", 0.0)
-    head = [row for row in rows.itertuples() if (row.workload, row.algorithm, row.sparsity) == own]
+    """What momentum below 0.9 does to the critical batch size."""
+    own = rows[(rows.workload == "digits-mlp") & (rows.sparsity == 0)]
+    head = own[own.algorithm == "momentum"]
     return {
-        "ranged": bool(head),
-        "ranged_before": head[0].critical_published if head else None,
-        "ranged_after": head[0].critical_whole if head else None,
+        "ranged": bool(len(head)),
+        "ranged_before": head.critical_published.max(),
+        "ranged_after": head.critical_whole.max(),
         "ranged_curves": len(rows),
-        "bent": int((rows.p_value_published <= 0.05).sum()) if len(rows) else None,
-        "bent_whole": int((rows.p_value_whole <= 0.05).sum()) if len(rows) else None,
-    }
-
-
-def _trials(counted: pd.DataFrame) -> dict[str, object]:
-    """What more trials do to the constants of the MLP on digits."""
-    known = len(counted) > 0
-    own = counted[counted.workload == "digits-mlp"].sort_values("count") if known else counted
-    names = one_network.CONSTANTS
-    left = own[[*names]].iloc[-1] / own[[*names]].iloc[0] if known else {}
-    return {
-        "counted": known,
-        "few": int(own["count"].iloc[0]) if known else None,
-        "many": int(own["count"].iloc[-1]) if known else None,
-        **{f"{name}_left": percent(left[name]) if known else None for name in names},
+        "whole_over": between(*rows.ratio),
+        "whole_lower": int((rows.ratio_high < 1).sum()),
     }
 
 
 # --- what figures draw ----------------------------------------------------------------------------
-
-
-def single(asked: pd.DataFrame) -> pd.DataFrame:
-    """Every search at every goal, a row each."""
-    rows = pd.concat(scaling.at_every_goal(asked).values()).dropna(subset="steps")
-    return rows[["sparsity", "batch_size", "goal", "steps", "split"]]
 
 
 def _networks(points: pd.DataFrame) -> pd.Series:
@@ -339,29 +289,6 @@ def of_ranges(data: Measured) -> alt.LayerChart:
     return regime_figures.ranges_chart(drawn, charts.menu("curve", names, names[0], "network"))
 
 
-def of_trials(counted: pd.DataFrame) -> alt.LayerChart:
-    """The figure of the constants by the number of trials."""
-    if not len(counted):
-        return charts.nothing("No search on digits is read here.")
-    exact = one_network.by_best_of(results.read(plans.study("digits-budget")), 0.05)
-    names = list(regime_figures.QUANTITIES.values())
-    menu = charts.menu("quantity", names, names[-1], "quantity")
-    return regime_figures.trials_chart(
-        _by_quantity(exact), _by_quantity(counted, "low", "high"), menu
-    )
-
-
-def _by_quantity(table: pd.DataFrame, *ends: str) -> pd.DataFrame:
-    """A row per quantity: curve, count, quantity, value, and these ends."""
-    parts = []
-    for name, title in regime_figures.QUANTITIES.items():
-        columns = {name: "value", **{f"{name}_{end}": end for end in ends}}
-        rows = table[["workload", "count", *columns]].rename(columns=columns)
-        parts.append(rows.assign(quantity=title))
-    rows = pd.concat(parts)
-    return rows.assign(curve=[workload(w).title for w in rows.workload]).drop(columns="workload")
-
-
 # --- tables ---------------------------------------------------------------------------------------
 
 
@@ -384,25 +311,3 @@ def regimes(asked: pd.DataFrame) -> pd.DataFrame:
             "searches": rows.replicates,
         }
     )
-
-
-def by_range(data: Measured) -> pd.DataFrame:
-    """Curves of the published range of momentum beside those of the whole one."""
-    rows = data.ranged
-    columns = {"network": [curve_title(key) for key in data.whole]}
-    if data.whole:
-        columns["sparsity"] = rows.sparsity
-        for name, of in (("published", "from 0.9"), ("whole", "whole")):
-            columns[f"critical, {of}"] = rows[f"critical_{name}"].map(brief)
-            tests = rows[[f"chi2_{name}", f"freedom_{name}", f"p_value_{name}"]].to_numpy()
-            columns[f"χ², {of}"] = [_tested(*row) for row in tests]
-            power = rows[f"exponent_{name}"].map("{:.2f}".format, na_action="ignore")
-            columns[f"exponent p, {of}"] = power.fillna("—")
-        ends = rows[["ratio_low", "ratio_high"]].round(2).to_numpy()
-        columns |= {"ratio": [span(pair) for pair in ends], "searches": rows.n}
-    return pd.DataFrame(columns)
-
-
-def _tested(chi2: float, freedom: float, p_value: float) -> str:
-    p = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}"
-    return f"{chi2:.0f} on {freedom:.0f} ({p})"

@@ -14,29 +14,19 @@ from lib.page.shared_figures import STEPS
 from lib.page.tips import tip
 
 
-def regimes_chart(
-    points: pd.DataFrame, searches: pd.DataFrame, lines: pd.DataFrame, goal: tuple
-) -> alt.LayerChart:
-    """Means with their intervals, single searches on demand, and the two lines between which the
-    curve of `lines` lies.
+def regimes_chart(points: pd.DataFrame, lines: pd.DataFrame, goal: tuple) -> alt.LayerChart:
+    """Means with their intervals, and the two lines between which the curve of `lines` lies.
 
     Args:
         points: as for `shared_figures.scaling_chart`, at every goal.
-        searches: sparsity, batch_size, goal, steps and split, one a row.
         lines: goal, c1, c2, critical, critical_low and critical_high of one network (none: no
             guides).
         goal: of `charts.goal_slider`.
     """
     pick, faded = charts.picked("sparsity")
-    box = alt.binding_checkbox(name="show every search ")
-    single = alt.param(
-        name="single",
-        value=False,
-        bind=box,
-    )
-    levels, sizes = sorted(points.sparsity.unique()), sorted(points.batch_size.unique())
-    most = max(points.high.max(), searches.steps.max() if len(searches) else 0)
-    within = [points.low.min() / 1.6, most * 1.3]
+    levels = sorted(points.sparsity.unique())
+    sizes = sorted(points.batch_size.unique())
+    within = [points.low.min() / 1.6, points.high.max() * 1.3]
     scale = alt.Scale(
         type="log",
         base=2,
@@ -48,38 +38,14 @@ def regimes_chart(
         x=charts.batch_axis(sizes), color=charts.by_sparsity(levels), opacity=faded
     )
     bars, means, marks = charts.curve(base, y, scale, tips.points("sparsity"))
-    wide, goals = _by_goal(searches)
-    tooltip = [
-        tips.SPARSITY,
-        tips.BATCH_SIZE,
-        tip("steps:Q", "steps of this search", ","),
-        tip("split:Q", "split of the images"),
-    ]
-    few = base.properties(data=wide).mark_point(size=22, strokeWidth=1.2)
-    few = few.encode(y=y, tooltip=tooltip).transform_filter("single")
-    few = few.transform_fold(list(goals), as_=["rung", "steps"])
-    few = few.transform_calculate(goal=f"{json.dumps(goals)}[datum.rung]")
-    few = few.transform_filter("isValid(datum.steps)")
     ends = lines.assign(
         first=sizes[0],
         last=sizes[-1],
         least=within[0],
     )
     guides = _guides(ends, scale) if len(lines) else []
-    layers = [*guides, bars.add_params(pick, single), means, few, marks]
+    layers = [*guides, bars.add_params(pick), means, marks]
     return charts.sized(charts.controlled(layers, goal), 350)
-
-
-def _by_goal(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Searches with a column of steps for every goal, and the goals by these columns' names: a page
-    holds each search once.
-    """
-    keys = ["sparsity", "batch_size", "split"]
-    goals = {f"rung{place}": goal for place, goal in enumerate(sorted(searches.goal.unique()))}
-    rungs = searches.goal.map({goal: rung for rung, goal in goals.items()})
-    again = searches.groupby([*keys, "goal"]).cumcount()  # several searches on one split
-    wide = searches.set_index([searches[key] for key in keys] + [again, rungs]).steps.unstack()
-    return wide.reset_index(keys), goals
 
 
 def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
@@ -96,50 +62,20 @@ def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
     dotted = {"strokeDash": [3, 4], "color": charts.GUIDE, "strokeWidth": 1.3, "clip": True}
     name = "'critical batch size ' + format(datum.critical, ',.2r')"
     steps, least, floor = (alt.Y(f"{c}:Q", scale=scale) for c in ("steps", "least", "c2"))
-    band = base.mark_rect(
-        color=charts.GUIDE,
-        opacity=0.18,
-        clip=True,
-    )
+    band = base.mark_rect(color=charts.GUIDE, opacity=0.18, clip=True)
     critical = base.transform_calculate(name=name).mark_text(fontWeight="bold")
-    scaling = base.mark_text(
-        align="right",
-        dx=-26,
-        dy=-8,
-    )
-    level = base.mark_text(
-        align="left",
-        dx=6,
-        dy=-8,
-    )
+    scaling = base.mark_text(align="right", dx=-26, dy=-8)
+    level = base.mark_text(align="left", dx=6, dy=-8)
+    upper = {"x": "critical:Q", "y": alt.value(14), "text": "name:N"}
+    lower = {"x": "bottom:Q", "y": least, "text": alt.value("perfect scaling, c₁/B")}
     return [
-        band.encode(
-            x="critical_low:Q",
-            x2="critical_high:Q",
-            **upright,
-        ),
+        band.encode(x="critical_low:Q", x2="critical_high:Q", **upright),
         alt.Chart(falling).mark_line(**dotted).encode(x="at:Q", y=steps),
-        base.mark_rule(**dotted).encode(
-            x="first:Q",
-            x2="last:Q",
-            y=floor,
-        ),
+        base.mark_rule(**dotted).encode(x="first:Q", x2="last:Q", y=floor),
         base.mark_rule(color=charts.GUIDE, strokeWidth=1.3).encode(x="critical:Q", **upright),
-        critical.encode(
-            x="critical:Q",
-            y=alt.value(14),
-            text="name:N",
-        ),
-        scaling.encode(
-            x="bottom:Q",
-            y=least,
-            text=alt.value("perfect scaling, c₁/B"),
-        ),
-        level.encode(
-            x="first:Q",
-            y=floor,
-            text=alt.value("floor, c₂"),
-        ),
+        critical.encode(**upper),
+        scaling.encode(**lower),
+        level.encode(x="first:Q", y=floor, text=alt.value("floor, c₂")),
     ]
 
 
@@ -197,50 +133,3 @@ def ranges_chart(points: pd.DataFrame, menu: tuple) -> alt.LayerChart:
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
     layers = charts.curve(base, y, scale, tips.points("range", regime=False))
     return charts.sized(charts.controlled(layers, menu), 340)
-
-
-QUANTITIES = {
-    "c1": "c₁ (examples)",
-    "c2": "c₂ (steps)",
-    "critical": "critical batch size (examples)",
-}
-
-
-def trials_chart(exact: pd.DataFrame, first: pd.DataFrame, menu: tuple) -> alt.LayerChart:
-    """A quantity of QUANTITIES against the number of trials: lines from all trials of a search,
-    points from first trials.
-
-    Args:
-        exact: curve, count, quantity and value.
-        first: the same, with low and high.
-        menu: of quantities.
-    """
-    axis = alt.Axis(values=sorted(exact["count"].unique()))
-    scale = charts.log(12)
-    x = alt.X(
-        "count:Q",
-        title="trials of a search",
-        axis=axis,
-        scale=charts.log(16, base=10),
-    )
-    y = alt.Y("value:Q", title=None, scale=scale)
-    colour = alt.Color(
-        "curve:N",
-        legend=alt.Legend(
-            title=None,
-            columns=1,
-            labelLimit=260,
-        ),
-    )
-    told = ["curve:N", tip("count:Q", "trials"), tip("value:Q", "value", ",.3r")]
-    ends = [tips.tip(f"{end}:Q", end, ",.3r") for end in ("low", "high")]
-    base, own = (alt.Chart(rows).encode(x=x, color=colour) for rows in (exact, first))
-    lines = base.mark_line(strokeWidth=2).encode(y=y, tooltip=told)
-    low = alt.Y("low:Q", scale=scale, title=None)
-    bars = own.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")
-    marks = own.mark_point(
-        filled=True,
-        size=64,
-        opacity=1,
-    ).encode(y=y, tooltip=[*told, *ends])
-    return charts.sized(charts.controlled([lines, bars, marks], menu), 300)
