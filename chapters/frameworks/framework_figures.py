@@ -13,7 +13,12 @@ LATENCIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
 BANDWIDTHS = (1.25e6, 1.25e7, 1.25e8, 1.25e9, 1.25e10, NO_LIMIT)
 RATE = f"(value >= {NO_LIMIT} ? 'no limit to bandwidth' : format(8 * value, '.2~s') + 'bit/s')"
 DIALS = {  # values, the first shown, title, and how a caption says the value
-    "latency": (LATENCIES, 0.0, "latency of a message", "format(value * 1e6, ',.3~r') + ' µs latency'"),
+    "latency": (
+        LATENCIES,
+        0.0,
+        "latency of a message",
+        "format(value * 1e6, ',.3~r') + ' µs latency'",
+    ),
     "bandwidth": (BANDWIDTHS, NO_LIMIT, "bandwidth", RATE),
 }
 

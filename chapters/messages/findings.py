@@ -145,11 +145,10 @@ def _joint(curves: pd.DataFrame, share: float) -> dict:
         "joint_network": title(name),
         "both_over": ranged(means[name]["over"].row()),
         "both_cells": cells[name],
-        "joint_means": [_mean_costs(w, effects, cells[w]) for w, effects in means.items()],
+        "joint_means": [
+            f"{title(w)}, {cells[w]} cells: {ranged(effects['over'].row())} times the product, "
+            f"{ranged(effects['beyond'].row())} times the sum"
+            for w, effects in means.items()
+        ],
         "shift": (target(share, left) / left) / (target(share, weights) / weights),
     }
-
-
-def _mean_costs(workload: str, effects: dict, cells: int) -> str:
-    over, beyond = (ranged(effects[name].row()) for name in ("over", "beyond"))
-    return f"{title(workload)}, {cells} cells: {over} times the product, {beyond} times the sum"

@@ -46,21 +46,17 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
     workload's title. over: entries sent per step over those asked for.  edge: whether its learning
     rate is the lowest or the highest that the search tried.
     """
-    rows = _named(fixed_budgets.within(trials))
+    rows = fixed_budgets.within(trials)
+    ways = zip(rows.compressor, rows.feedback.astype(bool), strict=True)
+    rows = rows.assign(
+        method=[NAMES.get(way, way[0]) for way in ways],
+        network=[workload(w).title for w in rows.workload],
+    )
     found = fixed_budgets.chosen(rows, [*KEYS, *also])
     search = ["workload", "replicate"]
     tried = found.join(trials.groupby(search).learning_rate.agg(["min", "max"]), on=search)
     edge = (tried.learning_rate >= tried["max"]) | (tried.learning_rate <= tried["min"])
     return found.assign(over=found.sent / found.checked / _asked(found), edge=edge)
-
-
-def _named(rows: pd.DataFrame) -> pd.DataFrame:
-    """With method (of NAMES) and network (the workload's title)."""
-    ways = zip(rows.compressor, rows.feedback.astype(bool), strict=True)
-    return rows.assign(
-        method=[NAMES.get(way, way[0]) for way in ways],
-        network=[workload(w).title for w in rows.workload],
-    )
 
 
 def _asked(rows: pd.DataFrame) -> list[int]:

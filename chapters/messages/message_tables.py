@@ -28,6 +28,7 @@ KINDS = {
     "gaussian-k-paper": "Gaussian-k, one-sided",
 }
 
+
 def lines(shown: pd.DataFrame, density: float) -> pd.DataFrame:
     """Lines of `message_figures.panels`: test error (mean over seeds) and epochs per network,
     method and budget, at one density and of dense messages.
