@@ -144,7 +144,7 @@ def _joint(curves: pd.DataFrame, share: float) -> dict:
     return {
         "joint_network": title(name),
         "both_over": ranged(means[name]["over"].row()),
-        "both_cells": cells[name],
+        "both_cells": int(cells[name]),
         "joint_means": [
             f"{title(w)}, {cells[w]} cells: {ranged(effects['over'].row())} times the product, "
             f"{ranged(effects['beyond'].row())} times the sum"
