@@ -106,8 +106,8 @@ def test_gaps_pair_runs_of_one_seed_that_sent_what_they_were_asked_for(tmp_path)
     ends = found[found.budget == 64].set_index(["method", "replicate"]).sort_index()
     steps = last_check(64)
     assert found.over.to_numpy() == pytest.approx(1) and 60 < steps <= 64
-    assert ends.megabytes["dense"].to_numpy() == pytest.approx(steps * 4 * 8970 / 1e6)
-    assert ends.megabytes["Top-k"].to_numpy() == pytest.approx(steps * 8 * 448 / 1e6)
+    assert ends.sent["dense"].to_numpy() == pytest.approx(steps * 8970)
+    assert ends.sent["Top-k"].to_numpy() == pytest.approx(steps * 448)
     gap = message_results.gaps(found, "Top-k").set_index("replicate").gap
     expected = 100 * (ends.test["Top-k"] - ends.test["dense"])
     assert gap.to_dict() == pytest.approx(expected.to_dict()) and len(gap) == 2

@@ -10,14 +10,12 @@ import numpy as np
 import pandas as pd
 
 from chapters.frameworks.framework_costs import HELD, KEYS, NAMES, ONE, breaks_even, fastest
-from lib.analysis import scaling
 from lib.claims.names import title
 from lib.wording import between, brief, named, percent
 
 
 def findings(
     goals: pd.DataFrame,
-    slow: pd.DataFrame,
     repeated: pd.DataFrame,
     ratios: pd.DataFrame,
     again: pd.DataFrame,
@@ -26,8 +24,7 @@ def findings(
     """All values of the page's sentences.
 
     Args:
-        goals: with the link asked for.
-        slow: the same over a slow link.
+        goals: without a link between the processes.
         repeated: the same as `goals`, of a second run.
         ratios: of the first run.
         again: of the second.
@@ -36,7 +33,6 @@ def findings(
     mine = goals[goals.workload == workload]
     best = fastest(mine)
     smallest = mine[mine.batch_size == mine.batch_size.min()]
-    curves = slow.groupby(["workload", "algorithm"], sort=False)
     return {
         "network": title(workload),
         "shared": best.system != ONE,
@@ -45,7 +41,6 @@ def findings(
         "gain": gain(mine),
         "idle": bool(gain(smallest) < 1.05),
         "networks": goals.curve.unique().tolist(),
-        "soonest": [_soonest(fastest(own)) for _, own in curves],
         **_pays(mine),
         **_steps(ratios),
         **_again(ratios, again, repeated[repeated.workload == workload]),
@@ -56,10 +51,6 @@ def findings(
 def gain(goals: pd.DataFrame) -> float:
     """How many times as long one process at its best takes to the goal as the fastest framework."""
     return float(goals.time[goals.system == ONE].min() / fastest(goals).time)
-
-
-def _soonest(best: pd.Series) -> str:
-    return f"{title(best.workload)} with {best.framework}, at a batch of {best.batch_size:,}"
 
 
 def _pays(mine: pd.DataFrame) -> dict:
@@ -157,18 +148,3 @@ def of_bytes(ratios: pd.DataFrame) -> pd.DataFrame:
     table = table.div(4 * shown.weights, axis=0).map(lambda times: brief(times) if times else "0")
     table.insert(0, "framework", shown.system.map(NAMES))
     return table.rename(columns=heads | {"all": "held in all"})
-
-
-def of_links(times: pd.DataFrame) -> pd.DataFrame:
-    """The slowest links over which replicas or stages still beat one process."""
-    even = breaks_even(times).dropna(subset=["bandwidth"])
-    even = even[even.system.isin(["ddp", "pipeline"])]
-    return pd.DataFrame(
-        {
-            "network": scaling.curve_names(even),
-            "batch size": even.batch_size,
-            "framework": even.system.map(NAMES),
-            "at least (Gbit/s)": (8e-9 * even.bandwidth).map(brief),
-            "or at most (ms latency)": (1e3 * even.latency).map(brief),
-        }
-    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import altair as alt
 import pandas as pd
 
@@ -14,23 +12,24 @@ NO_LIMIT = 1e15  # bytes per second that cost nothing
 LATENCIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2)
 BANDWIDTHS = (1.25e6, 1.25e7, 1.25e8, 1.25e9, 1.25e10, NO_LIMIT)
 RATE = f"(value >= {NO_LIMIT} ? 'no limit to bandwidth' : format(8 * value, '.2~s') + 'bit/s')"
-DIALS = {  # values, title, and how a caption says the value
-    "latency": (LATENCIES, "latency of a message", "format(value * 1e6, ',.3~r') + ' µs latency'"),
-    "bandwidth": (BANDWIDTHS, "bandwidth", RATE),
+DIALS = {  # values, the first shown, title, and how a caption says the value
+    "latency": (
+        LATENCIES,
+        0.0,
+        "latency of a message",
+        "format(value * 1e6, ',.3~r') + ' µs latency'",
+    ),
+    "bandwidth": (BANDWIDTHS, NO_LIMIT, "bandwidth", RATE),
 }
 
 
-def to_goal(table: pd.DataFrame, start: Mapping[str, float], curve: str) -> alt.LayerChart:
+def to_goal(table: pd.DataFrame, curve: str) -> alt.LayerChart:
     """Time to the goal against batch size, a line per framework; the fastest of all ringed.
 
-    table: of `framework_costs.to_goal`.  start: where the sliders of latency and bandwidth begin;
-    curve: the one shown at first.  Sparse messages may take more steps: they are dashed and never
-    ringed.
+    table: of `framework_costs.to_goal`.  curve: the one shown at first.  Sparse messages may take
+    more steps: they are dashed and never ringed.
     """
-    dials = {
-        name: charts.dial(f"{name}_at", values, start[name], *words)
-        for name, (values, *words) in DIALS.items()
-    }
+    dials = {name: charts.dial(f"{name}_at", *dial) for name, dial in DIALS.items()}
     menu = charts.menu("curve", list(table.curve.unique()), curve, "network")
     names = list(NAMES.values())
     limit = NAMES[SPARSE]

@@ -10,7 +10,6 @@ import pandas as pd
 from chapters.messages import message_results
 from chapters.messages.grids import title
 from chapters.messages.message_tables import ranged
-from lib.analysis import scaling
 from lib.claims import Claim
 from lib.claims.claim import UNDECIDED, Group
 from lib.engine import pruning
@@ -19,23 +18,15 @@ from lib.methods.intervals import HIGHER_RATES, SHI2019
 from lib.wording import between, number, percent
 from lib.workloads import catalogue, models
 
-ENDED = {
-    "starved": "Gaussian-k",
-    "warmed": "Gaussian-k, density warm-up",
-    "banded": "Gaussian-k, made to end on the band",
-    "lossy": "Gaussian-k, the authors' aggregation",
-    "forgets": "Top-k, no feedback",
-    "kept": "Top-k",
-}
+ENDED = {"starved": "Gaussian-k", "warmed": "Gaussian-k, density warm-up"}
 
 
 def findings(
     shown: pd.DataFrame,
-    planned: list[str],
+    networks: list[str],
     table: pd.DataFrame,
     sides: dict[float, pd.DataFrame],
     curves: pd.DataFrame,
-    costs: pd.DataFrame,
     chosen,
     judged: Mapping[str, Claim],
 ) -> dict:
@@ -43,20 +34,17 @@ def findings(
 
     Args:
         shown: of `message_results.best`.
-        planned: titles of all networks.
+        networks: titles, in their order.
         table: of `message_tables.losses`.
         sides: of `message_tables.variants`.
-        curves: of `message_tables.joint_curves`.
-        costs: of `message_results.joint_costs`.
+        curves: of `message_results.joint_curves`.
         chosen: the page's parameters.
         judged: all claims.
     """
-    networks = [name for name in planned if name in set(shown.network)]
     last = shown.groupby("network").budget.max()
     share = min(chosen.densities)
     return {
         "networks": networks,
-        "lacking": [name for name in planned if name not in networks],
         "stopped": [f"{name}: {number(n)}" for name, n in last.items() if n < chosen.steps],
         "workers": chosen.workers,
         "batch": chosen.batch_size,
@@ -74,10 +62,8 @@ def findings(
         **_judged(judged),
         **_first(table, networks[0], share, max(chosen.densities)),
         **_top_k(shown),
-        **_rand_k(shown, share),
-        **_equal(shown),
         **_variants(sides, judged["T5"]),
-        **_joint(curves, costs, chosen),
+        **_joint(curves, share),
     }
 
 
@@ -134,19 +120,6 @@ def _top_k(shown: pd.DataFrame) -> dict:
     }
 
 
-def _rand_k(shown: pd.DataFrame, share: float) -> dict:
-    """How often Rand-k with feedback is best at the lowest rate."""
-    fed = message_results.gaps(shown, "Rand-k with feedback").query("density == @share")
-    return {"fed": len(fed), "lowest": int((fed.edge & ~fed.highest).sum())}
-
-
-def _equal(shown: pd.DataFrame) -> dict:
-    """Gaussian-k's loss to Top-k once both have sent as much, where it sends more."""
-    equal = message_results.matched_gaps(shown, "Gaussian-k", "Top-k")
-    by = equal[equal.more.astype(bool)].groupby("workload").gap.mean()
-    return {"equal": between(*by) if len(by) else None}
-
-
 def _variants(sides: dict[float, pd.DataFrame], rule: Claim) -> dict:
     """Errors of variants at the smallest density, in percent."""
     errors = 100 * sides[min(sides)].test.astype(float) if sides else {}
@@ -157,26 +130,25 @@ def _variants(sides: dict[float, pd.DataFrame], rule: Claim) -> dict:
     }
 
 
-def _joint(curves: pd.DataFrame, costs: pd.DataFrame, chosen) -> dict:
-    """What pruning and sparse messages cost together."""
-    name, share = chosen.pruned_workload, min(chosen.densities)
-    sizes = chosen.pruned_batch_sizes
-    middle = sizes[len(sizes) // 2]
-    means = message_results.joint_means(curves) if len(costs) else {}
+def _joint(curves: pd.DataFrame, share: float) -> dict:
+    """What pruning and sparse messages cost together; shift: the share that the pruned network
+    sends over the dense one's.
+    """
+    cells = message_results.joint_costs(curves).workload.value_counts()
+    if cells.empty:
+        return {"joint_means": []}
+    means = message_results.joint_means(curves)
+    name = next(iter(means))
     weights = models.parameter_count(models.build(catalogue.workload(name).model))
-    left = pruning.kept(weights, chosen.sparsity)
+    left = pruning.kept(weights, curves.sparsity.max())
     return {
         "joint_network": title(name),
-        "joint_size": middle,
-        "both_over": ranged(means[name]["over"].row()) if name in means else None,
-        "both_cells": int((costs.workload == name).sum()),
-        "joint_means": [_mean_costs(w, effects, costs) for w, effects in means.items()],
-        "single": np.exp(1.645 * 2 * scaling.scatter_of(name)),
+        "both_over": ranged(means[name]["over"].row()),
+        "both_cells": int(cells[name]),
+        "joint_means": [
+            f"{title(w)}, {cells[w]} cells: {ranged(effects['over'].row())} times the product, "
+            f"{ranged(effects['beyond'].row())} times the sum"
+            for w, effects in means.items()
+        ],
         "shift": (target(share, left) / left) / (target(share, weights) / weights),
     }
-
-
-def _mean_costs(workload: str, effects: dict, costs: pd.DataFrame) -> str:
-    over, beyond = (ranged(effects[name].row()) for name in ("over", "beyond"))
-    cells = (costs.workload == workload).sum()
-    return f"{title(workload)}, {cells} cells: {over} times the product, {beyond} times the sum"

@@ -57,22 +57,8 @@ def titles(chosen) -> list[str]:
     return list(dict.fromkeys(map(title, names)))
 
 
-def pruned(chosen) -> Study:
-    """A dense and a pruned network with Top-k and feedback; density 1 sends everything."""
-    sizes = chosen.pruned_batch_sizes
-    sizes = sizes[len(sizes) // 3 :][:1] if chosen.budget == "smoke" else sizes
-    cells = [
-        Cell(
-            chosen.pruned_workload,
-            size,
-            sparsity=sparsity,
-            trials=chosen.pruned_trials,
-            hits=2,
-            messages=Messages(chosen.workers, "top-k", density),
-        )
-        for size in sizes
-        for sparsity in sorted({0.0, chosen.sparsity})
-        for density in sorted({1.0, *chosen.densities}, reverse=True)
-    ]
-    more = plans.study("both-sparsities-mnist").cells if chosen.budget == "cached" else ()
-    return Study("both", "Both sparsities", (*cells, *more))
+def pruned() -> Study:
+    """Dense and pruned networks with Top-k and feedback; density 1 sends everything."""
+    names = ("both-sparsities", "both-sparsities-mnist")
+    cells = [cell for name in names for cell in plans.study(name).cells]
+    return Study("both", "Both sparsities", tuple(cells))

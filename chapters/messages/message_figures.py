@@ -1,6 +1,4 @@
-"""Figures of training with sparse messages: the published panels, errors, what is sent, and both
-kinds of sparsity.
-"""
+"""Figures of training with sparse messages: the published panels, and both kinds of sparsity."""
 
 from __future__ import annotations
 
@@ -10,20 +8,13 @@ import pandas as pd
 from lib.page import boxes, charts, tips
 from lib.wording import brief
 
+# In the published figures; Rand-k without feedback, as there
 METHODS = {
     "dense": charts.DENSE,
     "Top-k": charts.RED,
     "Gaussian-k": charts.GREEN,
-    "DGC-k": charts.TEAL,
-    "Rand-k with feedback": charts.ORANGE,
     "Rand-k": charts.PURPLE,
 }
-FLOOR = 1e-5  # of what is drawn on a logarithmic axis
-NONE = "No records yet."
-
-
-# In the published figures; Rand-k without feedback, as there
-PUBLISHED = ("dense", "Top-k", "Gaussian-k", "Rand-k")
 # Epochs of a run, by the authors' configuration files and, on CIFAR-10 and ImageNet, by their
 # plotting script
 EPOCHS = {
@@ -77,7 +68,7 @@ def panels(
     published figures; grey where the authors have a network that is not measured here.
 
     Args:
-        lines: of `message_tables.lines`, at one density.
+        lines: of `message_tables.lines`.
         networks: that are measured, in their order.
         title, caption: in words.
         name: the anchor.
@@ -85,14 +76,13 @@ def panels(
     drawn = []
     for network in dict.fromkeys([*networks, *EPOCHS]):
         own = lines[lines.network == network]
-        found = [(m, own[own.method == m]) for m in PUBLISHED if m in set(own.method)]
+        found = [(m, own[own.method == m]) for m in METHODS if m in set(own.method)]
         ends = [f"{m} {100 * (1 - rows.error.iloc[-1]):.1f} %" for m, rows in found]
         points = [(METHODS[m], _points(rows)) for m, rows in found]
         told = ", ".join(ends) or "not measured"
         drawn.append((network, _epochs(own, EPOCHS.get(network)), points, told))
-    key = {method: METHODS[method] for method in PUBLISHED}
     about = {"title": title, "caption": caption, "name": name}
-    return boxes.html(PANELS, panels=drawn, key=key, guide=charts.GUIDE, **about)
+    return boxes.html(PANELS, panels=drawn, key=METHODS, guide=charts.GUIDE, **about)
 
 
 def _epochs(own: pd.DataFrame, theirs: int | None) -> str:
@@ -109,106 +99,13 @@ def _points(rows: pd.DataFrame) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
 
 
-def _colour(rows: pd.DataFrame) -> alt.Color:
-    shown = set(rows.method)
-    return charts.by_name("method", {m: c for m, c in METHODS.items() if m in shown}, columns=2)
-
-
-def _controls(networks: list[str], densities: list[float]) -> tuple[tuple, tuple]:
-    """A menu of networks and a slider over densities, the first of each shown first."""
-    caption = "'density ' + format(value, '.2~g')"
-    return (
-        charts.menu("network", networks, networks[0], "network"),
-        charts.slider("density", densities, densities[0], "density", caption),
-    )
-
-
-def errors(lines: pd.DataFrame, networks: list[str], densities: list[float]) -> alt.LayerChart:
-    """Test error against steps or megabytes, a line per method.
-
-    Args:
-        lines: network, method, density, budget (steps), megabytes, error, low, high (over seeds),
-            seeds and rate.
-        networks, densities: those to choose from, shown first first.
-    """
-    if lines.empty:
-        return charts.nothing(NONE)
-    sides = {"training steps": "budget", "megabytes sent by a worker": "megabytes"}
-    rows = pd.concat([lines.assign(axis=name, x=lines[column]) for name, column in sides.items()])
-    network, density = _controls(networks, densities)
-    against = charts.menu("axis", list(sides), next(iter(sides)), "against")
-    pick, faded = charts.picked("method")
-    scale = charts.log(8, base=10)
-    x = alt.X("x:Q", title=None, scale=scale).axis(values=charts.DECADES)
-    y = alt.Y("error:Q", title="test error", scale=scale).axis(format="~%", values=charts.DECADES)
-    tooltip = tips.listed(
-        {
-            "method:N": "method",
-            "budget:Q|,": "training steps",
-            "megabytes:Q|.3g": "megabytes sent by a worker",
-            "error:Q|.2%": "test error, mean",
-            "low:Q|.2%": "lowest seed",
-            "high:Q|.2%": "highest seed",
-            "seeds:Q": "seeds",
-            "rate:Q|.3f": "learning rate",
-        }
-    )
-    base = alt.Chart(rows).encode(x=x, color=_colour(lines), opacity=faded)
-    bars = base.mark_rule().encode(y="low:Q", y2="high:Q").add_params(pick)
-    layers = [bars, charts.dotted(base, 45, y=y, tooltip=tooltip)]
-    drawn = charts.controlled(layers, network, against, density)
-    return charts.sized(alt.layer(drawn, charts.below(against[0].name)), 250)
-
-
-def sent(ranges: pd.DataFrame, networks: list[str], densities: list[float]) -> alt.LayerChart:
-    """Entries sent over those asked for against the step: the median of runs with a band to the
-    least and the most, a colour per method; what is below FLOOR is drawn there.
-
-    Args:
-        ranges: of `message_tables.sent`.
-        networks, densities: those to choose from, shown first first.
-    """
-    if ranges.empty:
-        return charts.nothing(NONE)
-    ends = ["middle", "low", "high"]
-    rows = ranges.assign(**{f"drawn_{end}": ranges[end].clip(lower=FLOOR) for end in ends})
-    ticks = charts.powers([-5, -4, -3, -2, -1, 0, 1, 2], {-5: "≤ 10⁻⁵", 1: "10", 2: "100"})
-    scale = charts.log(8, base=10, domainMin=FLOOR)
-    title = "entries sent over k"
-    y = alt.Y("drawn_middle:Q", title=title, axis=ticks, scale=scale)
-    pick, faded = charts.picked("method")
-    base = alt.Chart(rows).encode(
-        x=alt.X("budget:Q", title="training step", scale=charts.log(8)),
-        color=_colour(rows),
-        opacity=faded,
-    )
-    low = alt.Y("drawn_low:Q", title=title, axis=ticks, scale=scale)
-    band = base.mark_area(fillOpacity=0.25).encode(y=low, y2="drawn_high:Q").add_params(pick)
-    tooltip = tips.listed(
-        {
-            "method:N": "method",
-            "budget:Q|,": "up to step",
-            "middle:Q|.2~g": "sent over k, median",
-            "low:Q|.2~g": "least of all runs",
-            "high:Q|.2~g": "most of all runs",
-            "runs:Q": "runs",
-        }
-    )
-    lines = charts.dotted(base, 40, y=y, tooltip=tooltip)
-    asked = charts.across(1, y=scale)
-    drawn = charts.controlled([band, lines], *_controls(networks, densities))
-    return charts.sized(alt.layer(asked, drawn), 280)
-
-
-def joint(curves: pd.DataFrame, start: str) -> alt.LayerChart:
+def joint(curves: pd.DataFrame) -> alt.LayerChart:
     """Steps to result against the density of messages, a line per sparsity.
 
-    Args:
-        curves: of `message_results.joint_curves`, and place (its menu's name).
-        start: the place shown first.
+    curves: of `message_results.joint_curves`.
     """
     if curves.empty:
-        return charts.nothing(NONE)
+        return charts.nothing("No records yet.")
     places = list(dict.fromkeys(curves.place))
     shares = sorted(curves.density.unique())
     axis = alt.Axis(values=shares, format=".2~g", grid=False)
@@ -233,5 +130,5 @@ def joint(curves: pd.DataFrame, start: str) -> alt.LayerChart:
     low = alt.Y("low:Q", scale=scale)
     bars = base.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")
     layers = [bars, charts.dotted(base, 64, y=y, tooltip=tooltip)]
-    menu = charts.menu("place", places, start if start in places else places[0], "where")
+    menu = charts.menu("place", places, places[0], "where")
     return charts.sized(charts.controlled(layers, menu), 300)

@@ -18,7 +18,7 @@ from lib.studies.study import Study
 from lib.wording import number
 from lib.workloads.catalogue import workload
 
-CELL = ["workload", "batch_size", "goal", "sparsity", "density"]
+PLACE = ["workload", "batch_size", "goal"]
 KEYS = ["workload", "network", "compressor", "method", "density", "replicate", "budget"]
 NAMES = {
     ("dense", False): "dense",
@@ -43,32 +43,20 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
     (`fixed_budgets.chosen`).
 
     also: further columns of `trials` whose values are kept apart.  method: of NAMES.  network: the
-    workload's title. megabytes: that a worker had sent.  over: entries sent per step over those
-    asked for.  edge: whether its learning rate is the lowest or the highest that the search tried;
-    highest: whether it is the highest.
+    workload's title. over: entries sent per step over those asked for.  edge: whether its learning
+    rate is the lowest or the highest that the search tried.
     """
-    rows = _named(fixed_budgets.within(trials))
-    found = fixed_budgets.chosen(rows, [*KEYS, *also])
-    pairs = settings.VALUE_BYTES + settings.INDEX_BYTES
-    size = np.where(found.method == "dense", settings.VALUE_BYTES, pairs)
-    search = ["workload", "replicate"]
-    tried = found.join(trials.groupby(search).learning_rate.agg(["min", "max"]), on=search)
-    highest = tried.learning_rate >= tried["max"]
-    return found.assign(
-        megabytes=found.sent * size / 1e6,
-        over=found.sent / found.checked / _asked(found),
-        edge=highest | (tried.learning_rate <= tried["min"]),
-        highest=highest,
-    )
-
-
-def _named(rows: pd.DataFrame) -> pd.DataFrame:
-    """With method (of NAMES) and network (the workload's title)."""
+    rows = fixed_budgets.within(trials)
     ways = zip(rows.compressor, rows.feedback.astype(bool), strict=True)
-    return rows.assign(
+    rows = rows.assign(
         method=[NAMES.get(way, way[0]) for way in ways],
         network=[workload(w).title for w in rows.workload],
     )
+    found = fixed_budgets.chosen(rows, [*KEYS, *also])
+    search = ["workload", "replicate"]
+    tried = found.join(trials.groupby(search).learning_rate.agg(["min", "max"]), on=search)
+    edge = (tried.learning_rate >= tried["max"]) | (tried.learning_rate <= tried["min"])
+    return found.assign(over=found.sent / found.checked / _asked(found), edge=edge)
 
 
 def _asked(rows: pd.DataFrame) -> list[int]:
@@ -79,20 +67,6 @@ def _asked(rows: pd.DataFrame) -> list[int]:
         w: models.parameter_count(models.build(workload(w).model)) for w in rows.workload.unique()
     }
     return [settings.target(p, sizes[w]) for w, p in zip(rows.workload, rows.density, strict=True)]
-
-
-def between_budgets(trials: pd.DataFrame) -> pd.DataFrame:
-    """What runs with error feedback send from one budget of steps to the next, a row per trial and
-    budget (`fixed_budgets.within`).
-
-    over: entries per step and worker over those asked for.  method, network: as in `best`.  Runs
-    that ended early are left out.
-    """
-    rows = fixed_budgets.within(trials)
-    rows = rows[rows.feedback.astype(bool) & (rows.status != "infeasible")].sort_values("budget")
-    run = rows.groupby(["workload", "compressor", "density", "replicate", "trial"])
-    sent, steps = (run[c].diff().fillna(rows[c]) for c in ("sent", "checked"))
-    return _named(rows).assign(over=sent / steps / _asked(rows))
 
 
 def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame:
@@ -143,68 +117,47 @@ def narrowed(gap: pd.DataFrame) -> dict[str, scaling.Effect]:
     return {name: scaling.mean_of(own) for name, own in falls.groupby("workload", sort=False)}
 
 
-def matched_gaps(found: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
-    """As `gaps`, but after either has sent as much as the one that sends less does in the whole
-    run.
-
-    Columns: workload, density, replicate, gap, and more: whether it is the rival that sends less.
-    Between budgets the error is interpolated in the logarithm of what was sent.
-    """
-    rows = []
-    for key, own in found.groupby(["workload", "density", "replicate"]):
-        sides = [own[own.method == m].sort_values("megabytes") for m in (method, rival)]
-        if min(map(len, sides)) == 0:
-            continue
-        whole = [side.loc[side.budget.idxmax(), "megabytes"] for side in sides]
-        at = np.log(min(whole))
-        error, other = (
-            np.interp(at, np.log(side.megabytes), side.test.astype(float)) for side in sides
-        )
-        rows.append([*key, 100 * (error - other), whole[0] > whole[1]])
-    return pd.DataFrame(rows, columns=["workload", "density", "replicate", "gap", "more"])
-
-
 def joint_curves(trials: pd.DataFrame) -> pd.DataFrame:
     """Steps to result per point (`scaling.across_replicates`) with the density of the messages.
 
     Of every workload and batch size at one goal: the hardest of those that the most of its cells
-    met.
+    met.  place: its name in the figure's menu.
     """
     parts = trials.groupby(["workload", "density"]) if len(trials) else ()
     met = [scaling.all_goals(own).assign(density=d) for (_, d), own in parts if scaling.goals(own)]
     if not met:
-        return pd.DataFrame(columns=[*CELL, "steps"])
+        return pd.DataFrame(columns=[*PLACE, "sparsity", "density", "steps"])
     curves = pd.concat(met, ignore_index=True)
     at = ["workload", "batch_size"]
     curves["met"] = curves.groupby([*at, "goal"]).steps.transform("count")
     curves = curves[curves.met == curves.groupby(at).met.transform("max")]
     hardest = curves[curves.goal == curves.groupby(at).goal.transform("min")]
-    return hardest.drop(columns="met").reset_index(drop=True)
+    places = [
+        f"{workload(w).title}, batch size {size:,}, error ≤ {100 * goal:g} %"
+        for w, size, goal in zip(*(hardest[name] for name in PLACE), strict=True)
+    ]
+    return hardest.assign(place=places).reset_index(drop=True)
 
 
 def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
-    """Steps to result of sparse models with sparse messages over those of the dense model with
-    dense ones, a row a cell.
+    """What a pruned network and sparse messages cost together, a row a cell of `joint_curves`.
 
-    curves: of `joint_curves`.  model, messages: the cost of either alone.  both; product: of the
-    two; total: 1 and the extra cost of either; over: both over product; beyond: both over total.
-    Only cells whose three partners met the goal.
+    over: their steps over the product of what either costs alone; beyond: over its sum, which is
+    one plus the additional steps of both.  Only cells whose three partners met the goal.
     """
-    known, rows = dict(curves.set_index(CELL).steps), []
-    for (*place, sparsity, density), both in known.items():
-        alone = (0.0, 1.0), (sparsity, 1.0), (0.0, density)
-        partners = [known.get((*place, *point)) for point in alone]
-        if sparsity == 0 or density == 1 or None in partners:
-            continue
-        one = partners[0]
-        model, messages = partners[1] / one, partners[2] / one
-        both = both / one
-        product = model * messages
-        total = model + messages - 1
-        costs = (model, messages, both, product, total, both / product, both / total)
-        rows.append((*place, sparsity, density, *costs))
-    names = ["model", "messages", "both", "product", "total", "over", "beyond"]
-    return pd.DataFrame(rows, columns=[*CELL, *names])
+    pruned, sparse = curves.sparsity > 0, curves.density < 1
+    partners = {
+        "one": (~pruned & ~sparse, PLACE),
+        "model": (pruned & ~sparse, [*PLACE, "sparsity"]),
+        "sent": (~pruned & sparse, [*PLACE, "density"]),
+    }
+    cells = curves[pruned & sparse]
+    for name, (rows, key) in partners.items():
+        steps = curves[rows].set_index(key).steps.rename(name)
+        cells = cells.join(steps, on=key, how="inner")
+    product = cells.model * cells.sent / cells.one
+    total = cells.model + cells.sent - cells.one
+    return cells.assign(over=cells.steps / product, beyond=cells.steps / total)
 
 
 def joint_means(curves: pd.DataFrame) -> dict[str, dict[str, scaling.Effect]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pandas as pd
 
 from chapters.messages import message_results
-from chapters.messages.grids import title
 from lib.measuring import sweeps
 from lib.studies import plans
 from lib.wording import brief
@@ -28,51 +27,19 @@ KINDS = {
     "gaussian-k-band": "Gaussian-k, made to end on the band",
     "gaussian-k-paper": "Gaussian-k, one-sided",
 }
-JOINT = {
-    "network": "network",
-    "batch_size": "batch size",
-    "density": "density",
-    "model": "pruning alone",
-    "messages": "messages alone",
-    "both": "both",
-    "over": "both / product",
-    "beyond": "both / sum",
-}
 
 
-def lines(shown: pd.DataFrame, densities: list[float]) -> pd.DataFrame:
-    """Lines of `message_figures.errors`: mean and range over seeds, dense messages at every
-    density.
+def lines(shown: pd.DataFrame, density: float) -> pd.DataFrame:
+    """Lines of `message_figures.panels`: test error (mean over seeds) and epochs per network,
+    method and budget, at one density and of dense messages.
 
-    Args:
-        shown: of `message_results.best`.
-        densities: those that the figure has.
+    shown: of `message_results.best`.
     """
-    dense = shown[shown.method == "dense"]
-    at_each = [dense.assign(density=density) for density in densities]
-    every = pd.concat([shown[shown.method != "dense"], *at_each])
-    sizes = every.workload.map(lambda name: catalogue.workload(name).train_size)
-    every = every.assign(epochs=every.examples / sizes)
-    by = every[every.budget >= 16].groupby(["network", "method", "density", "budget"])
-    found = by.agg(
-        epochs=("epochs", "first"),
-        error=("test", "mean"),
-        low=("test", "min"),
-        high=("test", "max"),
-        megabytes=("megabytes", "mean"),
-        seeds=("replicate", "nunique"),
-        rate=("learning_rate", "median"),
-    )
-    return found.reset_index()
-
-
-def sent(trials: pd.DataFrame) -> pd.DataFrame:
-    """What Gaussian-k and DGC-k send a step over k, from one budget to the next: network, method,
-    density, budget (step), middle (median over learning rates and seeds), low, high and runs.
-    """
-    runs = message_results.between_budgets(trials).query("method in ['Gaussian-k', 'DGC-k']")
-    by = runs.groupby(["network", "method", "density", "budget"]).over
-    return by.agg(middle="median", low="min", high="max", runs="size").reset_index()
+    sizes = shown.workload.map(lambda name: catalogue.workload(name).train_size)
+    drawn = (shown.method == "dense") | (shown.density == density)
+    rows = shown.assign(epochs=shown.examples / sizes)[drawn & (shown.budget >= 16)]
+    found = rows.groupby(["network", "method", "budget"])
+    return found.agg(epochs=("epochs", "first"), error=("test", "mean")).reset_index()
 
 
 def losses(shown: pd.DataFrame, networks: list[str]) -> pd.DataFrame:
@@ -100,18 +67,18 @@ def losses(shown: pd.DataFrame, networks: list[str]) -> pd.DataFrame:
     return table.sort_values(["place", "density", "gap"], ignore_index=True)
 
 
-def ends(table: pd.DataFrame) -> pd.DataFrame:
-    """`losses` as the page shows them."""
+def ends(table: pd.DataFrame, density: float) -> pd.DataFrame:
+    """`losses` at one density as the page shows them."""
+    own = table[table.density == density]
     return pd.DataFrame(
         {
-            "network": table.network,
-            "density": table.density,
-            "method": table.method,
-            "points over dense": table.gap.map(brief),
-            "90 %": [f"{brief(e.low)} to {brief(e.high)}" for e in table.effect],
-            "seeds": [e.n for e in table.effect],
-            "best rate at an edge": table.edge,
-            "sent / k": table.sent.map(brief),
+            "network": own.network,
+            "method": own.method,
+            "points over dense": own.gap.map(brief),
+            "90 %": [f"{brief(e.low)} to {brief(e.high)}" for e in own.effect],
+            "seeds": [e.n for e in own.effect],
+            "best rate at an edge": own.edge,
+            "sent / k": own.sent.map(brief),
         }
     )
 
@@ -153,31 +120,6 @@ def of_variants(sides: dict[float, pd.DataFrame]) -> pd.DataFrame:
         columns[f"sent / k at {density:g}"] = side.over.map(brief)
     wide = pd.DataFrame(columns).reindex(nearest.index)
     return wide.rename_axis("variant").reset_index()
-
-
-def joint_curves(trials: pd.DataFrame, first: str) -> pd.DataFrame:
-    """`message_results.joint_curves` with place, the name in the figure's menu.
-
-    Args:
-        trials: of pruned and dense networks.
-        first: the workload whose places come first.
-    """
-    curves = message_results.joint_curves(trials)
-    curves = curves.sort_values(
-        "workload", key=lambda names: names != first, kind="stable", ignore_index=True
-    )
-    at = zip(curves.workload, curves.batch_size, curves.goal, strict=True)
-    places = [f"{title(w)}, batch size {b:,}, error ≤ {100 * g:g} %" for w, b, g in at]
-    return curves.assign(place=places)
-
-
-def joint_costs(costs: pd.DataFrame) -> pd.DataFrame:
-    """`message_results.joint_costs` as the page shows them."""
-    named = costs.sort_values(["workload", "batch_size"])
-    named = named.assign(network=named.workload.map(title))
-    for name in list(JOINT)[3:]:
-        named[name] = named[name].astype(float).map(brief)
-    return named[[*JOINT]].rename(columns=JOINT)
 
 
 def ranged(row: dict[str, float]) -> str:

@@ -39,9 +39,7 @@ def findings(data: Measured, chosen) -> dict:
         "library_range": between(*times.library),
         "phi": 1e9 * data.keeping,
         "rho": 1e9 * data.rebuilding,
-        "holders": message_times.Feedback().workers,
         **_card(data.normal),
-        **_uniform(data, chosen.density),
         **_step(data, chosen),
         **_processes(data),
     }
@@ -59,18 +57,6 @@ def _card(normal: pd.DataFrame) -> dict:
         "card_library": longest.get("library"),
         "card_middle": middle,
         "card_most": most,
-    }
-
-
-def _uniform(data: Measured, density: float) -> dict:
-    """Choosing from uniform entries, and what Gaussian-k then sends."""
-    own = data.uniform[data.uniform.compressor == "gaussian-k"].sort_values("d")
-    last = own.iloc[-1] if len(own) else None
-    return {
-        "uniform_timed": last is not None,
-        "uniform_middle": links.exact_over_gaussian(data.uniform)[0],
-        "uniform_sent": int(last.elements) if last is not None else None,
-        "uniform_asked": settings.target(density, int(last.d)) if last is not None else None,
     }
 
 
@@ -168,7 +154,6 @@ class Measured:
     Attributes:
         timed: times to choose at the page's density on one core; empty where it is not timed.
         normal: the same of normal entries on a graphics processor.
-        uniform: the same of uniform entries.
         hooked: of `hooked`.
         real: of `message_times.Collectives`.
         fed: of `message_times.Feedback`.
@@ -177,7 +162,6 @@ class Measured:
 
     timed: pd.DataFrame
     normal: pd.DataFrame
-    uniform: pd.DataFrame
     hooked: pd.DataFrame
     real: pd.DataFrame
     fed: pd.DataFrame
@@ -201,14 +185,11 @@ class Measured:
 
 def read(density: float) -> Measured:
     """The timings on record; those of choosing at this density."""
-    on_card = [
-        [t for t in message_times.ON_A_GPU if (t.density, t.drawn) == (density, drawn)]
-        for drawn in message_times.DRAWN
-    ]
+    normal = [t for t in message_times.ON_A_GPU if (t.density, t.drawn) == (density, "normal")]
     feedback = message_times.Feedback()
     return Measured(
         _choices(message_times.Operators(density=density)),
-        *(_choices(*wanted) for wanted in on_card),
+        _choices(*normal),
         _hooked(timings.results(*HOOKS)),
         timings.results(*(message_times.Collectives(workers) for workers in (2, 4))),
         timings.results(feedback),
@@ -243,8 +224,7 @@ def link(real: pd.DataFrame) -> tuple[float, float]:
     (seconds) of the shortest.
     """
     own = real[(real.workers == 2) & (real.what == "all-reduce")].sort_values("d")
-    first = own.iloc[0]
-    last = own.iloc[-1]
+    first, last = own.iloc[0], own.iloc[-1]
     return settings.VALUE_BYTES * last.d / last.seconds, first.seconds / 2
 
 
@@ -265,14 +245,6 @@ def in_milliseconds(table: pd.DataFrame) -> pd.DataFrame:
     """`collectives` as the page shows it."""
     scaled = table.assign(**{name: 1e3 * table[name] for name in BETWEEN})
     return _brief(scaled.rename(columns={name: f"{name}, ms" for name in BETWEEN}), 2)
-
-
-def of_feedback(fed: pd.DataFrame) -> pd.DataFrame:
-    """Milliseconds of feedback and choosing, ours and the plainest."""
-    wide = 1e3 * fed.pivot(index="d", columns="what", values="seconds")
-    table = wide.assign(ratio=wide.ours / wide.plain).reset_index()
-    titles = {"ours": "ours, ms", "plain": "plain, ms", "ratio": "ours / plain"}
-    return _brief(table.rename(columns=titles), 1)
 
 
 def _brief(table: pd.DataFrame, first: int) -> pd.DataFrame:
