@@ -132,7 +132,7 @@ def one_run() -> pd.DataFrame:
     dense = dense[dense.replicates >= dense.replicates.max() / 2]
     weights = models.parameter_count(models.build(workload(RUN[0]).model))
     step = hardware.best_step(DEVICES, dense.index, weights, timed)
-    return dense[["goal", "batch_size", "steps", "replicates"]].assign(
+    return dense["goal batch_size steps replicates".split()].assign(
         seconds=dense.steps * step.seconds,
         fast=step.fast,
         price=dense.steps * step.price * 3600,
@@ -149,7 +149,8 @@ def one_search(batch_size: int) -> pd.DataFrame:
     """
     trials = judging.trials()
     about = [*RUN, 0, batch_size, 0, 0]
-    same = trials[["workload", "algorithm", "sparsity", "batch_size", *scaling.SEARCH]] == about
+    search = "workload algorithm sparsity batch_size replicate split".split()
+    same = trials[search] == about
     columns = {f"steps@{goal:g}": goal for goal in workload(RUN[0]).goals}
     rows = trials[same.all(axis=1)].rename(columns=columns)
     known = [goal for goal in columns.values() if goal in rows]

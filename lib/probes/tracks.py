@@ -179,8 +179,8 @@ def every(*more: pd.DataFrame) -> pd.DataFrame:
     """These points and those of all TRACKS, each once."""
     followed = (one.results() for one in TRACKS.values())
     found = pd.concat([*more, *filter(len, followed)])
-    cell = "workload algorithm batch_size sparsity trials replicate split".split()
-    return found.drop_duplicates([*cell, "trial", "step"])
+    point = "workload algorithm batch_size sparsity trials replicate split trial step".split()
+    return found.drop_duplicates(point)
 
 
 def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.DataFrame:
