@@ -8,15 +8,11 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from chapters.parts_of_a_network import halves
+from chapters.parts_of_a_network import growing, halves
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 
-WHOLE, GROWN, SMALL = (
-    "64 units from the start",
-    "16 to 64: function kept",
-    "16 units from the start",
-)
+WHOLE, SMALL, GROWN, *_ = growing.ARMS.values()
 TOGETHER, APART, RECOVERED = halves.ARMS.values()
 COSTS = ("steps", "adds", "sent")
 EFFECT = ("effect", "low", "high", "n", "met")
