@@ -32,7 +32,7 @@ def sent():
     own = beside[beside.local_steps == LOCAL]
     both = own.assign(steps=own.steps + own.steps_whole)
     rows = []
-    for workers, goal in network_parts.hardest(both, ["workers"]).items():
+    for workers, goal in network_parts.hardest(both).items():
         some = own[(own.workers == workers) & (own.goal == goal)]
         found = network_parts.mean_ratio(some.sent_whole / some.sent)
         name = f"{workers} workers"
