@@ -67,7 +67,7 @@ def written_back(w, copies):
 def test_rounds_are_those_of_workers_apart_who_write_their_parts_back():
     workers, local_steps, rate, batch = 4, 3, 0.02, 8
     search = Search(workers, local_steps, batch, trials=1, max_steps=2 * local_steps)
-    parts = Subnetworks(models.build("mlp-64x2"), workers, local_steps, 1).of(1)
+    parts = Subnetworks(models.build("mlp-64x2"), workers, local_steps, 1)
     data, w = workload("digits-mlp").train(1), flatten(models.fresh("mlp-64x2", 0))
     order = [next(o) for o in [lockstep.batches(len(data), workers * batch, 1)] for _ in range(2 * local_steps)]
     own = w.clone()[None]

@@ -127,7 +127,7 @@ def sent(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) -> np.
     The whole network: the outputs of the left half and their derivatives, for every example of a
     batch.  Halves: the frozen left one's outputs, once for every training example.
     """
-    once = 0 if arm == "whole" else EXAMPLES * SIZES[LEFT]
+    once = EXAMPLES * SIZES[LEFT] * (arm != "whole")
     return once + 2 * batch_size * SIZES[LEFT] * recovery(steps, stage, arm)
 
 
@@ -136,10 +136,11 @@ def computed(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) ->
     them.
     """
     whole = recovery(steps, stage, arm)
-    left = 0 if arm == "whole" else np.minimum(steps, stage)
+    left = np.minimum(steps, stage) * (arm != "whole")
     halves = (SIZES[: LEFT + 1], SIZES[LEFT:])
     parts = zip((left, steps - whole - left, whole), (*halves, SIZES))
-    once = 0 if arm == "whole" else EXAMPLES * sum(a * b for a, b in itertools.pairwise(halves[0]))
+    answers = sum(a * b for a, b in itertools.pairwise(halves[0]))
+    once = EXAMPLES * answers * (arm != "whole")
     return once + sum(batch_size * searches.multiply_adds(sizes) * n for n, sizes in parts)
 
 

@@ -80,8 +80,8 @@ class Search(searches.OfWhole):
         from lib.workloads import models
 
         net = models.build(workload(self.workload).model)
-        parts = Subnetworks(net, self.workers, self.local_steps, self.replicate)
-        outcome = one_cell.train_cell(self.cell, exchange=parts.of(self.trials))
+        parts = Subnetworks(net, self.workers, self.local_steps, self.replicate, self.trials)
+        outcome = one_cell.train_cell(self.cell, exchange=parts)
         return one_cell.table(self.cell, outcome).assign(sent=parts.size / self.workers)
 
 
@@ -92,7 +92,9 @@ class Subnetworks:
     shared out evenly.  size: numbers that all workers send back after a round.
     """
 
-    def __init__(self, module: nn.Module, workers: int, local_steps: int, seed: int):
+    def __init__(
+        self, module: nn.Module, workers: int, local_steps: int, seed: int, trials: int = 1
+    ):
         import torch
         from torch import nn
 
@@ -112,13 +114,7 @@ class Subnetworks:
             scale += [torch.full((out * fan_in,), workers if n else 1), torch.ones(out)]
         self.scale = torch.cat(scale).float()
         self.size = workers * len(self.scale) - (workers - 1) * self.classes
-
-    def of(self, trials: int) -> Subnetworks:
-        """Itself, with a count for every trial, as the engine needs it."""
-        import torch
-
         self.sent = torch.zeros(trials, dtype=torch.float64)
-        return self
 
     def groups(self, turn: int) -> list[Tensor]:
         """The units of every hidden layer in round number `turn`, from 0: a row for each worker, in
