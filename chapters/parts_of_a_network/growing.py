@@ -25,6 +25,7 @@ import pandas as pd
 from chapters.parts_of_a_network import searches
 from lib import require
 from lib.fields import Whole, check, spec
+from lib.measuring.experiment import Collection
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer
 
@@ -75,7 +76,7 @@ class Search(searches.InStages):
     @property
     def widths(self) -> tuple[int, ...]:
         """Of the hidden layers, stage by stage."""
-        return _widths(self.first, self.doublings)
+        return tuple(self.first * 2**n for n in range(self.doublings + 1))
 
     def first_weights(self, w: Tensor) -> Tensor:
         """Of the narrow network, and zeros."""
@@ -103,10 +104,6 @@ class Search(searches.InStages):
             due = (drawn["stage"][:, 0] * n == k).nonzero()[:, 0]
             if len(due):
                 w[due] = grow(w[due], buffers["fresh"][due], widths, layers, self.scaled)
-
-
-def _widths(first: int, doublings: int) -> tuple[int, ...]:
-    return tuple(first * 2**n for n in range(doublings + 1))
 
 
 def _sizes(width: int) -> tuple[int, ...]:
@@ -202,9 +199,9 @@ def computed(
     `stage` steps.
     """
     total = 0.0
-    for n, width in enumerate(_widths(first, doublings)):
+    for n in range(doublings + 1):
         most = stage if n < doublings else np.inf
-        adds = searches.multiply_adds(_sizes(width))
+        adds = searches.multiply_adds(_sizes(first * 2**n))
         total = total + np.clip(steps - n * stage, 0, most) * adds
     return batch_size * total
 
@@ -221,11 +218,12 @@ def planned() -> tuple[Search, ...]:
     )
 
 
-GROWING = searches.collection(
+GROWING = Collection(
     "growing",
-    lambda search: f"width-{'-'.join(map(str, search.widths))}-batch-{search.batch_size}",
+    "searches",
+    lambda one: f"{one.folder}/width-{'-'.join(map(str, one.widths))}-batch-{one.batch_size}",
     planned,
-    "Train networks that grow wider as they go",
+    "Train networks that grow wider as they go, into data/growing/.",
 )
 
 

@@ -22,6 +22,7 @@ import pandas as pd
 
 from chapters.parts_of_a_network import searches
 from lib.fields import spec
+from lib.measuring.experiment import Collection
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer
 
@@ -154,11 +155,12 @@ def planned() -> tuple[Search, ...]:
     return tuple(Search(arm, b, n, max_steps=MOST_STEPS[b]) for n, b, arm in every)
 
 
-HALVES = searches.collection(
+HALVES = Collection(
     "halves",
-    lambda search: f"{search.arm}-batch-{search.batch_size}",
+    "searches",
+    "{0.folder}/{0.arm}-batch-{0.batch_size}".format,
     planned,
-    "Train the two halves of a network one after the other",
+    "Train the two halves of a network one after the other, into data/halves/.",
 )
 
 

@@ -5,13 +5,13 @@ part's weights are, what a step computes, and stages of a length that is drawn f
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from lib.measuring.experiment import Collection, OfCell
+from lib.measuring.experiment import OfCell
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
 from lib.own import folder_name
@@ -32,13 +32,14 @@ class OfWhole(OfCell):
         _ = self.cell  # its checks are ours
 
     @property
-    def hits(self) -> int:
-        """Trials that have to meet the hardest goal: all, so that the cheapest one is known."""
-        return self.trials
+    def folder(self) -> str:
+        """Of its record, in that of its kind."""
+        return folder_name(self.workload)
 
     @property
     def settings(self) -> dict:
-        return {"hits": self.hits, "max_steps": self.max_steps}
+        """All trials have to meet the hardest goal, so that the cheapest one is known."""
+        return {"hits": self.trials, "max_steps": self.max_steps}
 
 
 class InStages(OfWhole):
@@ -77,19 +78,6 @@ class InStages(OfWhole):
         trials.drawn["stage"] = torch.from_numpy(stage).float()[:, None]
         outcome = one_cell.train_cell(self.cell, trials=trials, method=self.method)
         return one_cell.table(self.cell, outcome).assign(stage=stage)
-
-
-def collection(
-    title: str, named: Callable[[OfWhole], str], planned: Callable[[], Sequence], about: str
-) -> Collection:
-    """The records of one kind of search, in data/TITLE/WORKLOAD/NAME-DIGEST.csv; named: the
-    beginning of a record's name; about: what `python -m lib` says of them.
-    """
-
-    def file(one: OfWhole) -> str:
-        return f"{folder_name(one.workload)}/{named(one)}"
-
-    return Collection(title, "searches", file, planned, f"{about}, into data/{title}/.")
 
 
 def with_costs(trials: pd.DataFrame, by: list[str], **costs: Callable) -> pd.DataFrame:

@@ -21,6 +21,7 @@ import pandas as pd
 
 from chapters.parts_of_a_network import searches
 from lib.fields import Count, Whole, check, spec
+from lib.measuring.experiment import Collection
 from lib.workloads.catalogue import WorkloadName, workload
 
 if TYPE_CHECKING:
@@ -67,9 +68,9 @@ class Search(searches.OfWhole):
         return self.workers * self.batch_size
 
     @property
-    def hits(self) -> int:
+    def settings(self) -> dict:
         """A search ends with the first trial that meets the hardest goal."""
-        return 1
+        return {"hits": 1, "max_steps": self.max_steps}
 
     def measure(self) -> pd.DataFrame:
         """A row per trial, as of `lib.measuring.one_cell.table`, with sent: numbers that a worker
@@ -183,11 +184,12 @@ def wider() -> tuple[Search, ...]:
     )
 
 
-SUBNETWORKS = searches.collection(
+SUBNETWORKS = Collection(
     "subnetworks",
-    lambda search: f"workers-{search.workers}-local-{search.local_steps}",
+    "searches",
+    "{0.folder}/workers-{0.workers}-local-{0.local_steps}".format,
     lambda: (*planned(), *wider()),
-    "Train disjoint parts of a network, a worker each",
+    "Train disjoint parts of a network, a worker each, into data/subnetworks/.",
 )
 
 
