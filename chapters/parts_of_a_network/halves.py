@@ -138,11 +138,15 @@ def computed(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) ->
     """
     whole = recovery(steps, stage, arm)
     left = np.minimum(steps, stage) * (arm != "whole")
+    right = steps - whole - left
     halves = (SIZES[: LEFT + 1], SIZES[LEFT:])
-    parts = zip((left, steps - whole - left, whole), (*halves, SIZES))
     answers = sum(a * b for a, b in itertools.pairwise(halves[0]))
     once = EXAMPLES * answers * (arm != "whole")
-    return once + sum(batch_size * searches.multiply_adds(sizes) * n for n, sizes in parts)
+    trained = 0
+    for count, sizes in ((left, halves[0]), (right, halves[1]), (whole, SIZES)):
+        adds = searches.multiply_adds(sizes)
+        trained = trained + batch_size * adds * count
+    return once + trained
 
 
 # --- records --------------------------------------------------------------------------------------

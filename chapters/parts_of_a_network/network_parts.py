@@ -112,9 +112,12 @@ def curves(beside: pd.DataFrame, most: int) -> pd.DataFrame:
     names = [f"parts, {n} local step{'s' * (n > 1)}" for n in beside.local_steps]
     whole = beside.drop_duplicates(["goal", "workers", "replicate"])
     whole = whole.assign(steps=whole.steps_whole, training="data parallelism")
+    every = pd.concat([whole, beside.assign(training=names)])
     rows = []
-    for keys, own in pd.concat([whole, beside.assign(training=names)]).groupby(by, sort=False):
+    for keys, own in every.groupby(by, sort=False):
         *ends, n = geometric(own.steps)
         met = own.steps.count()
-        rows.append((*keys, *(ends if met == n else [most] * 3), f"{met} of {n}", met == n))
+        if met < n:
+            ends = [most] * 3
+        rows.append((*keys, *ends, f"{met} of {n}", met == n))
     return pd.DataFrame(rows, columns=[*by, "steps", "low", "high", "met", "all_met"])

@@ -76,8 +76,9 @@ def over_whole(rows: pd.DataFrame, start: float, whole: str, what: str = "adds")
 
 def _beside(rows: pd.DataFrame, x: alt.X, field: str, colours: tuple[str, ...]) -> alt.Chart:
     """Ways side by side, each with a colour, and intervals in words."""
-    names = list(dict.fromkeys(rows[field]))
-    shown = rows.assign(interval=[*map(span, zip(rows.low, rows.high))])
+    names = list(rows[field].unique())
+    ends = zip(rows.low, rows.high)
+    shown = rows.assign(interval=list(map(span, ends)))
     scale = alt.Scale(domain=names, range=list(colours[: len(names)]))
     legend = alt.Legend(columns=1, labelLimit=300)  # two columns do not fit a phone
     colour = alt.Color(f"{field}:N", title=None, scale=scale, sort=names, legend=legend)
