@@ -67,7 +67,7 @@ def written_back(w, copies):
 def test_rounds_are_those_of_workers_apart_who_write_their_parts_back():
     workers, local_steps, rate, batch = 4, 3, 0.02, 8
     search = Search(workers, local_steps, batch, trials=1, max_steps=2 * local_steps)
-    parts = Subnetworks(models.build("mlp-64x2"), workers, local_steps, 1).of(1)
+    parts = Subnetworks(models.build("mlp-64x2"), workers, local_steps, 1)
     data, w = workload("digits-mlp").train(1), flatten(models.fresh("mlp-64x2", 0))
     order = [next(o) for o in [lockstep.batches(len(data), workers * batch, 1)] for _ in range(2 * local_steps)]
     own = w.clone()[None]
@@ -110,7 +110,7 @@ def test_the_function_stays_as_the_network_grows():
     w, places = torch.stack([growing.narrow(16, seed) for seed in (0, 1)]), growing.places(16)
     moved = w + 0.1 * torch.randn(w.shape)
     w = torch.zeros_like(w).index_copy_(1, places, moved[:, places])
-    fresh = growing.grown(growing.Search(16, 2)).begin(w, LAYERS)["fresh"]
+    fresh = growing.Search(16, 2).begin(w, LAYERS)["fresh"]
     after = growing.grow(w, fresh, (16, 32), LAYERS, False)
     assert (after != 0).sum(1).min() > 2 * (w != 0).sum(1).max(), "nothing grew"
     for wider in (after, growing.grow(after, fresh, (32, 64), LAYERS, False)):
@@ -161,7 +161,7 @@ def batch(k):
 @pytest.mark.parametrize("scaled", [False, True])
 def test_it_trains_as_modules_do_that_are_replaced_by_wider_ones(scaled):
     search, stage, rate, steps = growing.Search(16, 2, scaled=scaled), 4, 0.2, 11
-    method, w = growing.grown(search), growing.narrow(16, 0)[None]
+    method, w = search.method, growing.narrow(16, 0)[None]
     buffers, executor = method.begin(w, LAYERS), batched.BatchedExecutor(WHOLE)
     draws, found = buffers["fresh"].clone(), []
     drawn = {"learning_rate": torch.tensor([[rate]]), "stage": torch.tensor([[float(stage)]])}
@@ -178,7 +178,7 @@ DEEP_LAYERS = layers(DEEP)
 
 def trained(arm, stages, rate=0.2, steps=9):
     """Weights of two trials after each step, as the engine takes them, the first ones included; and the codes."""
-    method = halves.halved(halves.Search(arm))
+    method = halves.Search(arm).method
     w = torch.stack([flatten(models.fresh("mlp-64x4", seed)) for seed in (0, 1)])
     buffers, executor, found = method.begin(w, DEEP_LAYERS), batched.BatchedExecutor(DEEP), [w.clone()]
     codes = buffers["codes"].clone()

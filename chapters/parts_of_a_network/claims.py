@@ -7,13 +7,24 @@ worker, which none here is.
 from chapters.parts_of_a_network import growing, halves, network_parts, subnetworks
 from lib.claims.claim import Change, claim, ratio, share, unmeasured
 
-LOCAL = subnetworks.PUBLISHED
 EFFECT = "an effect has to exceed the bound within which there is none"
 
 
 def met(name, steps):
     """The share of searches that meet a goal."""
     return share(name, steps.count(), len(steps))
+
+
+def compared(name, ratios):
+    """The mean ratio over searches."""
+    found = network_parts.mean_ratio(ratios)
+    return ratio(name, found) if found else unmeasured(name, note="a search missed the goal")
+
+
+def published():
+    """Parts beside the whole network, with as many local steps as published."""
+    beside = network_parts.subnetworks(subnetworks.results(subnetworks.planned()))
+    return beside[beside.local_steps == subnetworks.PUBLISHED]
 
 
 @claim(
@@ -28,16 +39,11 @@ def met(name, steps):
     history=[Change("2026-11-26", "more numbers, with each number of workers", EFFECT)],
 )
 def sent():
-    beside = network_parts.subnetworks(subnetworks.results(subnetworks.planned()))
-    own = beside[beside.local_steps == LOCAL]
-    both = own.assign(steps=own.steps + own.steps_whole)
-    rows = []
-    for workers, goal in network_parts.hardest(both, ["workers"]).items():
-        some = own[(own.workers == workers) & (own.goal == goal)]
-        found = network_parts.mean_ratio(some.sent_whole / some.sent)
-        name = f"{workers} workers"
-        rows.append(ratio(name, found) if found else unmeasured(name))
-    return rows
+    own = published()
+    goals = network_parts.hardest(own.assign(steps=own.steps + own.steps_whole))
+    hard = own[own.goal == own.workers.map(goals)]
+    ratios = (hard.sent_whole / hard.sent).groupby(hard.workers)
+    return [compared(f"{n} workers", some) for n, some in ratios]
 
 
 @claim(
@@ -59,9 +65,9 @@ def sent():
     ],
 )
 def bias():
-    beside = network_parts.subnetworks(subnetworks.results(subnetworks.planned()))
-    own = beside[(beside.goal == beside.goal.min()) & (beside.local_steps == LOCAL)]
-    return [met(f"{n} workers", some.steps) for n, some in own.groupby("workers")]
+    own = published()
+    hard = own[own.goal == own.goal.min()]
+    return [met(f"{n} workers", steps) for n, steps in hard.groupby("workers").steps]
 
 
 @claim(
@@ -77,19 +83,11 @@ def bias():
     history=[Change("2026-11-26", "more multiply-adds, at every batch size", EFFECT)],
 )
 def grown():
-    trials = growing.results(growing.planned())
-    found = network_parts.by_search(trials)
-    own = found[found.goal == network_parts.goals(trials)[0]].pivot(
-        index=["batch_size", "replicate"], columns="arm", values="adds"
-    )
-    rows = []
-    for size, some in own.groupby("batch_size"):
-        effect = network_parts.mean_ratio(some[network_parts.WHOLE] / some[network_parts.GROWN])
-        name = f"batches of {size:,}"
-        rows.append(
-            ratio(name, effect) if effect else unmeasured(name, note="a search missed the goal")
-        )
-    return rows
+    found = network_parts.by_search(growing.results(growing.planned()))
+    hard = found[found.goal == found.goal.min()]
+    adds = hard.pivot(index=["batch_size", "replicate"], columns="arm", values="adds")
+    ratios = (adds[network_parts.WHOLE] / adds[network_parts.GROWN]).groupby("batch_size")
+    return [compared(f"batches of {size:,}", some) for size, some in ratios]
 
 
 @claim(
@@ -111,12 +109,9 @@ def grown():
     ],
 )
 def halves_apart():
-    trials = halves.results(halves.planned())
-    found = network_parts.by_search(trials)
-    hard = found[
-        (found.goal == network_parts.goals(trials)[0]) & (found.arm != network_parts.TOGETHER)
-    ]
+    found = network_parts.by_search(halves.results(halves.planned()))
+    hard = found[(found.goal == found.goal.min()) & (found.arm != network_parts.TOGETHER)]
     return [
-        met(f"{arm}, batches of {size:,}", own.steps)
-        for (arm, size), own in hard.groupby(["arm", "batch_size"])
+        met(f"{arm}, batches of {size:,}", steps)
+        for (arm, size), steps in hard.groupby(["arm", "batch_size"]).steps
     ]

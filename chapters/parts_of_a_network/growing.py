@@ -25,22 +25,27 @@ import pandas as pd
 from chapters.parts_of_a_network import searches
 from lib import require
 from lib.fields import Whole, check, spec
+from lib.measuring.experiment import Collection
 from lib.methods.intervals import Interval
-from lib.methods.method import Layer, Method
+from lib.methods.method import Layer
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-STAGE = Interval(2, 128)  # steps between growths, rounded: tuned beside the learning rate
-# Of the network that is grown, the book's MLP of two hidden layers
-INPUTS, WIDTH, CLASSES = 64, 64, 10
+SIZES = (64, 64, 64, 10)  # of the network that is grown: inputs, hidden layers and outputs
 WIDTHS = (16, 32, 64)
-BATCH_SIZES, REPLICATES, TRIALS = (16, 64, 256, 1024), (1, 2, 3), 32
-MOST_STEPS = {16: 1000, 64: 400, 256: 250, 1024: 160}
+ARMS = {  # first, doublings, scaled and by_norm of what is searched: the whole network, and others
+    (64, 0, False, True): "64 units from the start",
+    (16, 0, False, True): "16 units from the start",
+    (16, 2, False, True): "16 to 64: function kept",
+    (16, 2, False, False): "16 to 64: function kept, one rate",
+    (16, 2, True, True): "16 to 64: published rule",
+}
+MOST_STEPS = {16: 1000, 64: 400, 256: 250, 1024: 160}  # by batch size
 
 
 @spec
-class Search(searches.OfWhole):
+class Search(searches.InStages):
     """So many trials of the digits' MLP, begun with hidden layers of `first` units that are doubled
     so many times.
 
@@ -57,32 +62,29 @@ class Search(searches.OfWhole):
     scaled: bool = False
     by_norm: bool = True
     replicate: int = 1
-    trials: int = TRIALS
+    trials: int = searches.TRIALS
     max_steps: int = MOST_STEPS[16]
     workload: Literal["digits-mlp"] = "digits-mlp"  # which is what grows here
 
+    lengths, seed = Interval(2, 128), 10_000  # of stages: steps between growths
+
     def __post_init__(self):
         require(self.first in WIDTHS, "first", self.first, f"one of {WIDTHS}")
-        most = WIDTHS.index(WIDTH) - WIDTHS.index(self.first)
-        check("doublings", self.doublings, Whole(0, most))
+        check("doublings", self.doublings, Whole(0, len(WIDTHS) - 1 - WIDTHS.index(self.first)))
         super().__post_init__()
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Of the hidden layers, stage by stage."""
-        return _widths(self.first, self.doublings)
+        return tuple(self.first * 2**n for n in range(self.doublings + 1))
 
-    def measure(self) -> pd.DataFrame:
-        """A row per trial, as of `lib.measuring.one_cell.table`, with stage: steps between
-        growths.
-        """
+    def first_weights(self, w: Tensor) -> Tensor:
+        """Of the narrow network, and zeros."""
         import torch  # slow to import, and most chapters only read
 
         from lib.measuring import one_cell
 
-        weights = torch.stack([narrow(self.first, seed) for seed in one_cell.seeds(self.cell)])
-        stage = searches.stages(STAGE, self.trials, 10_000 + self.replicate)
-        return searches.measured(self.cell, grown(self), stage, weights)
+        return torch.stack([narrow(self.first, seed) for seed in one_cell.seeds(self.cell)])
 
     def begin(self, w: Tensor, layers: tuple[Layer, ...]) -> dict[str, Tensor]:
         """fresh [T, P]: what every new weight will be."""
@@ -91,18 +93,10 @@ class Search(searches.OfWhole):
         if not self.doublings:
             return {}
         random = torch.Generator().manual_seed(self.replicate)
-        return {"fresh": torch.stack([_fresh(self.widths, layers, random) for _ in w])}
+        return {"fresh": torch.stack([_fresh(self.widths, random) for _ in w])}
 
-    def step(
-        self,
-        w: Tensor,
-        g: Tensor,
-        buffers: dict[str, Tensor],
-        drawn: dict[str, Tensor],
-        k: int,
-        layers: tuple[Layer, ...],
-    ) -> None:
-        """SGD, and the growths that are due."""
+    def step(self, w, g, buffers, drawn, k, layers) -> None:
+        """As of `lib.methods.method.Method`: SGD, and the growths that are due."""
         if self.doublings and self.by_norm:
             g.mul_(relative_rates(self.widths, w, layers))
         w.addcmul_(g, drawn["learning_rate"], value=-1)
@@ -112,25 +106,16 @@ class Search(searches.OfWhole):
                 w[due] = grow(w[due], buffers["fresh"][due], widths, layers, self.scaled)
 
 
-def _widths(first: int, doublings: int) -> tuple[int, ...]:
-    return tuple(first * 2**n for n in range(doublings + 1))
+def _sizes(width: int) -> tuple[int, ...]:
+    """Of the network of this width, as SIZES."""
+    return (SIZES[0], width, width, SIZES[-1])
 
 
 def places(width: int) -> Tensor:
-    """Where the parameters of the network of this width lie in the whole network's vector, in its
-    own order.
-    """
+    """Where the parameters of the network of this width lie in the whole network's vector."""
     import torch
 
-    found, at, fan_in, whole_in = [], 0, INPUTS, INPUTS
-    for out, whole_out in ((width, WIDTH), (width, WIDTH), (CLASSES, CLASSES)):
-        rows, columns = torch.arange(out), torch.arange(fan_in)
-        found += [
-            (at + rows[:, None] * whole_in + columns).flatten(),
-            at + whole_out * whole_in + rows,
-        ]
-        at, fan_in, whole_in = at + whole_out * (whole_in + 1), out, whole_out
-    return torch.cat(found)
+    return searches.places(SIZES, torch.arange(width), torch.arange(width))
 
 
 def narrow(width: int, seed: int) -> Tensor:
@@ -142,64 +127,33 @@ def narrow(width: int, seed: int) -> Tensor:
     from lib.engine.flattening import flatten
     from lib.workloads import models
 
-    alone = flatten(models.initialise(models.mlp(INPUTS, width, width, classes=CLASSES), seed))
-    count = searches.weights((INPUTS, WIDTH, WIDTH, CLASSES))
-    return torch.zeros(count).index_copy_(0, places(width), alone)
+    *sizes, classes = _sizes(width)
+    alone = flatten(models.initialise(models.mlp(*sizes, classes=classes), seed))
+    return torch.zeros(searches.weights(SIZES)).index_copy_(0, places(width), alone)
 
 
-def grown(search: Search) -> Method:
-    """SGD that grows its network: every trial after each `drawn["stage"]` steps, until all
-    doublings are done.
-    """
-    space = {"learning_rate": Interval(1e-4, 1.0), "stage": STAGE}
-    return Method("growing", "growing", space, search.begin, search.step)
-
-
-def _fresh(widths: tuple[int, ...], layers: tuple[Layer, ...], random) -> Tensor:
+def _fresh(widths: tuple[int, ...], random) -> Tensor:
     """New weights [P] of one trial, for all growths: V, V in the rows of new units, Z, -Z in the
     columns that they feed.
     """
     import torch
 
     found = []
-    for n, layer in enumerate(layers):
-        fresh = torch.zeros(layer.shape)
-        for old, new in itertools.pairwise(widths) if len(layer.shape) == 2 else ():
-            rows, columns = _extent(n, layer, old), _extent(n, layer, new)
+    for n, (fan_in, out) in enumerate(itertools.pairwise(SIZES)):
+        fresh = torch.zeros(out, fan_in)
+        for old, new in itertools.pairwise(widths):
             half = (new - old) // 2
-            if n < len(layers) - 2:  # its units grow
-                v = torch.randn(half, rows[1], generator=random) / rows[1]
-                fresh[old:new, : rows[1]] = torch.cat([v, v])
+            if out > SIZES[-1]:  # its units grow
+                inputs = _sizes(old)[n]
+                v = torch.randn(half, inputs, generator=random) / inputs
+                fresh[old:new, :inputs] = torch.cat([v, v])
             if n > 0:  # its inputs grow
-                z = torch.randn(columns[0], half, generator=random) / new
-                if n < len(layers) - 2:  # rows of a pair are alike here, too
-                    z[old + half : new] = z[old : old + half]
-                fresh[: columns[0], old:new] = torch.cat([z, -z], 1)
-        found.append(fresh.flatten())
+                units = _sizes(new)[n + 1]
+                z = torch.randn(units, half, generator=random) / new
+                z[old + half : new] = z[old : old + half]  # rows of a pair are alike here, too
+                fresh[:units, old:new] = torch.cat([z, -z], 1)
+        found += [fresh.flatten(), torch.zeros(out)]
     return torch.cat(found)
-
-
-def _extent(n: int, layer: Layer, width: int) -> tuple[int, int]:
-    """Units and inputs of a weight matrix in the network of this width; n: its place among the
-    layers.
-    """
-    return (width if layer.kind != "last" else layer.shape[0]), (width if n else layer.shape[1])
-
-
-def _membership(widths: tuple[int, ...], layers: tuple[Layer, ...]) -> Tensor:
-    """To which part each parameter belongs [P]: matrices in turn, in each the growth with which a
-    weight came; biases last.
-    """
-    import torch
-
-    came = torch.zeros(layers[-1].where.stop, dtype=torch.long)
-    for stage, width in reversed([*enumerate(widths)]):
-        came[places(width)] = stage
-    matrices = [layer for layer in layers if len(layer.shape) == 2]
-    part = torch.full_like(came, len(widths) * len(matrices))
-    for n, layer in enumerate(matrices):
-        part[layer.where] = n * len(widths) + came[layer.where]
-    return part
 
 
 def relative_rates(widths: tuple[int, ...], w: Tensor, layers: tuple[Layer, ...]) -> Tensor:
@@ -208,12 +162,16 @@ def relative_rates(widths: tuple[int, ...], w: Tensor, layers: tuple[Layer, ...]
     """
     import torch
 
-    part = _membership(widths, layers)
-    count = int(part.max()) + 1
-    squares = w.new_zeros(len(w), count).index_add_(1, part, w.square())
-    norms = squares[:, :-1].sqrt().unflatten(1, (-1, len(widths)))
-    ratios = (norms / norms[:, :, :1]).flatten(1)
-    return torch.cat([ratios, torch.ones_like(ratios[:, :1])], 1).index_select(1, part)
+    part = torch.zeros(w.shape[1], dtype=torch.long)  # the growth with which a parameter came
+    for stage, width in reversed([*enumerate(widths)]):
+        part[places(width)] = stage
+    for n, layer in enumerate(layers):
+        part[layer.where] += n * len(widths)
+    squares = w.new_zeros(len(w), len(layers) * len(widths)).index_add_(1, part, w.square())
+    norms = squares.sqrt().unflatten(1, (len(layers), -1))
+    ratios = norms / norms[:, :, :1]
+    ratios[:, 1::2] = 1  # a matrix and its biases take turns
+    return ratios.flatten(1).index_select(1, part)
 
 
 def grow(
@@ -241,9 +199,9 @@ def computed(
     `stage` steps.
     """
     total = 0.0
-    for n, width in enumerate(_widths(first, doublings)):
+    for n in range(doublings + 1):
         most = stage if n < doublings else np.inf
-        adds = searches.multiply_adds((INPUTS, width, width, CLASSES))
+        adds = searches.multiply_adds(_sizes(first * 2**n))
         total = total + np.clip(steps - n * stage, 0, most) * adds
     return batch_size * total
 
@@ -252,22 +210,20 @@ def planned() -> tuple[Search, ...]:
     """The whole width and the narrowest from the start, and growth from one to the other by three
     rules.
     """
-    arms = [{"first": WIDTH}, {"first": WIDTHS[0]}]
-    arms += [
-        {"first": WIDTHS[0], "doublings": 2, **rule}
-        for rule in ({}, {"by_norm": False}, {"scaled": True})
-    ]
-    every = itertools.product(REPLICATES, BATCH_SIZES, arms)
     return tuple(
-        Search(**arm, batch_size=b, replicate=n, max_steps=MOST_STEPS[b]) for n, b, arm in every
+        Search(first, doublings, size, *rule, replicate=n, max_steps=most)
+        for n in searches.REPLICATES
+        for size, most in MOST_STEPS.items()
+        for first, doublings, *rule in ARMS
     )
 
 
-GROWING = searches.collection(
+GROWING = Collection(
     "growing",
-    lambda search: f"width-{'-'.join(map(str, search.widths))}-batch-{search.batch_size}",
+    "searches",
+    lambda one: f"{one.folder}/width-{'-'.join(map(str, one.widths))}-batch-{one.batch_size}",
     planned,
-    "Train networks that grow wider as they go",
+    "Train networks that grow wider as they go, into data/growing/.",
 )
 
 
@@ -278,13 +234,6 @@ def results(planned: Iterable[Search]) -> pd.DataFrame:
     steps@goal.
     """
     found = GROWING.results(planned)
-    found["arm"] = list(map(arm, found["first"], found.doublings, found.scaled, found.by_norm))
+    rules = zip(found["first"], found.doublings, found.scaled, found.by_norm)
+    found["arm"] = [ARMS[rule] for rule in rules]
     return searches.with_costs(found, ["first", "doublings", "batch_size"], adds=computed)
-
-
-def arm(first: int, doublings: int, scaled: bool, by_norm: bool) -> str:
-    """How a network grows, in words."""
-    if not doublings:
-        return f"{first} units from the start"
-    kept = "function kept" if by_norm else "function kept, one rate"
-    return f"{first} to {first * 2**doublings}: {'published rule' if scaled else kept}"

@@ -22,8 +22,9 @@ import pandas as pd
 
 from chapters.parts_of_a_network import searches
 from lib.fields import spec
+from lib.measuring.experiment import Collection
 from lib.methods.intervals import Interval
-from lib.methods.method import Layer, Method
+from lib.methods.method import Layer
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,21 +34,19 @@ SIZES, LEFT = (64, 64, 64, 64, 64, 10), 2
 EXAMPLES = 1350  # of the training set
 # Weights of the left half
 CUT = searches.weights(SIZES[: LEFT + 1])
-STAGE = Interval(8, 512)  # steps of the left half, rounded: tuned beside the learning rate
 ARMS = {
     "whole": "the whole network",
     "halves": "two halves",
     "recovered": "two halves, then the whole",
 }
 LEFT_ONLY, RIGHT_ONLY, WHOLE = 0, 1, 2  # what is trained
-BATCH_SIZES, REPLICATES, TRIALS = (16, 64, 256), (1, 2, 3), 32
 # Further replicates of the arms that exchange numbers: what these save scatters widely
 MORE = range(4, 15)
-MOST_STEPS = {16: 1000, 64: 800, 256: 600}
+MOST_STEPS = {16: 1000, 64: 800, 256: 600}  # by batch size
 
 
 @spec
-class Search(searches.OfWhole):
+class Search(searches.InStages):
     """So many trials of the digits' MLP of four hidden layers.
 
     arm: of ARMS; "whole" is plain SGD.  A search ends when all trials have met the hardest goal, or
@@ -58,16 +57,11 @@ class Search(searches.OfWhole):
     arm: Literal[*ARMS]
     batch_size: int = 16
     replicate: int = 1
-    trials: int = TRIALS
+    trials: int = searches.TRIALS
     max_steps: int = MOST_STEPS[16]
     workload: Literal["digits-mlp-64x4"] = "digits-mlp-64x4"  # which is what is halved here
 
-    def measure(self) -> pd.DataFrame:
-        """A row per trial, as of `lib.measuring.one_cell.table`, with stage: steps of the left
-        half.
-        """
-        stage = searches.stages(STAGE, self.trials, 20_000 + self.replicate)
-        return searches.measured(self.cell, halved(self), stage)
+    lengths, seed = Interval(8, 512), 20_000  # of stages: steps of the left half
 
     def begin(self, w: Tensor, layers: tuple[Layer, ...]) -> dict[str, Tensor]:
         """codes [T, classes, units]; part [T, 1]: what is trained next."""
@@ -78,44 +72,25 @@ class Search(searches.OfWhole):
         part = torch.full((len(w), 1), WHOLE if self.arm == "whole" else LEFT_ONLY)
         return {"codes": codes, "part": part}
 
-    def step(
-        self,
-        w: Tensor,
-        g: Tensor,
-        buffers: dict[str, Tensor],
-        drawn: dict[str, Tensor],
-        k: int,
-        layers: tuple[Layer, ...],
-    ) -> None:
-        """SGD, and what is trained in the next step."""
+    def step(self, w, g, buffers, drawn, k, layers) -> None:
+        """As of `lib.methods.method.Method`: SGD, and what is trained in the next step."""
         w.addcmul_(g, drawn["learning_rate"], value=-1)
         if self.arm != "whole":
             last = 1 + (self.arm == "recovered")
             buffers["part"] = (k / drawn["stage"]).long().clamp(max=last)
 
-
-def halved(search: Search) -> Method:
-    """SGD on the left half for `drawn["stage"]` steps, then on the right one; with recovery, after
-    as many again, on the whole.
-    """
-    space = {"learning_rate": Interval(1e-4, 1.0), "stage": STAGE}
-    return Method("halves", "halves", space, search.begin, search.step, _gradient)
-
-
-def _gradient(
-    executor, w: Tensor, batch: tuple[Tensor, Tensor], mask: None, buffers: dict[str, Tensor]
-) -> tuple:
-    """As `lib.methods.method.Method.gradient`: the labels' gradient of what is trained, or the
-    codes' of the left half.
-    """
-    losses, g, alive = executor.gradients(w, *batch)
-    part = buffers["part"]
-    left = part[:, 0] == LEFT_ONLY
-    g[:, :CUT] *= part == WHOLE
-    g[:, CUT:] *= part != LEFT_ONLY
-    if left.any():
-        g[left, :CUT] = left_gradient(w[left, :CUT], *batch, buffers["codes"][left])
-    return losses, g, alive
+    def gradient(self, executor, w, batch, mask, buffers) -> tuple:
+        """As of `lib.methods.method.Method`: the labels' gradient of what is trained, or the codes'
+        of the left half.
+        """
+        losses, g, alive = executor.gradients(w, *batch)
+        part = buffers["part"]
+        left = part[:, 0] == LEFT_ONLY
+        g[:, :CUT] *= part == WHOLE
+        g[:, CUT:] *= part != LEFT_ONLY
+        if left.any():
+            g[left, :CUT] = left_gradient(w[left, :CUT], *batch, buffers["codes"][left])
+        return losses, g, alive
 
 
 def left_gradient(w: Tensor, x: Tensor, y: Tensor, codes: Tensor) -> Tensor:
@@ -153,7 +128,7 @@ def sent(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) -> np.
     The whole network: the outputs of the left half and their derivatives, for every example of a
     batch.  Halves: the frozen left one's outputs, once for every training example.
     """
-    once = 0 if arm == "whole" else EXAMPLES * SIZES[LEFT]
+    once = EXAMPLES * SIZES[LEFT] * (arm != "whole")
     return once + 2 * batch_size * SIZES[LEFT] * recovery(steps, stage, arm)
 
 
@@ -162,18 +137,16 @@ def computed(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) ->
     them.
     """
     whole = recovery(steps, stage, arm)
-    left = 0 if arm == "whole" else np.minimum(steps, stage)
+    left = np.minimum(steps, stage) * (arm != "whole")
+    right = steps - whole - left
     halves = (SIZES[: LEFT + 1], SIZES[LEFT:])
-    parts = zip((left, steps - whole - left, whole), (*halves, SIZES))
-    once = 0 if arm == "whole" else EXAMPLES * sum(a * b for a, b in itertools.pairwise(halves[0]))
-    return once + sum(batch_size * searches.multiply_adds(sizes) * n for n, sizes in parts)
-
-
-def held(sizes: tuple[int, ...], batch_size: int) -> int:
-    """Numbers that a device holds to train layers of these sizes: weights, their gradients, and a
-    batch's values of all layers.
-    """
-    return 2 * searches.weights(sizes) + batch_size * sum(sizes)
+    answers = sum(a * b for a, b in itertools.pairwise(halves[0]))
+    once = EXAMPLES * answers * (arm != "whole")
+    trained = 0
+    for count, sizes in ((left, halves[0]), (right, halves[1]), (whole, SIZES)):
+        adds = searches.multiply_adds(sizes)
+        trained = trained + batch_size * adds * count
+    return once + trained
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -181,18 +154,17 @@ def held(sizes: tuple[int, ...], batch_size: int) -> int:
 
 def planned() -> tuple[Search, ...]:
     """Every arm at every batch size, and then more searches of those that exchange numbers."""
-    every = [*itertools.product(REPLICATES, BATCH_SIZES, ARMS)]
-    every += itertools.product(MORE, BATCH_SIZES, ("whole", "recovered"))
-    return tuple(
-        Search(arm, batch_size=b, replicate=n, max_steps=MOST_STEPS[b]) for n, b, arm in every
-    )
+    every = [*itertools.product(searches.REPLICATES, MOST_STEPS, ARMS)]
+    every += itertools.product(MORE, MOST_STEPS, ("whole", "recovered"))
+    return tuple(Search(arm, b, n, max_steps=MOST_STEPS[b]) for n, b, arm in every)
 
 
-HALVES = searches.collection(
+HALVES = Collection(
     "halves",
-    lambda search: f"{search.arm}-batch-{search.batch_size}",
+    "searches",
+    "{0.folder}/{0.arm}-batch-{0.batch_size}".format,
     planned,
-    "Train the two halves of a network one after the other",
+    "Train the two halves of a network one after the other, into data/halves/.",
 )
 
 

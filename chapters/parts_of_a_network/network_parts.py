@@ -3,23 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import pandas as pd
 
-from chapters.parts_of_a_network import halves
+from chapters.parts_of_a_network import growing, halves
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 
-WHOLE, GROWN, SMALL = (
-    "64 units from the start",
-    "16 to 64: function kept",
-    "16 units from the start",
-)
+WHOLE, SMALL, GROWN, *_ = growing.ARMS.values()
 TOGETHER, APART, RECOVERED = halves.ARMS.values()
 COSTS = ("steps", "adds", "sent")
-EFFECT = ("effect", "low", "high", "n", "met")
 
 
 def goals(trials: pd.DataFrame) -> list[float]:
@@ -27,31 +20,55 @@ def goals(trials: pd.DataFrame) -> list[float]:
     return sorted(float(name.partition("@")[2]) for name in trials if name.startswith("steps@"))
 
 
-def mean_ratio(values: Iterable[float]) -> Effect | None:
+def mean_ratio(values: pd.Series) -> Effect | None:
     """ln of the geometric mean over searches; None if a search has no value, or there is none."""
-    logs = np.log(np.asarray([*values], float))
+    logs = np.log(values.to_numpy(float))
     return scaling.mean_of(logs) if len(logs) and np.isfinite(logs).all() else None
 
 
-def geometric(values: Iterable[float]) -> tuple[float, float, float, int]:
+def geometric(values: pd.Series) -> tuple[float, float, float, int]:
     """`mean_ratio` as a value, its 5 and 95 % ends, and the number of searches; NaN throughout if
     there is none.
     """
-    values = [*values]
     found = mean_ratio(values)
-    return (*found.row().values(), found.n) if found else (np.nan, np.nan, np.nan, len(values))
+    return (*(found.row().values() if found else [np.nan] * 3), len(values))
 
 
-def _least(trials: pd.DataFrame, keys: list[str], what: str) -> pd.DataFrame:
-    """The least of `what`@goal in every search, a row per search and goal; NaN where no trial met
-    the goal.
+def by_search(
+    trials: pd.DataFrame, keys: tuple[str, ...] = ("arm", "batch_size", "replicate")
+) -> pd.DataFrame:
+    """A row per search and goal: keys, goal, and steps, adds and sent as far as they are known,
+    each the least of any trial; NaN where no trial met the goal.
+
+    trials: with a column COST@GOAL for each.
     """
-    columns = {f"{what}@{goal:g}": goal for goal in goals(trials)}
-    wide = trials.groupby(keys)[list(columns)].min().rename(columns=columns)
-    return wide.rename_axis(columns="goal").stack(future_stack=True).rename(what).reset_index()
+    wide = trials.groupby([*keys])[[name for name in trials if "@" in name]].min()
+    pairs = [(cost, float(goal)) for cost, goal in (name.split("@") for name in wide)]
+    wide.columns = pd.MultiIndex.from_tuples(pairs, names=[None, "goal"])
+    return wide.stack("goal", future_stack=True).reset_index()
 
 
-# --- independent subnetworks ----------------------------------------------------------------------
+def over_whole(beside: pd.DataFrame, by: list[str], costs: tuple[str, ...]) -> pd.DataFrame:
+    """Costs over those of the whole network: the columns `by`, what (of costs), effect, low, high,
+    n and met (searches that reach the goal).
+
+    beside: a row per search and goal, with COST and COST_whole.  Effects are NaN unless all
+    searches of both meet the goal.
+    """
+    rows = [
+        (*keys, what, *geometric(own[what] / own[f"{what}_whole"]), own.steps.count())
+        for keys, own in beside.groupby(by)
+        for what in costs
+    ]
+    return pd.DataFrame(rows, columns=[*by, "what", "effect", "low", "high", "n", "met"])
+
+
+def ratios(found: pd.DataFrame, costs: tuple[str, ...], whole: str) -> pd.DataFrame:
+    """`over_whole` by goal, batch_size and arm, for every arm but `whole`; found: of `by_search`."""
+    own = found.arm == whole
+    on = ["goal", "batch_size", "replicate"]
+    beside = found[~own].merge(found[own], on=on, suffixes=("", "_whole"))
+    return over_whole(beside, ["goal", "batch_size", "arm"], costs)
 
 
 def subnetworks(trials: pd.DataFrame) -> pd.DataFrame:
@@ -60,55 +77,29 @@ def subnetworks(trials: pd.DataFrame) -> pd.DataFrame:
 
     trials: of `subnetworks.results`.  Columns: workers, local_steps, replicate, goal, steps, sent
     (numbers that a worker sends until then), adds (multiply-adds of a worker until
-    then); steps_whole, sent_whole and adds_whole, those of data parallelism among as many workers;
-    alone: steps of a single worker, with its own examples only.
+    then); steps_whole, sent_whole and adds_whole, those of data parallelism among as many workers.
     """
     keys = ["workers", "local_steps", "batch_size", "replicate"]
     sizes = trials.groupby(keys)[["sent", "adds"]].first().reset_index()
-    found = _least(trials, keys, "steps").merge(sizes)
-    whole = found[found.workers == 1].drop(columns=["workers", "local_steps"])
-    at = ["batch_size", "replicate", "goal"]
-    alone = whole[[*at, "steps"]].rename(columns={"steps": "alone"})
-    whole = whole.rename(columns={"batch_size": "examples"})
-    parts = found[found.workers > 1]
-    parts = parts.assign(examples=parts.workers * parts.batch_size)
-    beside = parts.merge(
-        whole, on=["examples", *at[1:]], suffixes=("", "_whole"), validate="many_to_one"
-    ).merge(alone, on=at, validate="many_to_one")
-    rounds = np.ceil(beside.steps / beside.local_steps)
+    found = by_search(trials, keys).merge(sizes)
+    found["examples"] = found.workers * found.batch_size
+    whole = found[found.workers == 1].drop(columns=keys[:3])
+    beside = found[found.workers > 1].merge(
+        whole, on=["examples", "replicate", "goal"], suffixes=("", "_whole"), validate="m:1"
+    )
     share = beside.steps_whole / beside.workers  # each worker has its share of the examples
     return beside.assign(
-        sent=rounds * beside.sent,
+        sent=np.ceil(beside.steps / beside.local_steps) * beside.sent,
         adds=beside.steps * beside.adds,
         sent_whole=beside.steps_whole * beside.sent_whole,
         adds_whole=share * beside.adds_whole,
     )
 
 
-def over_whole(beside: pd.DataFrame, goal: float, what: str) -> pd.DataFrame:
-    """`what` of parts over that of data parallelism, by workers and local_steps, at a goal: effect,
-    low, high, n, met.
-
-    beside: of `subnetworks`; met: searches that reach the goal.  Effects are NaN unless all do.
-    """
-    own, rows = beside[beside.goal == goal], []
-    for keys, some in own.groupby(["workers", "local_steps"]):
-        ratio = geometric(some[what] / some[f"{what}_whole"])
-        rows.append((*keys, *ratio, int(some.steps.notna().sum())))
-    return pd.DataFrame(rows, columns=["workers", "local_steps", *EFFECT])
-
-
-def over_alone(beside: pd.DataFrame, goal: float) -> pd.DataFrame:
-    """Steps of parts over those of a single worker with the whole network and its own examples
-    only, as `over_whole`.
-    """
-    return over_whole(beside.assign(steps_whole=beside.alone), goal, "steps")
-
-
-def hardest(found: pd.DataFrame, by: list[str]) -> pd.Series:
-    """The hardest goal that all searches meet, by some columns; NaN for none."""
-    met = found.assign(met=found.steps.notna()).groupby([*by, "goal"]).met.transform("all")
-    return found.assign(goal=found.goal.where(met)).groupby(by).goal.min()
+def hardest(found: pd.DataFrame) -> pd.Series:
+    """The hardest goal that all searches meet, by the number of workers; NaN for none."""
+    met = found.steps.notna().groupby([found.workers, found.goal]).transform("all")
+    return found.goal.where(met).groupby(found.workers).min()
 
 
 def curves(beside: pd.DataFrame, most: int) -> pd.DataFrame:
@@ -117,52 +108,16 @@ def curves(beside: pd.DataFrame, most: int) -> pd.DataFrame:
 
     Where some search misses the goal, steps are `most`, after which searches end.
     """
+    by = ["goal", "workers", "training"]
+    names = [f"parts, {n} local step{'s' * (n > 1)}" for n in beside.local_steps]
+    whole = beside.drop_duplicates(["goal", "workers", "replicate"])
+    whole = whole.assign(steps=whole.steps_whole, training="data parallelism")
+    every = pd.concat([whole, beside.assign(training=names)])
     rows = []
-    for (goal, workers), own in beside.groupby(["goal", "workers"]):
-        lines = [
-            (f"parts, {n} local step{'s' * (n > 1)}", some.steps)
-            for n, some in own.groupby("local_steps")
-        ]
-        first = own.drop_duplicates("replicate")
-        for name, steps in [("data parallelism", first.steps_whole), *lines]:
-            middle, low, high, n = geometric(steps)
-            met = int(steps.notna().sum())
-            ends = (middle, low, high) if met == n else (most, most, most)
-            rows.append((goal, workers, name, *ends, f"{met} of {n}", met == n))
-    return pd.DataFrame(
-        rows, columns=["goal", "workers", "training", "steps", "low", "high", "met", "all_met"]
-    )
-
-
-# --- growing and halves ---------------------------------------------------------------------------
-
-
-def by_search(trials: pd.DataFrame) -> pd.DataFrame:
-    """A row per search and goal: arm, batch_size, replicate, goal, steps, adds and sent, each the
-    least of any trial, where it is known.
-
-    trials: of `growing.results` or `halves.results`.
-    """
-    keys = ["arm", "batch_size", "replicate"]
-    known = {name.partition("@")[0] for name in trials if "@" in name}
-    found = [
-        _least(trials, keys, what).set_index([*keys, "goal"]) for what in COSTS if what in known
-    ]
-    return pd.concat(found, axis=1).reset_index()
-
-
-def ratios(found: pd.DataFrame, costs: tuple[str, ...], whole: str) -> pd.DataFrame:
-    """Costs of every arm over those of the arm `whole`, by goal and batch size: arm, batch_size,
-    effect, low, high, n, met, goal, what (of costs).
-
-    found: of `by_search`.  Effects are NaN unless all searches of both meet the goal.
-    """
-    rows, by = [], ["goal", "batch_size"]
-    for what in costs:
-        wide = found.pivot(index=[*by, "replicate"], columns="arm", values=what)
-        for (goal, size), own in wide.groupby(by):
-            for arm, values in own.drop(columns=whole).items():
-                ends = geometric(values / own[whole])
-                rows.append((arm, size, *ends, int(values.count()), goal, what))
-    columns = ["arm", "batch_size", *EFFECT, "goal", "what"]
-    return pd.DataFrame(rows, columns=columns).sort_values("goal", kind="stable")
+    for keys, own in every.groupby(by, sort=False):
+        *ends, n = geometric(own.steps)
+        met = own.steps.count()
+        if met < n:
+            ends = [most] * 3
+        rows.append((*keys, *ends, f"{met} of {n}", met == n))
+    return pd.DataFrame(rows, columns=[*by, "steps", "low", "high", "met", "all_met"])

@@ -8,12 +8,10 @@ import altair as alt
 import pandas as pd
 
 from lib.page import charts, tips
-from lib.wording import brief, span
+from lib.wording import span
 
 COLOURS = (charts.DENSE, charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
-ARMS = (charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
 WORDS = {"adds": "multiply-adds", "steps": "training steps", "sent": "numbers exchanged"}
-ONE_COLUMN = {"columns": 1, "labelLimit": 300}  # two do not fit a phone
 
 
 def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
@@ -23,9 +21,6 @@ def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
     curves: goal, workers, training, steps, low, high, met ("2 of 3"), all_met (bool); where it is
     not, the point is a triangle at the steps after which searches end.
     """
-    ends = zip(curves.low, curves.high)
-    told = [span(float(f"{end:.2g}") for end in both) if both[0] == both[0] else "—" for both in ends]
-    shown = curves.assign(interval=told)
     x = alt.X("workers:O", title="workers, each with its own examples", axis=alt.Axis(labelAngle=0))
     scale = charts.log(10, base=10)
     y = alt.Y("steps:Q", title="training steps to the goal", scale=scale)
@@ -39,7 +34,7 @@ def by_workers(curves: pd.DataFrame, start: float) -> alt.LayerChart:
             "met:N": "searches that meet the goal",
         }
     )
-    base = _beside(shown, x, "training", curves, COLOURS)
+    base = _beside(curves, x, "training", COLOURS)
     met, missed = (base.transform_filter(f"{sign}datum.all_met") for sign in ("", "!"))
     triangles = missed.mark_point(shape="triangle-up", size=90, strokeWidth=2)
     layers = [*_dots(met, scale, y, tooltip), triangles.encode(y=y, tooltip=tooltip)]
@@ -54,15 +49,11 @@ def over_whole(rows: pd.DataFrame, start: float, whole: str, what: str = "adds")
     rows: goal, what (of WORDS), arm, batch_size, effect, low, high, met; those without an effect
     are left out.  whole: the network to which they are compared, in words; what: shown at first.
     """
-    shown = rows.dropna(subset="effect").assign(
-        what=lambda own: own.what.map(WORDS),
-        interval=lambda own: [f"{brief(a)}–{brief(b)}" for a, b in zip(own.low, own.high)],
-    )
-    if shown.empty:
-        return charts.nothing("No search that meets its goal is on record.")
+    shown = rows.dropna(subset="effect")
+    shown = shown.assign(what=shown.what.map(WORDS))
     scale = charts.log(12)
     x = alt.X("batch_size:O", title="batch size (examples)", axis=alt.Axis(labelAngle=0))
-    base = _beside(shown, x, "arm", shown, ARMS)
+    base = _beside(shown, x, "arm", COLOURS[1:])
     axis = charts.fractions(values=[2.0**n for n in range(-6, 7)])
     y = alt.Y("effect:Q", title=None, scale=scale, axis=axis)
     tooltip = tips.listed(
@@ -71,6 +62,7 @@ def over_whole(rows: pd.DataFrame, start: float, whole: str, what: str = "adds")
             "batch_size:O": "batch size",
             "effect:Q|.2r": f"over {whole}",
             "interval:N": "5–95 %",
+            "n:Q": "searches",
         }
     )
     layers = _dots(base, scale, y, tooltip)
@@ -82,13 +74,14 @@ def over_whole(rows: pd.DataFrame, start: float, whole: str, what: str = "adds")
     return charts.sized(drawn, 320)
 
 
-def _beside(
-    shown: pd.DataFrame, x: alt.X, field: str, every: pd.DataFrame, colours: tuple[str, ...]
-) -> alt.Chart:
-    """Ways side by side, with a colour for each of every, whether it is shown or not."""
-    names = list(dict.fromkeys(every[field]))
+def _beside(rows: pd.DataFrame, x: alt.X, field: str, colours: tuple[str, ...]) -> alt.Chart:
+    """Ways side by side, each with a colour, and intervals in words."""
+    names = list(rows[field].unique())
+    ends = zip(rows.low, rows.high)
+    shown = rows.assign(interval=list(map(span, ends)))
     scale = alt.Scale(domain=names, range=list(colours[: len(names)]))
-    colour = alt.Color(f"{field}:N", title=None, scale=scale, sort=names).legend(**ONE_COLUMN)
+    legend = alt.Legend(columns=1, labelLimit=300)  # two columns do not fit a phone
+    colour = alt.Color(f"{field}:N", title=None, scale=scale, sort=names, legend=legend)
     offset = alt.XOffset(f"{field}:N", sort=names)
     return alt.Chart(shown).encode(x=x, xOffset=offset, color=colour)
 

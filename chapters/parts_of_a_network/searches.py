@@ -1,24 +1,25 @@
-"""What all searches of this chapter share: the whole network's search, where records lie, what a
-step computes, and stages whose length is drawn for every trial beside its learning rate.
+"""What all searches of this chapter share: the whole network's search, where records lie, where a
+part's weights are, what a step computes, and stages of a length that is drawn for every trial.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
-from lib.measuring.experiment import Collection, OfCell
+from lib.measuring.experiment import OfCell
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
 from lib.own import folder_name
-from lib.studies.cells import Cell
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+REPLICATES, TRIALS = (1, 2, 3), 32
 
 
 class OfWhole(OfCell):
@@ -31,26 +32,52 @@ class OfWhole(OfCell):
         _ = self.cell  # its checks are ours
 
     @property
-    def hits(self) -> int:
-        """Trials that have to meet the hardest goal: all, so that the cheapest one is known."""
-        return self.trials
+    def folder(self) -> str:
+        """Of its record, in that of its kind."""
+        return folder_name(self.workload)
 
     @property
     def settings(self) -> dict:
-        return {"hits": self.hits, "max_steps": self.max_steps}
+        """All trials have to meet the hardest goal, so that the cheapest one is known."""
+        return {"hits": self.trials, "max_steps": self.max_steps}
 
 
-def collection(
-    title: str, named: Callable[[OfWhole], str], planned: Callable[[], Sequence], about: str
-) -> Collection:
-    """The records of one kind of search, in data/TITLE/WORKLOAD/NAME-DIGEST.csv; named: the
-    beginning of a record's name; about: what `python -m lib` says of them.
+class InStages(OfWhole):
+    """A search by SGD in stages, all of one length, which is tuned beside the learning rate.
+
+    Searches also have lengths (interval of a stage's steps, rounded), seed (of their draws, plus
+    the replicate), and `begin` and `step` of their `method`.
     """
 
-    def file(one: OfWhole) -> str:
-        return f"{folder_name(one.workload)}/{named(one)}"
+    gradient = None  # of `method`
 
-    return Collection(title, "searches", file, planned, f"{about}, into data/{title}/.")
+    @property
+    def method(self) -> Method:
+        """How weights follow from gradients; `drawn["stage"]` [T, 1] is the steps of a stage."""
+        space = {"learning_rate": Interval(1e-4, 1.0), "stage": self.lengths}
+        return Method(*2 * [type(self).__module__], space, self.begin, self.step, self.gradient)
+
+    def first_weights(self, w: Tensor) -> Tensor:
+        """From which trials start [T, P], for the whole network's w [T, P]."""
+        return w
+
+    def measure(self) -> pd.DataFrame:
+        """A row per trial, as of `lib.measuring.one_cell.table`, with stage: its steps, a Sobol
+        point of the interval.
+        """
+        import torch  # slow to import, and most chapters only read
+        from scipy.stats import qmc
+
+        from lib.measuring import one_cell
+
+        sobol = qmc.Sobol(1, seed=self.seed + self.replicate)
+        points = sobol.random_base2((self.trials - 1).bit_length())[: self.trials, 0]
+        stage = self.lengths.at(points).round()
+        trials = one_cell.start(self.cell)
+        trials.w = self.first_weights(trials.w)
+        trials.drawn["stage"] = torch.from_numpy(stage).float()[:, None]
+        outcome = one_cell.train_cell(self.cell, trials=trials, method=self.method)
+        return one_cell.table(self.cell, outcome).assign(stage=stage)
 
 
 def with_costs(trials: pd.DataFrame, by: list[str], **costs: Callable) -> pd.DataFrame:
@@ -87,28 +114,17 @@ def weights(sizes: Iterable[int]) -> int:
     return sum(out * (fan_in + 1) for fan_in, out in itertools.pairwise(sizes))
 
 
-def stages(steps: Interval, trials: int, seed: int) -> np.ndarray:
-    """Steps of a stage for every trial [trials]: whole numbers, Sobol points of the interval."""
-    from scipy.stats import qmc  # slow to import, and a page that only reads draws nothing
-
-    points = qmc.Sobol(1, seed=seed).random_base2((trials - 1).bit_length())[:trials, 0]
-    return steps.at(points).round()
-
-
-def measured(
-    cell: Cell, method: Method, stage: np.ndarray, w: Tensor | None = None
-) -> pd.DataFrame:
-    """Train a cell's trials by this method, which knows `stage` [trials] as `drawn["stage"]`, from
-    w [trials, P] if given.
-
-    A row per trial, as of `lib.measuring.one_cell.table`, with stage.
+def places(sizes: Iterable[int], *units: Tensor) -> Tensor:
+    """Where the parameters of a part lie in the vector of layers of these sizes, in the order of
+    the part's own; units: of every hidden layer, those that it has.
     """
-    import torch  # slow to import, and most chapters only read
+    import torch
 
-    from lib.measuring import one_cell
-
-    trials = one_cell.start(cell)
-    trials.w = trials.w if w is None else w
-    trials.drawn["stage"] = torch.from_numpy(stage).float()[:, None]
-    outcome = one_cell.train_cell(cell, trials=trials, method=method)
-    return one_cell.table(cell, outcome).assign(stage=stage)
+    sizes = [*sizes]
+    kept = [torch.arange(sizes[0]), *units, torch.arange(sizes[-1])]
+    found, at = [], 0
+    for n, (fan_in, out) in enumerate(itertools.pairwise(sizes)):
+        rows = kept[n + 1]
+        found += [(at + rows[:, None] * fan_in + kept[n]).flatten(), at + out * fan_in + rows]
+        at += out * (fan_in + 1)
+    return torch.cat(found)

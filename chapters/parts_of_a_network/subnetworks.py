@@ -21,21 +21,21 @@ import pandas as pd
 
 from chapters.parts_of_a_network import searches
 from lib.fields import Count, Whole, check, spec
+from lib.measuring.experiment import Collection
 from lib.workloads.catalogue import WorkloadName, workload
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
 MOST_WORKERS, MOST_LOCAL = 64, 10**4
-INPUTS, CLASSES = 64, 10
 # Units of a hidden layer, of two, of the networks that are searched
 HIDDEN = {"digits-mlp": 64, "digits-mlp-256x2": 256}
 WIDER = "digits-mlp-256x2"
+INPUTS, CLASSES = 64, 10
 WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
 PUBLISHED = 20  # local steps of the published runs
-# Of all; and more of those with as many local steps as published, by which claims are judged
-REPLICATES, MORE = (1, 2, 3), (4, 5)
-TRIALS, MOST_STEPS = 32, 2000
+# Further replicates of those with as many local steps as published, by which claims are judged
+MORE, MOST_STEPS = (4, 5), 2000
 
 
 @spec
@@ -53,7 +53,7 @@ class Search(searches.OfWhole):
     local_steps: Count(MOST_LOCAL)
     batch_size: int = 16
     replicate: int = 1
-    trials: int = TRIALS
+    trials: int = searches.TRIALS
     max_steps: int = MOST_STEPS
     workload: WorkloadName = "digits-mlp"
 
@@ -68,9 +68,9 @@ class Search(searches.OfWhole):
         return self.workers * self.batch_size
 
     @property
-    def hits(self) -> int:
+    def settings(self) -> dict:
         """A search ends with the first trial that meets the hardest goal."""
-        return 1
+        return {"hits": 1, "max_steps": self.max_steps}
 
     def measure(self) -> pd.DataFrame:
         """A row per trial, as of `lib.measuring.one_cell.table`, with sent: numbers that a worker
@@ -81,8 +81,8 @@ class Search(searches.OfWhole):
         from lib.workloads import models
 
         net = models.build(workload(self.workload).model)
-        parts = Subnetworks(net, self.workers, self.local_steps, self.replicate)
-        outcome = one_cell.train_cell(self.cell, exchange=parts.of(self.trials))
+        parts = Subnetworks(net, self.workers, self.local_steps, self.replicate, self.trials)
+        outcome = one_cell.train_cell(self.cell, exchange=parts)
         return one_cell.table(self.cell, outcome).assign(sent=parts.size / self.workers)
 
 
@@ -93,28 +93,29 @@ class Subnetworks:
     shared out evenly.  size: numbers that all workers send back after a round.
     """
 
-    def __init__(self, module: nn.Module, workers: int, local_steps: int, seed: int):
+    def __init__(
+        self, module: nn.Module, workers: int, local_steps: int, seed: int, trials: int = 1
+    ):
+        import torch
         from torch import nn
 
-        self.shapes = [m.weight.shape for m in module if isinstance(m, nn.Linear)]
-        self.workers, self.local_steps, self.seed, self.step = workers, local_steps, seed, 0
-        self.small = self._small()
-        self.size = sum(mine for *_, mine in self.parts(0))
-
-    def of(self, trials: int) -> Subnetworks:
-        """Itself, with a count for every trial, as the engine needs it."""
-        import torch
-
-        self.sent = torch.zeros(trials, dtype=torch.float64)
-        return self
-
-    def _small(self):
-        """A worker's own network, all trials of it at once."""
         from lib.engine import batched
         from lib.workloads import models
 
-        inputs, *widths = self.shapes[0][1], *(out // self.workers for out, _ in self.shapes[:-1])
-        return batched.BatchedExecutor(models.mlp(inputs, *widths, classes=self.shapes[-1][0]))
+        shapes = [m.weight.shape for m in module if isinstance(m, nn.Linear)]
+        self.sizes = [shapes[0][1], *(out for out, _ in shapes)]
+        inputs, *hidden, self.classes = self.sizes
+        self.workers, self.local_steps, self.seed, self.step = workers, local_steps, seed, 0
+        own = [inputs, *(out // workers for out in hidden)]
+        # A worker's own network, all trials of it at once
+        self.small = batched.BatchedExecutor(models.mlp(*own, classes=self.classes))
+        # By what its weights are multiplied in use, for the scaled activations that they meet
+        scale = []
+        for n, (fan_in, out) in enumerate(itertools.pairwise([*own, self.classes])):
+            scale += [torch.full((out * fan_in,), workers if n else 1), torch.ones(out)]
+        self.scale = torch.cat(scale).float()
+        self.size = workers * len(self.scale) - (workers - 1) * self.classes
+        self.sent = torch.zeros(trials, dtype=torch.float64)
 
     def groups(self, turn: int) -> list[Tensor]:
         """The units of every hidden layer in round number `turn`, from 0: a row for each worker, in
@@ -123,30 +124,8 @@ class Subnetworks:
         import torch
 
         random = torch.Generator().manual_seed(1_000_003 * self.seed + turn)
-        drawn = [torch.randperm(out, generator=random) for out, _ in self.shapes[:-1]]
+        drawn = [torch.randperm(out, generator=random) for out in self.sizes[1:-1]]
         return [units.view(self.workers, -1).sort(1).values for units in drawn]
-
-    def parts(self, turn: int) -> list[tuple[Tensor, Tensor, int]]:
-        """What every worker holds in that round: where its weights lie in the whole vector, in the
-        order of its own network; by what each is multiplied in use, for the scaled activations that
-        it meets; and how many of them, from the first, it trains.
-        """
-        import torch
-
-        found, groups = [], self.groups(turn)
-        for k in range(self.workers):
-            at, inputs, where, scales = 0, torch.arange(self.shapes[0][1]), [], []
-            for n, (out, fan_in) in enumerate(self.shapes):
-                units = groups[n][k] if n < len(groups) else torch.arange(out)
-                matrix = (at + units[:, None] * fan_in + inputs).flatten()
-                where += [matrix, at + out * fan_in + units]
-                scale = self.workers if n else 1
-                scales += [torch.full_like(matrix, scale), torch.ones_like(units)]
-                at, inputs = at + out * (fan_in + 1), units
-            # But for the outputs' biases, which are last
-            kept = sum(map(len, where)) - (len(inputs) if k else 0)
-            found.append((torch.cat(where), torch.cat(scales).float(), kept))
-        return found
 
     def gradients(self, executor, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean losses [T], gradients [T, P] and who is alive [T] (all), for w [T, P]; each worker
@@ -155,19 +134,20 @@ class Subnetworks:
         import torch
 
         if self.step % self.local_steps == 0:
-            self.now = self.parts(self.step // self.local_steps)
-            self.held = w[:, -self.shapes[-1][0] :].clone()
+            groups = zip(*self.groups(self.step // self.local_steps), strict=True)
+            self.now = [searches.places(self.sizes, *units) for units in groups]
+            self.held = w[:, -self.classes :].clone()
             self.sent += self.size / self.workers
         self.step += 1
         total, losses = torch.zeros_like(w), []
-        shares = zip(x.chunk(self.workers), y.chunk(self.workers), strict=True)
-        for (where, scale, mine), share in zip(self.now, shares, strict=True):
-            own = w.index_select(1, where).mul_(scale)
-            if mine < len(where):
-                own[:, mine:] = self.held
+        shares = zip(self.now, x.chunk(self.workers), y.chunk(self.workers), strict=True)
+        for k, (where, *share) in enumerate(shares):
+            own = w.index_select(1, where).mul_(self.scale)
+            mine = len(where) - (self.classes if k else 0)
+            own[:, mine:] = self.held[:, : len(where) - mine]
             loss, g, _ = self.small.gradients(own, *share)
             losses.append(loss)
-            total.index_copy_(1, where[:mine], g.mul_(scale)[:, :mine])
+            total.index_copy_(1, where[:mine], g.mul_(self.scale)[:, :mine])
         # Units that are off for all inputs in the whole network may be on in a part, so no trial is
         # proved dead.
         return torch.stack(losses).mean(0), total, torch.ones(len(w), dtype=torch.bool)
@@ -181,12 +161,12 @@ def planned() -> tuple[Search, ...]:
     """Every number of workers with every number of local steps; beside them one worker with as many
     examples a step as all.
     """
-    repeated = (*REPLICATES, *MORE)
+    every = (*searches.REPLICATES, *MORE)
     whole = [(1, 1, Search.batch_size * workers) for workers in (1, *WORKERS)]
     split = [(*both, Search.batch_size) for both in itertools.product(WORKERS, LOCAL_STEPS)]
     return (
-        *(Search(*shape, n) for shape in whole for n in repeated),
-        *(Search(*shape, n) for shape in split for n in REPLICATES),
+        *(Search(*shape, n) for shape in whole for n in every),
+        *(Search(*shape, n) for shape in split for n in searches.REPLICATES),
         *(Search(*shape, n) for shape in split if shape[1] == PUBLISHED for n in MORE),
     )
 
@@ -199,16 +179,17 @@ def wider() -> tuple[Search, ...]:
     shapes = ((1, 1, own), (1, 1, most * own), (most, PUBLISHED, own))
     return tuple(
         Search(*shape, replicate=n, workload=WIDER, max_steps=MOST_STEPS // 2)
-        for n in REPLICATES
+        for n in searches.REPLICATES
         for shape in shapes
     )
 
 
-SUBNETWORKS = searches.collection(
+SUBNETWORKS = Collection(
     "subnetworks",
-    lambda search: f"workers-{search.workers}-local-{search.local_steps}",
+    "searches",
+    "{0.folder}/workers-{0.workers}-local-{0.local_steps}".format,
     lambda: (*planned(), *wider()),
-    "Train disjoint parts of a network, a worker each",
+    "Train disjoint parts of a network, a worker each, into data/subnetworks/.",
 )
 
 

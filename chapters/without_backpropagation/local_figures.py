@@ -18,10 +18,6 @@ ARMS = {
     "alignment, β = 0.1": charts.TEAL,
     "alignment, β = 1": charts.GREEN,
 }
-TAKES = {
-    "every": ("keep every flip that helps", charts.TEAL),
-    "best": ("keep the best one", charts.PURPLE),
-}
 LEAST, MOST_VISITS = 0.01, 8  # of the excess, and of visits to each weight, that are drawn
 
 
@@ -82,34 +78,3 @@ def falling(rows: pd.DataFrame, start: str) -> alt.LayerChart:
     guide = alt.Chart(pd.DataFrame({"visits": visits, "excess": np.exp(-visits)}))
     guide = guide.mark_line(color=charts.GUIDE, strokeDash=[4, 4], strokeWidth=1.6)
     return charts.sized(alt.layer(drawn, guide.encode(x=x, y=y)), 320)
-
-
-def flips(rows: pd.DataFrame) -> alt.LayerChart:
-    """Steps of a readout against flips tried a step, for either rule; dotted: perfect scaling from
-    one flip.
-
-    rows: take, flips, steps, low, high, runs; those without steps are left out.
-    """
-    rows = rows.dropna(subset="steps")
-    rows = rows.assign(rule=[TAKES[take][0] for take in rows["take"]])
-    if not len(rows):
-        return charts.nothing("No setting met this goal in all runs.")
-    sizes = sorted(map(int, rows.flips.unique()))
-    ticks = alt.Axis(values=sizes, labelOverlap="parity", format=",")
-    scale = charts.log(12)
-    x = alt.X("flips:Q", title="flips tried in a step", axis=ticks, scale=scale)
-    y = alt.Y("steps:Q", title="steps to the goal", scale=scale)
-    one, least = float(rows.steps[rows.flips == sizes[0]].iloc[0]) * sizes[0], rows.steps.min()
-    some = np.array([n for n in sizes if one / n >= least / 1.2])
-    perfect = alt.Chart(pd.DataFrame({"flips": some, "steps": one / some}))
-    guide = perfect.mark_line(color=charts.GUIDE, strokeDash=[3, 4], strokeWidth=1.6)
-    base = alt.Chart(rows).encode(x=x, color=charts.by_name("rule", dict(TAKES.values())))
-    tooltip = [
-        tip("rule:N", "rule"),
-        tip("flips:Q", "flips tried in a step", ","),
-        tips.STEPS,
-        *tips.ends(),
-        tip("runs:Q", "runs"),
-    ]
-    layers = charts.curve(base, y, scale, tooltip)
-    return charts.sized(alt.layer(guide.encode(x=x, y=y), *layers), 300)

@@ -4,8 +4,6 @@ readout's error down.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import pandas as pd
 
@@ -21,31 +19,23 @@ ARMS = {
 }
 FOLDS = 3  # e-folds after which a run has converged: 95 % of the way to its floor
 KINDS = {False: "features as they are", True: "uncorrelated features"}
-READOUT = ["features", "batch_size", "flips", "take", "whitened"]
 
 
 # --- errors passed back by other ways -------------------------------------------------------------
 
 
-def ended(trials: pd.DataFrame) -> pd.DataFrame:
-    """Test errors, a row per search (replicate) and a column per method: of the trial whose
-    validation error is lowest.
+def lost(trials: pd.DataFrame) -> dict[str, Effect]:
+    """By arm, points of test error beyond backpropagation's on the same split, the mean over
+    searches: of the trial whose validation error is lowest, and of equal ones the mean.
 
-    trials: run to their budget, as of `lib.records.results.read`.  Of equal ones the mean.
+    trials: run to their budget, as of `lib.records.results.read`.
     """
     last = f"test@{trials.max_steps.max()}"
     least = trials.groupby(["algorithm", "replicate"]).best_error.transform("min")
     best = trials[trials.best_error == least]
-    return best.groupby(["replicate", "algorithm"])[last].mean().unstack()
-
-
-def lost(trials: pd.DataFrame, arms: Iterable[str] = tuple(ARMS)) -> dict[str, Effect]:
-    """By arm, points of test error beyond backpropagation's on the same split, the mean over
-    searches; of backpropagation none.
-    """
-    errors = ended(trials)
-    beyond = {arm: 100 * (errors[arm] - errors[BASE]).dropna() for arm in arms if arm != BASE}
-    return {arm: scaling.mean_of(points) for arm, points in beyond.items()}
+    errors = best.groupby(["replicate", "algorithm"])[last].mean().unstack()
+    beyond = errors[[*ARMS]].sub(errors[BASE], axis=0) * 100
+    return {arm: scaling.mean_of(points.dropna()) for arm, points in beyond.items()}
 
 
 # --- readouts that are flipped --------------------------------------------------------------------
@@ -125,13 +115,13 @@ def convergence(table: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["features", "kind", "slower"])
 
 
-def growth(table: pd.DataFrame, fold: int = FOLDS) -> dict[str, Effect]:
-    """By kind, the power of the number of features with which steps to so many e-folds grow: a line
+def growth(table: pd.DataFrame) -> dict[str, Effect]:
+    """By kind, the power of the number of features with which steps to FOLDS e-folds grow: a line
     through the logarithms; linear growth is a power of 1.
     """
     found = {}
     for whitened, own in _singly(table).groupby("whitened"):
-        by = {n: np.log(folds(runs)[:, fold - 1]) for n, runs in own.groupby("features")}
+        by = {n: np.log(folds(runs)[:, -1]) for n, runs in own.groupby("features")}
         each = list(map(jackknifed, by.values()))
         sizes = np.log(list(by))
         off = sizes - sizes.mean()
@@ -142,22 +132,3 @@ def growth(table: pd.DataFrame, fold: int = FOLDS) -> dict[str, Effect]:
         error = float(np.sqrt(sum(parts)))
         found[KINDS[whitened]] = Effect(value, error, float(freedom), min(e.n for e in each))
     return found
-
-
-def to_goal(table: pd.DataFrame, goal: float) -> pd.DataFrame:
-    """Steps to the first check at which the validation error is at most the goal, a row per
-    setting.
-
-    Columns: those of READOUT, runs, met (how many), steps (geometric mean; NaN unless all met it),
-    low, high (90 %, Student's t on logarithms).
-    """
-    rows = []
-    for key, own in table.groupby(READOUT):
-        met = own[own.validation <= goal]
-        first = met.groupby("replicate").step.min().clip(lower=1)
-        runs = own.replicate.nunique()
-        ends = [np.nan] * 3
-        if len(first) == runs:
-            ends = scaling.mean_of(np.log(first)).row().values()
-        rows.append((*key, runs, len(first), *ends))
-    return pd.DataFrame(rows, columns=[*READOUT, "runs", "met", "steps", "low", "high"])
