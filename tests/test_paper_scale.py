@@ -7,17 +7,14 @@ import signal
 import time
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from lib import __main__ as command
 from lib.engine import checkpoint, lockstep
 from lib.measuring import machine, runner, sweeps
-from lib.measuring.paper_scale import PAPER_SCALE, ROUNDING, Differs, Shelf, apart
+from lib.measuring.paper_scale import ROUNDING, Differs, Shelf
 from lib.probes import replays
 from lib.records import store
-from lib.records.store import DATA
-from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study, grid
 
@@ -98,22 +95,8 @@ def test_without_a_record_to_compare_with_nothing_is_measured(tmp_path):
         shelf.run(device="cuda")
 
 
-def test_tables_are_as_far_apart_as_their_fewest_steps_to_a_goal():
-    one = pd.Series({"steps@0.1": 10.0, "steps@0.02": 40.0})
-    none = one * np.nan
-    assert apart(one, one) == apart(none, none) == 1
-    assert apart(one, one * [1, 1.25]) == apart(one * [1, 1.25], one) == pytest.approx(1.25)
-    assert apart(one, one * [1, np.nan]) == apart(one, none) == np.inf
-
-
 def test_rounding_explains_as_much_as_replays_on_record_came_apart():
     assert replays.summary().factor.max() <= ROUNDING
-
-
-def test_the_books_shelf_is_of_the_papers_networks_and_has_a_known_record():
-    cells = PAPER_SCALE.planned()
-    assert {cell.workload for cell in cells} >= {plans.CNN, plans.RESNET, "cifar-10-resnet-20"}
-    assert store.head(store.record(PAPER_SCALE.known(), DATA))["device"].startswith("cpu")
 
 
 # --- minutes ----------------------------------------------------------------------------------------------------------
@@ -167,15 +150,6 @@ def test_minutes_that_are_none_are_refused_before_anything(value, monkeypatch, c
         command.main(["run", "paper-scale", "--minutes", value])
     told = f"argument --minutes: '{value}' is not allowed; it must be a number in (0, 10000]"
     assert told in capsys.readouterr().err
-
-
-def test_a_device_that_differs_ends_the_command_in_one_line(monkeypatch):
-    def differs(*_, **__):
-        raise Differs("cuda: finds steps")
-
-    monkeypatch.setattr(Shelf, "run", differs)
-    with pytest.raises(SystemExit, match="cuda: finds steps"):
-        command.main(["run", "paper-scale"])
 
 
 def test_more_than_one_job_is_refused_since_a_device_is_one(capsys):

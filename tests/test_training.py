@@ -26,7 +26,7 @@ from lib.engine import (
 from lib.measuring import machine, one_cell
 from lib.methods import METHODS
 from lib.studies.cells import Cell
-from lib.workloads import catalogue, datasets, models
+from lib.workloads import datasets, models
 from tests.conftest import exhaustive, read_to_the_end, same
 
 torch.set_num_threads(1)
@@ -266,28 +266,6 @@ def test_dropping_dead_trials_changes_no_result(cell, monkeypatch):
     assert kept.trial_steps - dropped.trial_steps == (cell.max_steps - dropped.last_step[dead]).sum()
 
 
-def test_a_trial_with_every_unit_off_leaves_and_is_counted():
-    data, executor = datasets.load("digits"), sequential.SequentialExecutor(models.build("mlp-64x2"))
-    w = torch.stack([flattening.flatten(models.initialise(models.build("mlp-64x2"), s)) for s in range(3)])
-    views = flattening.unflatten(w, executor.module)
-    views[2][1], views[3][1] = -views[2][1].abs(), -1.0  # second hidden layer of trial 1: never on
-    ones = torch.ones(3, 1)
-    for algorithm, more in (("sgd", {}), ("momentum", {"momentum": 0.5 * ones})):
-        trials = training_state.Trials(w, torch.ones_like(w), {"learning_rate": 0.05 * ones, **more})
-        outcome = lockstep.train(executor, trials, data.train, data.validation, method=METHODS[algorithm], batch_size=64,
-                                 goals=(0.0,), max_steps=60)  # fmt: skip
-        assert list(outcome.cause) == ["", "dead", ""]
-        assert outcome.status[1] == "infeasible" and outcome.last_step[1] < 60
-
-
-def test_silent_weights_that_still_drift_are_not_dead():
-    drawn = {"learning_rate": torch.ones(1, 1), "momentum": torch.full((1, 1), 0.9)}
-    w, v = torch.ones(1, 5), torch.full((1, 5), 1e-3)
-    assert not lockstep.cannot_move_again(METHODS["momentum"], w, {"v": v}, drawn, bias=1)
-    assert lockstep.cannot_move_again(METHODS["momentum"], w, {"v": v * 1e-7}, drawn, bias=1)
-    assert lockstep.cannot_move_again(METHODS["sgd"], w, {}, drawn, bias=1)
-
-
 def test_a_diverging_trial_is_infeasible_and_the_others_go_on():
     data, executor = datasets.load("digits"), batched.BatchedExecutor(models.build("mlp-64x2"))
     w = torch.stack([flattening.flatten(models.initialise(models.build("mlp-64x2"), s)) for s in range(2)])
@@ -364,11 +342,3 @@ def test_label_smoothing_is_torchs_in_loop_and_stack():
         losses, g, _ = kind(models.build("mlp-64x2"), smoothing=smoothing).gradients(w, x, y)
         assert torch.allclose(g, expected, atol=1e-6)
         assert torch.allclose(losses[0], F.cross_entropy(nets[0](x), y, label_smoothing=smoothing), atol=1e-6)
-
-
-def test_a_fraction_of_the_data_is_its_first_examples():
-    work = catalogue.workload("digits-mlp-168")
-    assert len(work.train()) == work.train_size == 168
-    assert torch.equal(work.train().x, datasets.load("digits").train.x[:168])
-    with pytest.raises(ValueError, match="batch_size: 169 .* 168 training examples"):
-        Cell("digits-mlp-168", 169)
