@@ -6,13 +6,14 @@ import shutil
 from dataclasses import replace
 
 import altair as alt
+import numpy as np
 import pandas as pd
 import pytest
 import vl_convert as vlc
 
 from lib import ROOT, claims, wording
 from lib.claims import claim
-from lib.page import boxes, charts, origin, prose, vega
+from lib.page import boxes, charts, origin, prose, shared_figures, vega
 from tests.conftest import needs_browser
 
 
@@ -61,6 +62,29 @@ def test_a_verdict_must_be_known_and_a_box_says_each_network():
     told = boxes.claim(judged)
     assert "★ images &lt;b&gt;" in told and "Needed: above 1.25." in told
     assert "<td>for</td><td>3</td><td>2.5 to 4</td><td>3</td>" in told
+
+
+def test_names_beside_lines_stand_apart_on_the_axis():
+    names = ["sgd", "adam", "muon"]
+    rows = pd.DataFrame({"curve": ["a"] * 3 + ["b"] * 3, "algorithm": names * 2, "batch_size": 8})
+    rows = rows.assign(steps=[100, 101, 102, 1000, 1001, 4000])
+    within = [100, 5000]
+    ends = shared_figures.line_ends(rows, "algorithm", ["curve"], within, 340)
+    for _, part in ends.groupby("curve"):
+        places = 340 * np.log(np.sort(part.steps)) / np.log(within[1] / within[0])
+        assert (np.diff(places) > shared_figures.LABEL_GAP - 0.01).all()
+        assert part.steps.min() >= within[0] - 1e-6
+    assert list(ends.words) == ["Adam", "Muon", "SGD"] * 2
+
+
+def test_a_part_reads_as_a_fraction_however_its_page_rounds_it():
+    rows = pd.DataFrame({"x": [2.0**-10, 0.3, 4], "y": 1})
+    axis = charts.fractions(values=[2.0**-10, 0.25, 0.3, 4])
+    x = alt.X("x:Q", axis=axis, scale=charts.log())
+    marks = alt.Chart(rows).mark_point().encode(x=x, y="y:Q")
+    svg = drawn(charts.sized(marks, 90))
+    labels = re.findall(r">([\d./,]+)</text>", svg)
+    assert {"1/1,024", "1/4", "0.3", "4"} <= set(labels)
 
 
 CELLS = [

@@ -80,6 +80,14 @@ def test_a_search_tells_every_trial_and_the_same_again():
     assert (found.weight_decay[1::2] > 0).all() and found.error.between(0, 1).all()
 
 
+def test_the_timescale_is_batch_over_rate_decay_and_examples():
+    rows = {"workload": "digits-mlp-nats", "algorithm": "adam", "batch_size": 64, "replicate": 1}
+    rows |= {"epochs": 10, "learning_rate": 0.01, "weight_decay": [0.5] * 5 + [0.0], "error": 0.1}
+    (own,) = rates.good(pd.DataFrame(rows | {"loss": [1, 2, 3, 4, 9, 1.5]})).itertuples()
+    assert own.timescale == pytest.approx(64 / (0.01 * 0.5 * 13_500), rel=1e-2)
+    assert own.loss == 1 and own.plain == 1.5
+
+
 def planted(power, noise=0.05):
     """Searches in which the best product of rate and decay grows as this power of the batch."""
     random, rows = np.random.default_rng(1), []

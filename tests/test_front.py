@@ -8,11 +8,31 @@ from pathlib import Path
 
 import nbclient
 import nbformat
+import pandas as pd
 import pytest
 import yaml
 
 from chapters.intro import front_figures
 from lib import ROOT
+
+
+def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where_it_is_known():
+    """Six batch sizes of one network with two methods, and three of another."""
+    sizes = [4, 16, 64, 256, 1024, 4096]
+    rows = [("mnist-simple-cnn", way, size) for way in ("sgd", "momentum") for size in sizes]
+    rows += [("mnist-fc-128x3", "sgd", size) for size in sizes[:3]]
+    points = pd.DataFrame(rows, columns=["workload", "algorithm", "batch_size"])
+    steps = 1000 / points.batch_size + 10
+    points = points.assign(network=points.workload, sparsity=0.0, steps=steps)
+    known = {"workload": "mnist-simple-cnn", "sparsity": 0.0, "critical": 100.0}
+    ways = {"sgd": True, "momentum": False}
+    rows = [known | {"algorithm": name, "identified": whether} for name, whether in ways.items()]
+    critical = pd.DataFrame(rows)
+    drawn = front_figures.every_curve(points, critical).to_dict()
+    (rows,) = drawn["datasets"].values()
+    sgd, momentum = "Simple-CNN on MNIST, SGD", "Simple-CNN on MNIST, momentum"
+    assert drawn["facet"]["sort"] == [sgd, momentum]
+    assert [(row["panel"], row["told"]) for row in rows if row["told"]] == [(sgd, "100")]
 
 
 def test_colab_is_linked_to_where_the_repository_is_known(monkeypatch, tmp_path):

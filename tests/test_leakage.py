@@ -109,6 +109,14 @@ def test_a_decoder_rebuilds_what_activations_are_and_nothing_of_noise():
     assert abs(noise[0]) < 0.05 and noise[1] < 0.05
 
 
+def test_a_search_tells_a_row_per_goal():
+    search = Search("digits-mlp", 64, alpha=1.0, trials=4, max_steps=40, replicate=7)
+    found = search.measure()
+    assert sorted(found.goal) == sorted(experiments.GOALS)
+    met = found.dropna()
+    assert len(met) and met.rebuilt.between(0, 1).all() and (met.steps.diff().dropna() >= 0).all()
+
+
 def planted(hidden, met):
     """Searches whose decoder is left so many times the error with a penalty, and how many then
     meet the hardest goal.

@@ -119,6 +119,14 @@ def test_the_text_is_in_capitals_and_the_base_knows_the_other_half():
     assert nats[0] < 1.8 and nats[1] > 2 * GOALS[0]
 
 
+def test_the_base_is_trained_as_it_is_told():
+    """Its first steps; all of them take minutes."""
+    w = texts.trained(2)
+    assert torch.equal(w, texts.trained(2)) and w.shape == texts.base().shape
+    change = (w - flatten(models.fresh(experiments.MODEL, 0))).abs()
+    assert 0.5 * texts.RATE < change.max() <= 2.01 * texts.RATE
+
+
 def test_weights_of_another_base_are_refused(monkeypatch):
     monkeypatch.setattr(texts, "BASE", "0" * 16)
     with pytest.raises(ValueError, match="base.npz"):

@@ -98,6 +98,13 @@ def test_every_length_is_that_of_examples_one_by_one(name):
     assert found["nuclear"] == pytest.approx(nuclear, rel=1e-4)
 
 
+def test_a_path_is_that_of_the_fastest_trial_on_record():
+    path = experiments.Path("digits-mlp", "muon", 64, 3, points=2)
+    rows = path.measure()
+    assert (rows.step <= rows["last"]).all() and len(rows) == 2
+    assert (rows[["trace", "square", "sigmas", "slopes", "roots", "nuclear"]] > 0).all(axis=None)
+
+
 def planted(own_off, euclid_off):
     """Critical batch sizes, and paths whose noise scales lie off them by so large factors."""
     random, found, critical = np.random.default_rng(2), [], {}

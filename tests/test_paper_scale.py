@@ -7,12 +7,13 @@ import signal
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from lib import __main__ as command
 from lib.engine import checkpoint, lockstep
 from lib.measuring import machine, runner, sweeps
-from lib.measuring.paper_scale import ROUNDING, Differs, Shelf
+from lib.measuring.paper_scale import ROUNDING, Differs, Shelf, apart
 from lib.probes import replays
 from lib.records import store
 from lib.studies.cells import Cell
@@ -95,6 +96,14 @@ def test_without_a_record_to_compare_with_nothing_is_measured(tmp_path):
         shelf.run(device="cuda")
 
 
+def test_tables_are_as_far_apart_as_their_fewest_steps_to_a_goal():
+    one = pd.Series({"steps@0.1": 10.0, "steps@0.02": 40.0})
+    none = one * np.nan
+    assert apart(one, one) == apart(none, none) == 1
+    assert apart(one, one * [1, 1.25]) == apart(one * [1, 1.25], one) == pytest.approx(1.25)
+    assert apart(one, one * [1, np.nan]) == apart(one, none) == np.inf
+
+
 def test_rounding_explains_as_much_as_replays_on_record_came_apart():
     assert replays.summary().factor.max() <= ROUNDING
 
@@ -150,6 +159,15 @@ def test_minutes_that_are_none_are_refused_before_anything(value, monkeypatch, c
         command.main(["run", "paper-scale", "--minutes", value])
     told = f"argument --minutes: '{value}' is not allowed; it must be a number in (0, 10000]"
     assert told in capsys.readouterr().err
+
+
+def test_a_device_that_differs_ends_the_command_in_one_line(monkeypatch):
+    def differs(*_, **__):
+        raise Differs("cuda: finds steps")
+
+    monkeypatch.setattr(Shelf, "run", differs)
+    with pytest.raises(SystemExit, match="cuda: finds steps"):
+        command.main(["run", "paper-scale"])
 
 
 def test_more_than_one_job_is_refused_since_a_device_is_one(capsys):

@@ -337,3 +337,10 @@ def test_soap_does_not_see_a_rotation_and_adam_does(name):
     path, other = (path_of(name, [f] * 15, start, layers) for f, start in ((slope, w), (slope_turned, turned(w))))
     alike = [torch.allclose(turned(a), b, rtol=0, atol=1e-4) for a, b in zip(path, other)]
     assert all(alike) if name != "adam" else not any(alike)
+
+
+def test_a_trial_of_soap_that_diverges_stops_no_other():
+    slopes, w = drawn_slopes(6), torch.ones(2, 33, dtype=torch.float64)
+    whole = path_of("soap", slopes, w)
+    slopes[0, 1] = float("nan")
+    assert torch.equal(path_of("soap", slopes, w)[:, 0], whole[:, 0])

@@ -26,7 +26,7 @@ from lib.engine import (
 from lib.measuring import machine, one_cell
 from lib.methods import METHODS
 from lib.studies.cells import Cell
-from lib.workloads import datasets, models
+from lib.workloads import catalogue, datasets, models
 from tests.conftest import exhaustive, read_to_the_end, same
 
 torch.set_num_threads(1)
@@ -266,6 +266,14 @@ def test_dropping_dead_trials_changes_no_result(cell, monkeypatch):
     assert kept.trial_steps - dropped.trial_steps == (cell.max_steps - dropped.last_step[dead]).sum()
 
 
+def test_silent_weights_that_still_drift_are_not_dead():
+    drawn = {"learning_rate": torch.ones(1, 1), "momentum": torch.full((1, 1), 0.9)}
+    w, v = torch.ones(1, 5), torch.full((1, 5), 1e-3)
+    assert not lockstep.cannot_move_again(METHODS["momentum"], w, {"v": v}, drawn, bias=1)
+    assert lockstep.cannot_move_again(METHODS["momentum"], w, {"v": v * 1e-7}, drawn, bias=1)
+    assert lockstep.cannot_move_again(METHODS["sgd"], w, {}, drawn, bias=1)
+
+
 def test_a_diverging_trial_is_infeasible_and_the_others_go_on():
     data, executor = datasets.load("digits"), batched.BatchedExecutor(models.build("mlp-64x2"))
     w = torch.stack([flattening.flatten(models.initialise(models.build("mlp-64x2"), s)) for s in range(2)])
@@ -342,3 +350,11 @@ def test_label_smoothing_is_torchs_in_loop_and_stack():
         losses, g, _ = kind(models.build("mlp-64x2"), smoothing=smoothing).gradients(w, x, y)
         assert torch.allclose(g, expected, atol=1e-6)
         assert torch.allclose(losses[0], F.cross_entropy(nets[0](x), y, label_smoothing=smoothing), atol=1e-6)
+
+
+def test_a_fraction_of_the_data_is_its_first_examples():
+    work = catalogue.workload("digits-mlp-168")
+    assert len(work.train()) == work.train_size == 168
+    assert torch.equal(work.train().x, datasets.load("digits").train.x[:168])
+    with pytest.raises(ValueError, match="batch_size: 169 .* 168 training examples"):
+        Cell("digits-mlp-168", 169)
