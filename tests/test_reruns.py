@@ -87,6 +87,17 @@ def shown(notebook, kind):
     return [output["data"][kind] for output in outputs if kind in output.get("data", {})]
 
 
+def texts(notebook):
+    """All that a reader reads: Markdown cells and outputs, without pictures and specifications."""
+    written = [cell.source for cell in notebook.cells if cell.cell_type == "markdown"]
+    drawn = re.compile(r"<script.*?</script>|data:image[^\"]*|<style.*?</style>", re.S)
+    return [
+        *written,
+        *shown(notebook, "text/markdown"),
+        *(drawn.sub("", page) for page in shown(notebook, "text/html")),
+    ]
+
+
 def test_a_rerun_shows_every_figure_with_title_picture_and_caption(rerun_of):
     name, notebook = rerun_of
     pages = "".join(shown(notebook, "text/html"))
@@ -107,6 +118,17 @@ def test_a_rerun_shows_every_figure_with_title_picture_and_caption(rerun_of):
             else r'<svg [^>]*aria-label="[^"]{20,}"'
         )
         assert len(title) > 10 and len(caption) > 10 and re.search(told, figure)
+
+
+def test_a_rerun_leaves_nothing_to_be_filled_in(rerun_of):
+    _, notebook = rerun_of
+    for text in texts(notebook):
+        bare = re.sub(r"\$\$.*?\$\$|\$[^$\n]*\$|`[^`]*`|```.*?```", "", text, flags=re.S)
+        assert not re.search(
+            r"\{(?:glue|ref|cite|numref|term|doc)\b|\{[a-z_]+\}|glue:|^:::|^\([a-z:-]+\)=",
+            bare,
+            re.M,
+        ), bare[:300]
 
 
 def test_a_rerun_shows_nothing_that_a_reader_has_no_use_for(rerun_of):
