@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import re
 import sys
 from pathlib import Path
 
@@ -15,18 +14,6 @@ import yaml
 
 from chapters.intro import front_figures
 from lib import ROOT
-
-
-def test_a_search_shows_the_fewest_steps_to_its_hardest_goal():
-    goals, steps = [0.05, 0.02, 0.05, 0.02, 0.05], [100, 900, 120, 500, 1500]
-    met = pd.DataFrame({"trial": [0, 0, 1, 1, 2], "goal": goals, "step": steps})
-    page = front_figures.one_search(met, "One search.")
-    inside = re.search(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)[1]
-    _, _, dot, words = json.loads(inside)["layer"]
-    assert words["encoding"]["text"]["value"] == "steps to result: 500"
-    data = json.loads(inside)["datasets"]
-    fewest = data[dot["data"]["name"]]
-    assert fewest == {"trial": [1], "goal": [0.02], "step": [500]}
 
 
 def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where_it_is_known():

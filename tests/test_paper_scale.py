@@ -13,11 +13,9 @@ import pytest
 from lib import __main__ as command
 from lib.engine import checkpoint, lockstep
 from lib.measuring import machine, runner, sweeps
-from lib.measuring.paper_scale import PAPER_SCALE, ROUNDING, Differs, Shelf, apart
+from lib.measuring.paper_scale import ROUNDING, Differs, Shelf, apart
 from lib.probes import replays
 from lib.records import store
-from lib.records.store import DATA
-from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study, grid
 
@@ -108,12 +106,6 @@ def test_tables_are_as_far_apart_as_their_fewest_steps_to_a_goal():
 
 def test_rounding_explains_as_much_as_replays_on_record_came_apart():
     assert replays.summary().factor.max() <= ROUNDING
-
-
-def test_the_books_shelf_is_of_the_papers_networks_and_has_a_known_record():
-    cells = PAPER_SCALE.planned()
-    assert {cell.workload for cell in cells} >= {plans.CNN, plans.RESNET, "cifar-10-resnet-20"}
-    assert store.head(store.record(PAPER_SCALE.known(), DATA))["device"].startswith("cpu")
 
 
 # --- minutes ----------------------------------------------------------------------------------------------------------

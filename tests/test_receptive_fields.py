@@ -94,7 +94,8 @@ def test_a_search_that_meets_no_goal_keeps_what_pruning_left(tmp_path, monkeypat
     (told, _) = findings.by_search(rows).itertuples()
     assert np.isnan(told.steps) and np.isnan(told.participation) and told.neighbours > 0
     assert 0.3 < (rows[SITE] != 0).to_numpy().mean() < 0.6
-    assert not any(findings.effects(findings.at_goal(findings.by_search(rows))).values())
+    met = findings.at_goal(findings.by_search(rows))
+    assert not any(findings.effects(met).values())
 
 
 def planted(ratio, noise=0.02):

@@ -104,12 +104,6 @@ def test_without_leak_and_reset_one_time_step_is_a_threshold_network(model, coun
     torch.testing.assert_close(module(x), more[-1](h.flatten(1)))
 
 
-def test_without_leak_and_reset_a_steady_input_is_counted_up(counting):
-    """After t steps of 0.3 the potential is 0.3 t: above 1 from the fourth on."""
-    spikes = fire(torch.full((1, 6, 1), 0.3))
-    assert spikes.flatten().tolist() == [0, 0, 0, 1, 1, 1]
-
-
 @pytest.mark.parametrize("model", ["mlp", "cnn"])
 @pytest.mark.parametrize("time", [0, 1, 8])
 def test_all_trials_at_once_are_the_trials_one_by_one(time, model):

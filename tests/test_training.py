@@ -266,20 +266,6 @@ def test_dropping_dead_trials_changes_no_result(cell, monkeypatch):
     assert kept.trial_steps - dropped.trial_steps == (cell.max_steps - dropped.last_step[dead]).sum()
 
 
-def test_a_trial_with_every_unit_off_leaves_and_is_counted():
-    data, executor = datasets.load("digits"), sequential.SequentialExecutor(models.build("mlp-64x2"))
-    w = torch.stack([flattening.flatten(models.initialise(models.build("mlp-64x2"), s)) for s in range(3)])
-    views = flattening.unflatten(w, executor.module)
-    views[2][1], views[3][1] = -views[2][1].abs(), -1.0  # second hidden layer of trial 1: never on
-    ones = torch.ones(3, 1)
-    for algorithm, more in (("sgd", {}), ("momentum", {"momentum": 0.5 * ones})):
-        trials = training_state.Trials(w, torch.ones_like(w), {"learning_rate": 0.05 * ones, **more})
-        outcome = lockstep.train(executor, trials, data.train, data.validation, method=METHODS[algorithm], batch_size=64,
-                                 goals=(0.0,), max_steps=60)  # fmt: skip
-        assert list(outcome.cause) == ["", "dead", ""]
-        assert outcome.status[1] == "infeasible" and outcome.last_step[1] < 60
-
-
 def test_silent_weights_that_still_drift_are_not_dead():
     drawn = {"learning_rate": torch.ones(1, 1), "momentum": torch.full((1, 1), 0.9)}
     w, v = torch.ones(1, 5), torch.full((1, 5), 1e-3)
