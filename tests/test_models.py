@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 
 from lib.engine import batched, flattening, sequential
+from lib.measuring import one_cell
+from lib.studies.cells import Cell
 from lib.workloads import models
 from lib.workloads.tasks import TASKS
 
@@ -143,6 +145,16 @@ def test_shares_of_a_batch_have_the_gradients_of_their_own_examples(name, parts)
             own = alone.gradients(w, alone.inputs(x[rows]), y[rows])
             for ours, theirs in zip(together, own, strict=True):
                 assert torch.allclose(ours[p], theirs, atol=1e-6)
+
+
+def test_networks_that_pool_are_trained_one_trial_after_another():
+    """Patches of large images would take longer than the library's convolutions."""
+    fit = [name for name in models.MODELS if batched.fits(models.build(name))]
+    assert not {"simple-cnn", "lenet-5", "resnet-8", "lstm-128"} & {*fit}
+    assert {"digits-cnn", "fnn-3", "decoder-64x2"} <= {*fit}
+    assert type(one_cell.executor(Cell("mnist-lenet-5", 512))) is sequential.SequentialExecutor
+    with pytest.raises(ValueError, match="model: 'Sequential' is not .* of layers of Linear"):
+        batched.BatchedExecutor(models.build("resnet-8"))
 
 
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
