@@ -12,8 +12,8 @@ from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
     "lib/**/*.py": (112, 111_200, 13.0, 18.4, 22.2, 0),
-    "chapters/*/*.py": (210, 193_600, 13.0, 19.8, 31.0, 154),
-    "tests/*.py": (70, 123_500, 16.2, 24.3, 29.8, 550),
+    "chapters/*/*.py": (200, 174_300, 13.0, 19.8, 28.1, 152),
+    "tests/*.py": (70, 122_700, 16.2, 24.0, 29.8, 545),
 }
 
 

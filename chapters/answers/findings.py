@@ -211,9 +211,12 @@ def _pruned(claim: Claim) -> dict[str, object]:
     several = [g.effect for g in claim.groups if g.n >= SEVERAL]
     timed = timings.one_core(front.RUN[0])
     sizes = (16, 1024)
-    seconds = hardware.interpolated(timed, np.array(sizes)) if timed is not None else None
+    ratio = None
+    if timed is not None:
+        few, many = hardware.interpolated(timed, np.array(sizes))
+        ratio = float(many / few)
     return {
         "pruned": between(*several),
         "examples_ratio": sizes[1] // sizes[0],
-        "step_ratio": float(seconds[1] / seconds[0]) if seconds is not None else None,
+        "step_ratio": ratio,
     }

@@ -98,7 +98,8 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
 def held(means: dict, bends: dict, ends: list) -> dict[str, bool]:
     """Which of the page's four predictions the estimates bear out, by what they are about."""
     pruned = "thinned" in means and abs(means["thinned"].value) <= ALIKE
-    rewired = all(own.value >= -ALIKE for mask, own in means.items() if mask != "thinned")
+    others = (own for mask, own in means.items() if mask != "thinned")
+    rewired = all(own.value >= -ALIKE for own in others)
     apart = all(abs(own.value) < FAR for own in ends if own)
     bent = all(own.value <= FAR for own in bends.values() if own)
     return {

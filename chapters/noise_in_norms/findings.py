@@ -32,6 +32,7 @@ def findings(found: pd.DataFrame, rows: pd.DataFrame) -> dict[str, object]:
     over = np.exp((found[OWN] - found[EUCLID]).groupby(found.algorithm).mean())
     own = np.exp(missed[OWN].groupby("algorithm").mean())
     within = missed.groupby("workload").std()
+    counts = {int(n) for n in rows.searches}
     return {
         "own_told": words[OWN],
         "entries_told": words[ENTRIES],
@@ -50,7 +51,7 @@ def findings(found: pd.DataFrame, rows: pd.DataFrame) -> dict[str, object]:
         "networks": len(within),
         "points": planned[0].points,
         "sample": max(path.examples for path in planned),
-        "searches": sorted({int(n) for n in rows.searches}),
+        "searches": sorted(counts),
     }
 
 

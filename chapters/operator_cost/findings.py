@@ -67,14 +67,16 @@ def _step(data: Measured, chosen) -> dict:
     nearest = float(sizes.iloc[(sizes - wanted).abs().argmin()]) if len(sizes) else np.nan
     here = data.timed[data.timed.d == nearest].set_index("compressor")
     choose = here.seconds.get("top-k", np.nan)
+    by_torch = here.seconds.get("torch.topk", np.nan)
     link = (chosen.bandwidth, chosen.latency)
-    sent = links.gather(chosen.workers, here.elements.get("top-k", np.nan), *link)
+    kept = here.elements.get("top-k", np.nan)
+    sent = links.gather(chosen.workers, kept, *link)
     whole = choose + sent + data.spent * nearest
     added, choice = _of_hook(data)
     beyond = {
         "dense": links.ring(chosen.workers, nearest, *link),
         "top": whole,
-        "torch": whole + here.seconds.get("torch.topk", np.nan) - choose,
+        "torch": whole + by_torch - choose,
         "hook": choose + sent + (added - choice) * nearest,
         "bare": choose + sent,
     }

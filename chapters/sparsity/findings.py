@@ -115,11 +115,12 @@ def _momentum(claim: Claim) -> dict:
     groups = [g for g in claim.groups if g.own or ", momentum" in g.name]
     larger = [g for g in groups if g.low > 1]
     above = sum(g.low > claim.threshold for g in groups)
+    below = sum(g.high < claim.threshold for g in groups)
     names = [f"{_plain(g.name)} ({brief(g.effect)} times)" for g in larger]
     return {
         "raised_on": names or ["no network"],
         "raised_compared": len(groups),
-        "not_twice": sum(g.high < claim.threshold for g in groups),
+        "not_twice": below,
         "twice": above or "none",
     }
 

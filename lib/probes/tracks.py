@@ -135,11 +135,12 @@ def _own_splits() -> list[Track]:
     """The winner of every search of Simple-CNN on a split of its own; how smooth the loss is at the
     batch size of `_images` alone.
     """
-    fields = {"points": 6, "examples": 10_000}
     return [
         track
         for cell in plans.study("mnist-own-splits").cells
-        for track in fastest(Track, cell, 1, **fields, smoothness=cell.batch_size == 64)
+        for track in fastest(
+            Track, cell, 1, points=6, examples=10_000, smoothness=cell.batch_size == 64
+        )
     ]
 
 
@@ -179,8 +180,9 @@ def every(*more: pd.DataFrame) -> pd.DataFrame:
     """These points and those of all TRACKS, each once."""
     followed = (one.results() for one in TRACKS.values())
     found = pd.concat([*more, *filter(len, followed)])
-    point = "workload algorithm batch_size sparsity trials replicate split trial step".split()
-    return found.drop_duplicates(point)
+    return found.drop_duplicates(
+        "workload algorithm batch_size sparsity trials replicate split trial step".split()
+    )
 
 
 def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.DataFrame:

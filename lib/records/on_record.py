@@ -114,7 +114,7 @@ def _with_fields(cells: Iterable[Cell], fields: dict) -> dict[Cell, None]:
 def _fits(cell: Cell, field: str, value: object) -> bool:
     own = getattr(cell, field)
     # Up to the workload's own limit, a search with a longer one is the same
-    longer = field == "max_steps" and value is None and own and own > cell.work.max_steps
+    longer = field == "max_steps" and value is None and (own or 0) > cell.work.max_steps
     return longer or own == value
 
 
