@@ -168,13 +168,12 @@ def good_shares(shares: pd.DataFrame, first: str) -> alt.LayerChart:
     return charts.sized(charts.controlled(layers, network), 280)
 
 
-def outcomes(rows: pd.DataFrame, start: int | None) -> alt.LayerChart:
+def outcomes(rows: pd.DataFrame) -> alt.LayerChart:
     """All trials by learning rate and 1 - momentum, coloured by what became of them; a menu of
     budgets, a slider of sizes.
 
     rows: a trial and kind of budget each, with batch_size, learning_rate, slowness (1 - momentum),
-    outcome, steps (to the goal), within (the budget's) and kind.  start: the batch size shown at
-    first.
+    outcome, steps (to the goal), within (the budget's) and kind.  The largest size is shown first.
     """
     if rows.empty:
         return charts.nothing("No records yet.")
@@ -184,7 +183,7 @@ def outcomes(rows: pd.DataFrame, start: int | None) -> alt.LayerChart:
     sizes = sorted(map(int, rows.batch_size.unique()))
     kind = charts.menu("kind", list(KINDS), "fixed steps", "budget")
     size = charts.slider(
-        "batch_size", sizes, start, "batch size", "'batch size ' + format(value, ',')"
+        "batch_size", sizes, sizes[-1], "batch size", "'batch size ' + format(value, ',')"
     )
     rate = alt.X("learning_rate:Q", title="learning rate")
     names = list(OUTCOMES)
