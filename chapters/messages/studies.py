@@ -60,6 +60,14 @@ def _messages_resnet() -> Iterable[Cell]:
     return grid(workload="cifar-10-resnet-20", messages=[DENSE, *sparse], **few)
 
 
+def _longer() -> Iterable[Cell]:
+    """Four times as long: does what Top-k loses come back, and does Gaussian-k without warm-up?"""
+    sent = [DENSE, *(Messages(compressor=one, density=min(SENT)) for one in ("top-k", "gaussian-k"))]
+    long = SHARED | {"max_steps": 4 * SHARED["max_steps"]}
+    names = ("mnist-fnn-3", "mnist-lenet-5")
+    return grid(workload=names, messages=sent, replicate=range(3), **long)
+
+
 def _message_variants() -> Iterable[Cell]:
     """One thing changed at a time; two more seeds of what decides whether Gaussian-k, warmed up,
     trains as well as Top-k.
@@ -127,6 +135,7 @@ STUDIES = (
         _message_rates(),
         apart=True,
     ),
+    Study("messages-longer", "Sparse messages: four times as long", _longer(), apart=True),
     Study("messages-resnet-20", "Sparse messages: ResNet-20 on CIFAR-10", _messages_resnet()),
     Study(
         "both-sparsities",
