@@ -304,7 +304,7 @@ PLANNED = (
     Study(
         "mnist-low-momentum",
         "MNIST: Simple-CNN, momentum below the published range",
-        _cnn_own_splits((64, 1024, 256, 16), "low-momentum"),
+        _cnn_own_splits((64, 1024, 256, 16, 4), "low-momentum"),
         apart=True,
     ),
     Study("fashion-mnist", "Fashion-MNIST: Simple-CNN", _fashion_mnist()),
