@@ -35,10 +35,8 @@ def maps(trials: pd.DataFrame) -> pd.DataFrame:
             outcome = np.select(
                 [own.steps <= within, lost], ["reached the goal", "diverged or died"], "did not"
             )
-            shown = own[["workload", "batch_size", "trial", "learning_rate", "steps"]].assign(
-                slowness=1 - own.momentum.fillna(0), kind=kind, outcome=outcome, within=within
-            )
-            parts.append(shown[shown.within >= 1])
+            about = own[["workload", "batch_size", "learning_rate"]].assign(kind=kind)
+            parts.append(about.assign(slowness=1 - own.momentum.fillna(0), outcome=outcome))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
