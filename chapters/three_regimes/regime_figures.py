@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 import altair as alt
@@ -106,30 +105,3 @@ def panels_chart(
     kept = ["panel", by, field, "batch_size", "steps", "low", "high", "perfect", "replicates"]
     rows = points[[name for name in dict.fromkeys(kept) if name in points]]
     return panels(rows, layers, f"{STEPS} against batch size", absent)
-
-
-RANGES = {"published": "momentum from 0.9 on", "whole": "momentum over its whole range"}
-
-
-def ranges_chart(points: pd.DataFrame, menu: tuple) -> alt.LayerChart:
-    """Steps to result of the published range of momentum and of the whole one; a menu of networks.
-
-    Args:
-        points: of `scaling.across_replicates`, with `range` (of RANGES) and curve.
-    """
-    scale = charts.log(10)
-    spelt = f"{json.dumps(RANGES)}[datum.label]"
-    legend = alt.Legend(
-        title=None,
-        labelExpr=spelt,
-        labelLimit=260,
-        columns=1,
-    )
-    kinds = alt.Scale(domain=list(RANGES), range=[charts.ORANGE, charts.BLUE])
-    base = alt.Chart(tips.known(points)).encode(
-        x=charts.batch_axis(points.batch_size),
-        color=alt.Color("range:N", scale=kinds, legend=legend),
-    )
-    y = alt.Y("steps:Q", title=STEPS, scale=scale)
-    layers = charts.curve(base, y, scale, tips.points("range", regime=False))
-    return charts.sized(charts.controlled(layers, menu), 340)
