@@ -54,7 +54,7 @@ def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
 def _growths(slopes: pd.DataFrame) -> dict:
     """The least and the largest growth with a method, over networks."""
     wanted = {"sgd": "SGD", "momentum": "momentum", "adam_growth": "Adam"}
-    effects = {key: between(*slopes.effect[slopes.method == name]) for key, name in wanted.items()}
+    effects = {key: between(*slopes.growth[slopes.method == name]) for key, name in wanted.items()}
     return effects | {"slopes": len(slopes), "single": int((slopes.n == 1).sum())}
 
 
@@ -69,14 +69,12 @@ def _rules(costs: pd.DataFrame, workload: str) -> dict:
 def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
     """How the share of settings that work goes from the smallest to the largest batch size."""
     share = fixed_budgets.shares(maps).sort_values("batch_size")
-    kinds = fixed_budgets.STEPS, fixed_budgets.EPOCHS
-    steps, epochs = (share[share.kind == kind] for kind in kinds)
-    known = all(len(rows) > 1 and rows.share.max() > 0 for rows in (steps, epochs))
-    columns = ["share", "low", "high"]
+    moved = fixed_budgets.moved(share)
+    by = share.groupby("kind")[["share", "low", "high"]]
     ends = {
-        f"{kind}_{end}": tables.shown(rows[columns].iloc[place]) if known else None
-        for kind, rows in {"steps": steps, "epochs": epochs}.items()
-        for end, place in {"from": 0, "to": -1}.items()
+        f"{kind.removeprefix('fixed ')}_{end}": tables.shown(row)
+        for end, rows in {"from": by.first(), "to": by.last()}.items()
+        for kind, row in rows.iterrows()
     }
     limits, larger = fixed_budgets.limits(work.name), fixed_budgets.limits("mnist-fc-128x3")
     return {
@@ -84,12 +82,7 @@ def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
         "map_epochs": limits["examples"] / work.train_size,
         "larger_steps": larger["steps"],
         "larger_examples": larger["examples"],
-        "shares_known": known,
-        "crossed": known and _rises(steps) and _rises(epochs[::-1]),
+        "shares_known": moved is not None,
+        "crossed": moved is not None and moved[1] > 0,
         **ends,
     }
-
-
-def _rises(rows: pd.DataFrame) -> bool:
-    """Whether the last share lies above the first, intervals apart."""
-    return bool(rows.low.iloc[-1] > rows.high.iloc[0])

@@ -27,13 +27,8 @@ def maps(chosen) -> Study:
     return Study("map", "", tuple(cells))
 
 
-def other_digits(chosen) -> Study:
-    """The searches of the other network on digits, where the page's is one of the two."""
-    others = set(plans.DIGITS) - {chosen.workload}
-    alone = chosen.budget != "cached" or len(others) == len(plans.DIGITS)
-    return searched(chosen, () if alone else others, chosen.algorithm)
-
-
-def adam(chosen) -> Study:
-    """Adam's searches on digits; none of a toy."""
-    return searched(chosen, plans.DIGITS if chosen.budget != "smoke" else (), "adam")
+def on_digits(chosen, algorithm: str) -> Study:
+    """A method's searches on digits that are not the page's own; none of a toy."""
+    own = chosen.workload, chosen.algorithm
+    others = [name for name in plans.DIGITS if (name, algorithm) != own]
+    return searched(chosen, others if chosen.budget != "smoke" else (), algorithm)

@@ -56,16 +56,14 @@ def growths(rows: pd.DataFrame) -> alt.LayerChart:
     """The best rate's growth per doubling of the batch, with its interval, a line per network and
     method.
 
-    rows: network, method, effect, low, high, n (searches).  Guide lines stand where the rules lie.
+    rows: of `rate_tables.growths`.  Guide lines stand where the rules lie.
     """
-    ends = {"low": "growth_low", "high": "growth_high"}
-    shown = rows.rename(columns={"network": "row", "effect": "growth", **ends})
     shades = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)
-    colour = charts.by_name("method", dict(zip(dict.fromkeys(shown.method), shades)))
+    colour = charts.by_name("method", dict(zip(dict.fromkeys(rows.method), shades)))
     about = {"row:N": "network", "method:N": "method", "growth:Q|.3r": "growth per doubling"}
     tooltip = tips.listed({**about, "range:N": "90 % interval", "n:Q": "searches"})
     return shared_figures.range_chart(
-        shown.sort_values("growth", ascending=False),
+        rows.sort_values("growth", ascending=False),
         "growth",
         "growth of the best rate per doubling",
         colour,

@@ -4,6 +4,8 @@ other sizes and retrained.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 
@@ -87,12 +89,18 @@ def retraining(searches: pd.DataFrame) -> dict[tuple[str, str, int], Study]:
     met = searches.dropna(subset="steps") if len(searches) else searches
     for name, trials in met.groupby("workload", sort=False) if len(met) else ():
         first = start(trials)
-        counts = {"trials": REPEATS, "hits": REPEATS, "max_steps": MOST}
-        for rule in rules(first.algorithm):
-            for b in sorted(map(int, trials.batch_size.unique())):
-                space = spaces.point(**moved(first, b, rule))
-                cell = Cell(name, b, first.algorithm, space=space, **counts)
-                found[name, rule, b] = Study(rule, rule, (cell,))
+        sizes = sorted(map(int, trials.batch_size.unique()))
+        for rule, b in itertools.product(rules(first.algorithm), sizes):
+            cell = Cell(
+                name,
+                b,
+                first.algorithm,
+                space=spaces.point(**moved(first, b, rule)),
+                trials=REPEATS,
+                hits=REPEATS,
+                max_steps=MOST,
+            )
+            found[name, rule, b] = Study(rule, rule, (cell,))
     return found
 
 
@@ -104,16 +112,21 @@ def costs(searches: pd.DataFrame, budget: str) -> pd.DataFrame:
     trials.  base: whether it is the batch size where the rules start.  beyond: over, divided by
     that of "no change" at the base: there no rule acts, and only the winner's luck is lost.
     """
-    tables = {key: sweeps.results(own, budget) for key, own in retraining(searches).items()}
-    again = [t.assign(workload=name, rule=rule) for (name, rule, _), t in tables.items() if len(t)]
-    found = []
+    found = [pd.DataFrame(columns=COSTS)]
+    again = []
+    for (name, rule, _), study in retraining(searches).items():
+        trials = sweeps.results(study, budget)
+        if len(trials):
+            again.append(trials.assign(workload=name, rule=rule))
     for name, own in pd.concat(again).groupby("workload", sort=False) if again else ():
         tuned = searches[searches.workload == name]
+        best = winners(tuned).set_index("batch_size").steps
         steps = own.steps.fillna(np.inf).groupby([own.rule, own.batch_size])
         table = steps.quantile(0.5, interpolation="nearest").rename("over").reset_index()
-        table["over"] /= table.batch_size.map(winners(tuned).set_index("batch_size").steps)
-        table["base"] = table.batch_size == int(start(tuned).batch_size)
+        table["over"] /= table.batch_size.map(best)
+        table["base"] = table.batch_size == start(tuned).batch_size
         alone = table.over[(table.rule == "no change") & table.base]
         if np.isfinite(alone).any():  # else what luck is worth is not known
-            found.append(table.assign(workload=name, beyond=table.over / alone.item()))
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=COSTS)
+            beyond = table.over / alone.item()
+            found.append(table.assign(workload=name, beyond=beyond))
+    return pd.concat([part for part in found if len(part)] or found, ignore_index=True)

@@ -38,20 +38,20 @@ def _every_rate() -> dict[str, list]:
 
 
 def growths(claim: Claim) -> pd.DataFrame:
-    """The best rate's growth per doubling of the batch, a row per network and method: network,
-    method, effect, low, high, n (searches).
+    """The best rate's growth per doubling of the batch, a row per network and method: row (the
+    network), method, growth, growth_low, growth_high, n (searches).
 
     Args:
         claim: that the best rate rises; Adam and the language model come beside it.
     """
     read = [results.read(plans.study(name)) for name in ("digits-adam", "shakespeare")]
     beside = growth(pd.concat(read, ignore_index=True))
-    values = beside[["growth", "growth_low", "growth_high", "searches"]].to_numpy()
-    keys = zip(beside.workload, beside.algorithm)
     rows = [(g.name, g.effect, g.low, g.high, g.n) for g in claim.groups]
-    rows += [(names.curve_title(key), *own) for key, own in zip(keys, values)]
-    table = pd.DataFrame(rows, columns=["name", "effect", "low", "high", "n"])
-    table[["network", "method"]] = table.name.str.rsplit(", ", n=1, expand=True)
+    for row in beside.itertuples():
+        name = names.curve_title((row.workload, row.algorithm))
+        rows.append((name, row.growth, row.growth_low, row.growth_high, row.searches))
+    table = pd.DataFrame(rows, columns=["name", "growth", "growth_low", "growth_high", "n"])
+    table[["row", "method"]] = table.name.str.rsplit(", ", n=1, expand=True)
     return table
 
 

@@ -91,15 +91,22 @@ def panels_chart(
         absent: networks of the paper that are not measured.
     """
     scale = charts.log(4, domain=[points.low.min() / 1.3, points.high.max() * 1.3])
-    y = alt.Y("steps:Q", scale=scale, axis=alt.Axis(values=[4.0**n for n in range(12)], format=","))
-    axes = {"x": charts.batch_axis([1, 8, 64, 512, 4096], None), "y": y}
-    told = [tip(f"{by}:N", tips.FIELDS.get(by, by)), tips.BATCH_SIZE, tips.STEPS, *tips.ends()]
+    x = charts.batch_axis([1, 8, 64, 512, 4096], None)
+    y = alt.Y("steps:Q", scale=scale)
+    y = y.axis(values=[4.0**n for n in range(12)], format=",")
+    told = [
+        tip(f"{by}:N", tips.FIELDS.get(by, by)),
+        tips.BATCH_SIZE,
+        tips.STEPS,
+        *tips.ends(),
+        tips.SEARCHES,
+    ]
 
     def layers(base: alt.Chart) -> list[alt.Chart]:
-        lines = base.encode(**axes, color=colour, detail=f"{by}:N")
+        lines = base.encode(x=x, y=y, color=colour, detail=f"{by}:N")
         perfect = lines.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True)
         guides = [perfect.encode(y="perfect:Q")] if "perfect" in points else []
-        return [*guides, *small_curve(lines, [*told, tips.SEARCHES])]
+        return [*guides, *small_curve(lines, told)]
 
     field = colour["shorthand"].split(":")[0]
     kept = ["panel", by, field, "batch_size", "steps", "low", "high", "perfect", "replicates"]
