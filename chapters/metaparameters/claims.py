@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 from chapters.metaparameters import fixed_budgets
-from chapters.metaparameters.rate_rules import from_rules
 from lib.analysis import ranges
 from lib.analysis.fixed_budgets import whole
-from lib.analysis.rate_rules import growth
+from lib.analysis.rate_rules import POWERS, growth
+from lib.analysis.scaling import Effect
 from lib.claims.claim import Change, claim, interval
 from lib.claims.names import REPEATS, is_shallue2019, rows, title
 
@@ -107,11 +107,21 @@ def _rates(trials, growth):
 def off_the_rules(trials):
     groups, growth = [], slopes(trials)
     for group, row in zip(_rates(trials, growth), growth, strict=True):
-        effect, low, high = np.exp(from_rules(row.effect))
+        effect, low, high = np.exp(_from_rules(row.effect))
         # A winner at the upper edge bounds the growth from below
         high = math.inf if "upper edge of learning rate" in group.note else float(high)
         groups.append(replace(group, effect=float(effect), low=float(low), high=high))
     return groups
+
+
+def _from_rules(rate: Effect) -> tuple[float, float, float]:
+    """How far a growth per doubling, as a logarithm, lies from that of the nearer rule, linear or
+    square root; low, high.
+    """
+    rules = np.log(2) * np.array([POWERS["linear rule"], POWERS["square-root rule"]])
+    tried = np.append(np.linspace(rate.low, rate.high, 1001), rate.value)
+    *inside, here = np.abs(tried[:, None] - rules).min(1).tolist()
+    return here, min(inside), max(inside)
 
 
 @claim(

@@ -31,14 +31,15 @@ def maps(trials: pd.DataFrame) -> pd.DataFrame:
         budgets = limits(name)
         most = {STEPS: budgets["steps"], EPOCHS: budgets["examples"] // own.batch_size}
         for kind, within in most.items():
-            lost = (own.status == "infeasible") & (own.last_step <= within)
-            outcome = np.select(
-                [own.steps <= within, lost], ["reached the goal", "diverged or died"], "did not"
+            about = own[["workload", "batch_size", "learning_rate"]].assign(
+                kind=kind,
+                slowness=1 - own.momentum.fillna(0),
+                outcome="did not",
             )
-            shown = own[["workload", "batch_size", "trial", "learning_rate", "steps"]].assign(
-                slowness=1 - own.momentum.fillna(0), kind=kind, outcome=outcome, within=within
-            )
-            parts.append(shown[shown.within >= 1])
+            lost = own.status == "infeasible"
+            about.loc[lost & (own.last_step <= within), "outcome"] = "diverged or died"
+            about.loc[own.steps <= within, "outcome"] = "reached the goal"
+            parts.append(about)
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 

@@ -4,13 +4,15 @@ other sizes and retrained.
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 
 from lib.analysis.rate_rules import POWERS, effective, fast, winners
-from lib.analysis.scaling import SEARCH, Effect, mean_of
+from lib.analysis.scaling import SEARCH, mean_of
+from lib.measuring import sweeps
 from lib.methods import method, spaces
-from lib.records import results as on_record
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 
@@ -20,16 +22,19 @@ HALF_LIVES = {
     "square root, β₂ too": ("beta2",),
     "square root, β₁ and β₂ too": ("beta1", "beta2"),
 }
+BASE = 16  # batch size from whose winner the rules start
+REPEATS = 5  # initialisations with which a rule's settings are trained
 MOST = 20_000  # steps after which a rule has missed the goal
-COSTS = "workload rule batch_size least middle most over base beyond".split()
+COSTS = "workload rule batch_size over base beyond".split()
 
 
-def start(best: pd.DataFrame, base: int) -> pd.Series:
-    """The winner from which the rules start: that of batch size `base`, or else of the smallest.
+def start(trials: pd.DataFrame) -> pd.Series:
+    """The winner from which the rules start: that of batch size BASE, or else of the smallest.
 
-    best: a winner of at least one batch size.
+    trials: of which at least one met its goal.
     """
-    at_base = best[best.batch_size == base]
+    best = winners(trials)
+    at_base = best[best.batch_size == BASE]
     return (at_base if len(at_base) else best).iloc[0]
 
 
@@ -73,70 +78,55 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*point, "rate", "low", "high", "searches"])
 
 
-def from_rules(rate: Effect) -> tuple[float, float, float]:
-    """How far a growth per doubling, as a logarithm, lies from that of the nearer rule, linear or
-    square root; low, high.
-    """
-    rules = np.log(2) * np.array([POWERS["linear rule"], POWERS["square-root rule"]])
-    tried = np.append(np.linspace(rate.low, rate.high, 1001), rate.value)
-    *inside, here = np.abs(tried[:, None] - rules).min(1).tolist()
-    return here, min(inside), max(inside)
-
-
-def retraining(
-    searches: pd.DataFrame, base: int, repeats: int
-) -> dict[tuple[str, str, int], Study]:
+def retraining(searches: pd.DataFrame) -> dict[tuple[str, str, int], Study]:
     """The searches that tell what following a rule costs: (workload, rule of `rules`, batch size)
     -> a study of one cell.
 
     Of every workload that met its goal, at each batch size where it did: the winner at the start
-    (`start`) `moved` by the rule; each setting has `repeats` initialisations. Raises ValueError, of
-    the repeats, as the trials of a `lib.studies.cells.Cell`.
+    (`start`) `moved` by the rule, with REPEATS initialisations.
     """
     found = {}
     met = searches.dropna(subset="steps") if len(searches) else searches
     for name, trials in met.groupby("workload", sort=False) if len(met) else ():
-        best = winners(trials)
-        first = start(best, base)
-        counts = {"trials": repeats, "hits": repeats, "max_steps": MOST}
-        for rule in rules(first.algorithm):
-            for b in sorted(map(int, best.batch_size)):
-                space = spaces.point(**moved(first, b, rule))
-                how = first.algorithm, float(first.sparsity)
-                cell = Cell(name, b, *how, space=space, **counts)
-                found[name, rule, b] = Study(rule, rule, (cell,))
+        first = start(trials)
+        sizes = sorted(map(int, trials.batch_size.unique()))
+        for rule, b in itertools.product(rules(first.algorithm), sizes):
+            cell = Cell(
+                name,
+                b,
+                first.algorithm,
+                space=spaces.point(**moved(first, b, rule)),
+                trials=REPEATS,
+                hits=REPEATS,
+                max_steps=MOST,
+            )
+            found[name, rule, b] = Study(rule, rule, (cell,))
     return found
 
 
-def costs(
-    searches: pd.DataFrame,
-    base: int,
-    repeats: int,
-    tables: dict[tuple[str, str, int], pd.DataFrame] | None = None,
-) -> pd.DataFrame:
-    """Steps under each rule on every workload of which a trial met the goal: COSTS.
+def costs(searches: pd.DataFrame, budget: str) -> pd.DataFrame:
+    """Steps under each rule over the tuned ones, on every workload of which a trial met the goal:
+    COSTS.
 
-    tables: the trials of each of `retraining`, as `lib.records.results.read` gives them; None:
-    those on record.
-
-    least, middle, most: over the repeats (inf: missed).  over: the middle over the tuned steps,
-    which are those of the luckiest of many trials.  base: whether it is the batch size where the
-    rules start.  beyond: over, divided by that of "no change" at the base: there no rule acts, and
-    only the winner's luck is lost.
+    over: the median over the repeats (infinite: missed) over the steps of the luckiest of many
+    trials.  base: whether it is the batch size where the rules start.  beyond: over, divided by
+    that of "no change" at the base: there no rule acts, and only the winner's luck is lost.
     """
-    if tables is None:
-        planned = retraining(searches, base, repeats)
-        tables = {key: on_record.read(own) for key, own in planned.items()}
-    again = [t.assign(workload=name, rule=rule) for (name, rule, _), t in tables.items() if len(t)]
-    found = []
+    found = [pd.DataFrame(columns=COSTS)]
+    again = []
+    for (name, rule, _), study in retraining(searches).items():
+        trials = sweeps.results(study, budget)
+        if len(trials):
+            again.append(trials.assign(workload=name, rule=rule))
     for name, own in pd.concat(again).groupby("workload", sort=False) if again else ():
-        best = winners(searches[searches.workload == name])
+        tuned = searches[searches.workload == name]
+        best = winners(tuned).set_index("batch_size").steps
         steps = own.steps.fillna(np.inf).groupby([own.rule, own.batch_size])
-        table = steps.quantile([0, 0.5, 1], interpolation="nearest").unstack()
-        table = table.set_axis(["least", "middle", "most"], axis=1).reset_index()
-        over = table.middle / table.batch_size.map(best.set_index("batch_size").steps)
-        at_base = table.batch_size == int(start(best, base).batch_size)
-        alone = over[(table.rule == "no change") & at_base]
-        luck = alone.item() if len(alone) else np.nan
-        found.append(table.assign(workload=name, over=over, base=at_base, beyond=over / luck))
-    return pd.concat(found, ignore_index=True) if found else pd.DataFrame(columns=COSTS)
+        table = steps.quantile(0.5, interpolation="nearest").rename("over").reset_index()
+        table["over"] /= table.batch_size.map(best)
+        table["base"] = table.batch_size == start(tuned).batch_size
+        alone = table.over[(table.rule == "no change") & table.base]
+        if np.isfinite(alone).any():  # else what luck is worth is not known
+            beyond = table.over / alone.item()
+            found.append(table.assign(workload=name, beyond=beyond))
+    return pd.concat([part for part in found if len(part)] or found, ignore_index=True)

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pandas as pd
 
-from chapters.metaparameters import fixed_budgets, rate_rules
+from chapters.metaparameters import rate_rules
 from lib import claims
-from lib.analysis import method_results, ranges, scaling
+from lib.analysis import scaling
 from lib.analysis.rate_rules import SIZES, growth
-from lib.analysis.scaling import CURVE
 from lib.claims import Claim, judging, names
 from lib.records import results
 from lib.studies import plans
+from lib.wording import percent
 from lib.workloads import catalogue
 
 
-def titled(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with every workload's title in `network`."""
-    return table.assign(network=[catalogue.workload(name).title for name in table.workload])
-
-
 def best_rates(searched: pd.DataFrame, chosen) -> pd.DataFrame:
-    """`rate_rules.best_rates` of the searches asked for and, where records of dense networks are
-    read, of every other network searched with the method.
+    """`rate_rules.best_rates` of the searches asked for, with network, and, where records are read,
+    of every other dense network searched with the method.
     """
-    parts = [rate_rules.best_rates(searched)]
-    if chosen.budget == "cached" and chosen.sparsity == 0:
+    rates = rate_rules.best_rates(searched)
+    if chosen.budget == "cached":
         every = pd.DataFrame(claims.kept("best-rates", _every_rate))
         every = every[every.algorithm == chosen.algorithm]
         sizes = every.groupby("workload").batch_size.transform("size")
         every = every[(sizes > SIZES) & ~every.workload.isin(names.REPEATS)]
         mine = every.workload == chosen.workload
-        parts = [every[mine] if mine.any() else parts[0], every[~mine]]
-    return titled(pd.concat(parts))
+        rates = pd.concat([every[mine] if mine.any() else rates, every[~mine]])
+    return rates.assign(network=[catalogue.workload(name).title for name in rates.workload])
 
 
 def _every_rate() -> dict[str, list]:
@@ -41,51 +38,37 @@ def _every_rate() -> dict[str, list]:
 
 
 def growths(claim: Claim) -> pd.DataFrame:
-    """The best rate's growth per doubling of the batch, a row per network and method: network,
-    method, effect, low, high, n (searches).
+    """The best rate's growth per doubling of the batch, a row per network and method: row (the
+    network), method, growth, growth_low, growth_high, n (searches).
 
     Args:
         claim: that the best rate rises; Adam and the language model come beside it.
     """
     read = [results.read(plans.study(name)) for name in ("digits-adam", "shakespeare")]
     beside = growth(pd.concat(read, ignore_index=True))
-    columns = ["name", "effect", "low", "high", "n"]
-    judged = pd.DataFrame([(g.name, g.effect, g.low, g.high, g.n) for g in claim.groups])
-    keys = zip(beside.workload, beside.algorithm)
-    beside["name"] = list(map(names.curve_title, keys))
-    own = beside[["name", "growth", "growth_low", "growth_high", "searches"]]
-    parts = [part.set_axis(columns, axis=1) for part in (judged, own)]
-    table = pd.concat(parts, ignore_index=True)
-    table[["network", "method"]] = table.name.str.rsplit(", ", n=1, expand=True)
+    rows = [(g.name, g.effect, g.low, g.high, g.n) for g in claim.groups]
+    for row in beside.itertuples():
+        name = names.curve_title((row.workload, row.algorithm))
+        rows.append((name, row.growth, row.growth_low, row.growth_high, row.searches))
+    table = pd.DataFrame(rows, columns=["name", "growth", "growth_low", "growth_high", "n"])
+    table[["row", "method"]] = table.name.str.rsplit(", ", n=1, expand=True)
     return table
 
 
-def within_twice(costs: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
-    """The share of other batch sizes at which each rule stays within twice the tuned steps, and its
-    interval, the best rule first.
+def within_twice(costs: pd.DataFrame) -> pd.DataFrame:
+    """The share of other batch sizes at which each rule stays within twice the tuned steps, the
+    best rule first.
 
     costs: of `rate_rules.costs`.
     """
-    away = costs[~costs.base.astype(bool)]
-    by = away.groupby("rule", sort=False).beyond
-    found = {rule: scaling.share(int((own <= 2).sum()), len(own)) for rule, own in by}
-    return dict(sorted(found.items(), key=lambda of: -of[1][0]))
+    near = costs[~costs.base.astype(bool)].groupby("rule", sort=False).beyond
+    counts = near.agg(met=lambda times: (times <= 2).sum(), tried="size")
+    counts = counts.sort_values("met", ascending=False, kind="stable")
+    shares = [shown(scaling.share(int(row.met), int(row.tried))) for row in counts.itertuples()]
+    return pd.DataFrame({"rule": counts.index, "within twice the tuned steps": shares})
 
 
-def shares(maps: pd.DataFrame) -> pd.DataFrame:
-    """`fixed_budgets.shares` of these maps, with `network`."""
-    return titled(fixed_budgets.shares(maps))
-
-
-def at_edges() -> pd.DataFrame:
-    """Where winners lie in their search's intervals, of all curves that pages compare, and of
-    further methods; each search once.
-    """
-    every = pd.DataFrame(claims.kept("edges", _edges))
-    return every[(every.winners >= ranges.FEWEST) & ~every.workload.isin(names.REPEATS)]
-
-
-def _edges() -> dict[str, list]:
-    sources = (judging.trials(), method_results.compared())
-    found = pd.concat([ranges.at_edges(trials) for trials in sources], ignore_index=True)
-    return found.drop_duplicates([*CURVE, "hyperparameter"]).to_dict("list")
+def shown(share: Iterable[float]) -> str:
+    """A share with the ends of its interval, in percent."""
+    value, low, high = (percent(part, 0) for part in share)
+    return f"{value} ({low} to {high})"

@@ -66,17 +66,25 @@ def shown(name, curve, workload):
     """Whether a curve shows all three regimes, 1 or 0, and what 90 % of the curves drawn from its
     searches leave open.
     """
-    sizes, points = curve.sizes[curve.met], curve.points()
+    sizes = curve.sizes[curve.met]
+    points = curve.points()
     size = WORKLOADS[workload].train_size if workload in WORKLOADS else np.inf
-    room = bool(sizes[0] > 1), bool(2 * sizes[-1] < size)
-    drawn = scaling.draws(curve)[sizes.astype(int)].to_numpy()
-    sees, may = all_three(sizes, drawn, *room)
-    [here], _ = all_three(sizes, points.steps.to_numpy()[None], *room)
+    room = {"below": sizes[0] > 1, "above": 2 * sizes[-1] < size}
+    drawn = scaling.draws(curve)[sizes.astype(int)]
+    sees, may = all_three(sizes, drawn.to_numpy(), **room)
+    [here], _ = all_three(sizes, points.steps.to_numpy()[None], **room)
     found = scaling.regimes(points)
     floor = f"floor from {found.useful_end:,.0f}" if found.reaches_plateau else "no floor reached"
     note = f"perfect scaling from {found.start:,.0f} to {found.perfect_end:,.0f}, {floor}"
-    ends = float(sees.mean() >= 0.95), float(may.mean() > 0.05)
-    return Group(name, float(here), *ends, curve.n, is_lee2021(workload), note=note)
+    return Group(
+        name,
+        float(here),
+        float(sees.mean() >= 0.95),
+        float(may.mean() > 0.05),
+        curve.n,
+        is_lee2021(workload),
+        note=note,
+    )
 
 
 def all_three(b, k, below, above):

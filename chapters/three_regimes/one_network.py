@@ -1,5 +1,5 @@
-"""What one network's curve says: where doublings stop to pay, how it moves with the goal, the
-method and the search space.
+"""What one network's curve says: where doublings stop to pay, how it moves with the goal and the
+search space.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import scaling
-from lib.methods import WITH_MOMENTUM
 
 LINE = ["goal", "sparsity", "c1", "c2", "critical", "critical_low", "critical_high"]
 
@@ -46,38 +45,20 @@ def _saved(logs: pd.Series) -> float:
     return float(1 - 2 ** (rise / (logs.index[-1] - logs.index[0])))
 
 
-def over_sgd(curves: dict[tuple, scaling.Curve]) -> pd.DataFrame:
-    """Every dense curve with momentum over SGD's, at the batch sizes that both have.
-
-    Columns: those of CURVE; c1, c2 (ratios); n (searches).
-    """
-    rows = []
-    for key, curve in curves.items():
-        below = curves.get((key[0], "sgd", *key[2:]))
-        if key[3] or key[1] not in WITH_MOMENTUM or below is None:
-            continue
-        critical = scaling.critical_ratio(curve, below)
-        if critical is None:
-            continue
-        above, base = (scaling.fit(own.sizes, own.means) for own in scaling.alike(curve, below))
-        found = {"c1": (above.c1 / base.c1)[0], "c2": (above.c2 / base.c2)[0]}
-        rows.append((key, found | {"n": critical.n}))
-    return scaling.by_curve(rows, ["c1", "c2", "n"])
-
-
 def before_and_after(
-    published: dict[tuple, scaling.Curve], whole: dict[tuple, scaling.Curve]
+    published: pd.DataFrame, every: pd.DataFrame, whole: list[tuple]
 ) -> pd.DataFrame:
-    """Curves of the published range of momentum beside those of the whole one, on the searches that
-    both have.
+    """These curves of the published range of momentum beside those of the whole one, on the
+    searches that both have.
 
     Columns: those of CURVE; critical_published, critical_whole (examples), ratio, ratio_low,
     ratio_high (whole over published).
     """
     names = [*scaling.CURVE, "critical_published", "critical_whole"]
+    below, above = (scaling.curves(trials) if whole else {} for trials in (published, every))
     rows = []
-    for key, after in whole.items():
-        before, after = scaling.paired(scaling.alike(published[key], after))
+    for key in whole:
+        before, after = scaling.paired(scaling.alike(below[key], above[key]))
         ends = np.exp([scaling.critical(curve).value for curve in (before, after)])
         ratio = scaling.critical_ratio(after, before).row("ratio")
         rows.append({**dict(zip(names, (*key, *ends))), **ratio})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 import altair as alt
@@ -92,44 +91,24 @@ def panels_chart(
         absent: networks of the paper that are not measured.
     """
     scale = charts.log(4, domain=[points.low.min() / 1.3, points.high.max() * 1.3])
-    y = alt.Y("steps:Q", scale=scale, axis=alt.Axis(values=[4.0**n for n in range(12)], format=","))
-    axes = {"x": charts.batch_axis([1, 8, 64, 512, 4096], None), "y": y}
-    told = [tip(f"{by}:N", tips.FIELDS.get(by, by)), tips.BATCH_SIZE, tips.STEPS, *tips.ends()]
+    x = charts.batch_axis([1, 8, 64, 512, 4096], None)
+    y = alt.Y("steps:Q", scale=scale)
+    y = y.axis(values=[4.0**n for n in range(12)], format=",")
+    told = [
+        tip(f"{by}:N", tips.FIELDS.get(by, by)),
+        tips.BATCH_SIZE,
+        tips.STEPS,
+        *tips.ends(),
+        tips.SEARCHES,
+    ]
 
     def layers(base: alt.Chart) -> list[alt.Chart]:
-        lines = base.encode(**axes, color=colour, detail=f"{by}:N")
+        lines = base.encode(x=x, y=y, color=colour, detail=f"{by}:N")
         perfect = lines.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True)
         guides = [perfect.encode(y="perfect:Q")] if "perfect" in points else []
-        return [*guides, *small_curve(lines, [*told, tips.SEARCHES])]
+        return [*guides, *small_curve(lines, told)]
 
     field = colour["shorthand"].split(":")[0]
     kept = ["panel", by, field, "batch_size", "steps", "low", "high", "perfect", "replicates"]
     rows = points[[name for name in dict.fromkeys(kept) if name in points]]
     return panels(rows, layers, f"{STEPS} against batch size", absent)
-
-
-RANGES = {"published": "momentum from 0.9 on", "whole": "momentum over its whole range"}
-
-
-def ranges_chart(points: pd.DataFrame, menu: tuple) -> alt.LayerChart:
-    """Steps to result of the published range of momentum and of the whole one; a menu of networks.
-
-    Args:
-        points: of `scaling.across_replicates`, with `range` (of RANGES) and curve.
-    """
-    scale = charts.log(10)
-    spelt = f"{json.dumps(RANGES)}[datum.label]"
-    legend = alt.Legend(
-        title=None,
-        labelExpr=spelt,
-        labelLimit=260,
-        columns=1,
-    )
-    kinds = alt.Scale(domain=list(RANGES), range=[charts.ORANGE, charts.BLUE])
-    base = alt.Chart(tips.known(points)).encode(
-        x=charts.batch_axis(points.batch_size),
-        color=alt.Color("range:N", scale=kinds, legend=legend),
-    )
-    y = alt.Y("steps:Q", title=STEPS, scale=scale)
-    layers = charts.curve(base, y, scale, tips.points("range", regime=False))
-    return charts.sized(charts.controlled(layers, menu), 340)
