@@ -26,7 +26,8 @@ def results(published: pd.DataFrame, families: dict[str, Family]) -> pd.DataFram
     """
     parts = []
     for name, family in families.items() if len(published) else ():
-        own = published[(published.sparsity == 0) & (published.algorithm == family.algorithm)]
+        dense = published[published.sparsity == 0]
+        own = dense[dense.algorithm == family.algorithm]
         for member, work in family.members.items():
             goal = goals.goal(work) if family.goal is None else family.goal
             names = {work, work + EASIER} & WORKLOADS.keys()
@@ -34,8 +35,8 @@ def results(published: pd.DataFrame, families: dict[str, Family]) -> pd.DataFram
             names = [known for known in names if goal in WORKLOADS[known].goals]
             trials = own[own.workload.isin(names)]
             if trials.batch_size.nunique() >= 3:
-                read = scaling.at_goal(trials.assign(workload=work), goal)
-                parts.append(read.assign(family=name, member=member))
+                trials = trials.assign(workload=work, family=name, member=member)
+                parts.append(scaling.at_goal(trials, goal))
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
@@ -118,8 +119,10 @@ def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:
     sure = 1 - (1 - scaling.LEVEL) / 2 / len(found)
     told = pd.DataFrame(map(vars, found))
     reach = stdtrit(told.freedom, sure) * told.error
-    low = (told.value - reach).mask(told.below, -np.inf)
-    high = (told.value + reach).mask(told.above, np.inf)
+    low = told.value - reach
+    low[told.below] = -np.inf
+    high = told.value + reach
+    high[told.above] = np.inf
     apart = told.value.max() - told.value.min()
     least = max(low.max() - high.min(), 0.0)
     most = high.max() - low.min()

@@ -117,7 +117,8 @@ def curves_of_families(curves: pd.DataFrame, names: list[str]) -> alt.FacetChart
     words = {name: f"{name}, {first} → {last}" for name, first, last in ends.itertuples()}
     place = by.transform(lambda own: pd.factorize(own)[0])  # 0 for the first member, 1 for the last
     place /= place.groupby(curves.family).transform("max")
-    rows = curves.assign(place=place, panel=curves.family.map(words)).set_index("family").loc[names]
+    rows = curves.assign(place=place, panel=curves.family.map(words))
+    rows = rows.set_index("family").loc[names]
     kept = ["panel", "member", "place", "batch_size", "steps", "low", "high", "replicates"]
     kept += [name for name in rows if name.startswith("relative")]
     title = "steps over those at the smallest batch, against batch size"
