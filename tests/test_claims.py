@@ -238,25 +238,26 @@ def test_another_goal_moves_the_critical_batch_size_either_way(factor, verdict):
     assert verdicts("S2", trials=table, curves=curves(hard)) == {MLP: verdict}
 
 
-def of_family(bends, family=WIDTH, searches=8, scatter=0.02):
+def of_family(bends, family=WIDTH, searches=8):
     """Trials of a family whose steps lie near c1/B + c2 with these bends."""
-    members = FAMILIES[family].members.items()
+    own = FAMILIES[family]
     parts = [
-        searched(line(100 * bend, 100), algorithm, searches, scatter, seed, 0.05,
-                 family=family, member=member, workload=work)
-        for seed, ((member, (work, algorithm)), bend) in enumerate(zip(members, bends, strict=True))
-    ]  # fmt: skip
+        searched(line(100 * bend, 100), own.algorithm, searches, 0.02, seed, 0.05, workload=work)
+        for seed, (work, bend) in enumerate(zip(own.members.values(), bends, strict=True))
+    ]
     return pd.concat(parts, ignore_index=True)
 
 
 def test_planted_bends_come_out_with_their_ratio():
-    summary = family_curves.bends(of_family([16, 32, 128]))
-    assert summary.critical.to_numpy() == pytest.approx([16, 32, 128], rel=0.1)
-    effect = family_curves.effects(summary).iloc[0]
-    assert (effect["first"], effect["last"], effect.n, effect.goal) == ("MLP 16×2", "MLP 256×2", 8, 0.05)
-    assert effect.ratio == pytest.approx(8, rel=0.1) and effect.ratio_low < 8 < effect.ratio_high and effect.inside
-    outside = family_curves.effects(family_curves.bends(of_family([16, 32, 8000])))
-    assert not outside.inside.item() and np.isinf(outside.ratio_high.item())
+    def effect(bends):
+        trials = family_curves.results(of_family(bends), {WIDTH: FAMILIES[WIDTH]})
+        return next(family_curves.effects(trials).itertuples())
+
+    found = effect([16, 32, 128])
+    assert (found.family, found.first, found.last, found.n, found.goal) == (WIDTH, "MLP 16×2", "MLP 256×2", 8, 0.05)
+    assert found.ratio == pytest.approx(8, rel=0.1) and found.ratio_low < 8 < found.ratio_high and found.inside
+    outside = effect([16, 32, 8000])
+    assert not outside.inside and np.isinf(outside.ratio_high)
 
 
 def test_the_spread_of_equal_critical_batch_sizes_includes_one_about_nine_times_in_ten():
@@ -278,11 +279,10 @@ def test_the_spread_of_equal_critical_batch_sizes_includes_one_about_nine_times_
 )
 def test_families_are_judged_either_way_and_no_effect_by_the_same_bound(bend, kind, amount, monkeypatch):
     trials = of_family([64, bend], families.MODEL, 20)
-    monkeypatch.setattr(family_curves, "results", lambda wanted: trials)
-    (group,) = judged(registered()["S5"], limits.kinds()).groups
+    (group,) = judged(registered()["S5"], limits.kinds(trials)).groups
     assert group.verdict == kind and group.effect == pytest.approx(max(bend / 64, 64 / bend), rel=0.1) and group.low >= 1
     monkeypatch.setattr(limits, "AMOUNTS", limits.KINDS)
-    (group,) = judged(registered()["S8"], limits.amounts()).groups
+    (group,) = judged(registered()["S8"], limits.amounts(trials)).groups
     assert group.verdict == amount and group.effect == pytest.approx(bend / 64, rel=0.1)
 
 

@@ -12,13 +12,13 @@ from lib.analysis import replicates
 from lib.claims.claim import Group, ratio, unmeasured
 from lib.claims.names import title
 from lib.page import charts, tips, told
-from lib.wording import percent, with_interval
+from lib.wording import percent
 
 COSTS = {"steps": "serial steps", "examples": "examples"}
 COLOURS = dict(zip(COSTS.values(), (charts.BLUE, charts.ORANGE)))
+ENDS = ("low", "high")
 POINT = ["workload", "schedule", "start", "replicate"]
 NAMES = {"sgd": "SGD", "adam": "Adam"}
-HARDEST = 1  # rank of the goal at which H1 and H2 are judged
 RANGES = (  # network, start, schedule, cost over that of halving the rate; as predicted
     (FC, QUARTER, SEESAW, "examples", 1.0, 1.2),
     (FC, QUARTER, SEESAW, "steps", 0.6, 0.8),
@@ -38,21 +38,18 @@ RANGES = (  # network, start, schedule, cost over that of halving the rate; as p
 
 
 def searched(trials: pd.DataFrame) -> pd.DataFrame:
-    """A row per search and goal of its network: rank (1: the hardest goal), steps, examples and
-    peak learning rate of the trial that met it first, and met.  A search in which none did counts
-    as if its last step had.
+    """A row per search: steps, examples and peak learning rate of the trial that first met its
+    network's hardest goal, and met.  A search in which none did counts as if its last step had.
     """
     if not len(trials):
         return trials
     parts = []
     for work, own in trials.groupby("workload"):
-        for rank, goal in enumerate(NETWORKS[work].goals, 1):
-            columns = {f"{what}@{goal:g}": what for what in COSTS}
-            kept = [*POINT, "learning_rate", *columns]
-            best = own.sort_values(f"steps@{goal:g}", kind="stable").groupby(POINT).head(1)[kept]
-            best = best.rename(columns=columns).reset_index(drop=True)
-            parts.append(best.assign(rank=rank, met=best.steps.notna()))
+        columns = {f"{what}@{NETWORKS[work].goals[0]:g}": what for what in COSTS}
+        own = own.rename(columns=columns).sort_values("steps", kind="stable")
+        parts.append(own.groupby(POINT).head(1)[[*POINT, "learning_rate", *COSTS]])
     found = pd.concat(parts, ignore_index=True)
+    found = found.assign(met=found.steps.notna())
     for row in found[~found.met].itertuples():
         most = ramps.Search(row.workload, row.schedule, row.start).most
         found.loc[row.Index, list(COSTS)] = most
@@ -67,8 +64,7 @@ def beside(what: str, starts: tuple[str, ...] = ramps.STARTS) -> list[Group]:
     if not len(found):
         return []
     rows = []
-    judged = found[(found["rank"] == HARDEST) & found.start.isin(starts)]
-    for (work, start), own in judged.groupby(["workload", "start"]):
+    for (work, start), own in found[found.start.isin(starts)].groupby(["workload", "start"]):
         name = f"{title(work)}, from {start}"
         effect = over(own, work, start, SEESAW, what)
         missed = int((~own[own.schedule.isin((DECAY, SEESAW))].met).sum())
@@ -79,22 +75,21 @@ def beside(what: str, starts: tuple[str, ...] = ramps.STARTS) -> list[Group]:
 
 def over(found: pd.DataFrame, work: str, start: str, schedule: str, what: str):
     """ln of what a schedule costs over halving the rate; None unless at least half of the searches
-    of either meet the goal; found: at one goal.
+    of either meet the goal; found: of `searched`.
     """
     own = found[(found.workload == work) & (found.start == start)]
     both = [own[own.schedule == name] for name in (schedule, DECAY)]
     return replicates.over(*both, what) if min(own.met.mean() for own in both) >= 0.5 else None
 
 
-def points(found: pd.DataFrame, rank: int) -> pd.DataFrame:
+def points(found: pd.DataFrame) -> pd.DataFrame:
     """What the figure draws: network, start, schedule, cost, value (over that of halving the rate),
     value_low, value_high, searches.
     """
-    at = found[found["rank"] == rank]
     rows = []
-    for (work, schedule, start), own in at.groupby(POINT[:3]):
+    for (work, schedule, start), own in found.groupby(POINT[:3]):
         for what, name in COSTS.items():
-            if effect := over(at, work, start, schedule, what):
+            if effect := over(found, work, start, schedule, what):
                 ends = effect.row().values() if len(own) > 1 else [np.exp(effect.value)] * 3
                 ends = [1.0, 1.0, 1.0] if schedule == DECAY else ends
                 rows.append((title(work), start, schedule, name, *ends, len(own), own.met.sum()))
@@ -112,6 +107,7 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
     base = alt.Chart(rows).encode(y=y, yOffset="cost:N", color=charts.by_name("cost", COLOURS, 2))
     tooltip = [tips.tip("schedule:N", "schedule"), tips.tip("cost:N", "cost")]
     tooltip += [tips.tip("value:Q", value, ".2f"), tips.tip("searches:Q", "searches")]
+    tooltip += [tips.tip(f"value_{end}:Q", f"{end} end of the interval", ".2f") for end in ENDS]
     tooltip += [tips.tip("met:Q", "of them met the goal")]
     starts = charts.menu("start", list(rows.start.unique()), QUARTER, "first batch")
     network = charts.menu("network", list(rows.network.unique()), title(FC), "network")
@@ -119,77 +115,52 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
     return charts.sized(charts.controlled(layers, starts, network), 300)
 
 
-def table(found: pd.DataFrame, rank: int) -> pd.DataFrame:
-    """Serial steps and examples over those of halving the rate, told, a row per network, start and
-    schedule.
-    """
-    at = found[found["rank"] == rank]
-    rows = {}
-    for (work, schedule, start), own in at[at.schedule != DECAY].groupby(POINT[:3]):
-        for what, name in COSTS.items():
-            effect = over(at, work, start, schedule, what)
-            said = with_interval(*effect.row().values()) if effect else "—"
-            row = rows.setdefault((title(work), start, schedule), {})
-            row |= {name: said, "met": f"{own.met.sum()} of {len(own)}"}
-    found = pd.DataFrame(rows).T.rename_axis(["network", "first batch", "schedule"])
-    return found.sort_index(level=[0, 1], sort_remaining=False).reset_index()
-
-
-def predictions(found: pd.DataFrame, rank: int) -> pd.DataFrame:
+def predictions(found: pd.DataFrame) -> pd.DataFrame:
     """What was written down before the records, beside what came."""
-    at = found[found["rank"] == rank]
     rows = []
     for work, start, schedule, what, low, high in RANGES:
-        effect = over(at, work, start, schedule, what)
+        effect = over(found, work, start, schedule, what)
         words = f"{title(work)}, from {start}: {schedule}, {COSTS[what]}"
         rows.append((words, low, high, told.interval(effect)))
     return told.predictions(rows)
 
 
-def told_goals(rank: int) -> str:
-    """The goals of a rank, as sentences name them; rank: 1 for the hardest."""
-    losses = NETWORKS[TEXT].goals
-    error = percent(NETWORKS[FC].goals[rank - 1])
-    text = f" or, on text, {losses[rank - 1]:g} nats per character" if rank <= len(losses) else ""
-    return f"{error} error{text}"
-
-
-def whole_missed(at: pd.DataFrame) -> list[str]:
+def whole_missed(found: pd.DataFrame) -> list[str]:
     """How many searches from the critical batch size miss a goal, of each network, in words."""
     told = []
-    for work, own in at[at.start == WHOLE].groupby("workload"):
+    for work, own in found[found.start == WHOLE].groupby("workload"):
         lost = (~own.met).groupby(own.schedule).agg(["sum", "size"])
         parts = [f"{lost['sum'][name]} of {lost['size'][name]}" for name in (SEESAW, DECAY)]
         told.append(f"{title(work)}, {parts[0]} with Seesaw and {parts[1]} with the rate halved")
     return told
 
 
-def findings(found: pd.DataFrame, trials: pd.DataFrame, rank: int) -> dict:
+def findings(found: pd.DataFrame, trials: pd.DataFrame) -> dict:
     """All values of the page's sentences; found: of `searched`, trials: the records."""
-    at = found[found["rank"] == rank]
     values = {}
     for name, start in (("quarter", QUARTER), ("whole", WHOLE)):
         for what in COSTS:
-            effects = {work: over(at, work, start, SEESAW, what) for work in NETWORKS}
+            effects = {work: over(found, work, start, SEESAW, what) for work in NETWORKS}
             ratios = told.ratios(effects, ()).values()
             values[f"{what}_{name}"] = [value for value in ratios if value is not None]
-    whole = at[(at.start == WHOLE) & (at.schedule == SEESAW)]
-    highest = at.workload.map(trials.groupby("workload").learning_rate.max())
-    upper = at[at.met].learning_rate > highest[at.met] / 2
+    whole = found[(found.start == WHOLE) & (found.schedule == SEESAW)]
+    highest = found.workload.map(trials.groupby("workload").learning_rate.max())
+    upper = (found.learning_rate > highest / 2)[found.met]
     counts = trials.groupby("workload").replicate.nunique()
     return {
         **values,
-        "goals": told_goals(rank),
+        "error": percent(NETWORKS[FC].goals[0]),
+        "loss": NETWORKS[TEXT].goals[0],
         "searches": [
             f"{title(work)} with {NAMES[network.algorithm]} ({counts.get(work, 0)} searches a "
             f"point, {network.trials} trials each)"
             for work, network in NETWORKS.items()
         ],
-        "missed": int((~at.met).sum()),
+        "missed": int((~found.met).sum()),
         "whole_met": int(whole.met.sum()),
         "whole_searches": len(whole),
-        "whole_missed": whole_missed(at),
+        "whole_missed": whole_missed(found),
         "decided": len(values["steps_quarter"]),
-        "networks": at.workload.nunique(),
+        "networks": found.workload.nunique(),
         "upper": percent(upper.mean()),
     }

@@ -70,18 +70,14 @@ DELAYS = Collection(
 EXPERIMENTS = {"async-delays": DELAYS}
 
 
-def summary(table: pd.DataFrame) -> pd.DataFrame:
-    """Of the records a row per job: workers, pause, gradients (count), mean, share (of gradients
-    exactly W - 1 late), longest, error.
+def in_turn(table: pd.DataFrame) -> float:
+    """Of the records, the least share of a job's gradients that are exactly W - 1 late: as they all
+    are where W workers of equal pace take turns.
 
-    W workers that take turns are each W - 1 late; and whatever their pace, every update makes one
-    gradient of each of the others later by one, so that the mean is W - 1 but for the ends.
+    Whatever their pace, every update makes one gradient of each of the others later by one, so that
+    the mean is W - 1 but for the ends.
     """
-    count = table["count"]
-    in_turn = table.delay == table.workers - 1
-    parts = table.assign(late=table.delay * count, turn=count * in_turn)
-    by = parts.groupby(["workers", "pause"], sort=False)
-    found = by[["count", "late", "turn"]].sum().join(by.delay.max().rename("longest"))
-    found = found.join(by.error.first()).rename(columns={"count": "gradients"}).reset_index()
-    means = {"mean": found.late / found.gradients, "share": found.turn / found.gradients}
-    return found.assign(**means)
+    equal = table[table.pause == 0]
+    count = equal["count"]
+    late = count.where(equal.delay == equal.workers - 1, 0)
+    return (late.groupby(equal.workers).sum() / count.groupby(equal.workers).sum()).min()

@@ -10,9 +10,6 @@ import pandas as pd
 from lib.page import charts, tips
 
 COLOURS = (charts.BLUE, charts.TEAL, charts.GREEN, charts.ORANGE, charts.PINK, charts.RED)
-COLOURS = (*COLOURS, charts.PURPLE)
-STEPS = "steps to result (training steps)"
-HEIGHT = 380
 
 
 def late_name(staleness: int) -> str:
@@ -21,27 +18,27 @@ def late_name(staleness: int) -> str:
 
 
 def by_staleness(points: pd.DataFrame, lines: pd.DataFrame) -> alt.LayerChart:
-    """Points with 5-95 % bars, a colour per staleness; lines: staleness, batch_size and steps,
-    dashed.
+    """Points with 5-95 % bars, a colour per staleness; lines: of `late_results.lines`, dashed.
 
     points: of `lib.analysis.scaling.across_replicates`, of one training method, with `staleness`.
     """
-    names = [late_name(s) for s in sorted(points.staleness.unique())]
-    points, lines = (
-        rows.assign(gradients=rows.staleness.map(late_name)) for rows in (tips.known(points), lines)
-    )
+    colours = dict(zip(map(late_name, sorted(points.staleness.unique())), COLOURS))
+    points = tips.known(points)
+    points = points.assign(gradients=points.staleness.map(late_name))
+    lines = lines.assign(gradients=lines.staleness.map(late_name))
     pick, faded = charts.picked("gradients")
-    scale = alt.Scale(domain=names, range=list(COLOURS[: len(names)]))
-    colour = alt.Color("gradients:N", title=None, scale=scale, sort=None).legend(columns=2)
     lowest = min(points.low.clip(lower=points.steps / 3).min(), lines.steps.min())
     within = [lowest / 1.2, points.steps.max() * 2.5]
     ends = {f"bar_{end}": points[end].clip(*within) for end in ("low", "high")}
     scale = charts.log(domain=within)
-    y = alt.Y("steps:Q", title=STEPS, scale=scale)
-    x = charts.batch_axis(points.batch_size)
-    base = alt.Chart(points.assign(**ends)).encode(x=x, color=colour, opacity=faded)
+    y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
+    base = alt.Chart(points.assign(**ends)).encode(
+        x=charts.batch_axis(points.batch_size),
+        color=charts.by_name("gradients", colours, 2),
+        opacity=faded,
+    )
     dashed = base.properties(data=lines).mark_line(strokeDash=[5, 4], strokeWidth=2, clip=True)
     bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("bar_low:Q", scale=scale), y2="bar_high:Q")
     dots = base.mark_point(filled=True, size=64, opacity=1)
     dots = dots.encode(y=y, tooltip=tips.points("gradients", regime=False))
-    return charts.sized(alt.layer(dashed.encode(y=y).add_params(pick), bars, dots), HEIGHT)
+    return charts.sized(alt.layer(dashed.encode(y=y).add_params(pick), bars, dots), 380)

@@ -8,11 +8,11 @@ delay, delays is "fixed".
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 import pandas as pd
 
-from chapters.late_workers import late_quadratic
 from chapters.late_workers.studies import STUDIES
 from lib.analysis import goals, scaling
 from lib.analysis.scaling import Curve, Effect
@@ -48,14 +48,6 @@ def points(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([scaling.across_replicates(own) for _, own in searches], ignore_index=True)
 
 
-def known(found: dict[tuple, Curve], algorithm: str) -> list[int]:
-    """The fixed delays, 0 first, of which a method has curves on the MLP; none without the curve on
-    time.
-    """
-    late = sorted(key[3] for key in found if key[:3] == (WORK, algorithm, "fixed"))
-    return late if late[:1] == [0] else []
-
-
 def timely(key: tuple) -> tuple:
     """The curve without delay of the same workload and method."""
     return (*key[:2], "fixed", 0)
@@ -80,58 +72,56 @@ def slower(
 
 
 def growth(found: dict[tuple, Curve]) -> pd.DataFrame:
-    """A row per late curve: LATE, and with their ends (name_low, name_high, 90 %) what late steps
-    over timely ones are.
+    """A row per late curve, least late first: LATE, and with their ends (name_low, name_high, 90 %)
+    what late steps over timely ones are.
 
-    small, large: at the smallest and largest of SIZES; mean: the geometric mean over SIZES.  floor:
-    what `late_quadratic` says of an endless batch for fixed delays, else NaN.
+    small, large: at the smallest and largest of SIZES.  floor: `floor` of a fixed delay.
     """
     rows = []
-    ends = {"small": SIZES[:1], "large": SIZES[-1:], "mean": SIZES}
-    for key in found:
-        if key != timely(key) and timely(key) in found:
-            row = dict(zip(LATE, key), floor=floor(key[3]) if key[2] == "fixed" else np.nan)
-            for name, sizes in ends.items():
-                row |= slower(found, key, sizes=sizes).row(name)
-            rows.append(row)
+    for key in sorted(found, key=lambda key: key[3]):
+        if key[3]:
+            small, large = (slower(found, key, sizes=size) for size in (SIZES[:1], SIZES[-1:]))
+            row = dict(zip(LATE, key), floor=floor(key[3]))
+            rows.append(row | small.row("small") | large.row("large"))
     return pd.DataFrame(rows)
+
+
+def stability_limit(staleness: int) -> float:
+    """Below which rate times curvature must lie for plain SGD to settle: 2 sin(pi / (2 (2 s + 1))).
+
+    A root z = e^{i a} of z^{s+1} - z^s + x has x = z^s (1 - z) = 2 sin(a/2) e^{i ((s + 1/2) a -
+    pi/2)}; this is first positive at a = pi / (2 s + 1).
+    """
+    return 2 * math.sin(math.pi / (2 * (2 * staleness + 1)))
 
 
 def floor(staleness: int) -> float:
     """By what factor the stable rate falls, and the floor of the noisy quadratic model rises, with
     plain SGD.
     """
-    return late_quadratic.stability_limit(0) / late_quadratic.stability_limit(staleness)
+    return stability_limit(0) / stability_limit(staleness)
 
 
-def lines(points: pd.DataFrame, predict: bool) -> pd.DataFrame:
-    """A line for every staleness of a method, along the batch sizes of its points: staleness,
-    batch_size, steps.
+def lines(points: pd.DataFrame) -> pd.DataFrame:
+    """What the curve without delay predicts for every staleness of plain SGD, along the batch sizes
+    of its points: c1/B + `floor` c2 (staleness, batch_size, steps).
 
-    predict: c1/B + `floor` c2 with the constants of the curve without delay; else each staleness
-    has constants of its own. points: of `points`, of one method and kind of delays.  A staleness
-    with fewer than three sizes has no line.
+    points: of `points`, of one kind of delays.
     """
-    own = {s: part for s, part in points.groupby("staleness") if len(part) >= 3}
-    fits = {s: scaling.fit(part.batch_size, np.log(part.steps)) for s, part in own.items()}
+    timely = points[points.staleness == 0]
+    fit = scaling.fit(timely.batch_size, np.log(timely.steps))
     rows = []
-    for s, part in own.items():
-        one = fits[0 if predict else s]
-        times = floor(s) if predict else 1.0
-        ends = part.batch_size.agg(["min", "max"])
-        sizes = np.geomspace(*ends, PLACES)
-        steps = one.c1[0] / sizes + times * one.c2[0]
+    for s, part in points.groupby("staleness"):
+        sizes = np.geomspace(part.batch_size.min(), part.batch_size.max(), PLACES)
+        steps = fit.c1[0] / sizes + floor(s) * fit.c2[0]
         rows.append(pd.DataFrame({"staleness": s, "batch_size": sizes, "steps": steps}))
     return pd.concat(rows)
 
 
-def over_adam(found: dict[tuple, Curve], staleness: int) -> float | None:
-    """SGD's steps over Adam's with gradients as late, at the largest of SIZES; None where one has
-    no curve.
-    """
-    sgd, adam = (found.get((WORK, m, "fixed", staleness)) for m in ("sgd", "adam"))
-    both = sgd is not None and adam is not None
-    return scaling.mean_steps_ratio(sgd, adam, SIZES[-1:]).row()[""] if both else None
+def over_adam(found: dict[tuple, Curve], staleness: int) -> float:
+    """SGD's steps over Adam's with gradients as late, at the largest of SIZES."""
+    sgd, adam = (found[WORK, m, "fixed", staleness] for m in ("sgd", "adam"))
+    return scaling.mean_steps_ratio(sgd, adam, SIZES[-1:]).row()[""]
 
 
 def without_waiting(found: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
@@ -141,15 +131,14 @@ def without_waiting(found: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
     mean over batch sizes b of a worker (sizes: how many), on shared searches.
     """
     rows = []
-    (_, *late) = known(found, algorithm)
-    base = found[WORK, algorithm, "fixed", 0]
-    for workers in (staleness + 1 for staleness in late):
-        curve = found[WORK, algorithm, "fixed", workers - 1]
+    own = {key[3]: curve for key, curve in found.items() if key[:3] == (WORK, algorithm, "fixed")}
+    base = own.pop(0)
+    for staleness, curve in sorted(own.items()):
+        workers = staleness + 1
         of_one = {b: b // workers for b in base.logs if b % workers == 0}
-        names = {b: own for b, own in of_one.items() if own in curve.logs}
-        if names:
-            tables = (table[[*names]].rename(columns=names) for table in (base.logs, base.missed))
-            effect = scaling.mean_steps_ratio(curve, Curve(*tables, base.scatter))
-            effect = dataclasses.replace(effect, value=effect.value - np.log(workers))
-            rows.append({"workers": workers, "sizes": len(names), **effect.row("ratio")})
+        names = {b: size for b, size in of_one.items() if size in curve.logs}
+        tables = (table[[*names]].rename(columns=names) for table in (base.logs, base.missed))
+        effect = scaling.mean_steps_ratio(curve, Curve(*tables, base.scatter))
+        effect = dataclasses.replace(effect, value=effect.value - np.log(workers))
+        rows.append({"workers": workers, "sizes": len(names), **effect.row("ratio")})
     return pd.DataFrame(rows)

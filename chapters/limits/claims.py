@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from chapters.limits import families, family_curves
 from lib.analysis import scaling
 from lib.claims.claim import Change, claim, interval, ratio
@@ -88,8 +90,8 @@ def extremes(published_curves):
         ),
     ],
 )
-def kinds():
-    return _compared(KINDS, apart=True)
+def kinds(published):
+    return _compared(published, KINDS, apart=True)
 
 
 @claim(
@@ -118,8 +120,8 @@ def kinds():
         ),
     ],
 )
-def sizes():
-    return _compared(SIZES, apart=True)
+def sizes(published):
+    return _compared(published, SIZES, apart=True)
 
 
 @claim(
@@ -145,30 +147,28 @@ def sizes():
         ),
     ],
 )
-def amounts():
-    return _compared(AMOUNTS, apart=False)
+def amounts(published):
+    return _compared(published, AMOUNTS, apart=False)
 
 
-def _compared(names, apart):
+def _compared(published, names, apart):
     """A group per family of these names; apart: of how far its ends are apart, either way."""
     wanted = {family: families.FAMILIES[family] for family in names}
-    found = family_curves.effects(family_curves.bends(family_curves.results(wanted)))
     groups = []
-    for row in found.itertuples():
-        works, algorithms = zip(*wanted[row.family].members.values())
+    for row in family_curves.effects(family_curves.results(published, wanted)).itertuples():
+        family = wanted[row.family]
         note = f"{row.last} over {row.first} at {100 * row.goal:g} % error: {row.ratio:.2g}"
         note += ", a bound" * (not row.inside)
-        name = f"{names[row.family]}, {named(algorithms[0])}"
-        group = ratio(name, row.effect, all(map(is_shallue2019, works)), note)
+        name = f"{names[row.family]}, {named(family.algorithm)}"
+        own = all(map(is_shallue2019, family.members.values()))
+        group = ratio(name, row.effect, own, note)
         groups.append(_folded(group) if apart else group)
     return groups
 
 
+@np.errstate(divide="ignore")  # without a bound
 def _folded(group):
     """A ratio as how far it lies from one, either way; an interval with one inside begins there."""
-    value = group.effect
-    low = group.low
-    high = group.high
-    inverse = {end: 1 / end if end else float("inf") for end in (value, low, high)}
-    ends = {"low": max(low, inverse[high], 1.0), "high": max(high, inverse[low])}
-    return replace(group, effect=max(value, inverse[value]), **ends)
+    found = np.array([group.effect, group.low, group.high])
+    value, low, high = np.maximum(found, 1 / found[[0, 2, 1]]).tolist()
+    return replace(group, effect=value, low=max(low, 1.0), high=high)

@@ -8,162 +8,92 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from chapters.limits.families import FAMILIES, GOALS, Family
+from chapters.limits.families import Family
 from lib.analysis import goals, scaling
-from lib.records import results as on_record
-from lib.records import store
-from lib.studies import plans
-from lib.studies.study import Study
 from lib.workloads.catalogue import EASIER, WORKLOADS
 
 EFFECTS = "family first last goal ratio ratio_low ratio_high n inside effect".split()
 
 
-def studies(families: dict[str, Family]) -> dict[tuple[str, str], Study]:
-    """What the book's studies plan for the dense networks of these families: (family, member) ->
-    its cells.
+def results(published: pd.DataFrame, families: dict[str, Family]) -> pd.DataFrame:
+    """The trials of the dense networks of these families, with columns family and member.
+
+    A member is left out until its curve has three batch sizes.
+
+    Args:
+        published: of `lib.claims.judging.published`: momentum over the published range, the only
+            one that all members have.
     """
-    every = dict.fromkeys(c for s in plans.STUDIES.values() if not s.apart for c in s.cells)
-    usual = plans.USUAL | {"sparsity": 0.0}
-    del usual["max_steps"]  # in which searches to the same goal may differ
-    every = [c for c in every if all(getattr(c, k) == v for k, v in usual.items())]
-    found = {}
-    for name, family in families.items():
-        for member, (work, algorithm) in family.members.items():
-            goal = goal_of(name, work)  # searches that wait for an easier one end before
-            names = {work, work + EASIER} & WORKLOADS.keys()
-            names = [known for known in names if goal in WORKLOADS[known].goals]
-            if cells := tuple(c for c in every if c.workload in names and c.algorithm == algorithm):
-                found[name, member] = Study(name, name, cells)
-    return found
-
-
-def goal_of(family: str, work: str) -> float:
-    """The goal error at which a member of a family is read."""
-    return GOALS[family] if family in GOALS else goals.goal(work)
-
-
-def results(
-    families: dict[str, Family], tables: dict[tuple[str, str], pd.DataFrame] | None = None
-) -> pd.DataFrame:
-    """All trials of the dense networks of these families, with columns family and member.
-
-    All members of a family are read at one goal (`families.GOALS`), or each at its workload's;
-    momentum is that of the published range, the only one that all of them have. tables: the trials
-    of each of `studies`, as `lib.records.results.read` gives them; None: those on record.  A family
-    is left out until two of its members have curves of three batch sizes.
-    """
-    planned = studies(families)
-    if tables is None:
-        tables = {
-            key: on_record.read(own, without=scaling.WITHIN_BUDGETS) for key, own in planned.items()
-        }
     parts = []
-    heads = {}
-    missing = {}  # members of several families count once
-    for (name, member), frame in tables.items():
-        missing |= dict.fromkeys(frame.attrs["missing"])
-        heads |= {head["sha256"]: head for head in frame.attrs["provenance"]}
-        if len(frame) and frame.batch_size.nunique() >= 3:
-            work = families[name].members[member][0]
-            read = scaling.at_goal(frame.assign(workload=work), goal_of(name, work))
-            parts.append(read.assign(family=name, member=member))
-    joined = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-    if parts:
-        alone = joined.groupby("family").member.transform("nunique") < 2
-        joined = joined[~alone].reset_index(drop=True)
-    cells = {cell for study in planned.values() for cell in study.cells}
-    joined.attrs.update(
-        provenance=store.Shared(heads.values()),
-        cells_planned=len(cells),
-        missing=store.Shared(missing),
-    )
-    return joined
+    for name, family in families.items() if len(published) else ():
+        dense = published[published.sparsity == 0]
+        own = dense[dense.algorithm == family.algorithm]
+        for member, work in family.members.items():
+            goal = goals.goal(work) if family.goal is None else family.goal
+            names = {work, work + EASIER} & WORKLOADS.keys()
+            # Searches that wait for an easier goal end before
+            names = [known for known in names if goal in WORKLOADS[known].goals]
+            trials = own[own.workload.isin(names)]
+            if trials.batch_size.nunique() >= 3:
+                trials = trials.assign(workload=work, family=name, member=member)
+                parts.append(scaling.at_goal(trials, goal))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
     """Points of every curve as `scaling.across_replicates` gives them, with family and member, and
     relative, relative_low, relative_high and relative_perfect: over the steps at the smallest batch
     size that all members of the family have.
+
+    trials: of `results`.
     """
-    if not len(trials):
-        return trials
     parts = []
     for (name, member), own in trials.groupby(["family", "member"], sort=False):
         points = scaling.across_replicates(scaling.steps_to_result(own))
         parts.append(points.assign(family=name, member=member))
-    joined = pd.concat(parts, ignore_index=True)
-    joined = pd.concat([_with_first(own) for _, own in joined.groupby("family", sort=False)])
+    points = pd.concat(parts, ignore_index=True)
+    have = points.groupby(["family", "batch_size"]).member.transform("nunique")
+    shared = points[have == points.groupby("family").member.transform("nunique")]
+    base = points.family.map(shared.groupby("family").batch_size.min())
+    first = points[points.batch_size == base].set_index(["family", "member"]).steps
+    first = first[pd.MultiIndex.from_frame(points[["family", "member"]])].to_numpy()
     for old, end in (("steps", ""), ("low", "_low"), ("high", "_high")):
-        joined[f"relative{end}"] = joined[old] / joined["first"]
-    return joined.assign(relative_perfect=joined.base / joined.batch_size)
+        points[f"relative{end}"] = points[old] / first
+    return points.assign(relative_perfect=base / points.batch_size)
 
 
-def _with_first(points: pd.DataFrame) -> pd.DataFrame:
-    """A family's points with base, the smallest batch size that all members have (else the
-    smallest), and first, a member's steps there.
-    """
-    members = points.groupby("batch_size").member.nunique()
-    shared = members.index[members == points.member.nunique()]
-    base = min(shared, default=points.batch_size.min())
-    steps = points[points.batch_size == base].set_index("member").steps
-    return points.assign(base=base, first=points.member.map(steps))
+def effects(trials: pd.DataFrame) -> pd.DataFrame:
+    """Per family, the critical batch size of its last member over that of its first, at the batch
+    sizes both have.
 
-
-def bends(trials: pd.DataFrame) -> pd.DataFrame:
-    """`scaling.summaries` of every member with at least three batch sizes, with family, member and
-    curve (`scaling.Curve`).
-    """
-    rows = []
-    by = trials.groupby(["family", "member"], sort=False) if len(trials) else ()
-    for (name, member), own in by:
-        summary, found = scaling.summaries(own)
-        if len(summary):
-            rows.append(summary.assign(family=name, member=member, curve=list(found.values())))
-    return pd.concat(rows, ignore_index=True) if rows else pd.DataFrame()
-
-
-def effects(summary: pd.DataFrame) -> pd.DataFrame:
-    """Per family, the critical batch size of its last member (or end) over that of its first, at
-    the batch sizes both have.
-
-    summary: of `bends`.  Columns: family, first, last, goal, ratio, ratio_low, ratio_high (0 or
+    trials: of `results`.  Columns: family, first, last, goal, ratio, ratio_low, ratio_high (0 or
     inf: no bound), n (searches), inside (whether both lie within these batch sizes; else the ratio
     is a bound), effect (`scaling.Effect`), near (how far at least the ratio is from one, in
     logarithms), clear (whether its interval leaves out one).
     """
     rows = []
-    for name, members in summary.groupby("family", sort=False) if len(summary) else ():
-        given = FAMILIES[name].ends or FAMILIES[name].members
-        order = [member for member in given if member in set(members.member)]
-        first, last = (members.set_index("member").loc[order[i]] for i in (0, -1))
-        found = scaling.critical_ratio(last.curve, first.curve) if len(order) > 1 else None
+    for name, own in trials.groupby("family", sort=False) if len(trials) else ():
+        members = own.member.unique()
+        ends = (members[0], members[-1])
+        first, last = (_curve(own[own.member == member]) for member in ends)
+        found = scaling.critical_ratio(last, first) if len(members) > 1 else None
         if found is not None:
-            inside = all(map(_bends_inside, scaling.alike(last.curve, first.curve)))
+            inside = all(map(_bends_inside, scaling.alike(last, first)))
             ratio = found.row("ratio").values()
-            ends = (order[0], order[-1])
-            rows.append((name, *ends, last.goal, *ratio, found.n, inside, found))
+            rows.append((name, *ends, own.goal.iloc[-1], *ratio, found.n, inside, found))
     compared = pd.DataFrame(rows, columns=EFFECTS)
-    near = _distance_from_one(compared)
+    low = np.log(compared.ratio_low.astype(float).clip(lower=1e-9))
+    near = np.maximum(low, -np.log(compared.ratio_high.astype(float)))
     return compared.assign(near=near, clear=near > 0)
+
+
+def _curve(trials: pd.DataFrame) -> scaling.Curve:
+    return scaling.curve_of(scaling.steps_to_result(trials))
 
 
 def _bends_inside(curve: scaling.Curve) -> bool:
     """Whether a curve's critical batch size lies within its batch sizes."""
     return curve.sizes.min() < np.exp(scaling.critical(curve).value) < curve.sizes.max()
-
-
-def _distance_from_one(compared: pd.DataFrame) -> pd.Series:
-    """How far at least, in logarithms, each ratio is from one; 0 where its interval has one."""
-    low = np.log(compared.ratio_low.astype(float).clip(lower=1e-9))
-    high = np.log(compared.ratio_high.astype(float))
-    return np.maximum(np.maximum(low, -high), 0)
-
-
-def order(compared: pd.DataFrame) -> list[str]:
-    """Families, the clear ones first: those whose difference shows within their batch sizes."""
-    first = compared[compared.clear].sort_values(["inside", "near"], ascending=False)
-    return list(dict.fromkeys([*first.family, *compared.family]))
 
 
 def once(curves: dict[tuple, scaling.Curve]) -> dict[tuple, scaling.Curve]:
@@ -189,8 +119,10 @@ def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:
     sure = 1 - (1 - scaling.LEVEL) / 2 / len(found)
     told = pd.DataFrame(map(vars, found))
     reach = stdtrit(told.freedom, sure) * told.error
-    low = (told.value - reach).mask(told.below, -np.inf)
-    high = (told.value + reach).mask(told.above, np.inf)
+    low = told.value - reach
+    low[told.below] = -np.inf
+    high = told.value + reach
+    high[told.above] = np.inf
     apart = told.value.max() - told.value.min()
     least = max(low.max() - high.min(), 0.0)
     most = high.max() - low.min()

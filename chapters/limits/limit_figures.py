@@ -6,7 +6,6 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.limits.families import short
 from lib.page import charts, tips
 from lib.page.multiples import panels, small_curve
 from lib.page.tips import tip
@@ -17,23 +16,16 @@ CLEAR, OPEN = "clear", "undecided"  # whether the interval leaves out one
 
 def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
     """Critical batch sizes with their intervals on a logarithmic axis, a row each: the methods one
-    below the other, and below each its networks, the smallest critical batch size first.
+    below the other, and of each its networks, the smallest critical batch size first.
 
     Args:
         rows: name (one line), algorithm, goal, critical, critical_low, critical_high, identified
             (hollow if not), sizes, replicates.
     """
-    if not len(rows):
-        return charts.nothing("No curve has three batch sizes yet.")
     rows, within = charts.cut(rows.sort_values(["algorithm", "critical"]), "critical", 4)
-    rows = rows.assign(method=rows.algorithm.map(named))
-    heads = rows[["method"]].drop_duplicates().assign(name=lambda own: own.method)
-    rows = pd.concat([heads, rows]).sort_values("method", kind="stable")
-    rows = rows.assign(row=[f"{name}|{i}" for i, name in enumerate(rows.name)])
-    head = f"indexof({list(heads.name)!r}, split(datum.label, '|')[0]) >= 0"
+    rows = rows.assign(method=rows.algorithm.map(named), row=rows.name + "|" + rows.algorithm)
     axis = alt.Axis(
         labelExpr="replace(split(datum.label, '|')[0], 'easier goal', 'easier')",
-        labelFontWeight=alt.condition(head, alt.value("bold"), alt.value("normal")),
         labelLimit=200,
         labelFontSize=11,
         labelOverlap=False,
@@ -42,12 +34,12 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
     first = 2.0 ** np.floor(np.log2(within[0]))
     scale = charts.log(8, domain=[first, within[1]], clamp=True)
     powers = [first * 4**n for n in range(12) if first * 4**n <= within[1]]
-    base = alt.Chart(rows).encode(y=alt.Y("row:N", title=None, sort=list(rows.row), axis=axis))
-    known = base.transform_filter("isValid(datum.critical)")
+    base = alt.Chart(rows).encode(
+        y=alt.Y("row:N", title=None, sort=None, axis=axis),
+        color=charts.by_algorithm(list(rows.algorithm)),
+    )
     x = alt.X("critical:Q", title="critical batch size (examples)", scale=scale)
     x = x.axis(values=powers, format=",", titleAnchor="end")
-    bars = known.mark_rule(strokeWidth=2, color=charts.BLUE)
-    bars = bars.encode(x=alt.X("critical_low:Q", scale=scale), x2="critical_high:Q")
     tooltip = [
         tip("name:N", "network"),
         tip("method:N", "training method"),
@@ -57,12 +49,10 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
         tip("sizes:Q", "batch sizes measured"),
         tip("replicates:Q", "searches of a point, at most"),
     ]
-    fill = alt.when("datum.identified").then(alt.value(charts.BLUE))
-    fill = fill.otherwise(alt.value("transparent"))
-    dots = known.mark_point(size=55, color=charts.BLUE, opacity=1)
-    dots = dots.encode(x=x, fill=fill, tooltip=tooltip)
-    every = base.mark_point(opacity=0)  # so that the axis has the methods' own rows
-    return charts.sized(alt.layer(every, bars, dots), max(80, 15 * len(rows)))
+    bars, dots = charts.ranges(base, "critical", x, alt.X("critical_low:Q", scale=scale), tooltip)
+    hollow = base.mark_point(size=70, opacity=1).encode(x=x, tooltip=tooltip)
+    filled = dots.transform_filter("datum.identified")
+    return charts.sized(alt.layer(bars, hollow, filled), 15 * len(rows))
 
 
 def ratios_of_families(rows: pd.DataFrame) -> alt.LayerChart:
@@ -71,12 +61,9 @@ def ratios_of_families(rows: pd.DataFrame) -> alt.LayerChart:
 
     rows: of `family_curves.effects`.
     """
-    if not len(rows):
-        return charts.nothing("No family has two curves yet.")
     rows = rows.drop(columns="effect").sort_values("ratio", ascending=False)
     rows, within = charts.cut(rows, "ratio", 4)
     rows = rows.assign(
-        change=rows.family.map(short),
         told=rows.clear.map({True: CLEAR, False: OPEN}),
         bounded=rows.inside.map({True: "a value", False: "a bound"}),
     )
@@ -86,16 +73,18 @@ def ratios_of_families(rows: pd.DataFrame) -> alt.LayerChart:
     lines = alt.Axis(labelExpr="split(datum.label, ', ')", labelFontSize=11, labelLineHeight=11)
     axis = alt.Axis(**lines.to_dict(), labelLimit=190, labelOverlap=False, ticks=False)
     base = alt.Chart(rows).encode(
-        y=alt.Y("change:N", title=None, sort=None, axis=axis),
+        y=alt.Y("family:N", title=None, sort=None, axis=axis),
         color=charts.by_name("told", kinds, 2),
     )
     tooltip = [
-        tip("change:N", "what changes"),
+        tip("family:N", "what changes"),
         tip("first:N", "from"),
         tip("last:N", "to"),
+        tip("goal:Q", "goal error", ".0%"),
         tip("ratio:Q", "critical batch size times", ".2r"),
         tip("range:N", "interval"),
         tip("bounded:N", "known as"),
+        tip("n:Q", "searches"),
     ]
     x = alt.X("ratio:Q", title="ratio of critical batch sizes", scale=scale)
     x = x.axis(charts.fractions(titleAnchor="end"))
@@ -121,25 +110,19 @@ def curves_of_families(curves: pd.DataFrame, names: list[str]) -> alt.FacetChart
 
     Args:
         curves: of `family_curves.curves`.
-        names: the order of the families.
+        names: the families, in the order of their panels.
     """
-    if not len(curves):
-        return charts.nothing("No records yet.")
-    ends = curves.groupby("family").member.agg(["first", "last"])
-    ends = ends.apply(lambda names: names.str.replace(", goal", " at", regex=False))
-    words = {name: f"{short(name)}, {first} → {last}" for name, first, last in ends.itertuples()}
-    rows = curves.assign(place=_places(curves), panel=curves.family.map(words))
-    rows = rows.set_index("family").loc[[name for name in names if name in words]]
+    by = curves.groupby("family").member
+    ends = by.agg(["first", "last"]).replace(", goal", " at", regex=True)
+    words = {name: f"{name}, {first} → {last}" for name, first, last in ends.itertuples()}
+    place = by.transform(lambda own: pd.factorize(own)[0])  # 0 for the first member, 1 for the last
+    place /= place.groupby(curves.family).transform("max")
+    rows = curves.assign(place=place, panel=curves.family.map(words))
+    rows = rows.set_index("family").loc[names]
     kept = ["panel", "member", "place", "batch_size", "steps", "low", "high", "replicates"]
     kept += [name for name in rows if name.startswith("relative")]
     title = "steps over those at the smallest batch, against batch size"
     return panels(rows[kept].reset_index(drop=True), _members, title, LARGE)
-
-
-def _places(rows: pd.DataFrame) -> pd.Series:
-    """0 for a family's first member, 1 for its last."""
-    order = rows.groupby("family").member.transform(lambda names: pd.factorize(names)[0])
-    return order / order.groupby(rows.family).transform("max")
 
 
 def _members(base: alt.Chart) -> list[alt.Chart]:
