@@ -5,10 +5,9 @@ part's weights are, what a step computes, and stages of a length that is drawn f
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from lib.measuring.experiment import OfCell
@@ -78,24 +77,6 @@ class InStages(OfWhole):
         trials.drawn["stage"] = torch.from_numpy(stage).float()[:, None]
         outcome = one_cell.train_cell(self.cell, trials=trials, method=self.method)
         return one_cell.table(self.cell, outcome).assign(stage=stage)
-
-
-def with_costs(trials: pd.DataFrame, by: list[str], **costs: Callable) -> pd.DataFrame:
-    """The trials with NAME@goal beside each steps@goal.
-
-    Args:
-        trials: of a `Collection`.
-        by: fields that a cost depends on; it is called for trials that share them.
-        **costs: from steps to a goal (NaN where none) and stages [trials], and the fields, to a
-            cost [trials].
-    """
-    goals = [name.partition("@")[2] for name in trials if name.startswith("steps@")]
-    for (name, cost), goal in itertools.product(costs.items(), goals):
-        trials[f"{name}@{goal}"] = np.nan
-        for key, own in trials.groupby(by):
-            steps, stage = own[f"steps@{goal}"].to_numpy(), own.stage.to_numpy()
-            trials.loc[own.index, f"{name}@{goal}"] = cost(steps, stage, *key)
-    return trials
 
 
 def multiply_adds(sizes: Iterable[int]) -> int:
