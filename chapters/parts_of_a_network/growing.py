@@ -202,7 +202,7 @@ def planned() -> tuple[Search, ...]:
 GROWING = Collection(
     "growing",
     "searches",
-    lambda one: f"{one.folder}/width-{'-'.join(map(str, one.widths))}-batch-{one.batch_size}",
+    lambda one: f"{one.workload}/width-{'-'.join(map(str, one.widths))}-batch-{one.batch_size}",
     planned,
     "Train networks that grow wider as they go, into data/growing/.",
 )

@@ -122,7 +122,7 @@ def planned() -> tuple[Search, ...]:
 HALVES = Collection(
     "halves",
     "searches",
-    "{0.folder}/{0.arm}-batch-{0.batch_size}".format,
+    "{0.workload}/{0.arm}-batch-{0.batch_size}".format,
     planned,
     "Train the two halves of a network one after the other, into data/halves/.",
 )

@@ -22,7 +22,7 @@ import pandas as pd
 
 from chapters.parts_of_a_network import searches
 from lib.fields import Count, spec
-from lib.measuring.experiment import Collection
+from lib.measuring.experiment import Collection, OfCell
 from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ MORE, MOST_STEPS = (4, 5), 2000
 
 
 @spec
-class Search(searches.OfWhole):
+class Search(OfCell):
     """So many trials of independent subnetwork training, of a fully connected network whose hidden
     units the workers share.
 
@@ -54,6 +54,9 @@ class Search(searches.OfWhole):
     trials: int = searches.TRIALS
     max_steps: int = MOST_STEPS
     workload: WorkloadName = "digits-mlp"
+
+    def __post_init__(self):
+        _ = self.cell  # its checks are ours
 
     @property
     def examples(self) -> int:
@@ -180,7 +183,7 @@ def wider() -> tuple[Search, ...]:
 SUBNETWORKS = Collection(
     "subnetworks",
     "searches",
-    "{0.folder}/workers-{0.workers}-local-{0.local_steps}".format,
+    "{0.workload}/workers-{0.workers}-local-{0.local_steps}".format,
     lambda: (*planned(), *wider()),
     "Train disjoint parts of a network, a worker each, into data/subnetworks/.",
 )
