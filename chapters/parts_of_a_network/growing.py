@@ -47,10 +47,10 @@ class Search(searches.InStages):
     """So many trials of the digits' MLP, begun with hidden layers of `first` units that are doubled
     so many times.
 
-    scaled: whether old weights that meet a grown layer are scaled.  by_norm: whether the rate of new
-    weights follows their norm, or is that of the old ones.  A search ends when all trials have met
-    the hardest goal, or after max_steps.  replicate: its draws, seeds, data order and split.  Raises
-    ValueError naming the field, its value and what is allowed.
+    scaled: whether old weights that meet a grown layer are scaled.  by_norm: whether the rate of
+    new weights follows their norm, or is that of the old ones.  A search ends when all trials have
+    met the hardest goal, or after max_steps.  replicate: its draws, seeds, data order and split.
+    Raises ValueError naming the field, its value and what is allowed.
     """
 
     first: int
@@ -209,16 +209,19 @@ GROWING = Collection(
 
 
 def results() -> pd.DataFrame:
-    """The trials that have a record, with arm: how the network grew, in words, size: of a batch, and
-    adds@goal, beside the steps@goal: multiply-adds until the goal was met.
+    """The trials that have a record, with arm: how the network grew, in words, size: of a batch,
+    and adds@goal, beside the steps@goal: multiply-adds until the goal was met.
     """
     found = GROWING.results()
-    rules = zip(found["first"], found.doublings, found.scaled, found.by_norm)
     for name in [name for name in found if name.startswith("steps@")]:
         total = 0.0
-        for n in range(1 + found.doublings.max()):  # steps in every stage, of which the last has no end
+        for n in range(1 + found.doublings.max()):
+            # The last stage has no end
             most = found.stage.where(n < found.doublings, np.inf).where(n <= found.doublings, 0)
-            adds = searches.multiply_adds(_sizes(found["first"] * 2**n))
-            total += np.clip(found[name] - n * found.stage, 0, most) * adds
+            steps = np.clip(found[name] - n * found.stage, 0, most)
+            width = found["first"] * 2**n
+            total += steps * searches.multiply_adds(_sizes(width))
         found[name.replace("steps", "adds")] = found.batch_size * total
-    return found.assign(arm=[ARMS[rule] for rule in rules], size=found.batch_size)
+    rules = zip(found["first"], found.doublings, found.scaled, found.by_norm)
+    arms = [ARMS[rule] for rule in rules]
+    return found.assign(arm=arms, size=found.batch_size)

@@ -27,9 +27,11 @@ def beside(trials: pd.DataFrame, whole: str) -> pd.DataFrame:
     """
     keys = ["arm", "size", "replicate"]
     costs = [name for name in trials if name.partition("@")[0] in COSTS and "@" in name]
-    long = trials.groupby(keys, sort=False)[costs].min().melt(ignore_index=False).reset_index()
-    long[["what", "goal"]] = long.variable.str.split("@", expand=True)
-    long = long.drop(columns="variable").astype({"goal": float})
+    least = trials.groupby(keys, sort=False)[costs].min()
+    long = least.melt(ignore_index=False).reset_index()
+    names = long.pop("variable").str.split("@")
+    long["what"] = names.str[0]
+    long["goal"] = names.str[1].astype(float)
     own = long.arm == whole
     rivals = long[own].drop(columns="arm")
     on = ["size", "replicate", "what", "goal"]

@@ -1,5 +1,5 @@
-"""What searches of this chapter share: stages of a length that is drawn for every trial, what a step
-computes, and where a part's weights are.
+"""What searches of this chapter share: stages of a length that is drawn for every trial, what a
+step computes, and where a part's weights are.
 """
 
 from __future__ import annotations

@@ -190,8 +190,8 @@ SUBNETWORKS = Collection(
 
 
 def results(planned: Iterable[Search]) -> pd.DataFrame:
-    """The trials of those searches that have a record, with arm: how many local steps, or WHOLE, and
-    size: among how many workers, each with `Search.batch_size` examples a step.
+    """The trials of those searches that have a record, with arm: how many local steps, or WHOLE,
+    and size: among how many workers, each with `Search.batch_size` examples a step.
 
     Beside the steps@goal: sent@goal, numbers that a worker sends until then, and adds@goal, its
     multiply-adds.

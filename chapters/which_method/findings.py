@@ -50,8 +50,8 @@ def findings(every: pd.DataFrame, curves: dict, timed: pd.DataFrame) -> dict[str
         "goals": [f"{percent(goal)} ({tables.name_of(name)})" for name, goal in goals.items()],
         "whole_range_on": sorted(map(tables.name_of, whole)),
         "model_off": _model(rows),
-        "time_sizes": [*own.batch_size.iloc[[0, -1]]],
-        "time_ends": [*own.time.iloc[[0, -1]]],
+        **dict(zip(("time_low", "time_high"), own.batch_size.iloc[[0, -1]])),
+        **dict(zip(("time_before", "time_after"), own.time.iloc[[0, -1]])),
         **_soap(curves),
         **_lars(every[every.sparsity == 0]),
     }
@@ -75,9 +75,13 @@ def _soap(curves: dict) -> dict[str, object]:
         of = method_results.QUANTITIES[what]
         effects[name] = method_results.between(curves, method, "adam", of)[FIRST]
     small, large, critical, seldom = (np.exp(effect.value) for effect in effects.values())
-    fewer = large < 1 / ALIKE and small < 1 / 2
-    held = sum([fewer, critical <= ALIKE, 1 / ALIKE <= seldom <= ALIKE])
-    return {"soap_held": held, **{name: told.times(effect) for name, effect in effects.items()}}
+    held = [
+        large < 1 / ALIKE and small < 1 / 2,
+        critical <= ALIKE,
+        1 / ALIKE <= seldom <= ALIKE,
+    ]
+    ratios = {name: told.times(effect) for name, effect in effects.items()}
+    return {"soap_held": sum(held), **ratios}
 
 
 def _lars(trials: pd.DataFrame) -> dict[str, object]:

@@ -81,7 +81,7 @@ def in_time(timed: pd.DataFrame) -> alt.LayerChart:
     """Time over SGD's against batch size, a line per method with its name beside it: those of
     HIGHLIGHTED in colour, the others grey; a menu of networks; timed: of `method_tables.in_time`.
     """
-    ends = (timed[f"time_{end}"].map(lambda value: float(f"{value:.2g}")) for end in ("low", "high"))
+    ends = [timed[name].map("{:.2g}".format).astype(float) for name in ("time_low", "time_high")]
     group = timed.method.where(timed.algorithm.isin(HIGHLIGHTED), "other")
     shown = timed[["network", "method", "batch_size", "time", "dearer"]]
     rows = shown.assign(interval=list(map(span, zip(*ends))), group=group)

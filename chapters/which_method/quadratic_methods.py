@@ -1,5 +1,5 @@
-"""What the noisy quadratic model says of training methods: a preconditioned one is plain SGD on another
-model of the kind.
+"""What the noisy quadratic model says of training methods: a preconditioned one is plain SGD on
+another model of the kind.
 """
 
 from __future__ import annotations
