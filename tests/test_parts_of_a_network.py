@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy, linear
 
-from chapters.parts_of_a_network import claims, growing, halves, network_parts, subnetworks
+from chapters.parts_of_a_network import claims, growing, halves, subnetworks
 from chapters.parts_of_a_network.subnetworks import Search, Subnetworks
 from lib.engine import batched, lockstep
 from lib.engine.flattening import flatten, layers
@@ -222,57 +222,66 @@ def test_halves_train_as_modules_of_their_own_do(arm):
         torch.testing.assert_close(w[:, trial], expected, rtol=1e-4, atol=1e-5)
 
 
-STEPS = {16: 100.0, 32: 60.0, 64: 40.0}  # steps of the whole network by examples a step
+STEPS = {2: 60.0, 4: 40.0}  # steps of the whole network by the number of workers
 
 
-def search(workers, local_steps, batch_size, replicate, steps, never=()):
-    """Two trials, the first of which takes so many steps to 0.04, and half of them to 0.1."""
-    sent, adds = 8970 / workers, batch_size * 1000 / workers
-    hard, easy = [np.nan if goal in never else x for goal, x in ((0.04, steps), (0.1, steps / 2))]
-    return pd.DataFrame({
-        "workers": workers, "local_steps": local_steps, "batch_size": batch_size, "replicate": replicate, "sent": sent,
-        "adds": adds, "steps@0.04": [hard, np.nan], "steps@0.1": [easy, 2 * easy],
-    })  # fmt: skip
+def search(arm, size, replicate, never=(), **costs):
+    """Two trials: the first takes these costs to 0.04 and half of them to 0.1, the second misses 0.04."""
+    about = {"arm": arm, "size": size, "replicate": replicate}
+    hard = {f"{what}@0.04": [np.nan if 0.04 in never else cost, np.nan] for what, cost in costs.items()}
+    return pd.DataFrame(about | hard | {f"{what}@0.1": [cost / 2, cost] for what, cost in costs.items()})
 
 
 def trials(never=()):
-    rows = [search(1, 1, b, n, steps * n) for b, steps in STEPS.items() for n in (1, 2)]
-    rows += [search(2, j, 16, n, 180 * n) for j in (1, 20) for n in (1, 2)]
-    rows += [search(4, j, 16, n, 400 * n, never if n == 1 else ()) for j in (1, 20) for n in (1, 2)]
+    """Parts send a twentieth of their steps; a search with four workers misses some goals."""
+    rows = [search(subnetworks.WHOLE, w, n, steps=s * n, sent=s * n) for w, s in STEPS.items() for n in (1, 2)]
+    for arm, (w, steps), n in itertools.product(("parts, 1 local step", subnetworks.ARM), ((2, 180), (4, 400)), (1, 2)):
+        rows.append(search(arm, w, n, never if (w, n) == (4, 1) else (), steps=steps * n, sent=steps * n / 20))
     return pd.concat(rows, ignore_index=True)
+
+
+GROWN, HALVES = growing.GROWN, halves.ARMS
 
 
 def test_claims_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
     monkeypatch.setattr(subnetworks, "results", lambda searches: trials(never=(0.04,)))
     sent, bias = claims.sent(), claims.bias()
-    assert [g.effect for g in sent] == pytest.approx([20 * 2 / 3, 20 * 4 / 10]) and [g.n for g in sent] == [2, 2]
+    assert [g.effect for g in sent] == pytest.approx([20 / 3, 2]) and [g.n for g in sent] == [2, 2]
     assert [(g.effect, g.n) for g in bias] == [(1, 2), (0.5, 2)], "searches with other local steps share their splits"
-    monkeypatch.setattr(growing, "results", lambda searches: grown({("16 to 64: function kept", 64)}))
+    factors = {growing.WHOLE: 1.0, GROWN: 4.0, growing.SMALL: 0.5}
+    monkeypatch.setattr(growing, "results", lambda: planted(factors, (1, 2), {(GROWN, 64)}))
     first, second = claims.grown()
     assert first.effect == pytest.approx(0.25) and (first.n, second.n) == (2, 0) and "missed" in second.note
-    monkeypatch.setattr(halves, "results", lambda searches: cut({(network_parts.APART, 16), (network_parts.RECOVERED, 64)}))
+    apart, recovered = HALVES["halves"], HALVES["recovered"]
+    factors, missed = {HALVES["whole"]: 1.0, apart: 3.0, recovered: 2.0}, {(apart, 16), (recovered, 64)}
+    monkeypatch.setattr(halves, "results", lambda: planted(factors, (1, 2, 3), missed))
     told = {g.name: (g.effect, g.n) for g in claims.halves_apart()}
-    assert told[f"{network_parts.APART}, batches of 16"] == told[f"{network_parts.RECOVERED}, batches of 64"] == (0, 3)
-    assert told[f"{network_parts.APART}, batches of 64"] == (1, 3) and len(told) == 4
+    assert told[f"{apart}, batches of 16"] == told[f"{recovered}, batches of 64"] == (0, 3)
+    assert told[f"{apart}, batches of 64"] == (1, 3) and len(told) == 4
 
 
-def grown(missed=()):
+def planted(factors, searches, missed):
+    """Arms that take so many times the steps and multiply-adds, with batches of 16 and 64."""
     rows = []
-    for name, factor in ((network_parts.WHOLE, 1.0), ("16 to 64: function kept", 2.0), ("16 units from the start", 0.5)):
-        for batch, n in ((b, n) for b in (16, 64) for n in (1, 2)):
-            steps = np.nan if (name, batch) in missed else 50.0 * factor
-            rows.append({"arm": name, "batch_size": batch, "replicate": n, "steps@0.04": steps, "adds@0.04": 10 * factor * steps})
-            rows.append({**rows[-1], "steps@0.04": 2 * steps, "adds@0.04": steps * factor * 5})  # slower, with less arithmetic
-    return pd.DataFrame(rows)
+    for (arm, factor), size, n in itertools.product(factors.items(), (16, 64), searches):
+        never = (0.04,) if (arm, size) in missed else ()
+        rows.append(search(arm, size, n, never, steps=n * factor, adds=n * factor))
+    return pd.concat(rows, ignore_index=True)
 
 
-def cut(missed=()):
-    """Halves that take three times the steps and send a tenth, recovered ones double and half, with batches of 16 and 64."""
-    rows, factors = [], {network_parts.TOGETHER: (1, 1.0), network_parts.APART: (3, 0.1), network_parts.RECOVERED: (2, 0.5)}
-    for (arm, (more, less)), b, n in itertools.product(factors.items(), (16, 64), (1, 2, 3)):
-        for goal, steps in ((0.04, np.nan if (arm, b) in missed else 100.0), (0.1, 50.0)):
-            own = {"steps": n * more * steps, "sent": n * less * steps}
-            rows.append({"arm": arm, "batch_size": b, "replicate": n, "goal": goal, **own})
-    wide = pd.DataFrame(rows).pivot(index=["arm", "batch_size", "replicate"], columns="goal", values=["steps", "sent"])
-    wide.columns = [f"{what}@{goal:g}" for what, goal in wide]
-    return wide.assign(**{f"adds@{goal}": wide[f"steps@{goal}"] for goal in (0.04, 0.1)}).reset_index()
+def test_costs_are_counted_from_the_steps_of_every_stage(monkeypatch):
+    """One trial, with batches of 16: 16 units for 4 steps, 32 for 4 and 64 for 2; halves that meet the whole after 2 x 4."""
+    found = pd.DataFrame({"batch_size": [16], "stage": [4.0], "steps@0.1": [10.0]})
+    grown = found.assign(first=16, doublings=2, scaled=False, by_norm=True)
+    monkeypatch.setattr(type(growing.GROWING), "results", lambda self: grown.copy())
+    adds = [2 * 64 * w + 3 * w * w + 3 * 10 * w for w in (16, 32, 64)]
+    assert growing.results()["adds@0.1"].item() == 16 * np.dot(adds, [4, 4, 2])
+    cut = pd.concat([found.assign(arm=arm) for arm in HALVES], ignore_index=True)
+    monkeypatch.setattr(type(growing.GROWING), "results", lambda self: cut.copy())
+    once, both = 1350 * 64, 2 * 16 * 64
+    assert halves.results()["sent@0.1"].to_list() == [10 * both, once, once + 2 * both]
+    apart = pd.DataFrame({"workers": [1, 4], "batch_size": [64, 16], "local_steps": [1, 20], "sent": 100.0, "steps@0.1": 30.0})
+    monkeypatch.setattr(type(growing.GROWING), "results", lambda self, planned: apart.copy())
+    told = subnetworks.results(())
+    assert told["size"].to_list() == [4, 4] and told["sent@0.1"].to_list() == [3000, 200]
+    assert told["adds@0.1"].to_list() == [30 * 16 * (2 * 64 * w + 3 * w * w + 30 * w) for w in (64, 16)]

@@ -10,11 +10,9 @@ from scipy import stats
 from chapters.accuracy import fixed_budgets
 from chapters.metaparameters import claims as rules_of
 from chapters.metaparameters import rate_rules
-from chapters.which_method import method_tables
 from lib.analysis.rate_rules import built_up, growth
 from lib.methods import METHODS, spaces
 from lib.methods.spaces import draw
-from tests.conftest import recorded
 
 
 def planted(power):
@@ -110,33 +108,6 @@ def test_points_stay_in_their_intervals_and_fill_them(algorithm, space):
         assert axis.low <= values.min() * (1 + 1e-12) and values.max() <= axis.high * (1 + 1e-12)
         places = axis.place(values)
         assert axis.low == axis.high or places.min() < 0.05 and places.max() > 0.95
-
-
-SIZES = (4, 16, 64, 256)
-
-
-def planted_searches(algorithm, power, searches=5, level=0.01):
-    """Searches whose trials are the faster, the nearer they are to a rate level * B^power."""
-    cells = []
-    for b, search in itertools.product(SIZES, range(1, searches + 1)):
-        off = np.random.default_rng([b, search]).standard_normal(60)  # whatever the method
-        steps = np.argsort(np.argsort(np.abs(off))) + 10.0
-        about = {"batch_size": b, "replicate": search, "split": search, "trial": range(60)}
-        rates = level * b**power * np.exp(off)
-        cells.append(pd.DataFrame(about | {"learning_rate": rates, "steps": steps}))
-    found = pd.concat(cells, ignore_index=True)
-    return recorded(found, algorithm=algorithm, trials=60, last_step=99.0)
-
-
-def test_a_ratio_of_rates_is_that_planted_within_searches_and_waits_for_several():
-    def beside(searches, *methods):
-        muon = planted_searches("muon", 1.0, searches, 0.03)
-        adam = planted_searches("adam", 0.5, searches)
-        return method_tables.beside(pd.concat([muon, adam]), *methods)
-
-    found = beside(5, "muon", "adam").droplevel("workload")
-    assert found.to_dict() == pytest.approx({b: 3 * b**0.5 for b in SIZES})
-    assert beside(2, "muon", "adam").empty and beside(5, "lars", "adam").empty
 
 
 def test_what_smoothing_saves_over_several_searches_is_the_mean_of_their_trends():

@@ -10,21 +10,22 @@ from lib.claims.claim import Change, claim, ratio, share, unmeasured
 EFFECT = "an effect has to exceed the bound within which there is none"
 
 
-def met(name, steps):
+def met(name, values):
     """The share of searches that meet a goal."""
-    return share(name, steps.count(), len(steps))
+    return share(name, values.count(), len(values))
 
 
 def compared(name, ratios):
-    """The mean ratio over searches."""
-    found = network_parts.mean_ratio(ratios)
+    """The mean over searches of the whole network's cost over that of its parts."""
+    found = network_parts.mean_ratio(1 / ratios)
     return ratio(name, found) if found else unmeasured(name, note="a search missed the goal")
 
 
 def published():
     """Parts beside the whole network, with as many local steps as published."""
-    beside = network_parts.subnetworks(subnetworks.results(subnetworks.planned()))
-    return beside[beside.local_steps == subnetworks.PUBLISHED]
+    trials = subnetworks.results(subnetworks.planned())
+    searches = network_parts.beside(trials, subnetworks.WHOLE)
+    return searches[searches.arm == subnetworks.ARM]
 
 
 @claim(
@@ -39,11 +40,10 @@ def published():
     history=[Change("2026-11-26", "more numbers, with each number of workers", EFFECT)],
 )
 def sent():
-    own = published()
-    goals = network_parts.hardest(own.assign(steps=own.steps + own.steps_whole))
-    hard = own[own.goal == own.workers.map(goals)]
-    ratios = (hard.sent_whole / hard.sent).groupby(hard.workers)
-    return [compared(f"{n} workers", some) for n, some in ratios]
+    own = published().query("what == 'sent'")
+    met = own.groupby(["size", "goal"]).filter(lambda some: some.ratio.notna().all())
+    hard = met[met.goal == met.groupby("size").goal.transform("min")]
+    return [compared(f"{n} workers", some) for n, some in hard.groupby("size").ratio]
 
 
 @claim(
@@ -65,9 +65,8 @@ def sent():
     ],
 )
 def bias():
-    own = published()
-    hard = own[own.goal == own.goal.min()]
-    return [met(f"{n} workers", steps) for n, steps in hard.groupby("workers").steps]
+    hard = network_parts.hardest(published()).query("what == 'steps'")
+    return [met(f"{n} workers", steps) for n, steps in hard.groupby("size").value]
 
 
 @claim(
@@ -83,11 +82,9 @@ def bias():
     history=[Change("2026-11-26", "more multiply-adds, at every batch size", EFFECT)],
 )
 def grown():
-    found = network_parts.by_search(growing.results(growing.planned()))
-    hard = found[found.goal == found.goal.min()]
-    adds = hard.pivot(index=["batch_size", "replicate"], columns="arm", values="adds")
-    ratios = (adds[network_parts.WHOLE] / adds[network_parts.GROWN]).groupby("batch_size")
-    return [compared(f"batches of {size:,}", some) for size, some in ratios]
+    searches = network_parts.beside(growing.results(), growing.WHOLE)
+    hard = network_parts.hardest(searches[searches.arm == growing.GROWN]).query("what == 'adds'")
+    return [compared(f"batches of {size:,}", some) for size, some in hard.groupby("size").ratio]
 
 
 @claim(
@@ -109,9 +106,7 @@ def grown():
     ],
 )
 def halves_apart():
-    found = network_parts.by_search(halves.results(halves.planned()))
-    hard = found[(found.goal == found.goal.min()) & (found.arm != network_parts.TOGETHER)]
-    return [
-        met(f"{arm}, batches of {size:,}", steps)
-        for (arm, size), steps in hard.groupby(["arm", "batch_size"]).steps
-    ]
+    searches = network_parts.beside(halves.results(), halves.ARMS["whole"])
+    hard = network_parts.hardest(searches).query("what == 'steps'")
+    groups = hard.groupby(["arm", "size"]).value
+    return [met(f"{arm}, batches of {size:,}", steps) for (arm, size), steps in groups]

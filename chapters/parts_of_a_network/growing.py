@@ -6,8 +6,7 @@ that they cancel and the function stays.  V is normal with standard deviation 1 
 growth, Z with 1 / width after it; biases begin at zero.  The published rule also scales the old
 weights that meet a grown layer by old width / new width; in a network without normalisation that
 changes the function, so it is an arm of its own.  The weights that came with a growth are trained
-at the rate of the first ones times the ratio of their norms, layer by layer, as they are at each
-step.
+at the rate of the first ones times the ratio of their norms at that step, layer by layer.
 
 A unit that has not grown yet has zero weights in and out, hence gradients of exactly zero: the
 whole network trains, and the part that is there behaves as it would alone.
@@ -16,7 +15,6 @@ whole network trains, and the part that is there behaves as it would alone.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -24,7 +22,7 @@ import pandas as pd
 
 from chapters.parts_of_a_network import searches
 from lib import require
-from lib.fields import Whole, check, spec
+from lib.fields import spec
 from lib.measuring.experiment import Collection
 from lib.methods.intervals import Interval
 from lib.methods.method import Layer
@@ -33,14 +31,14 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 SIZES = (64, 64, 64, 10)  # of the network that is grown: inputs, hidden layers and outputs
-WIDTHS = (16, 32, 64)
-ARMS = {  # first, doublings, scaled and by_norm of what is searched: the whole network, and others
+ARMS = {  # first, doublings, scaled and by_norm of what is searched
     (64, 0, False, True): "64 units from the start",
     (16, 0, False, True): "16 units from the start",
     (16, 2, False, True): "16 to 64: function kept",
     (16, 2, False, False): "16 to 64: function kept, one rate",
     (16, 2, True, True): "16 to 64: published rule",
 }
+WHOLE, SMALL, GROWN, *_ = ARMS.values()
 MOST_STEPS = {16: 1000, 64: 400, 256: 250, 1024: 160}  # by batch size
 
 
@@ -49,11 +47,10 @@ class Search(searches.InStages):
     """So many trials of the digits' MLP, begun with hidden layers of `first` units that are doubled
     so many times.
 
-    Without doublings the width is fixed.  scaled: whether old weights that meet a grown layer are
-    scaled.  by_norm: whether the rate of new weights follows their norm, or is that of the old
-    ones.  A search ends when all trials have met the hardest goal, or after max_steps, so that the
-    trial of least arithmetic is known.  replicate: its draws, seeds, data order and split. Raises
-    ValueError naming the field, its value and what is allowed.
+    scaled: whether old weights that meet a grown layer are scaled.  by_norm: whether the rate of
+    new weights follows their norm, or is that of the old ones.  A search ends when all trials have
+    met the hardest goal, or after max_steps.  replicate: its draws, seeds, data order and split.
+    Raises ValueError naming the field, its value and what is allowed.
     """
 
     first: int
@@ -69,8 +66,8 @@ class Search(searches.InStages):
     lengths, seed = Interval(2, 128), 10_000  # of stages: steps between growths
 
     def __post_init__(self):
-        require(self.first in WIDTHS, "first", self.first, f"one of {WIDTHS}")
-        check("doublings", self.doublings, Whole(0, len(WIDTHS) - 1 - WIDTHS.index(self.first)))
+        arm = self.first, self.doublings, self.scaled, self.by_norm
+        require(arm in ARMS, "first, doublings, scaled and by_norm", arm, f"one of {[*ARMS]}")
         super().__post_init__()
 
     @property
@@ -142,13 +139,11 @@ def _fresh(widths: tuple[int, ...], random) -> Tensor:
     for n, (fan_in, out) in enumerate(itertools.pairwise(SIZES)):
         fresh = torch.zeros(out, fan_in)
         for old, new in itertools.pairwise(widths):
-            half = (new - old) // 2
+            half, inputs, units = (new - old) // 2, _sizes(old)[n], _sizes(new)[n + 1]
             if out > SIZES[-1]:  # its units grow
-                inputs = _sizes(old)[n]
                 v = torch.randn(half, inputs, generator=random) / inputs
                 fresh[old:new, :inputs] = torch.cat([v, v])
             if n > 0:  # its inputs grow
-                units = _sizes(new)[n + 1]
                 z = torch.randn(units, half, generator=random) / new
                 z[old + half : new] = z[old : old + half]  # rows of a pair are alike here, too
                 fresh[:units, old:new] = torch.cat([z, -z], 1)
@@ -192,20 +187,6 @@ def grow(
     return found
 
 
-def computed(
-    steps: np.ndarray, stage: np.ndarray, first: int, doublings: int, batch_size: int
-) -> np.ndarray:
-    """Multiply-adds in so many steps (NaN where there are none), for trials that grow after every
-    `stage` steps.
-    """
-    total = 0.0
-    for n in range(doublings + 1):
-        most = stage if n < doublings else np.inf
-        adds = searches.multiply_adds(_sizes(first * 2**n))
-        total = total + np.clip(steps - n * stage, 0, most) * adds
-    return batch_size * total
-
-
 def planned() -> tuple[Search, ...]:
     """The whole width and the narrowest from the start, and growth from one to the other by three
     rules.
@@ -221,19 +202,26 @@ def planned() -> tuple[Search, ...]:
 GROWING = Collection(
     "growing",
     "searches",
-    lambda one: f"{one.folder}/width-{'-'.join(map(str, one.widths))}-batch-{one.batch_size}",
+    lambda one: f"{one.workload}/width-{'-'.join(map(str, one.widths))}-batch-{one.batch_size}",
     planned,
     "Train networks that grow wider as they go, into data/growing/.",
 )
 
 
-def results(planned: Iterable[Search]) -> pd.DataFrame:
-    """The trials of those searches that have a record, with the searches' fields.
-
-    arm: how the network grew, in words; adds@goal: multiply-adds until the goal was met, beside the
-    steps@goal.
+def results() -> pd.DataFrame:
+    """The trials that have a record, with arm: how the network grew, in words, size: of a batch,
+    and adds@goal, beside the steps@goal: multiply-adds until the goal was met.
     """
-    found = GROWING.results(planned)
+    found = GROWING.results()
+    for name in [name for name in found if name.startswith("steps@")]:
+        total = 0.0
+        for n in range(1 + found.doublings.max()):
+            # The last stage has no end
+            most = found.stage.where(n < found.doublings, np.inf).where(n <= found.doublings, 0)
+            steps = np.clip(found[name] - n * found.stage, 0, most)
+            width = found["first"] * 2**n
+            total += steps * searches.multiply_adds(_sizes(width))
+        found[name.replace("steps", "adds")] = found.batch_size * total
     rules = zip(found["first"], found.doublings, found.scaled, found.by_norm)
-    found["arm"] = [ARMS[rule] for rule in rules]
-    return searches.with_costs(found, ["first", "doublings", "batch_size"], adds=computed)
+    arms = [ARMS[rule] for rule in rules]
+    return found.assign(arm=arms, size=found.batch_size)

@@ -14,7 +14,6 @@ things are tuned, the rate and these steps.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -113,45 +112,6 @@ def left_gradient(w: Tensor, x: Tensor, y: Tensor, codes: Tensor) -> Tensor:
     return torch.cat(found, 1)
 
 
-# --- what it takes --------------------------------------------------------------------------------
-
-
-def recovery(steps: np.ndarray, stage: np.ndarray, arm: str) -> np.ndarray:
-    """How many of these steps (NaN where there are none) train the whole network."""
-    before = {"whole": 0, "halves": np.inf, "recovered": 2 * stage}[arm]
-    return np.maximum(steps - before, 0)
-
-
-def sent(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) -> np.ndarray:
-    """Numbers that two devices, a half each, exchange in so many steps.
-
-    The whole network: the outputs of the left half and their derivatives, for every example of a
-    batch.  Halves: the frozen left one's outputs, once for every training example.
-    """
-    once = EXAMPLES * SIZES[LEFT] * (arm != "whole")
-    return once + 2 * batch_size * SIZES[LEFT] * recovery(steps, stage, arm)
-
-
-def computed(steps: np.ndarray, stage: np.ndarray, arm: str, batch_size: int) -> np.ndarray:
-    """Multiply-adds in so many steps, those of the left half's answers for the right one among
-    them.
-    """
-    whole = recovery(steps, stage, arm)
-    left = np.minimum(steps, stage) * (arm != "whole")
-    right = steps - whole - left
-    halves = (SIZES[: LEFT + 1], SIZES[LEFT:])
-    answers = sum(a * b for a, b in itertools.pairwise(halves[0]))
-    once = EXAMPLES * answers * (arm != "whole")
-    trained = 0
-    for count, sizes in ((left, halves[0]), (right, halves[1]), (whole, SIZES)):
-        adds = searches.multiply_adds(sizes)
-        trained = trained + batch_size * adds * count
-    return once + trained
-
-
-# --- records --------------------------------------------------------------------------------------
-
-
 def planned() -> tuple[Search, ...]:
     """Every arm at every batch size, and then more searches of those that exchange numbers."""
     every = [*itertools.product(searches.REPLICATES, MOST_STEPS, ARMS)]
@@ -162,18 +122,24 @@ def planned() -> tuple[Search, ...]:
 HALVES = Collection(
     "halves",
     "searches",
-    "{0.folder}/{0.arm}-batch-{0.batch_size}".format,
+    "{0.workload}/{0.arm}-batch-{0.batch_size}".format,
     planned,
     "Train the two halves of a network one after the other, into data/halves/.",
 )
 
 
-def results(planned: Iterable[Search]) -> pd.DataFrame:
-    """The trials of those searches that have a record, with the searches' fields, arms in words.
+def results() -> pd.DataFrame:
+    """The trials that have a record, with arms in words, and size: of a batch.
 
-    Beside the steps@goal: adds@goal, multiply-adds, and sent@goal, numbers exchanged, until the
-    goal was met.
+    sent@goal, beside the steps@goal: numbers that two devices, a half each, exchange until then.
+    The whole network: the outputs of the left half and their derivatives, for every example of a
+    batch.  Halves: the frozen left one's outputs, once for every training example.
     """
-    found = HALVES.results(planned)
-    found = searches.with_costs(found, ["arm", "batch_size"], adds=computed, sent=sent)
-    return found.assign(arm=found.arm.map(ARMS))
+    found = HALVES.results()
+    whole = found.arm == "whole"
+    before = found.arm.map({"whole": 0, "halves": np.inf}).fillna(2 * found.stage)
+    for name in [name for name in found if name.startswith("steps@")]:
+        together = (found[name] - before).clip(lower=0)  # steps of the whole network
+        sent = SIZES[LEFT] * (EXAMPLES * ~whole + 2 * found.batch_size * together)
+        found[name.replace("steps", "sent")] = sent
+    return found.assign(arm=found.arm.map(ARMS), size=found.batch_size)

@@ -1,20 +1,18 @@
-"""What all searches of this chapter share: the whole network's search, where records lie, where a
-part's weights are, what a step computes, and stages of a length that is drawn for every trial.
+"""What searches of this chapter share: stages of a length that is drawn for every trial, what a
+step computes, and where a part's weights are.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from lib.measuring.experiment import OfCell
 from lib.methods.intervals import Interval
 from lib.methods.method import Method
-from lib.own import folder_name
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,34 +20,22 @@ if TYPE_CHECKING:
 REPLICATES, TRIALS = (1, 2, 3), 32
 
 
-class OfWhole(OfCell):
-    """A search by parts that is compared with plain SGD on the whole network, `cell`.
+class InStages(OfCell):
+    """A search by SGD in stages, all of one length, which is tuned beside the learning rate.
 
-    Searches also have the field max_steps.
+    Searches also have max_steps, lengths (interval of a stage's steps, rounded), seed (of their
+    draws, plus the replicate), and `begin` and `step` of their `method`.
     """
+
+    gradient = None  # of `method`
 
     def __post_init__(self):
         _ = self.cell  # its checks are ours
 
     @property
-    def folder(self) -> str:
-        """Of its record, in that of its kind."""
-        return folder_name(self.workload)
-
-    @property
     def settings(self) -> dict:
         """All trials have to meet the hardest goal, so that the cheapest one is known."""
         return {"hits": self.trials, "max_steps": self.max_steps}
-
-
-class InStages(OfWhole):
-    """A search by SGD in stages, all of one length, which is tuned beside the learning rate.
-
-    Searches also have lengths (interval of a stage's steps, rounded), seed (of their draws, plus
-    the replicate), and `begin` and `step` of their `method`.
-    """
-
-    gradient = None  # of `method`
 
     @property
     def method(self) -> Method:
@@ -78,24 +64,6 @@ class InStages(OfWhole):
         trials.drawn["stage"] = torch.from_numpy(stage).float()[:, None]
         outcome = one_cell.train_cell(self.cell, trials=trials, method=self.method)
         return one_cell.table(self.cell, outcome).assign(stage=stage)
-
-
-def with_costs(trials: pd.DataFrame, by: list[str], **costs: Callable) -> pd.DataFrame:
-    """The trials with NAME@goal beside each steps@goal.
-
-    Args:
-        trials: of a `Collection`.
-        by: fields that a cost depends on; it is called for trials that share them.
-        **costs: from steps to a goal (NaN where none) and stages [trials], and the fields, to a
-            cost [trials].
-    """
-    goals = [name.partition("@")[2] for name in trials if name.startswith("steps@")]
-    for (name, cost), goal in itertools.product(costs.items(), goals):
-        trials[f"{name}@{goal}"] = np.nan
-        for key, own in trials.groupby(by):
-            steps, stage = own[f"steps@{goal}"].to_numpy(), own.stage.to_numpy()
-            trials.loc[own.index, f"{name}@{goal}"] = cost(steps, stage, *key)
-    return trials
 
 
 def multiply_adds(sizes: Iterable[int]) -> int:

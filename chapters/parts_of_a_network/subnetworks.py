@@ -8,7 +8,7 @@ workers, as dropout scales those it keeps.  Then weights are written back (Yuan 
 Shulgin and Richtárik 2023).  Weights between hidden units of different groups belong to nobody in
 that round and rest.  All workers use the biases of the outputs; one of them trains those, the
 first, whose units are drawn at random, and the others hold them as they were.  So no weight has two
-owners, and one vector holds what all have trained.
+owners.
 """
 
 from __future__ import annotations
@@ -17,29 +17,27 @@ import itertools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 from chapters.parts_of_a_network import searches
-from lib.fields import Count, Whole, check, spec
-from lib.measuring.experiment import Collection
-from lib.workloads.catalogue import WorkloadName, workload
+from lib.fields import Count, spec
+from lib.measuring.experiment import Collection, OfCell
+from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-MOST_WORKERS, MOST_LOCAL = 64, 10**4
-# Units of a hidden layer, of two, of the networks that are searched
-HIDDEN = {"digits-mlp": 64, "digits-mlp-256x2": 256}
-WIDER = "digits-mlp-256x2"
-INPUTS, CLASSES = 64, 10
+INPUTS, HIDDEN, CLASSES = 64, 64, 10  # HIDDEN: units of each of two layers
 WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
 PUBLISHED = 20  # local steps of the published runs
+ARM, WHOLE = f"parts, {PUBLISHED} local steps", "data parallelism"
 # Further replicates of those with as many local steps as published, by which claims are judged
 MORE, MOST_STEPS = (4, 5), 2000
 
 
 @spec
-class Search(searches.OfWhole):
+class Search(OfCell):
     """So many trials of independent subnetwork training, of a fully connected network whose hidden
     units the workers share.
 
@@ -49,8 +47,8 @@ class Search(searches.OfWhole):
     units.  Raises ValueError naming the field, its value and what is allowed.
     """
 
-    workers: Count(MOST_WORKERS)
-    local_steps: Count(MOST_LOCAL)
+    workers: Count(64)
+    local_steps: Count(10**4)
     batch_size: int = 16
     replicate: int = 1
     trials: int = searches.TRIALS
@@ -58,9 +56,7 @@ class Search(searches.OfWhole):
     workload: WorkloadName = "digits-mlp"
 
     def __post_init__(self):
-        most = workload(self.workload).train_size // self.workers
-        check("batch_size", self.batch_size, Whole(1, most, f" ({self.workers} workers)"))
-        super().__post_init__()
+        _ = self.cell  # its checks are ours
 
     @property
     def examples(self) -> int:
@@ -80,7 +76,7 @@ class Search(searches.OfWhole):
         from lib.measuring import one_cell
         from lib.workloads import models
 
-        net = models.build(workload(self.workload).model)
+        net = models.build(self.cell.work.model)
         parts = Subnetworks(net, self.workers, self.local_steps, self.replicate, self.trials)
         outcome = one_cell.train_cell(self.cell, exchange=parts)
         return one_cell.table(self.cell, outcome).assign(sent=parts.size / self.workers)
@@ -178,7 +174,7 @@ def wider() -> tuple[Search, ...]:
     most, own = max(WORKERS), Search.batch_size
     shapes = ((1, 1, own), (1, 1, most * own), (most, PUBLISHED, own))
     return tuple(
-        Search(*shape, replicate=n, workload=WIDER, max_steps=MOST_STEPS // 2)
+        Search(*shape, replicate=n, workload="digits-mlp-256x2", max_steps=MOST_STEPS // 2)
         for n in searches.REPLICATES
         for shape in shapes
     )
@@ -187,18 +183,27 @@ def wider() -> tuple[Search, ...]:
 SUBNETWORKS = Collection(
     "subnetworks",
     "searches",
-    "{0.folder}/workers-{0.workers}-local-{0.local_steps}".format,
+    "{0.workload}/workers-{0.workers}-local-{0.local_steps}".format,
     lambda: (*planned(), *wider()),
     "Train disjoint parts of a network, a worker each, into data/subnetworks/.",
 )
 
 
 def results(planned: Iterable[Search]) -> pd.DataFrame:
-    """The trials of those searches that have a record, with the searches' fields.
+    """The trials of those searches that have a record, with arm: how many local steps, or WHOLE,
+    and size: among how many workers, each with `Search.batch_size` examples a step.
 
-    adds: multiply-adds of a worker in a step.
+    Beside the steps@goal: sent@goal, numbers that a worker sends until then, and adds@goal, its
+    multiply-adds.
     """
     found = SUBNETWORKS.results(planned)
-    widths = found.workload.map(HIDDEN) // found.workers
-    adds = [searches.multiply_adds((INPUTS, width, width, CLASSES)) for width in widths]
-    return found.assign(adds=found.batch_size * adds)
+    arms = [f"parts, {n} local step{'s' * (n > 1)}" for n in found.local_steps]
+    found["arm"] = np.where(found.workers == 1, WHOLE, arms)
+    found["size"] = found.workers * found.batch_size // Search.batch_size
+    width = HIDDEN // found.workers
+    adds = Search.batch_size * searches.multiply_adds((INPUTS, width, width, CLASSES))
+    for name in [name for name in found if name.startswith("steps@")]:
+        rounds = np.ceil(found[name] / found.local_steps)
+        found[name.replace("steps", "sent")] = rounds * found.sent
+        found[name.replace("steps", "adds")] = found[name] * adds
+    return found

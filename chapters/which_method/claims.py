@@ -18,6 +18,7 @@ from lib.wording import brief, named
 
 EFFECT = "an effect has to exceed the bound within which there is none"
 MEDIAN = "the median over three networks, two of them on digits, hid the one that disagrees"
+AXES = {"soap": "axes every step", "soap-10": "axes every 10 steps"}
 RESOLVED = 8  # steps from which on a floor is more than the resolution of whole steps
 LARGE, SMALL, ALL = (method_results.at_end(end) for end in (1, -1, 0))
 
@@ -39,14 +40,16 @@ def curves(whole=True):
     return scaling.curves(trials[trials.sparsity == 0])
 
 
-def groups(above, below, of, whole=True, name="{network}", told=lambda *curves: ""):
-    """A row per network; told: of both curves, a note."""
-    found = curves(whole)
-    rows = []
-    for work, effect in method_results.between(found, above, below, of).items():
-        own = [found[work, method, "connection-sensitivity", 0.0] for method in (above, below)]
-        note = told(*own) or "one search, scatter borrowed" * (effect.n == 1)
-        rows.append(ratio(name.format(network=title(work)), effect, note=note))
+def groups(of, *pairs, whole=True, name="{network}", told=lambda *curves: ""):
+    """A row per pair of methods and network: `of` their curves; told: of both curves, a note."""
+    found, rows = curves(whole), []
+    for above, below in pairs:
+        about = {"above": named(above), "below": named(below)}
+        about["axes"] = AXES.get(above) or AXES.get(below)
+        for work, effect in method_results.between(found, above, below, of).items():
+            own = [found[work, method, "connection-sensitivity", 0.0] for method in (above, below)]
+            note = told(*own) or "scatter borrowed" * (effect.n == 1)
+            rows.append(ratio(name.format(network=title(work), **about), effect, note=note))
     return rows
 
 
@@ -54,7 +57,7 @@ def groups(above, below, of, whole=True, name="{network}", told=lambda *curves: 
     "O1",
     "CLARS does far better than LARS with a warm-up",
     chapter="which_method",
-    paper="Large batches need no warm-up: complete layer-wise adaptive rates (CLARS) outperform it by a large margin.",
+    paper="Complete layer-wise adaptive rates (CLARS) outperform warm-up by a large margin.",
     source="Huo et al. 2020, abstract",
     rule="On a network, at the two largest batch sizes, LARS with a tuned warm-up takes over 1.25 times the steps of CLARS.",
     above=1.25,
@@ -62,14 +65,14 @@ def groups(above, below, of, whole=True, name="{network}", told=lambda *curves: 
     history=[Change("2026-11-24", "more steps", "the paper claims a large margin")],
 )
 def warm_up():
-    return groups("lars-warmup", "clars", LARGE)
+    return groups(LARGE, ("lars-warmup", "clars"))
 
 
 @claim(
     "O2",
     "Tuned Nesterov and Adam match LARS and LAMB",
     chapter="which_method",
-    paper="Nesterov momentum and Adam, tuned as carefully, match or exceed LARS and LAMB at large batch sizes.",
+    paper="Nesterov momentum and Adam match or exceed LARS and LAMB at large batch sizes.",
     source="Nado et al. 2021, abstract",
     rule="On a network, at the two largest batch sizes, each takes less than 1.25 times the steps of its rival.",
     below=1.25,
@@ -77,18 +80,14 @@ def warm_up():
 )
 def standard_methods():
     pairs = (("nesterov", "lars"), ("adam", "lamb"))
-    return [
-        row
-        for a, b in pairs
-        for row in groups(a, b, LARGE, name=f"{named(a)} over {named(b)}, {{network}}")
-    ]
+    return groups(LARGE, *pairs, name="{above} over {below}, {network}")
 
 
 @claim(
     "O3",
     "Adam and K-FAC make much larger batches useful than momentum",
     chapter="which_method",
-    paper="Preconditioning, as by Adam and K-FAC, results in much larger critical batch sizes than momentum.",
+    paper="Preconditioning, as by Adam and K-FAC, gives much larger critical batch sizes than momentum.",
     source="Zhang et al. 2019, abstract",
     rule="On a network, the critical batch size is over twice that with momentum, searched over its whole range where measured.",
     above=2.0,
@@ -101,19 +100,10 @@ def standard_methods():
 def preconditioning():
     def whole_steps(above, below):
         least = np.exp(above.means.min())
-        return (
-            f"levels off at {brief(least)} steps: its floor is that of whole steps"
-            if least < RESOLVED
-            else ""
-        )
+        return f"floor of whole steps: {brief(least)}" * bool(least < RESOLVED)
 
-    methods = ("adam", "kfac", "kfac-unclipped")
-    of = scaling.critical_ratio
-    return [
-        row
-        for m in methods
-        for row in groups(m, "momentum", of, name=f"{named(m)}, {{network}}", told=whole_steps)
-    ]
+    pairs = [(method, "momentum") for method in ("adam", "kfac", "kfac-unclipped")]
+    return groups(scaling.critical_ratio, *pairs, name="{above}, {network}", told=whole_steps)
 
 
 @claim(
@@ -128,7 +118,7 @@ def preconditioning():
     history=[Change("2026-11-26", "more steps, on every network", EFFECT)],
 )
 def averages():
-    return groups("momentum", "momentum-ema", SMALL, whole=False)
+    return groups(SMALL, ("momentum", "momentum-ema"), whole=False)
 
 
 @claim(
@@ -147,7 +137,7 @@ def averages():
     ],
 )
 def second_order():
-    return groups("momentum", "kfac", ALL)
+    return groups(ALL, ("momentum", "kfac"))
 
 
 @claim(
@@ -161,7 +151,7 @@ def second_order():
     history=[Change("2026-11-26", "larger, on every network", EFFECT)],
 )
 def muon():
-    return groups("muon", "adam", scaling.critical_ratio)
+    return groups(scaling.critical_ratio, ("muon", "adam"))
 
 
 @claim(
@@ -182,19 +172,8 @@ def muon():
     ],
 )
 def small_batches():
-    return [
-        row
-        for m in ("sgd", "momentum")
-        for row in groups(m, "adam", SMALL, name=f"{named(m)} over Adam, {{network}}")
-    ]
-
-
-def soap(of):
-    """What `of` finds, a method and a template of rows' names, with axes refreshed every step, and
-    every 10.
-    """
-    pairs = {"soap": "axes every step", "soap-10": "axes every 10 steps"}
-    return [row for m, words in pairs.items() for row in of(m, f"{words}, {{network}}")]
+    pairs = (("sgd", "adam"), ("momentum", "adam"))
+    return groups(SMALL, *pairs, name="{above} over {below}, {network}")
 
 
 @claim(
@@ -210,7 +189,7 @@ def soap(of):
     fixed=True,
 )
 def fewer_than_adam():
-    return soap(lambda m, name: groups("adam", m, LARGE, name=name))
+    return groups(LARGE, *(("adam", soap) for soap in AXES), name="{axes}, {network}")
 
 
 @claim(
@@ -225,4 +204,5 @@ def fewer_than_adam():
     fixed=True,
 )
 def larger_useful_batches():
-    return soap(lambda m, name: groups(m, "adam", scaling.critical_ratio, name=name))
+    pairs = [(soap, "adam") for soap in AXES]
+    return groups(scaling.critical_ratio, *pairs, name="{axes}, {network}")

@@ -1,6 +1,4 @@
-"""Figures of training methods side by side: where their curves lie to SGD's, and where a model says
-that they should.
-"""
+"""Figures of training methods beside SGD, in steps and in time."""
 
 from __future__ import annotations
 
@@ -9,15 +7,15 @@ import pandas as pd
 
 from lib.page import charts, shared_figures, tips
 from lib.page.tips import tip
-from lib.wording import brief, named, span
+from lib.wording import named, span
 
 WORDS = {  # what is compared, as the menu has it
     "critical": "critical batch size",
     "large": "steps, two largest batches",
     "small": "steps, two smallest batches",
 }
-COLUMNS = {"critical": "critical", "large": "c2", "small": "c1"}  # the model's limits near these
 SHADES = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.RED, charts.PURPLE)
+COLUMNS = ["what", "method", "network", "ratio", "ratio_low", "ratio_high", "n"]
 OVER = "times SGD’s"
 HIGHLIGHTED = {  # methods drawn in colour beside all others
     "momentum": charts.ORANGE,
@@ -33,17 +31,17 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     ratio as a hollow diamond; a menu chooses what.
 
     Args:
-        measured: what (of WORDS), method, network, ratio, ratio_low, ratio_high and n (searches).
-            Intervals end at eight times the outermost points.
-        predicted: what, method and ratio.
+        measured: of `method_tables.compared`; variants are left out.  Intervals end at eight times
+            the outermost points.
+        predicted: of `quadratic_methods.predictions`.
     """
-    if measured.empty:
-        return charts.nothing("No method but SGD has a curve of three batch sizes yet.")
-    plain = measured[["what", "method", "network", "ratio", "ratio_low", "ratio_high", "n"]]
+    plain = measured.loc[~measured.algorithm.isin(charts.VARIANTS), COLUMNS]
     parts = [charts.cut(rows, "ratio", 8)[0] for _, rows in plain.groupby("what", sort=False)]
     shown = pd.concat(parts, ignore_index=True).assign(what=lambda rows: rows.what.map(WORDS))
-    order, networks = list(dict.fromkeys(measured.method)), list(dict.fromkeys(measured.network))
-    model = predicted[predicted.method.isin(order)].assign(what=predicted.what.map(WORDS))
+    order, networks = list(dict.fromkeys(plain.method)), list(dict.fromkeys(plain.network))
+    model = predicted.rename(columns=WORDS).melt("algorithm", [*WORDS.values()], "what", "ratio")
+    model = model.assign(method=model.algorithm.map(named))
+    model = model[model.method.isin(order)].drop(columns="algorithm")
     scale = charts.log(14)
     axis = charts.fractions(labelOverlap="greedy", labelBound=True)
     x = alt.X("ratio:Q", title=OVER, scale=scale, axis=axis)
@@ -79,36 +77,28 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     return charts.sized(drawn, height).properties(title=title)
 
 
-def over_sgd(rows: pd.DataFrame, kind: str) -> alt.LayerChart:
-    """Steps or time over SGD's against batch size, a line per method with its name beside it: those
-    of HIGHLIGHTED in colour, the others grey; a menu of networks.
-
-    Args:
-        rows: network, algorithm, batch_size, kind ("steps" or "time"), ratio, ratio_low,
-            ratio_high and dearer (empty for steps).
-        kind: of the rows that are drawn.
+def in_time(timed: pd.DataFrame) -> alt.LayerChart:
+    """Time over SGD's against batch size, a line per method with its name beside it: those of
+    HIGHLIGHTED in colour, the others grey; a menu of networks; timed: of `method_tables.in_time`.
     """
-    rows = rows[rows.kind == kind]
-    if rows.empty:
-        return charts.nothing("No step of these methods was timed yet.")
-    ends = zip(map(_rounded, rows.ratio_low), map(_rounded, rows.ratio_high))
-    rows = rows.assign(interval=list(map(span, ends)), method=rows.algorithm.map(named))
-    rows = rows.assign(group=rows.method.where(rows.algorithm.isin(HIGHLIGHTED), "other"))
-    within = [rows.ratio.min() / 1.2, rows.ratio.max() * 1.2]
+    ends = [timed[name].map("{:.2g}".format).astype(float) for name in ("time_low", "time_high")]
+    group = timed.method.where(timed.algorithm.isin(HIGHLIGHTED), "other")
+    shown = timed[["network", "method", "batch_size", "time", "dearer"]]
+    rows = shown.assign(interval=list(map(span, zip(*ends))), group=group)
+    within = [rows.time.min() / 1.2, rows.time.max() * 1.2]
     scale = charts.log(domain=within)
     colours = {named(name): colour for name, colour in HIGHLIGHTED.items()}
-    title = f"{kind}, {OVER}"
-    y = alt.Y("ratio:Q", title=title, scale=scale, axis=charts.fractions())
+    title = f"time, {OVER}"
     base = alt.Chart(rows).encode(
         x=charts.batch_axis(rows.batch_size),
-        y=y,
+        y=alt.Y("time:Q", title=title, scale=scale, axis=charts.fractions()),
         color=charts.by_name("group", colours | {"other": charts.GUIDE}, 3),
-        detail="algorithm:N",
+        detail="method:N",
     )
     tooltip = [
         tip("method:N", "training method"),
         tips.BATCH_SIZE,
-        tip("ratio:Q", title, ".2f"),
+        tip("time:Q", title, ".2f"),
         tips.INTERVAL,
         tip("dearer:Q", "a step’s time over SGD’s", ".2f"),
     ]
@@ -116,11 +106,7 @@ def over_sgd(rows: pd.DataFrame, kind: str) -> alt.LayerChart:
     lines = base.mark_line().encode(strokeWidth=width)
     dots = base.mark_point(filled=True, size=40, opacity=1).encode(tooltip=tooltip)
     network = charts.menu("network", list(rows.network.unique()), rows.network.iloc[0], "network")
-    placed = rows.rename(columns={"ratio": "steps"})
-    names = shared_figures.line_labels(placed, "algorithm", network, within=within, height=320)
+    placed = rows.rename(columns={"time": "steps"})
+    names = shared_figures.line_labels(placed, "method", network, within=within, height=320)
     drawn = charts.controlled([lines, dots, names], network)
     return charts.sized(alt.layer(charts.across(1, y=scale), drawn), 320)
-
-
-def _rounded(value: float) -> float:
-    return float(brief(value).replace(",", ""))

@@ -1,5 +1,5 @@
-"""What the noisy quadratic model says of training methods: a preconditioned one is plain SGD on another
-model of the kind.
+"""What the noisy quadratic model says of training methods: a preconditioned one is plain SGD on
+another model of the kind.
 """
 
 from __future__ import annotations
@@ -69,25 +69,18 @@ KINDS = {
 
 
 def predictions(model: Model) -> pd.DataFrame:
-    """What the model says of every method of KINDS, a row each.
+    """What the model says of every method of KINDS over SGD, a row each: algorithm, small (c1),
+    large (c2) and critical.
 
-    Columns: algorithm, power, momentum, average (whether it has these), c1 (examples), c2 (steps),
-    critical; over_c1, over_c2 and over_critical: the same over SGD's.  An average helps at small
-    batches alone, and momentum at large ones alone: with both, c1 is that of averaged SGD.
+    An average helps at small batches alone, and momentum at large ones alone: with both, c1 is that
+    of averaged SGD.
     """
-    plain = {
-        (power, momentum): constants(preconditioned(model, power), MOMENTA if momentum else (0.0,))
-        for power, momentum in {kind[:2] for kind in KINDS.values()}
-    }
     found = {}
     for power, momentum, average in set(KINDS.values()):
-        c1, c2 = plain[power, momentum]
+        turned = preconditioned(model, power)
+        c1, c2 = constants(turned, MOMENTA if momentum else (0.0,))
         if average:
-            c1, _ = constants(preconditioned(model, power), averages=AVERAGES)
+            c1, _ = constants(turned, averages=AVERAGES)
         found[power, momentum, average] = c1, c2, c1 / c2
-    rows = [(name, *kind, *found[kind]) for name, kind in KINDS.items()]
-    names = ["c1", "c2", "critical"]
-    columns = ["algorithm", "power", "momentum", "average", *names]
-    table = pd.DataFrame(rows, columns=columns)
-    over = table[names] / found[KINDS["sgd"]]
-    return table.join(over.add_prefix("over_"))
+    table = pd.DataFrame(map(found.get, KINDS.values()), columns=["small", "large", "critical"])
+    return (table / table.iloc[0]).assign(algorithm=[*KINDS])  # SGD is the first

@@ -21,7 +21,7 @@ def _known(*names: str) -> tuple[str, ...]:
 # before all.
 FAST = ("sgd", "momentum", "adam", "muon", "kfac", "lars", "lamb", "nesterov")
 EVERYWHERE = _known(*FAST, "momentum-ema", "clars", "lars-warmup", "adam-half-life", "adam-fixed")
-COMPARED = (*EVERYWHERE, "kfac-unclipped")  # the last on digits alone
+COMPARED = (*EVERYWHERE, "kfac-unclipped", "soap", "soap-10")  # these three on digits alone
 FOURS = (64, 16, 256, 4, 1024, 1)  # powers of four, the middle first
 
 
