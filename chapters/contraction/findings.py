@@ -136,6 +136,5 @@ def of_condition(made: dict[str, np.ndarray]) -> pd.DataFrame:
             "vector": list(made),
             "meets the condition": ["yes" if bell else "no" for bell in bells],
             "densities within (1 − k/d)²": [percent(inside(own)) for own in left],
-            "left at k/d = 0.01": [percent(np.interp(0.01, GRID, own.value)) for own in left],
         }
     )
