@@ -70,7 +70,15 @@ def profiles(rows: pd.DataFrame, start: str) -> alt.LayerChart:
     line = straight.mark_line(strokeDash=[4, 4], color=charts.GUIDE).encode(x=x, y=y)
     share = tip("x:Q", "share of the entries", ".0%")
     height = tip("value:Q", "squared entry over the largest", ".2~g")
-    area = alt.Chart(rows).mark_area(opacity=0.5, line=True, color=charts.BLUE)
-    area = area.encode(x=x, y=y, tooltip=[VECTOR, share, height])
+    area = alt.Chart(rows).mark_area(
+        opacity=0.5,
+        line=True,
+        color=charts.BLUE,
+    )
+    area = area.encode(
+        x=x,
+        y=y,
+        tooltip=[VECTOR, share, height],
+    )
     menu = charts.menu("vector", list(dict.fromkeys(rows.vector)), start, "vector")
     return charts.sized(alt.layer(charts.controlled([area], menu), line), 240)

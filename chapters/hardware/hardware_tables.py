@@ -164,30 +164,38 @@ def skipped(curves: Mapping[Curve, scaling.Curve]) -> pd.DataFrame:
     time to the goal, each at its best batch size.
     """
     times = timings.results(*timings.SKIPPED)
-    seconds = times.set_index(["workload", "what", "sparsity", "batch_size"]).seconds.sort_index()
-    sparsest = times.sparsity.max()
+    by = ["workload", "what", "sparsity", "batch_size"]
+    seconds = times.set_index(by).seconds.sort_index()
+    timed, sparsest = set(times.workload), times.sparsity.max()
     rows = []
     for key, few, many in scaling.with_partner(curves, scaling.dense_key):
-        if key[3] != sparsest or key[0] not in set(times.workload):
-            continue
-        quick, slow = seconds[key[0], "sparse", sparsest], seconds[key[0], "dense", 0]
-        at = [b for b in quick.index if b in few.logs and b in many.logs]
-        ratio = _time_ratio(few.at(at), many.at(at), quick[at], slow[at]).row("ratio")
-        rows.append((key, {"batch_size": at[-1], "step": quick[at[-1]] / slow[at[-1]], **ratio}))
+        if key[0] in timed and key[3] == sparsest:
+            quick = seconds[key[0], "sparse", sparsest]
+            slow = seconds[key[0], "dense", 0]
+            rows.append((key, _over_dense(few, many, quick, slow)))
     columns = ["batch_size", "step", "ratio", "ratio_low", "ratio_high"]
-    found = scaling.by_curve(rows, columns).assign(curve=scaling.curve_names)
+    found = scaling.by_curve(rows, columns)
     found.attrs["code"] = sorted({head["source"] for head in times.attrs["provenance"]})
-    return found
+    return found.assign(curve=scaling.curve_names)
 
 
-def _time_ratio(
+def _over_dense(
     few: scaling.Curve, many: scaling.Curve, quick: pd.Series, slow: pd.Series
-) -> scaling.Effect:
-    """ln of the least of few steps of quick seconds [m] over that of many of slow ones."""
-    logs = np.log(quick.to_numpy()), np.log(slow.to_numpy())
-    return scaling.estimate(
-        lambda a, b: (a[1] + logs[0]).min(1) - (b[1] + logs[1]).min(1), few, many
-    )
+) -> dict[str, float]:
+    """A row of `skipped`: few steps of quick seconds, by batch size, over many of slow ones."""
+    sizes = [b for b in quick.index if b in few.logs and b in many.logs]
+    few_seconds = np.log(quick[sizes].to_numpy())
+    many_seconds = np.log(slow[sizes].to_numpy())
+
+    def least(a: tuple, b: tuple) -> np.ndarray:
+        above = (a[1] + few_seconds).min(1)
+        below = (b[1] + many_seconds).min(1)
+        return above - below
+
+    ratio = scaling.estimate(least, few.at(sizes), many.at(sizes))
+    largest = sizes[-1]
+    step = quick[largest] / slow[largest]
+    return {"batch_size": largest, "step": step, **ratio.row("ratio")}
 
 
 def of_skipped(zeros: pd.DataFrame) -> pd.DataFrame:

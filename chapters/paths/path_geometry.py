@@ -77,13 +77,16 @@ def along(points: pd.DataFrame, parts: int = 10) -> pd.DataFrame:
     """
     before = points.step - 1
     done = before / (before + points.left)
-    own = points.assign(part=(np.floor(done * parts) + 0.5) / parts).rename(columns=QUANTITIES)
+    own = points.rename(columns=QUANTITIES)
+    own["part"] = (np.floor(done * parts) + 0.5) / parts
     long = own.melt([*PATH, "part"], [*QUANTITIES.values()], "kind", "value")
     long = long[long.value > 0]
     long["value"] /= long.groupby([*PATH, "kind"]).value.transform("median")
     each = long.groupby([*PATH, "part", "kind"]).value.median()
     groups = each.groupby([*CURVE, "batch_size", "part", "kind"])
-    found = {"value": groups.median(), "low": groups.quantile(0.1), "high": groups.quantile(0.9)}
+    low = groups.quantile(0.1)
+    high = groups.quantile(0.9)
+    found = {"value": groups.median(), "low": low, "high": high}
     return pd.DataFrame(found).reset_index()
 
 
