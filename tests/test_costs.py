@@ -9,7 +9,7 @@ import pytest
 import vl_convert as vlc
 
 from chapters.frameworks import framework_costs
-from chapters.hardware import advice, hardware_figures, hardware_tables
+from chapters.hardware import hardware_figures
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import TIMED, Collectives, Hooked, Operators
 from chapters.own_workload import caveats
@@ -48,7 +48,6 @@ def test_measured_step_times_are_met_and_continued():
     timed = pd.DataFrame({"batch_size": sizes, "seconds": np.maximum(sizes, 16) / 500})
     shares = np.array([1.0, 8, 16, 100, 1024, 5000])
     assert hardware.interpolated(timed, shares) == pytest.approx(np.maximum(shares, 16) / 500)
-    assert hardware_tables.described(timed) == pytest.approx((500, 16))
     entered = hardware.step_time(model, 4 * shares, 10**6)
     assert hardware.step_time(model, 4 * shares, 10**6, timed) == pytest.approx(entered)
 
@@ -205,15 +204,6 @@ def searched(sizes):
     found = pd.DataFrame(rows, columns=["batch_size", "steps"])
     ladder = {"steps@0.1": found.steps, "steps@0.2": found.steps / 2, "last_step": 10 * found.steps}
     return recorded(found, goal=0.1, trials=3, best_error=0.3, **ladder)
-
-
-def test_the_critical_batch_size_of_a_law_is_found_and_told():
-    given = advice.advise(searched([4, 16, 64, 256, 1024, 4096]))
-    assert given.critical == pytest.approx(A1 / A2) and given.low < given.critical < given.high and given.inside
-    assert (given.useful, given.useless) == pytest.approx((50, 800))
-    assert given.per_doubling == pytest.approx(1 - (law(4096) / law(4)) ** 0.1)
-    told = advice.sentences(given)
-    assert "Up to B = 50," in told and "Beyond B = 800, it saves less than 10 %" in told and "measured" not in told
 
 
 def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():

@@ -63,7 +63,6 @@ FIELDS = [  # what is called, and a field with a value that it refuses
 STEP = functools.partial(hardware.step_time, Hardware())
 ARRAYS = [  # functions of one number or of many
     (bounds.classical, "density", NAN),
-    (bounds.iterations, "delta", [0.5, 2.0]),
 ]
 
 
@@ -82,7 +81,6 @@ def test_a_field_refuses_what_it_cannot_be(call, field, value):
 
 def test_numbers_of_numpy_are_welcome_where_they_are_computed_with():
     assert STEP(np.array([4, 8]), np.int32(10)) == pytest.approx(STEP([4.0, 8.0], 10))
-    assert np.isnan(bounds.iterations(NAN)), "nothing measured"
 
 
 def test_a_study_without_cells_has_no_toy():

@@ -52,9 +52,6 @@ def test_a_track_meets_the_goal_where_the_record_says_and_not_before(searched):
     assert (table.error <= 0.04).tolist() == [False] * 7 + [True]
 
 
-SIZES = (4, 16, 64, 256, 1024)
-
-
 def test_on_a_quadratic_both_constants_lie_between_the_least_and_the_largest_curvature():
     random = torch.Generator().manual_seed(0)
     curvature, end = torch.linspace(0.5, 8, 30), torch.randn(30, generator=random)
@@ -121,32 +118,16 @@ def test_a_walk_ends_where_the_record_says(searched):
     assert points.walk_theory.iloc[-1] == 1 and points.cosine.between(-1, 1).all()
 
 
-def planted(law, steps, searches=6, random=None):
-    """Points of paths whose batch gradients have the cosine law(B) at every point; random: the control's."""
-    rows, noise = [], np.random.default_rng(0)
-    for size in SIZES:
-        for search in range(searches):
-            count = int(steps(size))
-            step = np.unique(np.linspace(1, count, 40).round())
-            cosine = law(size) * np.exp(0.01 * noise.standard_normal())
-            rows.append(pd.DataFrame({
-                "step": step, "left": count - step + 1, "batch_cosine": cosine, "cosine": 0.5, "twin_cosine": 0.5,
-                "twin_batch_cosine": cosine, "random": (count - step + 1) ** -0.5 if random is None else random,
-                "between": 0.9, "square": 1.0, "trace": 50.0, "secant": 2.0, "bound": 4.0, "workload": "digits-mlp",
-                "algorithm": "sgd", "sparsity": 0.0, "batch_size": size, "replicate": search,
-            }))  # fmt: skip
-    return pd.concat(rows, ignore_index=True)
-
-
-def test_the_scale_of_cosines_that_was_planted_is_found():
-    points = planted(lambda b: 0.4 / (1 + 50 / b) ** 0.5, lambda b: 200 * (1 + 50 / b))
-    found = path_geometry.scales(path_geometry.by_path(points)).set_index("kind")
-    own = found.loc["batch_cosine"]
-    assert own.scale == pytest.approx(50, rel=0.05) and own.low < 50 < own.high and own["product"] < 1.1
-    assert found.scale["noise_scale"] == pytest.approx(50)
-    flat = path_geometry.scale_of_cosines(path_geometry.by_path(planted(lambda b: 0.3, lambda b: 200)), "batch_cosine")
-    assert flat.scale.item() < 1
-    assert path_geometry.scale_of_cosines(path_geometry.by_path(planted(lambda b: -0.1, lambda b: 200)), "batch_cosine").empty
+def test_on_a_random_walk_both_quantities_vary_as_the_rule_says():
+    """Also: what chance makes of a full gradient's cosine is what the batch's shares with it."""
+    left = np.arange(10_000, 0, -1)
+    points = pd.DataFrame({"step": left[::-1], "left": left, "bound": left**-0.5, "secant": 1 / left})
+    points["workload"], points["algorithm"] = "digits-mlp", "sgd"
+    points[["sparsity", "batch_size", "replicate"]] = 0
+    points[["batch_cosine", "twin_batch_cosine", "cosine", "random", "between"]] = 0.4, 0.1, 0.5, 0.2, 0.3
+    path = path_geometry.by_path(points).iloc[0]
+    assert f"{path.bound_spread:.1f}-fold, and the restricted secant {path.secant_spread:.1f}" in registered()["P2"].rule
+    assert path.full_random == pytest.approx(0.06) and path.random_positive == 1
 
 
 @pytest.mark.parametrize(

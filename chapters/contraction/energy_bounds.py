@@ -55,17 +55,3 @@ def bell(u: np.ndarray, bins: int = 100, tolerance: float = 0.0) -> bool:
     check("tolerance", tolerance, AMOUNT)
     p = profile(u, bins)
     return bool((np.diff(p, 2) >= -tolerance).all() and p[-1] <= p[-2] / 3 + tolerance)
-
-
-def iterations(delta: np.ndarray) -> np.ndarray:
-    """Steps T until which compression rules the bound of error-feedback SGD, (1 - delta)^2 /
-    delta^4 up to a factor.
-
-    delta: 1 - left, in (0, 1].  The bound is A / sqrt(T) + B (1 - delta) / (delta^2 T) (Karimireddy
-    et al. 2019), with A and B that do not depend on delta; the two terms are equal at (B / A)^2
-    times what this returns.  NaN, where nothing is measured, stays NaN.  Raises ValueError for
-    delta outside [0, 1].
-    """
-    require_all("delta", delta, lambda v: ~((v < 0) | (v > 1)), "in (0, 1]")
-    delta = np.asarray(delta)
-    return ((1 - delta) / delta**2) ** 2

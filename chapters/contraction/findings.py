@@ -7,17 +7,18 @@ import pandas as pd
 
 from chapters.contraction import energy_bounds
 from lib.probes import portraits
-from lib.wording import percent, power_of_ten
+from lib.wording import percent
 from lib.workloads import catalogue
 
 GRID = portraits.DENSITIES
 NORMAL = "normal"
+ENTRIES = 100_000  # of a made-up vector
 AT = 0.1  # density at which bounds and vectors are compared
 
 
-def made_up(entries: int, seed: int) -> dict[str, np.ndarray]:
-    """Vectors [entries] of known distributions."""
-    r, d = np.random.default_rng(seed), entries
+def made_up() -> dict[str, np.ndarray]:
+    """Vectors [ENTRIES] of known distributions."""
+    r, d = np.random.default_rng(0), ENTRIES
     return {
         NORMAL: r.normal(size=d),
         "Laplace": r.laplace(size=d),
@@ -87,25 +88,8 @@ def inside(rows: pd.DataFrame) -> float:
     return float((rows.value <= energy_bounds.tighter(rows.x) + 1e-6).mean())
 
 
-def sent_at_least(density: float, band: pd.DataFrame) -> dict[str, float]:
-    """The share that is left at a density: of any vector, of a bell, of a normal distribution, and
-    the most of those measured.
-    """
-    return {
-        "any vector": float(energy_bounds.classical(density)),
-        "tighter bound": float(energy_bounds.tighter(density)),
-        "normal distribution": float(energy_bounds.gaussian(density)),
-        "measured, most left": float(np.interp(density, band.x, band.high)),
-    }
-
-
-def steps_until(shares: dict[str, float]) -> dict[str, float]:
-    """Steps, in units of (B/A)², until compression costs less than SGD itself."""
-    return {n: float(energy_bounds.iterations(1 - np.array([v]))[0]) for n, v in shares.items()}
-
-
 def findings(
-    left: pd.DataFrame, shapes: pd.DataFrame, normal: np.ndarray, density: float, steps: int
+    left: pd.DataFrame, shapes: pd.DataFrame, normal: np.ndarray, density: float
 ) -> dict[str, object]:
     """All values of the page's sentences.
 
@@ -114,13 +98,10 @@ def findings(
         shapes: of `portraits.shapes`.
         normal: a synthetic normal vector.
         density: share of the entries that is sent.
-        steps: of a run.
     """
     levels, fed = band(left), with_feedback(shapes)
-    middle = np.interp(density, levels.x, levels.middle)
-    shares = sent_at_least(density, levels)
-    bound, until = shares["tighter bound"], steps_until(shares)
-    needed = {name: f"{(steps / count) ** 0.5:.1g}" for name, count in until.items()}
+    middle, most = (np.interp(density, levels.x, levels[name]) for name in ("middle", "high"))
+    bound = float(energy_bounds.tighter(density))
     room = np.interp(AT, levels.x, energy_bounds.tighter(levels.x) - levels.high)
     met = fed.convex == 1
     vectors = left.groupby(["workload", "compressor", "feedback", "step"])
@@ -128,29 +109,19 @@ def findings(
         "density": f"{density:g}",
         "sent": percent(1 - middle),
         "promised": percent(1 - bound),
-        "least_sent": percent(1 - shares["measured, most left"]),
+        "least_sent": percent(1 - most),
         "loose": bool(middle < bound),
         "obeyed": inside(left) == 1,
         "within": percent(inside(left)),
         "met": int(met.sum()),
         "of": len(fed),
-        "met_by": [_met(name, own) for name, own in met.groupby(fed.workload, sort=False)],
         "roomy": bool(room > 0),
         "room": percent(room),
         "vectors": vectors.ngroups,
         "networks": sorted({catalogue.workload(name).title for name in left.workload}),
         "below_line": bool(shapes.above.max() == 0),
         "convex_normal": percent(portraits.convex(portraits.profile(normal))),
-        "gain": until["any vector"] / until["tighter bound"],
-        "gain_measured": until["any vector"] / until["measured, most left"],
-        "steps": steps,
-        "needed": needed["tighter bound"],
-        "needed_measured": needed["measured, most left"],
     }
-
-
-def _met(workload: str, met: pd.Series) -> str:
-    return f"{met.sum()} of {len(met)} on {catalogue.workload(workload).title}"
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -165,24 +136,5 @@ def of_condition(made: dict[str, np.ndarray]) -> pd.DataFrame:
             "vector": list(made),
             "meets the condition": ["yes" if bell else "no" for bell in bells],
             "densities within (1 − k/d)²": [percent(inside(own)) for own in left],
-            "left at k/d = 0.01": [percent(np.interp(0.01, GRID, own.value)) for own in left],
         }
     )
-
-
-def of_steps(density: float, band: pd.DataFrame) -> pd.DataFrame:
-    """What each share that is left is worth in steps."""
-    shares = sent_at_least(density, band)
-    return pd.DataFrame(
-        {
-            "bound or vector": list(shares),
-            f"left at density {density:g}": [f"{100 * v:.2f}\u00a0%" for v in shares.values()],
-            "steps, in units of (B/A)²": [_scientific(n) for n in steps_until(shares).values()],
-        }
-    )
-
-
-def _scientific(value: float) -> str:
-    """A value with its power of ten."""
-    digits, _, power = f"{value:.1e}".partition("e")
-    return f"{digits}\u00a0×\u00a0{power_of_ten(int(power))}"

@@ -6,9 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from chapters.hardware import advice
 from chapters.hardware.hardware_tables import Case, Optimum
-from chapters.hardware.pruned_times import GOAL, ROUGH, SCORED
 from lib.analysis import hardware, method_results, scaling
 from lib.wording import between, brief, number, percent, span
 from lib.workloads import catalogue
@@ -28,19 +26,18 @@ def findings(
         dearer: of `hardware_tables.dearer`.
     """
     fast, cheap = (case.best(case.densest, what) for what in ("seconds", "price"))
-    given, searches = case.advice(case.densest), case.curves[case.densest].n
-    adaptive = isinstance(case.curves[case.densest], scaling.AdaptiveCurve)
+    curve = case.curves[case.densest]
+    adaptive = isinstance(curve, scaling.AdaptiveCurve)
     return {
         "network": work.title,
         "method": case.densest[1],
-        "searches": searches,
-        "several_searches": searches > 1,
+        "searches": curve.n,
         "adaptive": adaptive,
         "most_devices": case.machine.devices,
         "timed": case.timed is not None,
         "untimed": case.timed is None and device == "measured",
         "own": bool(work.source),
-        "borrowed": searches < scaling.ENOUGH and not adaptive,
+        "borrowed": curve.n < scaling.ENOUGH and not adaptive,
         "fastest": fast.batch_size,
         "fastest_range": span(fast.sizes),
         "cheapest_range": span(cheap.sizes),
@@ -48,13 +45,8 @@ def findings(
         "fast_devices": _devices(fast.devices),
         "cheapest": cheap.batch_size,
         "cheap_devices": _devices(cheap.devices),
-        "more_devices": fast.devices > cheap.devices,
         **_traded(case, fast, cheap),
         "goal": work.asks.written(case.points.goal.iloc[0]),
-        "time": fast.value,
-        "critical_known": given.inside,
-        "critical": brief(given.critical) if given.inside else None,
-        "advice": advice.sentences(given),
         **_zeros(zeros),
         **_dearer(dearer),
     }
@@ -62,14 +54,11 @@ def findings(
 
 def _traded(case: Case, fast: Optimum, cheap: Optimum) -> dict[str, object]:
     """What the fastest setting takes over the cheapest, in time and in price."""
-    points, at = case.of(case.densest), []
-    for one in (fast, cheap):
-        machine = replace(case.machine, devices=one.devices)
-        steps, weights = points.loc[one.batch_size, ["steps", "parameters"]]
-        at.append(hardware.to_goal(machine, one.batch_size, steps, weights, case.timed))
-    (seconds, price), (slow, least) = at
-    ratio = float(price / least) if least else None
-    return {"time_share": percent(float(seconds / slow)), "price_ratio": ratio}
+    steps, weights = case.of(case.densest).loc[cheap.batch_size, ["steps", "parameters"]]
+    machine = replace(case.machine, devices=cheap.devices)
+    slow, _ = hardware.to_goal(machine, cheap.batch_size, steps, weights, case.timed)
+    share = fast.value / float(slow)
+    return {"time_share": percent(share), "price_ratio": share * fast.devices / cheap.devices}
 
 
 def _tied(case: Case, fast: Optimum) -> list[str]:
@@ -85,15 +74,12 @@ def _devices(count: int) -> str:
 
 def _zeros(zeros: pd.DataFrame) -> dict[str, object]:
     """What pruned networks take over dense ones if zeros are skipped."""
-    goal, *others = (zeros[zeros.what == what] for what in (GOAL, SCORED, ROUGH))
     return {
         "sparsest": f"{zeros.sparsity.max():g}",
-        "over_dense": between(*goal.ratio),
-        "pairs": len(goal),
-        "later": int((goal.ratio_low > 1).sum()),
-        "sooner": int((goal.ratio_high < 1).sum()),
-        "over_dense_scored": between(*others[0].ratio),
-        "over_dense_rough": between(*others[1].ratio),
+        "over_dense": between(*zeros.ratio),
+        "pairs": len(zeros),
+        "later": int((zeros.ratio_low > 1).sum()),
+        "sooner": int((zeros.ratio_high < 1).sum()),
         "code": zeros.attrs["code"],
     }
 

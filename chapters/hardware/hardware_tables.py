@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
-from chapters.hardware import advice, pruned_times
-from chapters.hardware.pruned_times import GOAL
 from lib import claims, own
 from lib.analysis import goals, hardware, method_results, ranges, scaling
 from lib.analysis.hardware import Hardware
@@ -54,14 +53,12 @@ class Case:
 
     Attributes:
         machine: the devices.
-        trials: those of the network with one training method, each at its goal.
         points: of `scaling.across_replicates`, with parameters; batch sizes as of the curves.
         curves: of `scaling.curves`.
         timed: step times of one device; None where the machine says how fast it is.
     """
 
     machine: Hardware
-    trials: pd.DataFrame
     points: pd.DataFrame
     curves: Mapping[Curve, scaling.Curve]
     timed: pd.DataFrame | None
@@ -89,10 +86,6 @@ class Case:
         drawn = scaling.draws(self.curves[curve])
         return optimum(self.of(curve).steps, drawn, self.step(curve), what)
 
-    def advice(self, curve: Curve) -> advice.Advice:
-        own = (self.trials[scaling.CURVE] == list(curve)).all(axis=1)
-        return advice.advise(self.trials[own])
-
 
 def measured(name: str) -> pd.DataFrame:
     """The trials of all curves, the book's at their goals; of a reader's own network those of its
@@ -104,34 +97,24 @@ def measured(name: str) -> pd.DataFrame:
     book = judging.to_goals(on_record.gathered(exact, **plans.USUAL))
     book = ranges.whole(book, judging.low())
     more = hardware.adaptive(name)
-    if not more.empty:
-        pairs = zip(more.algorithm, more.sparsity)
-        known = {(cell.algorithm, cell.sparsity) for cell in exact.cells}
-        more = _kept(more, [pair not in known for pair in pairs])
-    elif own.is_own(name) and not exact.cells:
+    known = {(cell.algorithm, cell.sparsity) for cell in exact.cells}
+    if own.is_own(name) and more.empty and not known:
         raise ValueError(
             f"workload: no search is on record of {exact.name!r}; measure it with "
             f"own_workload.ipynb and -p budget full"
         )
-    return goals.at_goals(_together(book, more))
-
-
-def _kept(trials: pd.DataFrame, rows: list[bool]) -> pd.DataFrame:
-    """These rows, with the first lines of their records."""
-    found = trials[rows]
-    curves = {tuple(row) for row in found[scaling.CURVE].drop_duplicates().to_numpy()}
-    heads = trials.attrs["provenance"]
-    kept = [head for head in heads if tuple(head[name] for name in scaling.CURVE) in curves]
-    found.attrs["provenance"] = store.Shared(kept)
-    return found
+    if not more.empty:
+        pairs = zip(more.algorithm, more.sparsity)
+        more = more[[pair not in known for pair in pairs]]
+    return goals.at_goals(book if more.empty else _together(book, more))
 
 
 def _together(book: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
-    if more.empty:
-        return book
+    """Both, with the first lines of the records that their rows are of."""
     found = pd.concat([book, more], ignore_index=True)
-    heads = [*book.attrs["provenance"], *more.attrs["provenance"]]
-    found.attrs.update(book.attrs, provenance=store.Shared(heads))
+    pairs = set(zip(more.algorithm, more.sparsity))
+    heads = [h for h in more.attrs["provenance"] if (h["algorithm"], h["sparsity"]) in pairs]
+    found.attrs.update(book.attrs, provenance=store.Shared([*book.attrs["provenance"], *heads]))
     return found
 
 
@@ -141,18 +124,6 @@ def parameters(name: str) -> int:
         module = own_network.build(own_file.load(name), 0)
         return sum(p.numel() for p in module.parameters() if p.requires_grad)
     return models.parameter_count(models.build(catalogue.workload(name).model))
-
-
-def described(measured: pd.DataFrame) -> tuple[float, float]:
-    """Throughput and saturation, the two constants of `Hardware`, of a device whose step times were
-    measured.
-
-    Throughput is that of the largest batch; a step of `saturation` examples at it takes as long as
-    one of one example.
-    """
-    known = measured.sort_values("batch_size")
-    throughput = known.batch_size.iloc[-1] / known.seconds.iloc[-1]
-    return throughput, max(known.seconds.iloc[0] * throughput, 1.0)
 
 
 def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
@@ -173,41 +144,68 @@ def devices_timed(cores: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
 
     cores: workload -> its step times, or None.
     """
-    rows = []
-    for name, times in cores.items():
-        work = catalogue.workload(name)
-        if times is not None and not work.source:
-            rate, busy = described(times)
-            about = {"workload": work.title, "r, per second": rate, "b₀": busy}
-            steps = {f"{n:,}": brief(1e3 * s) for n, s in zip(times.batch_size, times.seconds)}
-            rows.append(about | steps)
+    known = {catalogue.workload(name): times for name, times in cores.items() if times is not None}
+    rows = [
+        {
+            "workload": work.title,
+            **{f"{n:,}": brief(1e3 * s) for n, s in zip(times.batch_size, times.seconds)},
+        }
+        for work, times in known.items()
+        if not work.source
+    ]
     return pd.DataFrame(rows)
 
 
 def skipped(curves: Mapping[Curve, scaling.Curve]) -> pd.DataFrame:
-    """The sparsest pruned networks over dense ones if a core skips the zeros, `pruned_times.skipped`
-    with two columns more: curve (its name) and step (a step's time over the dense one's at
-    batch_size, the largest).
+    """The sparsest pruned networks over dense ones if a core skips the zeros.
+
+    scaling.CURVE; curve (its name); batch_size, the largest, and step, a step's time over the dense
+    one's at it; ratio, ratio_low, ratio_high (`scaling.estimate`; step times count as exact): the
+    time to the goal, each at its best batch size.
     """
     times = timings.results(*timings.SKIPPED)
-    zeros, best = pruned_times.skipped(curves, times)
-    large = zeros[zeros.batch_size == zeros.batch_size.max()]
-    steps = large[large.what == "time of a step"].rename(columns={"ratio": "step"})
-    steps = steps[[*scaling.CURVE, "batch_size", "step"]]
-    sparsest = best[best.sparsity == best.sparsity.max()]
-    found = sparsest.merge(steps, on=scaling.CURVE)
+    by = ["workload", "what", "sparsity", "batch_size"]
+    seconds = times.set_index(by).seconds.sort_index()
+    timed, sparsest = set(times.workload), times.sparsity.max()
+    rows = []
+    for key, few, many in scaling.with_partner(curves, scaling.dense_key):
+        if key[0] in timed and key[3] == sparsest:
+            quick = seconds[key[0], "sparse", sparsest]
+            slow = seconds[key[0], "dense", 0]
+            rows.append((key, _over_dense(few, many, quick, slow)))
+    columns = ["batch_size", "step", "ratio", "ratio_low", "ratio_high"]
+    found = scaling.by_curve(rows, columns)
     found.attrs["code"] = sorted({head["source"] for head in times.attrs["provenance"]})
     return found.assign(curve=scaling.curve_names)
 
 
+def _over_dense(
+    few: scaling.Curve, many: scaling.Curve, quick: pd.Series, slow: pd.Series
+) -> dict[str, float]:
+    """A row of `skipped`: few steps of quick seconds, by batch size, over many of slow ones."""
+    sizes = [b for b in quick.index if b in few.logs and b in many.logs]
+    few_seconds = np.log(quick[sizes].to_numpy())
+    many_seconds = np.log(slow[sizes].to_numpy())
+
+    def least(a: tuple, b: tuple) -> np.ndarray:
+        above = (a[1] + few_seconds).min(1)
+        below = (b[1] + many_seconds).min(1)
+        return above - below
+
+    ratio = scaling.estimate(least, few.at(sizes), many.at(sizes))
+    largest = sizes[-1]
+    step = quick[largest] / slow[largest]
+    return {"batch_size": largest, "step": step, **ratio.row("ratio")}
+
+
 def of_skipped(zeros: pd.DataFrame) -> pd.DataFrame:
-    goal = zeros[zeros.what == GOAL]
+    """`skipped` as the page shows it."""
     return pd.DataFrame(
         {
-            "network, sparse over dense": goal.curve,
-            f"time of a step, {number(goal.batch_size.max())} examples": goal.step.map(brief),
-            "time to the goal": goal.ratio.map(brief),
-            "5–95 %": [span(ends) for ends in zip(goal.ratio_low, goal.ratio_high)],
+            "network, sparse over dense": zeros.curve,
+            f"time of a step, {number(zeros.batch_size.max())} examples": zeros.step.map(brief),
+            "time to the goal": zeros.ratio.map(brief),
+            "5–95 %": [span(ends) for ends in zip(zeros.ratio_low, zeros.ratio_high)],
         }
     )
 
@@ -275,29 +273,11 @@ def _saves(own: pd.DataFrame) -> str:
     )
 
 
-def by_batch_size(case: Case) -> pd.DataFrame:
-    """The densest network, each batch on the number of devices that is fastest."""
-    dense, step = case.of(case.densest), case.step(case.densest)
-    return pd.DataFrame(
-        {
-            "batch size": dense.index,
-            "steps to result": dense.steps.map("{:,.0f}".format),
-            "steps, 5–95 %": [span(ends) for ends in zip(dense.low, dense.high)],
-            "devices": step.fast,
-            "a step takes (ms)": (1000 * step.seconds).map(brief),
-            "time to the goal (s)": (dense.steps * step.seconds).map(brief),
-        }
-    )
-
-
 def answers(case: Case) -> pd.DataFrame:
     """The fastest and the cheapest batch size, a row per curve."""
     rows = []
     for curve in case.keys():
-        given, critical = case.advice(curve), "not within the sizes"
-        if given.inside:
-            critical = f"{brief(given.critical)} ({span((given.low, given.high))})"
-        row = {"sparsity": f"{curve[3]:g}", "critical batch size": critical}
+        row = {"sparsity": f"{curve[3]:g}"}
         for name, what, unit in (
             ("fastest", "seconds", "time (s)"),
             ("cheapest", "price", "price"),

@@ -1,29 +1,23 @@
-"""Where gradients point along a path, how steadily, and how batch sizes change this, from the
-points of `experiments`.
-"""
+"""Where gradients point along a path, and how steadily, from the points of `experiments`."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from lib.analysis import scaling
-from lib.analysis.scaling import Effect, mean_of
-from lib.workloads.catalogue import workload
+from lib.analysis.scaling import mean_of
 
 CURVE = ["workload", "algorithm", "sparsity"]
 PATH = [*CURVE, "batch_size", "replicate"]
 # Of a path, by steps: chosen before any was looked at, as are the percentiles below
-MIDDLE = (
-    0.1,
-    0.9,
-)
+MIDDLE = (0.1, 0.9)
 PERCENTILES = (0.1, 0.9)
-LEAST = 3  # searches, and batch sizes, of a fit with an interval
 KINDS = {
-    "batch_cosine": "real gradients, own end",
+    "batch_cosine": "batch gradients, own end",
     "random": "random gradients, own end",
-    "twin_batch_cosine": "real gradients, end of another data order",
+    "twin_batch_cosine": "batch gradients, end of another data order",
+    "cosine": "full gradients, own end",
+    "full_random": "full gradients, part due to chance",
 }
 QUANTITIES = {"secant": "restricted secant", "bound": "error bound"}
 
@@ -34,43 +28,20 @@ def middle(points: pd.DataFrame) -> pd.DataFrame:
     return points[(part > MIDDLE[0]) & (part <= MIDDLE[1])]
 
 
-def with_controls(points: pd.DataFrame) -> pd.DataFrame:
-    """The table with three columns more.
+def by_path(points: pd.DataFrame) -> pd.DataFrame:
+    """One row per path: means of KINDS over its middle; NAME_positive, the share of all its points
+    where a batch's and a random cosine are above zero; NAME_spread of QUANTITIES, `spread` of the
+    full gradient's over its middle.
 
     full_random: the cosine that the full gradient has by chance, `random` times its cosine with the
-    batch's. expected, twin_expected: the batch's cosine with either end, from the full gradient's
-    and the noise of B examples that are drawn without replacement: cosine / sqrt(1 + (1/B - 1/N)
-    tr(Sigma) / |G|^2).
+    batch's.
     """
-    totals = {name: workload(name).train_size for name in points.workload.unique()}
-    drawn = 1 / points.batch_size - 1 / points.workload.map(totals)
-    noise = points.trace / points.square.where(points.square > 0) * drawn
-    shrunk = 1 / np.sqrt(1 + noise)
-    return points.assign(
-        full_random=points.random * points.between,
-        expected=points.cosine * shrunk,
-        twin_expected=points.twin_cosine * shrunk,
-    )
-
-
-def by_path(points: pd.DataFrame) -> pd.DataFrame:
-    """One row per path: steps; means over its middle of every cosine of `with_controls`;
-    noise_scale, tr(Sigma) over |G|^2 averaged over its progress (as `followed_paths.noise_scales`);
-    NAME_positive, the share of all its points where the cosine NAME is above zero; NAME_spread of
-    QUANTITIES, `spread` of the full gradient's over its middle.
-    """
-    full = with_controls(points)
-    cosines = list(full.filter(regex="cosine|random|expected"))
-    inner = middle(full)
-    square = inner.square.clip(lower=0)
-    progress = 1 / (square + inner.trace / inner.batch_size)
-    by = inner.assign(up=inner.trace * progress, down=square * progress).groupby(PATH)
-    signs = full[cosines].gt(0).groupby([full[c] for c in PATH]).mean().add_suffix("_positive")
+    full = points.assign(full_random=points.random * points.between)
+    by = middle(full).groupby(PATH)
+    signs = full[["batch_cosine", "random"]].gt(0).groupby([full[c] for c in PATH]).mean()
     spreads = by[[*QUANTITIES]].agg(spread).add_suffix("_spread")
-    sums = by[["up", "down"]].sum()
-    steps = full.groupby(PATH).left.max().rename("steps")
-    noise = (sums.up / sums.down).rename("noise_scale")
-    return pd.concat([steps, by[cosines].mean(), noise, signs, spreads], axis=1).reset_index()
+    found = [by[[*KINDS]].mean(), signs.add_suffix("_positive"), spreads]
+    return pd.concat(found, axis=1).reset_index()
 
 
 def spread(values: pd.Series) -> float:
@@ -79,91 +50,40 @@ def spread(values: pd.Series) -> float:
     return float(high / low) if low > 0 else np.inf
 
 
-def spread_of_walk(power: float, points: int = 1000) -> float:
-    """`spread` over the middle of a path, with equal steps, of a power of the steps left.
-
-    On a random walk the power is -1 for the restricted secant and -1/2 for the error bound; on a
-    straight line both are -1.
-    """
-    left = 1 - np.linspace(*MIDDLE, points)
-    return spread(left**power)
-
-
 def cosines(paths: pd.DataFrame) -> pd.DataFrame:
     """Of `by_path`, the mean over searches of each of KINDS at every batch size: CURVE, batch_size,
     kind, cosine, low, high (90 %; infinite of one), searches."""
     keys = [*CURVE, "batch_size", "kind"]
     groups = paths.melt(keys[:-1], [*KINDS], "kind", "mean").groupby(keys)["mean"]
     rows = [(*key, *mean_of(own).row(log=False).values(), len(own)) for key, own in groups]
-    return pd.DataFrame(rows, columns=[*keys, "cosine", "low", "high", "searches"])
+    found = pd.DataFrame(rows, columns=[*keys, "cosine", "low", "high", "searches"])
+    return found.assign(kind=found.kind.map(KINDS))
 
 
-def scale_of_cosines(paths: pd.DataFrame, kind: str) -> pd.DataFrame:
-    """By curve, the scale B_s of cos^2 = cos_inf^2 / (1 + B_s / B), from mean cosines of a column
-    of `by_path`.
-
-    CURVE, scale with low and high (90 %, by the jackknife over searches), product: the most over
-    the least of K cos^2 over batch sizes, one if K is proportional to 1 / cos^2.  Only curves of
-    three batch sizes and searches or more; a batch size whose mean is not positive has no place in a fit, and
-    such a curve has none.
-    """
-    rows = []
-    for key, own in paths.groupby(CURVE):
-        table = own.pivot(index="replicate", columns="batch_size", values=[kind, "steps"])
-        wide = table[kind].dropna()
-        steps = np.exp(np.log(table["steps"]).mean())
-        n = len(wide)
-        means = wide.mean()
-        moved = np.vstack([means, (n * means - wide) / max(n - 1, 1)])
-        if min(n, len(means)) < LEAST or not (moved > 0).all():
-            continue
-        whole, *without = scaling.log_critical(means.index.to_numpy(float), -2 * np.log(moved))
-        scale = Effect(whole, float(np.std(without) * np.sqrt(n - 1)), n - 1, n)
-        product = steps * means**2
-        rows.append((*key, *scale.row().values(), product.max() / product.min()))
-    return pd.DataFrame(rows, columns=[*CURVE, "scale", "low", "high", "product"])
-
-
-def scales(paths: pd.DataFrame) -> pd.DataFrame:
-    """`scale_of_cosines` of each of KINDS one below the other, with kind; and the noise scale,
-    geometric mean over paths.
-    """
-    found = [scale_of_cosines(paths, kind).assign(kind=kind) for kind in KINDS]
-    logs = np.log(paths.noise_scale).groupby([paths[c] for c in CURVE])
-    rows = [(*key, *mean_of(own).row().values()) for key, own in logs]
-    noise = pd.DataFrame(rows, columns=[*CURVE, "scale", "low", "high"])
-    return pd.concat([*found, noise.assign(kind="noise_scale")], ignore_index=True)
-
-
-def beside_steps(told: pd.DataFrame, curves: pd.DataFrame) -> pd.DataFrame:
-    """`scales` with the critical batch sizes of the same curves below them, kind "critical"; off:
-    the factor to these, either way.
-
-    curves: of `front.critical`, one for each of CURVE at most.  Of a curve without a critical batch
-    size nothing is off.
-    """
-    columns = {"critical": "scale", "critical_low": "low", "critical_high": "high"}
-    steps = curves[[*CURVE, *columns]].rename(columns=columns).merge(told[CURVE].drop_duplicates())
-    every = pd.concat([told, steps.assign(kind="critical")], ignore_index=True)
-    known = every[CURVE].merge(steps[[*CURVE, "scale"]], on=CURVE, how="left").scale
-    return every.assign(off=np.exp(np.log(every.scale / known).abs()))
+def shares_of_chance(paths: pd.DataFrame) -> pd.DataFrame:
+    """By batch size, the share of a cosine that chance makes: full gradient, batch's gradient."""
+    means = paths.groupby("batch_size")[[*KINDS]].mean()
+    return pd.DataFrame(
+        {"full": means.full_random / means.cosine, "batch": means.random / means.batch_cosine}
+    )
 
 
 def along(points: pd.DataFrame, parts: int = 10) -> pd.DataFrame:
     """QUANTITIES of the full gradient over their medians along the path, by the share of it
     completed, in `parts` equal parts.
 
-    CURVE, batch_size, part (its middle, 0 to 1), quantity, value (median over searches), low, high
+    CURVE, batch_size, part (its middle, 0 to 1), kind, value (median over searches), low, high
     (10 and 90 %).  Points where a quantity is not positive are left out.
     """
     before = points.step - 1
     done = before / (before + points.left)
-    own = points.assign(part=(np.floor(done * parts) + 0.5) / parts)
-    long = own.melt([*PATH, "part"], [*QUANTITIES], "quantity", "value")
+    own = points.rename(columns=QUANTITIES)
+    own["part"] = (np.floor(done * parts) + 0.5) / parts
+    long = own.melt([*PATH, "part"], [*QUANTITIES.values()], "kind", "value")
     long = long[long.value > 0]
-    long["value"] /= long.groupby([*PATH, "quantity"]).value.transform("median")
-    each = long.groupby([*PATH, "part", "quantity"]).value.median()
-    groups = each.groupby([*CURVE, "batch_size", "part", "quantity"])
+    long["value"] /= long.groupby([*PATH, "kind"]).value.transform("median")
+    each = long.groupby([*PATH, "part", "kind"]).value.median()
+    groups = each.groupby([*CURVE, "batch_size", "part", "kind"])
     low = groups.quantile(0.1)
     high = groups.quantile(0.9)
     found = {"value": groups.median(), "low": low, "high": high}
