@@ -151,5 +151,6 @@ def without_waiting(found: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
             tables = (table[[*names]].rename(columns=names) for table in (base.logs, base.missed))
             effect = scaling.mean_steps_ratio(curve, Curve(*tables, base.scatter))
             effect = dataclasses.replace(effect, value=effect.value - np.log(workers))
-            rows.append({"workers": workers, "sizes": len(names), **effect.row("ratio")})
+            row = {"workers": workers, "sizes": len(names)}
+            rows.append(row | effect.row("ratio"))
     return pd.DataFrame(rows)

@@ -47,8 +47,8 @@ TRIES = 4  # trials of one search, before it counts as one that needs as many st
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial of a search (0, 1, ...): its hyperparameters, its steps to the goal (None if it was not
-    met), and the steps and the seconds that it took.
+    """A trial of a search (0, 1, ...): its hyperparameters, its steps to the goal (None if it was
+    not met), and the steps and the seconds that it took.
     """
 
     batch_size: int
@@ -210,7 +210,8 @@ class Plan:
         if found is None:
             return []
         searched = {trial.batch_size for trial in self.trials}
-        low, high = min(searched), max(searched)
+        low = min(searched)
+        high = max(searched)
         wanted = []
         if found.critical > high / INSIDE:
             wanted.append(min(self.sizes[1], high * ADDED))
@@ -256,10 +257,12 @@ class Plan:
         """Note what a record holds."""
         taken, seconds = (head[name] / len(table) for name in ("trial_steps", "wall_s"))
         column = f"steps@{self.work.goal:g}"
-        at = cell.batch_size, cell.replicate // SEEDS
-        for drawn, steps in zip(table[[*self.space]].to_dict("records"), table[column]):
+        search = cell.replicate // SEEDS
+        settings = table[[*self.space]].to_dict("records")
+        for drawn, steps in zip(settings, table[column]):
             met = None if math.isnan(steps) else float(steps)
-            self.trials.append(Trial(*at, drawn, met, taken, seconds))
+            trial = Trial(cell.batch_size, search, drawn, met, taken, seconds)
+            self.trials.append(trial)
         self.cells.append(cell)
 
     def seconds(self) -> float:

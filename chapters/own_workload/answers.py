@@ -104,7 +104,8 @@ def points(trials: pd.DataFrame, work: Workload, algorithm: str) -> pd.DataFrame
     found["steps"] = [float(np.exp(np.mean(np.log(steps)))) for steps in known.values()]
     guess = bends.estimate(known)
     reach = guess.reach(counts) if guess else np.full(len(counts), np.nan)
-    found["low"], found["high"] = found.steps / reach, found.steps * reach
+    found["low"] = found.steps / reach
+    found["high"] = found.steps * reach
     found["replicates"] = counts
     timed = hardware.step_seconds(trials).set_index("batch_size").seconds
     found["seconds"] = found.batch_size.map(timed)
@@ -124,8 +125,8 @@ def smooth_seconds(table: pd.DataFrame) -> np.ndarray:
 
 
 def choice(table: pd.DataFrame, found: bends.Estimate | None) -> pd.DataFrame:
-    """The rows of `points` that take at most NEAR times the shortest time, with time (s to the goal);
-    the first, of the smallest batch size, is the one to use.
+    """The rows of `points` that take at most NEAR times the shortest time, with time (s to the
+    goal); the first, of the smallest batch size, is the one to use.
 
     Steps are those of the fitted law where there is one.
     """
@@ -153,8 +154,8 @@ def doubts(table: pd.DataFrame, trials: pd.DataFrame) -> list[str]:
 
 
 def settings(row: pd.Series, edge: str) -> dict[str, str]:
-    """The hyperparameters of a row of `points` as they are to be set, by their names in words; those
-    at an end of their range are followed by `edge`.
+    """The hyperparameters of a row of `points` as they are to be set, by their names in words;
+    those at an end of their range are followed by `edge`.
     """
     tuned = row.drop([*ABOUT], errors="ignore")
     values = {name: _setting(value) + edge * (name in row.edges) for name, value in tuned.items()}

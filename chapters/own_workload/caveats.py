@@ -70,10 +70,12 @@ def caveats(trials: pd.DataFrame, work: Workload, known: Facts | None) -> list[s
     trials: at their goal (`scaling.at_goal`).
     """
     written = work.asks.written
-    goal, hardest = trials.goal.iloc[0], min(work.goals)
+    goal = trials.goal.iloc[0]
+    hardest = min(work.goals)
     found = []
     if goal > hardest:
-        met = trials.batch_size[trials[f"steps@{hardest:g}"].notna()].nunique()
+        hits = trials.dropna(subset=f"steps@{hardest:g}")
+        met = hits.batch_size.nunique()
         found.append(
             f"The hardest goal, {written(hardest)}, was met at {met or 'none'} of "
             f"{trials.batch_size.nunique()} batch sizes. All below is for {written(goal)}."
@@ -83,8 +85,8 @@ def caveats(trials: pd.DataFrame, work: Workload, known: Facts | None) -> list[s
     if ended.any():
         where = joined([f"{size:,}" for size in ended.index[ended]])
         found.append(
-            f"At batch size {where} the limit of steps (max_steps) was reached before any trial met "
-            f"{written(goal)}. More trials do not help there: raise the limit. It is the same "
+            f"At batch size {where} the limit of steps (max_steps) was reached before any trial "
+            f"met {written(goal)}. More trials do not help there: raise the limit. It is the same "
             f"for all batch sizes, so that small batches see fewer examples."
         )
     return found + (_coarse(goal, written, known) if known and work.asks.counted else [])
@@ -96,9 +98,9 @@ def _coarse(goal: float, written: Callable[[float], str], known: Facts) -> list[
     spread = math.sqrt(goal * (1 - goal) / known.values)
     if goal < UNSURE * spread:
         found.append(
-            f"The validation set has {known.values:,} examples. At a goal of {written(goal)}, chance "
-            f"alone moves the error by {100 * spread:.2g} % (a standard error), more than a quarter "
-            f"of the goal. Validate on more."
+            f"The validation set has {known.values:,} examples. At a goal of {written(goal)}, "
+            f"chance alone moves the error by {100 * spread:.2g} % (a standard error), more than "
+            f"a quarter of the goal. Validate on more."
         )
     if goal > known.chance / EASY:
         found.append(

@@ -20,8 +20,8 @@ def findings(
 ) -> dict:
     """All values of the page's sentences but those of replays.
 
-    table: of `answers.points`; law: of `bends.estimate`; plan: of an adaptive search; goal: at which
-    they are read; price: of the machine for an hour.
+    table: of `answers.points`; law: of `bends.estimate`; plan: of an adaptive search; goal: at
+    which they are read; price: of the machine for an hour.
     """
     near = answers.choice(table, law)
     use = near.iloc[0]

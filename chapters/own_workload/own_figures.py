@@ -19,11 +19,13 @@ def with_critical(points: pd.DataFrame, found: Estimate | None) -> alt.LayerChar
     points: batch_size, steps, low, high (NaN where not known), replicates.
     """
     ends = points.fillna({"low": points.steps, "high": points.steps})
-    scale = charts.log(domain=[ends.low.min() / 1.3, ends.high.max() * 1.3])
+    low = ends.low.min() / 1.3
+    high = ends.high.max() * 1.3
+    scale = charts.log(domain=[low, high])
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
-    base = alt.Chart(ends).encode(
-        x=charts.batch_axis(points.batch_size), color=alt.value(charts.BLUE)
-    )
+    x = charts.batch_axis(points.batch_size)
+    blue = alt.value(charts.BLUE)
+    base = alt.Chart(ends).encode(x=x, color=blue)
     told = [tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
     bars, _, marks = charts.curve(base, y, scale, told)
     law = _law(points.batch_size, found, y) if found else []
@@ -33,7 +35,8 @@ def with_critical(points: pd.DataFrame, found: Estimate | None) -> alt.LayerChar
 def _law(sizes: pd.Series, found: Estimate, y: alt.Y) -> list[alt.Chart]:
     """The fitted line, and a rule at the critical batch size."""
     between = np.geomspace(sizes.min(), sizes.max(), 50)
-    line = alt.Chart(pd.DataFrame({"batch_size": between, "steps": found.steps(between)}))
+    law = pd.DataFrame({"batch_size": between, "steps": found.steps(between)})
+    line = alt.Chart(law)
     curve = line.mark_line(strokeDash=[3, 4], clip=True, color=charts.BLUE)
     layers = [curve.encode(x="batch_size:Q", y=y)]
     if sizes.min() < found.critical < sizes.max():

@@ -90,7 +90,7 @@ REPLAYS = Replays(
 
 @functools.cache
 def exact(name: str, method: str) -> scaling.Effect:
-    """ln of the critical batch size of all exact searches of a dense network on splits of their own."""
+    """ln of the critical batch size of all exact searches of a dense network, each on a split."""
     fields = USUAL | {"workload": name, "algorithm": method, "sparsity": 0.0, "race": None}
     every = dict.fromkeys(cell for study in STUDIES.values() for cell in study.cells if cell.split)
     cells = [cell for cell in every if all(getattr(cell, f) == at for f, at in fields.items())]
@@ -99,19 +99,20 @@ def exact(name: str, method: str) -> scaling.Effect:
 
 
 def judged(rule: str) -> pd.DataFrame:
-    """A row per run of a rule: workload, algorithm, runs (tuned runs), searches (exact ones), near (the
-    exact searches' critical batch size, within NEAR) and covered (by the run's interval).
+    """A row per run of a rule: workload, algorithm, searches (exact ones), near (the exact
+    searches' critical batch size, within NEAR) and covered (by the run's interval).
     """
     found = REPLAYS.results(planned(rule))
     if found.empty:
         return found
     each = found.groupby(["workload", "algorithm", "split"], sort=False).first().reset_index()
     known = [exact(*key) for key in zip(each.workload, each.algorithm)]
-    exactly = np.exp([one.value for one in known])
+    exactly = pd.Series(np.exp([one.value for one in known]))
+    off = np.abs(np.log(each.critical / exactly))
     return each.assign(
         searches=[one.n for one in known],
-        near=np.abs(np.log(each.critical / exactly)) <= np.log(NEAR),
-        covered=(each.critical_low <= exactly) & (exactly <= each.critical_high),
+        near=off <= np.log(NEAR),
+        covered=exactly.between(each.critical_low, each.critical_high),
     )
 
 

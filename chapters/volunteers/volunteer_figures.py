@@ -53,9 +53,11 @@ def by_batch_size(points: pd.DataFrame, rounds: pd.DataFrame, curve: str) -> alt
     numbers = {"c1": f"{known}[0]", "c2": f"{known}[1]"}
     numbers |= {name: dials[name][1] for name in ("latency", "speed")}
     time, best = (f"({EXPRESSIONS[name].format(**numbers)})" for name in ("time", "best"))
+    ends = [sizes[0] / 1.3, sizes[-1] * 1.3]
     x = charts.batch_axis(sizes)
-    x = x.scale(charts.log(domain=[sizes[0] / 1.3, sizes[-1] * 1.3]))
-    y = alt.Y("value:Q", title="time to the goal (minutes)").axis(values=charts.DECADES).scale(charts.log(14, base=10))
+    x = x.scale(charts.log(domain=ends))
+    y = alt.Y("value:Q", title="time to the goal (minutes)")
+    y = y.axis(values=charts.DECADES).scale(charts.log(14, base=10))
     line = alt.Chart(alt.sequence(0, 1.005, 0.01, as_="place")).transform_calculate(
         batch_size=f"{known}[2] * pow({known}[3] / {known}[2], datum.place)"
     )

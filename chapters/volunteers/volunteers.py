@@ -133,8 +133,8 @@ def reached(need: int, rates: np.ndarray, since: np.ndarray, now: float = 0.0) -
 def simulated(
     team: Team, batch_size: int, latency: float, rounds: int, seed: int
 ) -> tuple[float, int]:
-    """Rounds of a team that accumulates batches of this size, an exchange of `latency` seconds after
-    each: mean seconds of a round, and examples handed in.
+    """Rounds of a team that accumulates batches of this size, an exchange of `latency` seconds
+    after each: mean seconds of a round, and examples handed in.
 
     A peer begins an example as it comes online and at the start of every round, and what it has not
     finished when it leaves, or when the batch is complete, is lost.
@@ -160,7 +160,7 @@ class _Simulation:
         heapq.heapify(self.changes)
 
     def round(self) -> int:
-        """Go on by one round, in which peers may come and leave.  Returns the examples handed in."""
+        """Go on by one round, in which peers come and leave.  Returns the examples handed in."""
         start = self.now
         now, given = 0.0, 0
         since = np.zeros(self.team.peers)
@@ -227,16 +227,22 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame) -> pd.DataFrame:
     nearest to it; found: the size with the shortest simulated time; lost: by picked over found, a
     share.
     """
-    every = points.merge(rounds, on="batch_size").sort_values("batch_size", ignore_index=True)
-    best = best_batch(every.c1 / every.c2, every.latency, every.speed)
-    off = np.abs(np.log(every.batch_size / best))
-    every = every.assign(best=best, off=off, time=every.steps * every.seconds)
-    by = every.groupby(["curve", *SETTINGS])
+    setting = ["curve", *SETTINGS]
+    every = points.merge(rounds, on="batch_size")
+    every = every.sort_values("batch_size", ignore_index=True)
+    every["time"] = every.steps * every.seconds
+    critical = every.c1 / every.c2
+    every["best"] = best_batch(critical, every.latency, every.speed)
+    every["off"] = np.abs(np.log(every.batch_size / every.best))
+    by = every.groupby(setting)
+    every["least"] = by.batch_size.transform("min")
+    every["most"] = by.batch_size.transform("max")
+    every["shortest"] = by.time.transform("min")
     # Of two as near, or as fast, the smaller
-    nearest, fastest = (every.loc[by[column].idxmin()] for column in ("off", "time"))
-    lost = nearest.time.to_numpy() / fastest.time.to_numpy() - 1
-    found = nearest.rename(columns={"batch_size": "picked"})
-    found = found.assign(found=fastest.batch_size.to_numpy(), lost=lost)
-    ends = by.batch_size.agg(["min", "max"]).to_numpy().T
-    inside = (ends[0] <= found.best) & (found.best <= ends[1])
-    return found.loc[inside, ["curve", *SETTINGS, "best", "picked", "found", "lost"]]
+    picked = every.loc[by.off.idxmin()]
+    found = every.loc[by.time.idxmin()]
+    picked["found"] = found.batch_size.to_numpy()
+    picked["lost"] = picked.time / picked.shortest - 1
+    inside = picked.best.between(picked.least, picked.most)
+    columns = [*setting, "best", "batch_size", "found", "lost"]
+    return picked.loc[inside, columns].rename(columns={"batch_size": "picked"})
