@@ -194,7 +194,7 @@ def test_stopped_it_goes_on_to_the_same_answer(mine, tmp_path, monkeypatch, kind
     assert 0 < len(read.cells) < len(cells) and read.cells == cells[: len(read.cells)]
     again = adaptive.run(plan(), 5.0, part)
     assert again.searches() == undisturbed.searches() and again.cells == cells
-    found = answers.searches(adaptive.table(again, part))
+    found = answers.searches(hardware.adaptive(plan().name, part, again.cells))
     assert found == {b: pytest.approx(steps) for b, steps in again.searches().items()}
     for cell in cells:
         one, other = (store.read(record(cell, folder), cell)[1] for folder in (whole, part))
@@ -206,7 +206,7 @@ def test_its_records_alone_give_steps_time_and_price(mine, tmp_path, kind, metho
     plan = adaptive.run(mine(kind, method)(), 5.0, tmp_path)
     work = catalogue.workload("mine.py:task")
     trials = hardware.adaptive("mine.py:task", tmp_path)
-    shown = adaptive.table(plan, tmp_path)
+    shown = hardware.adaptive("mine.py:task", tmp_path, plan.cells)
     assert len(trials) == len(plan.trials) and answers.searches(trials) == answers.searches(shown)
     table = answers.points(shown, work, method)
     found = scaling.across_replicates(scaling.steps_to_result(trials))

@@ -90,7 +90,7 @@ def test_a_part_reads_as_a_fraction_however_its_page_rounds_it():
 CELLS = [
     "from lib.page import charts, prose",
     "from chapters.own_workload import own_figures as own",
-    "drawn = own.with_critical(points, line, None)",
+    "drawn = own.with_critical(points, None)",
     "prose.figure(\n    charts.sized(drawn, 90),\n    'T', 'C', 'fig-a', 'd')",
     "prose.figure(points, 'T', 'C', 'fig-b', 'd')",
 ]

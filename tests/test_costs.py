@@ -122,20 +122,24 @@ C1, C2 = 30_000.0, 150.0  # a critical batch size of 200
 BATCHES = np.unique(np.geomspace(16, 6000, 28).round().astype(int))
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_the_best_batch_is_where_the_formula_is_least(overlap):
+def to_goal(batch_size, latency, speed):
+    """T(B) of equal peers that stay, on the curve c1/B + c2."""
+    return (C1 / batch_size + C2) * (batch_size / speed + latency)
+
+
+def test_the_best_batch_is_where_the_formula_is_least():
     fine = np.geomspace(1, 1e6, 200_001)
     for latency, speed in ((0.1, 50.0), (2.0, 100.0), (30.0, 1000.0)):
-        time = volunteers.to_goal(C1, C2, fine, latency, speed, overlap)
-        assert fine[time.argmin()] == pytest.approx(volunteers.best_batch(C1 / C2, latency, speed, overlap), rel=1e-3)
+        time = to_goal(fine, latency, speed)
+        assert fine[time.argmin()] == pytest.approx(volunteers.best_batch(C1 / C2, latency, speed), rel=1e-3)
 
 
 def test_equal_peers_that_stay_take_as_long_as_the_formula_exactly():
-    for peers, micro, per_peer in ((1, 1, 7), (8, 4, 3), (40, 1, 1), (13, 5, 20)):
-        team = Team(peers=peers, speed=80.0, spread=0.0, micro_batch=micro)
-        batch = peers * micro * per_peer
+    for peers, per_peer in ((1, 7), (8, 12), (40, 1), (13, 100)):
+        team = Team(peers=peers, speed=80.0, spread=0.0)
+        batch = peers * per_peer
         seconds, examples = simulated(team, batch, 1.5, 300, seed=0)
-        assert seconds == pytest.approx(volunteers.round_time(batch, 1.5, 80.0), rel=1e-12)
+        assert seconds == pytest.approx(batch / 80.0 + 1.5, rel=1e-12)
         assert examples == 300 * batch
 
 
@@ -182,7 +186,7 @@ def of_volunteers():
     numbers = {"c1": C1, "c2": C2, "latency": 2.5, "speed": 70.0}
     found = drawn({"batch_size": 96.0}, volunteers.EXPRESSIONS, numbers, "time", "best")
     best = volunteers.best_batch(C1 / C2, 2.5, 70.0)
-    return found, [volunteers.to_goal(C1, C2, 96, 2.5, 70.0), best]
+    return found, [to_goal(96, 2.5, 70.0), best]
 
 
 @pytest.mark.parametrize("page", [of_hardware, of_messages, of_frameworks, of_volunteers])

@@ -1,19 +1,13 @@
 """An adaptive search for the critical batch size: few trainings, each told by those before it.
 
-It starts at three batch sizes, the middle one first.  What was the best learning rate there is
-carried to the others, times the ratio of the batch sizes to the powers 1/2, 1 and 0; what counts of
-momentum is the effective rate, learning rate / (1 - momentum).  Sizes are added until the curve
-bends inside them.  Then come searches with fresh seeds, near the best rates so far, where they
-narrow the interval most: until it is WIDTH wide, the minutes are over, or MOST tuned runs spent.
-
-Every trial is a cell of its own (`Cell`, one trial of one point of the search space) with a record,
-so that whatever is stopped goes on where it was; the first search alone is one of several trials.
+The page says how it goes.  Every trial is a cell of its own, one point of the search space, with a
+record, so that whatever is stopped goes on where it was; the first search alone has several trials.
 A trial ends at its goal, at the steps of the best of its search, which it cannot beat any more, or
 at `BEYOND` times what its batch size took so far.
 
 Costs are counted in tuned runs: of every batch size all steps of all its trials, those that
-diverged or were given up included, over its K*; summed over batch sizes.  K* is the geometric mean
-of its searches' steps to the goal: training once at the best setting found takes about as many.
+diverged or were given up included, over its K*, the geometric mean of its searches' steps to the
+goal; summed over batch sizes.
 """
 
 from __future__ import annotations
@@ -27,7 +21,6 @@ import numpy as np
 import pandas as pd
 
 from chapters.own_workload.bends import WIDTH, estimate
-from lib.analysis import hardware
 from lib.analysis.hardware import SEEDS
 from lib.measuring import sweeps
 from lib.methods import method, spaces
@@ -54,8 +47,8 @@ TRIES = 4  # trials of one search, before it counts as one that needs as many st
 
 @dataclass(frozen=True)
 class Trial:
-    """A trial's batch size, search (0, 1, ...), hyperparameters by name, steps to the goal (None if
-    it was not met), steps taken by all that its record holds, and their seconds.
+    """A trial of a search (0, 1, ...): its hyperparameters, its steps to the goal (None if it was
+    not met), and the steps and the seconds that it took.
     """
 
     batch_size: int
@@ -76,11 +69,8 @@ def reach(drawn: dict[str, float], steps: float) -> float:
 
 def written(drawn: dict[str, float | tuple[float, float]]) -> str:
     """A point of the search space as cells know it, or a part of one, of values and ranges."""
-    words = []
-    for name, value in drawn.items():
-        ends = value if isinstance(value, tuple) else (value,)
-        words.append(f"{name}={spaces.BETWEEN.join(f'{end:.6g}' for end in ends)}")
-    return ",".join(words)
+    ends = {name: [f"{end:.6g}" for end in np.atleast_1d(at)] for name, at in drawn.items()}
+    return ",".join(f"{name}={spaces.BETWEEN.join(each)}" for name, each in ends.items())
 
 
 class Plan:
@@ -118,12 +108,12 @@ class Plan:
 
     def searches(self) -> dict[int, list[float]]:
         """The steps to the goal of every search, by batch size that met it."""
-        found: dict[int, list[float]] = {}
-        for size in sorted({t.batch_size for t in self.trials if t.steps}):
-            last = max(t.search for t in self.of(size))
-            each = [(self._met(size, n), self.of(size, n)) for n in range(last + 1)]
-            found[size] = [float(min(met or [t.taken for t in own])) for met, own in each]
-        return found
+        sizes = sorted({t.batch_size for t in self.trials if t.steps})
+        return {b: [self._steps(b, n) for n in range(self.of(b)[-1].search + 1)] for b in sizes}
+
+    def _steps(self, size: int, search: int) -> float:
+        """Of a search that did not meet the goal, the fewest that a trial took."""
+        return float(min(self._met(size, search) or [t.taken for t in self.of(size, search)]))
 
     def steps(self, size: int) -> float:
         """K* at a batch size that met the goal."""
@@ -146,9 +136,8 @@ class Plan:
         """Hyperparameters with this effective rate over so many steps, others as `like` or shifted
         by so many places, all within the space.
         """
-        drawn = {}
+        drawn = dict(like)
         for name, at in self.space.items():
-            drawn[name] = like[name]
             if name != "learning_rate" and at.high > at.low:
                 place = np.clip(at.place(np.array(like[name])) + shift, 0, 1 - 1e-9)
                 drawn[name] = float(at.at(place))
@@ -160,11 +149,10 @@ class Plan:
         """The next trial of a search."""
         limit = min([math.ceil(BEYOND * expected), *self._met(size, search)])
         tried = len(self.of(size, search))
-        own = {"trials": 1, "space": written(drawn), "replicate": SEEDS * search + tried}
         most = self.fields.get("max_steps") or self.work.max_steps
-        if self.free and limit < most:
-            own["max_steps"] = limit
-        return self._cell(size, **own)
+        ends = {"max_steps": limit} if self.free and limit < most else {}
+        number = SEEDS * search + tried
+        return self._cell(size, trials=1, space=written(drawn), replicate=number, **ends)
 
     def _cell(self, size: int, **own) -> Cell:
         return Cell(self.name, size, self.algorithm, **{**self.fields, "hits": 1, **own})
@@ -179,11 +167,11 @@ class Plan:
     def carried(self, sizes: list[int]) -> Iterator[list[Cell]]:
         """First searches of batch sizes, with the rates of the nearest one known."""
         known = list(self.searches())
-        near = {size: min(known, key=lambda at: abs(math.log(at / size))) for size in sizes}
         for power in POWERS:
-            yield [self._carried(size, near[size], power) for size in sizes]
+            yield [self._carried(size, known, power) for size in sizes]
 
-    def _carried(self, size: int, near: int, power: float) -> Cell:
+    def _carried(self, size: int, known: list[int], power: float) -> Cell:
+        near = min(known, key=lambda at: abs(math.log(at / size)))
         best = self.best(near)[0]
         ratio = size / near
         expected = self.steps(near) * max(1.0, 1 / ratio)
@@ -192,7 +180,7 @@ class Plan:
 
     def again(self, sizes: list[int]) -> Iterator[list[Cell]]:
         """Searches with fresh seeds."""
-        turn = {size: 1 + max(t.search for t in self.of(size)) for size in sizes}
+        turn = {size: 1 + self.of(size)[-1].search for size in sizes}
         for number in range(TRIES):
             left = [s for s in sizes if number < FRESH or not self._met(s, turn[s])]
             if left:
@@ -269,11 +257,12 @@ class Plan:
         """Note what a record holds."""
         taken, seconds = (head[name] / len(table) for name in ("trial_steps", "wall_s"))
         column = f"steps@{self.work.goal:g}"
-        for row in table.to_dict("records"):
-            drawn = {name: float(row[name]) for name in self.space}
-            steps = None if math.isnan(row[column]) else float(row[column])
-            search = cell.replicate // SEEDS
-            self.trials.append(Trial(cell.batch_size, search, drawn, steps, taken, seconds))
+        search = cell.replicate // SEEDS
+        settings = table[[*self.space]].to_dict("records")
+        for drawn, steps in zip(settings, table[column]):
+            met = None if math.isnan(steps) else float(steps)
+            trial = Trial(cell.batch_size, search, drawn, met, taken, seconds)
+            self.trials.append(trial)
         self.cells.append(cell)
 
     def seconds(self) -> float:
@@ -298,8 +287,3 @@ def run(plan: Plan, minutes: float, folder: Path = DATA, train: bool = True, **o
         for cell in wave:
             plan.add(cell, *store.read(record(cell, folder), cell))
     return plan
-
-
-def table(plan: Plan, folder: Path = DATA) -> pd.DataFrame:
-    """Its trials, as `hardware.adaptive` has them."""
-    return hardware.adaptive(plan.name, folder, plan.cells)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -47,15 +48,12 @@ def _unmet(trials: pd.DataFrame, known: Facts | None, asks: Task) -> str:
     if trials.status.eq("infeasible").all():
         return f"goals: no trial met any; all {len(trials)} diverged or died: rescale the inputs"
     found = f"goals: no trial met any; the lowest error of {len(trials)} trials is "
-    if not told:
-        return found + "not on record. Set easier goals, or a larger max_steps"
     found += f"{trials.best_error.min():.3g} ({joined(told)}). "
     goal = _rounded_up(reached.max())
     if known and goal >= known.chance:
         same = f"an answer that is the same for all examples costs {known.chance:.3g}"
         return f"{found}Set a larger max_steps before an easier goal: {same}"
-    every = "every batch size" if reached.notna().all() else "every batch size with an error"
-    easier = f"Set goals=({asks.given(goal):g},), which {every} came to"
+    easier = f"Set goals=({asks.given(goal):g},), which all of these came to"
     return f"{found}{easier}, or a larger max_steps"
 
 
@@ -65,62 +63,48 @@ def _rounded_up(error: float) -> float:
     return float(f"{math.ceil(error / digit - 1e-9) * digit:.2g}")
 
 
-def limited(trials: pd.DataFrame) -> list[int]:
-    """Batch sizes at which the limit of steps came before any trial had met its goal."""
-    by = trials.groupby("batch_size")
-    ended = by.steps.count().eq(0) & by.status.agg(lambda status: (status == "budget").any())
-    return list(ended.index[ended])
-
-
 def caveats(trials: pd.DataFrame, work: Workload, known: Facts | None) -> list[str]:
     """What to know before the answer is used, a sentence or two each: an easier goal than was asked
     for, a limit of steps that came first, a validation set too small for the goal.
 
     trials: at their goal (`scaling.at_goal`).
     """
-    task = work.asks
+    written = work.asks.written
     goal = trials.goal.iloc[0]
-    found = []
-    sizes = trials.batch_size.nunique()
     hardest = min(work.goals)
+    found = []
     if goal > hardest:
-        met = trials.batch_size[trials[f"steps@{hardest:g}"].notna()].nunique()
+        hits = trials.dropna(subset=f"steps@{hardest:g}")
+        met = hits.batch_size.nunique()
         found.append(
-            f"The hardest goal, {task.written(hardest)}, was met at {met or 'none'} of {sizes} "
-            f"batch sizes. All below is for {task.written(goal)}."
+            f"The hardest goal, {written(hardest)}, was met at {met or 'none'} of "
+            f"{trials.batch_size.nunique()} batch sizes. All below is for {written(goal)}."
         )
-    if limits := limited(trials):
-        limit = int(trials.max_steps[trials.batch_size.isin(limits)].max())
-        where = f"batch size{'s' * (len(limits) > 1)} {joined([f'{size:,}' for size in limits])}"
+    by = trials.groupby("batch_size")
+    ended = by.steps.count().eq(0) & by.status.agg(lambda status: (status == "budget").any())
+    if ended.any():
+        where = joined([f"{size:,}" for size in ended.index[ended]])
         found.append(
-            f"At {where} the limit of {limit:,} steps (max_steps) was reached before any trial met "
-            f"{task.written(goal)}. More trials do not help there: raise the limit. It is the same "
+            f"At batch size {where} the limit of steps (max_steps) was reached before any trial "
+            f"met {written(goal)}. More trials do not help there: raise the limit. It is the same "
             f"for all batch sizes, so that small batches see fewer examples."
         )
-    return found + (_coarse(goal, work, known) if known and task.counted else [])
+    return found + (_coarse(goal, written, known) if known and work.asks.counted else [])
 
 
-def _coarse(goal: float, work: Workload, known: Facts) -> list[str]:
+def _coarse(goal: float, written: Callable[[float], str], known: Facts) -> list[str]:
     """Whether the validation set is too small to tell a share of mistakes from others near it."""
     found = []
-    one = 1 / known.values
-    written = work.asks.written
-    told = written(goal)
-    finer = [written(g) for g in work.goals if 0 < g < one]
     spread = math.sqrt(goal * (1 - goal) / known.values)
-    held = f"The validation set has {known.values:,} examples"
-    if finer:
+    if goal < UNSURE * spread:
         found.append(
-            f"{held}, each {100 * one:.2g} %: a goal of {joined(finer)} allows no mistake at all."
-        )
-    if one <= goal < UNSURE * spread:
-        found.append(
-            f"{held}. At a goal of {told}, chance alone moves the error by {100 * spread:.2g} % "
-            f"(a standard error), more than a quarter of the goal. Validate on more."
+            f"The validation set has {known.values:,} examples. At a goal of {written(goal)}, "
+            f"chance alone moves the error by {100 * spread:.2g} % (a standard error), more than "
+            f"a quarter of the goal. Validate on more."
         )
     if goal > known.chance / EASY:
         found.append(
-            f"The goal of {told} is easy: answers that are all the same miss "
+            f"The goal of {written(goal)} is easy: answers that are all the same miss "
             f"{100 * known.chance:.2g} %."
         )
     return found

@@ -17,13 +17,12 @@ from chapters.own_workload import adaptive
 from lib.analysis import scaling
 from lib.fields import spec
 from lib.measuring.experiment import Collection
-from lib.methods.spaces import intervals
-from lib.records import results, store
-from lib.records.store import DATA, record
-from lib.studies.cells import NUMBER, Cell
+from lib.records import on_record, results
+from lib.records.store import DATA
+from lib.studies.cells import NUMBER
 from lib.studies.plans import STUDIES, USUAL
 from lib.studies.study import Study
-from lib.wording import named, percent
+from lib.wording import named
 from lib.workloads.catalogue import workload
 
 SIZES = 2, 1024  # the smallest and the largest batch size that a replay may search
@@ -90,41 +89,29 @@ REPLAYS = Replays(
 
 
 @functools.cache
-def exact() -> dict[tuple[str, str], scaling.Effect]:
-    """ln of the critical batch size of all exact searches on splits of their own, by workload and
-    method.
-    """
-    found = {}
-    for pair in itertools.product(NETWORKS, METHODS):
-        cells = (c for s in STUDIES.values() for c in s.cells if _fits(c, *pair))
-        own = Study("exact", "", tuple(dict.fromkeys(cells)))
-        curve = scaling.curve_of(scaling.steps_to_result(results.read(own)))
-        found[pair] = scaling.critical(curve)
-    return found
-
-
-def _fits(cell: Cell, name: str, method: str) -> bool:
-    """Whether it is an exact search of such a curve, dense and as usual, that is on record."""
-    if (cell.workload, cell.algorithm) != (name, method) or not cell.split or cell.race:
-        return False
-    usual = all(getattr(cell, field) == value for field, value in USUAL.items())
-    return usual and cell.sparsity == 0 and store.exists(record(cell))
+def exact(name: str, method: str) -> scaling.Effect:
+    """ln of the critical batch size of all exact searches of a dense network, each on a split."""
+    fields = USUAL | {"workload": name, "algorithm": method, "sparsity": 0.0, "race": None}
+    every = dict.fromkeys(cell for study in STUDIES.values() for cell in study.cells if cell.split)
+    cells = [cell for cell in every if all(getattr(cell, f) == at for f, at in fields.items())]
+    trials = results.read(Study("exact", "", tuple(on_record.recorded_of(cells))))
+    return scaling.critical(scaling.curve_of(scaling.steps_to_result(trials)))
 
 
 def judged(rule: str) -> pd.DataFrame:
-    """A row per run of a rule: workload, algorithm, runs (tuned runs), searches (exact ones), near (the
-    exact searches' critical batch size, within NEAR) and covered (by the run's interval).
+    """A row per run of a rule: workload, algorithm, searches (exact ones), near (the exact
+    searches' critical batch size, within NEAR) and covered (by the run's interval).
     """
     found = REPLAYS.results(planned(rule))
     if found.empty:
         return found
     each = found.groupby(["workload", "algorithm", "split"], sort=False).first().reset_index()
-    known = [exact()[key] for key in zip(each.workload, each.algorithm)]
-    logs = pd.Series([one.value for one in known])
-    exactly = np.exp(logs)
+    known = [exact(*key) for key in zip(each.workload, each.algorithm)]
+    exactly = pd.Series(np.exp([one.value for one in known]))
+    off = np.abs(np.log(each.critical / exactly))
     return each.assign(
         searches=[one.n for one in known],
-        near=np.abs(np.log(each.critical) - logs) <= np.log(NEAR),
+        near=off <= np.log(NEAR),
         covered=exactly.between(each.critical_low, each.critical_high),
     )
 
@@ -137,16 +124,12 @@ def told() -> dict:
     by = mine.groupby(["workload", "algorithm"]).near.agg(["sum", "size"])
     name, method = by["sum"].idxmin()
     return {
-        "replayed_goal": percent(min(workload(NETWORKS[0]).goals)),
-        "momentum_low": intervals(workload(NETWORKS[0]).space, "momentum")["momentum"].low,
         "exact_least": int(mine.searches.min()),
-        "exact_most": int(mine.searches.max()),
         "replays": len(mine),
         "near": int(mine.near.sum()),
         "held": int(mine.covered.sum()),
         "worst": f"{workload(name).title} with {named(method)}",
         "worst_near": "{} of {}".format(*by.loc[(name, method)]),
-        "runs_most": float(mine.runs.max()),
         "optuna": len(other),
         "optuna_near": int(other.near.sum()),
     }

@@ -1,69 +1,50 @@
-"""The figure of volunteers: time to the goal, or its price, at every batch size, by the formula and
-simulated.
-"""
+"""The figure of volunteers: time to the goal at every batch size, by the formula and simulated."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 
 import altair as alt
 import pandas as pd
 
-from chapters.volunteers import volunteers
+from chapters.volunteers.volunteers import EXPRESSIONS, SETTINGS, START
 from lib.page import charts, tips
 
-PRICES = (0.01, 0.1, 0.5, 1.0, 2.0)
-TITLE = "show === 'time' ? 'time to the goal (minutes)' : 'price of reaching the goal'"
 FORMULA, SIMULATED = charts.BLUE, charts.ORANGE
 
 
-def _dials(start: Mapping[str, float], values: dict[str, list[float]]) -> dict[str, tuple]:
-    """What `charts.dial` returns, by field; values: of the sliders of a round."""
+def _dials() -> dict[str, tuple]:
+    """What `charts.dial` returns, by setting."""
     stay = "value ? 'peers stay ' + format(60 / value, '.2~r') + ' s on average' : 'nobody leaves'"
     about = {
         "latency": ("latency of a round", "format(value, '~r') + ' s latency'"),
         "speed": ("speed of all online", "format(value, ',~r') + ' examples/s'"),
         "departures": ("coming and going", f"({stay})"),
-        "price": ("price of a peer and hour", "'price ' + format(value, '.2f') + '/h'"),
     }
-    values = {**values, "price": PRICES}
     return {
-        name: charts.dial(f"{name}_at", values[name], start[name], *words)
+        name: charts.dial(f"{name}_at", SETTINGS[name], START[name], *words)
         for name, words in about.items()
     }
 
 
-def _table(rounds: pd.DataFrame, sizes: list[int], values: dict[str, list[float]]) -> str:
+def _table(rounds: pd.DataFrame, sizes: list[int]) -> str:
     """Seconds of a round as an expression: {batch size:
     [latency][speed][departures]}[datum.batch_size], at the sliders.
     """
-    seconds = rounds.set_index(["batch_size", *values]).seconds.sort_index().round(4)
-    shape = [len(v) for v in values.values()]
+    seconds = rounds.set_index(["batch_size", *SETTINGS]).seconds.sort_index().round(4)
+    shape = [len(values) for values in SETTINGS.values()]
     cubes = {b: seconds[b].to_numpy().reshape(shape).tolist() for b in sizes}
-    return f"{json.dumps(cubes)}[datum.batch_size]" + "".join(f"[{name}_at]" for name in values)
+    return f"{json.dumps(cubes)}[datum.batch_size]" + "".join(f"[{name}_at]" for name in SETTINGS)
 
 
-def by_batch_size(
-    points: pd.DataFrame,
-    rounds: pd.DataFrame,
-    start: Mapping[str, float],
-    curve: str,
-    peers: int,
-) -> alt.LayerChart:
-    """Time to the goal against batch size, or its price: a line by the formula, points simulated, a
-    rule at the formula's best.
+def by_batch_size(points: pd.DataFrame, rounds: pd.DataFrame, curve: str) -> alt.LayerChart:
+    """Time to the goal against batch size: a line by the formula, points simulated, a rule at the
+    formula's best.
 
     points: curve, batch_size, steps, low, high, c1, c2.  rounds: latency, speed, departures,
-    batch_size, seconds, one for every setting of the sliders.  start: where the sliders begin, that
-    of the price of a peer and hour among them; curve: the one shown at first; peers: how many are
-    online on average, all of whom are paid.
+    batch_size, seconds, one for every setting of the sliders.  curve: the one shown at first.
     """
-    values = {name: sorted(set(rounds[name])) for name in ("latency", "speed", "departures")}
-    dials = _dials(start, values)
-    either = alt.binding_select(options=["time", "price"], name="show ")
-    show = alt.param(name="show", value="time", bind=either)
-    worth = f"(show === 'time' ? 1 / 60 : {peers} / 3600 * {dials['price'][1]})"  # of a second
+    dials = _dials()
     menu = charts.menu("curve", list(points.curve.unique()), curve, "network")
     sizes = sorted(map(int, points.batch_size.unique()))
     ends = {"least": ("batch_size", "min"), "most": ("batch_size", "max")}
@@ -71,28 +52,26 @@ def by_batch_size(
     known = f"{json.dumps(lines.T.to_dict('list'))}[curve_chosen]"
     numbers = {"c1": f"{known}[0]", "c2": f"{known}[1]"}
     numbers |= {name: dials[name][1] for name in ("latency", "speed")}
-    time, best = (
-        f"({volunteers.EXPRESSIONS[name].format(**numbers)})" for name in ("time", "best")
-    )
+    time, best = (f"({EXPRESSIONS[name].format(**numbers)})" for name in ("time", "best"))
+    ends = [sizes[0] / 1.3, sizes[-1] * 1.3]
     x = charts.batch_axis(sizes)
-    x = x.scale(charts.log(domain=[sizes[0] / 1.3, sizes[-1] * 1.3]))
-    y = alt.Y("value:Q", title=None).axis(values=charts.DECADES).scale(charts.log(14, base=10))
+    x = x.scale(charts.log(domain=ends))
+    y = alt.Y("value:Q", title="time to the goal (minutes)")
+    y = y.axis(values=charts.DECADES).scale(charts.log(14, base=10))
     line = alt.Chart(alt.sequence(0, 1.005, 0.01, as_="place")).transform_calculate(
         batch_size=f"{known}[2] * pow({known}[3] / {known}[2], datum.place)"
     )
-    line = line.transform_calculate(value=f"{time} * {worth}")
+    line = line.transform_calculate(value=f"{time} / 60")
     line = line.mark_line(color=FORMULA, strokeWidth=2.2).encode(x=x, y=y)
     base = (
         alt.Chart(points)
         .transform_filter(menu[1])
-        .transform_calculate(seconds=_table(rounds, sizes, values), formula=f"{time} / 60")
+        .transform_calculate(seconds=_table(rounds, sizes), formula=f"{time} / 60")
         .transform_calculate(
-            minutes="datum.steps * datum.seconds / 60",
-            value=f"datum.steps * datum.seconds * {worth}",
-            least=f"datum.low * datum.seconds * {worth}",
-            most=f"datum.high * datum.seconds * {worth}",
+            value="datum.steps * datum.seconds / 60",
+            least="datum.low * datum.seconds / 60",
+            most="datum.high * datum.seconds / 60",
         )
-        .transform_calculate(cost=f"datum.minutes * {peers} / 60 * {dials['price'][1]}")
         .transform_joinaggregate(lowest="min(value)")
         .encode(x=x)
     )
@@ -100,9 +79,8 @@ def by_batch_size(
         tips.BATCH_SIZE,
         tips.STEPS,
         tips.tip("seconds:Q", "a simulated round (s)", ",.2r"),
-        tips.tip("minutes:Q", "simulated time (min)", ",.2r"),
+        tips.tip("value:Q", "simulated time (min)", ",.2r"),
         tips.tip("formula:Q", "time by the formula (min)", ",.2r"),
-        tips.tip("cost:Q", "price, simulated", ",.2r"),
     ]
     bars = base.mark_rule(color=SIMULATED, strokeWidth=2).encode(y=alt.Y("least:Q"), y2="most:Q")
     dots = base.mark_point(color=SIMULATED, filled=True, size=65, opacity=1)
@@ -111,12 +89,7 @@ def by_batch_size(
     rule = _rule(best, known, sizes, x)
     caption = charts.captions([text for *_, text in dials.values()])
     layers = [line, bars, dots.encode(y=y, tooltip=tooltip), ring, *rule, caption]
-    chart = alt.layer(*layers, charts.beside(TITLE)).add_params(
-        show,
-        menu[0],
-        *(param for param, *_ in dials.values()),
-        charts.needed("price_at", "show === 'price'"),
-    )
+    chart = alt.layer(*layers).add_params(menu[0], *(param for param, *_ in dials.values()))
     return charts.sized(chart, 360)
 
 
