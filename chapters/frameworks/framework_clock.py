@@ -55,12 +55,13 @@ def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
     blocks = {name: [] for name in names}
     for k in range(repeats):
         turn = k % len(names)  # another one is first in every round
-        for name in names[turn:] + names[:turn]:
+        order = names[turn:] + names[:turn]
+        for name in order:
             blocks[name].append(_block(systems[name], x, y, steps))
-    rows = [
-        _row(name, np.array(everyones(own)), training.micro_batches) | about[name]
-        for name, own in blocks.items()
-    ]
+    rows = []
+    for name, own in blocks.items():
+        every = np.array(everyones(own))
+        rows.append(_row(name, every, training.micro_batches) | about[name])
     systems.clear()
     gc.collect()  # a model that outlives the process group can hang the process
     return rows

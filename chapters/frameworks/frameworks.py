@@ -114,10 +114,11 @@ class OneProcess:
         own = getattr(self.optimizer, "optim", self.optimizer)
         parameters = list(self.model.parameters())
         states = [value for state in own.state.values() for value in state.values()]
+        tensors = [value for value in states if isinstance(value, Tensor)]
         return {
             "parameters": _bytes(parameters),
             "gradients": _bytes(p.grad for p in parameters if p.grad is not None),
-            "states": _bytes(value for value in states if isinstance(value, Tensor)),
+            "states": _bytes(tensors),
             "residuals": _bytes(self.residuals()),
         }
 

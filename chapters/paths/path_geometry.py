@@ -120,7 +120,8 @@ def scale_of_cosines(paths: pd.DataFrame, kind: str) -> pd.DataFrame:
         whole, *without = scaling.log_critical(means.index.to_numpy(float), -2 * np.log(moved))
         scale = Effect(whole, float(np.std(without) * np.sqrt(n - 1)), n - 1, n)
         product = steps * means**2
-        rows.append((*key, *scale.row().values(), product.max() / product.min()))
+        spread = product.max() / product.min()
+        rows.append((*key, *scale.row().values(), spread))
     return pd.DataFrame(rows, columns=[*CURVE, "scale", "low", "high", "product"])
 
 
