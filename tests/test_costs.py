@@ -85,18 +85,11 @@ ABOUT = {"workload": "digits-cnn", "algorithm": "adam"}
 TIMES = pd.DataFrame(
     {"batch_size": [64] * 3 + [256] * 3, "system": ["one", "ddp", "sparse"] * 2}
     | {"seconds": [4.0, 3, 5, 9, 5, 1], "waits": [0, 2, 3] * 2, "sent": [0.0, 400, 40] * 2}
-).assign(**ABOUT)
+).assign(low=lambda t: t.seconds / 2, high=lambda t: 2 * t.seconds, wall=1.0, **ABOUT)
 POINTS = pd.DataFrame(
     {"batch_size": [64, 256, 1024], "steps": [30.0, 10, 8]}
     | {"low": [25.0, 9, 7], "high": [33.0, 12, 9]}
 ).assign(**ABOUT, goal=0.04)
-LINK = {"latency": 0.25, "bandwidth": 100.0}
-
-
-def test_data_parallelism_pays_for_its_link_what_a_ring_does():
-    more = framework_costs.step_seconds(TIMES, **LINK) - TIMES.seconds
-    assert more[0] == 0 and more[1] == pytest.approx(links.ring(2, 100, 100.0, 0.25))
-    assert framework_costs.step_seconds(TIMES).equals(TIMES.seconds), "no link, no time"
 
 
 def test_sparse_messages_are_never_called_the_fastest():
@@ -104,18 +97,18 @@ def test_sparse_messages_are_never_called_the_fastest():
     assert goals.loc[goals.time.idxmin()].system == "sparse"
     best = framework_costs.fastest(goals)
     assert (best.system, best.batch_size, best.time) == ("ddp", 256, 50)
-    assert framework_costs.fastest(framework_costs.to_goal(POINTS, TIMES, latency=100.0)).system == "one"
 
 
-def test_over_the_slowest_link_that_pays_both_take_as_long():
-    even = framework_costs.breaks_even(TIMES)
-    assert even.bandwidth[[0, 2]].isna().all() and even.latency[[0, 2]].isna().all()
-    for i in (1, 4, 5):
-        one = TIMES.seconds[0 if i < 3 else 3]
-        assert framework_costs.step_seconds(TIMES, bandwidth=even.bandwidth[i])[i] == pytest.approx(one)
-        assert framework_costs.step_seconds(TIMES, latency=even.latency[i])[i] == pytest.approx(one)
-    ratios = [1, 0.75, 1.25, 1, 5 / 9, 1 / 9]
-    assert framework_costs.over_one(TIMES).tolist() == pytest.approx(ratios)
+def test_over_the_slowest_link_that_pays_a_ring_takes_what_is_gained():
+    bandwidth, latency = framework_costs.slowest_link(TIMES[TIMES.batch_size == 256])
+    assert links.ring(2, 100, bandwidth, 0) == links.ring(2, 100, np.inf, latency) == 9 - 5
+
+
+def test_ratios_are_over_one_process_with_the_same_batch():
+    ratios = framework_costs.ratios(TIMES)
+    expected = np.array([1, 0.75, 1.25, 1, 5 / 9, 1 / 9])
+    assert ratios.ratio.to_numpy() == pytest.approx(expected)
+    assert ratios.ratio_high.to_numpy() == pytest.approx(2 * expected)
 
 
 C1, C2 = 30_000.0, 150.0  # a critical batch size of 200
@@ -169,19 +162,6 @@ def of_hardware():
     return found, hardware.to_goal(machine, np.array([256.0]), np.array([275.0]), 5000, timed)
 
 
-def of_messages():
-    link = {"workers": 16, "bandwidth": 1.25e9, "latency": 5e-5}
-    found = drawn({}, links.EXPRESSIONS, link | {"d": 2e6, "elements": 2e3}, "ring", "gather")
-    return found, [links.ring(d=2e6, **link), links.gather(elements=2e3, **link)]
-
-
-def of_frameworks():
-    start = {"latency": 0.001, "bandwidth": 3e6}
-    step = {"step": framework_costs.EXPRESSION, "again": framework_costs.EXPRESSION}
-    row = TIMES.iloc[1][["seconds", "waits", "sent"]].to_dict()
-    return drawn(row, step, start, "step", "again"), [framework_costs.step_seconds(TIMES, **start)[1]] * 2
-
-
 def of_volunteers():
     numbers = {"c1": C1, "c2": C2, "latency": 2.5, "speed": 70.0}
     found = drawn({"batch_size": 96.0}, volunteers.EXPRESSIONS, numbers, "time", "best")
@@ -189,7 +169,7 @@ def of_volunteers():
     return found, [to_goal(96, 2.5, 70.0), best]
 
 
-@pytest.mark.parametrize("page", [of_hardware, of_messages, of_frameworks, of_volunteers])
+@pytest.mark.parametrize("page", [of_hardware, of_volunteers])
 def test_the_charts_compute_the_same(page):
     found, expected = page()
     assert found == pytest.approx(np.ravel(expected), rel=1e-6)

@@ -1,15 +1,11 @@
-"""What the page on frameworks says, as numbers and words, and its tables.
-
-`times` is the table of `experiments.measured`, `ratios` that of `framework_costs.ratios`, and
-`goals` that of `framework_costs.to_goal`.
-"""
+"""What the page on frameworks says, as numbers and words, and its tables."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from chapters.frameworks.framework_costs import HELD, KEYS, NAMES, ONE, breaks_even, fastest
+from chapters.frameworks.framework_costs import KEYS, NAMES, ONE, fastest, slowest_link
 from lib.claims.names import title
 from lib.wording import between, brief, named, percent
 
@@ -24,15 +20,22 @@ def findings(
     """All values of the page's sentences.
 
     Args:
-        goals: without a link between the processes.
+        goals: of `framework_costs.to_goal`.
         repeated: the same as `goals`, of a second run.
-        ratios: of the first run.
-        again: of the second.
+        ratios: of `framework_costs.ratios`.
+        again: the same as `ratios`, of the second run.
         workload: name of the network that the page begins with.
     """
     mine = goals[goals.workload == workload]
-    best = fastest(mine)
+    repeated = repeated[repeated.workload == workload]
+    best, best_again = fastest(mine), fastest(repeated)
     smallest = mine[mine.batch_size == mine.batch_size.min()]
+    bandwidth, latency = slowest_link(mine[mine.batch_size == mine.batch_size.max()])
+    ddp = ratios[ratios.system == "ddp"].groupby("batch_size").ratio
+    off = np.abs(np.log(ratios.waiting / ratios.ratio))[ratios.system != ONE].median()
+    both = ratios.merge(again, on=[*KEYS, "system"], suffixes=("", "_again"))
+    change = (both.ratio_again / both.ratio)[both.system != ONE]
+    large = heaviest(ratios).iloc[0]
     return {
         "network": title(workload),
         "shared": best.system != ONE,
@@ -41,10 +44,23 @@ def findings(
         "gain": gain(mine),
         "idle": bool(gain(smallest) < 1.05),
         "networks": goals.curve.unique().tolist(),
-        **_pays(mine),
-        **_steps(ratios),
-        **_again(ratios, again, repeated[repeated.workload == workload]),
-        **_sent(ratios),
+        "pays": bool(bandwidth > 0),
+        "pays_gigabits": 8e-9 * bandwidth,
+        "pays_milliseconds": 1e3 * latency,
+        "rounds": int(ratios.repeats.max()),
+        "large": int(ratios.batch_size.max()),
+        "ddp_small": between(ddp.min().iloc[0], ddp.max().iloc[0]),
+        "ddp_large": between(ddp.min().iloc[-1], ddp.max().iloc[-1]),
+        "queued": percent(float(ratios.waited.median().clip(0, 1))),
+        "off": float(np.exp(off)),
+        "again_range": between(change.min(), change.max()),
+        "again_framework": best_again.framework,
+        "again_size": int(best_again.batch_size),
+        "again_gain": gain(repeated),
+        "megabytes": 4e-6 * large.weights,
+        "sent_network": title(large.workload),
+        "sent_method": named(large.algorithm),
+        "sent_size": int(large.batch_size),
     }
 
 
@@ -53,75 +69,10 @@ def gain(goals: pd.DataFrame) -> float:
     return float(goals.time[goals.system == ONE].min() / fastest(goals).time)
 
 
-def _pays(mine: pd.DataFrame) -> dict:
-    """The slowest link that pays for data parallelism at the largest batch of one network."""
-    even = breaks_even(mine[mine.batch_size == mine.batch_size.max()]).set_index("system")
-    ddp = even.loc["ddp"]
-    return {
-        "pays": bool(np.isfinite(ddp.bandwidth)),
-        "pays_gigabits": float(8e-9 * ddp.bandwidth),
-        "pays_milliseconds": float(1e3 * ddp.latency),
-    }
-
-
-def _steps(ratios: pd.DataFrame) -> dict:
-    """What a step costs over one process, on all networks."""
-    ddp = ratios[ratios.system == "ddp"].groupby("batch_size").ratio
-    widest = ratios[ratios.weights == ratios.weights.max()]
-    smallest = widest[widest.batch_size == widest.batch_size.min()]
-    update = smallest.pivot(index="algorithm", columns="system", values="seconds")
-    adam, sgd = (update.zero / update.ddp)[["adam", "sgd"]]
-    off = np.abs(np.log(ratios.waiting / ratios.ratio))[ratios.system != ONE].median()
-    return {
-        "rounds": int(ratios.repeats.max()),
-        "large": int(ratios.batch_size.max()),
-        "ddp_small": between(ddp.min().iloc[0], ddp.max().iloc[0]),
-        "ddp_large": between(ddp.min().iloc[-1], ddp.max().iloc[-1]),
-        "update_shared": bool(adam < 1 < sgd),
-        "widest": title(widest.workload.iloc[0]),
-        "update_adam": adam,
-        "update_sgd": sgd,
-        "queued": percent(float(ratios.waited.median().clip(0, 1))),
-        "off": float(np.exp(off)),
-    }
-
-
-def _again(ratios: pd.DataFrame, again: pd.DataFrame, repeated: pd.DataFrame) -> dict:
-    """How a second run differs."""
-    both = ratios.merge(again, on=[*KEYS, "system"], suffixes=("", "_again"))
-    both = both[both.system != ONE]
-    change = both.ratio_again / both.ratio
-    best = fastest(repeated)
-    return {
-        "again_batches": len(both[KEYS].drop_duplicates()),
-        "again_queued": percent(float(both.waited_again.median().clip(0, 1))),
-        "again_middle": float(change.median()),
-        "again_range": between(change.min(), change.max()),
-        "again_framework": best.framework,
-        "again_size": int(best.batch_size),
-        "again_gain": gain(repeated),
-    }
-
-
 def heaviest(ratios: pd.DataFrame) -> pd.DataFrame:
     """The rows of the largest network with Adam, at the largest batch, whose bytes are shown."""
     adam = ratios[ratios.algorithm == "adam"]
-    large = adam[adam.weights == adam.weights.max()]
-    return large[large.batch_size == large.batch_size.max()]
-
-
-def _sent(ratios: pd.DataFrame) -> dict:
-    """What full sharding sends, in gradients."""
-    row = heaviest(ratios).set_index("system").loc["fsdp"]
-    fully = row.sent / (4 * row.weights)
-    return {
-        "megabytes": 4e-6 * row.weights,
-        "sent_network": title(row.workload),
-        "sent_method": named(row.algorithm),
-        "sent_size": int(row.batch_size),
-        "fully": float(fully),
-        "added_everywhere": bool(fully > 1.75),
-    }
+    return adam[adam.weights == adam.weights.max()].nlargest(1, "batch_size", keep="all")
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -143,8 +94,7 @@ def of_steps(ratios: pd.DataFrame) -> pd.DataFrame:
 def of_bytes(ratios: pd.DataFrame) -> pd.DataFrame:
     """What a step sends and a process holds, in gradients."""
     shown = heaviest(ratios)
-    heads = dict(zip(HELD, ("parameters", "gradients", "optimiser", "residual")))
-    table = shown[["sent", *HELD]].assign(all=shown[list(HELD)].sum(axis=1))
-    table = table.div(4 * shown.weights, axis=0).map(lambda times: brief(times) if times else "0")
-    table.insert(0, "framework", shown.system.map(NAMES))
-    return table.rename(columns=heads | {"all": "held in all"})
+    held = shown[["parameters", "gradients", "states", "residuals"]].sum(axis=1)
+    table = pd.DataFrame({"framework": shown.system.map(NAMES), "sent": shown.sent, "held": held})
+    table[["sent", "held"]] /= 4 * shown[["weights"]].to_numpy()
+    return table.assign(**{name: table[name].map(brief) for name in ("sent", "held")})

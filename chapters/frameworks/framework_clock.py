@@ -30,12 +30,13 @@ BLOCK = 0.02  # seconds that one process computes between two looks at the clock
 def timed(training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
     """Times of steps of every system between processes here, all in turn, so many rounds.
 
-    x, y: a batch.  A row per system: system, seconds of a step on cores of its own (`on_own_cores`:
-    median over rounds), low, high (their quartiles), processor (seconds that both processes
-    computed, median), wall (seconds that went by, median), waited (median share of these in which a
-    process waited for a core, as Linux counts it; NaN elsewhere); sent (bytes of a step of the
-    process that sends more), waits (`waits`), parameters, gradients, states, residuals (bytes held
-    by the process that holds more).  Raises as `lib.workers.processes.launch`.
+    x, y: a batch.  A row per system: system, seconds of a step if each process had a core and
+    messages took no time beyond the computing that they ask for (median over rounds), low, high
+    (their quartiles), processor (seconds that both processes computed, median), wall (seconds that
+    went by, median), waited (median share of these in which a process waited for a core, as Linux
+    counts it; NaN elsewhere); sent (bytes of a step of the process that sends more), waits
+    (`waits`), parameters, gradients, states, residuals (bytes held by the process that holds more).
+    Raises as `lib.workers.processes.launch`.
     """
     given = training, x.numpy(), y.numpy(), repeats
     return processes.launch(_timed, frameworks.WORKERS, TIMEOUT, *given)
@@ -54,12 +55,13 @@ def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
     blocks = {name: [] for name in names}
     for k in range(repeats):
         turn = k % len(names)  # another one is first in every round
-        for name in names[turn:] + names[:turn]:
+        order = names[turn:] + names[:turn]
+        for name in order:
             blocks[name].append(_block(systems[name], x, y, steps))
-    rows = [
-        _row(name, np.array(everyones(own)), training.micro_batches) | about[name]
-        for name, own in blocks.items()
-    ]
+    rows = []
+    for name, own in blocks.items():
+        every = np.array(everyones(own))
+        rows.append(_row(name, every, training.micro_batches) | about[name])
     systems.clear()
     gc.collect()  # a model that outlives the process group can hang the process
     return rows
@@ -97,7 +99,10 @@ def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
     wall = blocks[0, :, 0]
     computed = blocks[:, :, 1]
     waited = blocks[:, :, 2].max(0)
-    low, middle, high = np.quantile(on_own_cores(name, computed, micro_batches), [0.25, 0.5, 0.75])
+    # On cores of its own, a step takes as long as its busier process computes. Of two stages, this
+    # one waits besides for a micro-batch of the other to come and to go.
+    busy = computed.max(0) + (computed.min(0) / micro_batches if name == "pipeline" else 0)
+    low, middle, high = np.quantile(busy, [0.25, 0.5, 0.75])
     return {
         "system": name,
         "seconds": float(middle),
@@ -107,18 +112,6 @@ def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
         "wall": float(np.median(wall)),
         "waited": float(np.median(waited / wall)),
     }
-
-
-def on_own_cores(name: str, computed: np.ndarray, micro_batches: int = 1) -> np.ndarray:
-    """Seconds of a step [n] if each process has a core and messages take no time beyond the
-    computing that they ask for.
-
-    computed: seconds that each process computes [processes, n].  A step then takes as long as the
-    busier process; of two stages, this one waits besides for a micro-batch of the other to come and
-    to go.
-    """
-    most = computed.max(0)
-    return most + computed.min(0) / micro_batches if name == "pipeline" else most
 
 
 def _about(system: OneProcess | None, x: Tensor, y: Tensor) -> dict[str, float]:

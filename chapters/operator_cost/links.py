@@ -31,24 +31,16 @@ def gather(workers: int, elements: float, bandwidth: float, latency: float) -> f
     return waits + (workers - 1) * elements * (VALUE_BYTES + INDEX_BYTES) / bandwidth
 
 
-# The same in the language of the charts; a test evaluates both.
-EXPRESSIONS = {
-    "ring": f"2 * ({{workers}} - 1) * ({{latency}} + {VALUE_BYTES} * {{d}} / {{workers}} / {{bandwidth}})",
-    "gather": f"{GATHERS} * log({{workers}}) / LN2 * {{latency}} + ({{workers}} - 1) * {{elements}} * {VALUE_BYTES + INDEX_BYTES} "
-    "/ {bandwidth}",
-}
+# --- measured parts -------------------------------------------------------------------------------
 
 
-def over_gaussian(timed: pd.DataFrame) -> pd.DataFrame:
-    """Timings of `Operators` as a row per d with a column per compressor, and over Gaussian-k's:
-    library (`torch.topk`'s Top-k), own (ours).
+def over_gaussian(timed: pd.DataFrame) -> tuple[float, float]:
+    """Our Top-k and `torch.topk`'s over Gaussian-k on the longest vector, timings of `Operators`.
 
     Of the fastest repeats: what disturbs a machine only adds time.
     """
-    wide = timed.pivot(index="d", columns="compressor", values="low")
-    wide = wide.reindex(columns=["torch.topk", "top-k", "gaussian-k"]).reset_index()
-    ours = wide["gaussian-k"]
-    return wide.assign(library=wide["torch.topk"] / ours, own=wide["top-k"] / ours)
+    low = timed[timed.d == timed.d.max()].set_index("compressor").low
+    return low["top-k"] / low["gaussian-k"], low["torch.topk"] / low["gaussian-k"]
 
 
 def exact_over_gaussian(timed: pd.DataFrame, least: int = 2**24) -> tuple[float, float, float, int]:
@@ -64,15 +56,27 @@ def exact_over_gaussian(timed: pd.DataFrame, least: int = 2**24) -> tuple[float,
     return middle, (exact.low / ours.high).min(), (exact.high / ours.low).max(), len(exact)
 
 
+def _ends(real: pd.DataFrame, what: str) -> tuple[pd.Series, pd.Series]:
+    """The rows of two workers' shortest and longest vector."""
+    rows = real[(real.workers == 2) & (real.what == what)].sort_values("d")
+    return rows.iloc[0], rows.iloc[-1]
+
+
+def link(real: pd.DataFrame) -> tuple[float, float]:
+    """Bandwidth (bytes per second) of the longest all-reduce between two workers of
+    `Collectives`, latency (seconds) of the shortest.
+    """
+    first, last = _ends(real, "all-reduce")
+    return VALUE_BYTES * last.d / last.seconds, first.seconds / 2
+
+
 def rebuilding(real: pd.DataFrame) -> float:
-    """Seconds per entry of d that the exchange of pairs takes beyond its latency, between the two
+    """Seconds per entry of d that the exchange of pairs takes beyond its latency, between two
     workers of `Collectives`.
 
     Nearly all of it is spent on the dense vector that the pairs are added to.
     """
-    pairs = real[(real.workers == 2) & (real.what == "pairs")].sort_values("d")
-    first = pairs.iloc[0]
-    last = pairs.iloc[-1]
+    first, last = _ends(real, "pairs")
     return float((last.seconds - first.seconds) / (last.d - first.d))
 
 

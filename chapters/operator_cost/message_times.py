@@ -107,10 +107,6 @@ class Collectives(Between):
     largest: POWER = 24
     repeats: timings.REPEATS = 7
 
-    def measure(self) -> pd.DataFrame:
-        """what ("all-reduce", "pairs"), d, seconds (median), low, high (range)."""
-        return pd.DataFrame(processes.launch(_timed, self.workers, TIMEOUT, self))
-
     def each(self) -> Iterator[tuple[str, int, Callable]]:
         """What every process times: its name, d, and the call."""
         for power in range(self.smallest, self.largest + 1, 2):
@@ -134,10 +130,6 @@ class Hooked(Between):
     density: SHARE = 0.001
     batch_size: Count(processes.MOST_EXAMPLES) = 32  # of a worker
     repeats: timings.REPEATS = 15
-
-    def measure(self) -> pd.DataFrame:
-        """what ("all-reduce" or a compressor), d, seconds (median), low, high (range)."""
-        return pd.DataFrame(processes.launch(_timed, self.workers, TIMEOUT, self))
 
     def each(self) -> Iterator[tuple[str, int, Callable]]:
         x = torch.randn(self.batch_size, 1, 28, 28)

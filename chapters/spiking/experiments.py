@@ -94,7 +94,9 @@ class SpikingTimes:
         from lib.engine import batched, flattening
         from lib.workloads import datasets, models
 
-        data, rows, calls = datasets.load("digits", 1).train, [], {}
+        data = datasets.load("digits", 1).train
+        rows = []
+        calls = {}
         for time in (0, TIME, LONGER):
             module = models.initialise(neurons.network(time), 0)
             gradients = batched.BatchedExecutor(module).gradients

@@ -68,7 +68,6 @@ def effects(rows: pd.DataFrame) -> dict[str, Effect | None]:
         "large_over": over(rows, "steps", sizes=(LARGE,)),
         "rate_over": over(rows, "rate"),
         "longer_steps": over(rows, "steps", *longer, sizes=FEW),
-        "longer_rate": over(rows, "rate", *longer, sizes=FEW),
         "longer_more": over(rows, "steps", *longer, sizes=MORE),
         "plain_pruned": over(rows, "steps", (0, level), (0,), sizes=size),
         "spiking_pruned": over(rows, "steps", (TIME, level), (TIME,), sizes=size),
@@ -84,21 +83,15 @@ def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict:
     numbers = {name: one for name, one in known.items() if name not in in_words}
     values = told.ratios(numbers, ("rate_over", "cnn_steps"))
     ratio, plain, spiking = (values[n] for n in ("rate_over", "plain_pruned", "spiking_pruned"))
-    first, silent = (mean(rows, TIME, name) for name in ("first", "silent"))
-    never_on = mean(rows, 0, "silent")
+    silent, never_on = (mean(rows, time, "silent") for time in (TIME, 0))
     pruned = rows[(rows.sparsity > 0) & (rows.goal == JUDGED["mlp"])]
     done = pruned.groupby("time").steps.count().to_dict()
-    # Records of searches that met no goal tell of a network before training
-    seen = pruned[pruned.steps.notna() | (pruned.time.map(done) == 0)]
-    idle = seen.groupby("time").silent.mean().to_dict()
     return {
         **values,
         "steps_told": told.times(known["steps_over"]),
         "small_told": told.times(known["small_over"]),
         "large_told": told.times(known["large_over"]),
         "large_open": bool((large := known["large_over"]) and large.low < 0 < large.high),
-        "longer_told": told.times(known["longer_steps"]),
-        "more_told": known["longer_more"] and told.times(known["longer_more"]),
         "longer_searches": known["longer_steps"].n if known["longer_steps"] else 0,
         "slow_small": slower(times, SMALL),
         "slow_large": slower(times, LARGE),
@@ -113,15 +106,10 @@ def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict:
         "rate": mean(rows, TIME, "rate"),
         "on": mean(rows, 0, "rate"),
         "summed": ratio and TIME * ratio,
-        "uses": first and TIME * first,
-        "silent": silent,
-        "never_on": never_on,
         "silent_over": silent and never_on and silent / never_on,
         "pruned_searches": pruned.replicate.nunique(),
         "plain_met": done.get(0, 0),
         "spiking_met": done.get(TIME, 0),
-        "plain_silent": idle.get(0),
-        "spiking_silent": idle.get(TIME),
         "pruned_over": plain and spiking and spiking / plain,
         "cnn_searches": known["cnn_steps"].n if known["cnn_steps"] else 0,
         "cnn_trials": experiments.CNN["trials"],
@@ -134,16 +122,6 @@ def predictions(values: dict[str, object], rows: pd.DataFrame) -> pd.DataFrame:
     return told.predictions((*RANGES[name], came[name]) for name in RANGES)
 
 
-def clock(times: pd.DataFrame) -> pd.DataFrame:
-    """Milliseconds of a gradient with their range: a row per batch size, a column per network."""
-    rows = {}
-    for one in times.itertuples():
-        ends = (1000 * seconds for seconds in (one.seconds, one.low, one.high))
-        row = rows.setdefault(one.batch_size, {"batch size": one.batch_size})
-        row[NETWORKS[one.time]] = with_interval(*ends)
-    return pd.DataFrame(rows.values())
-
-
 def points(rows: pd.DataFrame) -> pd.DataFrame:
     """Steps, their interval and searches of every dense network, one below the other."""
     own = pd.concat([met(rows, time) for time in NETWORKS])
@@ -152,9 +130,9 @@ def points(rows: pd.DataFrame) -> pd.DataFrame:
     return found.assign(network=found.time.map(NETWORKS))
 
 
-def table(rows: pd.DataFrame, model: str = "mlp") -> pd.DataFrame:
+def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Steps and activity of rectifiers and of spikes, a row per batch size."""
-    own, found = pd.concat([met(rows, time, model=model) for time in WORDS]), {}
+    own, found = pd.concat([met(rows, time) for time in WORDS]), {}
     shares = own.groupby(["time", "batch_size"])[["rate", "silent"]].mean().reset_index()
     for one in replicates.by_size(own, "steps", by=("time",)).merge(shares).itertuples():
         row = found.setdefault(one.batch_size, {"batch size": one.batch_size})
