@@ -6,11 +6,10 @@ import itertools
 import math
 from collections.abc import Iterable
 
-import numpy as np
 import pandas as pd
 
 from chapters.language_model import studies
-from lib import Told, forms
+from lib import Told
 from lib.analysis import goals, scaling
 from lib.methods import method as known_method
 from lib.records.on_record import recorded_of
@@ -64,13 +63,6 @@ def _cell(name: str, point: tuple, trials: int) -> Cell:
         max_steps=math.ceil(STEPS / math.sqrt(size)),
         race=studies.TEXT_RACE,
     )
-
-
-def of_widths() -> Study:
-    """One dense search with MAIN of each of `studies.TEXT_WIDTHS` at both `studies.TEXT_ENDS`."""
-    grids = (grid(w, studies.TEXT_ENDS, [MAIN], 1, 16, beyond=False) for w in studies.TEXT_WIDTHS)
-    cells = itertools.chain.from_iterable(one.cells for one in grids)
-    return Study("widths", "", tuple(cell for cell in cells if not cell.sparsity))
 
 
 def at_their_goals(trials: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -149,52 +141,17 @@ def fits(trials: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(curve=titles(rows))
 
 
-def over_main(trials: pd.DataFrame, goal: float, pruned: bool = False) -> pd.DataFrame:
-    """Steps of every other curve, of dense networks or of pruned ones, over those of `main_of` to a
-    goal (`scaling.steps_ratio`).
-
-    A row per curve and batch size that both have: curve, batch_size, ratio, ratio_low, ratio_high
-    (90 %), n, and bound: whether a search missed the goal there, so that the ratio leans on the
-    last step of that search, which it exceeds.
+def pruned_over_dense(trials: pd.DataFrame) -> pd.DataFrame:
+    """Steps of the pruned network over those of the dense one to `pruned_goal`, a row per batch
+    size that both have: `scaling.steps_ratio`, and missed: whether a search of the pruned network
+    missed the goal there, so that the ratio is a lower bound.
     """
-    here = scaling.at_goal(trials, goal)
-    curves = scaling.curves(here, least=1)
-    main = tuple(main_of(trials)[scaling.CURVE].iloc[0])
-    rows = []
-    partner = {key: main for key in curves if (key[3] > 0) == pruned}
-    for key, own, other in scaling.with_partner(curves, partner.get):
-        found = scaling.steps_ratio(own, other)
-        missed = own.missed.any()
-        found["bound"] = found.batch_size.map(missed).astype(bool)
-        found["curve"] = title(key[1], key[3])
-        rows.append(found)
-    nothing = pd.DataFrame(columns=["curve"])
-    return pd.concat(rows or [nothing], ignore_index=True)
-
-
-def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
-    """ln of the critical batch size [k] of c1/B + c2 through the two points of rows of ln K* [k,
-    2].
-
-    Within REACH of the batch sizes, where steps do not fall or fall by no less than the batch
-    grows.
-    """
-    (small, large), (first, last) = sizes, np.exp(logs).T
-    c1, c2 = small * large * (first - last), large * last - small * first
-    with np.errstate(divide="ignore"):
-        found = np.log(np.maximum(c1, 0)) - np.log(np.maximum(c2, 0))
-    return found.clip(np.log(small) - forms.REACH, np.log(large) + forms.REACH)
-
-
-def curves_of_widths(trials: pd.DataFrame) -> dict[int, scaling.Curve]:
-    """The curve of each of `studies.TEXT_WIDTHS` that was searched at both `studies.TEXT_ENDS`:
-    their first searches.
-    """
-    if len(trials):
-        trials = trials[trials.batch_size.isin(studies.TEXT_ENDS) & (trials.replicate == 0)]
-    found = scaling.curves(trials, least=len(studies.TEXT_ENDS))
-    by_width = {studies.TEXT_WIDTHS[key[0]]: curve for key, curve in found.items()}
-    return dict(sorted(by_width.items()))
+    curves = scaling.curves(scaling.at_goal(trials, pruned_goal(trials)), least=1)
+    dense = curves[tuple(main_of(trials)[scaling.CURVE].iloc[0])]
+    (pruned,) = (curve for key, curve in curves.items() if key[3])
+    found = scaling.steps_ratio(pruned, dense)
+    missed = pruned.missed.any()
+    return found.assign(missed=found.batch_size.map(missed).astype(bool))
 
 
 def left_of(layers: pd.DataFrame, *names: str) -> float:
