@@ -60,7 +60,6 @@ def _first(points: pd.DataFrame, main: pd.DataFrame, goal: float, line: pd.DataF
         **(line[LINE].iloc[0] if known else dict.fromkeys(LINE)),
         "off_least": f"{off.min():.0f}",
         "off_most": f"{off.max():.0f}",
-        "main_searches": own.replicates.max(),
         "smallest": small,
         "largest": large,
         "tokens_grow": large * own.steps[large] / (small * own.steps[small]),
@@ -103,10 +102,13 @@ def _layers(layers: pd.DataFrame) -> dict:
     """What pruning leaves of attention."""
     if not len(layers):
         return {}
+    of = layers.name.str.extract(r"(value|query|key)\.weight$", expand=False)
+    sums = layers.groupby(of.replace("key", "query"))[["kept", "all"]].sum()
+    left = sums.kept / sums["all"]
     return {
         "sparsity": f"{layers.sparsity.iloc[0]:g}",
-        "values_left": percent(text_results.left_of(layers, "value.weight")),
-        "queries_left": percent(text_results.left_of(layers, "query.weight", "key.weight")),
+        "values_left": percent(left["value"]),
+        "queries_left": percent(left["query"]),
     }
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable
 
 import pandas as pd
@@ -19,8 +18,6 @@ from lib.workloads.catalogue import EASIER, WORKLOADS, workload
 
 METHODS = ("adam", "muon", "momentum", "sgd")
 MAIN = "adam"  # beside which the others are put
-# that a search has at batch size 1; at others over the root of the batch size, as the book's have
-STEPS = 40_000
 
 
 def grid(
@@ -29,7 +26,7 @@ def grid(
     methods: Iterable[str],
     searches: int,
     trials: int,
-    beyond: bool = True,
+    beyond: bool,
 ) -> Study:
     """So many searches of the language model called `name` by every method at every batch size.
 
@@ -44,25 +41,11 @@ def grid(
         if cell.workload in (name, name + EASIER) and cell.trials == trials and point in asked:
             planned.setdefault((*point, cell.sparsity), []).append(cell)
     cells = [next(recorded_of(known), known[-1]) for known in planned.values()]
-    more = [_cell(name, point, trials) for point in asked if (*point, 0.0) not in planned]
+    number = "replicate" if workload(name).source else "search"  # a reader's text has one split
+    every = studies.on_text(range(searches), methods, batch_sizes, name, number, trials=trials)
+    more = [c for c in every if (c.replicate, c.batch_size, c.algorithm, 0.0) not in planned]
     more = more if beyond or not planned else recorded_of(more)
     return Study(name, workload(name).title, (*cells, *more))
-
-
-def _cell(name: str, point: tuple, trials: int) -> Cell:
-    replicate, size, algorithm = point
-    split = 0 if workload(name).source else replicate  # a text of a reader's own has one
-    return Cell(
-        name,
-        size,
-        algorithm,
-        trials=trials,
-        hits=1,
-        replicate=replicate,
-        split=split,
-        max_steps=math.ceil(STEPS / math.sqrt(size)),
-        race=studies.TEXT_RACE,
-    )
 
 
 def at_their_goals(trials: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -81,14 +64,12 @@ def at_their_goals(trials: pd.DataFrame, name: str) -> pd.DataFrame:
     return trials.assign(workload=trials.workload.mask(pruned, easier), **masked)
 
 
-def title(algorithm: str, sparsity: float) -> str:
-    """A curve's name: "Adam", "Adam, sparsity 0.9"."""
-    return known_method(algorithm).title + (f", sparsity {sparsity:g}" if sparsity else "")
-
-
 def titles(rows: pd.DataFrame) -> list[str]:
-    """The curve of every row, by its algorithm and sparsity."""
-    return list(map(title, rows.algorithm, rows.sparsity))
+    """The curve of every row: "Adam", "Adam, sparsity 0.9"."""
+    return [
+        known_method(algorithm).title + (f", sparsity {sparsity:g}" if sparsity else "")
+        for algorithm, sparsity in zip(rows.algorithm, rows.sparsity)
+    ]
 
 
 def main_of(trials: pd.DataFrame) -> pd.DataFrame:
@@ -129,7 +110,7 @@ def _fitting(trials: pd.DataFrame) -> float:
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
-    """`scaling.all_goals` with `curve` (`title`).  Raises ValueError if no trial met any goal."""
+    """`scaling.all_goals` with `curve` (`titles`).  Raises ValueError if no trial met any goal."""
     points = scaling.all_goals(trials)
     return points.assign(curve=titles(points))
 
@@ -152,13 +133,3 @@ def pruned_over_dense(trials: pd.DataFrame) -> pd.DataFrame:
     found = scaling.steps_ratio(pruned, dense)
     missed = pruned.missed.any()
     return found.assign(missed=found.batch_size.map(missed).astype(bool))
-
-
-def left_of(layers: pd.DataFrame, *names: str) -> float:
-    """The share of weights that pruning leaves of parameter tensors whose names end in one of
-    these.
-
-    layers: of `pruned_layers`.
-    """
-    own = layers[layers.name.str.endswith(names)]
-    return own.kept.sum() / own["all"].sum()
