@@ -1,7 +1,6 @@
 """The language model: n-grams by their formula, readers' texts, and runs that branch."""
 
 import dataclasses
-import itertools
 import math
 import os
 from pathlib import Path
@@ -12,11 +11,10 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from chapters.language_model import branched, read, text_results
 from chapters.language_model import ngrams as rungs
+from chapters.language_model import read, text_results
 from chapters.language_model.branches import Branch
 from lib import own
-from lib.analysis import scaling
 from lib.engine import lockstep
 from lib.records import store
 from lib.studies.cells import Cell
@@ -162,9 +160,8 @@ def test_a_pruned_network_stands_beside_the_dense_one_at_the_goal_that_both_met(
     both = text_results.at_their_goals(pd.concat([frame, pruned], ignore_index=True), "shakespeare")
     assert both.workload.unique().tolist() == ["shakespeare", "shakespeare-easier"]
     assert (text_results.goal(both), text_results.pruned_goal(both)) == (1.9, 2.3)
-    found = text_results.over_main(both, 2.3, pruned=True)
-    assert set(found.curve) == {"Adam, sparsity 0.9"} and np.allclose(found.ratio, 3)
-    assert text_results.over_main(both, 1.9).empty
+    found = text_results.pruned_over_dense(both)
+    assert len(found) == 5 and np.allclose(found.ratio, 3) and not found.missed.any()
 
 
 BRANCH = Branch("digits-mlp", 64, "adam", 0.0, trials=100, trial=7, hits=5, max_steps=None, at=6, goal=1e-9, size=16, look=32,
@@ -201,48 +198,3 @@ def test_branches_are_those_of_an_ordinary_loop(power, size):
 def test_a_branch_that_cannot_be_is_refused():
     with pytest.raises(ValueError, match="size: 2000 is not allowed; .* a whole number from 1 to 1350"):
         dataclasses.replace(BRANCH, size=2000)
-
-
-def checks(criticals, noise=0.0, orders=3):
-    """Made-up branches that take 1000 (1 + B / critical) sequences to the goal 2, by point."""
-    random, rows = np.random.default_rng(0), []
-    for (at, critical), size, order in itertools.product(criticals.items(), (4, 16, 64, 256), range(orders)):
-        took = 1000 * (1 + size / critical) * math.exp(noise * random.standard_normal())
-        rows += [(at, size, order, part * took, 3 - part) for part in (0.0, 0.5, 1.0)]
-    found = pd.DataFrame(rows, columns=["at", "size", "order", "seen", "cost"])
-    return found.assign(goal=2.0, power=0.5, batch_size=16)
-
-
-def test_critical_batch_sizes_of_branches_are_found_again():
-    found = branched.critical(branched.to_goal(checks({50: 20.0, 200: 60.0, 800: 60.0})))
-    assert found.way.unique().tolist() == [branched.RULE] and found.decided.all()
-    assert np.allclose(found[["critical", "low", "high"]].T, [20, 60, 60], rtol=1e-4)
-    partial = checks({50: 20.0, 200: 60.0})
-    partial.loc[(partial["size"] == 4) & (partial["at"] == 50), "seen"] *= 3  # off the line, at a size that 200 has not
-    whole = partial[(partial["size"] > 4) | (partial["at"] == 50)]
-    assert np.allclose(branched.critical(branched.to_goal(whole)).critical, [20, 60], rtol=1e-4)
-
-
-def test_a_rate_that_is_kept_is_another_way():
-    rule, kept = checks({50: 20.0}), checks({50: 40.0}).query("size > batch_size").assign(power=0.0)
-    both = branched.to_goal(pd.concat([rule, kept]))
-    found = branched.critical(both).set_index("way").critical
-    assert list(found.index) == [branched.KEPT, branched.RULE]
-    assert found[branched.RULE] == pytest.approx(20, rel=1e-4)
-    shared = both[both["size"] == 16].pivot(index="order", columns="way", values="took")
-    assert (shared[branched.KEPT] == shared[branched.RULE]).all(), "at the run's own batch size both are the same"
-
-
-def test_scatter_between_orders_widens_intervals_about_what_was_planted():
-    found = branched.critical(branched.to_goal(checks({50: 20.0, 200: 60.0}, noise=0.1, orders=20)))
-    assert (found.low < found.critical).all() and (found.critical < found.high).all() and found.orders.tolist() == [20, 20]
-    assert found.critical.tolist() == pytest.approx([20, 60], rel=0.2)
-    few = checks({50: 20.0}, noise=0.1)
-    took = branched.to_goal(few)
-    rule = took[took.way == branched.RULE]
-    logs = np.log(rule.pivot(index="order", columns="size", values="took"))
-    sizes = logs.columns.to_numpy(float)
-    bends = scaling.log_critical(sizes, logs.to_numpy() - np.log(sizes))
-    error = bends.std(ddof=1) / 3**0.5
-    high = math.exp(bends.mean() + 2.919986 * error)
-    assert branched.critical(took).high[0] == pytest.approx(high, rel=1e-5), "Student's t of two degrees"

@@ -25,16 +25,9 @@ SIZES = (16, 256, 64, 4)  # of a batch after the branch: the run's own first
 LARGE = (256, 64)  # those that also go on at the run's own learning rate
 MOST = 49_152  # examples of a branch
 # Steps of the run at which it branches, and the goal from there on, in nats
-POINTS = (
-    (50, 2.5),
-    (200, 2.2),
-    (800, 1.9),
-)
+POINTS = ((50, 2.5), (200, 2.2), (800, 1.9))
 # The first order of the examples, and how many: three, and six more that came later
-ORDERS = (
-    (0, 3),
-    (3, 6),
-)
+ORDERS = ((0, 3), (3, 6))
 LOOKS = 32  # checks while a branch takes as many examples as the run had by then
 
 

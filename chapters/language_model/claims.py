@@ -1,9 +1,27 @@
 """What Zhang et al. (2024) say of language models, and the rule that judges it."""
 
-from chapters.language_model import text_results
+import numpy as np
+
+from chapters.language_model.studies import TEXT_WIDTHS
+from lib import forms
 from lib.analysis import scaling
 from lib.claims.claim import Change, claim, ratio, unmeasured
 from lib.records import results
+from lib.studies import plans
+
+
+def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    """ln of the critical batch size [k] of c1/B + c2 through the two points of rows of ln K* [k,
+    2].
+
+    Within REACH of the batch sizes, where steps do not fall or fall by no less than the batch
+    grows.
+    """
+    (small, large), (first, last) = sizes, np.exp(logs).T
+    c1, c2 = small * large * (first - last), large * last - small * first
+    with np.errstate(divide="ignore"):
+        found = np.log(np.maximum(c1, 0)) - np.log(np.maximum(c2, 0))
+    return found.clip(np.log(small) - forms.REACH, np.log(large) + forms.REACH)
 
 
 @claim(
@@ -24,13 +42,13 @@ from lib.records import results
     ],
 )
 def double_over_half_the_width():
-    curves = text_results.curves_of_widths(results.read(text_results.of_widths()))
-    if len(curves) < 2:
+    trials = results.read(plans.study("shakespeare-widths"))
+    curves = {key[0]: curve for key, curve in scaling.curves(trials, least=2).items()}
+    if len(curves) < len(TEXT_WIDTHS):
         return [unmeasured("half and double the width")]
-    (first, narrow), *_, (last, wide) = curves.items()
-    found = scaling.estimate(
-        lambda a, b: text_results.two_point(*a) - text_results.two_point(*b), wide, narrow
-    )
+    half, double = (curves[name] for name in TEXT_WIDTHS)
+    found = scaling.estimate(lambda a, b: two_point(*a) - two_point(*b), double, half)
+    first, last = TEXT_WIDTHS.values()
     return [
         ratio(
             f"decoder on Tiny Shakespeare, width {last} over {first}",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chapters.language_model import branched, studies, text_results
+from chapters.language_model import text_results
 from chapters.language_model.read import Read
 from lib.analysis import followed_paths, scaling
 from lib.page import boxes, told
-from lib.wording import between, brief, named, percent
+from lib.wording import between, named, percent
 from lib.workloads.tasks import TASKS
 
 LINE = ["critical", "critical_low", "critical_high", "c1", "c2"]
@@ -35,12 +35,9 @@ def findings(data: Read) -> dict:
             "hardest_rung": _rung(data.rungs, goals[0]),
             "easiest_rung": _rung(data.rungs, goals[-1]),
             **_moved(main, goals),
-            "methods_compared": trials[trials.sparsity == 0].algorithm.nunique() > 1,
-            "width_small": studies.TEXT_ENDS[0],
-            "width_large": studies.TEXT_ENDS[1],
+            **_pruned(trials),
             **_layers(data.layers),
             **_noise(data.followed, line),
-            **_branches(data),
         }
     )
 
@@ -63,7 +60,6 @@ def _first(points: pd.DataFrame, main: pd.DataFrame, goal: float, line: pd.DataF
         **(line[LINE].iloc[0] if known else dict.fromkeys(LINE)),
         "off_least": f"{off.min():.0f}",
         "off_most": f"{off.max():.0f}",
-        "main_searches": own.replicates.max(),
         "smallest": small,
         "largest": large,
         "tokens_grow": large * own.steps[large] / (small * own.steps[small]),
@@ -88,14 +84,31 @@ def _moved(main: pd.DataFrame, goals: list[float]) -> dict:
     return told.ratios({"moved": moved}, ["moved"])
 
 
+def _pruned(trials: pd.DataFrame) -> dict:
+    """What pruning costs in steps."""
+    if not (trials.sparsity > 0).any():
+        return {}
+    over = text_results.pruned_over_dense(trials)
+    return {
+        "pruned_over": between(*over.ratio),
+        "pruned_low": over.ratio_low.min(),
+        "pruned_high": over.ratio_high.max(),
+        "pruned_searches": over.n.max(),
+        "pruned_missed": over.missed.any(),
+    }
+
+
 def _layers(layers: pd.DataFrame) -> dict:
     """What pruning leaves of attention."""
     if not len(layers):
         return {}
+    of = layers.name.str.extract(r"(value|query|key)\.weight$", expand=False)
+    sums = layers.groupby(of.replace("key", "query"))[["kept", "all"]].sum()
+    left = sums.kept / sums["all"]
     return {
         "sparsity": f"{layers.sparsity.iloc[0]:g}",
-        "values_left": percent(text_results.left_of(layers, "value.weight")),
-        "queries_left": percent(text_results.left_of(layers, "query.weight", "key.weight")),
+        "values_left": percent(left["value"]),
+        "queries_left": percent(left["query"]),
     }
 
 
@@ -111,22 +124,4 @@ def _noise(path: pd.DataFrame, line: pd.DataFrame) -> dict:
         "noise_end": path.noise_scale.iloc[-1],
         "noise": mean,
         "noise_over_critical": mean / line.critical.iloc[0] if len(line) else None,
-    }
-
-
-def _branches(data: Read) -> dict:
-    """Critical batch sizes along one run, beside its noise scale."""
-    if not len(data.checks):
-        return {}
-    points = branched.critical(branched.to_goal(data.checks))
-    steps = points["at"].map("{:,}".format)
-    said = points.critical.map(brief).where(points.decided, "undecided") + " at step " + steps
-    by_way = said.groupby(points.way).agg(list)
-    sure = points[points.decided & (points.way == branched.RULE)]
-    return {
-        "branch_least": data.checks["size"].min(),
-        "branch_most": data.checks["size"].max(),
-        "along": by_way[branched.RULE],
-        "along_kept": by_way[branched.KEPT],
-        "run_over_noise": between(*sure.critical / branched.noise_at(data.followed, sure["at"])),
     }

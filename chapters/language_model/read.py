@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 
 from chapters.language_model import experiments, text_results
-from chapters.language_model.branches import BRANCHES
 from chapters.language_model.ngrams import NGRAMS, climb
 from chapters.language_model.pruned_layers import LAYERS
 from lib.atomic import whole
@@ -20,7 +19,7 @@ from lib.workloads import catalogue, texts
 
 @dataclass(frozen=True)
 class Read:
-    """Records of one text; followed, layers and checks are empty for a reader's own.
+    """Records of one text; followed and layers are empty for a reader's own.
 
     Attributes:
         work: the workload.
@@ -28,7 +27,6 @@ class Read:
         rungs: n-gram models of the text, asked what networks are asked: n, nats.
         followed: the fastest trial's noise scales (`lib.probes.tracks`), by step.
         layers: what pruning leaves (`pruned_layers`).
-        checks: of branches (`branches`).
     """
 
     work: catalogue.Workload
@@ -36,7 +34,6 @@ class Read:
     rungs: pd.DataFrame
     followed: pd.DataFrame
     layers: pd.DataFrame
-    checks: pd.DataFrame
 
 
 def read(chosen) -> Read:
@@ -47,15 +44,14 @@ def read(chosen) -> Read:
     asked = (chosen.methods, chosen.searches, chosen.trials)
     trials = sweeps.results(text_results.grid(work.name, sizes, *asked, beyond), chosen.budget)
     rungs = climb(texts.read(work.name).ids, 4) if work.source else NGRAMS.results()
-    beside = [kept.results() for kept in (experiments.FOLLOWED, LAYERS, BRANCHES)]
-    followed, layers, checks = (rows[rows.workload == work.name] for rows in beside)
+    beside = [kept.results() for kept in (experiments.FOLLOWED, LAYERS)]
+    followed, layers = (rows[rows.workload == work.name] for rows in beside)
     return Read(
         work,
         text_results.at_their_goals(trials, work.name),
         rungs[rungs.asked == "windows"].drop_duplicates("n"),
         followed.sort_values("step"),
         layers,
-        checks,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -9,46 +10,45 @@ from lib.studies.cells import Cell
 from lib.studies.study import Study, grid
 from lib.workloads.catalogue import EASIER
 
-# Steps by batch size, the middle first
-SHAKESPEARE_BUDGETS = {16: 10_000, 64: 5_000, 4: 20_000, 256: 2_500, 1: 40_000}
+SIZES = (16, 64, 4, 256, 1)  # the middle first
+STEPS = 40_000  # of a trial at batch size 1, at most; at others over the root of the batch size
 TEXT_RACE = 3.0  # a wide one, since no record tells what races do on texts
-TEXT_WIDTHS = {"shakespeare-width-32": 32, "shakespeare": 64, "shakespeare-width-128": 128}
+TEXT_WIDTHS = {"shakespeare-width-32": 32, "shakespeare-width-128": 128}  # half and double
 TEXT_ENDS = (16, 256)  # batch sizes, one either side of the critical one
 
 
-def _on_text(
+def on_text(
     searches: range,
     algorithm: object,
-    batch_size: tuple[int, ...] = tuple(SHAKESPEARE_BUDGETS),
+    batch_size: Iterable[int] = SIZES,
     workload: str = "shakespeare",
+    number: str = "search",
     **fields,
 ) -> Iterable[Cell]:
     """All methods at a batch size, then the next one, then the next search; each search on a split
-    of its own.
+    of its own, or all on one if `number` is "replicate".
 
     Larger batches take fewer steps, which cost more: trials are given up the sooner.  All are
     races, unless `fields` have it otherwise.
     """
     fields = {"trials": 16, "hits": 1, "race": TEXT_RACE} | fields
-    for cell in grid(
-        search=searches, batch_size=batch_size, algorithm=algorithm, workload=workload, **fields
-    ):
-        yield replace(cell, max_steps=SHAKESPEARE_BUDGETS[cell.batch_size])
+    fields |= {number: searches, "batch_size": batch_size}
+    for cell in grid(**fields, algorithm=algorithm, workload=workload):
+        yield replace(cell, max_steps=math.ceil(STEPS / math.sqrt(cell.batch_size)))
 
 
 def _text_sparse() -> Iterable[Cell]:
     """The first of them showed that the dense network's hardest goal is out of reach: the others
     wait for an easier one.
     """
-    first, *others = _on_text(range(2), "adam", (64, 16, 256), sparsity=0.9)
+    first, *others = on_text(range(2), "adam", (64, 16, 256), sparsity=0.9)
     return first, *(replace(cell, workload=cell.workload + EASIER) for cell in others)
 
 
 def _text_widths() -> Iterable[Cell]:
-    """Two batch sizes tell the critical one of every width; the book's own has searches at both."""
+    """Two batch sizes tell the critical one of every width."""
     for name in TEXT_WIDTHS:
-        if name != "shakespeare":
-            yield from _on_text(range(1), "adam", TEXT_ENDS, name)
+        yield from on_text(range(1), "adam", TEXT_ENDS, name)
 
 
 STUDIES = (
@@ -56,14 +56,14 @@ STUDIES = (
     Study(
         "shakespeare-exact",
         "Tiny Shakespeare: Adam in exact lock step",
-        _on_text(range(1), "adam", (16, 64), hits=2, race=None),
+        on_text(range(1), "adam", (16, 64), hits=2, race=None),
         apart=True,
     ),
-    Study("shakespeare", "Tiny Shakespeare: Adam", _on_text(range(3), "adam"), apart=True),
+    Study("shakespeare", "Tiny Shakespeare: Adam", on_text(range(3), "adam"), apart=True),
     Study(
         "shakespeare-methods",
         "Tiny Shakespeare: momentum and Muon",
-        _on_text(range(2), ("muon", "momentum")),
+        on_text(range(2), ("muon", "momentum")),
         apart=True,
     ),
     Study(
@@ -72,7 +72,7 @@ STUDIES = (
         _text_sparse(),
         apart=True,
     ),
-    Study("shakespeare-sgd", "Tiny Shakespeare: SGD", _on_text(range(1), "sgd"), apart=True),
+    Study("shakespeare-sgd", "Tiny Shakespeare: SGD", on_text(range(1), "sgd"), apart=True),
     Study(
         "shakespeare-widths",
         "Tiny Shakespeare: half and double the width",

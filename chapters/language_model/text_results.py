@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable
 
-import numpy as np
 import pandas as pd
 
 from chapters.language_model import studies
-from lib import Told, forms
+from lib import Told
 from lib.analysis import goals, scaling
 from lib.methods import method as known_method
 from lib.records.on_record import recorded_of
@@ -20,8 +18,6 @@ from lib.workloads.catalogue import EASIER, WORKLOADS, workload
 
 METHODS = ("adam", "muon", "momentum", "sgd")
 MAIN = "adam"  # beside which the others are put
-# that a search has at batch size 1; at others over the root of the batch size, as the book's have
-STEPS = 40_000
 
 
 def grid(
@@ -30,7 +26,7 @@ def grid(
     methods: Iterable[str],
     searches: int,
     trials: int,
-    beyond: bool = True,
+    beyond: bool,
 ) -> Study:
     """So many searches of the language model called `name` by every method at every batch size.
 
@@ -45,32 +41,11 @@ def grid(
         if cell.workload in (name, name + EASIER) and cell.trials == trials and point in asked:
             planned.setdefault((*point, cell.sparsity), []).append(cell)
     cells = [next(recorded_of(known), known[-1]) for known in planned.values()]
-    more = [_cell(name, point, trials) for point in asked if (*point, 0.0) not in planned]
+    number = "replicate" if workload(name).source else "search"  # a reader's text has one split
+    every = studies.on_text(range(searches), methods, batch_sizes, name, number, trials=trials)
+    more = [c for c in every if (c.replicate, c.batch_size, c.algorithm, 0.0) not in planned]
     more = more if beyond or not planned else recorded_of(more)
     return Study(name, workload(name).title, (*cells, *more))
-
-
-def _cell(name: str, point: tuple, trials: int) -> Cell:
-    replicate, size, algorithm = point
-    split = 0 if workload(name).source else replicate  # a text of a reader's own has one
-    return Cell(
-        name,
-        size,
-        algorithm,
-        trials=trials,
-        hits=1,
-        replicate=replicate,
-        split=split,
-        max_steps=math.ceil(STEPS / math.sqrt(size)),
-        race=studies.TEXT_RACE,
-    )
-
-
-def of_widths() -> Study:
-    """One dense search with MAIN of each of `studies.TEXT_WIDTHS` at both `studies.TEXT_ENDS`."""
-    grids = (grid(w, studies.TEXT_ENDS, [MAIN], 1, 16, beyond=False) for w in studies.TEXT_WIDTHS)
-    cells = itertools.chain.from_iterable(one.cells for one in grids)
-    return Study("widths", "", tuple(cell for cell in cells if not cell.sparsity))
 
 
 def at_their_goals(trials: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -89,14 +64,12 @@ def at_their_goals(trials: pd.DataFrame, name: str) -> pd.DataFrame:
     return trials.assign(workload=trials.workload.mask(pruned, easier), **masked)
 
 
-def title(algorithm: str, sparsity: float) -> str:
-    """A curve's name: "Adam", "Adam, sparsity 0.9"."""
-    return known_method(algorithm).title + (f", sparsity {sparsity:g}" if sparsity else "")
-
-
 def titles(rows: pd.DataFrame) -> list[str]:
-    """The curve of every row, by its algorithm and sparsity."""
-    return list(map(title, rows.algorithm, rows.sparsity))
+    """The curve of every row: "Adam", "Adam, sparsity 0.9"."""
+    return [
+        known_method(algorithm).title + (f", sparsity {sparsity:g}" if sparsity else "")
+        for algorithm, sparsity in zip(rows.algorithm, rows.sparsity)
+    ]
 
 
 def main_of(trials: pd.DataFrame) -> pd.DataFrame:
@@ -137,7 +110,7 @@ def _fitting(trials: pd.DataFrame) -> float:
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
-    """`scaling.all_goals` with `curve` (`title`).  Raises ValueError if no trial met any goal."""
+    """`scaling.all_goals` with `curve` (`titles`).  Raises ValueError if no trial met any goal."""
     points = scaling.all_goals(trials)
     return points.assign(curve=titles(points))
 
@@ -149,59 +122,14 @@ def fits(trials: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(curve=titles(rows))
 
 
-def over_main(trials: pd.DataFrame, goal: float, pruned: bool = False) -> pd.DataFrame:
-    """Steps of every other curve, of dense networks or of pruned ones, over those of `main_of` to a
-    goal (`scaling.steps_ratio`).
-
-    A row per curve and batch size that both have: curve, batch_size, ratio, ratio_low, ratio_high
-    (90 %), n, and bound: whether a search missed the goal there, so that the ratio leans on the
-    last step of that search, which it exceeds.
+def pruned_over_dense(trials: pd.DataFrame) -> pd.DataFrame:
+    """Steps of the pruned network over those of the dense one to `pruned_goal`, a row per batch
+    size that both have: `scaling.steps_ratio`, and missed: whether a search of the pruned network
+    missed the goal there, so that the ratio is a lower bound.
     """
-    here = scaling.at_goal(trials, goal)
-    curves = scaling.curves(here, least=1)
-    main = tuple(main_of(trials)[scaling.CURVE].iloc[0])
-    rows = []
-    partner = {key: main for key in curves if (key[3] > 0) == pruned}
-    for key, own, other in scaling.with_partner(curves, partner.get):
-        found = scaling.steps_ratio(own, other)
-        missed = own.missed.any()
-        found["bound"] = found.batch_size.map(missed).astype(bool)
-        found["curve"] = title(key[1], key[3])
-        rows.append(found)
-    nothing = pd.DataFrame(columns=["curve"])
-    return pd.concat(rows or [nothing], ignore_index=True)
-
-
-def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
-    """ln of the critical batch size [k] of c1/B + c2 through the two points of rows of ln K* [k,
-    2].
-
-    Within REACH of the batch sizes, where steps do not fall or fall by no less than the batch
-    grows.
-    """
-    (small, large), (first, last) = sizes, np.exp(logs).T
-    c1, c2 = small * large * (first - last), large * last - small * first
-    with np.errstate(divide="ignore"):
-        found = np.log(np.maximum(c1, 0)) - np.log(np.maximum(c2, 0))
-    return found.clip(np.log(small) - forms.REACH, np.log(large) + forms.REACH)
-
-
-def curves_of_widths(trials: pd.DataFrame) -> dict[int, scaling.Curve]:
-    """The curve of each of `studies.TEXT_WIDTHS` that was searched at both `studies.TEXT_ENDS`:
-    their first searches.
-    """
-    if len(trials):
-        trials = trials[trials.batch_size.isin(studies.TEXT_ENDS) & (trials.replicate == 0)]
-    found = scaling.curves(trials, least=len(studies.TEXT_ENDS))
-    by_width = {studies.TEXT_WIDTHS[key[0]]: curve for key, curve in found.items()}
-    return dict(sorted(by_width.items()))
-
-
-def left_of(layers: pd.DataFrame, *names: str) -> float:
-    """The share of weights that pruning leaves of parameter tensors whose names end in one of
-    these.
-
-    layers: of `pruned_layers`.
-    """
-    own = layers[layers.name.str.endswith(names)]
-    return own.kept.sum() / own["all"].sum()
+    curves = scaling.curves(scaling.at_goal(trials, pruned_goal(trials)), least=1)
+    dense = curves[tuple(main_of(trials)[scaling.CURVE].iloc[0])]
+    (pruned,) = (curve for key, curve in curves.items() if key[3])
+    found = scaling.steps_ratio(pruned, dense)
+    missed = pruned.missed.any()
+    return found.assign(missed=found.batch_size.map(missed).astype(bool))

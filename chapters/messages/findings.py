@@ -4,40 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pandas as pd
 
 from chapters.messages import message_results
-from chapters.messages.grids import title
-from chapters.messages.message_tables import ranged
 from lib.claims import Claim
 from lib.claims.claim import UNDECIDED, Group
-from lib.engine import pruning
-from lib.messages.settings import target
 from lib.methods.intervals import HIGHER_RATES, SHI2019
 from lib.wording import between, number, percent
-from lib.workloads import catalogue, models
-
-ENDED = {"starved": "Gaussian-k", "warmed": "Gaussian-k, density warm-up"}
 
 
-def findings(
-    shown: pd.DataFrame,
-    networks: list[str],
-    table: pd.DataFrame,
-    sides: dict[float, pd.DataFrame],
-    curves: pd.DataFrame,
-    chosen,
-    judged: Mapping[str, Claim],
-) -> dict:
+def findings(shown: pd.DataFrame, networks: list[str], chosen, judged: Mapping[str, Claim]) -> dict:
     """All values of the page's sentences.
 
     Args:
         shown: of `message_results.best`.
         networks: titles, in their order.
-        table: of `message_tables.losses`.
-        sides: of `message_tables.variants`.
-        curves: of `message_results.joint_curves`.
         chosen: the page's parameters.
         judged: all claims.
     """
@@ -60,20 +41,19 @@ def findings(
         "enough": round(2 / share),
         "even": percent(1 / chosen.workers),
         **_judged(judged),
-        **_first(table, networks[0], share, max(chosen.densities)),
-        **_top_k(shown),
-        **_variants(sides, judged["T5"]),
-        **_joint(curves, share),
+        **_first(shown, networks[0], share, max(chosen.densities)),
+        **_every(shown, share, max(chosen.densities)),
     }
 
 
 def _judged(judged: Mapping[str, Claim]) -> dict:
-    """What is lost on networks of several seeds, as the claims have it."""
+    """What is lost on networks of several seeds, and with a warm-up, as the claims have it."""
     several = {
         key: [g for g in judged[key].groups if g.n > 1 and "warmed" not in g.name]
         for key in ("T4", "T5")
     }
-    guessed, highs = several["T5"], [g.high for g in several["T4"]]
+    guessed = several["T5"]
+    warm = [g.effect for g in judged["T5"].groups if "warmed" in g.name and g.n]
     return {
         "lost": between(*(g.effect for g in several["T4"])),
         "behind": between(*(g.effect for g in guessed)),
@@ -81,11 +61,8 @@ def _judged(judged: Mapping[str, Claim]) -> dict:
         "seeds": max((g.n for g in guessed), default=None),
         "top_decided": _decided(several["T4"]),
         "guess_decided": _decided(guessed),
-        "most_lost": max((g.effect for g in several["T4"]), default=None),
-        "most_lost_high": max(filter(np.isfinite, highs), default=None),
-        "unbounded": highs.count(np.inf),
-        "part": judged["T4"].part,
         "random": between(*(g.effect for g in judged["T4b"].groups if g.n)),
+        "warm": warm[0] if warm else None,
     }
 
 
@@ -93,62 +70,38 @@ def _decided(groups: list[Group]) -> int:
     return sum(group.verdict != UNDECIDED for group in groups)
 
 
-def _first(table: pd.DataFrame, network: str, share: float, denser: float) -> dict:
+def _first(shown: pd.DataFrame, network: str, share: float, denser: float) -> dict:
     """Top-k and Gaussian-k on the network that is shown first."""
-    own = table[table.network == network].set_index(["method", "density"])
-    lost = [own.gap.get((method, share)) for method in ("Top-k", "Gaussian-k")]
-    sent = [own.sent.get(("Gaussian-k", density)) for density in (share, denser)]
+    own = shown[shown.network == network]
+    top, guess = (message_results.gaps(own, name) for name in ("Top-k", "Gaussian-k"))
+    lost = [gap[gap.density == share].gap.mean() for gap in (top, guess)]
+    sent = [guess[guess.density == density].over.mean() for density in (share, denser)]
     return {
         "network": network,
-        "both_measured": None not in lost,
+        "both_measured": bool(pd.notna(lost).all()),
         "top": lost[0],
         "guess": lost[1],
-        "sent_measured": None not in sent,
+        "sent_measured": bool(pd.notna(sent).all()),
         "sent": sent[0],
         "sent_denser": sent[1],
     }
 
 
-def _top_k(shown: pd.DataFrame) -> dict:
-    """How Top-k's loss falls with the density, and runs too short to judge."""
-    lost = message_results.gaps(shown, "Top-k")
-    falls = message_results.narrowed(lost)
-    short = lost[(lost.budget * lost.density < 1) & lost.network.str.startswith("ResNet-20")]
-    return {
-        "falls": [f"{ranged(fall.row(log=False))} on {title(w)}" for w, fall in falls.items()],
-        "short_loss": short.gap.max() if len(short) else None,
-    }
-
-
-def _variants(sides: dict[float, pd.DataFrame], rule: Claim) -> dict:
-    """Errors of variants at the smallest density, in percent."""
-    errors = 100 * sides[min(sides)].test.astype(float) if sides else {}
-    warm = [g.effect for g in rule.groups if "warmed" in g.name and g.n]
-    return {
-        "warm": warm[0] if warm else None,
-        **{name: errors.get(variant) for name, variant in ENDED.items()},
-    }
-
-
-def _joint(curves: pd.DataFrame, share: float) -> dict:
-    """What pruning and sparse messages cost together; shift: the share that the pruned network
-    sends over the dense one's.
+def _every(shown: pd.DataFrame, share: float, denser: float) -> dict:
+    """Points that Top-k loses to dense messages at the larger density, and DGC-k to Top-k at the
+    smaller one, over networks; and what it loses in runs too short to judge.
     """
-    cells = message_results.joint_costs(curves).workload.value_counts()
-    if cells.empty:
-        return {"joint_means": []}
-    means = message_results.joint_means(curves)
-    name = next(iter(means))
-    weights = models.parameter_count(models.build(catalogue.workload(name).model))
-    left = pruning.kept(weights, curves.sparsity.max())
+    top, sampled = (
+        message_results.gaps(shown, "Top-k"),
+        message_results.gaps(shown, "DGC-k", "Top-k"),
+    )
+    short = top[(top.budget * top.density < 1) & top.network.str.startswith("ResNet-20")]
+    means = [
+        gap[gap.density == density].groupby("network").gap.mean()
+        for gap, density in ((top, denser), (sampled, share))
+    ]
     return {
-        "joint_network": title(name),
-        "both_over": ranged(means[name]["over"].row()),
-        "both_cells": int(cells[name]),
-        "joint_means": [
-            f"{title(w)}, {cells[w]} cells: {ranged(effects['over'].row())} times the product, "
-            f"{ranged(effects['beyond'].row())} times the sum"
-            for w, effects in means.items()
-        ],
-        "shift": (target(share, left) / left) / (target(share, weights) / weights),
+        "lost_denser": between(*means[0]),
+        "sampled": between(*means[1]),
+        "short_loss": short.gap.max() if len(short) else None,
     }

@@ -1,12 +1,12 @@
-"""Figures of training with sparse messages: the published panels, and both kinds of sparsity."""
+"""The figure of training with sparse messages: the published panels."""
 
 from __future__ import annotations
 
-import altair as alt
 import pandas as pd
 
-from lib.page import boxes, charts, tips
+from lib.page import boxes, charts
 from lib.wording import brief
+from lib.workloads import catalogue
 
 # In the published figures; Rand-k without feedback, as there
 METHODS = {
@@ -61,6 +61,19 @@ stroke-width="3"/></svg> {{ method }}</span>
 <p class="book-tools"><a href="#{{ name }}">Link to this figure</a></p></figure>"""
 
 
+def lines(shown: pd.DataFrame, density: float) -> pd.DataFrame:
+    """Test error (mean over seeds) and epochs per network, method and budget, at one density and of
+    dense messages.
+
+    shown: of `message_results.best`.
+    """
+    sizes = shown.workload.map(lambda name: catalogue.workload(name).train_size)
+    drawn = (shown.method == "dense") | (shown.density == density)
+    rows = shown.assign(epochs=shown.examples / sizes)[drawn & (shown.budget >= 16)]
+    found = rows.groupby(["network", "method", "budget"])
+    return found.agg(epochs=("epochs", "first"), error=("test", "mean")).reset_index()
+
+
 def panels(
     lines: pd.DataFrame, networks: list[str], title: str, caption: str, name: str
 ) -> boxes.Html:
@@ -68,7 +81,7 @@ def panels(
     published figures; grey where the authors have a network that is not measured here.
 
     Args:
-        lines: of `message_tables.lines`.
+        lines: of `lines`.
         networks: that are measured, in their order.
         title, caption: in words.
         name: the anchor.
@@ -97,38 +110,3 @@ def _points(rows: pd.DataFrame) -> str:
     """A line in a picture of 160 by 90."""
     at = zip(160 * rows.epochs / rows.epochs.max(), 90 * rows.error)
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in at)
-
-
-def joint(curves: pd.DataFrame) -> alt.LayerChart:
-    """Steps to result against the density of messages, a line per sparsity.
-
-    curves: of `message_results.joint_curves`.
-    """
-    if curves.empty:
-        return charts.nothing("No records yet.")
-    places = list(dict.fromkeys(curves.place))
-    shares = sorted(curves.density.unique())
-    axis = alt.Axis(values=shares, format=".2~g", grid=False)
-    ends = [shares[0] / 1.6, shares[-1] * 1.6]
-    x = alt.X("density:Q", title="density (share of entries sent)", axis=axis)
-    x = x.scale(charts.log(base=10, reverse=True, domain=ends))
-    scale = charts.log(10)
-    y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
-    colour = charts.by_sparsity(sorted(curves.sparsity.unique()))
-    base = alt.Chart(curves).encode(x=x, color=colour)
-    tooltip = tips.listed(
-        {
-            "sparsity:N": "sparsity of the network",
-            "density:Q|.2~g": "density",
-            "steps:Q|,": "steps to result",
-            "low:Q|,.0f": "5 % over searches",
-            "high:Q|,.0f": "95 % over searches",
-            "trials:Q": "trials of the search",
-            "hits_seen:Q": "trials that met the goal",
-        }
-    )
-    low = alt.Y("low:Q", scale=scale)
-    bars = base.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")
-    layers = [bars, charts.dotted(base, 64, y=y, tooltip=tooltip)]
-    menu = charts.menu("place", places, places[0], "where")
-    return charts.sized(charts.controlled(layers, menu), 300)

@@ -4,10 +4,8 @@ gaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 
 from lib.analysis import fixed_budgets, scaling
@@ -18,7 +16,6 @@ from lib.studies.study import Study
 from lib.wording import number
 from lib.workloads.catalogue import workload
 
-PLACE = ["workload", "batch_size", "goal"]
 KEYS = ["workload", "network", "compressor", "method", "density", "replicate", "budget"]
 NAMES = {
     ("dense", False): "dense",
@@ -38,13 +35,12 @@ def measured() -> pd.DataFrame:
     )
 
 
-def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
+def best(trials: pd.DataFrame) -> pd.DataFrame:
     """The trial with the lowest validation error per method, density, seed and budget of steps
     (`fixed_budgets.chosen`).
 
-    also: further columns of `trials` whose values are kept apart.  method: of NAMES.  network: the
-    workload's title. over: entries sent per step over those asked for.  edge: whether its learning
-    rate is the lowest or the highest that the search tried.
+    method: of NAMES.  network: the workload's title.  over: entries sent per step over those asked
+    for.  edge: whether its learning rate is the lowest or the highest that the search tried.
     """
     rows = fixed_budgets.within(trials)
     ways = zip(rows.compressor, rows.feedback.astype(bool), strict=True)
@@ -52,7 +48,7 @@ def best(trials: pd.DataFrame, also: Iterable[str] = ()) -> pd.DataFrame:
         method=[NAMES.get(way, way[0]) for way in ways],
         network=[workload(w).title for w in rows.workload],
     )
-    found = fixed_budgets.chosen(rows, [*KEYS, *also])
+    found = fixed_budgets.chosen(rows, KEYS)
     search = ["workload", "replicate"]
     tried = found.join(trials.groupby(search).learning_rate.agg(["min", "max"]), on=search)
     edge = (tried.learning_rate >= tried["max"]) | (tried.learning_rate <= tried["min"])
@@ -106,81 +102,3 @@ def means(gap: pd.DataFrame) -> pd.DataFrame:
             told = [f"not run to d/k = {asked} steps: stopped after {done}"]
         rows.append([*key, effect, "; ".join(told)])
     return pd.DataFrame(rows, columns=[*keys, "effect", "note"])
-
-
-def narrowed(gap: pd.DataFrame) -> dict[str, scaling.Effect]:
-    """Points by which a gap falls from the lowest density to the highest, by workload: the mean
-    over seeds that have both.
-    """
-    wide = gap.pivot(index=["workload", "replicate"], columns="density", values="gap").dropna()
-    falls = wide[wide.columns.min()] - wide[wide.columns.max()]
-    return {name: scaling.mean_of(own) for name, own in falls.groupby("workload", sort=False)}
-
-
-def joint_curves(trials: pd.DataFrame) -> pd.DataFrame:
-    """Steps to result per point (`scaling.across_replicates`) with the density of the messages.
-
-    Of every workload and batch size at one goal: the hardest of those that the most of its cells
-    met.  place: its name in the figure's menu.
-    """
-    parts = trials.groupby(["workload", "density"]) if len(trials) else ()
-    met = [scaling.all_goals(own).assign(density=d) for (_, d), own in parts if scaling.goals(own)]
-    if not met:
-        return pd.DataFrame(columns=[*PLACE, "sparsity", "density", "steps"])
-    curves = pd.concat(met, ignore_index=True)
-    at = ["workload", "batch_size"]
-    curves["met"] = curves.groupby([*at, "goal"]).steps.transform("count")
-    curves = curves[curves.met == curves.groupby(at).met.transform("max")]
-    hardest = curves[curves.goal == curves.groupby(at).goal.transform("min")]
-    places = [
-        f"{workload(w).title}, batch size {size:,}, error ≤ {100 * goal:g} %"
-        for w, size, goal in zip(*(hardest[name] for name in PLACE), strict=True)
-    ]
-    return hardest.assign(place=places).reset_index(drop=True)
-
-
-def joint_costs(curves: pd.DataFrame) -> pd.DataFrame:
-    """What a pruned network and sparse messages cost together, a row a cell of `joint_curves`.
-
-    over: their steps over the product of what either costs alone; beyond: over its sum, which is
-    one plus the additional steps of both.  Only cells whose three partners met the goal.
-    """
-    pruned, sparse = curves.sparsity > 0, curves.density < 1
-    partners = {
-        "one": (~pruned & ~sparse, PLACE),
-        "model": (pruned & ~sparse, [*PLACE, "sparsity"]),
-        "sent": (~pruned & sparse, [*PLACE, "density"]),
-    }
-    cells = curves[pruned & sparse]
-    for name, (rows, key) in partners.items():
-        steps = curves[rows].set_index(key).steps.rename(name)
-        cells = cells.join(steps, on=key, how="inner")
-    product = cells.model * cells.sent / cells.one
-    total = cells.model + cells.sent - cells.one
-    return cells.assign(over=cells.steps / product, beyond=cells.steps / total)
-
-
-def joint_means(curves: pd.DataFrame) -> dict[str, dict[str, scaling.Effect]]:
-    """Of `joint_costs` of these curves, ln of over and of beyond in the mean over cells, by
-    workload.
-
-    Every point is a single search, which scatters as other networks' do (`scaling.scatter_of`):
-    each in turn is moved by that.
-    """
-
-    def logs(steps: pd.Series) -> pd.DataFrame:
-        costs = joint_costs(curves.assign(steps=steps)).groupby("workload", sort=False)
-        return costs[["over", "beyond"]].agg(lambda own: np.log(own).mean())
-
-    known = curves.steps.astype(float)
-    whole, scatter = logs(known), np.exp(curves.workload.map(scaling.scatter_of))
-    variance = 0 * whole
-    for at in curves.index:
-        moved = known.mask(curves.index == at, known * scatter)
-        variance += (logs(moved) - whole) ** 2
-    error = variance**0.5
-
-    def effect(name: str, column: str) -> scaling.Effect:
-        return scaling.Effect(whole.loc[name, column], error.loc[name, column], np.inf, 1)
-
-    return {name: {c: effect(name, c) for c in whole} for name in whole.index}

@@ -44,7 +44,6 @@ from lib.analysis.scaling.steps import (
     curve_names,
     goals,
     kind_of,
-    scatter_of,
     slimmed,
     steps_to_result,
 )
