@@ -35,10 +35,13 @@ def by_budget(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> alt.Face
             ("steps", steps, steps.budget),
             ("epochs", epochs, epochs.examples / work.train_size),
         ):
-            shown = within.isin(sorted(within.unique())[::-2])
-            part = best[["batch_size", "validation"]].assign(within=within)
-            at = part.validation.clip(lower=least)
-            parts.append(part.assign(at=at, panel=f"{work.title}: {kind}")[shown])
+            shown = sorted(within.unique())[::-2]
+            part = best[["batch_size", "validation"]].assign(
+                within=within,
+                at=best.validation.clip(lower=least),
+                panel=f"{work.title}: {kind}",
+            )
+            parts.append(part[within.isin(shown)])
     rows = pd.concat(parts)
     if rows.empty:
         return charts.nothing("No records yet.")

@@ -61,6 +61,7 @@ def findings(
 def _settled(claim: Claim, network: str) -> dict:
     """What larger batches cost this network, and every other, with enough steps."""
     own = next((group for group in claim.groups if group.name == network), None)
+    ends = ("effect", "low", "high", "n")
     bound = max((group.high for group in claim.groups), default=None)
     return {
         "changes": [f"{brief(group.effect)} ({group.name})" for group in claim.groups],
@@ -69,7 +70,7 @@ def _settled(claim: Claim, network: str) -> dict:
         "bound_over": bound and 6 * bound,
         "spared": own is not None and own.verdict == FOR,
         "harmed": own is not None and bool(own.low > 0),
-        **{name: getattr(own, name, None) for name in ("effect", "low", "high", "n")},
+        **{name: getattr(own, name, None) for name in ends},
     }
 
 

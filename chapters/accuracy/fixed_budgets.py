@@ -78,16 +78,21 @@ def longest(trials: pd.DataFrame) -> pd.DataFrame:
     """
     rows = within(trials)
     keys = ["workload", "label_smoothing", "replicate"]
-    rows = rows[rows.status != "infeasible"].sort_values(["validation", "trial"])
+    rows = rows[rows.status != "infeasible"]
+    rows = rows.sort_values(["validation", "trial"])
     search = [*keys, "batch_size"]
-    last = rows[rows.budget == rows.groupby(search).budget.transform("max")]
-    means = last.groupby(search).head(BEST).groupby(search).test.mean().reset_index()
-    lowest = rows.groupby([*search, "budget"]).validation.min().groupby(search)
-    before, after = (lowest.nth(n).droplevel("budget") for n in (-2, -1))
-    example = 1.001 * means.workload.map(validation_example).to_numpy()
-    gained = (before - after).reindex(pd.MultiIndex.from_frame(means[search]))
-    settled = gained.to_numpy() <= np.maximum(before.reindex(gained.index) / 20, example)
-    return rows[keys].drop_duplicates().merge(means[settled.to_numpy()], on=keys)
+    most = rows.groupby(search).budget.transform("max")
+    best = rows[rows.budget == most].groupby(search).head(BEST)
+    means = best.groupby(search).test.mean()
+    lowest = rows.groupby([*search, "budget"]).validation.min()
+    last_two = lowest.groupby(search)
+    after = last_two.nth(-1).droplevel("budget").reindex(means.index)
+    before = last_two.nth(-2).droplevel("budget").reindex(means.index)
+    names = means.index.get_level_values("workload")
+    example = 1.001 * names.map(validation_example)
+    settled = before - after <= np.maximum(before / 20, example)
+    kept = means[settled].reset_index()
+    return rows[keys].drop_duplicates().merge(kept, on=keys)
 
 
 def trend(batch_size: pd.Series, error: pd.Series) -> Effect:
@@ -134,8 +139,10 @@ def between_ends(best: pd.DataFrame, column: str, sign: int) -> tuple[float, flo
     """
     if best.batch_size.nunique() < 5:
         return None
-    first = best[best[column] == best[column].min()].sort_values("batch_size")
-    small, large = first.iloc[0], first.iloc[-1]
+    first = best[best[column] == best[column].min()]
+    first = first.sort_values("batch_size")
+    small = first.iloc[0]
+    large = first.iloc[-1]
     doubt = np.hypot(small.unsure, large.unsure)
     gains = small.low - large.high - doubt, small.high - large.low + doubt
     low, high = sorted(sign * gain for gain in gains)

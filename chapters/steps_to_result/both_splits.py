@@ -50,13 +50,15 @@ def over_theirs(trials: pd.DataFrame) -> dict[str, tuple[str, float]]:
     trials: as of `lib.records.results.read`, of workloads with and without THEIR_SPLIT.
     """
     found = {}
-    for name, own in trials.groupby(trials.workload.str.removesuffix(THEIR_SPLIT), sort=False):
+    networks = trials.workload.str.removesuffix(THEIR_SPLIT)
+    for name, own in trials.groupby(networks, sort=False):
         goal = scaling.goals(own)[0]
         rows = scaling.steps_to_result(own, goal)
-        rows = rows[rows.split == 0].assign(
-            network=name, log=lambda r: np.log(r.steps.fillna(r.last_step))
-        )
+        rows = rows[rows.split == 0]
+        steps = rows.steps.fillna(rows.last_step)
+        rows = rows.assign(network=name, log=np.log(steps))
         there = rows.workload.str.endswith(THEIR_SPLIT)
         both = rows[there].merge(rows[~there], on=SAME, suffixes=("_theirs", "_ours"))
-        found[name] = percent(goal), np.exp((both.log_ours - both.log_theirs).mean())
+        ratio = np.exp((both.log_ours - both.log_theirs).mean())
+        found[name] = percent(goal), ratio
     return found

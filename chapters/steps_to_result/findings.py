@@ -68,12 +68,16 @@ def findings(cell: Cell, frame: pd.DataFrame, every: pd.DataFrame) -> dict:
 
 def _search(frame: pd.DataFrame) -> dict:
     """What a search found, and what it cost."""
-    result, head = scaling.steps_to_result(frame).iloc[0], frame.attrs["provenance"][0]
-    most, last, cost = frame.max_steps.iloc[0], head["steps"], float(head["trial_steps"])
+    result = scaling.steps_to_result(frame).iloc[0]
+    head = frame.attrs["provenance"][0]
+    most = frame.max_steps.iloc[0]
+    last = head["steps"]
+    cost = float(head["trial_steps"])
     alone = frame.steps.fillna(most).where(frame.cause != "diverged", frame.last_step).sum()
     low, _, high = scaling.best_of_k(frame.steps.to_numpy(), max(1, len(frame) // 2))
     reached = bool(result.steps == result.steps)
-    half = f"{number(low)} to {number(min(high, last))} steps" + " or more" * bool(high > last)
+    more = " or more" if high > last else ""
+    half = f"{number(low)} to {number(min(high, last))} steps{more}"
     return {
         "steps": int(result.steps) if reached else None,
         "trials": len(frame),

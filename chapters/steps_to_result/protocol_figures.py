@@ -60,7 +60,13 @@ def _trials(base: alt.Chart) -> list[alt.Chart]:
 def draws(among: np.ndarray, errors: Mapping[str, float]) -> alt.LayerChart:
     """A histogram of the errors of random draws `among` [draws], with those of named splits."""
     counts, edges = np.histogram(among, BINS)
-    bars = pd.DataFrame({"low": edges[:-1], "high": edges[1:], "share": counts / len(among)})
+    bars = pd.DataFrame(
+        {
+            "low": edges[:-1],
+            "high": edges[1:],
+            "share": counts / len(among),
+        }
+    )
     x = alt.X("low:Q", title="validation error of a draw", scale=alt.Scale(zero=False))
     bins = alt.Chart(bars).mark_rect(color=charts.GUIDE, opacity=0.6)
     bins = bins.encode(
@@ -70,7 +76,8 @@ def draws(among: np.ndarray, errors: Mapping[str, float]) -> alt.LayerChart:
         y2=alt.datum(0),
     )
     shades = alt.Scale(range=[charts.BLUE, charts.RED])
-    two = alt.Chart(pd.DataFrame(errors.items(), columns=["name", "error"])).encode(
+    marks = pd.DataFrame(errors.items(), columns=["name", "error"])
+    two = alt.Chart(marks).encode(
         x="error:Q",
         color=alt.Color("name:N", scale=shades, sort=None, legend=None),
         tooltip=tips.listed({"name:N": "split", "error:Q|.2%": "error"}),

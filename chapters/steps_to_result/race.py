@@ -136,13 +136,15 @@ def replays(found: Iterable[Search], rule: str, factors: Iterable[float]) -> pd.
     Searches that say when losses fell are for the rule of losses, all others for the other rule, so
     that none is judged twice.
     """
-    asked = [s for s in found if (s.fell is not None) == (rule == "losses")]
-    rows = [
-        (s.cell.workload, s.cell.algorithm, a, *outcome(s, abandoned(s, a, rule)).values())
-        for s in asked
-        if np.isfinite(s.first).any()
-        for a in factors
-    ]
+    rows = []
+    for one in found:
+        told = (one.fell is not None) == (rule == "losses")
+        if not told or not np.isfinite(one.first).any():
+            continue
+        for a in factors:
+            about = one.cell.workload, one.cell.algorithm, a
+            came = outcome(one, abandoned(one, a, rule))
+            rows.append((*about, *came.values()))
     columns = "workload algorithm a cost unchanged lost factor".split()
     return pd.DataFrame(rows, columns=columns)
 
@@ -173,7 +175,8 @@ def judged() -> dict:
     used = every[every.a == BY_LOSSES["race"]]
     slow = used[used.algorithm.isin(SLOW_TO_START)]
     losses = used.drop(slow.index)
-    factor = {name: chosen(every[every.workload != name]) for name in every.workload.unique()}
+    names = every.workload.unique()
+    factor = {name: chosen(every[every.workload != name]) for name in names}
     left = every[every.a == every.workload.map(factor)]
     told = {
         "worst": max(goals.factor.max(), losses.factor.max()),
