@@ -28,26 +28,26 @@ def by_budget(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> alt.Face
             zero stand at half a validation example.
     """
     parts = []
-    kinds = {"budget": "steps", "examples": "epochs"}
-    for name, both in ladders.items():
+    for name, (steps, epochs) in ladders.items():
         work = catalogue.workload(name)
         least = fixed_budgets.validation_example(name) / 2
-        for best, (column, kind) in zip(both, kinds.items()):
-            within = best[column] / (work.train_size if kind == "epochs" else 1)
-            part = best.assign(within=within, kind=kind, panel=f"{work.title}: {kind}")
+        for kind, best, within in (
+            ("steps", steps, steps.budget),
+            ("epochs", epochs, epochs.examples / work.train_size),
+        ):
             shown = sorted(within.unique())[::-2]
-            parts.append(part[within.isin(shown)].assign(at=part.validation.clip(lower=least)))
+            part = best[["batch_size", "validation"]].assign(
+                within=within,
+                at=best.validation.clip(lower=least),
+                panel=f"{work.title}: {kind}",
+            )
+            parts.append(part[within.isin(shown)])
     rows = pd.concat(parts)
     if rows.empty:
         return charts.nothing("No records yet.")
     rank = rows.groupby("panel").within.rank("dense", ascending=False)
-    columns = ["panel", "batch_size", "within", "kind", "at", "validation", "trials"]
-    return panels(
-        rows[columns].assign(rank=rank),
-        _budgets,
-        "best validation error against batch size",
-        most=2,
-    )
+    title = "best validation error against batch size"
+    return panels(rows.assign(rank=rank), _budgets, title, most=2)
 
 
 def _budgets(base: alt.Chart) -> list[alt.Chart]:
@@ -62,9 +62,7 @@ def _budgets(base: alt.Chart) -> list[alt.Chart]:
     told = [
         tips.BATCH_SIZE,
         tip("within:Q", "budget", ",.3~r"),
-        tip("kind:N", "in"),
         tip("validation:Q", "best validation error", ".2%"),
-        tip("trials:Q", "feasible trials"),
     ]
     return [
         lines.mark_line(strokeWidth=1.8),
@@ -112,24 +110,29 @@ def smoothed(ends: pd.DataFrame, trials: pd.DataFrame) -> alt.FacetChart:
         trials: those from which `ends` was read.
     """
     point = ["workload", "label_smoothing", "replicate", "batch_size"]
-    steps = trials.groupby(point, as_index=False).steps.min()
-    parts = [
-        (ends.rename(columns={"test": "value"}), "test error"),
-        (steps.rename(columns={"steps": "value"}), "steps to the goal"),
+    steps = trials.groupby(point).steps.min().reset_index()
+    values = [
+        ends.assign(value=ends.test, what="test error"),
+        steps.assign(value=steps.steps, what="steps to the goal"),
     ]
-    rows = []
-    for table, what in parts:
-        means = table.dropna(subset="value").groupby(point[:2] + point[3:], sort=False).value
-        means = means.agg(value=lambda v: float(np.exp(np.log(v).mean())), n="size").reset_index()
-        titles = [catalogue.workload(name).title for name in means.workload]
-        rows.append(means.assign(panel=[f"{title}: {what}" for title in titles]))
-    both = pd.concat(rows).sort_values(
-        "panel", kind="stable", key=lambda names: names.str.rpartition(": ")[0]
+    every = pd.concat(values).dropna(subset="value").sort_values("workload", kind="stable")
+    lines = every.assign(log=np.log(every.value)).groupby(
+        ["workload", "what", "label_smoothing", "batch_size"], sort=False
     )
-    level = both.label_smoothing.map("{:g}".format).replace("0", "none")
+    rows = lines.log.agg(["mean", "size"]).reset_index()
+    titles = [catalogue.workload(name).title for name in rows.workload]
+    shown = pd.DataFrame(
+        {
+            "panel": [f"{title}: {what}" for title, what in zip(titles, rows.what)],
+            "smoothing": rows.label_smoothing.map("{:g}".format).replace("0", "none"),
+            "batch_size": rows.batch_size,
+            "value": np.exp(rows["mean"]),
+            "n": rows["size"],
+        }
+    )
     words = "by label smoothing, against batch size"
     absent = ["ResNet-50 on ImageNet: error", "ResNet-50 on ImageNet: steps"]
-    chart = panels(both.assign(smoothing=level), _smoothed, words, absent, height=130, most=2)
+    chart = panels(shown, _smoothed, words, absent, height=130, most=2)
     return chart.resolve_scale(y="independent")
 
 

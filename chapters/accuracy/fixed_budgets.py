@@ -18,22 +18,19 @@ def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """`lib.analysis.fixed_budgets.chosen` with what its errors leave open.
 
     low, high: 5 and 95 % of the lowest error of a random half of the trials.  unsure: standard
-    error of the lowest validation error, one example at least.  trials: that stood.
+    error of the lowest validation error, one example at least.
     """
     winners = every.chosen(rows, by)
     if winners.empty:
-        more = ["low", "high", "unsure", "trials"]
-        return winners.reindex(columns=list(dict.fromkeys([*winners, *more])))
+        return winners.assign(low=np.nan, high=np.nan, unsure=np.nan)
     errors = rows[rows.status != "infeasible"].groupby(by, sort=False).validation
     halves = errors.apply(lambda e: best_of_k(e.to_numpy(), (len(e) + 1) // 2))
     example = winners.workload.map(validation_example)
     error = winners.validation
-    unsure = np.sqrt(error * (1 - error) * example)
     return winners.assign(
         low=halves.str[0].to_numpy(),
         high=halves.str[-1].to_numpy(),
-        unsure=np.maximum(unsure, example),
-        trials=errors.size().to_numpy(),
+        unsure=np.maximum(np.sqrt(error * (1 - error) * example), example),
     )
 
 
@@ -72,52 +69,30 @@ def by_workload(trials: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, pd.DataFr
     return {name: ladders(own) for name, own in plain}
 
 
-def short(found: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> list[str]:
-    """The workloads of `ladders` whose largest budget is too small: of steps for the smallest
-    batch, or of examples for the largest (`settled`).
-    """
-    return [
-        name
-        for name, (steps, examples) in found.items()
-        if steps.batch_size.min() not in settled(steps)
-        or examples.batch_size.max() not in settled(examples, "examples")
-    ]
-
-
-def settled(best: pd.DataFrame, column: str = "budget") -> list[int]:
-    """The batch sizes that have had their steps, in one workload's ladder.
-
-    The last doubling of the budget lowers their validation error by less than a twentieth, or by
-    one example at most.
-    """
-    found = []
-    for (name, size), own in best.sort_values(column).groupby(["workload", "batch_size"]):
-        errors = own.validation.to_numpy()[-2:]
-        if len(errors) == 2:
-            least = max(errors[0] / 20, validation_example(name) * 1.001)
-            found += [int(size)] * bool(errors[0] - errors[1] <= least)
-    return found
-
-
 def longest(trials: pd.DataFrame) -> pd.DataFrame:
-    """Errors after every batch size's own longest budget: the mean validation and test error of its
-    BEST trials.
+    """The mean test error of the BEST trials after every batch size's own longest budget.
 
     A row per workload, label_smoothing, replicate and batch size, the trials chosen by their
-    validation error.  Only batch sizes that have had their steps (`settled`), each by its own
-    budget.
+    validation error.  Only batch sizes that have had their steps: the last doubling of the budget
+    lowers their lowest validation error by less than a twentieth, or by one example at most.
     """
     rows = within(trials)
     keys = ["workload", "label_smoothing", "replicate"]
-    rows = rows[rows.status != "infeasible"].sort_values(["validation", "trial"])
+    rows = rows[rows.status != "infeasible"]
+    rows = rows.sort_values(["validation", "trial"])
     search = [*keys, "batch_size"]
-    last = rows[rows.budget == rows.groupby(search).budget.transform("max")]
-    best = last.groupby(search).head(BEST)
-    means = best.groupby(search)[["validation", "test"]].mean().reset_index()
-    lowest = rows.groupby([*search, "budget"]).validation.min().reset_index()
-    done = {key: settled(own) for key, own in lowest.groupby(keys)}
-    kept = [size in done[tuple(key)] for *key, size in means[search].itertuples(index=False)]
-    return rows[keys].drop_duplicates().merge(means[kept], on=keys)
+    most = rows.groupby(search).budget.transform("max")
+    best = rows[rows.budget == most].groupby(search).head(BEST)
+    means = best.groupby(search).test.mean()
+    lowest = rows.groupby([*search, "budget"]).validation.min()
+    last_two = lowest.groupby(search)
+    after = last_two.nth(-1).droplevel("budget").reindex(means.index)
+    before = last_two.nth(-2).droplevel("budget").reindex(means.index)
+    names = means.index.get_level_values("workload")
+    example = 1.001 * names.map(validation_example)
+    settled = before - after <= np.maximum(before / 20, example)
+    kept = means[settled].reset_index()
+    return rows[keys].drop_duplicates().merge(kept, on=keys)
 
 
 def trend(batch_size: pd.Series, error: pd.Series) -> Effect:
@@ -178,9 +153,12 @@ def means(ends: pd.DataFrame) -> pd.DataFrame:
     """Rows of `longest` of one network, joined: batch_size, test (mean error), low, high (90 % over
     searches), n.
     """
-    found = []
-    for size, errors in ends.groupby("batch_size").test:
-        mean = mean_of(errors)
-        reach = mean.reach if mean.n > 1 else 0.0
-        found.append((size, mean.value, max(mean.value - reach, 0), mean.value + reach, mean.n))
-    return pd.DataFrame(found, columns=["batch_size", "test", "low", "high", "n"])
+    found = {size: mean_of(errors) for size, errors in ends.groupby("batch_size").test}
+    rows = pd.DataFrame(
+        [
+            (size, mean.value, mean.reach if mean.n > 1 else 0.0, mean.n)
+            for size, mean in found.items()
+        ],
+        columns=["batch_size", "test", "reach", "n"],
+    )
+    return rows.assign(low=(rows.test - rows.reach).clip(lower=0), high=rows.test + rows.reach)

@@ -1,5 +1,5 @@
-"""What the draw of validation images does: how hard ours and that of Lee et al. (2021) are, and
-steps to result on both.
+"""What the draw of validation images does: errors and steps to result on our split and on that of
+Lee et al. (2021).
 """
 
 from __future__ import annotations
@@ -10,32 +10,23 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from lib.analysis import scaling, splits
+from lib.analysis import scaling
 from lib.records import on_record
 from lib.studies.cells import Cell
+from lib.wording import percent
 from lib.workloads import datasets
 from lib.workloads.catalogue import THEIR_SPLIT
 
-BINS = 40  # of the histogram of draws
+SAME = "network algorithm sparsity batch_size replicate goal trials checks precision".split()
 
 
-def of_splits(share: np.ndarray, among: np.ndarray) -> pd.DataFrame:
-    """How hard the split of Lee et al. (2021) and ours are, a row each: name; error (mean of share
-    [60,000] over its validation images), percentile (of draws `among` [draws] with a lower error).
-    """
-    places = [datasets.held_out(datasets.LEE2021), datasets.held_out("mnist", 0)]
-    errors = [share[held].mean() for held in places]
-    percentiles = [splits.percentile(error, among) for error in errors]
-    names = ["Lee et al.", "this book"]
-    return pd.DataFrame({"name": names, "error": errors, "percentile": percentiles})
-
-
-def histogram(among: np.ndarray) -> pd.DataFrame:
-    """The errors of draws `among` [draws] in bins of one width: low, high (errors), share (of all
-    draws).
-    """
-    counts, edges = np.histogram(among, BINS)
-    return pd.DataFrame({"low": edges[:-1], "high": edges[1:], "share": counts / len(among)})
+def errors(share: np.ndarray) -> dict[str, float]:
+    """The mean of share [60,000] over the validation images of either split."""
+    held = {
+        "Lee et al.": datasets.held_out(datasets.LEE2021),
+        "this book": datasets.held_out("mnist", 0),
+    }
+    return {name: share[images].mean() for name, images in held.items()}
 
 
 def counterparts(cells: Iterable[Cell]) -> list[Cell]:
@@ -51,32 +42,23 @@ def counterparts(cells: Iterable[Cell]) -> list[Cell]:
     return found
 
 
-def over_theirs(trials: pd.DataFrame, end: int) -> pd.DataFrame:
-    """K* on our split over that on theirs, a row per network, at its hardest goal (end 0) or its
-    easiest (-1): goal; ratio (the geometric mean over searches that were made on both).
+def over_theirs(trials: pd.DataFrame) -> dict[str, tuple[str, float]]:
+    """By network, its hardest goal, and K* to it on our split over that on theirs: the geometric
+    mean over searches that were made on both with the same trials. One that missed the goal counts
+    by its last step.
 
     trials: as of `lib.records.results.read`, of workloads with and without THEIR_SPLIT.
     """
-    networks = trials.groupby(trials.workload.str.removesuffix(THEIR_SPLIT), sort=False)
-    both = pd.concat([_ratios(own, scaling.goals(own)[end]) for _, own in networks])
-    rows = both.groupby("network")
-    ratio = np.exp(rows.log_ratio.mean())
-    return pd.DataFrame({"goal": rows.goal.first(), "ratio": ratio})
-
-
-def _ratios(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
-    """Searches that were made on both splits with the same trials, a row each: log_ratio, ln of K*
-    on ours over theirs; where a search missed the goal, by its last step.
-    """
-    found = scaling.steps_to_result(trials, goal)
-    found = found[found.split == 0]
-    there = found.workload.str.endswith(THEIR_SPLIT)
-    found = found.assign(
-        network=found.workload.str.removesuffix(THEIR_SPLIT),
-        steps=found.steps.fillna(found.last_step),
-    )
-    same = ["network", "algorithm", "sparsity", "batch_size", "replicate", "goal"]
-    same += ["trials", "checks", "precision"]
-    theirs, ours = (found.loc[side, [*same, "steps"]] for side in (there, ~there))
-    both = theirs.merge(ours, on=same, suffixes=("_theirs", "_ours"))
-    return both.assign(log_ratio=np.log(both.steps_ours / both.steps_theirs))
+    found = {}
+    networks = trials.workload.str.removesuffix(THEIR_SPLIT)
+    for name, own in trials.groupby(networks, sort=False):
+        goal = scaling.goals(own)[0]
+        rows = scaling.steps_to_result(own, goal)
+        rows = rows[rows.split == 0]
+        steps = rows.steps.fillna(rows.last_step)
+        rows = rows.assign(network=name, log=np.log(steps))
+        there = rows.workload.str.endswith(THEIR_SPLIT)
+        both = rows[there].merge(rows[~there], on=SAME, suffixes=("_theirs", "_ours"))
+        ratio = np.exp((both.log_ours - both.log_theirs).mean())
+        found[name] = percent(goal), ratio
+    return found

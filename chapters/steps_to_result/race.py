@@ -1,7 +1,7 @@
 """Races: what abandoning trials that fall behind would have changed in the searches on record, and
 what it would have saved.
 
-Two rules, neither with a check of its own.  "race" (`lib.engine.lockstep`): a trial leaves that has
+Two rules, neither with a check of its own.  "goals" (`lib.engine.lockstep`): a trial leaves that has
 not met a goal of the ladder within `a` times the steps in which the first trial met it.  "losses":
 the same, and training losses l are rungs, too, with a (1 + l) in place of a; it is judged on
 searches that say when losses fell.
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib import require
 from lib.engine.vocabulary import LOSSES, next_check
+from lib.page.told import plain
 from lib.records import store
 from lib.records.on_record import recorded_of
 from lib.records.store import record
@@ -54,8 +54,8 @@ class Search:
 
 
 def searches() -> list[Search]:
-    """Searches of the book's studies of images on record that no rule has shortened and that were
-    stopped at their goal.
+    """Searches of the book's studies of images, but of no digits, on record that no rule has
+    shortened and that were stopped at their goal.
 
     Some of them are on record twice, without and with the steps at which losses fell. Only the first
     REPLICATES, since hundreds of searches of one small network would decide by themselves; those
@@ -63,7 +63,7 @@ def searches() -> list[Search]:
     """
     cells = dict.fromkeys(c for s in STUDIES.values() for c in s.cells if c.stop == "goal")
     known = (c for c in cells if c.race is None and c.replicate < REPLICATES or c.race == WATCHED)
-    images = (c for c in known if c.work.dataset in datasets.NAMES)
+    images = (c for c in known if c.work.dataset in datasets.NAMES and c.work.dataset != "digits")
     return [search(c, store.read(record(c), c)[1]) for c in recorded_of(images)]
 
 
@@ -107,21 +107,16 @@ def abandoned(search: Search, a: float, rule: str) -> np.ndarray:
         gone = after
 
 
-RULES = "race", "losses"
-
-
 def outcome(search: Search, gone: np.ndarray) -> dict:
-    """What abandoning trials after these checks [trials] changes in a search.
+    """What abandoning trials after these checks [trials] changes in a search that met a goal.
 
     cost: trial-steps up to the steps to result over the lock step's.  unchanged: whether the steps
     to result are, at the hardest goal that the search met.
     factor: the largest of new over old steps to any goal; lost: whether a goal is met by no trial
-    that is left, as far as the record goes, so that factor is a lower bound. Raises ValueError if
-    the search met no goal.
+    that is left, as far as the record goes, so that factor is a lower bound.
     """
     before = search.first.min(0)
     met = np.isfinite(before)
-    require(met.any(), "search", search.cell, "one in which a trial met a goal")
     after = np.where(search.first <= gone[:, None], search.first, np.inf).min(0)
     lost = met & ~np.isfinite(after)
     known = np.where(lost, search.last.max(), after)[met] / before[met]
@@ -135,25 +130,23 @@ def outcome(search: Search, gone: np.ndarray) -> dict:
     }
 
 
-def replays(
-    found: Iterable[Search], rule: str = "race", factors: Iterable[float] = FACTORS
-) -> pd.DataFrame:
-    """A row per factor and search that met a goal: workload, algorithm, data, a, `outcome`.
+def replays(found: Iterable[Search], rule: str, factors: Iterable[float]) -> pd.DataFrame:
+    """A row per search that met a goal, and factor: workload, algorithm, a, `outcome`.
 
-    data: the data set's size decides how fine errors are, so digits and images are calibrated
-    apart.  Searches that say when losses fell are for the rule of losses, all others for the other
-    rule, so that none is judged twice.
+    Searches that say when losses fell are for the rule of losses, all others for the other rule, so
+    that none is judged twice.
     """
     rows = []
-    asked = (s for s in found if (s.fell is not None) == (rule == "losses"))
-    for one in (s for s in asked if np.isfinite(s.first).any()):
-        about = {
-            "workload": one.cell.workload,
-            "algorithm": one.cell.algorithm,
-            "data": "digits" if one.cell.work.dataset == "digits" else "images",
-        }
-        rows += [{**about, "a": a, **outcome(one, abandoned(one, a, rule))} for a in factors]
-    return pd.DataFrame(rows)
+    for one in found:
+        told = (one.fell is not None) == (rule == "losses")
+        if not told or not np.isfinite(one.first).any():
+            continue
+        for a in factors:
+            about = one.cell.workload, one.cell.algorithm, a
+            came = outcome(one, abandoned(one, a, rule))
+            rows.append((*about, *came.values()))
+    columns = "workload algorithm a cost unchanged lost factor".split()
+    return pd.DataFrame(rows, columns=columns)
 
 
 def chosen(replayed: pd.DataFrame) -> float:
@@ -167,55 +160,34 @@ def chosen(replayed: pd.DataFrame) -> float:
     return float(able.index[able.cost == able.cost.min()].max())
 
 
-def table(found: list[Search]) -> pd.DataFrame:
-    """Each rule judged on workloads that had no part in choosing its factor, a row per rule and
-    workload left out.
+def judged() -> dict:
+    """What the page tells of races; {} where too few searches are on record.
 
-    Columns: rule; left_out (a workload); a (`chosen` among the other workloads of its kind, digits
-    or images); and those of `_judged`.
+    By either rule (goals, losses) with the factor in use: how many searches, the share whose steps
+    to the hardest goal stay the same, and the median share of the lock step's trial-steps. left:
+    searches by losses whose factor was chosen on all other workloads.
     """
-    rows = []
-    for rule in RULES:
-        replayed = replays(found, rule)
-        for _, kind in replayed.groupby("data", sort=False) if len(replayed) else ():
-            for name in sorted(kind.workload.unique()) if kind.workload.nunique() > 1 else ():
-                out = kind.workload == name
-                a = chosen(kind[~out])
-                own = kind[out & (kind.a == a)]
-                rows.append({"rule": rule, "left_out": name, "a": a, **_judged(own)})
-    return pd.DataFrame(rows, columns=["rule", "left_out", "a", *JUDGED])
-
-
-def used(found: list[Search]) -> pd.DataFrame:
-    """The rules that the book uses, with their factors, on all searches: a row per rule and data
-    with the columns of `table`.
-
-    data: "slow", too: the training methods that start too slowly for a race on losses.
-    """
-    rows = []
-    for rule, fields in {"race": BY_GOALS, "losses": BY_LOSSES}.items():
-        replayed = replays(found, rule, [fields["race"]])
-        if not len(replayed):
-            continue
-        slow = replayed.algorithm.isin(SLOW_TO_START) & (rule == "losses")
-        replayed["data"] = replayed.data.mask(slow, "slow")
-        for data, kind in replayed.groupby("data", sort=False):
-            rows.append({"rule": rule, "data": data, "a": fields["race"], **_judged(kind)})
-    return pd.DataFrame(rows, columns=["rule", "data", "a", *JUDGED])
-
-
-JUDGED = ("cells", "unchanged", "lost", "worst_factor", "cost")
-
-
-def _judged(rows: pd.DataFrame) -> dict:
-    """Of rows of `replays`: how many; the share with the same steps to the hardest goal; the count
-    without a trial that meets one; the worst factor of new over old steps; the median share of the
-    lock step's trial-steps.
-    """
-    return {
-        "cells": len(rows),
-        "unchanged": rows.unchanged.mean(),
-        "lost": int(rows.lost.sum()),
-        "worst_factor": rows.factor.max(),
-        "cost": rows.cost.median(),
+    found = searches()
+    goals = replays(found, "goals", [BY_GOALS["race"]])
+    every = replays(found, "losses", FACTORS)
+    if goals.empty or every.workload.nunique() < 2:
+        return {}
+    used = every[every.a == BY_LOSSES["race"]]
+    slow = used[used.algorithm.isin(SLOW_TO_START)]
+    losses = used.drop(slow.index)
+    names = every.workload.unique()
+    factor = {name: chosen(every[every.workload != name]) for name in names}
+    left = every[every.a == every.workload.map(factor)]
+    told = {
+        "worst": max(goals.factor.max(), losses.factor.max()),
+        "slow_changed": len(slow) - slow.unchanged.sum(),
+        "slow_searches": len(slow),
+        "left_same": left.groupby("workload").unchanged.mean().min(),
+        "left_lost": left.lost.sum(),
+        "left_worst": left.factor.max(),
     }
+    for rule, rows in {"goals": goals, "losses": losses}.items():
+        told[f"{rule}_searches"] = len(rows)
+        told[f"{rule}_same"] = rows.unchanged.mean()
+        told[f"{rule}_cost"] = rows.cost.median()
+    return plain(told)
