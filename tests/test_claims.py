@@ -119,6 +119,15 @@ def planted(losses, name="mnist-lenet-5", **more):
                          "method": "Top-k", "rival": "dense", "edge": False, "edge_rival": False} | more)  # fmt: skip
 
 
+def test_a_network_is_judged_by_longer_runs_once_all_seeds_have_them():
+    usual = pd.concat([planted([5.0, 5.1, 4.9]), planted([5.0, 5.1, 4.9], "mnist-fnn-3")])
+    longer = planted([0.1, 0.2, 0.0]).assign(budget=8192)
+    found = message_results.longest(usual, longer).groupby("workload").agg({"budget": "max", "gap": "mean"})
+    assert found.loc["mnist-lenet-5"].to_list() == pytest.approx([8192, 0.1])
+    assert found.loc["mnist-fnn-3"].to_list() == pytest.approx([2048, 5.0])
+    assert set(message_results.longest(usual, longer[longer.replicate < 2]).budget) == {2048}
+
+
 def verdict(key, gap):
     return judged(REGISTRY.claims[key], groups(gap)).verdict
 

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 import pandas as pd
 
 from chapters.messages import message_results
+from chapters.messages.claims import DENSITY, sent, sent_longer
 from lib.claims import Claim
 from lib.claims.claim import UNDECIDED, Group
 from lib.methods.intervals import HIGHER_RATES, SHI2019
-from lib.wording import between, number, percent
+from lib.wording import between, brief, number, percent
+from lib.workloads import catalogue
 
 
 def findings(shown: pd.DataFrame, networks: list[str], chosen, judged: Mapping[str, Claim]) -> dict:
@@ -43,6 +45,8 @@ def findings(shown: pd.DataFrame, networks: list[str], chosen, judged: Mapping[s
         **_judged(judged),
         **_first(shown, networks[0], share, max(chosen.densities)),
         **_every(shown, share, max(chosen.densities)),
+        "longer_top": _longer("Top-k", "dense"),
+        "longer_guess": _longer("Gaussian-k", "Top-k"),
     }
 
 
@@ -64,6 +68,21 @@ def _judged(judged: Mapping[str, Claim]) -> dict:
         "random": between(*(g.effect for g in judged["T4b"].groups if g.n)),
         "warm": warm[0] if warm else None,
     }
+
+
+def _longer(method: str, rival: str) -> list[str]:
+    """What a method loses to its rival in the usual runs and in four times longer ones, a phrase
+    per network that all seeds have trained so.
+    """
+    pair = [message_results.gaps(runs(), method, rival) for runs in (sent, sent_longer)]
+    before, after = (message_results.means(gap[gap.density == DENSITY]) for gap in pair)
+    both = after.merge(before, on="workload", suffixes=("", "_before"))
+    return [
+        f"{brief(row.effect_before.value)} to {brief(row.effect.value)} points on "
+        f"{catalogue.workload(row.workload).title}"
+        for row in both.itertuples()
+        if row.effect.n >= row.effect_before.n
+    ]
 
 
 def _decided(groups: list[Group]) -> int:

@@ -78,6 +78,14 @@ def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame
     return both.assign(rival=rival, gap=100 * (both.test - both.test_rival).astype(float))
 
 
+def longest(gap: pd.DataFrame, longer: pd.DataFrame) -> pd.DataFrame:
+    """Of two tables of `gaps`, those of longer runs on networks where as many seeds have them."""
+    seeds, more = (one.groupby("workload").replicate.nunique() for one in (gap, longer))
+    ready = longer.workload.isin(more.index[more >= seeds.reindex(more.index, fill_value=0)])
+    kept = ~gap.workload.isin(longer.workload[ready])
+    return pd.concat([gap[kept], longer[ready]], ignore_index=True)
+
+
 def means(gap: pd.DataFrame) -> pd.DataFrame:
     """Of `gaps`, a row per method, workload and density: effect (`scaling.mean_of` seeds), note.
 
@@ -92,13 +100,13 @@ def means(gap: pd.DataFrame) -> pd.DataFrame:
         density = key[-1]
         short = own.budget.max() * density < 1
         effect = replace(scaling.mean_of(own.gap), below=below or short, above=above or short)
-        told = [
+        done = number(int(own.budget.max()))
+        told = [f"{done} steps"] + [
             f"best rate at an edge with {own[side].iloc[0]} in {count} of {len(own)}"
             for side, count in edges.items()
             if 2 * count > len(own)
         ]
         if short:
-            asked, done = number(round(1 / density)), number(int(own.budget.max()))
-            told = [f"not run to d/k = {asked} steps: stopped after {done}"]
+            told = [f"not run to d/k = {number(round(1 / density))} steps: stopped after {done}"]
         rows.append([*key, effect, "; ".join(told)])
     return pd.DataFrame(rows, columns=[*keys, "effect", "note"])

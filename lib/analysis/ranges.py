@@ -20,7 +20,7 @@ from lib.workloads.catalogue import workload
 
 WHOLE = "whole"  # the space of searches of the whole range
 # Batch sizes and searches that both halves of a curve have, from which on it is read so
-LEAST, SEARCHES = 4, 3
+LEAST, SEARCHES = 5, 3
 POINT = [*CURVE, "batch_size", *SEARCH]
 
 
