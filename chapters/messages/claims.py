@@ -31,6 +31,7 @@ LONGER = Change(
     "2026-11-28",
     "the same, in runs of 2,048 steps",
     "a loss may be that of a short run; changed before any of four times the length had ended",
+    records_known=False,
 )
 
 
