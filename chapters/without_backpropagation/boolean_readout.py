@@ -16,6 +16,7 @@ flips are ours.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Literal
 
@@ -52,8 +53,7 @@ class Descent:
     replicates: Count(MOST_REPLICATES) = 10
 
     def __post_init__(self):
-        kind = Whole(1, self.features, f" (features: {self.features})")
-        check("flips", self.flips, kind)
+        check("flips", self.flips, Whole(1, self.features, f" (features: {self.features})"))
 
     def definition(self) -> dict:
         return {"dataset": "digits"}
@@ -72,17 +72,13 @@ class Descent:
         f, other_f = features(x, other_x, self.features, random, self.whitened)
         readout = Readout(f, y, random.random(self.features) < 0.5)
         check = 0
-        for step in descent(readout, self.batch_size, self.flips, self.take, self.steps, random):
+        for step in descent(readout, self, random):
             if step == check:
                 check = vocabulary.next_check(step, "geometric")
                 answers = other_f @ readout.w
-                yield (
-                    replicate,
-                    step,
-                    readout.error,
-                    np.mean((answers - other_y) ** 2),
-                    np.mean((answers > 0) != (other_y > 0)),
-                )
+                mistakes = np.mean((answers > 0) != (other_y > 0))
+                squares = np.mean((answers - other_y) ** 2)
+                yield replicate, step, readout.error, squares, mistakes
 
 
 def _parity(split: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
@@ -150,25 +146,19 @@ class Readout:
         self.w[chosen] = 1 - self.w[chosen]
 
 
-def descent(
-    readout: Readout,
-    batch_size: int,
-    flips: int,
-    take: str,
-    steps: int,
-    random: np.random.Generator,
-) -> Iterator[int]:
+def descent(readout: Readout, runs: Descent, random: np.random.Generator) -> Iterator[int]:
     """Train a readout, in place; yields 0 before the first step, and then the number of each step
     done.
     """
     yield 0
-    count, order = len(readout.w), _batches(len(readout.residual), batch_size, random)
-    for step, rows in zip(range(1, steps + 1), order, strict=False):
-        picked = random.integers(count, size=1) if flips == 1 else random.permutation(count)[:flips]
+    count, order = len(readout.w), _batches(len(readout.residual), runs.batch_size, random)
+    for step, rows in zip(range(1, runs.steps + 1), order, strict=False):
+        one = runs.flips == 1
+        picked = random.integers(count, size=1) if one else random.permutation(count)[: runs.flips]
         change = readout.changes(picked, rows)
         helpful = change < 0
-        if take == "best":
-            helpful &= np.arange(flips) == change.argmin()
+        if runs.take == "best":
+            helpful &= np.arange(runs.flips) == change.argmin()
         if helpful.any():
             readout.flip(picked[helpful])
         yield step
@@ -180,15 +170,13 @@ def _batches(
     """Endless batches: every epoch reshuffled without replacement; a batch may straddle two, and
     may be all examples.
     """
-    if batch_size == examples:
-        while True:
-            yield slice(None)
     rest = np.empty(0, int)
-    while True:
+    while batch_size < examples:
         if len(rest) < batch_size:
             rest = np.concatenate([rest, random.permutation(examples)])
         yield rest[:batch_size]
         rest = rest[batch_size:]
+    yield from itertools.repeat(slice(None))
 
 
 COUNTS = (64, 128, 256, 512, 1024)
