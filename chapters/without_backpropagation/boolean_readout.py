@@ -7,9 +7,6 @@ variance 1 over the training examples.  A flip changes an example's residual r b
 f_i / sqrt N, hence the mean squared error by the mean of d (2 r + d): nobody needs a gradient.
 With M flips a step, each is tried alone, and all that help are kept, or only the best.
 
-If features are uncorrelated ("whitened"), flips do not interfere: the first visit sets a weight for
-good, and after k steps the error's excess over its floor is (1 - 1/N)^k of what it was, on average.
-
 The rule is that of Andreoli et al. (2023) for reservoirs' readouts; features, data and parallel
 flips are ours.
 """
@@ -29,7 +26,6 @@ from lib.measuring.experiment import Collection
 
 TAKES = ("every", "best")
 EXAMPLES = 1350  # of the training set
-MOST_STEPS, MOST_REPLICATES = 10**6, 100
 COLUMNS = ["replicate", "step", "training", "validation", "mistakes"]
 BIAS = 0.5  # standard deviation; that of the map's products with an image is about 1
 
@@ -49,8 +45,8 @@ class Descent:
     flips: int = 1
     take: Literal[*TAKES] = "every"
     whitened: bool = False
-    steps: Count(MOST_STEPS) = 6144
-    replicates: Count(MOST_REPLICATES) = 10
+    steps: Count(10**6) = 6144
+    replicates: Count(100) = 10
 
     def __post_init__(self):
         check("flips", self.flips, Whole(1, self.features, f" (features: {self.features})"))
