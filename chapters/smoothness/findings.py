@@ -116,5 +116,4 @@ def of_twins(pairs: pd.DataFrame) -> pd.DataFrame:
     groups = rows.groupby(["network", "sparsity"])
     counts = groups.rougher.agg(["size", "sum"]).set_axis(["pairs", "rougher in"], axis=1)
     medians = groups[[*MEASURES]].median().map(brief).rename(columns=MEASURES)
-    found = counts.join(medians).rename_axis(["sparse over dense", "sparsity"]).reset_index()
-    return found.assign(sparsity=found.sparsity.map("{:g}".format))
+    return counts.join(medians).rename_axis(["sparse over dense", "sparsity"]).reset_index()

@@ -72,9 +72,13 @@ class Descent:
             if step == check:
                 check = vocabulary.next_check(step, "geometric")
                 answers = other_f @ readout.w
-                mistakes = np.mean((answers > 0) != (other_y > 0))
-                squares = np.mean((answers - other_y) ** 2)
-                yield replicate, step, readout.error, squares, mistakes
+                yield (
+                    replicate,
+                    step,
+                    readout.error,
+                    np.mean((answers - other_y) ** 2),
+                    np.mean((answers > 0) != (other_y > 0)),
+                )
 
 
 def _parity(split: int) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
@@ -149,8 +153,10 @@ def descent(readout: Readout, runs: Descent, random: np.random.Generator) -> Ite
     yield 0
     count, order = len(readout.w), _batches(len(readout.residual), runs.batch_size, random)
     for step, rows in zip(range(1, runs.steps + 1), order, strict=False):
-        one = runs.flips == 1
-        picked = random.integers(count, size=1) if one else random.permutation(count)[: runs.flips]
+        if runs.flips == 1:
+            picked = random.integers(count, size=1)
+        else:
+            picked = random.permutation(count)[: runs.flips]
         change = readout.changes(picked, rows)
         helpful = change < 0
         if runs.take == "best":

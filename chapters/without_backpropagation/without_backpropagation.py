@@ -83,14 +83,20 @@ def convergence(table: pd.DataFrame) -> pd.DataFrame:
     """Of runs that judge one flip a step on all examples, a row per number of features and kind.
 
     table: of `boolean_readout.results`.  Columns: features, kind, slower (an `Effect`: ln of the
-    steps of the last of FOLDS e-folds over those of the first, 0 for an exponential, with the error
-    of the jackknife over runs).
+    steps of the last of FOLDS e-folds over those of the first, 0 for an exponential).
     """
     rows = []
     for kind, features, own in _singly(table):
         found = folds(own)
-        whole, *rest = np.log((found[:, -1] - found[:, -2]) / found[:, 0])
-        freedom = len(rest) - 1
-        error = np.sqrt(freedom * np.var(rest))
-        rows.append((features, kind, Effect(float(whole), float(error), freedom, len(rest))))
+        slower = np.log((found[:, -1] - found[:, -2]) / found[:, 0])
+        rows.append((features, kind, jackknifed(slower)))
     return pd.DataFrame(rows, columns=["features", "kind", "slower"])
+
+
+def jackknifed(values: np.ndarray) -> Effect:
+    """The estimate of all runs, values[0], with its error from those without each in turn,
+    values[1:].
+    """
+    rest = values[1:]
+    error = np.sqrt((len(rest) - 1) * rest.var())
+    return Effect(float(values[0]), float(error), len(rest) - 1.0, len(rest))
