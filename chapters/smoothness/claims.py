@@ -4,7 +4,6 @@ from chapters.smoothness import followed_paths
 from lib.analysis.followed_paths import PATH
 from lib.claims.claim import Change, claim
 from lib.claims.names import is_lee2021, rows
-from lib.probes import tracks
 
 
 @claim(
@@ -26,7 +25,7 @@ from lib.probes import tracks
     ],
 )
 def roughness():
-    means = followed_paths.typical(tracks.every().dropna(subset="lipschitz"))
+    means = followed_paths.typical(followed_paths.followed())
     dense = means[means.sparsity == 0].drop_duplicates(PATH[:-1])
     searches = dense.groupby(["workload", "algorithm"]).size()
     return rows(

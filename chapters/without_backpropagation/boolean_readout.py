@@ -7,15 +7,13 @@ variance 1 over the training examples.  A flip changes an example's residual r b
 f_i / sqrt N, hence the mean squared error by the mean of d (2 r + d): nobody needs a gradient.
 With M flips a step, each is tried alone, and all that help are kept, or only the best.
 
-If features are uncorrelated ("whitened"), flips do not interfere: the first visit sets a weight for
-good, and after k steps the error's excess over its floor is (1 - 1/N)^k of what it was, on average.
-
 The rule is that of Andreoli et al. (2023) for reservoirs' readouts; features, data and parallel
 flips are ours.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Literal
 
@@ -28,7 +26,6 @@ from lib.measuring.experiment import Collection
 
 TAKES = ("every", "best")
 EXAMPLES = 1350  # of the training set
-MOST_STEPS, MOST_REPLICATES = 10**6, 100
 COLUMNS = ["replicate", "step", "training", "validation", "mistakes"]
 BIAS = 0.5  # standard deviation; that of the map's products with an image is about 1
 
@@ -48,12 +45,11 @@ class Descent:
     flips: int = 1
     take: Literal[*TAKES] = "every"
     whitened: bool = False
-    steps: Count(MOST_STEPS) = 6144
-    replicates: Count(MOST_REPLICATES) = 10
+    steps: Count(10**6) = 6144
+    replicates: Count(100) = 10
 
     def __post_init__(self):
-        kind = Whole(1, self.features, f" (features: {self.features})")
-        check("flips", self.flips, kind)
+        check("flips", self.flips, Whole(1, self.features, f" (features: {self.features})"))
 
     def definition(self) -> dict:
         return {"dataset": "digits"}
@@ -72,7 +68,7 @@ class Descent:
         f, other_f = features(x, other_x, self.features, random, self.whitened)
         readout = Readout(f, y, random.random(self.features) < 0.5)
         check = 0
-        for step in descent(readout, self.batch_size, self.flips, self.take, self.steps, random):
+        for step in descent(readout, self, random):
             if step == check:
                 check = vocabulary.next_check(step, "geometric")
                 answers = other_f @ readout.w
@@ -150,25 +146,21 @@ class Readout:
         self.w[chosen] = 1 - self.w[chosen]
 
 
-def descent(
-    readout: Readout,
-    batch_size: int,
-    flips: int,
-    take: str,
-    steps: int,
-    random: np.random.Generator,
-) -> Iterator[int]:
+def descent(readout: Readout, runs: Descent, random: np.random.Generator) -> Iterator[int]:
     """Train a readout, in place; yields 0 before the first step, and then the number of each step
     done.
     """
     yield 0
-    count, order = len(readout.w), _batches(len(readout.residual), batch_size, random)
-    for step, rows in zip(range(1, steps + 1), order, strict=False):
-        picked = random.integers(count, size=1) if flips == 1 else random.permutation(count)[:flips]
+    count, order = len(readout.w), _batches(len(readout.residual), runs.batch_size, random)
+    for step, rows in zip(range(1, runs.steps + 1), order, strict=False):
+        if runs.flips == 1:
+            picked = random.integers(count, size=1)
+        else:
+            picked = random.permutation(count)[: runs.flips]
         change = readout.changes(picked, rows)
         helpful = change < 0
-        if take == "best":
-            helpful &= np.arange(flips) == change.argmin()
+        if runs.take == "best":
+            helpful &= np.arange(runs.flips) == change.argmin()
         if helpful.any():
             readout.flip(picked[helpful])
         yield step
@@ -180,15 +172,13 @@ def _batches(
     """Endless batches: every epoch reshuffled without replacement; a batch may straddle two, and
     may be all examples.
     """
-    if batch_size == examples:
-        while True:
-            yield slice(None)
     rest = np.empty(0, int)
-    while True:
+    while batch_size < examples:
         if len(rest) < batch_size:
             rest = np.concatenate([rest, random.permutation(examples)])
         yield rest[:batch_size]
         rest = rest[batch_size:]
+    yield from itertools.repeat(slice(None))
 
 
 COUNTS = (64, 128, 256, 512, 1024)

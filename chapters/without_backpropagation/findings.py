@@ -1,21 +1,25 @@
-"""What the page on training without backpropagation says, as numbers and words, and its tables."""
+"""What the page on training without backpropagation says, as numbers and words, and its table."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from chapters.without_backpropagation import local_figures
 from chapters.without_backpropagation import without_backpropagation as without
 from lib.analysis import method_results, scaling
-from lib.page import boxes, told
-from lib.wording import between, brief, percent, with_interval
+from lib.page import boxes, charts, told
+from lib.wording import between, percent, with_interval
 from lib.workloads import catalogue
 
-# As pages call them, backpropagation first
-ARMS = dict(zip((without.BASE, "feedback-alignment", *without.ARMS), local_figures.ARMS))
-PLAIN, WHITE = without.KINDS.values()
-AT = 64  # batch size whose learning rates are shown
+NAMES = {  # of ways to pass errors back, as pages call them
+    "feedback-alignment": "feedback alignment",
+    "lra": "alignment, β = 0.1",
+    "lra-1": "alignment, β = 1",
+}
+COLOURS = {
+    "backpropagation": charts.ORANGE,
+    **dict(zip(NAMES.values(), (charts.PURPLE, charts.TEAL, charts.GREEN))),
+}
 OVER = {
     "critical": "critical batch size over backpropagation’s",
     "small": "steps over backpropagation’s, two smallest batches",
@@ -24,16 +28,16 @@ OVER = {
 
 
 def points(trials: pd.DataFrame) -> pd.DataFrame:
-    """The points of every curve, each with its arm as the figure calls it."""
+    """The points of every curve, each with its name."""
     found = scaling.across_replicates(scaling.steps_to_result(trials))
-    return found.assign(arm=found.algorithm.map(ARMS))
+    return found.assign(errors_by=found.algorithm.map(NAMES).fillna("backpropagation"))
 
 
 def findings(trials: pd.DataFrame, ended: pd.DataFrame, readouts: pd.DataFrame) -> dict:
     """All values of the page's sentences.
 
     Args:
-        trials: searches of every arm, at the goal asked for.
+        trials: searches of every way to pass errors back, at their goal.
         ended: searches that ran to their budget.
         readouts: of `boolean_readout.results`.
     """
@@ -41,8 +45,9 @@ def findings(trials: pd.DataFrame, ended: pd.DataFrame, readouts: pd.DataFrame) 
     over = method_results.over(curves).set_index(["algorithm", "what"]).ratio
     theirs, last = without.ARMS  # the authors' own beta first
     everywhere = method_results.at_end(0)
-    means = [method_results.between(curves, a, without.BASE, everywhere) for a in list(ARMS)[1:]]
-    more = [np.exp(effect.value) for found in means for effect in found.values()]
+    means = [method_results.between(curves, name, without.BASE, everywhere) for name in NAMES]
+    slower = without.convergence(readouts)
+    slower = slower[slower.kind == without.KINDS[False]].set_index("features").slower
     return told.plain(
         {
             "network": catalogue.workload(trials.workload.iloc[0]).title,
@@ -51,64 +56,24 @@ def findings(trials: pd.DataFrame, ended: pd.DataFrame, readouts: pd.DataFrame) 
             "large": over.get((theirs, "large")),
             "small_one": over.get((last, "small")),
             "large_one": over.get((last, "large")),
-            "more": between(*more),
+            "more": between(*(np.exp(mean.value) for found in means for mean in found.values())),
             "searches": drawn.replicates.max(),
             "trials": boxes.trials(drawn),
             "ended_size": ended.batch_size.max(),
             "ended_steps": ended.max_steps.max(),
-            **_falls(readouts),
+            "least": slower.index.min(),
+            "most": slower.index.max(),
+            "few": np.exp(slower.iloc[0].value),
+            "many": np.exp(slower.iloc[-1].value),
+            "runs": readouts.replicates.max(),
         }
     )
-
-
-def _falls(readouts: pd.DataFrame) -> dict:
-    """How the error of readouts falls, by the number of features."""
-    found = without.convergence(readouts)
-    slower = found[found.kind == PLAIN].set_index("features").slower
-    least, most = found.features.min(), found.features.max()
-    powers = without.growth(readouts)
-    change = {kind: (most / least) ** (e.value - 1) for kind, e in powers.items()}
-    return {
-        "least": least,
-        "most": most,
-        "few": np.exp(slower[least].value),
-        "many": np.exp(slower[most].value),
-        "runs": readouts.replicates.max(),
-        "plain_change": change[PLAIN],
-        "white_change": change[WHITE],
-    }
-
-
-# --- tables ---------------------------------------------------------------------------------------
 
 
 def beside_backpropagation(trials: pd.DataFrame) -> pd.DataFrame:
-    """A row per way to pass errors back, with 90 % intervals."""
-    summary, curves = scaling.summaries(trials)
-    over = method_results.over(curves)
-    words = list(map(with_interval, over.ratio, over.ratio_low, over.ratio_high))
-    cells = over.assign(words=words).pivot(index="algorithm", columns="what", values="words")
-    ends = summary.set_index("algorithm")[["critical", "critical_low", "critical_high"]]
-    best = trials.groupby(["algorithm", "batch_size", "replicate"]).steps.transform("min")
-    won = trials[(trials.steps == best) & (trials.batch_size == AT)]
-    rows = pd.DataFrame(
-        {
-            "errors by": ARMS,
-            "critical batch size": ends.apply(lambda row: with_interval(*row), axis=1),
-            **cells.reindex(columns=OVER).rename(columns=OVER),
-            f"best rate at {AT}": won.groupby("algorithm").learning_rate.median().map(brief),
-        }
-    )
-    return rows.reindex([arm for arm in ARMS if arm in ends.index]).fillna("—")
-
-
-def straightness(readouts: pd.DataFrame) -> pd.DataFrame:
-    """How far readouts' convergence is from an exponential, a column per kind of features."""
-    found = without.convergence(readouts)
-    found["words"] = found.slower.map(told.times)
-    rows = found.pivot(index="features", columns="kind", values="words")
-    rows.index = [f"third e-fold over the first, {n:,} features" for n in rows.index]
-    powers = without.growth(readouts).values()
-    name = f"power of N, {without.FOLDS} e-folds"
-    rows.loc[name] = [with_interval(e.value, e.low, e.high) for e in powers]
-    return rows.rename_axis(index="90 % in brackets", columns=None).reset_index()
+    """A row per other way to pass errors back, with 90 % intervals."""
+    over = method_results.over(scaling.curves(trials))
+    over["words"] = list(map(with_interval, over.ratio, over.ratio_low, over.ratio_high))
+    cells = over.pivot(index="algorithm", columns="what", values="words")
+    rows = cells.reindex(index=NAMES, columns=OVER).rename(index=NAMES, columns=OVER)
+    return rows.rename_axis(index="errors by", columns=None).reset_index()

@@ -1,6 +1,4 @@
-"""Figures of training without backpropagation: steps of networks, and of readouts whose weights are
-flipped.
-"""
+"""The figure of readouts whose weights are flipped."""
 
 from __future__ import annotations
 
@@ -9,51 +7,19 @@ import numpy as np
 import pandas as pd
 
 from lib.page import charts, tips
-from lib.page.tips import tip
 
-STEPS = "steps to result (training steps)"
-ARMS = {
-    "backpropagation": charts.ORANGE,
-    "feedback alignment": charts.PURPLE,
-    "alignment, β = 0.1": charts.TEAL,
-    "alignment, β = 1": charts.GREEN,
-}
 LEAST, MOST_VISITS = 0.01, 8  # of the excess, and of visits to each weight, that are drawn
 
 
-def curves(points: pd.DataFrame) -> alt.LayerChart:
-    """Steps against batch size, a line per way to pass errors back.
-
-    points: arm (of ARMS), batch_size, steps, low, high, replicates (searches), trials; NaN ends
-    where there is one search.
-    """
-    pick, faded = charts.picked("arm")
-    known = {arm: colour for arm, colour in ARMS.items() if arm in set(points.arm)}
-    base = alt.Chart(points).encode(
-        x=charts.batch_axis(points.batch_size), color=charts.by_name("arm", known), opacity=faded
-    )
-    scale = charts.log(12)
-    tooltip = [
-        tip("arm:N", "errors by"),
-        tips.BATCH_SIZE,
-        tips.STEPS,
-        *tips.ends(),
-        tips.SEARCHES,
-        tips.TRIALS,
-    ]
-    y = alt.Y("steps:Q", title=STEPS, scale=scale)
-    bars, *layers = charts.curve(base, y, scale, tooltip)
-    return charts.sized(alt.layer(bars.add_params(pick), *layers), 330)
-
-
-def falling(rows: pd.DataFrame, start: str) -> alt.LayerChart:
+def falling(rows: pd.DataFrame) -> alt.LayerChart:
     """The excess error of readouts against visits per weight, a line per number of features, one
     kind of features at a time.
 
     rows: kind, features, visits (steps over features), excess (a share of that at the start).
-    start: the kind shown at first. Dashed: exp(-visits).
+    Dashed: exp(-visits).
     """
-    menu = charts.menu("kind", list(rows.kind.unique()), start, "features")
+    kinds = list(rows.kind.unique())
+    menu = charts.menu("kind", kinds, kinds[0], "features")
     shown = rows[(rows.excess >= LEAST) & (rows.visits <= MOST_VISITS)]
     shown = shown.assign(name=shown.features.map("{:,}".format))
     counts = [f"{n:,}" for n in sorted(shown.features.unique())]
