@@ -21,25 +21,31 @@ def by_step(differences: pd.DataFrame, units: dict[str, float]) -> alt.LayerChar
     shown = differences.assign(height=differences.difference.clip(lower=10.0**FLOOR))
     # Dense enough for the eye
     shown = shown[(shown.step <= 20) | (shown.step % 10 == 0)]
-    scale = alt.Scale(type="log", domain=[10.0**FLOOR, 1])
-    axis = charts.powers([FLOOR, -15, -12, -9, -6, -3], {FLOOR: "exactly 0"})
-    title = "largest difference of any parameter"
+    up = alt.Scale(type="log", domain=[10.0**FLOOR, 1])
+    powers = charts.powers([FLOOR, -15, -12, -9, -6, -3], {FLOOR: "exactly 0"})
+    right = alt.Scale(type="log", nice=False)
     ticks = [digit * 10**power for power in range(6) for digit in (1, 2, 5)]
-    x = alt.X("step:Q", title="training step").scale(type="log", nice=False).axis(values=ticks)
+    steps = alt.Axis(values=ticks)
+    title = "largest difference of any parameter"
+    colours = alt.Scale(range=COLOURS)
+    tooltip = {
+        "workers:O": "workers",
+        "precision:N": "precision",
+        "step:Q|,": "training step",
+        "difference:Q|.1e": "largest difference",
+    }
     lines = alt.Chart(shown).mark_line(point=True)
     lines = lines.encode(
-        x=x,
-        y=alt.Y("height:Q", title=title, axis=axis, scale=scale),
-        color=alt.Color("workers:O", title="workers").scale(range=COLOURS),
+        x=alt.X("step:Q", title="training step", scale=right, axis=steps),
+        y=alt.Y("height:Q", title=title, scale=up, axis=powers),
+        color=alt.Color("workers:O", title="workers", scale=colours),
         strokeDash=alt.StrokeDash("precision:N", legend=None),
-        tooltip=[
-            tips.tip("workers:O", "workers"),
-            tips.tip("precision:N", "precision"),
-            tips.tip("step:Q", "training step", ","),
-            tips.tip("difference:Q", "largest difference", ".1e"),
-        ],
+        tooltip=tips.listed(tooltip),
     )
     names = [f"rounding unit of {name}" for name in units]
-    across = alt.Chart(pd.DataFrame({"unit": units.values(), "label": names})).encode(y="unit:Q")
-    labels = across.mark_text(align="left", dx=4, dy=-8).encode(x=alt.value(0), text="label:N")
-    return charts.sized(alt.layer(across.mark_rule(color=charts.GUIDE), labels, lines), 380)
+    units = pd.DataFrame({"unit": units.values(), "label": names})
+    across = alt.Chart(units).encode(y="unit:Q")
+    rules = across.mark_rule(color=charts.GUIDE)
+    labels = across.mark_text(align="left", dx=4, dy=-8)
+    labels = labels.encode(x=alt.value(0), text="label:N")
+    return charts.sized(alt.layer(rules, labels, lines), 380)

@@ -41,8 +41,10 @@ def searched(trials: pd.DataFrame) -> pd.DataFrame:
     """
     if not len(trials):
         return trials
-    found = trials.groupby([*POINT, "replicate"])[[f"rounds@{GOAL:g}", "bytes"]].min()
-    found = found.set_axis(["rounds", "bytes"], axis=1).reset_index()
+    goal = f"rounds@{GOAL:g}"
+    own = trials.rename(columns={goal: "rounds"})
+    found = own.groupby([*POINT, "replicate"])[["rounds", "bytes"]].min()
+    found = found.reset_index()
     most = found.batch_size.map(experiments.MOST_STEPS) // found.local_steps
     found["met"] = found.rounds.notna()
     found["rounds"] = found.rounds.fillna(most)

@@ -75,9 +75,11 @@ def spread(missed: pd.DataFrame) -> tuple[float, float, float] | None:
     count = len(values)
     if count < scaling.ENOUGH:
         return None
-    picks = np.random.default_rng(0).integers(count, size=(RESAMPLED, count))
+    random = np.random.default_rng(0)
+    picks = random.integers(count, size=(RESAMPLED, count))
     euclid, own = values[picks].std(1, ddof=1).T
     some = euclid > 0
-    ends = scaling.span_of(own[some] / euclid[some])
+    ratios = own[some] / euclid[some]
+    low, high = scaling.span_of(ratios)
     euclid, own = values.std(0, ddof=1)
-    return own / euclid, *ends
+    return own / euclid, low, high

@@ -117,8 +117,10 @@ def ways(trials: pd.DataFrame) -> pd.DataFrame:
     lows, _, highs = zip(*[half[tuple(way)] for way in found[WAY].to_numpy()])
     usual = (found[list(USUAL)] == list(USUAL.values())).all(axis=1)
     found = found.assign(low=lows, high=highs, usual=usual)
-    base = found[usual].set_index("sparsity").loc[found.sparsity].reset_index()
-    return found.assign(overlaps=(found.low <= base.high) & (base.low <= found.high))
+    base = found[usual].set_index("sparsity")
+    base = base.loc[found.sparsity].reset_index()
+    begun = found.low <= base.high
+    return found.assign(overlaps=begun & (base.low <= found.high))
 
 
 # --- tables ---------------------------------------------------------------------------------------
