@@ -60,15 +60,15 @@ def test_a_hazard_breaks_the_equality_and_its_remedy_restores_it(broken, mended,
 
 def test_the_reference_is_plain_momentum(digits):
     run = Run(steps=5, precision="float64")
-    network = models.initialise(models.build(run.model), run.seed).double()
+    network = models.initialise(models.build(run.model), parallel_runs.SEED).double()
     parameters = list(network.parameters())
     w, v = nn.utils.parameters_to_vector(parameters).detach(), 0
     for rows in parallel_runs.batches(len(digits.x), run):
         x, y = digits.x[rows].double(), digits.y[rows]
         loss = nn.functional.cross_entropy(network(x), y)
         gradients = torch.autograd.grad(loss, parameters)
-        v = run.momentum * v + nn.utils.parameters_to_vector(gradients)
-        w = w - run.learning_rate * v
+        v = parallel_runs.MOMENTUM * v + nn.utils.parameters_to_vector(gradients)
+        w = w - parallel_runs.RATE * v
         nn.utils.vector_to_parameters(w, parameters)
     torch.testing.assert_close(parallel_runs.reference(run, digits)[-1], w, rtol=0, atol=1e-15)
 

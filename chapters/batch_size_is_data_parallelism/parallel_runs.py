@@ -28,7 +28,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from lib import require
 from lib.engine import lockstep
-from lib.fields import PART, POSITIVE, SEED, Count, Whole, check, spec
+from lib.fields import Count, Whole, check, spec
 from lib.workers.processes import MOST_EXAMPLES, MOST_WORKERS, launch
 from lib.workloads import models
 
@@ -46,6 +46,7 @@ HAZARDS = {  # practice: (what breaks the equality, what restores it)
     "gradient clipping": ("each worker clips before the average", "clip after it"),
 }
 MOST_STEPS = 10**5  # all of whose parameters are returned
+RATE, MOMENTUM, SEED = 0.1, 0.9, 0
 PRECISIONS = ("float32", "float64")
 DROP = 0.2  # share of the inputs that dropout removes
 CLIP = 0.5  # largest gradient norm that clipping leaves alone
@@ -55,8 +56,7 @@ CLIP = 0.5  # largest gradient norm that clipping leaves alone
 class Run:
     """One training run; a worker trains on `batch_size / workers` examples per step.
 
-    model: a name that `lib.workloads.models.build` knows (with batch normalisation: "mlp-64x2",
-    normalised before its ReLUs).
+    model: of `lib.workloads.models.build`; batch normalisation is put before its ReLUs.
     hazard: None or a key of HAZARDS, which becomes part of the training.  With "unequal shards"
     worker r's share of the batch grows like r + 1; under "summed loss" the rate is divided by
     `batch_size`, so that one process takes the same steps with either loss.
@@ -66,27 +66,21 @@ class Run:
     """
 
     workers: Count(MOST_WORKERS) = 1
-    model: str = "mlp-64x2"
+    model: Literal["mlp-64x2", "digits-cnn"] = "mlp-64x2"
     batch_size: Count(MOST_EXAMPLES) = 64
     steps: Count(MOST_STEPS) = 20
-    learning_rate: POSITIVE = 0.1
-    momentum: PART = 0.9
     precision: Literal[*PRECISIONS] = "float32"
-    seed: SEED = 0
     hazard: Literal[None, *HAZARDS] = None
     remedy: bool = False
 
     def __post_init__(self):
-        plain = tuple(m for m in models.MODELS if m not in models.NORMALISED)
-        known = ("mlp-64x2",) if self.hazard == "batch normalisation" else plain
-        require(self.model in known, "model", self.model, f"one of {known}")
+        flat = self.model == "mlp-64x2" or self.hazard != "batch normalisation"
+        require(flat, "model", self.model, "mlp-64x2 with batch normalisation")
         require(not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None")
         shards = self._shards(self.workers)
-        if self.hazard == "unequal shards":
-            fits, allowed = self.batch_size >= shards, f"at least {shards} for unequal shards"
-        else:
-            fits, allowed = self.batch_size % shards == 0, f"a multiple of workers ({shards})"
-        require(fits, "batch_size", self.batch_size, allowed)
+        uneven = self.hazard == "unequal shards" and self.batch_size >= shards
+        fits = uneven or self.batch_size % shards == 0
+        require(fits, "batch_size", self.batch_size, f"a multiple of {shards} for these workers")
 
     def _shards(self, workers: int) -> int:
         """How many of the least shares so many workers have."""
@@ -127,9 +121,6 @@ def train(runs: Sequence[Run], data, timeout: float = 120.0) -> list[Tensor]:
 def reference(run: Run, data) -> Tensor:
     """The run as one process would do it, here and on the whole batch: flat parameters, float64
     [steps + 1, P].
-
-    Raises FloatingPointError if training diverges (so do the workers of `train`, inside its
-    RuntimeError).
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the workers do: the order of additions may depend on it
@@ -176,7 +167,7 @@ class BatchNorm(nn.Module):
 
 def _network(run: Run, group: dist.ProcessGroup | None) -> nn.Module:
     """Drawn in float32, so that every precision starts alike."""
-    network = models.initialise(models.build(run.model), run.seed)
+    network = models.initialise(models.build(run.model), SEED)
     if run.hazard == "batch normalisation":
         hidden = [layer for layer in network if isinstance(layer, nn.Linear)][:-1]
         for layer in hidden:
@@ -189,7 +180,7 @@ def batches(examples: int, run: Run) -> Tensor:
     """The order of the data, shuffled anew each epoch and shared by all workers: int64 [steps,
     batch_size].
     """
-    order = lockstep.batches(examples, run.batch_size, run.seed)
+    order = lockstep.batches(examples, run.batch_size, SEED)
     return torch.stack(list(itertools.islice(order, run.steps)))
 
 
@@ -199,19 +190,14 @@ def _trajectory(
     """Train worker `rank` of `group`; group None: one process with the whole batch."""
     network = _network(run, group)
     backward = _shared(run, network, rank, group)
-    rate = run.learning_rate / (run.batch_size if run.hazard == "summed loss" else 1)
-    optimizer = torch.optim.SGD(network.parameters(), lr=rate, momentum=run.momentum)
+    rate = RATE / (run.batch_size if run.hazard == "summed loss" else 1)
+    optimizer = torch.optim.SGD(network.parameters(), lr=rate, momentum=MOMENTUM)
     path = [_flat(network)]
     for rows in batches(len(x), run):
         optimizer.zero_grad()
         backward(x[rows].to(run.type), y[rows])
         optimizer.step()
         path.append(_flat(network))
-        if not path[-1].isfinite().all():
-            raise FloatingPointError(
-                f"parameters overflow at step {len(path) - 1}: learning_rate "
-                f"{run.learning_rate} is too large for momentum {run.momentum}"
-            )
     return torch.stack(path)
 
 
@@ -225,7 +211,7 @@ def _shared(run: Run, network: nn.Module, rank: int, group: dist.ProcessGroup | 
         own = shard.stop - shard.start
         mended = {"unequal shards": own * run.workers / run.batch_size, "summed loss": run.workers}
         factor = mended.get(run.hazard, 1.0) if run.remedy else 1.0
-    stream = torch.Generator().manual_seed(run.seed + rank * (run.broken == "dropout"))
+    stream = torch.Generator().manual_seed(SEED + rank * (run.broken == "dropout"))
     clip_first = group is not None and run.broken == "gradient clipping"
     reduction = "sum" if run.hazard == "summed loss" else "mean"
 

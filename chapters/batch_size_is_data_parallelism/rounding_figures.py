@@ -5,9 +5,10 @@ from __future__ import annotations
 import altair as alt
 import pandas as pd
 
-from lib.page import charts
+from lib.page import charts, tips
 
 FLOOR = -18  # the power of ten at which a logarithmic axis shows an exact zero
+COLOURS = [charts.GUIDE, charts.RED, charts.BLUE, charts.ORANGE]
 
 
 def by_step(differences: pd.DataFrame, units: dict[str, float]) -> alt.LayerChart:
@@ -19,41 +20,32 @@ def by_step(differences: pd.DataFrame, units: dict[str, float]) -> alt.LayerChar
     """
     shown = differences.assign(height=differences.difference.clip(lower=10.0**FLOOR))
     # Dense enough for the eye
-    shown = shown[shown.step.map(lambda step: step <= 20 or step % 10 == 0)]
-    pick, faded = charts.picked("workers")
-    axis = charts.powers([FLOOR, -15, -12, -9, -6, -3], {FLOOR: "exactly 0"})
+    shown = shown[(shown.step <= 20) | (shown.step % 10 == 0)]
+    up = alt.Scale(type="log", domain=[10.0**FLOOR, 1])
+    powers = charts.powers([FLOOR, -15, -12, -9, -6, -3], {FLOOR: "exactly 0"})
+    right = alt.Scale(type="log", nice=False)
     ticks = [digit * 10**power for power in range(6) for digit in (1, 2, 5)]
-    x = alt.X("step:Q", title="training step").scale(type="log", nice=False).axis(values=ticks)
-    y = alt.Y("height:Q", title="largest difference of any parameter", axis=axis).scale(
-        type="log", domain=[10.0**FLOOR, 1]
+    steps = alt.Axis(values=ticks)
+    title = "largest difference of any parameter"
+    colours = alt.Scale(range=COLOURS)
+    tooltip = {
+        "workers:O": "workers",
+        "precision:N": "precision",
+        "step:Q|,": "training step",
+        "difference:Q|.1e": "largest difference",
+    }
+    lines = alt.Chart(shown).mark_line(point=True)
+    lines = lines.encode(
+        x=alt.X("step:Q", title="training step", scale=right, axis=steps),
+        y=alt.Y("height:Q", title=title, scale=up, axis=powers),
+        color=alt.Color("workers:O", title="workers", scale=colours),
+        strokeDash=alt.StrokeDash("precision:N", legend=None),
+        tooltip=tips.listed(tooltip),
     )
-    lines = (
-        alt.Chart(shown)
-        .mark_line(point=True)
-        .encode(
-            x=x,
-            y=y,
-            color=alt.Color("workers:O", title="workers").scale(
-                range=[charts.GUIDE, charts.RED, charts.BLUE, charts.ORANGE]
-            ),
-            strokeDash=alt.StrokeDash("precision:N", legend=None),
-            opacity=faded,
-            tooltip=[
-                alt.Tooltip("workers:O", title="workers"),
-                alt.Tooltip("precision:N", title="precision"),
-                alt.Tooltip("step:Q", title="training step", format=","),
-                alt.Tooltip("difference:Q", title="largest difference", format=".1e"),
-            ],
-        )
-        .add_params(pick)
-    )
-    across = pd.DataFrame(
-        {"unit": units.values(), "label": [f"rounding unit of {name}" for name in units]}
-    )
-    rules = alt.Chart(across).mark_rule(color=charts.GUIDE).encode(y="unit:Q")
-    labels = (
-        alt.Chart(across)
-        .mark_text(align="left", dx=4, dy=-8)
-        .encode(x=alt.value(0), y="unit:Q", text="label:N")
-    )
-    return alt.layer(rules, labels, lines).properties(width="container", height=380)
+    names = [f"rounding unit of {name}" for name in units]
+    units = pd.DataFrame({"unit": units.values(), "label": names})
+    across = alt.Chart(units).encode(y="unit:Q")
+    rules = across.mark_rule(color=charts.GUIDE)
+    labels = across.mark_text(align="left", dx=4, dy=-8)
+    labels = labels.encode(x=alt.value(0), text="label:N")
+    return charts.sized(alt.layer(rules, labels, lines), 380)

@@ -33,7 +33,7 @@ def compared():
 )
 def spread():
     missed = predicted.misses(compared())
-    found = predicted.spread(missed, predicted.OWN)
+    found = predicted.spread(missed)
     name = f"{len(missed)} curves of {len(missed.index.unique('workload'))} networks"
     return [interval(name, *found, len(missed), log=True)] if found else []
 

@@ -44,14 +44,14 @@ def criticals() -> dict[tuple[str, str], Effect]:
 
 
 def beside(found: pd.DataFrame, critical: dict[tuple, Effect]) -> pd.DataFrame:
-    """A row per network, method and norm (of NORMS, or OWN): critical, noise and over, the first
-    less the second, each an `Effect` of a logarithm; and searches, the number of paths.
+    """A row per network, method and norm (EUCLID or OWN): critical, noise and over, the first less
+    the second, each an `Effect` of a logarithm; and searches, the number of paths.
 
     found: of `scales`.  critical: of `criticals`.
     """
     rows = []
     for key, paths in found.groupby(CURVE) if critical else ():
-        for norm in (*NORMS, OWN):
+        for norm in (EUCLID, OWN):
             noise = scaling.mean_of(paths[norm])
             over = scaling.less(critical[key], noise)
             rows.append((*key, norm, critical[key], noise, over, len(paths)))
@@ -64,23 +64,22 @@ def misses(rows: pd.DataFrame) -> pd.DataFrame:
     rows: of `beside`.
     """
     values = rows.assign(over=[effect.value for effect in rows.over])
-    table = values.pivot(index=CURVE, columns="norm", values="over")
-    return table.reindex(columns=[*NORMS, OWN])
+    return values.pivot(index=CURVE, columns="norm", values="over").reindex(columns=[EUCLID, OWN])
 
 
-def spread(missed: pd.DataFrame, norm: str) -> tuple | None:
-    """The standard deviation of a norm's column of `misses` over that of EUCLID, with the ends of
-    its interval: curves are drawn again with replacement, the same for both.  None of few curves.
+def spread(missed: pd.DataFrame) -> tuple[float, float, float] | None:
+    """The standard deviation of OWN in `misses` over that of EUCLID, with the ends of its interval:
+    curves are drawn again with replacement, the same for both.  None of few curves.
     """
-    values = missed[[norm, EUCLID]].to_numpy()
+    values = missed.to_numpy()
     count = len(values)
     if count < scaling.ENOUGH:
         return None
     random = np.random.default_rng(0)
     picks = random.integers(count, size=(RESAMPLED, count))
-    own, euclid = values[picks].std(1, ddof=1).T
+    euclid, own = values[picks].std(1, ddof=1).T
     some = euclid > 0
     ratios = own[some] / euclid[some]
     low, high = scaling.span_of(ratios)
-    own, euclid = values.std(0, ddof=1)
+    euclid, own = values.std(0, ddof=1)
     return own / euclid, low, high

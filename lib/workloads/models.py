@@ -238,7 +238,6 @@ DECODERS = tuple(name for name in MODELS if name.startswith("decoder-"))
 
 # Layers with gains
 NORMALISING = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
-NORMALISED = ("resnet-20",)  # for batch normalisation it matters which examples go together
 
 
 def build(name: str) -> nn.Module:
