@@ -1,5 +1,6 @@
-"""The price list: planted times."""
+"""The price list: limiting cases of the schedule, and planted times."""
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -24,3 +25,15 @@ def test_planted_times_and_steps_come_back():
     assert prices.seconds_of_a_step(known) == pytest.approx((0.01, 0.001))
     expected = [100 * (6400 / size + 20) * (0.01 + 0.001 * size) for size in (16, 4096)]
     assert prices.costs(figure(), known) == pytest.approx(expected, rel=0.02)
+
+
+def test_a_search_that_is_longer_than_all_others_bounds_the_end():
+    end, busy = prices.keep_busy(np.array([100.0, *[1.0] * 20]), 4)
+    assert end == 100.0 and busy == pytest.approx(120 / 400)
+
+
+def test_failures_cost_at_most_what_was_not_saved():
+    hours = np.full(640, 3600.0)
+    calm, _ = prices.keep_busy(hours, 64)
+    rough, busy = prices.keep_busy(hours, 64, failures=1.0)
+    assert calm < rough < calm * (1 + 3 * prices.LOST / 3600) and 0.9 < busy < 1

@@ -6,10 +6,12 @@ from collections import Counter
 
 import pandas as pd
 
-from lib import wording
+from chapters.status import prices
+from lib import claims, wording
 from lib.analysis import scaling
 from lib.claims import front
 from lib.methods import METHODS, spaces
+from lib.probes import tracks
 from lib.records import store
 from lib.records.store import DATA, record
 from lib.studies import plans
@@ -17,7 +19,7 @@ from lib.workloads import catalogue, models, tasks
 
 WAY = ["sparsity", "precision", "checks"]
 SEARCHES = {  # columns of the file of all searches, and what they hold
-    "workload": "data set and network; described under search spaces and workloads",
+    "workload": "data set and network; the last table of this page describes each",
     "algorithm": "training method",
     "sparsity": "share of weights removed before training",
     "pruning": "how the weights to remove were chosen",
@@ -34,25 +36,30 @@ USUAL = {"precision": "bfloat16", "checks": "geometric"}
 
 
 def findings(
-    studies: pd.DataFrame, again: pd.DataFrame, compared: pd.DataFrame, priced: pd.DataFrame
+    studies: pd.DataFrame,
+    again: pd.DataFrame,
+    compared: pd.DataFrame,
+    priced: pd.DataFrame,
+    pool: tuple[float, float, float],
 ) -> dict:
     """All values of the page's sentences.
 
     Args:
-        studies: of `on_record.status`.
+        studies: of `on_record.status`, with title.
         again: of `replays.summary`.
         compared: of `ways`.
-        priced: of `prices.table`.
+        priced, pool: of `prices.table` and `prices.together`.
     """
     total = front.scope()
     apart = again[again.factor > 1]
     elsewhere = apart[(apart.measured_on != apart.replayed_on) & (apart.study != "mnist")]
-    unrun = studies[studies.cells == 0]
-    partly = studies[(studies.cells > 0) & (studies.cells < studies.planned)]
+    unrun = studies[studies.done == 0]
+    partly = studies[(studies.done > 0) & (studies.done < studies.planned)]
+    waiting = sum(not claim.measured for claim in claims.judge().values())
     others = compared[~compared.usual]
     return {
         "studies": len(studies),
-        "complete": int((studies.cells == studies.planned).sum()),
+        "complete": int((studies.done == studies.planned).sum()),
         "hours": total["core_hours"],
         "searches": total["searches"],
         "trials": total["trials"],
@@ -61,12 +68,11 @@ def findings(
         "first": min(_listed(studies.date)),
         "last": max(_listed(studies.date)),
         **_data_sets(),
-        "unrun": [
-            f"{plans.STUDIES[name].title}: {count:,} searches"
-            for name, count in zip(unrun.study, unrun.planned)
-        ],
+        "unrun": [f"{t}: {n:,} searches" for t, n in zip(unrun.title, unrun.planned)],
         "partly": len(partly),
-        "lacking": int((partly.planned - partly.cells).sum()),
+        "lacking": int((partly.planned - partly.done).sum()),
+        "some_wait": waiting > 0,
+        "waiting": waiting,
         "replayed": int(again.searches.sum()),
         "all_same": bool((again.equal_result == again.searches).all()),
         "same": int(again.equal_result.sum()),
@@ -76,20 +82,24 @@ def findings(
         "batch_size": int(compared.batch_size.max()),
         "ways": len(others),
         "agree": int(others.overlaps.sum()),
-        **_prices(priced),
+        **_prices(priced, pool),
     }
 
 
-def _prices(priced: pd.DataFrame) -> dict:
+def _prices(priced: pd.DataFrame, pool: tuple[float, float, float]) -> dict:
     """What the papers' figures would cost together, and the most expensive of them."""
-    days = priced["days on two cores"]
-    most = priced.loc[days.idxmax()]
+    most = priced.loc[priced.cores.idxmax()]
+    end, busy, longest = pool
     return {
         "figures": len(priced),
-        "price_days": float(days.sum()),
-        "dearest": f"{most.network} of {most.paper}",
-        "dearest_days": float(days.max()),
-        "gpu_factor": float((days * 48 / priced["hours on one H100"]).iloc[0]),
+        "price_days": float(priced.cores.sum()),
+        "dearest": f"{most.workload} of {most.paper}",
+        "dearest_days": float(most.cores),
+        "gpu_factor": float((priced.cores * 48 / priced.gpu).iloc[0]),
+        "fold": prices.FOLD,
+        "pool_hours": end,
+        "pool_busy": busy,
+        "longest_hours": longest,
     }
 
 
@@ -115,41 +125,41 @@ def ways(trials: pd.DataFrame) -> pd.DataFrame:
     for way, steps in trials.groupby(WAY).steps:
         half[way] = scaling.best_of_k(steps.to_numpy(), len(steps) // 2)
     lows, _, highs = zip(*[half[tuple(way)] for way in found[WAY].to_numpy()])
-    usual = (found[list(USUAL)] == list(USUAL.values())).all(axis=1)
+    usual = _usual(found)
     found = found.assign(low=lows, high=highs, usual=usual)
-    base = found[usual].set_index("sparsity")
-    base = base.loc[found.sparsity].reset_index()
-    begun = found.low <= base.high
-    return found.assign(overlaps=begun & (base.low <= found.high))
+    base = found[usual].set_index("sparsity").loc[found.sparsity].reset_index()
+    return found.assign(overlaps=(found.low <= base.high) & (base.low <= found.high))
+
+
+def _usual(rows: pd.DataFrame) -> pd.Series:
+    """Which rows are of the usual way."""
+    return (rows[list(USUAL)] == list(USUAL.values())).all(axis=1)
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def of_studies(studies: pd.DataFrame) -> pd.DataFrame:
-    """How much of each study is on record, the least complete first; studies: of
-    `on_record.status`.
-    """
-    rows = studies.iloc[(studies.cells / studies.planned).argsort(kind="stable")]
-    hours = rows["core hours"]
-    table = {
-        "study": rows.study,
-        "searches": [f"{done:,} of {planned:,}" for done, planned in zip(rows.cells, rows.planned)],
-        "core-hours": hours.round(1).where(hours >= 1, hours.round(2)),
+def of_ways(trials: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
+    """Each way beside the usual one, trial by trial; compared: of `ways`."""
+    goals = [column for column in trials if column.startswith("steps@")]
+    met = trials.melt([*WAY, "trial"], goals, "at", "first").dropna(subset="first")
+    used = met[_usual(met)].drop(columns=list(USUAL))
+    pairs = met.merge(used, on=["sparsity", "trial", "at"], suffixes=("", "_used"))
+    over = pairs.assign(over=pairs["first"] / pairs.first_used).groupby(WAY).over
+    beside = {
+        "trial by trial": over.median(),
+        "of pairs, 5–95 %": over.agg(scaling.span_of).map(wording.span),
+        "pairs": over.size(),
     }
-    return pd.DataFrame(table)
-
-
-def of_ways(compared: pd.DataFrame) -> pd.DataFrame:
-    """Each way and its steps to result; compared: of `ways`."""
     spans = [wording.span(ends) for ends in zip(compared.low, compared.high)]
+    table = compared.assign(interval=spans)
+    table = table[[*WAY, "steps", "interval"]].merge(pd.DataFrame(beside), on=WAY)
     words = {"geometric": "geometrically", "every-100": "every 100 steps"}
     heads = {
         "precision": "arithmetic",
         "steps": "steps to result",
         "interval": "of half as many trials, 5–95 %",
     }
-    table = compared.assign(interval=spans)[[*WAY, "steps", "interval"]]
     return table.replace({"checks": words}).rename(columns=heads)
 
 
@@ -163,6 +173,18 @@ def of_replays(again: pd.DataFrame) -> pd.DataFrame:
         "replayed_on": "again on",
     }
     return again[["study", *heads]].rename(columns=heads)
+
+
+def of_paths() -> pd.DataFrame:
+    """Trials that were followed a second time."""
+    rows = []
+    for name, own in tracks.TRACKS.items():
+        found = own.results()
+        spent = [head["wall_s"] / 3600 for head in found.attrs["provenance"]]
+        told = (front.data_set(name), len(spent), found.attrs["planned"], len(found), sum(spent))
+        rows.append(told)
+    heads = ["paths on", "followed", "planned", "points", "core-hours"]
+    return pd.DataFrame(rows, columns=heads)
 
 
 def of_spaces() -> pd.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from lib.records import on_record, results
 from lib.studies.study import Study, powers
 from lib.workloads.catalogue import workload
 
+FOLD = 64  # graphics processors of the largest price
+LOST = 300.0  # s of work that an interrupted search repeats: it is saved every five minutes
 TIMED = "cifar-10-resnet-8"  # the network whose searches ran on a core and on an H100
 
 
@@ -44,30 +47,64 @@ class Figure:
         return itertools.product(self.methods, self.sparsities, self.sizes)
 
 
-LEE, SHALLUE, SHI = "Lee et al. (2021)", "Shallue et al. (2019)", "Shi et al. (2019)"
-CNN, FASHION, RESNET = "mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8"
-STEPS, RECALLED = "steps to result", "sparsities, batch sizes"
-THREE = ("sgd", "momentum", "nesterov"), (0.0, 0.5, 0.7, 0.9), powers(1, 14)
-ONE, TWO, DENSE = ("nesterov",), ("sgd", "momentum"), (0.0,)
+LEE = {"sparsities": (0.0, 0.5, 0.7, 0.9), "methods": ("sgd", "momentum", "nesterov")}
+LEE |= {"sizes": powers(1, 14), "paper": "Lee et al. (2021)", "shows": "steps to result"}
+RECALLED = "sparsities, batch sizes"
+SHALLUE = {"sparsities": (0.0,), "paper": "Shallue et al. (2019)"}
 RELEASED = (1, 2, 8, 32, 128, 512, 2048, 8192, 32_768, 55_000)
 EVERY = (*powers(0, 15), 55_000)
-BOTH, SPARSE = ("sgd", "nesterov"), ("dense", "top-k", "rand-k", "gaussian-k")
+CNN, FASHION, RESNET = "mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8"
 FIGURES = (
-    Figure(LEE, STEPS, CNN, *THREE, 0.02, 40_000, recalled=RECALLED),
-    Figure(LEE, STEPS, FASHION, *THREE, 0.12, 40_000, recalled=f"goal, {RECALLED}"),
-    Figure(LEE, STEPS, RESNET, *THREE, 0.4, 100_000, recalled=RECALLED),
-    Figure(SHALLUE, "Figure 1, Simple CNN", CNN, ONE, DENSE, RELEASED, 0.01),
-    Figure(SHALLUE, "Figure 1, Simple CNN", FASHION, ONE, DENSE, RELEASED[1:], 0.1),
-    Figure(SHALLUE, "Figures 1 and 4, ResNet-8", RESNET, BOTH, DENSE, powers(1, 13), 0.3),
-    Figure(SHALLUE, "Figure 3, fully connected", "mnist-fc-1024x3", ("sgd",), DENSE, EVERY, 0.03),
-    Figure(SHALLUE, "Figure 4, Simple CNN", CNN, TWO, DENSE, EVERY, 0.01),
+    Figure(workload=CNN, goal=0.02, limit=40_000, recalled=RECALLED, **LEE),
+    Figure(workload=FASHION, goal=0.12, limit=40_000, recalled=f"goal, {RECALLED}", **LEE),
+    Figure(workload=RESNET, goal=0.4, limit=100_000, recalled=RECALLED, **LEE),
     Figure(
-        SHI,
-        "accuracy along training, ResNet-20",
-        "cifar-10-resnet-20",
-        SPARSE,
-        DENSE,
-        (512,),
+        shows="Figure 1, Simple CNN",
+        workload=CNN,
+        methods=("nesterov",),
+        sizes=RELEASED,
+        goal=0.01,
+        **SHALLUE,
+    ),
+    Figure(
+        shows="Figure 1, Simple CNN",
+        workload=FASHION,
+        methods=("nesterov",),
+        sizes=RELEASED[1:],
+        goal=0.1,
+        **SHALLUE,
+    ),
+    Figure(
+        shows="Figures 1 and 4, ResNet-8",
+        workload=RESNET,
+        methods=("sgd", "nesterov"),
+        sizes=powers(1, 13),
+        goal=0.3,
+        **SHALLUE,
+    ),
+    Figure(
+        shows="Figure 3, fully connected",
+        workload="mnist-fc-1024x3",
+        methods=("sgd",),
+        sizes=EVERY,
+        goal=0.03,
+        **SHALLUE,
+    ),
+    Figure(
+        shows="Figure 4, Simple CNN",
+        workload=CNN,
+        methods=("sgd", "momentum"),
+        sizes=EVERY,
+        goal=0.01,
+        **SHALLUE,
+    ),
+    Figure(
+        paper="Shi et al. (2019)",
+        shows="accuracy along training, ResNet-20",
+        workload="cifar-10-resnet-20",
+        methods=("dense", "top-k", "rand-k", "gaussian-k"),
+        sparsities=(0.0,),
+        sizes=(512,),
         length=11_760,
         trials=1,
     ),
@@ -136,26 +173,84 @@ def costs(figure: Figure, heads: pd.DataFrame) -> np.ndarray:
     return np.concatenate(found)
 
 
+def keep_busy(
+    seconds: np.ndarray, workers: int, failures: float = 0.0, seed: int = 0
+) -> tuple[float, float]:
+    """A run of searches on so many workers, the longest first, each to the first free worker.
+
+    Args:
+        seconds: that each search takes [n].
+        workers: count.
+        failures: how often a worker fails, per hour of its work; its search goes on from its last
+            saved state, at most LOST seconds before.
+
+    Returns:
+        Seconds until all are done, and the share of the workers' time that was spent on work.
+    """
+    random = np.random.default_rng(seed)
+    free = [0.0] * workers
+    for cost in sorted(seconds, reverse=True):
+        failed = random.poisson(failures * cost / 3600)
+        again = random.uniform(0, LOST, failed).sum()
+        heapq.heapreplace(free, free[0] + cost + again)
+    end = max(free)
+    return end, float(np.sum(seconds) / (workers * end))
+
+
+def together(heads: pd.DataFrame) -> tuple[float, float, float]:
+    """All figures' searches on FOLD H100s, with a failure per worker and day: hours until the last
+    ends, the share of the time that the devices work, and the hours of the longest search.
+    """
+    cost = np.concatenate([costs(figure, heads) for figure in FIGURES]) / faster(heads)
+    end, busy = keep_busy(cost, FOLD, failures=1 / 24)
+    return end / 3600, busy, float(cost.max()) / 3600
+
+
 def table(heads: pd.DataFrame) -> pd.DataFrame:
-    """What a figure takes on two cores and on an H100, how many of its searches are on record, and
-    what of it we recall: a row each, under the heads that readers see.
+    """A row per figure: what it takes on two cores, on an H100 and on FOLD of them, and what is on
+    record.
+
+    Columns: paper, shows, workload, searches, cores (days on two cores), gpu, gpus (hours), done
+    (points with a search on record), tenth (trials a search that a tenth of the price buys at every
+    third size), recalled.
     """
     factor = faster(heads)
+    rows = []
     known = heads[["workload", "algorithm", "sparsity", "batch_size"]]
     known = set(known.itertuples(index=False, name=None))
-    rows = []
     for figure in FIGURES:
         cost = costs(figure, heads)
-        done = sum((figure.workload, *point) in known for point in figure.points())
+        end, _ = keep_busy(cost / factor, FOLD, failures=1 / 24)
+        third = cost.reshape(-1, len(figure.sizes))[:, ::3].sum()
         rows.append(
             {
                 "paper": figure.paper,
-                "figure": figure.shows,
-                "network": workload(figure.workload).title,
-                "days on two cores": cost.sum() / 2 / 86_400,
-                "hours on one H100": cost.sum() / factor / 3600,
-                "on record": f"{done} of {len(cost)}",
+                "shows": figure.shows,
+                "workload": workload(figure.workload).title,
+                "searches": len(cost),
+                "cores": cost.sum() / 2 / 86_400,
+                "gpu": cost.sum() / factor / 3600,
+                "gpus": end / 3600,
+                "done": sum((figure.workload, *point) in known for point in figure.points()),
+                "tenth": int(0.1 * cost.sum() / third * figure.trials),
                 "recalled": figure.recalled,
             }
         )
     return pd.DataFrame(rows)
+
+
+def shown(priced: pd.DataFrame) -> pd.DataFrame:
+    """The columns of `table` that readers see, with their units."""
+    known = [f"{done} of {of}" for done, of in zip(priced.done, priced.searches)]
+    heads = {
+        "paper": "paper",
+        "shows": "figure",
+        "workload": "network",
+        "cores": "days on two cores",
+        "gpu": "hours on one H100",
+        "gpus": f"hours on {FOLD}",
+        "known": "on record",
+        "tenth": "a tenth buys",
+        "recalled": "recalled",
+    }
+    return priced.assign(known=known)[list(heads)].rename(columns=heads)

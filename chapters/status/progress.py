@@ -1,0 +1,65 @@
+"""How much of what is planned is measured, and a file with all of it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+
+import numpy as np
+import pandas as pd
+
+from lib.page import boxes
+from lib.page.prose import Html
+from lib.wording import number
+
+BARS = """<style>
+.book-progress { display: grid;
+  grid-template-columns: minmax(9rem, 3fr) minmax(5rem, 4fr) auto auto; gap: .15rem .8rem;
+  font-size: .85rem; align-items: center; margin: 1rem 0; } .book-progress b { font-weight: 600; }
+.book-progress progress { width: 100%; height: .7rem; accent-color: #2f77b8; }
+html[data-theme="dark"] .book-progress progress { color-scheme: dark; }
+  .book-progress .book-right { text-align: right; }
+@media (max-width: 576px) { .book-progress {
+  grid-template-columns: minmax(0, 3fr) minmax(0, 2fr) auto; }
+  .book-progress .book-time { display: none; } }
+</style><div class="book-progress">
+<b>study</b><b></b><b class="book-right">searches</b><b class="book-right book-time">core-hours</b>
+{% for row in rows %}
+<span title="{{ row.title }}">{{ row.study }}</span>
+<progress value="{{ row.done }}" max="{{ row.planned }}" aria-label="{{ row.title }}"></progress>
+<span class="book-right">{{ row.done|count }} of {{ row.planned|count }}</span>
+<span class="book-right book-time">{{ hours(row.hours) }} h</span>
+{% endfor %}</div>"""
+
+
+def progress(studies: pd.DataFrame) -> Html:
+    """A bar per study, the least complete first.
+
+    Args:
+        studies: study, title, done, planned and hours.
+    """
+    order = np.argsort(studies.done / studies.planned, kind="stable")
+    rows = list(studies.iloc[order].itertuples())
+    return boxes.html(BARS, rows=rows, hours=lambda h: number(round(h, 2 if h < 1 else 1)))
+
+
+LINK = """\
+<p><a download="{{ name }}" href="data:application/gzip;base64,{{ packed }}">Download {{ name }}</a>\
+: {{ rows|count }} rows, {{ size }} kB.</p><details><summary>What its columns hold</summary>
+<table class="book-table"><thead><tr><th>column</th><th>what it holds</th></tr></thead><tbody>
+{% for column, words in columns.items() %}
+<tr><td><code>{{ column }}</code></td><td>{{ words }}</td></tr>
+{% endfor %}</tbody></table></details>"""
+
+
+def download(frame: pd.DataFrame, name: str, columns: dict[str, str]) -> Html:
+    """A link that saves the frame as a compressed CSV file, over what its columns hold.
+
+    Args:
+        name: of the file, which ends in .csv.gz.
+        columns: what is written, and the words for it.
+    """
+    text = frame[list(columns)].to_csv(index=False)
+    packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    size = f"{len(packed) * 3 // 4 / 1000:,.0f}"
+    return boxes.html(LINK, name=name, packed=packed, rows=len(frame), size=size, columns=columns)
