@@ -21,7 +21,7 @@ def best_rates(rates: pd.DataFrame) -> alt.FacetChart:
     """The best effective learning rate against batch size, a panel per network, with both rules
     from the smallest batch size.
 
-    rates: of `rate_tables.best_rates`; one training method.
+    rates: of `findings.best_rates`; one training method.
     """
     first = rates.groupby("network", sort=False)[["batch_size", "rate"]].transform("first")
     ratio = rates.batch_size / first.batch_size
@@ -56,7 +56,7 @@ def growths(rows: pd.DataFrame) -> alt.LayerChart:
     """The best rate's growth per doubling of the batch, with its interval, a line per network and
     method.
 
-    rows: of `rate_tables.growths`.  Guide lines stand where the rules lie.
+    rows: of `findings.growths`.  Guide lines stand where the rules lie.
     """
     shades = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)
     colour = charts.by_name("method", dict(zip(dict.fromkeys(rows.method), shades)))
