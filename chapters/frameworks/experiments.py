@@ -41,8 +41,8 @@ class FrameworkTimes:
         from lib.workers import processes
         from lib.workloads import models
 
-        work, size = workload(self.workload), self.batch_size
-        data = work.train()
+        work = workload(self.workload)
+        data, size = work.train(), self.batch_size
         parts = {"density": self.density, "micro_batches": self.micro_batches}
         training = frameworks.Training(work.model, self.algorithm, size, 0.0, **parts)
         given = training, data.x[:size].numpy(), data.y[:size].numpy(), self.repeats

@@ -71,9 +71,6 @@ def heaviest(ratios: pd.DataFrame) -> pd.DataFrame:
     return adam[adam.weights == adam.weights.max()].nlargest(1, "batch_size", keep="all")
 
 
-# --- tables ---------------------------------------------------------------------------------------
-
-
 def of_steps(ratios: pd.DataFrame) -> pd.DataFrame:
     """Seconds of a step over those of one process with their quartiles, a row per framework and a
     column per batch size, of one network and method.

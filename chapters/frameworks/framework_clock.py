@@ -107,9 +107,7 @@ def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
 
 
 def _about(system: OneProcess | None, x: Tensor, y: Tensor) -> dict[str, float]:
-    """What a step sends and how often it waits for a message, and what is held after it; of the
-    process with more.
-    """
+    """What a step sends, its waits for messages, and what is held; of the process with more."""
     found = {"waits": 0, "sent": 0.0}
     if system is not None:
         for _ in range(frameworks.WARM_UP):
@@ -117,8 +115,7 @@ def _about(system: OneProcess | None, x: Tensor, y: Tensor) -> dict[str, float]:
         before = sent()
         with Collectives() as counted:
             system.step(x, y)
-        told = math.nan if before is None else sent() - before
-        found = {"waits": counted.waits, "sent": told, **system.held()}
+        found = {"waits": counted.waits, "sent": sent() - before, **system.held()}
     every = everyones(found)
     return {name: max(one.get(name, 0) for one in every) for name in every[0]}
 

@@ -8,6 +8,7 @@ of one process, to rounding.  `framework_clock` times their steps, and counts wh
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 import stat
@@ -224,14 +225,12 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
 SENT, INFO = 200, 232
 
 
-def sent() -> int | None:
+def sent() -> float:
     """Bytes that this process has written to its TCP connections that are open, as Linux counts
-    them; None elsewhere.
-
-    Without the headers of TCP, with those of gloo.
+    them, without the headers of TCP, with those of gloo; NaN elsewhere.
     """
     if sys.platform != "linux":
-        return None
+        return math.nan
     total = 0
     for number in map(int, os.listdir("/proc/self/fd")):
         with contextlib.suppress(OSError):  # closed since it was listed, or not of TCP

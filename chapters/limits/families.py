@@ -96,13 +96,10 @@ FAMILIES = {
 
 
 def results(published: pd.DataFrame, families: dict[str, Family]) -> pd.DataFrame:
-    """The trials of the dense networks of these families, with columns family and member.
+    """The trials of the dense networks of these families, with columns family and member; without
+    members whose curves have fewer than three batch sizes.
 
-    A member is left out until its curve has three batch sizes.
-
-    Args:
-        published: of `lib.claims.judging.published`: momentum over the published range, the only
-            one that all members have.
+    published: of `lib.claims.judging.published`: the momentum range that all members have.
     """
     parts = []
     for name, family in families.items() if len(published) else ():
@@ -121,11 +118,9 @@ def results(published: pd.DataFrame, families: dict[str, Family]) -> pd.DataFram
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
-    """Points of every curve as `scaling.across_replicates` gives them, with family and member, and
+    """Points of every curve of `results` (`scaling.across_replicates`), with family and member, and
     relative, relative_low, relative_high and relative_perfect: over the steps at the smallest batch
     size that all members of the family have.
-
-    trials: of `results`.
     """
     parts = []
     for (name, member), own in trials.groupby(["family", "member"], sort=False):
@@ -143,13 +138,12 @@ def curves(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def effects(trials: pd.DataFrame) -> pd.DataFrame:
-    """Per family, the critical batch size of its last member over that of its first, at the batch
-    sizes both have.
+    """Per family of `results`, the critical batch size of its last member over that of its first,
+    at the batch sizes both have.
 
-    trials: of `results`.  Columns: family, first, last, goal, ratio, ratio_low, ratio_high (0 or
-    inf: no bound), n (searches), inside (whether both lie within these batch sizes; else the ratio
-    is a bound), effect (`scaling.Effect`), near (how far at least the ratio is from one, in
-    logarithms), clear (whether its interval leaves out one).
+    ratio_low, ratio_high: 0 or inf: no bound.  n: searches.  inside: whether both lie within these
+    batch sizes; else the ratio is a bound.  effect: a `scaling.Effect`.  near: how far at least the
+    ratio is from one, in logarithms; clear: whether its interval leaves out one.
     """
     rows = []
     for name, own in trials.groupby("family", sort=False) if len(trials) else ():

@@ -18,9 +18,7 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
     """Critical batch sizes with their intervals on a logarithmic axis, a row each: the methods one
     below the other, and of each its networks, the smallest critical batch size first.
 
-    Args:
-        rows: name (one line), algorithm, goal, critical, critical_low, critical_high, identified
-            (hollow if not), sizes, replicates.
+    rows: of `findings.networks`; hollow if not identified.
     """
     rows, within = charts.cut(rows.sort_values(["algorithm", "critical"]), "critical", 4)
     rows = rows.assign(method=rows.algorithm.map(named), row=rows.name + "|" + rows.algorithm)
@@ -103,9 +101,7 @@ def curves_of_families(curves: pd.DataFrame, names: list[str]) -> alt.FacetChart
     """Steps to result over those at the smallest batch size that all members have, a panel per
     family, a line per member.
 
-    Args:
-        curves: of `families.curves`.
-        names: the families, in the order of their panels.
+    curves: of `families.curves`.  names: the families, in the order of their panels.
     """
     by = curves.groupby("family").member
     ends = by.agg(["first", "last"]).replace(", goal", " at", regex=True)
@@ -131,7 +127,6 @@ def _members(base: alt.Chart) -> list[alt.Chart]:
         y=y,
     )
     perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, color=charts.GUIDE, clip=True)
-    network = tip("member:N", "network")
-    told = [network, tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
+    told = [tip("member:N", "network"), tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
     guide = perfect.encode(x="batch_size:Q", y="relative_perfect:Q", detail="member:N")
     return [guide, *small_curve(lines, told, ("relative_low", "relative_high"))]

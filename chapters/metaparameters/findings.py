@@ -83,12 +83,9 @@ def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
     }
 
 
-# --- tables ---------------------------------------------------------------------------------------
-
-
 def best_rates(searched: pd.DataFrame, chosen) -> pd.DataFrame:
-    """`rate_rules.best_rates` of the searches asked for, with network, and, where records are read,
-    of every other dense network searched with the method.
+    """`rate_rules.best_rates` of these searches, with network, and, where records are read, of all
+    other dense networks searched with the method.
     """
     rates = rate_rules.best_rates(searched)
     if chosen.budget == "cached":

@@ -32,11 +32,9 @@ def maps(trials: pd.DataFrame) -> pd.DataFrame:
     about = trials[["workload", "batch_size", "learning_rate"]]
     about = about.assign(slowness=1 - trials.momentum.fillna(0))
     lost = trials.status == "infeasible"
+    most = {STEPS: budgets["steps"], EPOCHS: budgets["examples"] // trials.batch_size}
     parts = []
-    for kind, within in (
-        (STEPS, budgets["steps"]),
-        (EPOCHS, budgets["examples"] // trials.batch_size),
-    ):
+    for kind, within in most.items():
         cases = [trials.steps <= within, lost & (trials.last_step <= within)]
         outcome = np.select(cases, ["reached the goal", "diverged or died"], "did not")
         parts.append(about.assign(kind=kind, outcome=outcome))
@@ -55,9 +53,8 @@ def shares(outcome: pd.DataFrame) -> pd.DataFrame:
 
 def moved(shares: pd.DataFrame) -> tuple[float, float, float] | None:
     """The share of good trials that is gained at fixed steps, or lost at fixed epochs, from the
-    smallest batch to the largest, with the ends of its interval.
-
-    The lesser of the two.  shares: of `shares`.  None under 5 batch sizes.
+    smallest batch to the largest, with the ends of its interval: the lesser of the two.  None under
+    5 batch sizes.
     """
     ends = shares.set_index("kind")[["share", "low", "high"]]
     steps, epochs = (ends[ends.index == kind].to_numpy() for kind in (STEPS, EPOCHS))

@@ -54,12 +54,9 @@ def on_digits(chosen, algorithm: str) -> Study:
 
 
 def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
-    """The effective learning rate of the fastest trial against batch size, of those that are
-    `fast`.
-
-    Returns:
-        A row per workload, algorithm and batch_size: rate (the geometric mean over searches), low
-        and high (its 90 % interval; the rate itself of a single search), searches.
+    """The effective learning rate of the fastest of `fast` trials, a row per workload, algorithm
+    and batch_size: rate (the geometric mean over searches), low and high (its 90 % interval; the
+    rate itself of a single search), searches.
     """
     near = fast(trials)
     point = ["workload", "algorithm", "batch_size"]
@@ -74,20 +71,15 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def start(trials: pd.DataFrame) -> pd.Series:
-    """The winner from which the rules start: that of batch size BASE, or else of the smallest.
-
-    trials: of which at least one met its goal.
-    """
+    """The winner from which the rules start: that of batch size BASE, or else of the smallest."""
     best = winners(trials)
     at_base = best[best.batch_size == BASE]
     return (at_base if len(at_base) else best).iloc[0]
 
 
 def moved(first: pd.Series, batch_size: int, rule: str) -> dict[str, float]:
-    """What a rule makes of a winner's hyperparameters, by name, at another batch size; the others
-    are kept.
-
-    first: a row of trials, with its algorithm and batch size.
+    """What a rule makes of a winner's hyperparameters, by name, at another batch size; first: its
+    row of trials.
     """
     ratio = batch_size / int(first.batch_size)
     tuned = {name: float(first[name]) for name in method(first.algorithm).space}
