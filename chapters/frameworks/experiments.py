@@ -42,7 +42,8 @@ class FrameworkTimes:
         from lib.workloads import models
 
         work = workload(self.workload)
-        data, size = work.train(), self.batch_size
+        size = self.batch_size
+        data = work.train()
         parts = {"density": self.density, "micro_batches": self.micro_batches}
         training = frameworks.Training(work.model, self.algorithm, size, 0.0, **parts)
         given = training, data.x[:size].numpy(), data.y[:size].numpy(), self.repeats

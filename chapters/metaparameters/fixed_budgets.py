@@ -32,9 +32,11 @@ def maps(trials: pd.DataFrame) -> pd.DataFrame:
     about = trials[["workload", "batch_size", "learning_rate"]]
     about = about.assign(slowness=1 - trials.momentum.fillna(0))
     lost = trials.status == "infeasible"
-    most = {STEPS: budgets["steps"], EPOCHS: budgets["examples"] // trials.batch_size}
     parts = []
-    for kind, within in most.items():
+    for kind, within in (
+        (STEPS, budgets["steps"]),
+        (EPOCHS, budgets["examples"] // trials.batch_size),
+    ):
         cases = [trials.steps <= within, lost & (trials.last_step <= within)]
         outcome = np.select(cases, ["reached the goal", "diverged or died"], "did not")
         parts.append(about.assign(kind=kind, outcome=outcome))
