@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from chapters.limits import claims as limits
-from chapters.limits import families, family_curves
+from chapters.limits import families
 from chapters.limits.families import FAMILIES, WIDTH
 from chapters.messages import message_results
 from chapters.messages.claims import groups
@@ -259,8 +259,8 @@ def of_family(bends, family=WIDTH, searches=8):
 
 def test_planted_bends_come_out_with_their_ratio():
     def effect(bends):
-        trials = family_curves.results(of_family(bends), {WIDTH: FAMILIES[WIDTH]})
-        return next(family_curves.effects(trials).itertuples())
+        trials = families.results(of_family(bends), {WIDTH: FAMILIES[WIDTH]})
+        return next(families.effects(trials).itertuples())
 
     found = effect([16, 32, 128])
     assert (found.family, found.first, found.last, found.n, found.goal) == (WIDTH, "MLP 16×2", "MLP 256×2", 8, 0.05)
@@ -275,11 +275,11 @@ def test_the_spread_of_equal_critical_batch_sizes_includes_one_about_nine_times_
     for seed in range(60):
         logs = np.log(100 * (1 + 64 / sizes)) + np.random.default_rng(seed).normal(0, 0.2, (8, 5, 8))
         curves = [scattered(own, sizes, splits=[i] * 5) for i, own in enumerate(logs)]
-        value, low, high = family_curves.spread(curves)
+        value, low, high = families.spread(curves)
         held.append(low == 1 and value > 1)
     assert np.mean(held) >= 0.85
     apart = [curve(100 * bend, 100, 20, seed=bend, scatter=0.03) for bend in (16, 160)]
-    value, low, high = family_curves.spread(apart)
+    value, low, high = families.spread(apart)
     assert value == pytest.approx(10, rel=0.1) and 7 < low < 10 < high < 14
 
 

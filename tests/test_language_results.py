@@ -11,8 +11,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from chapters.language_model import ngrams as rungs
-from chapters.language_model import read, text_results
+from chapters.language_model import experiments, text_results
 from chapters.language_model.branches import Branch
 from lib import own
 from lib.engine import lockstep
@@ -60,17 +59,17 @@ def test_probabilities_are_those_of_the_plain_formula(order):
 def test_rungs_ask_what_networks_are_asked_and_count_only_what_they_train_on():
     ids = text(24_000)
     for split in (0, 1):
-        found = rungs.climb(ids, 3, split, 16).set_index(["asked", "n"])
+        found = experiments.climb(ids, 3, split).set_index(["asked", "n"])
         training, (first, last), _ = texts.parts(len(ids), split)
         model = ngrams.count([ids[slice(*span)] for span in training], 3, 5)
-        x, y = texts.windows(ids, texts.spread_starts((first, last), 16))
+        x, y = texts.windows(ids, texts.spread_starts((first, last), texts.asked_of(len(ids))))
         nats = []
         for row, truth in zip(x, y, strict=True):
             for at in range(len(row)):
                 context = [ngrams.NOTHING] * (at == 0) + list(row[max(0, at - 1) : at + 1])
                 nats.append(-math.log(ngrams.predict(model, np.array([context]))[0, truth[at]]))
         assert found.nats["windows", 3] == pytest.approx(np.mean(nats))
-        assert found.characters["windows", 3] == 16 * 64 and found.characters["all", 3] == last - first - 1
+        assert found.characters["windows", 3] == 18 * 64 and found.characters["all", 3] == last - first - 1
 
 
 def test_another_program_s_numbers_come_out_on_its_split():
@@ -87,7 +86,7 @@ def test_another_program_s_numbers_come_out_on_its_split():
 
 def toy(folder, name="toy.txt"):
     """The made-up text, without goals."""
-    return read.write_toy(folder / name).rpartition(":")[0]
+    return text_results.write_toy(folder / name).rpartition(":")[0]
 
 
 def test_a_text_is_a_workload_of_its_characters(tmp_path):
@@ -103,7 +102,7 @@ def test_a_text_is_a_workload_of_its_characters(tmp_path):
     assert net.head.out_features == net.symbol.num_embeddings == len(symbols)
     assert work.goals == tuple(sorted(work.goals)) and len(work.goals) == 5
     made = texts.read(name)
-    nats = rungs.climb(made.ids, 3).query("asked == 'windows'").set_index("n").nats
+    nats = experiments.climb(made.ids, 3).query("asked == 'windows'").set_index("n").nats
     assert (work.goals[-1], work.goals[0]) == pytest.approx((nats[2], nats[3]), abs=0.006)
 
 
@@ -193,8 +192,3 @@ def test_branches_are_those_of_an_ordinary_loop(power, size):
     assert last.seen.tolist() == [96 // size * size] * 2 and last.cost.tolist() == pytest.approx(ends, abs=1.01 / 150)
     begins = found[found.seen == 0].cost
     assert begins.nunique() == 1 and len(begins) == 2 and (found.groupby("order").seen.diff().dropna() >= min(32, size)).all()
-
-
-def test_a_branch_that_cannot_be_is_refused():
-    with pytest.raises(ValueError, match="size: 2000 is not allowed; .* a whole number from 1 to 1350"):
-        dataclasses.replace(BRANCH, size=2000)

@@ -3,7 +3,7 @@
 import codecs
 
 import lib
-from chapters.language_model import read
+from chapters.language_model import text_results
 from lib import ROOT
 from lib.records import store
 from lib.studies.cells import Cell
@@ -28,7 +28,7 @@ def test_a_rewritten_workload_keeps_its_records(tmp_path, monkeypatch):
 
 
 def test_a_rewritten_text_has_the_same_symbols(tmp_path):
-    name = read.write_toy(tmp_path / "mine.txt")
+    name = text_results.write_toy(tmp_path / "mine.txt")
     before = texts.read(name)
     (tmp_path / "mine.txt").write_bytes(rewritten((tmp_path / "mine.txt").read_bytes()))
     after = texts.read(name)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from chapters.accuracy import fixed_budgets
 from lib.page import charts, tips
-from lib.page.multiples import fan, panels
+from lib.page.multiples import panels
 from lib.page.tips import tip
 from lib.workloads import catalogue
 
@@ -81,10 +81,19 @@ def settled(ends: pd.DataFrame) -> alt.FacetChart:
     for name, own in ends.groupby("workload", sort=False):
         means = fixed_budgets.means(own)
         slopes = fixed_budgets.risen(own)[name].row(log=False).values()
-        line = fan(means.batch_size, means.test, list(slopes))
-        panel = pd.concat([means, line]).assign(panel=catalogue.workload(name).title)
-        rows.append(panel)
+        both = pd.concat([means, _fan(means, list(slopes))])
+        rows.append(both.assign(panel=catalogue.workload(name).title))
     return panels(pd.concat(rows), _settled, "test error against batch size", height=150, most=2)
+
+
+def _fan(means: pd.DataFrame, slopes: list[float]) -> pd.DataFrame:
+    """Lines through the centre of the means with these slopes per doubling (middle, low, high), at
+    the smallest and the largest batch size.
+    """
+    places = np.log2(means.batch_size)
+    ends = np.array([places.min(), places.max()])
+    lines = means.test.mean() + np.outer(ends - places.mean(), slopes)
+    return pd.DataFrame(lines, columns=["middle", "low", "high"]).assign(batch_size=2**ends)
 
 
 def _settled(base: alt.Chart) -> list[alt.Chart]:

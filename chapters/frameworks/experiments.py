@@ -35,11 +35,10 @@ class FrameworkTimes:
         return {"model": workload(self.workload).model}
 
     def measure(self) -> pd.DataFrame:
-        """A row per system, as `framework_clock.timed` returns them; weights is how many the
-        network has.
-        """
+        """A row per system, of `framework_clock.timed`, and weights, how many the network has."""
         # Brings PyTorch, and reading times does without
         from chapters.frameworks import framework_clock, frameworks
+        from lib.workers import processes
         from lib.workloads import models
 
         work = workload(self.workload)
@@ -47,14 +46,12 @@ class FrameworkTimes:
         data = work.train()
         parts = {"density": self.density, "micro_batches": self.micro_batches}
         training = frameworks.Training(work.model, self.algorithm, size, 0.0, **parts)
-        x = data.x[:size]
-        y = data.y[:size]
-        rows = framework_clock.timed(training, x, y, self.repeats)
+        given = training, data.x[:size].numpy(), data.y[:size].numpy(), self.repeats
+        rows = processes.launch(framework_clock.timed, frameworks.WORKERS, 1800.0, *given)
         weights = models.parameter_count(models.build(work.model))
         return pd.DataFrame(rows).assign(weights=weights)
 
 
-SIZES = (64, 256, 1024)
 PLANNED = tuple(
     FrameworkTimes(name, algorithm, size, replicate=replicate)
     for replicate in range(2)
@@ -64,10 +61,8 @@ PLANNED = tuple(
         ("digits-cnn", "adam"),
         ("mnist-fc-1024x3", "adam"),
     )
-    for size in SIZES
+    for size in (64, 256, 1024)
 )
-
-
 ABOUT = "PyTorch's own ways to train with two processes"
 EXPERIMENTS = {"timings-frameworks": timings.experiment(ABOUT, lambda: PLANNED)}
 

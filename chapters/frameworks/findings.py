@@ -17,14 +17,10 @@ def findings(
     again: pd.DataFrame,
     workload: str,
 ) -> dict:
-    """All values of the page's sentences.
+    """All values of the page's sentences, which begin with one workload.
 
-    Args:
-        goals: of `framework_costs.to_goal`.
-        repeated: the same as `goals`, of a second run.
-        ratios: of `framework_costs.ratios`.
-        again: the same as `ratios`, of the second run.
-        workload: name of the network that the page begins with.
+    goals: of `framework_costs.to_goal`; repeated: of a second run.  ratios: of
+    `framework_costs.ratios`; again: of the second run.
     """
     mine = goals[goals.workload == workload]
     repeated = repeated[repeated.workload == workload]
@@ -75,9 +71,6 @@ def heaviest(ratios: pd.DataFrame) -> pd.DataFrame:
     return adam[adam.weights == adam.weights.max()].nlargest(1, "batch_size", keep="all")
 
 
-# --- tables ---------------------------------------------------------------------------------------
-
-
 def of_steps(ratios: pd.DataFrame) -> pd.DataFrame:
     """Seconds of a step over those of one process with their quartiles, a row per framework and a
     column per batch size, of one network and method.
@@ -95,6 +88,5 @@ def of_bytes(ratios: pd.DataFrame) -> pd.DataFrame:
     """What a step sends and a process holds, in gradients."""
     shown = heaviest(ratios)
     held = shown[["parameters", "gradients", "states", "residuals"]].sum(axis=1)
-    table = pd.DataFrame({"framework": shown.system.map(NAMES), "sent": shown.sent, "held": held})
-    table[["sent", "held"]] /= 4 * shown[["weights"]].to_numpy()
-    return table.assign(**{name: table[name].map(brief) for name in ("sent", "held")})
+    table = pd.DataFrame({"sent": shown.sent, "held": held}).div(4 * shown.weights, axis=0)
+    return table.map(brief).assign(framework=shown.system.map(NAMES))[["framework", "sent", "held"]]

@@ -9,7 +9,6 @@ import gc
 import math
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -21,28 +20,22 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from chapters.frameworks import frameworks
 from chapters.frameworks.frameworks import OneProcess, Training, everyones, sent
 from lib import require
-from lib.workers import processes
 
-TIMEOUT = 1800.0  # seconds that timings may take
 BLOCK = 0.02  # seconds that one process computes between two looks at the clock, at least
 
 
-def timed(training: Training, x: Tensor, y: Tensor, repeats: int) -> list[dict]:
-    """Times of steps of every system between processes here, all in turn, so many rounds.
+def timed(rank: int, training: Training, x: np.ndarray, y: np.ndarray, repeats: int) -> list[dict]:
+    """Times of steps of every system between this process and others, all in turn, so many rounds.
 
     x, y: a batch.  A row per system: system, seconds of a step if each process had a core and
     messages took no time beyond the computing that they ask for (median over rounds), low, high
     (their quartiles), processor (seconds that both processes computed, median), wall (seconds that
     went by, median), waited (median share of these in which a process waited for a core, as Linux
     counts it; NaN elsewhere); sent (bytes of a step of the process that sends more), waits
-    (`waits`), parameters, gradients, states, residuals (bytes held by the process that holds more).
-    Raises as `lib.workers.processes.launch`.
+    (messages of a step one after the other, if none goes beside another), parameters, gradients,
+    states, residuals (bytes held by the process that holds more).  Raises ValueError for a
+    collective that is not known here.
     """
-    given = training, x.numpy(), y.numpy(), repeats
-    return processes.launch(_timed, frameworks.WORKERS, TIMEOUT, *given)
-
-
-def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
     x = torch.from_numpy(x).to(training.type)
     y = torch.from_numpy(y)
     systems = {name: kind(training, rank, x[:1]) for name, kind in frameworks.SYSTEMS.items()}
@@ -55,13 +48,12 @@ def _timed(rank: int, training: Training, x, y, repeats: int) -> list[dict]:
     blocks = {name: [] for name in names}
     for k in range(repeats):
         turn = k % len(names)  # another one is first in every round
-        order = names[turn:] + names[:turn]
-        for name in order:
+        for name in names[turn:] + names[:turn]:
             blocks[name].append(_block(systems[name], x, y, steps))
-    rows = []
-    for name, own in blocks.items():
-        every = np.array(everyones(own))
-        rows.append(_row(name, every, training.micro_batches) | about[name])
+    rows = [
+        _row(name, np.array(everyones(own)), training.micro_batches) | about[name]
+        for name, own in blocks.items()
+    ]
     systems.clear()
     gc.collect()  # a model that outlives the process group can hang the process
     return rows
@@ -102,12 +94,12 @@ def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
     # On cores of its own, a step takes as long as its busier process computes. Of two stages, this
     # one waits besides for a micro-batch of the other to come and to go.
     busy = computed.max(0) + (computed.min(0) / micro_batches if name == "pipeline" else 0)
-    low, middle, high = np.quantile(busy, [0.25, 0.5, 0.75])
+    low, middle, high = np.quantile(busy, [0.25, 0.5, 0.75]).tolist()
     return {
         "system": name,
-        "seconds": float(middle),
-        "low": float(low),
-        "high": float(high),
+        "seconds": middle,
+        "low": low,
+        "high": high,
         "processor": float(np.median(computed.sum(0))),
         "wall": float(np.median(wall)),
         "waited": float(np.median(waited / wall)),
@@ -115,48 +107,34 @@ def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
 
 
 def _about(system: OneProcess | None, x: Tensor, y: Tensor) -> dict[str, float]:
-    """What a step sends and how often it waits for a message, and what is held after it; of the
-    process with more.
-    """
+    """What a step sends, its waits for messages, and what is held; of the process with more."""
     found = {"waits": 0, "sent": 0.0}
     if system is not None:
         for _ in range(frameworks.WARM_UP):
             system.step(x, y)
         before = sent()
-        calls = Collectives()
-        with calls:
+        with Collectives() as counted:
             system.step(x, y)
-        told = math.nan if before is None else sent() - before
-        found = {"waits": waits(calls.calls), "sent": told, **system.held()}
+        found = {"waits": counted.waits, "sent": sent() - before, **system.held()}
     every = everyones(found)
     return {name: max(one.get(name, 0) for one in every) for name in every[0]}
 
 
-# Messages that one process sends one after the other, by what PyTorch calls it: a sum is scattered
-# and gathered.
+# Messages that one process sends one after the other, by what PyTorch calls it: with gloo, a sum is
+# scattered and gathered, and a reduce-scatter is a sum of all
 ONCE = ("allgather", "allgather_base", "broadcast", "send", "recv")
 ROUNDS = {"allreduce": 2, "reduce_scatter_base": 2, **dict.fromkeys(ONCE, 1)}
 
 
-def waits(calls: Counter) -> int:
-    """Messages of a step between two processes, if none goes beside another, with gloo, whose
-    reduce-scatter is a sum of all.
-
-    Raises ValueError for a collective that is not known here.
-    """
-    unknown = sorted(set(+calls) - set(ROUNDS))
-    require(not unknown, "calls", unknown, f"of {tuple(ROUNDS)}")
-    return sum(n * calls[name] for name, n in ROUNDS.items())
-
-
 class Collectives(TorchDispatchMode):
-    """Counts what processes send each other, by PyTorch's names, while it is entered."""
+    """Counts the messages of what processes send each other while it is entered, by ROUNDS."""
 
-    def __init__(self):
-        super().__init__()
-        self.calls = Counter()
+    waits = 0
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         space, _, name = func.name().partition("::")
-        self.calls[name.partition(".")[0].strip("_")] += space == "c10d"
+        if space == "c10d":
+            call = name.partition(".")[0].strip("_")
+            require(call in ROUNDS, "call", call, f"of {tuple(ROUNDS)}")
+            self.waits += ROUNDS[call]
         return func(*args, **(kwargs or {}))

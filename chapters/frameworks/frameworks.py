@@ -1,18 +1,14 @@
 """One training on two processes, laid out by several frameworks: the same steps, with weights and
 gradients in other places.
 
-`Training` says what is trained, SYSTEMS how it is laid out: by the whole batch in one process, by
-shards of the batch (DistributedDataParallel), with the optimiser's states or everything sharded as
-well (ZeroRedundancyOptimizer, fully_shard), by two stages of the network through which parts of the
-batch flow (torch.distributed.pipelining), or by shards whose gradients are sent as their largest
-entries (`lib.workers.hook`).  All but the last take the steps of one process, to rounding.
-
-`framework_clock` times their steps, and counts what they send.
+`Training` says what is trained, SYSTEMS how it is laid out. All but sparse messages take the steps
+of one process, to rounding.  `framework_clock` times their steps, and counts what they send.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import socket
 import stat
@@ -82,6 +78,7 @@ class OneProcess:
         self.rank = rank
         self.example = example.to(training.type)
         self.network = training.network()
+        self.residual = {}  # what messages have not sent yet
         self.model = self.laid_out()
         self.optimizer = self.own_optimizer()
 
@@ -97,19 +94,13 @@ class OneProcess:
         return whole
 
     def step(self, x: Tensor, y: Tensor) -> None:
-        """Take a training step on a batch x [B, ...], y [B], of which all processes are given the
-        whole.
-        """
+        """Take a training step on a batch x [B, ...], y [B], given to all processes whole."""
         self.optimizer.zero_grad()
         cross_entropy(self.model(self.share(x)), self.share(y)).backward()
         self.optimizer.step()
 
     def held(self) -> dict[str, int]:
-        """Bytes between steps, by what they hold: parameters, gradients, states of the optimiser,
-        residuals of the hook.
-
-        Counted by memory blocks, so that views of one count once.
-        """
+        """Bytes between steps, by what they hold; views of one memory block count once."""
         # ZeroRedundancyOptimizer keeps its share in one inside
         own = getattr(self.optimizer, "optim", self.optimizer)
         parameters = list(self.model.parameters())
@@ -119,18 +110,12 @@ class OneProcess:
             "parameters": _bytes(parameters),
             "gradients": _bytes(p.grad for p in parameters if p.grad is not None),
             "states": _bytes(tensors),
-            "residuals": _bytes(self.residuals()),
+            "residuals": _bytes(self.residual.values()),
         }
-
-    def residuals(self) -> list[Tensor]:
-        """What the messages have not sent yet."""
-        return []
 
 
 class Replicas(OneProcess):
-    """Every process has the whole network and half of the batch; gradients are averaged as they
-    come.
-    """
+    """Every process has the whole network and half of the batch; gradients are averaged."""
 
     def laid_out(self) -> nn.Module:
         # Else gradients are held twice
@@ -168,9 +153,7 @@ class FullyShared(Replicas):
 
 
 class Stages(OneProcess):
-    """Each process has one part of the layers; micro-batches flow from the first to the second,
-    gradients back.
-    """
+    """Each process has one part of the layers; micro-batches flow to the second, gradients back."""
 
     def laid_out(self) -> nn.Module:
         from torch.distributed.pipelining import PipelineStage, Schedule1F1B
@@ -193,12 +176,10 @@ class SparseMessages(Replicas):
     def laid_out(self) -> nn.Module:
         model = super().laid_out()
         sent = {"compressor": "top-k", "density": self.training.density}
-        self.state = SparseState(model, seed=self.training.seed, **sent)
-        model.register_comm_hook(self.state, sparse_hook)
+        state = SparseState(model, seed=self.training.seed, **sent)
+        model.register_comm_hook(state, sparse_hook)
+        self.residual = state.residual
         return model
-
-    def residuals(self) -> list[Tensor]:
-        return list(self.state.residual.values())
 
 
 SYSTEMS = {
@@ -219,19 +200,17 @@ def cut(network: nn.Sequential, x: Tensor) -> int:
     x: one example [1, ...].  Of cuts that cost as much, the one at which the fewest values pass.
     The first layer with weights passes no gradient on: two products of three.
     """
-    costs = []
-    sizes = []
+    costs, sizes = [], []
     for layer in network:
         x = layer(x)
         weights = next((p for p in layer.parameters() if p.dim() > 1), None)
         places = 0 if weights is None else weights.numel() * x.numel() // len(weights)
         costs.append(places * (3 if any(costs) else 2))
         sizes.append(x.numel())
-
-    def price(at: int) -> tuple[int, int]:
-        return max(sum(costs[:at]), sum(costs[at:])), sizes[at - 1]
-
-    return min(range(1, len(costs)), key=price)
+    prices = {
+        at: (max(sum(costs[:at]), sum(costs[at:])), sizes[at - 1]) for at in range(1, len(costs))
+    }
+    return min(prices, key=prices.get)
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
@@ -242,27 +221,23 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
 
 # --- what is sent ---------------------------------------------------------------------------------
 
-# Where Linux has them in struct tcp_info (linux/tcp.h), and its length
-SENT, RETRANSMITTED, INFO = 200, 208, 232
+# Where Linux has the bytes sent, then those sent again, in struct tcp_info (linux/tcp.h); its length
+SENT, INFO = 200, 232
 
 
-def sent() -> int | None:
+def sent() -> float:
     """Bytes that this process has written to its TCP connections that are open, as Linux counts
-    them; None elsewhere.
-
-    Without the headers of TCP, with those of gloo.
+    them, without the headers of TCP, with those of gloo; NaN elsewhere.
     """
     if sys.platform != "linux":
-        return None
+        return math.nan
     total = 0
     for number in map(int, os.listdir("/proc/self/fd")):
         with contextlib.suppress(OSError):  # closed since it was listed, or not of TCP
             if stat.S_ISSOCK(os.fstat(number).st_mode):
                 with socket.socket(fileno=os.dup(number)) as one:
                     info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO)
-                (written,), (again,) = (
-                    struct.unpack_from("Q", info, at) for at in (SENT, RETRANSMITTED)
-                )
+                written, again = struct.unpack_from("QQ", info, SENT)
                 total += written - again
     return total
 

@@ -1,69 +1,58 @@
-"""The values of the sentences on the language model."""
+"""The values of the sentences on the language model, and the table of its lines."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 import pandas as pd
 
 from chapters.language_model import text_results
-from chapters.language_model.read import Read
 from lib.analysis import followed_paths, scaling
 from lib.page import boxes, told
-from lib.wording import between, named, percent
+from lib.wording import between, brief, named, percent, span
 from lib.workloads.tasks import TASKS
 
 LINE = ["critical", "critical_low", "critical_high", "c1", "c2"]
 
 
-def findings(data: Read) -> dict:
-    """All values of the page's sentences; what is not on record has none."""
+def findings(data: SimpleNamespace) -> dict:
+    """All values of the page's sentences, of `text_results.read`; what is not on record has none."""
     trials, written = data.trials, TASKS[data.work.task].written
     goals, main = scaling.goals(trials), text_results.main_of(trials)
+    goal, points = text_results.goal(trials), text_results.curves(trials)
     fits = text_results.fits(trials)
-    line = fits[fits.algorithm == main.algorithm.iloc[0]]
-    points = text_results.curves(trials)
+    line = fits[fits.algorithm == main.algorithm.iloc[0]]  # none: too few batch sizes met the goal
+    known = len(line) > 0
+    ours = points.curve == text_results.titles(main)[0]
+    own = points[ours & (points.goal == goal)].set_index("batch_size")
+    off = 100 * ((own.high / own.low) ** 0.5 - 1)
+    small, large = own.index.min(), own.index.max()
     return told.plain(
         {
             "title": data.work.title,
             "trials": boxes.trials(trials),
             "method": named(main.algorithm.iloc[0]),
-            "goal": written(text_results.goal(trials)),
+            "goal": written(goal),
             "easy": written(text_results.pruned_goal(trials)),
             "hardest": goals[0],
             "easiest": goals[-1],
             "searches": points.replicates.max(),
-            **_first(points, main, text_results.goal(trials), line),
+            "known": known,
+            "inside": known and line.identified.iloc[0],
+            "above": known and line.critical.iloc[0] > large,
+            **(line[LINE].iloc[0] if known else dict.fromkeys(LINE)),
+            "off_least": f"{off.min():.0f}",
+            "off_most": f"{off.max():.0f}",
+            "smallest": small,
+            "largest": large,
+            "tokens_grow": large * own.steps[large] / (small * own.steps[small]),
             "hardest_rung": _rung(data.rungs, goals[0]),
             "easiest_rung": _rung(data.rungs, goals[-1]),
             **_moved(main, goals),
-            **_pruned(trials),
-            **_layers(data.layers),
-            **_noise(data.followed, line),
+            **(_pruned(trials, data.layers) if (trials.sparsity > 0).any() else {}),
+            **(_noise(data.followed, line) if len(data.followed) else {}),
         }
     )
-
-
-def _first(points: pd.DataFrame, main: pd.DataFrame, goal: float, line: pd.DataFrame) -> dict:
-    """The main curve: how well it is known, its critical batch size, and how much more tokens its
-    largest batch takes than its smallest.
-
-    line: of `text_results.fits`; none where too few batch sizes met the goal.
-    """
-    ours = points.curve == text_results.titles(main)[0]
-    own = points[ours & (points.goal == goal)].set_index("batch_size")
-    off = 100 * ((own.high / own.low) ** 0.5 - 1)
-    small, large = own.index.min(), own.index.max()
-    known = len(line) > 0
-    return {
-        "known": known,
-        "inside": known and line.identified.iloc[0],
-        "above": known and line.critical.iloc[0] > large,
-        **(line[LINE].iloc[0] if known else dict.fromkeys(LINE)),
-        "off_least": f"{off.min():.0f}",
-        "off_most": f"{off.max():.0f}",
-        "smallest": small,
-        "largest": large,
-        "tokens_grow": large * own.steps[large] / (small * own.steps[small]),
-    }
 
 
 def _rung(rungs: pd.DataFrame, goal: float) -> str:
@@ -84,28 +73,18 @@ def _moved(main: pd.DataFrame, goals: list[float]) -> dict:
     return told.ratios({"moved": moved}, ["moved"])
 
 
-def _pruned(trials: pd.DataFrame) -> dict:
-    """What pruning costs in steps."""
-    if not (trials.sparsity > 0).any():
-        return {}
+def _pruned(trials: pd.DataFrame, layers: pd.DataFrame) -> dict:
+    """What pruning costs in steps, and leaves of attention."""
     over = text_results.pruned_over_dense(trials)
+    of = layers.name.str.extract(r"(value|query|key)\.weight$", expand=False)
+    sums = layers.groupby(of.replace("key", "query"))[["kept", "all"]].sum()
+    left = sums.kept / sums["all"]
     return {
         "pruned_over": between(*over.ratio),
         "pruned_low": over.ratio_low.min(),
         "pruned_high": over.ratio_high.max(),
         "pruned_searches": over.n.max(),
         "pruned_missed": over.missed.any(),
-    }
-
-
-def _layers(layers: pd.DataFrame) -> dict:
-    """What pruning leaves of attention."""
-    if not len(layers):
-        return {}
-    of = layers.name.str.extract(r"(value|query|key)\.weight$", expand=False)
-    sums = layers.groupby(of.replace("key", "query"))[["kept", "all"]].sum()
-    left = sums.kept / sums["all"]
-    return {
         "sparsity": f"{layers.sparsity.iloc[0]:g}",
         "values_left": percent(left["value"]),
         "queries_left": percent(left["query"]),
@@ -114,8 +93,6 @@ def _layers(layers: pd.DataFrame) -> dict:
 
 def _noise(path: pd.DataFrame, line: pd.DataFrame) -> dict:
     """The noise scale along the fastest trial, beside the critical batch size."""
-    if not len(path):
-        return {}
     mean = followed_paths.noise_scales(path).noise_scale.iloc[0]
     return {
         "followed_method": named(path.algorithm.iloc[0]),
@@ -125,3 +102,17 @@ def _noise(path: pd.DataFrame, line: pd.DataFrame) -> dict:
         "noise": mean,
         "noise_over_critical": mean / line.critical.iloc[0] if len(line) else None,
     }
+
+
+def fitted(rows: pd.DataFrame) -> pd.DataFrame:
+    """The lines of one goal, of `text_results.fits`."""
+    return pd.DataFrame(
+        {
+            "training method": rows.curve,
+            "searches": rows.replicates,
+            "c₁ (sequences)": rows.c1.map(brief),
+            "c₂ (steps)": rows.c2.map(brief),
+            "critical batch size (sequences)": rows.critical.map(brief),
+            "90 %": list(map(span, zip(rows.critical_low, rows.critical_high))),
+        }
+    )

@@ -12,16 +12,14 @@ from lib.workloads.catalogue import EASIER
 
 SIZES = (16, 64, 4, 256, 1)  # the middle first
 STEPS = 40_000  # of a trial at batch size 1, at most; at others over the root of the batch size
-TEXT_RACE = 3.0  # a wide one, since no record tells what races do on texts
 TEXT_WIDTHS = {"shakespeare-width-32": 32, "shakespeare-width-128": 128}  # half and double
-TEXT_ENDS = (16, 256)  # batch sizes, one either side of the critical one
 
 
 def on_text(
     searches: range,
-    algorithm: object,
+    algorithm: str | Iterable[str],
     batch_size: Iterable[int] = SIZES,
-    workload: str = "shakespeare",
+    workload: str | Iterable[str] = "shakespeare",
     number: str = "search",
     **fields,
 ) -> Iterable[Cell]:
@@ -29,9 +27,10 @@ def on_text(
     of its own, or all on one if `number` is "replicate".
 
     Larger batches take fewer steps, which cost more: trials are given up the sooner.  All are
-    races, unless `fields` have it otherwise.
+    races, unless `fields` have it otherwise: wide ones, since no record tells what races do on
+    texts.
     """
-    fields = {"trials": 16, "hits": 1, "race": TEXT_RACE} | fields
+    fields = {"trials": 16, "hits": 1, "race": 3.0} | fields
     fields |= {number: searches, "batch_size": batch_size}
     for cell in grid(**fields, algorithm=algorithm, workload=workload):
         yield replace(cell, max_steps=math.ceil(STEPS / math.sqrt(cell.batch_size)))
@@ -43,12 +42,6 @@ def _text_sparse() -> Iterable[Cell]:
     """
     first, *others = on_text(range(2), "adam", (64, 16, 256), sparsity=0.9)
     return first, *(replace(cell, workload=cell.workload + EASIER) for cell in others)
-
-
-def _text_widths() -> Iterable[Cell]:
-    """Two batch sizes tell the critical one of every width."""
-    for name in TEXT_WIDTHS:
-        yield from on_text(range(1), "adam", TEXT_ENDS, name)
 
 
 STUDIES = (
@@ -76,7 +69,8 @@ STUDIES = (
     Study(
         "shakespeare-widths",
         "Tiny Shakespeare: half and double the width",
-        _text_widths(),
+        # One batch size either side of the critical one
+        on_text(range(1), "adam", (16, 256), tuple(TEXT_WIDTHS)),
         apart=True,
     ),
 )

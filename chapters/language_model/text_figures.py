@@ -1,4 +1,4 @@
-"""The figure of the language model, and the table of its lines."""
+"""The figure of the language model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import altair as alt
 import pandas as pd
 
 from lib.page import charts, shared_figures
-from lib.wording import brief, span
 
 NATS = (
     "'goal: ' + format(value, '.2f') + ' nats, ' + format(value / LN2, '.2f') + ' bits a character'"
@@ -23,22 +22,6 @@ def steps_by_method(points: pd.DataFrame, start: float) -> alt.LayerChart:
     known = points.drop_duplicates("curve")
     shades = known.algorithm.map(charts.ALGORITHM_COLOURS).fillna(charts.GUIDE)
     shades = shades.mask(known.sparsity > 0, charts.sparsity_colour(0.9))
-    names = dict(zip(known.curve, shades))
-    colour = charts.by_name("curve", names, 2)
-    goals = sorted(points.goal.unique())
-    slider = charts.slider("goal", goals, start, "goal (nats)", NATS)
+    colour = charts.by_name("curve", dict(zip(known.curve, shades)), 2)
+    slider = charts.slider("goal", sorted(points.goal.unique()), start, "goal (nats)", NATS)
     return shared_figures.scaling_chart(points, colour, slider, height=340)
-
-
-def fitted(rows: pd.DataFrame) -> pd.DataFrame:
-    """The lines of one goal, of `text_results.fits`."""
-    return pd.DataFrame(
-        {
-            "training method": rows.curve,
-            "searches": rows.replicates,
-            "c₁ (sequences)": rows.c1.map(brief),
-            "c₂ (steps)": rows.c2.map(brief),
-            "critical batch size (sequences)": rows.critical.map(brief),
-            "90 %": list(map(span, zip(rows.critical_low, rows.critical_high))),
-        }
-    )

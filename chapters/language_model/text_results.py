@@ -1,23 +1,75 @@
-"""A language model: its searches on record, and its curves."""
+"""A language model: its searches on record, its curves, and what its page reads."""
 
 from __future__ import annotations
 
 import itertools
+import operator
+import random
 from collections.abc import Iterable
+from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 
-from chapters.language_model import studies
+from chapters.language_model import experiments, studies
 from lib import Told
 from lib.analysis import goals, scaling
+from lib.atomic import whole
+from lib.measuring import sweeps
 from lib.methods import method as known_method
 from lib.records.on_record import recorded_of
-from lib.studies.cells import Cell
+from lib.records.store import SMOKE
 from lib.studies.study import Study
+from lib.workloads import texts
 from lib.workloads.catalogue import EASIER, WORKLOADS, workload
 
 METHODS = ("adam", "muon", "momentum", "sgd")
 MAIN = "adam"  # beside which the others are put
+
+
+def read(chosen) -> SimpleNamespace:
+    """All records of one text, from the page's parameters; a toy is of a text that is made up, so
+    that no corpus is needed.
+
+    work: the workload; trials: `at_their_goals`; rungs: n-gram models of the text, asked what
+    networks are asked: n, nats; followed: the fastest trial's noise scales (`lib.probes.tracks`),
+    by step, and layers: what pruning leaves (`experiments.Pruned`), both empty for a reader's own.
+    """
+    toy, beyond = chosen.budget == "smoke", chosen.budget != "cached"
+    work = workload(write_toy(SMOKE / "toy.txt") if toy else chosen.workload)
+    sizes = [1, 2, 4, 8, 16] if toy else chosen.batch_sizes
+    asked = (chosen.methods, chosen.searches, chosen.trials)
+    trials = sweeps.results(grid(work.name, sizes, *asked, beyond), chosen.budget)
+    own = work.source
+    rungs = experiments.climb(texts.read(work.name).ids, 4) if own else experiments.NGRAMS.results()
+    beside = [kept.results() for kept in (experiments.FOLLOWED, experiments.LAYERS)]
+    followed, layers = (rows[rows.workload == work.name] for rows in beside)
+    return SimpleNamespace(
+        work=work,
+        trials=at_their_goals(trials, work.name),
+        rungs=rungs[rungs.asked == "windows"].drop_duplicates("n"),
+        followed=followed.sort_values("step"),
+        layers=layers,
+    )
+
+
+WORDS = (
+    ("cat", "dog", "old man", "child", "grey bird"),
+    ("saw", "heard", "followed", "liked"),
+    ("a house", "a river", "the moon", "a long road", "nobody"),
+)
+
+
+def write_toy(file: Path) -> str:
+    """Write a text that is made up of a few words, the same every time; returns its name, with
+    goals.
+    """
+    draw = random.Random(0)
+    lines = (f"the {' '.join(map(draw.choice, WORDS))}.\n" for _ in range(900))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with whole(file) as stream:
+        stream.write("".join(lines).encode())
+    return f"{file}:2.3,2.5,2.7"
 
 
 def grid(
@@ -34,18 +86,22 @@ def grid(
     the one on record.  beyond: also those that it does not plan and that have no record.  Raises
     ValueError as `lib.studies.cells.Cell`.
     """
-    asked = list(itertools.product(range(searches), batch_sizes, methods))
-    planned: dict[tuple, list[Cell]] = {}
-    for cell in itertools.chain.from_iterable(study.cells for study in studies.STUDIES):
-        point = (cell.replicate, cell.batch_size, cell.algorithm)
-        if cell.workload in (name, name + EASIER) and cell.trials == trials and point in asked:
-            planned.setdefault((*point, cell.sparsity), []).append(cell)
-    cells = [next(recorded_of(known), known[-1]) for known in planned.values()]
+    point = operator.attrgetter("replicate", "batch_size", "algorithm")
+    asked = set(itertools.product(range(searches), batch_sizes, methods))
+    planned = [
+        cell
+        for cell in itertools.chain.from_iterable(study.cells for study in studies.STUDIES)
+        if cell.workload in (name, name + EASIER)
+        if cell.trials == trials and point(cell) in asked
+    ]
+    # Of several at a point the first on record, or else the last
+    chosen = [*planned, *reversed([*recorded_of(planned)])]
+    cells = {(point(cell), cell.sparsity): cell for cell in chosen}
     number = "replicate" if workload(name).source else "search"  # a reader's text has one split
     every = studies.on_text(range(searches), methods, batch_sizes, name, number, trials=trials)
-    more = [c for c in every if (c.replicate, c.batch_size, c.algorithm, 0.0) not in planned]
+    more = [cell for cell in every if (point(cell), 0.0) not in cells]
     more = more if beyond or not planned else recorded_of(more)
-    return Study(name, workload(name).title, (*cells, *more))
+    return Study(name, workload(name).title, (*cells.values(), *more))
 
 
 def at_their_goals(trials: pd.DataFrame, name: str) -> pd.DataFrame:
@@ -87,26 +143,20 @@ def goal(trials: pd.DataFrame) -> float:
 
     Raises Told if no trial met any goal.
     """
-    return _fitting(main_of(trials))
+    own = main_of(trials)
+    if (found := goals.fitting(own)) is None:
+        raise Told(
+            f"goals: no trial met any; the lowest error of {len(own)} trials is "
+            f"{own.best_error.min():.3g}. Set easier goals"
+        )
+    return found
 
 
 def pruned_goal(trials: pd.DataFrame) -> float:
     """The goal at which the pruned network stands beside the dense one: the hardest that both met
     at most batch sizes; `goal` without a pruned network.
     """
-    pruned = trials[trials.sparsity > 0]
-    return max(goal(trials), _fitting(pruned) if len(pruned) else 0)
-
-
-def _fitting(trials: pd.DataFrame) -> float:
-    """`goals.fitting`.  Raises Told if no trial met any goal."""
-    found = goals.fitting(trials)
-    if found is None:
-        raise Told(
-            f"goals: no trial met any; the lowest error of {len(trials)} trials is "
-            f"{trials.best_error.min():.3g}. Set easier goals"
-        )
-    return found
+    return max(goal(trials), goals.fitting(trials[trials.sparsity > 0]) or 0)
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
@@ -131,5 +181,4 @@ def pruned_over_dense(trials: pd.DataFrame) -> pd.DataFrame:
     dense = curves[tuple(main_of(trials)[scaling.CURVE].iloc[0])]
     (pruned,) = (curve for key, curve in curves.items() if key[3])
     found = scaling.steps_ratio(pruned, dense)
-    missed = pruned.missed.any()
-    return found.assign(missed=found.batch_size.map(missed).astype(bool))
+    return found.assign(missed=found.batch_size.map(pruned.missed.any()).astype(bool))

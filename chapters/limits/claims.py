@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from chapters.limits import families, family_curves
+from chapters.limits import families
 from lib.analysis import scaling
 from lib.claims.claim import Change, claim, interval, ratio
 from lib.claims.names import is_shallue2019
@@ -50,7 +50,7 @@ AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
     ],
 )
 def extremes(published_curves):
-    curves = family_curves.once(published_curves)
+    curves = families.once(published_curves)
     groups = []
     for method in ("sgd", "momentum", "nesterov"):
         mine = {key: curve for key, curve in curves.items() if key[1] == method}
@@ -63,7 +63,7 @@ def extremes(published_curves):
             if len(some) >= SEVERAL:
                 n = min(curve.n for curve in some)
                 note = f"{len(some)} networks"
-                found = family_curves.spread(some)
+                found = families.spread(some)
                 groups.append(
                     interval(f"{whose}, {named(method)}", *found, n, some is own, note, log=True)
                 )
@@ -155,7 +155,7 @@ def _compared(published, names, apart):
     """A group per family of these names; apart: of how far its ends are apart, either way."""
     wanted = {family: families.FAMILIES[family] for family in names}
     groups = []
-    for row in family_curves.effects(family_curves.results(published, wanted)).itertuples():
+    for row in families.effects(families.results(published, wanted)).itertuples():
         family = wanted[row.family]
         note = f"{row.last} over {row.first} at {100 * row.goal:g} % error: {row.ratio:.2g}"
         note += ", a bound" * (not row.inside)

@@ -1,11 +1,16 @@
-"""Families of workloads that differ in one thing."""
+"""Families of workloads that differ in one thing, and how their curves compare."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lib.analysis import goals
-from lib.workloads.catalogue import EASIER, FRACTIONS
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from lib.analysis import goals, scaling
+from lib.workloads.catalogue import EASIER, FRACTIONS, WORKLOADS
 
 WIDTH, DEPTH, FRACTION = "digits: width", "digits: depth", "digits: amount of data"
 LADDER, MNIST_DEPTH = "MNIST: width (FC)", "MNIST: depth"
@@ -88,3 +93,105 @@ FAMILIES = {
         },
     ),
 }
+
+
+def results(published: pd.DataFrame, families: dict[str, Family]) -> pd.DataFrame:
+    """The trials of the dense networks of these families, with columns family and member; without
+    members whose curves have fewer than three batch sizes.
+
+    published: of `lib.claims.judging.published`: the momentum range that all members have.
+    """
+    parts = []
+    for name, family in families.items() if len(published) else ():
+        dense = published[published.sparsity == 0]
+        own = dense[dense.algorithm == family.algorithm]
+        for member, work in family.members.items():
+            goal = goals.goal(work) if family.goal is None else family.goal
+            names = {work, work + EASIER} & WORKLOADS.keys()
+            # Searches that wait for an easier goal end before
+            names = [known for known in names if goal in WORKLOADS[known].goals]
+            trials = own[own.workload.isin(names)]
+            if trials.batch_size.nunique() >= 3:
+                trials = trials.assign(workload=work, family=name, member=member)
+                parts.append(scaling.at_goal(trials, goal))
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def curves(trials: pd.DataFrame) -> pd.DataFrame:
+    """Points of every curve of `results` (`scaling.across_replicates`), with family and member, and
+    relative, relative_low, relative_high and relative_perfect: over the steps at the smallest batch
+    size that all members of the family have.
+    """
+    parts = []
+    for (name, member), own in trials.groupby(["family", "member"], sort=False):
+        points = scaling.across_replicates(scaling.steps_to_result(own))
+        parts.append(points.assign(family=name, member=member))
+    points = pd.concat(parts, ignore_index=True)
+    have = points.groupby(["family", "batch_size"]).member.transform("nunique")
+    shared = points[have == points.groupby("family").member.transform("nunique")]
+    base = points.family.map(shared.groupby("family").batch_size.min())
+    first = points.steps.where(points.batch_size == base)
+    first = first.groupby([points.family, points.member]).transform("first")
+    over = points[["steps", "low", "high"]].div(first, axis=0)
+    points[["relative", "relative_low", "relative_high"]] = over
+    return points.assign(relative_perfect=base / points.batch_size)
+
+
+def effects(trials: pd.DataFrame) -> pd.DataFrame:
+    """Per family of `results`, the critical batch size of its last member over that of its first,
+    at the batch sizes both have.
+
+    ratio_low, ratio_high: 0 or inf: no bound.  n: searches.  inside: whether both lie within these
+    batch sizes; else the ratio is a bound.  effect: a `scaling.Effect`.  near: how far at least the
+    ratio is from one, in logarithms; clear: whether its interval leaves out one.
+    """
+    rows = []
+    for name, own in trials.groupby("family", sort=False) if len(trials) else ():
+        ends = own.member.iloc[[0, -1]].tolist()
+        first, last = (
+            scaling.curve_of(scaling.steps_to_result(own[own.member == member])) for member in ends
+        )
+        found = scaling.critical_ratio(last, first) if ends[0] != ends[1] else None
+        if found is not None:
+            inside = all(
+                curve.sizes.min() < np.exp(scaling.critical(curve).value) < curve.sizes.max()
+                for curve in scaling.alike(last, first)
+            )
+            ratio = found.row("ratio").values()
+            rows.append((name, *ends, own.goal.iloc[-1], *ratio, found.n, inside, found))
+    names = "family first last goal ratio ratio_low ratio_high n inside effect".split()
+    compared = pd.DataFrame(rows, columns=names)
+    low = np.log(compared.ratio_low.astype(float).clip(lower=1e-9))
+    near = np.maximum(low, -np.log(compared.ratio_high.astype(float)))
+    return compared.assign(near=near, clear=near > 0)
+
+
+def once(curves: dict[tuple, scaling.Curve]) -> dict[tuple, scaling.Curve]:
+    """Of the dense curves of a network and method, at several goals or under several names, that of
+    the most searches.
+    """
+    found = {}
+    for key, curve in curves.items():
+        work = WORKLOADS[key[0]]
+        same = (work.dataset, work.model, work.train_size, *key[1:3])
+        if key[3] == 0 and (same not in found or curve.n > found[same][1].n):
+            found[same] = key, curve
+    return dict(found.values())
+
+
+def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:
+    """The largest critical batch size over the smallest, low, high (0 or inf: no bound).
+
+    Each curve's interval is so wide that all hold at once in 90 % of cases (Bonferroni's
+    correction): which two are the extremes is chosen by the data.
+    """
+    found = [scaling.critical(curve) for curve in curves]
+    sure = 1 - (1 - scaling.LEVEL) / 2 / len(found)
+    told = pd.DataFrame(map(vars, found))
+    reach = stdtrit(told.freedom, sure) * told.error
+    low = (told.value - reach).mask(told.below, -np.inf)
+    high = (told.value + reach).mask(told.above, np.inf)
+    apart = told.value.max() - told.value.min()
+    least = max(low.max() - high.min(), 0.0)
+    most = high.max() - low.min()
+    return tuple(float(np.exp(v)) for v in (apart, least, most))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chapters.limits import families, family_curves
+from chapters.limits import families
 from lib.analysis import scaling
 from lib.claims.names import title
 from lib.page import boxes
@@ -21,12 +21,8 @@ TOLD = {
 
 
 def findings(trials: pd.DataFrame, networks: pd.DataFrame, effects: pd.DataFrame) -> dict:
-    """All values of the page's sentences.
-
-    Args:
-        trials: of `family_curves.results`.
-        networks: of `networks`.
-        effects: of `family_curves.effects`.
+    """All values of the page's sentences, of `families.results`, `networks` and
+    `families.effects`.
     """
     sure = networks[(networks.algorithm == "sgd") & (networks.replicates >= scaling.ENOUGH)]
     ratios = effects.set_index("family")[["ratio", "ratio_low", "ratio_high"]]
@@ -50,7 +46,5 @@ def networks(published: pd.DataFrame) -> pd.DataFrame:
     published: of `lib.claims.judging.published`.
     """
     summary, curves = scaling.summaries(published[published.sparsity == 0])
-    keys = summary[scaling.CURVE].itertuples(index=False, name=None)
-    once = set(family_curves.once(curves))
-    found = summary[[key in once for key in keys]]
+    found = summary.set_index(scaling.CURVE).loc[[*families.once(curves)]].reset_index()
     return found.assign(name=found.workload.map(title))

@@ -11,26 +11,19 @@ from lib.page.multiples import panels, small_curve
 from lib.page.tips import tip
 from lib.wording import named
 
-CLEAR, OPEN = "clear", "undecided"  # whether the interval leaves out one
+NAMES = {"labelFontSize": 11, "labelOverlap": False, "ticks": False}  # an axis of names
 
 
 def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
     """Critical batch sizes with their intervals on a logarithmic axis, a row each: the methods one
     below the other, and of each its networks, the smallest critical batch size first.
 
-    Args:
-        rows: name (one line), algorithm, goal, critical, critical_low, critical_high, identified
-            (hollow if not), sizes, replicates.
+    rows: of `findings.networks`; hollow if not identified.
     """
     rows, within = charts.cut(rows.sort_values(["algorithm", "critical"]), "critical", 4)
     rows = rows.assign(method=rows.algorithm.map(named), row=rows.name + "|" + rows.algorithm)
-    axis = alt.Axis(
-        labelExpr="replace(split(datum.label, '|')[0], 'easier goal', 'easier')",
-        labelLimit=200,
-        labelFontSize=11,
-        labelOverlap=False,
-        ticks=False,
-    )
+    easier = "replace(split(datum.label, '|')[0], 'easier goal', 'easier')"
+    axis = alt.Axis(labelExpr=easier, labelLimit=200, **NAMES)
     first = 2.0 ** np.floor(np.log2(within[0]))
     scale = charts.log(8, domain=[first, within[1]], clamp=True)
     powers = [first * 4**n for n in range(12) if first * 4**n <= within[1]]
@@ -59,19 +52,19 @@ def ratios_of_families(rows: pd.DataFrame) -> alt.LayerChart:
     """What one change multiplies the critical batch size by, the largest increase on top, with
     intervals and a line at one.
 
-    rows: of `family_curves.effects`.
+    rows: of `families.effects`.
     """
     rows = rows.drop(columns="effect").sort_values("ratio", ascending=False)
     rows, within = charts.cut(rows, "ratio", 4)
     rows = rows.assign(
-        told=rows.clear.map({True: CLEAR, False: OPEN}),
-        bounded=rows.inside.map({True: "a value", False: "a bound"}),
+        told=np.where(rows.clear, "clear", "undecided"),
+        bounded=np.where(rows.inside, "a value", "a bound"),
     )
     scale = charts.log(10, domain=within, clamp=True)
-    kinds = {CLEAR: charts.BLUE, OPEN: charts.GUIDE}
+    kinds = {"clear": charts.BLUE, "undecided": charts.GUIDE}
     # Two lines for a long name: on a phone the plot would have no room beside one
-    lines = alt.Axis(labelExpr="split(datum.label, ', ')", labelFontSize=11, labelLineHeight=11)
-    axis = alt.Axis(**lines.to_dict(), labelLimit=190, labelOverlap=False, ticks=False)
+    lines = {"labelExpr": "split(datum.label, ', ')", "labelLineHeight": 11}
+    axis = alt.Axis(**lines, labelLimit=190, **NAMES)
     base = alt.Chart(rows).encode(
         y=alt.Y("family:N", title=None, sort=None, axis=axis),
         color=charts.by_name("told", kinds, 2),
@@ -108,9 +101,7 @@ def curves_of_families(curves: pd.DataFrame, names: list[str]) -> alt.FacetChart
     """Steps to result over those at the smallest batch size that all members have, a panel per
     family, a line per member.
 
-    Args:
-        curves: of `family_curves.curves`.
-        names: the families, in the order of their panels.
+    curves: of `families.curves`.  names: the families, in the order of their panels.
     """
     by = curves.groupby("family").member
     ends = by.agg(["first", "last"]).replace(", goal", " at", regex=True)
@@ -136,7 +127,6 @@ def _members(base: alt.Chart) -> list[alt.Chart]:
         y=y,
     )
     perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, color=charts.GUIDE, clip=True)
-    network = tip("member:N", "network")
-    told = [network, tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
+    told = [tip("member:N", "network"), tips.BATCH_SIZE, tips.STEPS, *tips.ends(), tips.SEARCHES]
     guide = perfect.encode(x="batch_size:Q", y="relative_perfect:Q", detail="member:N")
     return [guide, *small_curve(lines, told, ("relative_low", "relative_high"))]

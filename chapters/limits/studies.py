@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from lib.studies.cells import Cell
 from lib.studies.races import races
 from lib.studies.study import ALL_POWERS, EXACT, Study, grid, powers
 from lib.workloads.catalogue import FC_WIDTHS, FRACTIONS, MLP_SHAPES
@@ -13,15 +10,8 @@ SHAPES = [f"digits-mlp-{shape}" for shape in MLP_SHAPES]
 DIGITS_FRACTIONS = [f"digits-mlp-{1350 // n}" for n in FRACTIONS]
 
 
-def _mnist_ladder() -> Iterable[Cell]:
-    """The smallest network also at 4, where the others would take two hours together."""
-    names = [f"mnist-fc-{width}" for width in FC_WIDTHS]
-    sizes = (64, 16, 256, 1024, 4, 4096)
-    for cell in grid(batch_size=sizes, workload=names, algorithm="sgd", **EXACT):
-        if cell.batch_size > 4 or cell.workload == "mnist-fc-128x3":
-            yield cell
-
-
+MNIST_SIZES = (64, 16, 256, 1024, 4, 4096)
+LADDER = [f"mnist-fc-{width}" for width in FC_WIDTHS]
 STUDIES = (
     Study("digits-shapes", "Digits: width and depth", grid(batch_size=ALL_POWERS, workload=SHAPES)),
     Study(
@@ -45,12 +35,21 @@ STUDIES = (
         "MNIST: an eighth of the data and all, searches on splits of their own",
         races(
             search=range(1, 6),
-            batch_size=(64, 16, 256, 1024, 4, 4096),
+            batch_size=MNIST_SIZES,
             workload=("mnist-fc-128x3-6750", "mnist-fc-128x3-54000"),
             algorithm="sgd",
         ),
     ),
-    Study("mnist-ladder", "MNIST: fully connected networks with SGD", _mnist_ladder()),
+    Study(
+        "mnist-ladder",
+        "MNIST: fully connected networks with SGD",
+        (
+            cell
+            for cell in grid(batch_size=MNIST_SIZES, workload=LADDER, algorithm="sgd", **EXACT)
+            # The smallest network also at 4, where the others would take two hours together
+            if cell.batch_size > 4 or cell.workload == "mnist-fc-128x3"
+        ),
+    ),
     Study(
         "mnist-fractions",
         "MNIST: fractions of the data",

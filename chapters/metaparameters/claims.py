@@ -144,12 +144,9 @@ def _from_rules(rate: Effect) -> tuple[float, float, float]:
     ],
 )
 def region_moved():
-    groups = []
-    for name, own in _plain():
-        found = fixed_budgets.moved(fixed_budgets.shares(fixed_budgets.maps(own)))
-        if found is not None:
-            groups.append(_of_trials(name, own, found))
-    return groups
+    return _of_trials(
+        lambda own: fixed_budgets.moved(fixed_budgets.shares(fixed_budgets.maps(own)))
+    )
 
 
 @claim(
@@ -173,14 +170,14 @@ def region_moved():
     ],
 )
 def lost():
-    return [_of_trials(name, own, fixed_budgets.lost(own)) for name, own in _plain()]
+    return _of_trials(fixed_budgets.lost)
 
 
-def _plain():
-    trials = whole()
-    return trials[trials.label_smoothing == 0].groupby("workload", sort=False)
-
-
-def _of_trials(name, own, found):
-    note = f"one search: the interval is that of {int(own.trials.max())} trials a batch size"
-    return interval(title(name), *found, 1, is_shallue2019(name), note)
+def _of_trials(measure):
+    """A group per network on which a share and its interval are known, of trials run to budgets."""
+    trials, groups = whole(), []
+    for name, own in trials[trials.label_smoothing == 0].groupby("workload", sort=False):
+        note = f"one search: the interval is that of {int(own.trials.max())} trials a batch size"
+        if (found := measure(own)) is not None:
+            groups.append(interval(title(name), *found, 1, is_shallue2019(name), note))
+    return groups

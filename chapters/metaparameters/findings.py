@@ -1,33 +1,38 @@
-"""What the page on learning rates says, as numbers and words."""
+"""What the page on learning rates says, as numbers and words, and its tables."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import SimpleNamespace
 
 import pandas as pd
 
 from chapters.metaparameters import fixed_budgets, rate_rules
-from chapters.metaparameters import rate_tables as tables
-from lib.claims import Claim, names
+from lib import claims
+from lib.analysis import scaling
+from lib.analysis.rate_rules import SIZES, growth
+from lib.claims import Claim, judging, names
 from lib.page import boxes, told
-from lib.wording import between, named
+from lib.records import results
+from lib.studies import plans
+from lib.wording import between, named, percent
 from lib.workloads import catalogue
 
 
 def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
     """All values of the page's sentences.
 
-    Args:
-        data: what the page is written from: trials (of the page's searches), rates (of
-            `rate_tables.best_rates`), slopes (of `rate_tables.growths`), costs (of
-            `rate_rules.costs`, by the page's method) and maps (of `fixed_budgets.maps`).
-        chosen: the page's parameters.
-        rises: the claim that the best rate rises.
+    data: what the page is written from: trials (of its searches), rates (of `best_rates`), slopes
+    (of `growths`), costs (of `rate_rules.costs`, by its method) and maps (of
+    `fixed_budgets.maps`).  rises: the claim that the best rate rises.
     """
     work = catalogue.workload(chosen.workload)
     curve = names.curve_title((chosen.workload, chosen.algorithm))
     known = {group.name: group for group in rises.groups}.get(curve)
     seen = [catalogue.workload(name) for name in data.rates.workload.unique()]
+    grown = data.slopes.groupby("method").growth.agg(list)
+    # Where rules were retrained, and what a winner's luck is worth
+    again = data.costs[data.costs.base.astype(bool) & (data.costs.rule == "no change")]
     return told.plain(
         {
             "network": work.title,
@@ -44,35 +49,25 @@ def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
             "data": list(dict.fromkeys(w.title.rpartition(" on ")[2].split(",")[0] for w in seen)),
             "trials": boxes.trials(data.trials),
             "largest": max((w.train_size for w in seen), default=work.train_size),
-            **_growths(data.slopes),
-            **_rules(data.costs, chosen.workload),
+            "slopes": len(data.slopes),
+            "single": int((data.slopes.n == 1).sum()),
+            "sgd": between(*grown["SGD"]),
+            "momentum": between(*grown["momentum"]),
+            "adam_growth": between(*grown["Adam"]),
+            "luck": again.set_index("workload").over.get(chosen.workload),
+            "retrained_on": [catalogue.workload(name).title for name in again.workload],
             **_shares(data.maps, work),
         }
     )
 
 
-def _growths(slopes: pd.DataFrame) -> dict:
-    """The least and the largest growth with a method, over networks."""
-    wanted = {"sgd": "SGD", "momentum": "momentum", "adam_growth": "Adam"}
-    effects = {key: between(*slopes.growth[slopes.method == name]) for key, name in wanted.items()}
-    return effects | {"slopes": len(slopes), "single": int((slopes.n == 1).sum())}
-
-
-def _rules(costs: pd.DataFrame, workload: str) -> dict:
-    """Where rules were retrained, and what a winner's luck is worth."""
-    again = costs[costs.base.astype(bool) & (costs.rule == "no change")]
-    luck = again.set_index("workload").over.get(workload)
-    on = [catalogue.workload(name).title for name in again.workload]
-    return {"luck": luck, "retrained_on": on}
-
-
 def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
     """How the share of settings that work goes from the smallest to the largest batch size."""
-    share = fixed_budgets.shares(maps).sort_values("batch_size")
+    share = fixed_budgets.shares(maps)
     moved = fixed_budgets.moved(share)
     by = share.groupby("kind")[["share", "low", "high"]]
     ends = {
-        f"{kind.removeprefix('fixed ')}_{end}": tables.shown(row)
+        f"{kind.removeprefix('fixed ')}_{end}": shown(row)
         for end, rows in {"from": by.first(), "to": by.last()}.items()
         for kind, row in rows.iterrows()
     }
@@ -86,3 +81,55 @@ def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
         "crossed": moved is not None and moved[1] > 0,
         **ends,
     }
+
+
+def best_rates(searched: pd.DataFrame, chosen) -> pd.DataFrame:
+    """`rate_rules.best_rates` of these searches, with network, and, where records are read, of all
+    other dense networks searched with the method.
+    """
+    rates = rate_rules.best_rates(searched)
+    if chosen.budget == "cached":
+        every = pd.DataFrame(claims.kept("best-rates", _every_rate))
+        every = every[every.algorithm == chosen.algorithm]
+        sizes = every.groupby("workload").batch_size.transform("size")
+        every = every[(sizes > SIZES) & ~every.workload.isin(names.REPEATS)]
+        mine = every.workload == chosen.workload
+        rates = pd.concat([every[mine] if mine.any() else rates, every[~mine]])
+    return rates.assign(network=[catalogue.workload(name).title for name in rates.workload])
+
+
+def _every_rate() -> dict[str, list]:
+    trials = judging.published()
+    return rate_rules.best_rates(trials[trials.sparsity == 0]).to_dict("list")
+
+
+def growths(claim: Claim) -> pd.DataFrame:
+    """The best rate's growth per doubling of the batch, a row per network and method: row (the
+    network), method, growth, growth_low, growth_high, n (searches).
+
+    claim: that the best rate rises; Adam and the language model come beside it.
+    """
+    read = [results.read(plans.study(name)) for name in ("digits-adam", "shakespeare")]
+    beside = growth(pd.concat(read, ignore_index=True)).set_index(["workload", "algorithm"])
+    groups = [*claim.groups, *names.rows(beside.effect.to_dict())]
+    rows = [(g.name, g.effect, g.low, g.high, g.n) for g in groups]
+    table = pd.DataFrame(rows, columns=["name", "growth", "growth_low", "growth_high", "n"])
+    table[["row", "method"]] = table.name.str.rsplit(", ", n=1, expand=True)
+    return table
+
+
+def within_twice(costs: pd.DataFrame) -> pd.DataFrame:
+    """The share of other batch sizes at which each rule of `rate_rules.costs` stays within twice
+    the tuned steps, the best rule first.
+    """
+    near = costs[~costs.base.astype(bool)].groupby("rule", sort=False).beyond
+    counts = near.agg(met=lambda times: (times <= 2).sum(), tried="size")
+    counts = counts.sort_values("met", ascending=False, kind="stable")
+    shares = [shown(scaling.share(int(row.met), int(row.tried))) for row in counts.itertuples()]
+    return pd.DataFrame({"rule": counts.index, "within twice the tuned steps": shares})
+
+
+def shown(share: Iterable[float]) -> str:
+    """A share with the ends of its interval, in percent."""
+    value, low, high = (percent(part, 0) for part in share)
+    return f"{value} ({low} to {high})"

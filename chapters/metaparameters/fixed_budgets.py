@@ -20,48 +20,45 @@ def limits(name: str) -> dict[str, int]:
 
 
 def maps(trials: pd.DataFrame) -> pd.DataFrame:
-    """Every trial twice, as budgets of steps (kind STEPS) and of examples (EPOCHS) see it, at the
-    `limits` of its workload.
+    """Every trial of a workload twice, as budgets of steps (kind STEPS) and of examples (EPOCHS)
+    see it, at its `limits`.
 
     outcome: "reached the goal", "did not", or "diverged or died" if it did so within the budget.
     slowness: 1 - momentum.
     """
+    if trials.empty:
+        return pd.DataFrame(columns=["kind", "batch_size", "outcome"])
+    budgets = limits(trials.workload.iloc[0])
+    about = trials[["workload", "batch_size", "learning_rate"]]
+    about = about.assign(slowness=1 - trials.momentum.fillna(0))
+    lost = trials.status == "infeasible"
     parts = []
-    for name, own in trials.groupby("workload", sort=False) if len(trials) else ():
-        budgets = limits(name)
-        most = {STEPS: budgets["steps"], EPOCHS: budgets["examples"] // own.batch_size}
-        for kind, within in most.items():
-            about = own[["workload", "batch_size", "learning_rate"]].assign(
-                kind=kind,
-                slowness=1 - own.momentum.fillna(0),
-                outcome="did not",
-            )
-            lost = own.status == "infeasible"
-            about.loc[lost & (own.last_step <= within), "outcome"] = "diverged or died"
-            about.loc[own.steps <= within, "outcome"] = "reached the goal"
-            parts.append(about)
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    for kind, within in (
+        (STEPS, budgets["steps"]),
+        (EPOCHS, budgets["examples"] // trials.batch_size),
+    ):
+        cases = [trials.steps <= within, lost & (trials.last_step <= within)]
+        outcome = np.select(cases, ["reached the goal", "diverged or died"], "did not")
+        parts.append(about.assign(kind=kind, outcome=outcome))
+    return pd.concat(parts, ignore_index=True)
 
 
 def shares(outcome: pd.DataFrame) -> pd.DataFrame:
-    """Share of the trials of `maps` that reached the goal, per workload, kind and batch size, with
-    its interval.
+    """Share of the trials of `maps` that reached the goal, per kind and batch size, both in order,
+    with its interval.
     """
-    rows, keys = [], ["workload", "kind", "batch_size"]
-    for key, own in outcome.groupby(keys, sort=False) if len(outcome) else ():
-        met = int((own.outcome == "reached the goal").sum())
-        rows.append((*key, *share(met, len(own)), len(own)))
-    return pd.DataFrame(rows, columns=[*keys, "share", "low", "high", "trials"])
+    met = outcome.outcome.eq("reached the goal")
+    counts = met.groupby([outcome.kind, outcome.batch_size]).agg(["sum", "size"]).astype(int)
+    found = [share(*row) for row in counts.to_numpy().tolist()]
+    return pd.DataFrame(found, counts.index, ["share", "low", "high"]).reset_index()
 
 
 def moved(shares: pd.DataFrame) -> tuple[float, float, float] | None:
     """The share of good trials that is gained at fixed steps, or lost at fixed epochs, from the
-    smallest batch to the largest, with the ends of its interval.
-
-    The lesser of the two.  shares: of one workload.  None under 5 batch sizes.
+    smallest batch to the largest, with the ends of its interval: the lesser of the two.  None under
+    5 batch sizes.
     """
-    ordered = shares.sort_values("batch_size")
-    ends = ordered.set_index("kind")[["share", "low", "high"]]
+    ends = shares.set_index("kind")[["share", "low", "high"]]
     steps, epochs = (ends[ends.index == kind].to_numpy() for kind in (STEPS, EPOCHS))
     if min(len(steps), len(epochs)) < 5:
         return None

@@ -18,10 +18,8 @@ OUTCOMES = {
 
 
 def best_rates(rates: pd.DataFrame) -> alt.FacetChart:
-    """The best effective learning rate against batch size, a panel per network, with both rules
-    from the smallest batch size.
-
-    rates: of `rate_tables.best_rates`; one training method.
+    """The best effective learning rate (`findings.best_rates`) against batch size, a panel per
+    network, with both rules from the smallest batch size.
     """
     first = rates.groupby("network", sort=False)[["batch_size", "rate"]].transform("first")
     ratio = rates.batch_size / first.batch_size
@@ -53,10 +51,8 @@ def _rates(base: alt.Chart) -> list[alt.Chart]:
 
 
 def growths(rows: pd.DataFrame) -> alt.LayerChart:
-    """The best rate's growth per doubling of the batch, with its interval, a line per network and
-    method.
-
-    rows: of `rate_tables.growths`.  Guide lines stand where the rules lie.
+    """The best rate's growth per doubling of the batch (`findings.growths`), with its interval, a
+    line per network and method.  Guide lines stand where the rules lie.
     """
     shades = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)
     colour = charts.by_name("method", dict(zip(dict.fromkeys(rows.method), shades)))
@@ -74,10 +70,8 @@ def growths(rows: pd.DataFrame) -> alt.LayerChart:
 
 
 def outcomes(rows: pd.DataFrame) -> alt.LayerChart:
-    """All trials by learning rate and 1 - momentum, coloured by what became of them; a menu of
-    budgets, a slider of sizes.
-
-    rows: of `fixed_budgets.maps`.  The largest size is shown first.
+    """All trials of `fixed_budgets.maps` by learning rate and 1 - momentum, coloured by what became
+    of them; a menu of budgets, a slider of sizes.
     """
     if rows.empty:
         return charts.nothing("No records yet.")
@@ -87,12 +81,10 @@ def outcomes(rows: pd.DataFrame) -> alt.LayerChart:
     size = charts.slider(
         "batch_size", sizes, sizes[-1], "batch size", "'batch size ' + format(value, ',')"
     )
-    rate = alt.X("learning_rate:Q", title="learning rate")
-    names = list(OUTCOMES)
-    shapes = alt.Scale(domain=names, range=["circle", "square", "cross"])
+    shapes = alt.Scale(domain=list(OUTCOMES), range=["circle", "square", "cross"])
     points = alt.Chart(shown).mark_point(filled=True, size=70, opacity=0.85)
     points = points.encode(
-        x=rate.scale(type="log", nice=True),
+        x=alt.X("learning_rate:Q", title="learning rate").scale(type="log", nice=True),
         y=alt.Y("slowness:Q", title="1 − momentum", scale=charts.log(10, base=10)),
         color=charts.by_name("outcome", OUTCOMES, 2),
         shape=alt.Shape("outcome:N", title=None, scale=shapes),

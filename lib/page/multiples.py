@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 import altair as alt
-import numpy as np
 import pandas as pd
 
 from lib.page import charts
@@ -114,20 +113,3 @@ def small_curve(
     low, high = ends
     bars = lines.mark_rule()
     return [bars.encode(y=f"{low}:Q", y2=f"{high}:Q"), *curve]
-
-
-def fan(sizes: Sequence[float], values: Sequence[float], slopes: Sequence[float]) -> pd.DataFrame:
-    """Lines through the centre of points, at the smallest and the largest batch size.
-
-    Args:
-        sizes: batch sizes [n].
-        values: of the points [n].
-        slopes: the slope per doubling of the batch, and the low and high end of its interval.
-
-    Returns:
-        batch_size, middle, low and high: two rows.
-    """
-    places = np.log2(np.asarray(sizes, float))
-    ends = np.array([places.min(), places.max()])
-    lines = np.mean(values) + np.outer(ends - places.mean(), slopes)
-    return pd.DataFrame(lines, columns=["middle", "low", "high"]).assign(batch_size=2**ends)
