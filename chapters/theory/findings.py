@@ -103,21 +103,19 @@ def _rule(summary: pd.DataFrame, asked: tuple[str, str]) -> dict:
     """Both constants of the curve asked for, or else of any."""
     mine = (summary.workload == asked[0]) & (summary.algorithm == asked[1])
     row = summary[mine if mine.any() else ~mine].nsmallest(1, "sparsity")
-    bends = row.c1 / row.c2
-    bend = float(bends.sum())
+    level = row.sparsity.map("{:g}".format)
+    bend = row.c1 / row.c2
     return {
         "rule_curve": next(iter(row.curve), None),
-        "rule_level": next(iter(row.sparsity.map("{:g}".format)), None),
+        "rule_level": next(iter(level), None),
         "rule_c2": float(row.c2.sum()),
-        "rule_bend": bend,
-        "rule_enough": 10 * bend,
+        "rule_bend": float(bend.sum()),
     }
 
 
 def _form(tested: pd.DataFrame) -> dict:
-    """On how many curves the form is rejected, and what a free exponent says."""
+    """On how many curves the form is rejected, and whether the range of momentum decides it."""
     lost = tested.p_value <= SURE
-    free = tested[tested.off_free.notna()]
     share = lost.groupby(tested.method).mean()
     usual, whole = share.reindex(["momentum", "momentum, whole range"], fill_value=0.5)
     departs = [percent(factor - 1) for factor in sorted(tested.depart[lost])]
@@ -127,9 +125,6 @@ def _form(tested: pd.DataFrame) -> dict:
         "departs_least": departs[0] if departs else None,
         "departs_most": departs[-1] if departs else None,
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
-        "free": len(free),
-        "exponent_low": int((free.exponent_high < 1).sum()),
-        "exponent_high": int((free.exponent_low > 1).sum()),
         "range_bends": bool(usual > 0.5 > whole),
     }
 
