@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, fdtrc, ncfdtr, stdtrit
+from scipy.special import expit, fdtrc, ncfdtr
 
 from lib import require, require_all
 
@@ -171,9 +171,8 @@ class FormTest:
     chi2: weighted sum of squared residuals, which a true form makes about `freedom`. p_value: of an
     F test of it, since the scatter is estimated. depart, depart_low, depart_high: the factor by
     which the curve itself departs from the form, root mean square over batch sizes, with its 90 %
-    interval: what is left of the residuals once the scatter of the searches is taken off. exponent,
-    exponent_low, exponent_high: p with its 90 % interval, NaN for a short curve. off: root mean
-    square error of ln K* at batch sizes that are left out of the fit and predicted.
+    interval: what is left of the residuals once the scatter of the searches is taken off. exponent:
+    the p that fits best, NaN for a short curve.
     """
 
     chi2: float
@@ -183,9 +182,6 @@ class FormTest:
     depart_low: float
     depart_high: float
     exponent: float
-    exponent_low: float
-    exponent_high: float
-    off: float
 
 
 def scatter_by_size(logs: np.ndarray) -> np.ndarray:
@@ -217,9 +213,8 @@ def test_form(sizes: np.ndarray, logs: np.ndarray) -> FormTest:
     p_value = float(fdtrc(freedom, within, chi2 / freedom))
     beyond = _noncentrality(chi2, freedom, within)
     departs = np.exp(np.sqrt(beyond / weights.sum()))
-    exponents = _exponents(sizes, means, weights, within) if m >= LONG else [np.nan] * 3
-    off = left_out(sizes, means[0])
-    return FormTest(chi2, freedom, p_value, *departs.tolist(), *exponents, off)
+    free = fit(sizes, means, EXPONENTS, weights).exponent[0] if m >= LONG else np.nan
+    return FormTest(chi2, freedom, p_value, *departs.tolist(), float(free))
 
 
 def _noncentrality(chi2: float, freedom: int, within: int) -> np.ndarray:
@@ -235,28 +230,3 @@ def _noncentrality(chi2: float, freedom: int, within: int) -> np.ndarray:
         return brentq(beyond, 0.0, most) if beyond(0.0) > 0 > beyond(most) else 0.0
 
     return np.array([max(chi2 - freedom, 0.0), at(0.95), at(0.05)])
-
-
-def _exponents(
-    sizes: np.ndarray, means: np.ndarray, weights: np.ndarray, within: int
-) -> tuple[float, float, float]:
-    """The exponent that fits best, and the ends of those that fit no worse by a t test (90 %)."""
-    best = fit(sizes, means, EXPONENTS, weights).exponent[0]
-    tried = np.linspace(EXPONENTS[0], EXPONENTS[-1], 106)
-    loss = fit(sizes, means.repeat(len(tried), 0), tried[:, None], weights).loss
-    most = loss.min() + stdtrit(within, 0.95) ** 2
-    near = tried[loss <= most]
-    return float(best), float(near.min()), float(near.max())
-
-
-def left_out(sizes: np.ndarray, means: np.ndarray, among: np.ndarray = ONE) -> float:
-    """Root mean square of predicted less measured ln K* when each batch size in turn is left out of
-    the fit.
-
-    sizes, means: [m].
-    """
-    off = []
-    for others in ~np.eye(len(sizes), dtype=bool):
-        found = fit(sizes[others], means[others], among)
-        off.append(found.log_steps(sizes[~others])[0, 0] - means[~others][0])
-    return float(np.sqrt(np.mean(np.square(off))))

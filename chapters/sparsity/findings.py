@@ -5,166 +5,21 @@ intervals.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
 from chapters.sparsity.claims import critical_ratios, sparsest
 from lib.analysis import ranges, scaling, splits
-from lib.analysis.scaling import Curve, Effect
-from lib.claims import FOR, UNDECIDED, Claim, front, judging
+from lib.analysis.scaling import Curve
+from lib.claims import FOR, UNDECIDED, Claim, judging
 from lib.claims.names import curve_title, is_lee2021, title
 from lib.page.multiples import arranged
+from lib.page.told import times
 from lib.probes.unseen import UNSEEN
 from lib.studies import plans
-from lib.wording import between, brief, named, percent, ranged, span
-
-
-def findings(
-    trials: pd.DataFrame,
-    curves: Curves,
-    relative: pd.DataFrame,
-    bends: pd.DataFrame,
-    curve: str,
-    levels: list[float],
-    judged: Mapping[str, Claim],
-) -> dict:
-    """All values of the page's sentences.
-
-    Args:
-        trials: all that are compared, each workload at its goal.
-        curves: theirs, of `scaling.summaries`.
-        relative: of `relative_steps`.
-        bends: of `beside_dense`.
-        curve: the name of the curve that the figures begin with.
-        levels: the sparsities asked for.
-        judged: all claims.
-    """
-    pairs = sparsest(curves)
-    means = [scaling.mean_steps_ratio(*both) for both in pairs.values()]
-    costs = [mean.row("cost")["cost"] for mean in means]
-    pruned = trials[trials.sparsity > 0].workload.unique()
-    over = scaling.steps_over_dense(curves)
-    sparse = over[over.sparsity == over.sparsity.max()]
-    own = [both for key, both in pairs.items() if is_lee2021(key[0])]
-    return {
-        "no_less_for": len(judged["L4"].decided(FOR)),
-        "no_less_all": len(judged["L4"].measured),
-        "no_less_open": sum(g.verdict == UNDECIDED for g in judged["L4"].measured),
-        "pairs_measured": bool(costs),
-        "cost_least": min(costs, default=None),
-        "cost_most": max(costs, default=None),
-        "cost_most_single": bool(means) and max(means, key=lambda mean: mean.value).n == 1,
-        "networks": _each(title(name).split(", ")[0] for name in pruned)
-        or ["no pruned network yet"],
-        "costlier": int((sparse.ratio > 1).sum()),
-        "compared": len(sparse),
-        "sparsest": f"{over.sparsity.max():g}" if len(over) else None,
-        "bend_pairs": len(bends),
-        "bend_larger": int((bends.ratio_low > 1).sum()),
-        "bend_smaller": int((bends.ratio_high < 1).sum()),
-        "no_less": f"{judged['L4'].threshold:g}",
-        "much_larger": f"{judged['L5'].threshold:g}",
-        "longest": max(c.max_steps for c in plans.study("digits-sparsest").cells),
-        "hard_draw": front.harder_than(),
-        "own_curves": len(own),
-        "own_single": sum(min(c.n for c in both) < scaling.ENOUGH for both in own),
-        **_protocol(trials),
-        **_first_curve(relative, curve, levels),
-        **_momentum(judged["L5"]),
-        **_hard_splits(trials),
-    }
-
-
-def _protocol(trials: pd.DataFrame) -> dict[str, list[str]]:
-    """Goals and numbers of trials of the networks in the first figure."""
-    own = trials[trials.workload.isin(PAPERS)].groupby("workload", sort=False)
-    goals = own.goal.first()
-    tried = own.trials.agg(list).map(lambda counts: between(*counts))
-    return {
-        "goals": _each(f"{percent(goal)} on {_data_set(name)}" for name, goal in goals.items()),
-        "tried": _each(f"{count} on {_data_set(name)}" for name, count in tried.items()),
-    }
-
-
-def _each(texts: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(texts))
-
-
-def _data_set(name: str) -> str:
-    """What a network is trained on, as its title says."""
-    return title(name).partition(" on ")[2]
-
-
-def _first_curve(relative: pd.DataFrame, curve: str, levels: list[float]) -> dict:
-    """What the highest sparsity asked for costs on the curve that is drawn first."""
-    own = relative[(relative.curve == curve) & relative.sparsity.isin(levels)]
-    most = own[(own.sparsity == own.sparsity.max()) & (own.sparsity > own.sparsity.min())].relative
-    return {
-        "curve": curve,
-        "level": f"{own.sparsity.max():g}",
-        "all_dearer": bool(len(most) > 0 and most.min() > 1),
-        "steps_least": float(most.min()),
-        "steps_most": float(most.max()),
-    }
-
-
-def _momentum(claim: Claim) -> dict:
-    """On which networks pruning raises the critical batch size with momentum, and by how much."""
-    groups = [g for g in claim.groups if g.own or ", momentum" in g.name]
-    larger = [g for g in groups if g.low > 1]
-    above = sum(g.low > claim.threshold for g in groups)
-    below = sum(g.high < claim.threshold for g in groups)
-    names = [f"{_plain(g.name)} ({brief(g.effect)} times)" for g in larger]
-    return {
-        "raised_on": names or ["no network"],
-        "raised_compared": len(groups),
-        "not_twice": below,
-        "twice": above or "none",
-    }
-
-
-def _plain(name: str) -> str:
-    """A network without its method, and without a comma."""
-    return name.removesuffix(", momentum").replace(", easier goal", " at the easier goal")
-
-
-def _hard_splits(trials: pd.DataFrame) -> dict:
-    """What the splits cost on which a pruned network of digits is hard to train."""
-    digits = trials[trials.workload.isin(plans.DIGITS)]
-    pruned = digits[(digits.sparsity > 0) & (digits.sparsity == digits.sparsity.max())]
-    hard = pd.concat([_on_one_split(pruned, split) for split in plans.HARD_SPLITS])
-    lacking = hard[hard.lacking > 0]
-    met = hard[hard.lacking == 0]
-    return {
-        "splits_lacking": bool(len(lacking) and len(met)),
-        "hard_splits": list(plans.HARD_SPLITS),
-        "harder": between(met.factor.min(), met.factor.max()) if len(met) else None,
-        "few_searched": [named(a) for a in lacking.algorithm.unique()],
-    }
-
-
-def _on_one_split(trials: pd.DataFrame, split: int) -> pd.DataFrame:
-    """How long searches take on one of our splits, a row per curve that was searched on others,
-    too: CURVE, lacking (batch sizes not searched on this one), factor.
-
-    factor: K* on this split over the geometric mean on the others, itself the geometric mean over
-    batch sizes; a search that missed the goal counts as its last step; NaN if none is on this one.
-    """
-    rows = []
-    for key, own in scaling.steps_to_result(trials).groupby(scaling.CURVE) if len(trials) else ():
-        logs = np.log(own.steps.fillna(own.last_step))
-        mine = own.split == split
-        here, others = (logs[some].groupby(own.batch_size).mean() for some in (mine, ~mine))
-        if len(others):
-            off = here - others
-            rows.append((key, {"lacking": int(off.isna().sum()), "factor": np.exp(off.mean())}))
-    return scaling.by_curve(rows, ["lacking", "factor"])
-
-
-# --- tables ---------------------------------------------------------------------------------------
-
+from lib.wording import between, named, percent, span
 
 Curves = dict[tuple, Curve]
 # Those of Lee et al. (2021), and below them this book's smallest
@@ -172,48 +27,125 @@ PAPERS = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8", *
 METHODS = ("sgd", "momentum", "nesterov")
 
 
-def told(effect: Effect) -> str:
-    """A ratio whose logarithm was estimated: "1.5 (1.2–1.8)"."""
-    return ranged(*effect.row().values())
+def findings(
+    trials: pd.DataFrame,
+    curves: Curves,
+    published: Curves,
+    judged: Mapping[str, Claim],
+) -> dict:
+    """What the sentences say, but for the curve asked for and for higher sparsities.
+
+    Args:
+        trials: all that are compared, each workload at its goal.
+        curves: theirs, of `scaling.summaries`.
+        published: these curves, momentum from the published range alone.
+        judged: all claims.
+    """
+    pairs = sparsest(curves)
+    means = [scaling.mean_steps_ratio(*both) for both in pairs.values()]
+    costs = [float(np.exp(mean.value)) for mean in means]
+    over = scaling.steps_over_dense(curves)
+    sparse = over[over.sparsity == over.sparsity.max()]
+    critical = [effect.row("ratio") for effect in critical_ratios(curves).values()]
+    own = [both for key, both in pairs.items() if is_lee2021(key[0])]
+    pruned = trials[trials.sparsity > 0].workload.unique()
+    networks = dict.fromkeys(title(name).split(", ")[0] for name in pruned)
+    no_less, larger = judged["L4"], judged["L5"]
+    judged_pairs = no_less.measured
+    momentum = [group for group in larger.groups if group.own or ", momentum" in group.name]
+    return {
+        "no_less_for": len(no_less.decided(FOR)),
+        "no_less_all": len(judged_pairs),
+        "no_less_open": sum(group.verdict == UNDECIDED for group in judged_pairs),
+        "no_less": f"{no_less.threshold:g}",
+        "much_larger": f"{larger.threshold:g}",
+        "pairs_measured": bool(costs),
+        "cost_least": min(costs, default=None),
+        "cost_most": max(costs, default=None),
+        "cost_most_single": bool(means) and max(means, key=lambda mean: mean.value).n == 1,
+        "networks": [*networks] or ["no pruned network yet"],
+        "costlier": int((sparse.ratio > 1).sum()),
+        "compared": len(sparse),
+        "sparsest": f"{over.sparsity.max():g}" if len(over) else None,
+        "bend_pairs": len(critical),
+        "bend_larger": sum(ratio["ratio_low"] > 1 for ratio in critical),
+        "bend_smaller": sum(ratio["ratio_high"] < 1 for ratio in critical),
+        "with_momentum": len(momentum),
+        "raised": sum(group.low > 1 for group in momentum),
+        "not_twice": sum(group.high < larger.threshold for group in momentum),
+        "twice": sum(group.low > larger.threshold for group in momentum) or "none",
+        "own_curves": len(own),
+        "own_single": sum(min(c.n for c in both) < scaling.ENOUGH for both in own),
+        "hard_splits": list(plans.HARD_SPLITS),
+        **_protocol(trials),
+        **_narrow_range(trials, curves, published),
+    }
+
+
+def _protocol(trials: pd.DataFrame) -> dict[str, list[str]]:
+    """Goals, numbers of trials and wide ranges of momentum of the networks in the first figure."""
+    own = trials[trials.workload.isin(PAPERS)]
+    whole = {key[0] for key in ranges.whole_curves(own)}
+    found = {"goals": [], "tried": [], "widely": []}
+    for name, rows in own.groupby("workload", sort=False):
+        data = title(name).partition(" on ")[2]
+        found["goals"].append(f"{percent(rows.goal.iloc[0])} on {data}")
+        found["tried"].append(f"{between(*rows.trials.unique())} on {data}")
+        found["widely"] += [data] if name in whole else []
+    return {name: [*dict.fromkeys(texts)] or ["none"] for name, texts in found.items()}
+
+
+def _narrow_range(trials: pd.DataFrame, curves: Curves, published: Curves) -> dict:
+    """By what factors the published range of momentum alone changes ratios of critical batch
+    sizes.
+    """
+    whole = ranges.whole_curves(trials)
+    ratios, narrow = (critical_ratios(found) for found in (curves, published))
+    both = [key for key in ratios if key in whole and key in narrow]
+    factors = [np.exp(narrow[key].value - ratios[key].value) for key in both]
+    return {"both_ranges": bool(factors), "narrow": between(*factors)}
+
+
+def asked_for(relative: pd.DataFrame, curve: str, levels: list[float]) -> dict:
+    """What the highest sparsity asked for costs on a curve of `relative_steps`."""
+    own = relative[(relative.curve == curve) & relative.sparsity.isin(levels)]
+    most = own[own.sparsity == own.sparsity.max()]
+    return {
+        "curve": curve,
+        "curve_pruned": len(most) > 0,
+        "level": f"{most.sparsity.max():g}",
+        "steps_least": float(most.relative.min()),
+        "steps_most": float(most.relative.max()),
+    }
+
+
+def sparser_still(longer: pd.DataFrame, published: pd.DataFrame) -> dict:
+    """How much longer the networks of `longer` take than their dense ones, which are among those
+    published, and how many of their searches missed the goal.
+    """
+    own = longer[["workload", "algorithm"]].drop_duplicates()
+    dense = published[published.sparsity == 0].merge(own)
+    curves = scaling.curves(pd.concat([dense, longer]))
+    pairs = [pair for _, *pair in scaling.with_partner(curves, scaling.dense_key)]
+    factors = [np.exp(scaling.mean_steps_ratio(*pair).value) for pair in pairs]
+    return {
+        "beyond": between(*factors) if factors else None,
+        "beyond_missed": sum(int(sparse.missed.sum().sum()) for sparse, _ in pairs),
+        "beyond_searches": sum(int(sparse.logs.count().sum()) for sparse, _ in pairs),
+    }
 
 
 # --- what the figures draw ------------------------------------------------------------------------
 
 
-def of_several_sparsities(trials: pd.DataFrame, workload: str, algorithm: str) -> pd.DataFrame:
-    """The trials of networks and methods with more than one sparsity, and of those asked for."""
-    network = [trials[c] for c in ("workload", "algorithm")]
-    several = trials.sparsity.groupby(network).transform("nunique") > 1
-    asked = (trials.workload == workload) & (trials.algorithm == algorithm)
-    return trials[several | asked]
-
-
-def relative_steps(trials: pd.DataFrame, curves: Curves) -> pd.DataFrame:
-    """Points of these trials, each by its curve's name, with relative, relative_low and
-    relative_high: steps over the densest network's at the same batch size.
-
-    curves: of `scaling.summaries`. Without a curve to divide by, the quotient of the points, and no
-    range.
+def relative_steps(curves: Curves) -> pd.DataFrame:
+    """Steps over the dense network's, a row per sparse curve and batch size, each by its curve's
+    name: CURVE, curve, batch_size, relative, relative_low, relative_high (90 %), replicates
+    (searches compared).
     """
-    points = scaling.across_replicates(scaling.steps_to_result(trials))
-    network = scaling.CURVE[:3]
-    lowest = points.groupby(network).sparsity.transform("min")
-    ratios = []
-    for key, least in {*zip(points[scaling.CURVE].itertuples(index=False, name=None), lowest)}:
-        densest = curves.get((*key[:3], least))
-        if key in curves and densest is not None:
-            rows = scaling.steps_ratio(curves[key], densest).to_dict("records")
-            ratios += [(key, row) for row in rows]
-    columns = {f"ratio{end}": f"relative{end}" for end in ("", "_low", "_high")}
-    known = scaling.by_curve(ratios, ["batch_size", *columns]).rename(columns=columns)
-    known = known.astype(dict.fromkeys(columns.values(), float) | {"batch_size": int})
-    dense = points.loc[points.sparsity == lowest, [*network, "batch_size", "steps"]]
-    dense = dense.rename(columns={"steps": "below"})
-    rows = points.merge(dense, "left", [*network, "batch_size"])
-    rows = rows.merge(known, "left", [*scaling.CURVE, "batch_size"])
-    rows["relative"] = rows.relative.fillna(rows.steps / rows.below)
-    rows = rows.dropna(subset="relative")
-    return rows.assign(curve=scaling.curve_names(rows))
+    rows = scaling.steps_over_dense(curves).drop(columns="effect")
+    rows.columns = rows.columns.str.replace("ratio", "relative")
+    return rows.rename(columns={"n": "replicates"}).assign(curve=scaling.curve_names(rows))
 
 
 def panels(
@@ -221,14 +153,9 @@ def panels(
 ) -> pd.DataFrame:
     """What the first figure draws: a panel for each of these networks and methods.
 
-    Args:
-        trials: each workload at its goal.
-        summary: of `scaling.summaries`, of these trials.
-        workload, algorithm: those asked for, shown in any case.
-
-    Returns:
-        points of curves (kind "point") and critical batch sizes (kind "mark"), with panel, in the
-        order of the panels.
+    Points of curves (kind "point") and critical batch sizes (kind "mark"), with panel, in the order
+    of the panels. summary: of `scaling.summaries`, of these trials. workload, algorithm: those
+    asked for, shown in any case.
     """
     networks, methods = (
         [*dict.fromkeys([*known, own])] for known, own in ((PAPERS, workload), (METHODS, algorithm))
@@ -250,26 +177,24 @@ def beside_dense(curves: Curves) -> pd.DataFrame:
     return rows.assign(row=[title(name) for name in rows.workload], label=labels)
 
 
+# --- tables ---------------------------------------------------------------------------------------
+
+
 def costs(curves: Curves, trials: pd.DataFrame) -> pd.DataFrame:
     """Every network and method by itself, the sparsest curve over the dense one, the papers' own
     first.
     """
-    ratios = critical_ratios(curves)
     goals = trials.groupby("workload").goal.first()
-    rows = []
     pairs = sparsest(curves)
-    for key in sorted(pairs, key=lambda key: not is_lee2021(key[0])):
-        steps = scaling.steps_ratio(*pairs[key]).ratio
-        rows.append(
-            {
-                "network": "★ " * is_lee2021(key[0]) + curve_title(key),
-                "goal": percent(goals[key[0]]),
-                "steps over dense": told(scaling.mean_steps_ratio(*pairs[key])),
-                "least to most": between(steps.min(), steps.max()),
-                "critical batch size over dense": told(ratios[key]) if key in ratios else "—",
-                "searches": min(curve.n for curve in pairs[key]),
-            }
-        )
+    rows = [
+        {
+            "network": "★ " * is_lee2021(key[0]) + curve_title(key),
+            "goal": percent(goals[key[0]]),
+            "steps over dense": times(scaling.mean_steps_ratio(*pairs[key])),
+            "searches": min(curve.n for curve in pairs[key]),
+        }
+        for key in sorted(pairs, key=lambda key: not is_lee2021(key[0]))
+    ]
     return pd.DataFrame(rows or [{"network": "no pair yet"}])
 
 
@@ -306,51 +231,3 @@ def on_unseen_images() -> pd.DataFrame:
             "searches": unseen.n,
         }
     )
-
-
-def by_range_of_momentum(
-    curves: Curves, trials: pd.DataFrame, published: pd.DataFrame
-) -> pd.DataFrame:
-    """Ratios of critical batch sizes where momentum was searched over both ranges.
-
-    Args:
-        curves: of `trials`.
-        trials: momentum over its whole range where that is measured.
-        published: momentum over the published range alone.
-    """
-    ours = scaling.summaries(published)[1]
-    space = trials.groupby(scaling.CURVE).space.first()
-    both = sparsest(curves).keys() & sparsest(ours)
-    whole = critical_ratios(curves)
-    narrow = critical_ratios(ours)
-    rows = [
-        {
-            "critical batch size over dense": curve_title(key),
-            "whole range": told(whole[key]),
-            "published range": told(effect),
-        }
-        for key, effect in narrow.items()
-        if key in both and space[key] == ranges.WHOLE
-    ]
-    return pd.DataFrame(
-        rows or [{"critical batch size over dense": "not measured over both ranges"}]
-    )
-
-
-def sparser_still(longer: pd.DataFrame, published: pd.DataFrame) -> pd.DataFrame:
-    """Curves beyond the usual sparsities over the dense ones of `published`."""
-    own = longer[["workload", "algorithm"]].drop_duplicates()
-    curves = scaling.curves(pd.concat([published[published.sparsity == 0].merge(own), longer]))
-    bent = critical_ratios(curves)
-    rows = []
-    for key, curve, dense in scaling.with_partner(curves, scaling.dense_key):
-        missed, of = (int(table.to_numpy().sum()) for table in (curve.missed, curve.logs.notna()))
-        rows.append(
-            {
-                "network": curve_title(key),
-                "steps over dense": told(scaling.mean_steps_ratio(curve, dense)),
-                "critical batch size over dense": told(bent[key]) if key in bent else "—",
-                "searches that missed the goal": f"{missed} of {of}",
-            }
-        )
-    return pd.DataFrame(rows or [{"network": "not measured"}])

@@ -35,12 +35,15 @@ def grid(marks: pd.DataFrame) -> alt.FacetChart:
     return panels(marks[columns], layers, f"{STEPS} against batch size", most=3)
 
 
-def relative(rows: pd.DataFrame, *controls: tuple) -> alt.LayerChart:
-    """Relative steps against batch size, a line per sparsity.
+def relative(rows: pd.DataFrame, start: str) -> alt.LayerChart:
+    """Relative steps against batch size, a menu of curves, a line per sparsity.
 
     Args:
         rows: of `findings.relative_steps`.
+        start: the curve shown at first.
     """
+    if rows.empty:
+        return charts.nothing("No network has both a dense and a pruned curve yet.")
     pick, faded = charts.picked("sparsity")
     ends = map(span, zip(rows.relative_low, rows.relative_high))
     base = alt.Chart(rows.assign(interval=list(ends))).encode(
@@ -49,19 +52,12 @@ def relative(rows: pd.DataFrame, *controls: tuple) -> alt.LayerChart:
         opacity=faded,
     )
     scale = charts.log(8)
-    y = alt.Y(
-        "relative:Q", title="steps over the dense network’s", scale=scale, axis=charts.fractions()
-    )
-    bars = base.transform_filter("isValid(datum.relative_low)")
-    bars = bars.mark_rule(strokeWidth=1.5, strokeOpacity=0.8).add_params(pick)
+    title = "steps over the dense network’s"
+    y = alt.Y("relative:Q", title=title, scale=scale, axis=charts.fractions())
+    bars = base.mark_rule(strokeWidth=1.5, strokeOpacity=0.8).add_params(pick)
     bars = bars.encode(y=alt.Y("relative_low:Q", scale=scale), y2="relative_high:Q")
-    tooltip = [
-        tips.SPARSITY,
-        tips.BATCH_SIZE,
-        tip("relative:Q", "steps over dense", ".2f"),
-        tips.INTERVAL,
-        tips.STEPS,
-        tips.SEARCHES,
-    ]
+    over = tip("relative:Q", "steps over dense", ".2f")
+    tooltip = [tips.SPARSITY, tips.BATCH_SIZE, over, tips.INTERVAL, tips.SEARCHES]
     lines = charts.dotted(base, 60, y=y, tooltip=tooltip)
-    return charts.sized(charts.controlled([bars, lines], *controls), 320)
+    menu = charts.menu("curve", sorted(rows.curve.unique()), start, "network")
+    return charts.sized(charts.controlled([bars, lines], menu), 320)

@@ -134,23 +134,3 @@ JOBS = Collection(
     alone=True,
 )
 EXPERIMENTS = {"noise-scale": JOBS}
-
-
-def compared(table: pd.DataFrame) -> pd.DataFrame:
-    """Of the jobs' records with the networks' names, a row per network and its workers: the running
-    estimate beside the offline one.
-
-    held: share of the rows whose 5 to 95 % hold `offline`.  apart: median factor between `running`
-    and `offline`, either way. ahead: median of `single` over `offline`: how far a window lags
-    behind its last step.
-    """
-    offline = table.offline.fillna(np.inf)
-    high = table.high.fillna(np.inf)
-    rows = table[["network", "workers"]].assign(
-        held=(table.low <= offline) & (offline <= high),
-        apart=np.log(table.running / table.offline).abs(),
-        ahead=table.single / table.offline,
-    )
-    by = rows.groupby(["network", "workers"], sort=False)
-    found = by.agg({"held": "mean", "apart": "median", "ahead": "median"}).reset_index()
-    return found.assign(apart=np.exp(found.apart))

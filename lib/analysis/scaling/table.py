@@ -219,14 +219,12 @@ def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
 
     Columns: those of CURVE, sizes, searches; chi2, freedom, p_value (of c1/B + c2, against the
     scatter of searches); depart, depart_low, depart_high (the factor by which the curve departs
-    from it, `FormTest`); off and off_free (root mean square error of ln K* at left-out batch sizes,
-    of the two forms; the second NaN for short curves); exponent, exponent_low, exponent_high (p, 90
-    %).
+    from it, `FormTest`); exponent (p).
     """
     tested = ((key, _test_of_form(curve)) for key, curve in curves.items())
     rows = [(key, row) for key, row in tested if row]
     known = [field.name for field in dataclasses.fields(forms.FormTest)]
-    return by_curve(rows, ["sizes", "searches", *known, "off_free"])
+    return by_curve(rows, ["sizes", "searches", *known])
 
 
 @functools.lru_cache(maxsize=4096)
@@ -236,11 +234,8 @@ def _test_of_form(curve: Curve) -> dict | None:
     n, m = logs.shape
     if m < TESTED or n < ENOUGH:
         return None
-    off = np.nan
-    if m >= forms.LONG:
-        off = forms.left_out(curve.sizes, logs.mean().to_numpy(), forms.EXPONENTS)
     tested = forms.test_form(curve.sizes, logs.to_numpy())
-    return {"sizes": m, "searches": n, "off_free": off} | vars(tested)
+    return {"sizes": m, "searches": n} | vars(tested)
 
 
 # --- one curve over another -----------------------------------------------------------------------
