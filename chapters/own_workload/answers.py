@@ -56,9 +56,7 @@ def fitting(chosen: Any, every: Collection[int]) -> list[int]:
     return chosen.batch_sizes
 
 
-def adaptively(
-    chosen: Any, sizes: list[int], where: dict
-) -> tuple[pd.DataFrame, adaptive.Plan]:
+def adaptively(chosen: Any, sizes: list[int], where: dict) -> tuple[pd.DataFrame, adaptive.Plan]:
     """The trials of an adaptive search and its plan, trained first if the budget is "full".
 
     chosen: the page's parameters.  where: options of `sweeps.run`.  Raises Told where nothing is on
@@ -69,11 +67,11 @@ def adaptively(
     adaptive.run(plan, chosen.minutes, train=chosen.budget == "full", **where)
     if not plan.cells:
         raise Told(
-            f"budget: no record is kept of an adaptive search of {plan.name} with {plan.algorithm} "
+            f"budget: no record is kept of an adaptive search of {plan.work.name} with {chosen.algorithm} "
             f"from batch size {ends[0]} to {ends[1]}; train it with -p budget full, or choose "
             f"-p search exact"
         )
-    return hardware.adaptive(plan.name, cells=plan.cells), plan
+    return hardware.adaptive(plan.work.name, cells=plan.cells), plan
 
 
 def exactly(chosen: Any, sizes: list[int], where: dict) -> pd.DataFrame:
