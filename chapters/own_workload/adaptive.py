@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from chapters.own_workload.bends import WIDTH, estimate
+from chapters.own_workload.bends import WIDTH, Estimate, estimate
 from lib.analysis.hardware import SEEDS
 from lib.measuring import sweeps
 from lib.methods import method, spaces
@@ -101,12 +101,9 @@ class Plan:
         """A row per trial so far: its hyperparameters, and ABOUT it."""
         return pd.DataFrame(self.rows, columns=[*ABOUT, *self.space])
 
-    def met(self, size: int, search: int | None = None) -> pd.DataFrame:
-        """The trials that met the goal at a batch size, or in one of its searches, the fastest
-        first.
-        """
-        found = self.trials.dropna(subset="steps").query("batch_size == @size")
-        own = found if search is None else found[found.search == search]
+    def met(self, size: int) -> pd.DataFrame:
+        """The trials that met the goal at a batch size, the fastest first."""
+        own = self.trials.query("batch_size == @size").dropna(subset="steps")
         return own.sort_values("steps", kind="stable")
 
     def searches(self) -> dict[int, list[float]]:
@@ -131,21 +128,14 @@ class Plan:
 
     def explored(self, size: int) -> Cell:
         """A search of all learning rates, others as usual, to its first hit."""
-        drawn = {name: [at.at(USUAL.get(at.scale, 0.5))] for name, at in self.space.items()}
+        drawn = {name: f"{at.at(USUAL.get(at.scale, 0.5)):.6g}" for name, at in self.space.items()}
         rates = self.space["learning_rate"]
-        drawn["learning_rate"] = [rates.low, rates.high]
-        ends = {name: spaces.BETWEEN.join(f"{end:.6g}" for end in at) for name, at in drawn.items()}
-        space = ",".join(f"{name}={written}" for name, written in ends.items())
+        drawn["learning_rate"] = f"{rates.low:.6g}{spaces.BETWEEN}{rates.high:.6g}"
+        space = ",".join(map("=".join, drawn.items()))
         return self.cell(size, trials=EXPLORED, space=space)
 
     def trial(
-        self,
-        size: int,
-        search: int,
-        like: pd.Series,
-        rate: float,
-        expected: float,
-        shift: float = 0.0,
+        self, size: int, search: int, like: pd.Series, rate: float, expected: float, shift=0.0
     ) -> Cell:
         """The next trial of a search: with this effective rate over the steps expected, and other
         hyperparameters like those of a trial or shifted by so many places, all within the space.
@@ -156,9 +146,9 @@ class Plan:
             drawn[name] = at.at(place) if at.high > at.low else like[name]
         at = self.space["learning_rate"]
         drawn["learning_rate"] = np.clip(rate / reach(drawn, expected), at.low, at.high)
-        limit = min([math.ceil(BEYOND * expected), *self.met(size, search).steps.astype(int)])
-        ends = {"max_steps": limit} if self.free and limit < self.work.max_steps else {}
         tried = self.trials.query("batch_size == @size and search == @search")
+        limit = min([math.ceil(BEYOND * expected), *tried.steps.dropna().astype(int)])
+        ends = {"max_steps": limit} if self.free and limit < self.work.max_steps else {}
         number = SEEDS * search + len(tried)
         return self.cell(size, trials=1, space=spaces.point(**drawn), replicate=number, **ends)
 
@@ -176,41 +166,33 @@ class Plan:
             yield wave
 
     def again(self, sizes: list[int]) -> Iterator[list[Cell]]:
-        """Searches with fresh seeds."""
+        """Searches with fresh seeds, near the best three of each batch size."""
         turn = {size: len(own) for size, own in self.searches().items()}
         for number in range(TRIES):
-            left = [s for s in sizes if number < FRESH or self.met(s, turn[s]).empty]
-            if left:
-                yield [self.fresh(size, turn[size], number) for size in left]
+            wave = []
+            for size in sizes:
+                best = self.met(size)
+                if number >= FRESH and turn[size] in set(best.search):
+                    continue
+                random = np.random.default_rng((size, turn[size], number))
+                centre = np.exp(np.log(effective(best[:3])).mean())
+                near = centre * NEAR_RATE ** random.uniform(-1, 1), self.steps()[size]
+                shift = random.uniform(-NEAR, NEAR)
+                wave.append(self.trial(size, turn[size], best.iloc[0], *near, shift))
+            if wave:
+                yield wave
 
-    def fresh(self, size: int, search: int, number: int) -> Cell:
-        """A trial near the best three of a batch size."""
-        best = self.met(size)[:3]
-        random = np.random.default_rng((size, search, number))
-        centre = np.exp(np.log(effective(best)).mean()) * NEAR_RATE ** random.uniform(-1, 1)
-        expected = self.steps()[size]
-        return self.trial(size, search, best.iloc[0], centre, expected, random.uniform(-NEAR, NEAR))
-
-    def lacking(self) -> list[int]:
+    def lacking(self, found: Estimate) -> list[int]:
         """A batch size that the curve needs to bend inside those searched; none if it does."""
-        found = estimate(self.searches())
-        if found is None:
-            return []
         low, *between, high = sorted({*self.trials.batch_size})
-        wanted = []
-        if found.critical > high / INSIDE:
-            wanted.append(min(self.sizes[1], high * ADDED))
-        if found.critical < low * INSIDE:
-            wanted.append(max(self.sizes[0], low // ADDED))
-        return [size for size in wanted if size not in (low, *between, high)][:1]
+        above = [min(self.sizes[1], high * ADDED)] * (found.critical > high / INSIDE)
+        below = [max(self.sizes[0], low // ADDED)] * (found.critical < low * INSIDE)
+        return [size for size in above + below if size not in (low, *between, high)][:1]
 
-    def telling(self) -> list[int]:
+    def telling(self, found: Estimate) -> list[int]:
         """Where a further search narrows the interval most; nowhere if it is narrow enough, or if
         that costs too much.
         """
-        found = estimate(self.searches())
-        if found is None:
-            return []
         counts = {size: len(steps) for size, steps in self.searches().items()}
         if found.width <= WIDTH and found.searches >= SEARCHES * len(counts):
             return []
@@ -234,9 +216,9 @@ class Plan:
             yield [self.trial(middle, 0, best, effective(best) * factor, best.steps)]
         others = dict.fromkeys((max(low, middle // APART), min(high, middle * APART)))
         yield from self.carried([size for size in others if size != middle])
-        while wanted := self.lacking():
-            yield from self.carried(wanted)
-        while sizes := self.telling():
+        while (found := estimate(self.searches())) and (sizes := self.lacking(found)):
+            yield from self.carried(sizes)
+        while (found := estimate(self.searches())) and (sizes := self.telling(found)):
             yield from self.again(sizes)
 
 

@@ -49,18 +49,13 @@ def _unmet(trials: pd.DataFrame, known: Facts | None, asks: Task) -> str:
         return f"goals: no trial met any; all {len(trials)} diverged or died: rescale the inputs"
     found = f"goals: no trial met any; the lowest error of {len(trials)} trials is "
     found += f"{trials.best_error.min():.3g} ({joined(told)}). "
-    goal = _rounded_up(reached.max())
+    digit = 10.0 ** (math.floor(math.log10(reached.max() or 1.0)) - 1)
+    goal = float(f"{math.ceil(reached.max() / digit - 1e-9) * digit:.2g}")  # to two digits, up
     if known and goal >= known.chance:
         same = f"an answer that is the same for all examples costs {known.chance:.3g}"
         return f"{found}Set a larger max_steps before an easier goal: {same}"
     easier = f"Set goals=({asks.given(goal):g},), which all of these came to"
     return f"{found}{easier}, or a larger max_steps"
-
-
-def _rounded_up(error: float) -> float:
-    """To two digits."""
-    digit = 10.0 ** (math.floor(math.log10(error)) - 1) if error > 0 else 1.0
-    return float(f"{math.ceil(error / digit - 1e-9) * digit:.2g}")
 
 
 def caveats(trials: pd.DataFrame, work: Workload, known: Facts | None) -> list[str]:
