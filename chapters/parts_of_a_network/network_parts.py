@@ -26,12 +26,11 @@ def beside(trials: pd.DataFrame, whole: str) -> pd.DataFrame:
         trial, NaN where none met the goal), and ratio.
     """
     keys = ["arm", "size", "replicate"]
-    costs = [name for name in trials if name.partition("@")[0] in COSTS and "@" in name]
-    least = trials.groupby(keys, sort=False)[costs].min()
+    costs = trials.filter(regex=f"^({'|'.join(COSTS)})@").columns
+    least = trials.groupby(keys, sort=False)[[*costs]].min()
     long = least.melt(ignore_index=False).reset_index()
-    names = long.pop("variable").str.split("@")
-    long["what"] = names.str[0]
-    long["goal"] = names.str[1].astype(float)
+    long[["what", "goal"]] = long.pop("variable").str.split("@", expand=True)
+    long = long.astype({"goal": float})
     own = long.arm == whole
     rivals = long[own].drop(columns="arm")
     on = ["size", "replicate", "what", "goal"]
