@@ -155,32 +155,29 @@ class Plan:
     def carried(self, sizes: list[int]) -> Iterator[list[Cell]]:
         """First searches of batch sizes, with the rates of the nearest one known."""
         known = self.steps()
-        near = {size: min(known, key=lambda at: abs(math.log(at / size))) for size in sizes}
         for power in POWERS:
-            wave = []
-            for size, at in near.items():
-                best = self.met(at).iloc[0]
-                expected = known[at] * max(1.0, at / size)
-                rate = effective(best) * (size / at) ** power
-                wave.append(self.trial(size, 0, best, rate, expected))
-            yield wave
+            yield [self._carried(size, known, power) for size in sizes]
+
+    def _carried(self, size: int, known: dict[int, float], power: float) -> Cell:
+        near = min(known, key=lambda at: abs(math.log(at / size)))
+        best = self.met(near).iloc[0]
+        rate = effective(best) * (size / near) ** power
+        return self.trial(size, 0, best, rate, known[near] * max(1.0, near / size))
 
     def again(self, sizes: list[int]) -> Iterator[list[Cell]]:
-        """Searches with fresh seeds, near the best three of each batch size."""
+        """Searches with fresh seeds."""
         turn = {size: len(own) for size, own in self.searches().items()}
         for number in range(TRIES):
-            wave = []
-            for size in sizes:
-                best = self.met(size)
-                if number >= FRESH and turn[size] in set(best.search):
-                    continue
-                random = np.random.default_rng((size, turn[size], number))
-                centre = np.exp(np.log(effective(best[:3])).mean())
-                near = centre * NEAR_RATE ** random.uniform(-1, 1), self.steps()[size]
-                shift = random.uniform(-NEAR, NEAR)
-                wave.append(self.trial(size, turn[size], best.iloc[0], *near, shift))
-            if wave:
-                yield wave
+            left = [s for s in sizes if number < FRESH or turn[s] not in set(self.met(s).search)]
+            if left:
+                yield [self._fresh(size, turn[size], number) for size in left]
+
+    def _fresh(self, size: int, search: int, number: int) -> Cell:
+        best = self.met(size)[:3]
+        random = np.random.default_rng((size, search, number))
+        centre = np.exp(np.log(effective(best)).mean())
+        near = centre * NEAR_RATE ** random.uniform(-1, 1), self.steps()[size]
+        return self.trial(size, search, best.iloc[0], *near, random.uniform(-NEAR, NEAR))
 
     def lacking(self, found: Estimate) -> list[int]:
         """A batch size that the curve needs to bend inside those searched; none if it does."""
@@ -193,14 +190,12 @@ class Plan:
         """Where a further search narrows the interval most; nowhere if it is narrow enough, or if
         that costs too much.
         """
-        counts = {size: len(steps) for size, steps in self.searches().items()}
+        counts = pd.Series(self.searches()).map(len)
         if found.width <= WIDTH and found.searches >= SEARCHES * len(counts):
             return []
-        gain = {size: found.telling[size] ** 2 / (n * (n + 1)) for size, n in counts.items()}
-        most = max(gain.values())
-        chosen = [size for size, one in gain.items() if one >= most / 2]
-        cost = DEARER * FRESH * len(chosen)
-        return chosen if self.runs() + cost <= MOST else []
+        gain = pd.Series(found.telling) ** 2 / (counts * (counts + 1))
+        chosen = gain.index[gain >= gain.max() / 2].to_list()
+        return chosen if self.runs() + DEARER * FRESH * len(chosen) <= MOST else []
 
     def waves(self) -> Iterator[list[Cell]]:
         """What is trained next, side by side; it ends where the interval is narrow enough, or no
@@ -228,11 +223,12 @@ def run(plan: Plan, minutes: float, folder: Path = DATA, train: bool = True, **o
 
     train: False reads what is there alone.  options: of `sweeps.run`.
     """
+    limit = 60 * minutes if train else 0
     for wave in plan.waves():
         told = f"{plan.work.title}, {plan.runs():.0f} tuned runs so far"
         study = Study(told, "", tuple(wave))
         lacking = results.missing(study, folder)
-        if lacking and (not train or plan.trials.seconds.sum() >= 60 * minutes):
+        if lacking and plan.trials.seconds.sum() >= limit:
             break
         if lacking:
             sweeps.run(study, folder, **options)

@@ -52,12 +52,20 @@ class Replay:
         # Its waves are many, and each has a bar
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
             adaptive.run(plan, MINUTES, Path(folder))
-        searches = plan.searches()
-        found = bends.estimate(searches)
-        rows = pd.DataFrame({"steps": plan.steps(), "searches": pd.Series(searches).map(len)})
+        found = bends.estimate(plan.searches())
+        searches = pd.Series(plan.searches()).map(len)
+        rows = pd.DataFrame({"steps": plan.steps(), "searches": searches})
         rows[["trials", "taken"]] = plan.trials.groupby("batch_size").taken.agg(["size", "sum"])
-        ends = {"critical": found.critical, "critical_low": found.low, "critical_high": found.high}
-        return rows.rename_axis("batch_size").reset_index().assign(**ends, runs=plan.runs())
+        return (
+            rows.rename_axis("batch_size")
+            .reset_index()
+            .assign(
+                critical=found.critical,
+                critical_low=found.low,
+                critical_high=found.high,
+                runs=plan.runs(),
+            )
+        )
 
 
 class Replays(Collection):
