@@ -104,9 +104,7 @@ def points(trials: pd.DataFrame, work: Workload, algorithm: str) -> pd.DataFrame
     found = found.assign(
         low=found.steps / reach, high=found.steps * reach, seconds=found.batch_size.map(timed)
     )
-    places = pd.DataFrame(
-        {name: at.place(found[name].to_numpy(float)) for name, at in tuned.items()}
-    )
+    places = pd.DataFrame({name: at.place(found[name].astype(float)) for name, at in tuned.items()})
     outer = (places < OUTER) | (places > 1 - OUTER)
     found["edges"] = [list(outer.columns[row]) for row in outer.to_numpy()]
     return found
@@ -160,9 +158,7 @@ def _setting(value: float) -> str:
 
 
 def best(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of the page: the fastest trial's hyperparameters at every batch size, * at an edge
-    of its range.
-    """
+    """The fastest trial's hyperparameters at every batch size, * at an edge of its range."""
     shown = pd.DataFrame([settings(row, "*") for _, row in table.iterrows()])
     about = table[["batch_size", "steps"]].rename(columns={"batch_size": "batch size"})
     return about.join(shown).assign(

@@ -30,9 +30,7 @@ def facts(work: Workload) -> Facts | None:
 def goal(
     trials: pd.DataFrame, known: Facts | None = None, asks: Task = TASKS["classification"]
 ) -> float:
-    """The goal to read curves at, `goals.fitting`.
-
-    known: `facts`.  asks: what the goals are of.  Raises Told, with what was reached and the goal
+    """The goal to read curves at, `goals.fitting`.  Raises Told, with what was reached and the goal
     that it suggests, if no trial met any.
     """
     found = goals.fitting(trials)
@@ -60,9 +58,8 @@ def _unmet(trials: pd.DataFrame, known: Facts | None, asks: Task) -> str:
 
 def caveats(trials: pd.DataFrame, work: Workload, known: Facts | None) -> list[str]:
     """What to know before the answer is used, a sentence or two each: an easier goal than was asked
-    for, a limit of steps that came first, a validation set too small for the goal.
-
-    trials: at their goal (`scaling.at_goal`).
+    for, a limit of steps that came first, a validation set too small for the goal; trials at their
+    goal.
     """
     written = work.asks.written
     goal = trials.goal.iloc[0]

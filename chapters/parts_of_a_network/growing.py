@@ -50,12 +50,11 @@ MOST_STEPS = {16: 1000, 64: 400, 256: 250, 1024: 160}  # by batch size
 @spec
 class Search(searches.InStages):
     """So many trials of the digits' MLP, begun with hidden layers of `first` units that are doubled
-    so many times.
+    so many times.  A search ends when all trials have met the hardest goal, or after max_steps.
 
     scaled: whether old weights that meet a grown layer are scaled.  by_norm: whether the rate of
-    new weights follows their norm, or is that of the old ones.  A search ends when all trials have
-    met the hardest goal, or after max_steps.  replicate: its draws, seeds, data order and split.
-    Raises ValueError naming the field, its value and what is allowed.
+    new weights follows their norm, or is that of the old ones.  replicate: its draws, seeds, data
+    order and split.  Raises ValueError naming the field, its value and what is allowed.
     """
 
     first: int
@@ -123,9 +122,9 @@ def narrow(width: int, seeds: list[int]) -> Tensor:
     from lib.engine.flattening import flatten
     from lib.workloads import models
 
-    alone = [models.initialise(models.mlp(SIZES[0], width, width), seed) for seed in seeds]
+    nets = [models.initialise(models.mlp(SIZES[0], width, width), seed) for seed in seeds]
     whole = torch.zeros(len(seeds), searches.weights(SIZES))
-    return whole.index_copy_(1, places(width), torch.stack(list(map(flatten, alone))))
+    return whole.index_copy_(1, places(width), torch.stack(list(map(flatten, nets))))
 
 
 def _fresh(widths: tuple[int, ...], random) -> Tensor:
@@ -166,9 +165,7 @@ def relative_rates(widths: tuple[int, ...], w: Tensor, layers: tuple[Layer, ...]
     return ratios.flatten(1).index_select(1, part)
 
 
-def grow(
-    w: Tensor, fresh: Tensor, widths: tuple[int, int], layers: tuple[Layer, ...], scaled: bool
-) -> Tensor:
+def grow(w: Tensor, fresh: Tensor, widths: tuple[int, int], layers, scaled: bool) -> Tensor:
     """The weights w [T, P] after growth from the first of these widths to the second, with what is
     new from fresh [T, P].
     """
@@ -182,9 +179,7 @@ def grow(
 
 
 def planned() -> tuple[Search, ...]:
-    """The whole width and the narrowest from the start, and growth from one to the other by three
-    rules.
-    """
+    """The whole width and the narrowest from the start, and growth by three rules."""
     return tuple(
         Search(first, doublings, size, *rule, replicate=n, max_steps=most)
         for n in searches.REPLICATES

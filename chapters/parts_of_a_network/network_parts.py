@@ -14,16 +14,12 @@ COSTS = ["steps", "adds", "sent"]
 
 
 def beside(trials: pd.DataFrame, whole: str) -> pd.DataFrame:
-    """A row per search of a part, goal and cost, beside the search of the whole network.
+    """A row per search of a part, goal and cost, beside the search of the whole network: arm, size,
+    replicate, what (of COSTS), goal, value and value_whole (each the least of any trial, NaN where
+    none met the goal), and ratio.
 
-    Args:
-        trials: arm, size (workers, or the batch size), replicate, and COST@GOAL for steps and
-            others of COSTS.
-        whole: the arm of the whole network.
-
-    Returns:
-        arm, size, replicate, what (of COSTS), goal, value and value_whole (each the least of any
-        trial, NaN where none met the goal), and ratio.
+    trials: arm, size (workers, or the batch size), replicate, and COST@GOAL for steps and others of
+    COSTS.  whole: the arm of the whole network.
     """
     keys = ["arm", "size", "replicate"]
     costs = trials.filter(regex=f"^({'|'.join(COSTS)})@").columns

@@ -89,9 +89,7 @@ class Subnetworks:
     shared out evenly.  size: numbers that all workers send back after a round.
     """
 
-    def __init__(
-        self, module: nn.Module, workers: int, local_steps: int, seed: int, trials: int = 1
-    ):
+    def __init__(self, module: nn.Module, workers: int, local_steps: int, seed: int, trials=1):
         import torch
 
         from lib.engine import batched, flattening
@@ -142,8 +140,7 @@ class Subnetworks:
             loss, g, _ = self.small.gradients(own, *share)
             losses.append(loss)
             total.index_copy_(1, where[:mine], g.mul_(self.scale)[:, :mine])
-        # Units that are off for all inputs in the whole network may be on in a part, so no trial is
-        # proved dead.
+        # Units that are off in the whole network may be on in a part: no trial is proved dead
         return torch.stack(losses).mean(0), total, torch.ones(len(w), dtype=torch.bool)
 
     def keep(self, rows: Tensor) -> None:
@@ -188,10 +185,8 @@ SUBNETWORKS = Collection(
 
 def results(planned: Iterable[Search]) -> pd.DataFrame:
     """The trials of those searches that have a record, with arm: how many local steps, or WHOLE,
-    and size: among how many workers, each with `Search.batch_size` examples a step.
-
-    Beside the steps@goal: sent@goal, numbers that a worker sends until then, and adds@goal, its
-    multiply-adds.
+    and size: among how many workers, each with `Search.batch_size` examples a step; beside the
+    steps@goal, of one worker, sent@goal, numbers sent, and adds@goal, multiply-adds.
     """
     found = SUBNETWORKS.results(planned)
     steps = found.filter(like="steps@").T
