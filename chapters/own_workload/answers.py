@@ -97,13 +97,14 @@ def points(trials: pd.DataFrame, work: Workload, algorithm: str) -> pd.DataFrame
     tuned = spaces.intervals(work.space, algorithm, work.decay)
     found = rows[["batch_size", *tuned]].reset_index(drop=True)
     found["steps"] = [float(np.exp(np.mean(np.log(steps)))) for steps in known.values()]
-    found["replicates"] = list(map(len, known.values()))
+    counts = np.array(list(map(len, known.values())))
     guess = bends.estimate(known)
-    reach = guess.reach(found.replicates) if guess else np.nan
+    reach = guess.reach(counts) if guess else np.nan
     timed = hardware.step_seconds(trials).set_index("batch_size").seconds
-    found = found.assign(
-        low=found.steps / reach, high=found.steps * reach, seconds=found.batch_size.map(timed)
-    )
+    found["low"] = found.steps / reach
+    found["high"] = found.steps * reach
+    found["replicates"] = counts
+    found["seconds"] = found.batch_size.map(timed)
     places = pd.DataFrame({name: at.place(found[name].astype(float)) for name, at in tuned.items()})
     outer = (places < OUTER) | (places > 1 - OUTER)
     found["edges"] = [list(outer.columns[row]) for row in outer.to_numpy()]

@@ -30,12 +30,8 @@ from lib.methods.method import Layer
 if TYPE_CHECKING:
     from torch import Tensor
 
-SIZES = (
-    searches.INPUTS,
-    64,
-    64,
-    searches.CLASSES,
-)  # of the network that is grown: inputs, hidden layers and outputs
+# Of the network that is grown: inputs, hidden layers and outputs
+SIZES = (searches.INPUTS, 64, 64, searches.CLASSES)
 ARMS = {  # first, doublings, scaled and by_norm of what is searched
     (64, 0, False, True): "64 units from the start",
     (16, 0, False, True): "16 units from the start",
