@@ -109,18 +109,17 @@ def test_it_ends_early_where_searches_hardly_scatter(monkeypatch):
 def test_it_ends_when_the_minutes_are_over(monkeypatch):
     trainings = Simulated(monkeypatch, scatter=0.4, seconds=30.0)
     found = adaptive.run(plan(), 5.0)
-    assert 5 * 60 <= found.seconds() <= 8 * 60 and len(trainings.cells) < 20
+    assert 5 * 60 <= found.trials.seconds.sum() <= 8 * 60 and len(trainings.cells) < 20
 
 
 def test_no_trial_goes_on_past_the_fastest_of_its_search(monkeypatch):
     Simulated(monkeypatch)
     found = adaptive.run(plan(), 30.0)
-    for size in found.searches():
-        for search in range(found.of(size)[-1].search + 1):
-            steps = [trial.steps for trial in found.of(size, search) if trial.steps]
-            assert steps == sorted(steps, reverse=True)
-            first, *others = found.of(size, search)
-            assert not first.steps or all(trial.taken <= steps[0] for trial in others)
+    for (size, _), own in found.trials.groupby(["batch_size", "search"]):
+        steps = own.steps.dropna().to_list()
+        assert steps == sorted(steps, reverse=True) and size in found.searches()
+        first, *others = own.itertuples()
+        assert math.isnan(first.steps) or all(trial.taken <= steps[0] for trial in others)
 
 
 def test_where_no_trial_meets_the_goal_it_ends_at_once(monkeypatch):
@@ -194,7 +193,7 @@ def test_stopped_it_goes_on_to_the_same_answer(mine, tmp_path, monkeypatch, kind
     assert 0 < len(read.cells) < len(cells) and read.cells == cells[: len(read.cells)]
     again = adaptive.run(plan(), 5.0, part)
     assert again.searches() == undisturbed.searches() and again.cells == cells
-    found = answers.searches(hardware.adaptive(plan().name, part, again.cells))
+    found = answers.searches(hardware.adaptive(plan().work.name, part, again.cells))
     assert found == {b: pytest.approx(steps) for b, steps in again.searches().items()}
     for cell in cells:
         one, other = (store.read(record(cell, folder), cell)[1] for folder in (whole, part))

@@ -107,7 +107,7 @@ def images(count=40):
 
 def test_the_function_stays_as_the_network_grows():
     """Two trials of width 16, with biases, are doubled twice."""
-    w, places = torch.stack([growing.narrow(16, seed) for seed in (0, 1)]), growing.places(16)
+    w, places = growing.narrow(16, [0, 1]), growing.places(16)
     moved = w + 0.1 * torch.randn(w.shape)
     w = torch.zeros_like(w).index_copy_(1, places, moved[:, places])
     fresh = growing.Search(16, 2).begin(w, LAYERS)["fresh"]
@@ -161,7 +161,7 @@ def batch(k):
 @pytest.mark.parametrize("scaled", [False, True])
 def test_it_trains_as_modules_do_that_are_replaced_by_wider_ones(scaled):
     search, stage, rate, steps = growing.Search(16, 2, scaled=scaled), 4, 0.2, 11
-    method, w = search.method, growing.narrow(16, 0)[None]
+    method, w = search.method, growing.narrow(16, [0])
     buffers, executor = method.begin(w, LAYERS), batched.BatchedExecutor(WHOLE)
     draws, found = buffers["fresh"].clone(), []
     drawn = {"learning_rate": torch.tensor([[rate]]), "stage": torch.tensor([[float(stage)]])}

@@ -12,15 +12,15 @@ goal; summed over batch sizes.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from chapters.own_workload.bends import WIDTH, estimate
+from chapters.own_workload.bends import WIDTH, Estimate, estimate
 from lib.analysis.hardware import SEEDS
 from lib.measuring import sweeps
 from lib.methods import method, spaces
@@ -45,21 +45,12 @@ DEARER = 1.1  # a fresh trial may take longer than K*
 TRIES = 4  # trials of one search, before it counts as one that needs as many steps as they took
 
 
-@dataclass(frozen=True)
-class Trial:
-    """A trial of a search (0, 1, ...): its hyperparameters, its steps to the goal (None if it was
-    not met), and the steps and the seconds that it took.
-    """
-
-    batch_size: int
-    search: int
-    drawn: dict[str, float]
-    steps: float | None
-    taken: float
-    seconds: float
+# What is known of a trial, besides its hyperparameters: its search (0, 1, ...) of a batch size, its
+# steps to the goal (NaN if it was not met), and the steps and the seconds that it took
+ABOUT = ["batch_size", "search", "steps", "taken", "seconds"]
 
 
-def reach(drawn: dict[str, float], steps: float) -> float:
+def reach(drawn: pd.Series | dict[str, float], steps: float) -> float:
     """How far the gradient of a step moves the weights, on average over so many steps: of momentum
     1 / (1 - momentum) if these are many, and less while velocities still grow.
     """
@@ -67,10 +58,9 @@ def reach(drawn: dict[str, float], steps: float) -> float:
     return (1 - m * (1 - m**steps) / (steps * (1 - m))) / (1 - m)
 
 
-def written(drawn: dict[str, float | tuple[float, float]]) -> str:
-    """A point of the search space as cells know it, or a part of one, of values and ranges."""
-    ends = {name: [f"{end:.6g}" for end in np.atleast_1d(at)] for name, at in drawn.items()}
-    return ",".join(f"{name}={spaces.BETWEEN.join(each)}" for name, each in ends.items())
+def effective(trials: pd.Series | pd.DataFrame) -> float | pd.Series:
+    """The effective learning rates of trials that met the goal."""
+    return trials.learning_rate * reach(trials, trials.steps)
 
 
 class Plan:
@@ -78,196 +68,153 @@ class Plan:
 
     name, algorithm: of the workload and the training method; sizes: the smallest and the largest
     batch size allowed; fields: further ones of the cells, such as precision.
-    trials: `Trial`s so far; cells: theirs.
+    cells: those trained so far, in their order.
     """
 
     def __init__(self, name: str, algorithm: str, sizes: tuple[int, int], **fields):
-        self.name = name
-        self.algorithm = algorithm
         self.sizes = sizes
-        self.fields = fields
         self.work = workload(name)
-        space = fields.get("space") or self.work.space
-        self.space = spaces.intervals(space, algorithm, self.work.decay)
+        self.cell = functools.partial(Cell, name, algorithm=algorithm, hits=1, **fields)
+        self.space = spaces.intervals(self.work.space, algorithm, self.work.decay)
         made = method(algorithm).optimiser
         # A schedule's steps are others once the limit is
         self.free = not (made and made.schedule)
-        self.trials: list[Trial] = []
         self.cells: list[Cell] = []
+        self.rows: list[dict] = []
+
+    def add(self, cell: Cell, head: dict, table: pd.DataFrame) -> None:
+        """Note what a record holds."""
+        found = table[[*self.space]].assign(
+            batch_size=cell.batch_size,
+            search=cell.replicate // SEEDS,
+            steps=table[f"steps@{self.work.goal:g}"],
+            taken=head["trial_steps"] / len(table),
+            seconds=head["wall_s"] / len(table),
+        )
+        self.rows += found.to_dict("records")
+        self.cells.append(cell)
 
     # --- what is known ----------------------------------------------------------------------------
 
-    def of(self, size: int, search: int | None = None) -> list[Trial]:
-        """The trials of a batch size, or of one of its searches."""
-        own = (trial for trial in self.trials if trial.batch_size == size)
-        return [trial for trial in own if search in (None, trial.search)]
+    @property
+    def trials(self) -> pd.DataFrame:
+        """A row per trial so far: its hyperparameters, and ABOUT it."""
+        return pd.DataFrame(self.rows, columns=[*ABOUT, *self.space])
 
-    def best(self, size: int) -> list[Trial]:
-        """Those that met the goal at a batch size, the fastest first."""
-        return sorted((t for t in self.of(size) if t.steps), key=lambda t: t.steps)
+    def met(self, size: int) -> pd.DataFrame:
+        """The trials that met the goal at a batch size, the fastest first."""
+        own = self.trials.query("batch_size == @size").dropna(subset="steps")
+        return own.sort_values("steps", kind="stable")
 
     def searches(self) -> dict[int, list[float]]:
-        """The steps to the goal of every search, by batch size that met it."""
-        sizes = sorted({t.batch_size for t in self.trials if t.steps})
-        return {b: [self._steps(b, n) for n in range(self.of(b)[-1].search + 1)] for b in sizes}
+        """The steps to the goal of every search, by batch size that met it; of a search that did
+        not, the fewest that a trial took.
+        """
+        least = self.trials.groupby(["batch_size", "search"])[["steps", "taken"]].min()
+        steps = least.steps.fillna(least.taken).groupby("batch_size").agg(list)
+        return steps[least.steps.groupby("batch_size").any()].to_dict()
 
-    def _steps(self, size: int, search: int) -> float:
-        """Of a search that did not meet the goal, the fewest that a trial took."""
-        return float(min(self._met(size, search) or [t.taken for t in self.of(size, search)]))
-
-    def steps(self, size: int) -> float:
-        """K* at a batch size that met the goal."""
-        return float(np.exp(np.mean(np.log(self.searches()[size]))))
+    def steps(self) -> dict[int, float]:
+        """K* of the batch sizes that met the goal."""
+        return {size: float(np.exp(np.mean(np.log(k)))) for size, k in self.searches().items()}
 
     def runs(self) -> float:
         """The cost so far, in tuned runs; of sizes that never met the goal, trials."""
-        known = {size: self.steps(size) for size in self.searches()}
-        return float(sum(t.taken / known.get(t.batch_size, t.taken) for t in self.trials))
+        trials = self.trials
+        known = trials.batch_size.map(self.steps()).fillna(trials.taken)
+        return sum(trials.taken / known)
 
     # --- what is tried next -----------------------------------------------------------------------
 
-    def rate(self, trial: Trial) -> float:
-        """The effective rate of one that met the goal."""
-        return trial.drawn["learning_rate"] * reach(trial.drawn, trial.steps)
-
-    def point(
-        self, like: dict[str, float], rate: float, steps: float, shift: float = 0.0
-    ) -> dict[str, float]:
-        """Hyperparameters with this effective rate over so many steps, others as `like` or shifted
-        by so many places, all within the space.
-        """
-        drawn = dict(like)
-        for name, at in self.space.items():
-            if name != "learning_rate" and at.high > at.low:
-                place = np.clip(at.place(np.array(like[name])) + shift, 0, 1 - 1e-9)
-                drawn[name] = float(at.at(place))
-        at = self.space["learning_rate"]
-        drawn["learning_rate"] = float(np.clip(rate / reach(drawn, steps), at.low, at.high))
-        return drawn
-
-    def cell(self, size: int, search: int, drawn: dict[str, float], expected: float) -> Cell:
-        """The next trial of a search."""
-        limit = min([math.ceil(BEYOND * expected), *self._met(size, search)])
-        tried = len(self.of(size, search))
-        most = self.fields.get("max_steps") or self.work.max_steps
-        ends = {"max_steps": limit} if self.free and limit < most else {}
-        number = SEEDS * search + tried
-        return self._cell(size, trials=1, space=written(drawn), replicate=number, **ends)
-
-    def _cell(self, size: int, **own) -> Cell:
-        return Cell(self.name, size, self.algorithm, **{**self.fields, "hits": 1, **own})
-
     def explored(self, size: int) -> Cell:
         """A search of all learning rates, others as usual, to its first hit."""
-        usual = {n: at.at(np.array(USUAL.get(at.scale, 0.5))) for n, at in self.space.items()}
+        drawn = {name: f"{at.at(USUAL.get(at.scale, 0.5)):.6g}" for name, at in self.space.items()}
         rates = self.space["learning_rate"]
-        space = written({**usual, "learning_rate": (rates.low, rates.high)})
-        return self._cell(size, trials=EXPLORED, space=space)
+        drawn["learning_rate"] = f"{rates.low:.6g}{spaces.BETWEEN}{rates.high:.6g}"
+        space = ",".join(map("=".join, drawn.items()))
+        return self.cell(size, trials=EXPLORED, space=space)
+
+    def trial(
+        self, size: int, search: int, like: pd.Series, rate: float, expected: float, shift=0.0
+    ) -> Cell:
+        """The next trial of a search: with this effective rate over the steps expected, and other
+        hyperparameters like those of a trial or shifted by so many places, all within the space.
+        """
+        drawn = {}
+        for name, at in self.space.items():
+            place = np.clip(at.place(like[name]) + shift, 0, 1 - 1e-9)
+            drawn[name] = at.at(place) if at.high > at.low else like[name]
+        at = self.space["learning_rate"]
+        drawn["learning_rate"] = np.clip(rate / reach(drawn, expected), at.low, at.high)
+        tried = self.trials.query("batch_size == @size and search == @search")
+        limit = min([math.ceil(BEYOND * expected), *tried.steps.dropna().astype(int)])
+        ends = {"max_steps": limit} if self.free and limit < self.work.max_steps else {}
+        number = SEEDS * search + len(tried)
+        return self.cell(size, trials=1, space=spaces.point(**drawn), replicate=number, **ends)
 
     def carried(self, sizes: list[int]) -> Iterator[list[Cell]]:
         """First searches of batch sizes, with the rates of the nearest one known."""
-        known = list(self.searches())
+        known = self.steps()
         for power in POWERS:
             yield [self._carried(size, known, power) for size in sizes]
 
-    def _carried(self, size: int, known: list[int], power: float) -> Cell:
+    def _carried(self, size: int, known: dict[int, float], power: float) -> Cell:
         near = min(known, key=lambda at: abs(math.log(at / size)))
-        best = self.best(near)[0]
-        ratio = size / near
-        expected = self.steps(near) * max(1.0, 1 / ratio)
-        point = self.point(best.drawn, self.rate(best) * ratio**power, expected)
-        return self.cell(size, 0, point, expected)
+        best = self.met(near).iloc[0]
+        rate = effective(best) * (size / near) ** power
+        return self.trial(size, 0, best, rate, known[near] * max(1.0, near / size))
 
     def again(self, sizes: list[int]) -> Iterator[list[Cell]]:
         """Searches with fresh seeds."""
-        turn = {size: 1 + self.of(size)[-1].search for size in sizes}
+        turn = {size: len(own) for size, own in self.searches().items()}
         for number in range(TRIES):
-            left = [s for s in sizes if number < FRESH or not self._met(s, turn[s])]
+            left = [s for s in sizes if number < FRESH or turn[s] not in set(self.met(s).search)]
             if left:
                 yield [self._fresh(size, turn[size], number) for size in left]
 
-    def _met(self, size: int, search: int) -> list[int]:
-        return [int(trial.steps) for trial in self.of(size, search) if trial.steps]
-
     def _fresh(self, size: int, search: int, number: int) -> Cell:
-        best = self.best(size)[:3]
-        steps = self.steps(size)
-        centre = np.exp(np.mean([math.log(self.rate(t)) for t in best]))
+        best = self.met(size)[:3]
         random = np.random.default_rng((size, search, number))
-        rate = centre * NEAR_RATE ** random.uniform(-1, 1)
-        point = self.point(best[0].drawn, rate, steps, random.uniform(-NEAR, NEAR))
-        return self.cell(size, search, point, steps)
+        centre = np.exp(np.log(effective(best)).mean())
+        near = centre * NEAR_RATE ** random.uniform(-1, 1), self.steps()[size]
+        return self.trial(size, search, best.iloc[0], *near, random.uniform(-NEAR, NEAR))
 
-    def first(self) -> list[int]:
-        """Batch sizes to begin with, the middle one first."""
-        low, high = self.sizes
-        middle = min(max(2 ** round(math.log2(low * high) / 2), low), high)
-        return list(dict.fromkeys([middle, max(low, middle // APART), min(high, middle * APART)]))
-
-    def lacking(self) -> list[int]:
+    def lacking(self, found: Estimate) -> list[int]:
         """A batch size that the curve needs to bend inside those searched; none if it does."""
-        found = estimate(self.searches())
-        if found is None:
-            return []
-        searched = {trial.batch_size for trial in self.trials}
-        low = min(searched)
-        high = max(searched)
-        wanted = []
-        if found.critical > high / INSIDE:
-            wanted.append(min(self.sizes[1], high * ADDED))
-        if found.critical < low * INSIDE:
-            wanted.append(max(self.sizes[0], low // ADDED))
-        return [size for size in wanted if size not in searched][:1]
+        low, *between, high = sorted({*self.trials.batch_size})
+        above = [min(self.sizes[1], high * ADDED)] * (found.critical > high / INSIDE)
+        below = [max(self.sizes[0], low // ADDED)] * (found.critical < low * INSIDE)
+        return [size for size in above + below if size not in (low, *between, high)][:1]
 
-    def telling(self) -> list[int]:
+    def telling(self, found: Estimate) -> list[int]:
         """Where a further search narrows the interval most; nowhere if it is narrow enough, or if
         that costs too much.
         """
-        found = estimate(self.searches())
-        if found is None:
-            return []
-        counts = {size: len(steps) for size, steps in self.searches().items()}
+        counts = pd.Series(self.searches()).map(len)
         if found.width <= WIDTH and found.searches >= SEARCHES * len(counts):
             return []
-        gain = {size: found.telling[size] ** 2 / (n * (n + 1)) for size, n in counts.items()}
-        most = max(gain.values())
-        chosen = [size for size, one in gain.items() if one >= most / 2]
-        cost = DEARER * FRESH * len(chosen)
-        return chosen if self.runs() + cost <= MOST else []
+        gain = pd.Series(found.telling) ** 2 / (counts * (counts + 1))
+        chosen = gain.index[gain >= gain.max() / 2].to_list()
+        return chosen if self.runs() + DEARER * FRESH * len(chosen) <= MOST else []
 
     def waves(self) -> Iterator[list[Cell]]:
         """What is trained next, side by side; it ends where the interval is narrow enough, or no
         trial met the goal.
         """
-        middle, *others = self.first()
+        low, high = self.sizes
+        middle = min(max(2 ** round(math.log2(low * high) / 2), low), high)
         yield [self.explored(middle)]
-        if not self.best(middle):
+        if self.met(middle).empty:
             return
         for factor in MOVES:
-            best = self.best(middle)[0]
-            point = self.point(best.drawn, self.rate(best) * factor, best.steps)
-            yield [self.cell(middle, 0, point, best.steps)]
-        yield from self.carried(others)
-        while wanted := self.lacking():
-            yield from self.carried(wanted)
-        while sizes := self.telling():
+            best = self.met(middle).iloc[0]
+            yield [self.trial(middle, 0, best, effective(best) * factor, best.steps)]
+        others = dict.fromkeys((max(low, middle // APART), min(high, middle * APART)))
+        yield from self.carried([size for size in others if size != middle])
+        while (found := estimate(self.searches())) and (sizes := self.lacking(found)):
+            yield from self.carried(sizes)
+        while (found := estimate(self.searches())) and (sizes := self.telling(found)):
             yield from self.again(sizes)
-
-    def add(self, cell: Cell, head: dict, table: pd.DataFrame) -> None:
-        """Note what a record holds."""
-        taken, seconds = (head[name] / len(table) for name in ("trial_steps", "wall_s"))
-        column = f"steps@{self.work.goal:g}"
-        search = cell.replicate // SEEDS
-        settings = table[[*self.space]].to_dict("records")
-        for drawn, steps in zip(settings, table[column]):
-            met = None if math.isnan(steps) else float(steps)
-            trial = Trial(cell.batch_size, search, drawn, met, taken, seconds)
-            self.trials.append(trial)
-        self.cells.append(cell)
-
-    def seconds(self) -> float:
-        """Of training so far."""
-        return sum(trial.seconds for trial in self.trials)
 
 
 def run(plan: Plan, minutes: float, folder: Path = DATA, train: bool = True, **options) -> Plan:
@@ -276,11 +223,12 @@ def run(plan: Plan, minutes: float, folder: Path = DATA, train: bool = True, **o
 
     train: False reads what is there alone.  options: of `sweeps.run`.
     """
+    limit = 60 * minutes if train else 0
     for wave in plan.waves():
         told = f"{plan.work.title}, {plan.runs():.0f} tuned runs so far"
         study = Study(told, "", tuple(wave))
         lacking = results.missing(study, folder)
-        if lacking and (not train or plan.seconds() >= 60 * minutes):
+        if lacking and plan.trials.seconds.sum() >= limit:
             break
         if lacking:
             sweeps.run(study, folder, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection
 from typing import Annotated, Any
 
@@ -45,10 +46,7 @@ DEVICE = Annotated[Any, AfterValidator(_device)]
 
 def fitting(chosen: Any, every: Collection[int]) -> list[int]:
     """The batch sizes that were chosen, or where there are none those of `every` that the workload
-    has examples for.
-
-    Raises:
-        ValueError: as `parameters.fit`.
+    has examples for.  Raises ValueError as `parameters.fit`.
     """
     if chosen.batch_sizes is None:
         return [size for size in every if size <= workload(chosen.workload).train_size]
@@ -56,37 +54,35 @@ def fitting(chosen: Any, every: Collection[int]) -> list[int]:
     return chosen.batch_sizes
 
 
-def adaptively(
-    chosen: Any, sizes: list[int], where: dict
-) -> tuple[pd.DataFrame, adaptive.Plan]:
-    """The trials of an adaptive search and its plan, trained first if the budget is "full".
+def trained(
+    chosen: Any, sizes: list[int], **where: Any
+) -> tuple[pd.DataFrame, adaptive.Plan | None]:
+    """The trials of an adaptive search and its plan, or of one exact search a batch size and None;
+    trained first if the budget is "full".
 
     chosen: the page's parameters.  where: options of `sweeps.run`.  Raises Told where nothing is on
-    record.
+    record of an adaptive search.
     """
+    if chosen.search == "exact" or chosen.budget == "smoke":
+        curve = chosen.workload, sizes, [chosen.algorithm], [chosen.sparsity]
+        grid = on_record.grid(*curve, trials=chosen.trials)
+        return sweeps.results(grid, chosen.budget, **where), None
     ends = min(sizes), max(sizes)
     plan = adaptive.Plan(chosen.workload, chosen.algorithm, ends, sparsity=chosen.sparsity)
     adaptive.run(plan, chosen.minutes, train=chosen.budget == "full", **where)
     if not plan.cells:
         raise Told(
-            f"budget: no record is kept of an adaptive search of {plan.name} with {plan.algorithm} "
-            f"from batch size {ends[0]} to {ends[1]}; train it with -p budget full, or choose "
-            f"-p search exact"
+            f"budget: no record is kept of an adaptive search of {plan.work.name} with "
+            f"{chosen.algorithm} from batch size {ends[0]} to {ends[1]}; train it with "
+            f"-p budget full, or choose -p search exact"
         )
-    return hardware.adaptive(plan.name, cells=plan.cells), plan
-
-
-def exactly(chosen: Any, sizes: list[int], where: dict) -> pd.DataFrame:
-    """The trials of one search a batch size, as many as asked for; the rest as in `adaptively`."""
-    curve = chosen.workload, sizes, [chosen.algorithm], [chosen.sparsity]
-    grid = on_record.grid(*curve, trials=chosen.trials)
-    return sweeps.results(grid, chosen.budget, **where)
+    return hardware.adaptive(plan.work.name, cells=plan.cells), plan
 
 
 def searches(trials: pd.DataFrame) -> dict[int, list[float]]:
     """Steps to the goal of every search that met it, by batch size."""
     each = trials.groupby(["batch_size", "replicate"]).steps.min().dropna()
-    return {int(size): list(own) for size, own in each.groupby("batch_size")}
+    return each.groupby("batch_size").agg(list).to_dict()
 
 
 def points(trials: pd.DataFrame, work: Workload, algorithm: str) -> pd.DataFrame:
@@ -100,38 +96,32 @@ def points(trials: pd.DataFrame, work: Workload, algorithm: str) -> pd.DataFrame
     rows = trials.loc[trials.dropna(subset="steps").groupby("batch_size").steps.idxmin()]
     tuned = spaces.intervals(work.space, algorithm, work.decay)
     found = rows[["batch_size", *tuned]].reset_index(drop=True)
-    counts = np.array(list(map(len, known.values())))
     found["steps"] = [float(np.exp(np.mean(np.log(steps)))) for steps in known.values()]
+    counts = np.array(list(map(len, known.values())))
     guess = bends.estimate(known)
-    reach = guess.reach(counts) if guess else np.full(len(counts), np.nan)
+    reach = guess.reach(counts) if guess else np.nan
+    timed = hardware.step_seconds(trials).set_index("batch_size").seconds
     found["low"] = found.steps / reach
     found["high"] = found.steps * reach
     found["replicates"] = counts
-    timed = hardware.step_seconds(trials).set_index("batch_size").seconds
     found["seconds"] = found.batch_size.map(timed)
-    places = pd.DataFrame(
-        {name: at.place(found[name].to_numpy(float)) for name, at in tuned.items()}
-    )
+    places = pd.DataFrame({name: at.place(found[name].astype(float)) for name, at in tuned.items()})
     outer = (places < OUTER) | (places > 1 - OUTER)
     found["edges"] = [list(outer.columns[row]) for row in outer.to_numpy()]
     return found
-
-
-def smooth_seconds(table: pd.DataFrame) -> np.ndarray:
-    """Seconds of a step [n]: a + b B with a, b >= 0, fitted, since single timings scatter."""
-    sizes, seconds = table.batch_size.to_numpy(float), table.seconds.to_numpy(float)
-    (fixed, each), _ = nnls(np.stack([1 / seconds, sizes / seconds], 1), np.ones(len(sizes)))
-    return fixed + each * sizes
 
 
 def choice(table: pd.DataFrame, found: bends.Estimate | None) -> pd.DataFrame:
     """The rows of `points` that take at most NEAR times the shortest time, with time (s to the
     goal); the first, of the smallest batch size, is the one to use.
 
-    Steps are those of the fitted law where there is one.
+    Steps are those of the fitted law where there is one, and a step takes a + b B seconds with
+    a, b >= 0, fitted, since single timings scatter.
     """
-    steps = found.steps(table.batch_size) if found else table.steps
-    timed = table.assign(steps=np.asarray(steps), seconds=smooth_seconds(table))
+    sizes, seconds = table.batch_size, table.seconds
+    (fixed, each), _ = nnls(np.stack([1 / seconds, sizes / seconds], 1), np.ones(len(table)))
+    steps = found.steps(sizes) if found else table.steps
+    timed = table.assign(steps=steps, seconds=fixed + each * sizes)
     timed["time"] = timed.steps * timed.seconds
     return timed[timed.time <= NEAR * timed.time.min()]
 
@@ -139,7 +129,7 @@ def choice(table: pd.DataFrame, found: bends.Estimate | None) -> pd.DataFrame:
 def doubts(table: pd.DataFrame, trials: pd.DataFrame) -> list[str]:
     """What in these searches cannot be, or lies at an edge, a sentence each."""
     found = []
-    for one, other in zip(table.itertuples(), table.iloc[1:].itertuples()):
+    for one, other in itertools.pairwise(table.itertuples()):
         if one.steps * one.batch_size > STEEP * other.steps * other.batch_size:
             found.append(
                 f"From batch size {one.batch_size:,} to {other.batch_size:,} steps fall "
@@ -169,9 +159,7 @@ def _setting(value: float) -> str:
 
 
 def best(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of the page: the fastest trial's hyperparameters at every batch size, * at an edge
-    of its range.
-    """
+    """The fastest trial's hyperparameters at every batch size, * at an edge of its range."""
     shown = pd.DataFrame([settings(row, "*") for _, row in table.iterrows()])
     about = table[["batch_size", "steps"]].rename(columns={"batch_size": "batch size"})
     return about.join(shown).assign(

@@ -30,9 +30,7 @@ def facts(work: Workload) -> Facts | None:
 def goal(
     trials: pd.DataFrame, known: Facts | None = None, asks: Task = TASKS["classification"]
 ) -> float:
-    """The goal to read curves at, `goals.fitting`.
-
-    known: `facts`.  asks: what the goals are of.  Raises Told, with what was reached and the goal
+    """The goal to read curves at, `goals.fitting`.  Raises Told, with what was reached and the goal
     that it suggests, if no trial met any.
     """
     found = goals.fitting(trials)
@@ -49,7 +47,8 @@ def _unmet(trials: pd.DataFrame, known: Facts | None, asks: Task) -> str:
         return f"goals: no trial met any; all {len(trials)} diverged or died: rescale the inputs"
     found = f"goals: no trial met any; the lowest error of {len(trials)} trials is "
     found += f"{trials.best_error.min():.3g} ({joined(told)}). "
-    goal = _rounded_up(reached.max())
+    digit = 10.0 ** (math.floor(math.log10(reached.max() or 1.0)) - 1)
+    goal = float(f"{math.ceil(reached.max() / digit - 1e-9) * digit:.2g}")  # to two digits, up
     if known and goal >= known.chance:
         same = f"an answer that is the same for all examples costs {known.chance:.3g}"
         return f"{found}Set a larger max_steps before an easier goal: {same}"
@@ -57,17 +56,10 @@ def _unmet(trials: pd.DataFrame, known: Facts | None, asks: Task) -> str:
     return f"{found}{easier}, or a larger max_steps"
 
 
-def _rounded_up(error: float) -> float:
-    """To two digits."""
-    digit = 10.0 ** (math.floor(math.log10(error)) - 1) if error > 0 else 1.0
-    return float(f"{math.ceil(error / digit - 1e-9) * digit:.2g}")
-
-
 def caveats(trials: pd.DataFrame, work: Workload, known: Facts | None) -> list[str]:
     """What to know before the answer is used, a sentence or two each: an easier goal than was asked
-    for, a limit of steps that came first, a validation set too small for the goal.
-
-    trials: at their goal (`scaling.at_goal`).
+    for, a limit of steps that came first, a validation set too small for the goal; trials at their
+    goal.
     """
     written = work.asks.written
     goal = trials.goal.iloc[0]

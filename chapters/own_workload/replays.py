@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from chapters.own_workload import adaptive
+from chapters.own_workload import adaptive, bends
 from lib.analysis import scaling
 from lib.fields import spec
 from lib.measuring.experiment import Collection
@@ -52,19 +52,20 @@ class Replay:
         # Its waves are many, and each has a bar
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
             adaptive.run(plan, MINUTES, Path(folder))
-        found = adaptive.estimate(plan.searches())
-        rows = [
-            {
-                "batch_size": size,
-                "steps": plan.steps(size),
-                "searches": len(steps),
-                "trials": len(plan.of(size)),
-                "taken": sum(trial.taken for trial in plan.of(size)),
-            }
-            for size, steps in plan.searches().items()
-        ]
-        ends = {"critical": found.critical, "critical_low": found.low, "critical_high": found.high}
-        return pd.DataFrame(rows).assign(**ends, runs=plan.runs())
+        found = bends.estimate(plan.searches())
+        searches = pd.Series(plan.searches()).map(len)
+        rows = pd.DataFrame({"steps": plan.steps(), "searches": searches})
+        rows[["trials", "taken"]] = plan.trials.groupby("batch_size").taken.agg(["size", "sum"])
+        return (
+            rows.rename_axis("batch_size")
+            .reset_index()
+            .assign(
+                critical=found.critical,
+                critical_low=found.low,
+                critical_high=found.high,
+                runs=plan.runs(),
+            )
+        )
 
 
 class Replays(Collection):

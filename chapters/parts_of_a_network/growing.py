@@ -30,7 +30,8 @@ from lib.methods.method import Layer
 if TYPE_CHECKING:
     from torch import Tensor
 
-SIZES = (64, 64, 64, 10)  # of the network that is grown: inputs, hidden layers and outputs
+# Of the network that is grown: inputs, hidden layers and outputs
+SIZES = (searches.INPUTS, 64, 64, searches.CLASSES)
 ARMS = {  # first, doublings, scaled and by_norm of what is searched
     (64, 0, False, True): "64 units from the start",
     (16, 0, False, True): "16 units from the start",
@@ -45,12 +46,11 @@ MOST_STEPS = {16: 1000, 64: 400, 256: 250, 1024: 160}  # by batch size
 @spec
 class Search(searches.InStages):
     """So many trials of the digits' MLP, begun with hidden layers of `first` units that are doubled
-    so many times.
+    so many times.  A search ends when all trials have met the hardest goal, or after max_steps.
 
     scaled: whether old weights that meet a grown layer are scaled.  by_norm: whether the rate of
-    new weights follows their norm, or is that of the old ones.  A search ends when all trials have
-    met the hardest goal, or after max_steps.  replicate: its draws, seeds, data order and split.
-    Raises ValueError naming the field, its value and what is allowed.
+    new weights follows their norm, or is that of the old ones.  replicate: its draws, seeds, data
+    order and split.  Raises ValueError naming the field, its value and what is allowed.
     """
 
     first: int
@@ -77,11 +77,10 @@ class Search(searches.InStages):
 
     def first_weights(self, w: Tensor) -> Tensor:
         """Of the narrow network, and zeros."""
-        import torch  # slow to import, and most chapters only read
-
+        # Brings PyTorch, which is slow to import, and most chapters only read
         from lib.measuring import one_cell
 
-        return torch.stack([narrow(self.first, seed) for seed in one_cell.seeds(self.cell)])
+        return narrow(self.first, one_cell.seeds(self.cell))
 
     def begin(self, w: Tensor, layers: tuple[Layer, ...]) -> dict[str, Tensor]:
         """fresh [T, P]: what every new weight will be."""
@@ -103,11 +102,6 @@ class Search(searches.InStages):
                 w[due] = grow(w[due], buffers["fresh"][due], widths, layers, self.scaled)
 
 
-def _sizes(width: int) -> tuple[int, ...]:
-    """Of the network of this width, as SIZES."""
-    return (SIZES[0], width, width, SIZES[-1])
-
-
 def places(width: int) -> Tensor:
     """Where the parameters of the network of this width lie in the whole network's vector."""
     import torch
@@ -115,18 +109,18 @@ def places(width: int) -> Tensor:
     return searches.places(SIZES, torch.arange(width), torch.arange(width))
 
 
-def narrow(width: int, seed: int) -> Tensor:
-    """The whole network's vector [P] with the network of this width in it, initialised as if it
-    were alone, and zeros.
+def narrow(width: int, seeds: list[int]) -> Tensor:
+    """The whole network's vectors [T, P] with the network of this width in them, initialised as if
+    it were alone, and zeros.
     """
     import torch
 
     from lib.engine.flattening import flatten
     from lib.workloads import models
 
-    *sizes, classes = _sizes(width)
-    alone = flatten(models.initialise(models.mlp(*sizes, classes=classes), seed))
-    return torch.zeros(searches.weights(SIZES)).index_copy_(0, places(width), alone)
+    nets = [models.initialise(models.mlp(SIZES[0], width, width), seed) for seed in seeds]
+    whole = torch.zeros(len(seeds), searches.weights(SIZES))
+    return whole.index_copy_(1, places(width), torch.stack(list(map(flatten, nets))))
 
 
 def _fresh(widths: tuple[int, ...], random) -> Tensor:
@@ -139,7 +133,7 @@ def _fresh(widths: tuple[int, ...], random) -> Tensor:
     for n, (fan_in, out) in enumerate(itertools.pairwise(SIZES)):
         fresh = torch.zeros(out, fan_in)
         for old, new in itertools.pairwise(widths):
-            half, inputs, units = (new - old) // 2, _sizes(old)[n], _sizes(new)[n + 1]
+            half, inputs, units = (new - old) // 2, old if n else fan_in, min(new, out)
             if out > SIZES[-1]:  # its units grow
                 v = torch.randn(half, inputs, generator=random) / inputs
                 fresh[old:new, :inputs] = torch.cat([v, v])
@@ -155,9 +149,7 @@ def relative_rates(widths: tuple[int, ...], w: Tensor, layers: tuple[Layer, ...]
     """Rates of all weights [T, P] over that of the first part of their matrix: the ratio of their
     norms; of biases, 1.
     """
-    import torch
-
-    part = torch.zeros(w.shape[1], dtype=torch.long)  # the growth with which a parameter came
+    part = w.new_zeros(w.shape[1]).long()  # the growth with which a parameter came
     for stage, width in reversed([*enumerate(widths)]):
         part[places(width)] = stage
     for n, layer in enumerate(layers):
@@ -169,28 +161,21 @@ def relative_rates(widths: tuple[int, ...], w: Tensor, layers: tuple[Layer, ...]
     return ratios.flatten(1).index_select(1, part)
 
 
-def grow(
-    w: Tensor, fresh: Tensor, widths: tuple[int, int], layers: tuple[Layer, ...], scaled: bool
-) -> Tensor:
+def grow(w: Tensor, fresh: Tensor, widths: tuple[int, int], layers, scaled: bool) -> Tensor:
     """The weights w [T, P] after growth from the first of these widths to the second, with what is
     new from fresh [T, P].
     """
-    import torch
-
     before, after = map(places, widths)
-    came = after[~torch.isin(after, before)]
-    found = w.index_copy(1, came, fresh[:, came])
-    for layer in layers[1:] if scaled else ():
-        if len(layer.shape) == 2:
-            kept = before[(before >= layer.where.start) & (before < layer.where.stop)]
-            found[:, kept] *= widths[0] / widths[1]
+    came = w.new_zeros(w.shape[1]).index_fill_(0, after, 1).index_fill_(0, before, 0)
+    found = fresh.where(came.bool(), w)
+    for layer in layers[2::2] if scaled else ():  # a matrix and its biases take turns
+        kept = before[(before >= layer.where.start) & (before < layer.where.stop)]
+        found[:, kept] *= widths[0] / widths[1]
     return found
 
 
 def planned() -> tuple[Search, ...]:
-    """The whole width and the narrowest from the start, and growth from one to the other by three
-    rules.
-    """
+    """The whole width and the narrowest from the start, and growth by three rules."""
     return tuple(
         Search(first, doublings, size, *rule, replicate=n, max_steps=most)
         for n in searches.REPLICATES
@@ -213,15 +198,12 @@ def results() -> pd.DataFrame:
     and adds@goal, beside the steps@goal: multiply-adds until the goal was met.
     """
     found = GROWING.results()
-    for name in [name for name in found if name.startswith("steps@")]:
-        total = 0.0
-        for n in range(1 + found.doublings.max()):
-            # The last stage has no end
-            most = found.stage.where(n < found.doublings, np.inf).where(n <= found.doublings, 0)
-            steps = np.clip(found[name] - n * found.stage, 0, most)
-            width = found["first"] * 2**n
-            total += steps * searches.multiply_adds(_sizes(width))
-        found[name.replace("steps", "adds")] = found.batch_size * total
+    steps, total = found.filter(like="steps@").T, 0.0
+    for n in range(1 + found.doublings.max()):
+        # The last stage has no end
+        most = found.stage.where(n < found.doublings, np.inf).where(n <= found.doublings, 0)
+        spent = (steps - n * found.stage).clip(0, most, axis=1)
+        total += spent * searches.multiply_adds(found["first"] * 2**n)
     rules = zip(found["first"], found.doublings, found.scaled, found.by_norm)
-    arms = [ARMS[rule] for rule in rules]
-    return found.assign(arm=arms, size=found.batch_size)
+    found = found.assign(arm=[ARMS[rule] for rule in rules], size=found.batch_size)
+    return searches.with_costs(found, adds=found.batch_size * total)

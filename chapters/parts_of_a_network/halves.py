@@ -98,18 +98,16 @@ def left_gradient(w: Tensor, x: Tensor, y: Tensor, codes: Tensor) -> Tensor:
     """
     import torch
 
-    h, at, seen = x.flatten(1).expand(len(w), -1, -1), 0, []
-    for fan_in, out in itertools.pairwise(SIZES[: LEFT + 1]):
-        weight = w[:, at : at + out * fan_in].unflatten(1, (out, fan_in))
-        bias = w[:, at + out * fan_in : at + out * (fan_in + 1)]
-        at += out * (fan_in + 1)
-        seen.append((h, weight))
-        h = torch.baddbmm(bias[:, None], h, weight.mT).relu_()
-    e, found = (h - codes[:, y]) * (h > 0) / len(y), []
-    for below, weight in reversed(seen):
-        found = [e.mT.bmm(below).flatten(1), e.sum(1), *found]
-        e = e.bmm(weight) * (below > 0)
-    return torch.cat(found, 1)
+    pairs = [*itertools.pairwise(SIZES[: LEFT + 1])]
+    sizes = [n for fan_in, out in pairs for n in (out * fan_in, out)]
+    with torch.enable_grad():
+        w = w.detach().requires_grad_()
+        parts = w.split(sizes, 1)
+        h = x.flatten(1).expand(len(w), -1, -1)
+        for (fan_in, out), matrix, bias in zip(pairs, parts[::2], parts[1::2]):
+            h = torch.baddbmm(bias[:, None], h, matrix.unflatten(1, (out, fan_in)).mT).relu()
+        loss = (h - codes[:, y]).square().sum() / (2 * len(y))
+        return torch.autograd.grad(loss, w)[0]
 
 
 def planned() -> tuple[Search, ...]:
@@ -138,8 +136,7 @@ def results() -> pd.DataFrame:
     found = HALVES.results()
     whole = found.arm == "whole"
     before = found.arm.map({"whole": 0, "halves": np.inf}).fillna(2 * found.stage)
-    for name in [name for name in found if name.startswith("steps@")]:
-        together = (found[name] - before).clip(lower=0)  # steps of the whole network
-        sent = SIZES[LEFT] * (EXAMPLES * ~whole + 2 * found.batch_size * together)
-        found[name.replace("steps", "sent")] = sent
-    return found.assign(arm=found.arm.map(ARMS), size=found.batch_size)
+    together = (found.filter(like="steps@").T - before).clip(lower=0)  # steps of the whole network
+    sent = SIZES[LEFT] * (EXAMPLES * ~whole + 2 * found.batch_size * together)
+    found = found.assign(arm=found.arm.map(ARMS), size=found.batch_size)
+    return searches.with_costs(found, sent=sent)

@@ -14,24 +14,19 @@ COSTS = ["steps", "adds", "sent"]
 
 
 def beside(trials: pd.DataFrame, whole: str) -> pd.DataFrame:
-    """A row per search of a part, goal and cost, beside the search of the whole network.
+    """A row per search of a part, goal and cost, beside the search of the whole network: arm, size,
+    replicate, what (of COSTS), goal, value and value_whole (each the least of any trial, NaN where
+    none met the goal), and ratio.
 
-    Args:
-        trials: arm, size (workers, or the batch size), replicate, and COST@GOAL for steps and
-            others of COSTS.
-        whole: the arm of the whole network.
-
-    Returns:
-        arm, size, replicate, what (of COSTS), goal, value and value_whole (each the least of any
-        trial, NaN where none met the goal), and ratio.
+    trials: arm, size (workers, or the batch size), replicate, and COST@GOAL for steps and others of
+    COSTS.  whole: the arm of the whole network.
     """
     keys = ["arm", "size", "replicate"]
-    costs = [name for name in trials if name.partition("@")[0] in COSTS and "@" in name]
-    least = trials.groupby(keys, sort=False)[costs].min()
+    costs = trials.filter(regex=f"^({'|'.join(COSTS)})@").columns
+    least = trials.groupby(keys, sort=False)[[*costs]].min()
     long = least.melt(ignore_index=False).reset_index()
-    names = long.pop("variable").str.split("@")
-    long["what"] = names.str[0]
-    long["goal"] = names.str[1].astype(float)
+    long[["what", "goal"]] = long.pop("variable").str.split("@", expand=True)
+    long = long.astype({"goal": float})
     own = long.arm == whole
     rivals = long[own].drop(columns="arm")
     on = ["size", "replicate", "what", "goal"]

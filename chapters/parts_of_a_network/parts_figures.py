@@ -17,11 +17,9 @@ def over_whole(
 ) -> alt.LayerChart:
     """What each way takes over training the whole network; a menu of costs, a slider over goals.
 
-    Args:
-        ratios: of `network_parts.ratios`; those without an effect are left out.
-        what: the cost that is shown at first, of WORDS.
-        whole: to what ways are compared, in words.
-        sizes: what the sizes are, in words.
+    ratios: of `network_parts.ratios`; those without an effect are left out.  what: the cost that is
+    shown at first, of WORDS.  whole: to what ways are compared, in words.  sizes: what the sizes
+    are, in words.
     """
     shown = ratios.dropna(subset="effect")
     shown = shown.assign(

@@ -5,7 +5,7 @@ step computes, and where a part's weights are.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 REPLICATES, TRIALS = (1, 2, 3), 32
+INPUTS, CLASSES = 64, 10  # of the digits
 
 
 class InStages(OfCell):
@@ -66,33 +67,37 @@ class InStages(OfCell):
         return one_cell.table(self.cell, outcome).assign(stage=stage)
 
 
-def multiply_adds(sizes: Iterable[int]) -> int:
-    """Per example, for layers of these sizes from the inputs to the outputs: forward, backward by
-    weights and by activations.
-
-    Derivatives by the inputs are not needed, so the first matrix counts twice and all others three
-    times.
+def multiply_adds(width: int | pd.Series) -> int | pd.Series:
+    """Per example of the digits' MLP with two hidden layers of this width: forward, backward by
+    weights and by activations; derivatives by the inputs are not needed.
     """
-    first, *rest = (a * b for a, b in itertools.pairwise(sizes))
-    return 2 * first + 3 * sum(rest)
+    return 2 * INPUTS * width + 3 * (width * width + width * CLASSES)
 
 
-def weights(sizes: Iterable[int]) -> int:
+def with_costs(trials: pd.DataFrame, **costs: pd.DataFrame) -> pd.DataFrame:
+    """The trials with COST@goal beside their steps@goal.
+
+    costs: by name, a row for each of the steps@goal and a column for each of the trials.
+    """
+    names = trials.filter(like="steps@")
+    each = {name.replace("steps", what): costs[what].loc[name] for name in names for what in costs}
+    return trials.assign(**each)
+
+
+def weights(sizes: Sequence[int]) -> int:
     """Weights and biases of layers of these sizes."""
     return sum(out * (fan_in + 1) for fan_in, out in itertools.pairwise(sizes))
 
 
-def places(sizes: Iterable[int], *units: Tensor) -> Tensor:
+def places(sizes: Sequence[int], *units: Tensor) -> Tensor:
     """Where the parameters of a part lie in the vector of layers of these sizes, in the order of
     the part's own; units: of every hidden layer, those that it has.
     """
     import torch
 
-    sizes = [*sizes]
     kept = [torch.arange(sizes[0]), *units, torch.arange(sizes[-1])]
     found, at = [], 0
-    for n, (fan_in, out) in enumerate(itertools.pairwise(sizes)):
-        rows = kept[n + 1]
-        found += [(at + rows[:, None] * fan_in + kept[n]).flatten(), at + out * fan_in + rows]
+    for (fan_in, columns), (out, rows) in itertools.pairwise(zip(sizes, kept)):
+        found += [(at + rows[:, None] * fan_in + columns).flatten(), at + out * fan_in + rows]
         at += out * (fan_in + 1)
     return torch.cat(found)

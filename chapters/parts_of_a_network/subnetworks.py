@@ -28,7 +28,7 @@ from lib.workloads.catalogue import WorkloadName
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-INPUTS, HIDDEN, CLASSES = 64, 64, 10  # HIDDEN: units of each of two layers
+HIDDEN = 64  # units of each of two layers
 WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
 PUBLISHED = 20  # local steps of the published runs
 ARM, WHOLE = f"parts, {PUBLISHED} local steps", "data parallelism"
@@ -89,27 +89,23 @@ class Subnetworks:
     shared out evenly.  size: numbers that all workers send back after a round.
     """
 
-    def __init__(
-        self, module: nn.Module, workers: int, local_steps: int, seed: int, trials: int = 1
-    ):
+    def __init__(self, module: nn.Module, workers: int, local_steps: int, seed: int, trials=1):
         import torch
-        from torch import nn
 
-        from lib.engine import batched
+        from lib.engine import batched, flattening
         from lib.workloads import models
 
-        shapes = [m.weight.shape for m in module if isinstance(m, nn.Linear)]
+        shapes = [layer.shape for layer in flattening.layers(module)[::2]]
         self.sizes = [shapes[0][1], *(out for out, _ in shapes)]
         inputs, *hidden, self.classes = self.sizes
         self.workers, self.local_steps, self.seed, self.step = workers, local_steps, seed, 0
-        own = [inputs, *(out // workers for out in hidden)]
         # A worker's own network, all trials of it at once
-        self.small = batched.BatchedExecutor(models.mlp(*own, classes=self.classes))
+        small = models.mlp(inputs, *(out // workers for out in hidden), classes=self.classes)
+        self.small = batched.BatchedExecutor(small)
         # By what its weights are multiplied in use, for the scaled activations that they meet
-        scale = []
-        for n, (fan_in, out) in enumerate(itertools.pairwise([*own, self.classes])):
-            scale += [torch.full((out * fan_in,), workers if n else 1), torch.ones(out)]
-        self.scale = torch.cat(scale).float()
+        self.scale = torch.ones(sum(p.numel() for p in small.parameters()))
+        for layer in flattening.layers(small)[2::2]:
+            self.scale[layer.where] = workers
         self.size = workers * len(self.scale) - (workers - 1) * self.classes
         self.sent = torch.zeros(trials, dtype=torch.float64)
 
@@ -144,8 +140,7 @@ class Subnetworks:
             loss, g, _ = self.small.gradients(own, *share)
             losses.append(loss)
             total.index_copy_(1, where[:mine], g.mul_(self.scale)[:, :mine])
-        # Units that are off for all inputs in the whole network may be on in a part, so no trial is
-        # proved dead.
+        # Units that are off in the whole network may be on in a part: no trial is proved dead
         return torch.stack(losses).mean(0), total, torch.ones(len(w), dtype=torch.bool)
 
     def keep(self, rows: Tensor) -> None:
@@ -154,16 +149,15 @@ class Subnetworks:
 
 
 def planned() -> tuple[Search, ...]:
-    """Every number of workers with every number of local steps; beside them one worker with as many
-    examples a step as all.
+    """One worker with as many examples a step as all; every number of workers with every number of
+    local steps.
     """
-    every = (*searches.REPLICATES, *MORE)
     whole = [(1, 1, Search.batch_size * workers) for workers in (1, *WORKERS)]
     split = [(*both, Search.batch_size) for both in itertools.product(WORKERS, LOCAL_STEPS)]
-    return (
-        *(Search(*shape, n) for shape in whole for n in every),
-        *(Search(*shape, n) for shape in split for n in searches.REPLICATES),
-        *(Search(*shape, n) for shape in split if shape[1] == PUBLISHED for n in MORE),
+    return tuple(
+        Search(*shape, n)
+        for shape in (*whole, *split)
+        for n in (*searches.REPLICATES, *MORE * (shape in whole or shape[1] == PUBLISHED))
     )
 
 
@@ -191,19 +185,14 @@ SUBNETWORKS = Collection(
 
 def results(planned: Iterable[Search]) -> pd.DataFrame:
     """The trials of those searches that have a record, with arm: how many local steps, or WHOLE,
-    and size: among how many workers, each with `Search.batch_size` examples a step.
-
-    Beside the steps@goal: sent@goal, numbers that a worker sends until then, and adds@goal, its
-    multiply-adds.
+    and size: among how many workers, each with `Search.batch_size` examples a step; beside the
+    steps@goal, of one worker, sent@goal, numbers sent, and adds@goal, multiply-adds.
     """
     found = SUBNETWORKS.results(planned)
+    steps = found.filter(like="steps@").T
     arms = [f"parts, {n} local step{'s' * (n > 1)}" for n in found.local_steps]
     found["arm"] = np.where(found.workers == 1, WHOLE, arms)
     found["size"] = found.workers * found.batch_size // Search.batch_size
-    width = HIDDEN // found.workers
-    adds = Search.batch_size * searches.multiply_adds((INPUTS, width, width, CLASSES))
-    for name in [name for name in found if name.startswith("steps@")]:
-        rounds = np.ceil(found[name] / found.local_steps)
-        found[name.replace("steps", "sent")] = rounds * found.sent
-        found[name.replace("steps", "adds")] = found[name] * adds
-    return found
+    adds = Search.batch_size * searches.multiply_adds(HIDDEN // found.workers)
+    sent = np.ceil(steps / found.local_steps) * found.sent
+    return searches.with_costs(found, sent=sent, adds=steps * adds)
