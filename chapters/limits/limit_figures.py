@@ -29,7 +29,7 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
     powers = [first * 4**n for n in range(12) if first * 4**n <= within[1]]
     base = alt.Chart(rows).encode(
         y=alt.Y("row:N", title=None, sort=None, axis=axis),
-        color=charts.by_algorithm(list(rows.algorithm)),
+        color=charts.by_algorithm(list(rows.algorithm), columns=1),
     )
     x = alt.X("critical:Q", title="critical batch size (examples)", scale=scale)
     x = x.axis(values=powers, format=",", titleAnchor="end")

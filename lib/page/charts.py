@@ -94,14 +94,16 @@ def by_sparsity(levels: list[float], **legend) -> alt.Color:
     return alt.Color("sparsity:O", scale=scale, title="sparsity", legend=words)
 
 
-def by_algorithm(names: list[str]) -> alt.Color:
+def by_algorithm(names: list[str], columns: int = 2) -> alt.Color:
     """Colour per training method, the same throughout the book; a reader's own have that of guide
     lines.
+
+    columns: of the legend on a phone, if no title is long.
     """
     titles = {name: method(name).title for name in names}
     colours = ALGORITHM_COLOURS | dict.fromkeys(titles.keys() - ALGORITHM_COLOURS.keys(), GUIDE)
     shown = {name: colour for name, colour in colours.items() if name in titles}
-    columns = 1 if any(len(title) > 15 for title in titles.values()) else 2
+    columns = 1 if any(len(title) > 15 for title in titles.values()) else columns
     label = f"{json.dumps(titles)}[datum.label]"
     return by_name("algorithm", shown, columns, 3, labelExpr=label)
 
