@@ -37,6 +37,7 @@ def findings(
         "timed": case.timed is not None,
         "untimed": case.timed is None and device == "measured",
         "own": bool(work.source),
+        "alone": _alone(case),
         "borrowed": curve.n < scaling.ENOUGH and not adaptive,
         "fastest": fast.batch_size,
         "fastest_range": span(fast.sizes),
@@ -66,6 +67,14 @@ def _tied(case: Case, fast: Optimum) -> list[str]:
     times = case.of(case.densest).steps * case.step(case.densest).seconds
     same = times.index[times.map(brief) == brief(fast.value)]
     return [number(int(size)) for size in same if size != fast.batch_size]
+
+
+def _alone(case: Case) -> list[str]:
+    """Sparsities that were searched once, where the dense network was several times."""
+    dense = case.densest
+    sparse = [key for key in case.curves if key[:3] == dense[:3] and key[3] > dense[3]]
+    once = [f"{key[3]:g}" for key in sorted(sparse) if case.curves[key].n == 1]
+    return once if case.curves[dense].n > 1 else []
 
 
 def _devices(count: int) -> str:

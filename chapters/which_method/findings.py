@@ -49,6 +49,7 @@ def findings(every: pd.DataFrame, curves: dict, timed: pd.DataFrame) -> dict[str
         "trials": boxes.trials(every[every.space != "whole"]),
         "goals": [f"{percent(goal)} ({tables.name_of(name)})" for name, goal in goals.items()],
         "whole_range_on": sorted(map(tables.name_of, whole)),
+        "whole_everywhere": len(whole) == every.workload.nunique(),
         "model_off": _model(rows),
         **dict(zip(("time_low", "time_high"), own.batch_size.iloc[[0, -1]])),
         **dict(zip(("time_before", "time_after"), own.time.iloc[[0, -1]])),
