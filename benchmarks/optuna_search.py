@@ -12,15 +12,17 @@ steps of the best so far, too.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
+from pathlib import Path
 
 import optuna
 import pandas as pd
 
-from chapters.own_workload import adaptive, replays
+from chapters.own_workload import adaptive, bends, replays
 from lib.engine import trainings
 from lib.engine.vocabulary import next_check
-from lib.measuring import one_cell
+from lib.measuring import one_cell, runner
 from lib.records import store
 from lib.studies.cells import Cell
 
@@ -99,7 +101,7 @@ def searched(what: replays.Replay) -> pd.DataFrame:
         counts = {"searches": 1, "trials": len(study.trials), "taken": objective.taken}
         rows.append({**about, **counts})
     table = pd.DataFrame(rows)
-    found = adaptive.estimate(
+    found = bends.estimate(
         {int(b): [k] for b, k in zip(table.batch_size, table.steps) if k == k}
     )
     ends = {"critical": found.critical} if found else {"critical": math.nan}
@@ -107,15 +109,20 @@ def searched(what: replays.Replay) -> pd.DataFrame:
     return table.assign(**ends, critical_low=math.nan, critical_high=math.nan, runs=runs)
 
 
+class Searches(replays.Replays):
+    """Replays that Optuna searches."""
+
+    def measure(self, what: replays.Replay, data: Path = store.DATA) -> Path:
+        take = functools.partial(searched, what)
+        return runner.write(self.record(what, data), what, take, "float32", **self.more)
+
+
 if __name__ == "__main__":
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    record = dataclasses.replace(
-        replays.REPLAYS,
-        title="Optuna",
-        take=lambda what, _: searched(what),
-        more={"optuna": optuna.__version__},
-    )
-    lacking = replays.REPLAYS.missing(replays.planned())
+    usual = replays.REPLAYS
+    record = Searches(usual.name, usual.units, usual.file, usual.planned)
+    record.more["optuna"] = optuna.__version__
+    lacking = usual.missing(replays.planned())
     later = {dataclasses.replace(what, rule="tpe-median") for what in lacking}
     by_split = sorted(replays.planned("tpe-median"), key=lambda what: what.split)
     record.run([what for what in by_split if what not in later])

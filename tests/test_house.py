@@ -11,9 +11,9 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (112, 111_200, 13.0, 18.4, 22.2, 0),
-    "chapters/*/*.py": (200, 174_300, 13.0, 19.8, 28.1, 152),
-    "tests/*.py": (70, 122_700, 16.2, 24.0, 29.8, 545),
+    "lib/**/*.py": (112, 110_900, 13.0, 18.4, 22.0, 0),
+    "chapters/*/*.py": (184, 139_800, 13.0, 19.5, 28.1, 145),
+    "tests/*.py": (70, 120_600, 16.2, 23.6, 29.8, 522),
 }
 
 
