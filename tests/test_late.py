@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from chapters.late_workers import experiments, late_results
+from chapters.late_workers import claims, experiments, late_results
 from chapters.which_method import quadratic_methods
 from lib.analysis import noisy_quadratic as nqm
 from lib.claims import AGAINST, FOR
@@ -136,7 +136,8 @@ def test_the_claims_follow_what_is_planted(rival, verdict, monkeypatch):
     table = [searched("sgd", 0), searched("sgd", 7)]
     table += [searched(m, s, f) for m in ("momentum", "adam") for s, f in ((0, 1.0), (7, rival))]
     monkeypatch.setattr(late_results, "measured", lambda: pd.concat(table))
-    slow, more = (judged(REGISTRY.claims[key], REGISTRY.functions[key]()) for key in ("A1", "A2"))
+    slow = judged(REGISTRY.claims["A1"], claims.late_over_timely())
+    more = judged(REGISTRY.claims["A2"], claims.beside_sgd())
     assert {g.verdict for g in slow.groups} == {FOR} and len(slow.groups) == 3
     assert {g.verdict for g in more.groups} == {verdict} and len(more.groups) == 2
 
