@@ -1,6 +1,5 @@
 """The language model: n-grams by their formula, readers' texts, and runs that branch."""
 
-import dataclasses
 import math
 import os
 from pathlib import Path
@@ -12,7 +11,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from chapters.language_model import experiments, text_results
-from chapters.language_model.branches import Branch
+from chapters.language_model.experiments import Branch
 from lib import own
 from lib.engine import lockstep
 from lib.records import store
@@ -133,28 +132,20 @@ def test_what_is_wrong_with_a_text_is_named_before_any_compute(tmp_path, raw, me
 
 
 def trials():
-    """Made-up searches whose steps are 300 (1 + 40 / B), with a best rate 0.001 B^(1/2)."""
+    """Made-up searches whose steps are 300 (1 + 40 / B); all trials meet the easier goal, in a quarter of these and more."""
     cells = []
     for size in (1, 4, 16, 64, 256):
         best, behind = 300 * (1 + 40 / size), 1 + 0.4 * np.abs(np.arange(8) - 3)
         hard = np.where(behind == 1, best, np.nan)
-        rates = 1e-3 * size**0.5 * 2.0 ** (np.arange(8) - 3)
-        told = {"steps": hard, "steps@1.9": hard, "steps@2.3": best * behind / 4}
-        about = {"batch_size": size, "trial": range(8), "learning_rate": rates, "last_step": best}
-        cells.append(pd.DataFrame(about | told))
+        told = {"batch_size": size, "trial": range(8), "last_step": best}
+        cells.append(pd.DataFrame(told | {"steps": hard, "steps@1.9": hard, "steps@2.3": best * behind / 4}))
     about = {"workload": "shakespeare", "algorithm": "adam", "trials": 8, "space": None}
     return recorded(pd.concat(cells, ignore_index=True), **about, goal=1.9, status="stopped")
 
 
-def test_constants_of_a_curve_are_found_again():
-    frame = trials()
-    found = text_results.fits(frame)
-    assert np.allclose(found.critical, 40, rtol=1e-3) and np.allclose(found.c2, 300, rtol=1e-3)
-    assert text_results.goal(frame) == text_results.pruned_goal(frame) == 1.9
-
-
 def test_a_pruned_network_stands_beside_the_dense_one_at_the_goal_that_both_met():
     frame = trials()
+    assert text_results.goal(frame) == text_results.pruned_goal(frame) == 1.9
     pruned = frame.assign(sparsity=0.9, **{"steps@2.3": 3 * frame["steps@2.3"]})
     both = text_results.at_their_goals(pd.concat([frame, pruned], ignore_index=True), "shakespeare")
     assert both.workload.unique().tolist() == ["shakespeare", "shakespeare-easier"]
@@ -163,14 +154,12 @@ def test_a_pruned_network_stands_beside_the_dense_one_at_the_goal_that_both_met(
     assert len(found) == 5 and np.allclose(found.ratio, 3) and not found.missed.any()
 
 
-BRANCH = Branch("digits-mlp", 64, "adam", 0.0, trials=100, trial=7, hits=5, max_steps=None, at=6, goal=1e-9, size=16, look=32,
-                examples=96, orders=2)  # fmt: skip
-
-
 @pytest.mark.parametrize(("power", "size"), [(0.5, 16), (1.0, 64)])
 def test_branches_are_those_of_an_ordinary_loop(power, size):
     """PyTorch's own Adam, its rate changed on the way; of orders, each has its own."""
-    branch = dataclasses.replace(BRANCH, power=power, size=size)
+    trial = {"trials": 100, "trial": 7, "hits": 5, "max_steps": None, "at": 6, "goal": 1e-9}
+    how = {"size": size, "power": power, "look": 32, "examples": 96, "orders": 2}
+    branch = Branch("digits-mlp", 64, "adam", 0.0, **trial, **how)
     found = branch.measure()
     data, drawn = datasets.load("digits"), {name: float(v[7]) for name, v in branch.cell.draw().items()}
     ends = []
@@ -191,4 +180,4 @@ def test_branches_are_those_of_an_ordinary_loop(power, size):
     last = found.groupby("order").tail(1)
     assert last.seen.tolist() == [96 // size * size] * 2 and last.cost.tolist() == pytest.approx(ends, abs=1.01 / 150)
     begins = found[found.seen == 0].cost
-    assert begins.nunique() == 1 and len(begins) == 2 and (found.groupby("order").seen.diff().dropna() >= min(32, size)).all()
+    assert begins.nunique() == 1 and len(begins) == 2

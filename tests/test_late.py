@@ -14,9 +14,9 @@ from chapters.which_method import quadratic_methods
 from lib.analysis import noisy_quadratic as nqm
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
-from lib.engine import lockstep
-from lib.engine.training_state import Descent
+from lib.engine import flattening, lockstep
 from lib.measuring import one_cell
+from lib.measuring.rerun import Walk
 from lib.methods import METHODS, variants
 from lib.studies.cells import Cell
 from lib.workloads import datasets, models
@@ -43,14 +43,10 @@ def slow(cell, trial, delays):
     w = start.w[0].clone().requires_grad_()
     path = [w.detach().clone()]
     optimizer = TORCHS[cell.algorithm]([w], {name: value.item() for name, value in start.drawn.items()})
-    order = lockstep.batches(len(data.train.y), cell.batch_size, cell.replicate)
-    names = [(name, p.shape) for name, p in net.named_parameters()]
-    for step, tau in enumerate(delays):
-        pick = next(order)
+    order = lockstep.batches(len(data.train), cell.batch_size, cell.replicate)
+    for step, (tau, pick) in enumerate(zip(delays, order)):
         old = path[max(0, step - tau)].clone().requires_grad_()
-        parts = old.split([shape.numel() for _, shape in names])
-        own = {name: part.view(shape) for (name, shape), part in zip(names, parts, strict=True)}
-        loss = F.cross_entropy(torch.func.functional_call(net, own, data.train.x[pick].float()), data.train.y[pick])
+        loss = F.cross_entropy(flattening.outputs(net, old, data.train.x[pick]), data.train.y[pick])
         (w.grad,) = torch.autograd.grad(loss, old)
         optimizer.step()
         path.append(w.detach().clone())
@@ -59,13 +55,11 @@ def slow(cell, trial, delays):
 
 def quick(cell, steps):
     """The weights of all trials before and after every step, as the engine takes them: [steps + 1, T, P]."""
-    trials, data, executor = one_cell.start(cell), datasets.load("digits").train, one_cell.executor(cell)
-    run, x = Descent(one_cell.trained_by(cell), executor, trials), executor.inputs(data.x)
-    order = lockstep.batches(len(data.y), cell.batch_size, cell.replicate)
+    how = one_cell.trained_by(cell), one_cell.executor(cell), one_cell.start(cell)
+    run = Walk(*how, datasets.load("digits").train, cell.batch_size, cell.replicate)
     path = [run.w.clone()]
-    for step in range(1, steps + 1):
-        pick = next(order)
-        run.advance(step, (x[pick], data.y[pick]))
+    for _ in range(steps):
+        run.update()
         path.append(run.w.clone())
     return torch.stack(path)
 
@@ -91,10 +85,10 @@ def test_a_method_with_gradients_of_its_own_cannot_be_late():
 
 
 def test_real_workers_push_late_gradients_that_train(tmp_path):
-    job = experiments.Job(workers=2, steps=150)
+    job = experiments.Job(steps=150)
     experiments.DELAYS.run([job], tmp_path)
     table = experiments.DELAYS.results([job], tmp_path)
-    assert table["count"].sum() == 150 and experiments.DELAYS.missing([job], tmp_path) == []
+    assert table["count"].sum() == 150
     # Each update makes the gradients under way of the other worker later by one, whatever the pace: only the ends are left out.
     assert np.average(table.delay, weights=table["count"]) == pytest.approx(1, abs=0.05) and table.error.max() < 0.5
     assert experiments.in_turn(table) == table["count"][table.delay == 1].sum() / 150
@@ -114,33 +108,26 @@ def test_the_stability_limit_is_that_of_the_characteristic_polynomial(s):
 
 
 def searched(algorithm, s, factor=None):
-    """Three searches of c1/B + f c2, f the floor's growth unless given.
-
-    As many of an easier goal take half the steps.
-    """
-    random, cells = np.random.default_rng(0), []  # all share their searches, and so the scatter
-    for search, size in itertools.product((3, 4, 5), SIZES):
-        steps = (C1 / size + (factor or late_results.floor(s)) * C2) * random.lognormal(0, 0.1)
-        told = {"steps": steps, "steps@0.04": steps, "steps@0.05": steps / 2, "last_step": steps}
-        cells.append({"batch_size": size, "replicate": search, "split": search, **told})
-    about = {"algorithm": algorithm, "staleness": s, "delays": "fixed"}
-    return recorded(pd.DataFrame(cells), **about)
+    """Three searches of c1/B + f c2, f the floor's growth unless given; all share their scatter."""
+    each = [*itertools.product((3, 4, 5), SIZES)]
+    found = pd.DataFrame(each, columns=["replicate", "batch_size"])
+    off = np.random.default_rng(0).lognormal(0, 0.1, len(each))
+    steps = (C1 / found.batch_size + (factor or late_results.floor(s)) * C2) * off
+    found = found.assign(split=found.replicate, steps=steps, last_step=steps, **{"steps@0.04": steps})
+    return recorded(found, algorithm=algorithm, staleness=s, delays="fixed")
 
 
 def test_growth_and_workers_are_those_planted():
     found = late_results.curves(pd.concat([searched("sgd", s) for s in (0, 1, 7)]))
     growth = late_results.growth(found).set_index("staleness")
+    turns = late_results.without_waiting(found, "sgd").set_index("workers")
     for s in (1, 7):
-        f = late_results.floor(s)
+        f, workers = late_results.floor(s), s + 1
         planted = [(C1 / b + f * C2) / (C1 / b + C2) for b in (4, 256)]
         assert growth.loc[s, ["small", "large"]].tolist() == pytest.approx(planted)
         assert growth.floor[s] == f and growth.small_low[s] <= growth.small[s] * (1 + 1e-9)
-    turns = late_results.without_waiting(found, "sgd").set_index("workers")
-    assert turns.sizes.to_dict() == {2: 8, 8: 6}
-    for workers in (2, 8):
-        each = [b for b in SIZES if b * workers <= SIZES[-1]]
-        late = np.array([C1 / b + late_results.floor(workers - 1) * C2 for b in each])
-        planted = late / workers / np.array([C1 / (b * workers) + C2 for b in each])
+        each = np.array([b for b in SIZES if b * workers <= SIZES[-1]])
+        planted = (C1 / each + f * C2) / workers / (C1 / (each * workers) + C2)
         assert turns.ratio[workers] == pytest.approx(np.exp(np.log(planted).mean()), rel=0.15)
 
 
@@ -149,11 +136,10 @@ def test_the_claims_follow_what_is_planted(rival, verdict, monkeypatch):
     table = [searched("sgd", 0), searched("sgd", 7)]
     table += [searched(m, s, f) for m in ("momentum", "adam") for s, f in ((0, 1.0), (7, rival))]
     monkeypatch.setattr(late_results, "measured", lambda: pd.concat(table))
-    slow, more = (judged(REGISTRY.claims[key], REGISTRY.functions[key]()) for key in ("A1", "A2"))
+    slow = judged(REGISTRY.claims["A1"], claims.late_over_timely())
+    more = judged(REGISTRY.claims["A2"], claims.beside_sgd())
     assert {g.verdict for g in slow.groups} == {FOR} and len(slow.groups) == 3
     assert {g.verdict for g in more.groups} == {verdict} and len(more.groups) == 2
-    monkeypatch.setattr(late_results, "measured", lambda: searched("sgd", 0))
-    assert claims.late_over_timely() == claims.beside_sgd() == []
 
 
 # Steps at the best constant rate, dimensions 10^4, target 0.01, on a coarse grid of rates: hence the tolerance.
@@ -195,11 +181,6 @@ def test_the_moments_are_those_of_simulated_runs(momentum, average, power, batch
     path = losses_of(model, int(steps[0]), batch_size, rate, momentum, average, power)
     assert path[-1] <= model.target * 1.02
     assert min(path[:-1], default=1) >= model.target * 0.98
-
-
-def test_without_noise_the_steps_do_not_depend_on_the_batch_and_are_those_of_the_slowest_dimension():
-    model = nqm.Model(np.array([1.0]), np.array([1e-12]), target=0.5e-4)
-    assert nqm.steps(model, np.array([1, 1024]), 0.1) == pytest.approx(np.ceil(np.log(1e-4) / np.log(0.9**2)))
 
 
 def test_with_the_curvature_known_small_batches_follow_the_closed_form_and_one_step_is_the_floor():

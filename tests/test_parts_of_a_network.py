@@ -7,57 +7,43 @@ import pandas as pd
 import pytest
 import torch
 from torch import nn
-from torch.nn.functional import cross_entropy, linear
+from torch.nn.functional import cross_entropy
 
-from chapters.parts_of_a_network import claims, growing, halves, subnetworks
-from chapters.parts_of_a_network.subnetworks import Search, Subnetworks
+from chapters.parts_of_a_network import claims, network_parts, training
+from chapters.parts_of_a_network.experiments import HALVES, Growing, Halves, Subnetworks
 from lib.engine import batched, lockstep
 from lib.engine.flattening import flatten, layers
 from lib.measuring import one_cell
+from lib.measuring.experiment import Collection
 from lib.workloads import models
 from lib.workloads.catalogue import workload
 
-SHAPES = [(64, 64), (64, 64), (10, 64)]
-
-
 WITHOUT_PARTS = [
-    Search(1, 7, 32, trials=16, max_steps=36),
-    growing.Search(64, 0, 64, trials=8, max_steps=90),
-    halves.Search("whole", 64, trials=8, max_steps=90),
+    Subnetworks(1, 7, 32, trials=16, max_steps=36),
+    Growing(64, 0, 64, trials=8, max_steps=90),
+    Halves("whole", 64, trials=8, max_steps=90),
 ]
 
 
-@pytest.mark.parametrize("search", WITHOUT_PARTS, ids=lambda search: type(search).__module__)
+@pytest.mark.parametrize("search", WITHOUT_PARTS, ids=lambda search: type(search).__name__)
 def test_one_worker_no_growth_and_no_cut_are_plain_sgd_bit_for_bit(search):
     plain = one_cell.table(search.cell, one_cell.train_cell(search.cell))
     assert np.isfinite(plain["steps@0.1"]).any(), "nothing was learnt"
     assert search.measure()[plain.columns].equals(plain)
 
 
-class Part(nn.Module):
-    """A worker's copy of the whole network, in which all units but its own are dropped and those scaled."""
-
-    def __init__(self, w, kept, scale):
-        super().__init__()
-        self.layers = nn.ParameterList()
-        at = 0
-        for out, fan_in in SHAPES:
-            self.layers.append(w[at : at + out * fan_in].clone().view(out, fan_in))
-            self.layers.append(w[at + out * fan_in : at + out * (fan_in + 1)].clone())
-            at += out * (fan_in + 1)
-        self.kept, self.scale = kept, scale
-
-    def forward(self, x):
-        h = x.flatten(1)
-        for n, kept in enumerate((*self.kept, None)):
-            h = linear(h, self.layers[2 * n], self.layers[2 * n + 1])
-            h = h if kept is None else h.relu() * kept * self.scale
-        return h
+def part(w, kept, scale):
+    """A worker's copy of the whole network, in which all hidden units but its own are dropped and those scaled."""
+    net = models.build("mlp-64x2")
+    nn.utils.vector_to_parameters(w.clone(), net.parameters())
+    for place, units in zip((2, 4), kept):
+        net[place].register_forward_hook(lambda module, inputs, out, units=units: out * units * scale)
+    return net
 
 
 def written_back(w, copies):
     """Every weight from the copy that has moved it, the outputs' biases from the first."""
-    after = [torch.cat([p.detach().flatten() for p in copy.layers]) for copy in copies]
+    after = [flatten(copy) for copy in copies]
     moved = torch.stack([own != w for own in after])
     moved[1:, -10:] = False
     assert moved.sum(0).max() == 1
@@ -66,19 +52,19 @@ def written_back(w, copies):
 
 def test_rounds_are_those_of_workers_apart_who_write_their_parts_back():
     workers, local_steps, rate, batch = 4, 3, 0.02, 8
-    search = Search(workers, local_steps, batch, trials=1, max_steps=2 * local_steps)
-    parts = Subnetworks(models.build("mlp-64x2"), workers, local_steps, 1)
+    search = Subnetworks(workers, local_steps, batch, trials=1)
+    parts = training.Parts(search)
     data, w = workload("digits-mlp").train(1), flatten(models.fresh("mlp-64x2", 0))
-    order = [next(o) for o in [lockstep.batches(len(data), workers * batch, 1)] for _ in range(2 * local_steps)]
-    own = w.clone()[None]
+    order = [*itertools.islice(lockstep.batches(len(data), workers * batch, 1), 2 * local_steps)]
+    first, own = w, w.clone()[None]
+    buffers = parts.method.begin(own, None)
     for pick in order:
-        _, g, _ = parts.gradients(None, own, data.x[pick], data.y[pick])
-        own -= rate * g
+        own -= rate * parts.gradient(None, own, (data.x[pick], data.y[pick]), None, buffers)[1]
     for turn in range(2):
-        kept = [[torch.zeros(64).index_fill(0, units[k], 1) for units in parts.groups(turn)] for k in range(workers)]
-        copies = [Part(w, kept[k], workers) for k in range(workers)]
+        kept = [[(owner == k).float() for owner in parts.owners(turn)] for k in range(workers)]
+        copies = [part(w, units, workers) for units in kept]
         for k, copy in enumerate(copies):
-            bias = copy.layers[-1].detach().clone()
+            bias = copy[-1].bias.detach().clone()
             optimizer = torch.optim.SGD(copy.parameters(), lr=rate)
             for pick in order[turn * local_steps : (turn + 1) * local_steps]:
                 mine = pick[k * batch : (k + 1) * batch]
@@ -86,36 +72,35 @@ def test_rounds_are_those_of_workers_apart_who_write_their_parts_back():
                 cross_entropy(copy(data.x[mine]), data.y[mine]).backward()
                 optimizer.step()
                 if k:  # holds what it has been given
-                    copy.layers[-1].data.copy_(bias)
+                    copy[-1].bias.data.copy_(bias)
         w = written_back(w, copies)
-    assert (own[0] - flatten(models.fresh("mlp-64x2", 0))).abs().max() > 0.05
+    assert (own[0] - first).abs().max() > 0.05
     torch.testing.assert_close(own[0], w, rtol=1e-4, atol=1e-6)
-    assert parts.sent.item() == 2 * parts.size / workers and search.cell.batch_size == 32
+    trained = 4 * (64 * 16 + 16 + 16 * 16 + 16 + 16 * 10) + 10  # numbers, of all workers
+    assert parts.sent == trained / workers and search.cell.batch_size == 32
 
 
 WHOLE = models.build("mlp-64x2")
 LAYERS = layers(WHOLE)
 
 
-def outputs(w, x):
-    return batched.BatchedExecutor(WHOLE).logits(w, x)
+IMAGES = torch.rand(40, 1, 8, 8, generator=torch.Generator().manual_seed(0))
 
 
-def images(count=40):
-    return torch.rand(count, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+def outputs(w):
+    return batched.BatchedExecutor(WHOLE).logits(w, IMAGES)
 
 
 def test_the_function_stays_as_the_network_grows():
     """Two trials of width 16, with biases, are doubled twice."""
-    w, places = growing.narrow(16, [0, 1]), growing.places(16)
-    moved = w + 0.1 * torch.randn(w.shape)
-    w = torch.zeros_like(w).index_copy_(1, places, moved[:, places])
-    fresh = growing.Search(16, 2).begin(w, LAYERS)["fresh"]
-    after = growing.grow(w, fresh, (16, 32), LAYERS, False)
-    assert (after != 0).sum(1).min() > 2 * (w != 0).sum(1).max(), "nothing grew"
-    for wider in (after, growing.grow(after, fresh, (32, 64), LAYERS, False)):
-        kept = outputs(wider, images()), outputs(w, images())
-        torch.testing.assert_close(*kept, rtol=1e-5, atol=1e-6)
+    w = training.narrow([0, 1])
+    w = (w + 0.1 * torch.randn(w.shape)) * (training.came() == 0)
+    fresh = training.growing(Growing(16, 2), w)[1].begin(w, LAYERS)["fresh"]
+    before, count = outputs(w), (w != 0).sum(1)
+    for n in (1, 2):
+        w = training.grow(w, fresh, n, LAYERS, False)
+        assert ((w != 0).sum(1) > 2 * count).all(), "nothing grew"
+        torch.testing.assert_close(outputs(w), before, rtol=1e-5, atol=1e-6)
 
 
 def reference(search, draws, stage, rate, steps):
@@ -149,7 +134,7 @@ def reference(search, draws, stage, rate, steps):
                     part[:rows, :columns] = parts[n]
                     parts[n] = part
                 net = wide
-            found.append(net(images()))
+            found.append(net(IMAGES))
     return torch.stack(found)
 
 
@@ -160,15 +145,15 @@ def batch(k):
 
 @pytest.mark.parametrize("scaled", [False, True])
 def test_it_trains_as_modules_do_that_are_replaced_by_wider_ones(scaled):
-    search, stage, rate, steps = growing.Search(16, 2, scaled=scaled), 4, 0.2, 11
-    method, w = search.method, growing.narrow(16, [0])
+    search, stage, rate, steps = Growing(16, 2, scaled=scaled), 4, 0.2, 11
+    method, w = training.growing(search, None)[1], training.narrow([0])
     buffers, executor = method.begin(w, LAYERS), batched.BatchedExecutor(WHOLE)
     draws, found = buffers["fresh"].clone(), []
     drawn = {"learning_rate": torch.tensor([[rate]]), "stage": torch.tensor([[float(stage)]])}
     for k in range(1, steps + 1):
         _, g, _ = executor.gradients(w, *batch(k))
         method.step(w, g, buffers, drawn, k, LAYERS)
-        found.append(outputs(w, images())[0])
+        found.append(outputs(w)[0])
     torch.testing.assert_close(torch.stack(found), reference(search, draws, stage, rate, steps), rtol=1e-3, atol=1e-4)
 
 
@@ -177,20 +162,21 @@ DEEP_LAYERS = layers(DEEP)
 
 
 def trained(arm, stages, rate=0.2, steps=9):
-    """Weights of two trials after each step, as the engine takes them, the first ones included; and the codes."""
-    method = halves.Search(arm).method
+    """Weights of two trials before and after each step, as the engine takes them; and the codes."""
+    method = training.halves(Halves(arm), None)[1]
     w = torch.stack([flatten(models.fresh("mlp-64x4", seed)) for seed in (0, 1)])
     buffers, executor, found = method.begin(w, DEEP_LAYERS), batched.BatchedExecutor(DEEP), [w.clone()]
     codes = buffers["codes"].clone()
+    drawn = {"learning_rate": torch.full((2, 1), rate), "stage": torch.tensor(stages)[:, None]}
     for k in range(1, steps + 1):
         _, g, _ = method.gradient(executor, w, batch(k), None, buffers)
-        drawn = {"learning_rate": torch.full((2, 1), rate), "stage": torch.tensor(stages)[:, None]}
         method.step(w, g, buffers, drawn, k, DEEP_LAYERS)
         found.append(w.clone())
     return torch.stack(found), codes
 
 
-def descend(params, loss, rate=0.2):
+def descend(net, loss, rate=0.2):
+    params = [*net.parameters()]
     for p, g in zip(params, torch.autograd.grad(loss, params), strict=True):
         p.data -= rate * g
 
@@ -199,16 +185,16 @@ def by_halves(seed, stage, codes, recovered, steps=9):
     """One trial, half by half, as ordinary modules."""
     net, found = models.fresh("mlp-64x4", seed), []
     left, right = net[:5], net[5:]
-    assert isinstance(left[-1], nn.ReLU) and sum(p.numel() for p in left.parameters()) == halves.CUT
+    assert isinstance(left[-1], nn.ReLU) and sum(p.numel() for p in left.parameters()) == training.CUT
     found.append(flatten(net))
     for k in range(1, steps + 1):
         x, y = batch(k)
         if k <= stage:
-            descend([*left.parameters()], (left(x) - codes[y]).square().sum(1).mean() / 2)
+            descend(left, (left(x) - codes[y]).square().sum(1).mean() / 2)
         elif recovered and k > 2 * stage:
-            descend([*net.parameters()], cross_entropy(net(x), y))
+            descend(net, cross_entropy(net(x), y))
         else:
-            descend([*right.parameters()], cross_entropy(right(left(x).detach()), y))
+            descend(right, cross_entropy(right(left(x).detach()), y))
         found.append(flatten(net))
     return torch.stack(found)
 
@@ -225,36 +211,34 @@ def test_halves_train_as_modules_of_their_own_do(arm):
 STEPS = {2: 60.0, 4: 40.0}  # steps of the whole network by the number of workers
 
 
-def search(arm, size, replicate, never=(), **costs):
-    """Two trials: the first takes these costs to 0.04 and half of them to 0.1, the second misses 0.04."""
-    about = {"arm": arm, "size": size, "replicate": replicate}
-    hard = {f"{what}@0.04": [np.nan if 0.04 in never else cost, np.nan] for what, cost in costs.items()}
-    return pd.DataFrame(about | hard | {f"{what}@0.1": [cost / 2, cost] for what, cost in costs.items()})
+def search(arm, size, replicate, missed=False, **costs):
+    """Two trials: the first takes these costs to 0.04, unless missed, and half of them to 0.1, the second misses 0.04."""
+    about = {"arm": arm, "size": size, "replicate": replicate, "goal": [0.04, 0.04, 0.1, 0.1]}
+    first = np.nan if missed else 1
+    return pd.DataFrame(about | {what: cost * np.array([first, np.nan, 0.5, 1]) for what, cost in costs.items()})
 
 
-def trials(never=()):
-    """Parts send a twentieth of their steps; a search with four workers misses some goals."""
-    rows = [search(subnetworks.WHOLE, w, n, steps=s * n, sent=s * n) for w, s in STEPS.items() for n in (1, 2)]
-    for arm, (w, steps), n in itertools.product(("parts, 1 local step", subnetworks.ARM), ((2, 180), (4, 400)), (1, 2)):
-        rows.append(search(arm, w, n, never if (w, n) == (4, 1) else (), steps=steps * n, sent=steps * n / 20))
+def trials():
+    """Parts send a twentieth of their steps; a search with four workers misses the hardest goal."""
+    rows = [search(network_parts.PARALLEL, w, n, steps=s * n, sent=s * n) for w, s in STEPS.items() for n in (1, 2)]
+    for arm, (w, steps), n in itertools.product(("parts, 1 local step", network_parts.PARTS), ((2, 180), (4, 400)), (1, 2)):
+        rows.append(search(arm, w, n, (w, n) == (4, 1), steps=steps * n, sent=steps * n / 20))
     return pd.concat(rows, ignore_index=True)
 
 
-GROWN, HALVES = growing.GROWN, halves.ARMS
-
-
 def test_claims_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
-    monkeypatch.setattr(subnetworks, "results", lambda searches: trials(never=(0.04,)))
+    monkeypatch.setattr(network_parts, "subnetworks", trials)
     sent, bias = claims.sent(), claims.bias()
     assert [g.effect for g in sent] == pytest.approx([20 / 3, 2]) and [g.n for g in sent] == [2, 2]
     assert [(g.effect, g.n) for g in bias] == [(1, 2), (0.5, 2)], "searches with other local steps share their splits"
-    factors = {growing.WHOLE: 1.0, GROWN: 4.0, growing.SMALL: 0.5}
-    monkeypatch.setattr(growing, "results", lambda: planted(factors, (1, 2), {(GROWN, 64)}))
+    grown = network_parts.GROWN
+    factors = {network_parts.LARGE: 1.0, grown: 4.0, network_parts.SMALL: 0.5}
+    monkeypatch.setattr(network_parts, "growing", lambda: planted(factors, (1, 2), {(grown, 64)}))
     first, second = claims.grown()
     assert first.effect == pytest.approx(0.25) and (first.n, second.n) == (2, 0) and "missed" in second.note
     apart, recovered = HALVES["halves"], HALVES["recovered"]
-    factors, missed = {HALVES["whole"]: 1.0, apart: 3.0, recovered: 2.0}, {(apart, 16), (recovered, 64)}
-    monkeypatch.setattr(halves, "results", lambda: planted(factors, (1, 2, 3), missed))
+    halves, missed = {HALVES["whole"]: 1.0, apart: 3.0, recovered: 2.0}, {(apart, 16), (recovered, 64)}
+    monkeypatch.setattr(network_parts, "halves", lambda: planted(halves, (1, 2, 3), missed))
     told = {g.name: (g.effect, g.n) for g in claims.halves_apart()}
     assert told[f"{apart}, batches of 16"] == told[f"{recovered}, batches of 64"] == (0, 3)
     assert told[f"{apart}, batches of 64"] == (1, 3) and len(told) == 4
@@ -264,8 +248,7 @@ def planted(factors, searches, missed):
     """Arms that take so many times the steps and multiply-adds, with batches of 16 and 64."""
     rows = []
     for (arm, factor), size, n in itertools.product(factors.items(), (16, 64), searches):
-        never = (0.04,) if (arm, size) in missed else ()
-        rows.append(search(arm, size, n, never, steps=n * factor, adds=n * factor))
+        rows.append(search(arm, size, n, (arm, size) in missed, steps=n * factor, adds=n * factor))
     return pd.concat(rows, ignore_index=True)
 
 
@@ -273,15 +256,15 @@ def test_costs_are_counted_from_the_steps_of_every_stage(monkeypatch):
     """One trial, with batches of 16: 16 units for 4 steps, 32 for 4 and 64 for 2; halves that meet the whole after 2 x 4."""
     found = pd.DataFrame({"batch_size": [16], "stage": [4.0], "steps@0.1": [10.0]})
     grown = found.assign(first=16, doublings=2, scaled=False, by_norm=True)
-    monkeypatch.setattr(type(growing.GROWING), "results", lambda self: grown.copy())
+    monkeypatch.setattr(Collection, "results", lambda self: grown.copy())
     adds = [2 * 64 * w + 3 * w * w + 3 * 10 * w for w in (16, 32, 64)]
-    assert growing.results()["adds@0.1"].item() == 16 * np.dot(adds, [4, 4, 2])
+    assert network_parts.growing()["adds"].item() == 16 * np.dot(adds, [4, 4, 2])
     cut = pd.concat([found.assign(arm=arm) for arm in HALVES], ignore_index=True)
-    monkeypatch.setattr(type(growing.GROWING), "results", lambda self: cut.copy())
+    monkeypatch.setattr(Collection, "results", lambda self: cut.copy())
     once, both = 1350 * 64, 2 * 16 * 64
-    assert halves.results()["sent@0.1"].to_list() == [10 * both, once, once + 2 * both]
+    assert network_parts.halves()["sent"].to_list() == [10 * both, once, once + 2 * both]
     apart = pd.DataFrame({"workers": [1, 4], "batch_size": [64, 16], "local_steps": [1, 20], "sent": 100.0, "steps@0.1": 30.0})
-    monkeypatch.setattr(type(growing.GROWING), "results", lambda self, planned: apart.copy())
-    told = subnetworks.results(())
-    assert told["size"].to_list() == [4, 4] and told["sent@0.1"].to_list() == [3000, 200]
-    assert told["adds@0.1"].to_list() == [30 * 16 * (2 * 64 * w + 3 * w * w + 30 * w) for w in (64, 16)]
+    monkeypatch.setattr(Collection, "results", lambda self, planned: apart.copy())
+    told = network_parts.subnetworks()
+    assert told["size"].to_list() == [4, 4] and told["sent"].to_list() == [3000, 200]
+    assert told["adds"].to_list() == [30 * 16 * (2 * 64 * w + 3 * w * w + 30 * w) for w in (64, 16)]

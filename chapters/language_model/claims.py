@@ -9,13 +9,12 @@ from lib.claims.claim import Change, claim, ratio, unmeasured
 from lib.records import results
 from lib.studies import plans
 
+WITHIN = "no effect has to stay within what an effect exceeds"
+
 
 def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
     """ln of the critical batch size [k] of c1/B + c2 through the two points of rows of ln K* [k,
-    2].
-
-    Within REACH of the batch sizes, where steps do not fall or fall by no less than the batch
-    grows.
+    2]; within REACH where steps do not fall, or as fast as the batch grows.
     """
     (small, large), (first, last) = sizes, np.exp(logs).T
     c1, c2 = small * large * (first - last), large * last - small * first
@@ -33,13 +32,7 @@ def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
     rule="From half the width to double, the critical batch size changes by less than a factor of 1.25, read from the steps at "
     "batch sizes 16 and 256.",
     within=1.25,
-    history=[
-        Change(
-            "2026-11-26",
-            "by less than a factor of two",
-            "no effect has to stay within what an effect exceeds",
-        )
-    ],
+    history=[Change("2026-11-26", "by less than a factor of two", WITHIN)],
 )
 def double_over_half_the_width():
     trials = results.read(plans.study("shakespeare-widths"))
@@ -49,10 +42,5 @@ def double_over_half_the_width():
     half, double = (curves[name] for name in TEXT_WIDTHS)
     found = scaling.estimate(lambda a, b: two_point(*a) - two_point(*b), double, half)
     first, last = TEXT_WIDTHS.values()
-    return [
-        ratio(
-            f"decoder on Tiny Shakespeare, width {last} over {first}",
-            found,
-            note="one search a point, scatter borrowed",
-        )
-    ]
+    name = f"decoder on Tiny Shakespeare, width {last} over {first}"
+    return [ratio(name, found, note="one search a point, scatter borrowed")]

@@ -1,14 +1,15 @@
-"""The values of the sentences on the language model, and the table of its lines."""
+"""The values of the sentences on the language model, its table and its figure."""
 
 from __future__ import annotations
 
 from types import SimpleNamespace
 
+import altair as alt
 import pandas as pd
 
 from chapters.language_model import text_results
 from lib.analysis import followed_paths, scaling
-from lib.page import boxes, told
+from lib.page import boxes, charts, shared_figures, told
 from lib.wording import between, brief, named, percent, span
 from lib.workloads.tasks import TASKS
 
@@ -16,7 +17,7 @@ LINE = ["critical", "critical_low", "critical_high", "c1", "c2"]
 
 
 def findings(data: SimpleNamespace) -> dict:
-    """All values of the page's sentences, of `text_results.read`; what is not on record has none."""
+    """All values of the page's sentences, of `text_results.read`, as far as on record."""
     trials, written = data.trials, TASKS[data.work.task].written
     goals, main = scaling.goals(trials), text_results.main_of(trials)
     goal, points = text_results.goal(trials), text_results.curves(trials)
@@ -116,3 +117,20 @@ def fitted(rows: pd.DataFrame) -> pd.DataFrame:
             "90 %": list(map(span, zip(rows.critical_low, rows.critical_high))),
         }
     )
+
+
+NATS = (
+    "'goal: ' + format(value, '.2f') + ' nats, ' + format(value / LN2, '.2f') + ' bits a character'"
+)
+
+
+def steps_by_method(points: pd.DataFrame, start: float) -> alt.LayerChart:
+    """Steps to result against batch size, a colour per curve; a slider over goals from `start` on.
+    points: of `text_results.curves`.
+    """
+    known = points.drop_duplicates("curve")
+    shades = known.algorithm.map(charts.ALGORITHM_COLOURS).fillna(charts.GUIDE)
+    shades = shades.mask(known.sparsity > 0, charts.sparsity_colour(0.9))
+    colour = charts.by_name("curve", dict(zip(known.curve, shades)), 2)
+    slider = charts.slider("goal", sorted(points.goal.unique()), start, "goal (nats)", NATS)
+    return shared_figures.scaling_chart(points, colour, slider, height=340)

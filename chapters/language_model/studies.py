@@ -16,19 +16,13 @@ TEXT_WIDTHS = {"shakespeare-width-32": 32, "shakespeare-width-128": 128}  # half
 
 
 def on_text(
-    searches: range,
-    algorithm: str | Iterable[str],
-    batch_size: Iterable[int] = SIZES,
-    workload: str | Iterable[str] = "shakespeare",
-    number: str = "search",
-    **fields,
+    searches, algorithm, batch_size=SIZES, workload="shakespeare", number="search", **fields
 ) -> Iterable[Cell]:
     """All methods at a batch size, then the next one, then the next search; each search on a split
     of its own, or all on one if `number` is "replicate".
 
-    Larger batches take fewer steps, which cost more: trials are given up the sooner.  All are
-    races, unless `fields` have it otherwise: wide ones, since no record tells what races do on
-    texts.
+    Larger batches take fewer steps, which cost more: trials are given up the sooner.  Races are
+    wide ones, since no record tells what races do on texts.
     """
     fields = {"trials": 16, "hits": 1, "race": 3.0} | fields
     fields |= {number: searches, "batch_size": batch_size}
@@ -37,40 +31,23 @@ def on_text(
 
 
 def _text_sparse() -> Iterable[Cell]:
-    """The first of them showed that the dense network's hardest goal is out of reach: the others
-    wait for an easier one.
-    """
+    # The first of them showed that the dense network's hardest goal is out of reach
     first, *others = on_text(range(2), "adam", (64, 16, 256), sparsity=0.9)
     return first, *(replace(cell, workload=cell.workload + EASIER) for cell in others)
 
 
-STUDIES = (
-    # Where exact lock step costs least: whether races would have told the same
-    Study(
-        "shakespeare-exact",
-        "Tiny Shakespeare: Adam in exact lock step",
-        on_text(range(1), "adam", (16, 64), hits=2, race=None),
-        apart=True,
-    ),
-    Study("shakespeare", "Tiny Shakespeare: Adam", on_text(range(3), "adam"), apart=True),
-    Study(
-        "shakespeare-methods",
-        "Tiny Shakespeare: momentum and Muon",
-        on_text(range(2), ("muon", "momentum")),
-        apart=True,
-    ),
-    Study(
-        "shakespeare-sparse",
-        "Tiny Shakespeare: 90 % of the weights removed",
-        _text_sparse(),
-        apart=True,
-    ),
-    Study("shakespeare-sgd", "Tiny Shakespeare: SGD", on_text(range(1), "sgd"), apart=True),
-    Study(
-        "shakespeare-widths",
-        "Tiny Shakespeare: half and double the width",
-        # One batch size either side of the critical one
-        on_text(range(1), "adam", (16, 256), tuple(TEXT_WIDTHS)),
-        apart=True,
-    ),
+# Where exact lock step costs least: whether races would have told the same
+EXACT = on_text(range(1), "adam", (16, 64), hits=2, race=None)
+# One batch size either side of the critical one
+WIDTHS = on_text(range(1), "adam", (16, 256), tuple(TEXT_WIDTHS))
+STUDIES = tuple(
+    Study(name, f"Tiny Shakespeare: {title}", cells, apart=True)
+    for name, title, cells in (
+        ("shakespeare-exact", "Adam in exact lock step", EXACT),
+        ("shakespeare", "Adam", on_text(range(3), "adam")),
+        ("shakespeare-methods", "momentum and Muon", on_text(range(2), ("muon", "momentum"))),
+        ("shakespeare-sparse", "90 % of the weights removed", _text_sparse()),
+        ("shakespeare-sgd", "SGD", on_text(range(1), "sgd")),
+        ("shakespeare-widths", "half and double the width", WIDTHS),
+    )
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import operator
 import random
-from collections.abc import Iterable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -28,20 +27,23 @@ MAIN = "adam"  # beside which the others are put
 
 
 def read(chosen) -> SimpleNamespace:
-    """All records of one text, from the page's parameters; a toy is of a text that is made up, so
-    that no corpus is needed.
+    """All records of one text, from the page's parameters; a toy is of a made-up text.
 
     work: the workload; trials: `at_their_goals`; rungs: n-gram models of the text, asked what
-    networks are asked: n, nats; followed: the fastest trial's noise scales (`lib.probes.tracks`),
-    by step, and layers: what pruning leaves (`experiments.Pruned`), both empty for a reader's own.
+    networks are asked: n, nats; followed: the fastest trial's noise scales, by step, and layers:
+    what pruning leaves, both empty for a reader's own.
     """
-    toy, beyond = chosen.budget == "smoke", chosen.budget != "cached"
-    work = workload(write_toy(SMOKE / "toy.txt") if toy else chosen.workload)
-    sizes = [1, 2, 4, 8, 16] if toy else chosen.batch_sizes
-    asked = (chosen.methods, chosen.searches, chosen.trials)
-    trials = sweeps.results(grid(work.name, sizes, *asked, beyond), chosen.budget)
-    own = work.source
-    rungs = experiments.climb(texts.read(work.name).ids, 4) if own else experiments.NGRAMS.results()
+    sizes, name = chosen.batch_sizes, chosen.workload
+    if chosen.budget == "smoke":
+        sizes, name = [1, 2, 4, 8, 16], write_toy(SMOKE / "toy.txt")
+    work = workload(name)
+    asked = chosen.methods, chosen.searches, chosen.trials
+    study = grid(work.name, sizes, *asked, beyond=chosen.budget != "cached")
+    trials = sweeps.results(study, chosen.budget)
+    if work.source:
+        rungs = experiments.climb(texts.read(work.name).ids, 4)
+    else:
+        rungs = experiments.NGRAMS.results()
     beside = [kept.results() for kept in (experiments.FOLLOWED, experiments.LAYERS)]
     followed, layers = (rows[rows.workload == work.name] for rows in beside)
     return SimpleNamespace(
@@ -61,9 +63,7 @@ WORDS = (
 
 
 def write_toy(file: Path) -> str:
-    """Write a text that is made up of a few words, the same every time; returns its name, with
-    goals.
-    """
+    """Write a text of a few words, the same every time; returns its name, with goals."""
     draw = random.Random(0)
     lines = (f"the {' '.join(map(draw.choice, WORDS))}.\n" for _ in range(900))
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -72,27 +72,18 @@ def write_toy(file: Path) -> str:
     return f"{file}:2.3,2.5,2.7"
 
 
-def grid(
-    name: str,
-    batch_sizes: Iterable[int],
-    methods: Iterable[str],
-    searches: int,
-    trials: int,
-    beyond: bool,
-) -> Study:
+def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bool) -> Study:
     """So many searches of the language model called `name` by every method at every batch size.
 
     Of the book's own text those that it plans, pruned networks' too; of an exact search and a race
-    the one on record.  beyond: also those that it does not plan and that have no record.  Raises
-    ValueError as `lib.studies.cells.Cell`.
+    the one on record.  beyond: also those that it does not plan and that have no record.
     """
     point = operator.attrgetter("replicate", "batch_size", "algorithm")
     asked = set(itertools.product(range(searches), batch_sizes, methods))
     planned = [
         cell
-        for cell in itertools.chain.from_iterable(study.cells for study in studies.STUDIES)
-        if cell.workload in (name, name + EASIER)
-        if cell.trials == trials and point(cell) in asked
+        for cell in itertools.chain(*(study.cells for study in studies.STUDIES))
+        if cell.workload in (name, name + EASIER) and cell.trials == trials and point(cell) in asked
     ]
     # Of several at a point the first on record, or else the last
     chosen = [*planned, *reversed([*recorded_of(planned)])]
@@ -106,18 +97,18 @@ def grid(
 
 def at_their_goals(trials: pd.DataFrame, name: str) -> pd.DataFrame:
     """The table with every search of a pruned network read as one that waited for the easier goal,
-    where the book has such a workload beside the one called `name`.
-
-    What a search waits for changes nothing before that goal is met, so that some may have waited
-    for a harder one.
+    where the book has such a workload: what a search waits for changes nothing before.
     """
     easier = name + EASIER
     if easier not in WORKLOADS:
         return trials
-    pruned, least = trials.sparsity > 0, WORKLOADS[easier].goal
-    harder = [f"steps@{g:g}" for g in scaling.goals(trials) if g < least]
+    pruned = trials.sparsity > 0
+    least = WORKLOADS[easier].goal
+    told = scaling.goals(trials)
+    harder = [f"steps@{g:g}" for g in told if g < least]
     masked = {column: trials[column].mask(pruned) for column in harder}
-    return trials.assign(workload=trials.workload.mask(pruned, easier), **masked)
+    masked["workload"] = trials.workload.mask(pruned, easier)
+    return trials.assign(**masked)
 
 
 def titles(rows: pd.DataFrame) -> list[str]:
@@ -129,18 +120,14 @@ def titles(rows: pd.DataFrame) -> list[str]:
 
 
 def main_of(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials of the dense network by MAIN, or, where it was not searched, by the method that
-    was searched most.
-    """
+    """The trials of the dense network by MAIN, or else by the method that was searched most."""
     dense = trials[trials.sparsity == 0]
     names = dense.algorithm.value_counts()
     return dense[dense.algorithm == (MAIN if MAIN in names else names.index[0])]
 
 
 def goal(trials: pd.DataFrame) -> float:
-    """The goal at which curves are read: the hardest that `main_of` met at three batch sizes; a
-    search that missed it is a bound.
-
+    """The goal at which curves are read: the hardest that `main_of` met at three batch sizes.
     Raises Told if no trial met any goal.
     """
     own = main_of(trials)
@@ -153,14 +140,12 @@ def goal(trials: pd.DataFrame) -> float:
 
 
 def pruned_goal(trials: pd.DataFrame) -> float:
-    """The goal at which the pruned network stands beside the dense one: the hardest that both met
-    at most batch sizes; `goal` without a pruned network.
-    """
+    """The hardest goal that the pruned network, if there is one, and the dense one both met."""
     return max(goal(trials), goals.fitting(trials[trials.sparsity > 0]) or 0)
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:
-    """`scaling.all_goals` with `curve` (`titles`).  Raises ValueError if no trial met any goal."""
+    """`scaling.all_goals` with `curve` (`titles`)."""
     points = scaling.all_goals(trials)
     return points.assign(curve=titles(points))
 
@@ -173,9 +158,8 @@ def fits(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def pruned_over_dense(trials: pd.DataFrame) -> pd.DataFrame:
-    """Steps of the pruned network over those of the dense one to `pruned_goal`, a row per batch
-    size that both have: `scaling.steps_ratio`, and missed: whether a search of the pruned network
-    missed the goal there, so that the ratio is a lower bound.
+    """`scaling.steps_ratio` of the pruned network over the dense one to `pruned_goal`, and missed:
+    whether a search of the pruned one missed it, so that the ratio is a lower bound.
     """
     curves = scaling.curves(scaling.at_goal(trials, pruned_goal(trials)), least=1)
     dense = curves[tuple(main_of(trials)[scaling.CURVE].iloc[0])]

@@ -1,6 +1,4 @@
-"""What Dai et al. (2018) find of late gradients, as others summarise it, and the rules that judge
-it.
-"""
+"""What Dai et al. (2018) find of late gradients, as others summarise it, and its rules."""
 
 from chapters.late_workers import late_results
 from chapters.late_workers.late_results import WORK

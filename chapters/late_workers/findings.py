@@ -1,32 +1,20 @@
-"""What the page on late workers says, as numbers and words, and its table.
-
-Values come with their 90 % intervals.
-"""
+"""What the page on late workers says, as numbers and words, with its table and figure."""
 
 from __future__ import annotations
 
+import altair as alt
 import numpy as np
 import pandas as pd
 
 from chapters.late_workers import experiments, late_results
 from chapters.late_workers.late_results import JUDGED, SIZES, WORK
-from lib.analysis.scaling import Curve
+from lib.page import charts, tips
 from lib.wording import brief, named, percent, ranged, with_interval
 
 
-def findings(
-    trials: pd.DataFrame,
-    curves: dict[tuple, Curve],
-    turns: dict[str, pd.DataFrame],
-    delays: pd.DataFrame,
-) -> dict:
-    """All values of the page's sentences.
-
-    Args:
-        trials: of `late_results.measured`.
-        curves: of `late_results.curves`.
-        turns: of `late_results.without_waiting`, by method.
-        delays: the records of `experiments.DELAYS`.
+def findings(trials: pd.DataFrame, curves: dict, turns: dict, delays: pd.DataFrame) -> dict:
+    """All values of the page's sentences; trials, curves, and turns (by method, of
+    `without_waiting`) as `late_results` has them; delays: of `experiments.DELAYS`.
     """
     growth = late_results.growth(curves)
     plain = growth[(growth.workload == WORK) & (growth.algorithm == "sgd")]
@@ -35,7 +23,8 @@ def findings(
     last = fixed.iloc[-1]
     own = trials[trials.workload == WORK]
     searches = own.groupby(["algorithm", "delays", "staleness"]).replicate.nunique()
-    deep, shallow = ((f"digits-mlp-64x{n}", "sgd", "fixed", JUDGED) for n in (4, 1))
+    deep = "digits-mlp-64x4", "sgd", "fixed", JUDGED
+    shallow = "digits-mlp-64x1", "sgd", "fixed", JUDGED
     depth = late_results.slower(curves, deep, shallow)
     workers = JUDGED + 1
     ratios = {m: table.set_index("workers").ratio for m, table in turns.items()}
@@ -75,10 +64,7 @@ def _large(row: pd.Series) -> str:
 
 
 def without_waiting(turns: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Gradients over those of one synchronous batch, a row per number of workers.
-
-    turns: of `late_results.without_waiting`, by method.
-    """
+    """Gradients over those of one synchronous batch, a row per number of workers."""
     workers = turns["sgd"].workers
     bounds = [brief(late_results.floor(count - 1) / count) for count in workers]
     table = pd.DataFrame({"theory, at most": bounds}, workers)
@@ -87,3 +73,34 @@ def without_waiting(turns: dict[str, pd.DataFrame]) -> pd.DataFrame:
         told = pd.Series([with_interval(*row) for row in values], own.workers)
         table[named(name)] = told.reindex(workers, fill_value="—")
     return table.reset_index()
+
+
+COLOURS = (charts.BLUE, charts.TEAL, charts.GREEN, charts.ORANGE, charts.PINK, charts.RED)
+
+
+def _late(staleness: int) -> str:
+    return "on time" if staleness == 0 else f"{staleness} step{'s' if staleness > 1 else ''} late"
+
+
+def by_staleness(points: pd.DataFrame, lines: pd.DataFrame) -> alt.LayerChart:
+    """Points of one training method, a colour per staleness; dashed: of `late_results.lines`."""
+    colours = dict(zip(map(_late, sorted(points.staleness.unique())), COLOURS))
+    points = tips.known(points)
+    points = points.assign(gradients=points.staleness.map(_late))
+    lines = lines.assign(gradients=lines.staleness.map(_late))
+    pick, faded = charts.picked("gradients")
+    lowest = min(points.low.clip(lower=points.steps / 3).min(), lines.steps.min())
+    within = [lowest / 1.2, points.steps.max() * 2.5]
+    ends = {f"bar_{end}": points[end].clip(*within) for end in ("low", "high")}
+    scale = charts.log(domain=within)
+    y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
+    base = alt.Chart(points.assign(**ends)).encode(
+        x=charts.batch_axis(points.batch_size),
+        color=charts.by_name("gradients", colours, 2),
+        opacity=faded,
+    )
+    dashed = base.properties(data=lines).mark_line(strokeDash=[5, 4], strokeWidth=2, clip=True)
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("bar_low:Q", scale=scale), y2="bar_high:Q")
+    dots = base.mark_point(filled=True, size=64, opacity=1)
+    dots = dots.encode(y=y, tooltip=tips.points("gradients", regime=False))
+    return charts.sized(alt.layer(dashed.encode(y=y).add_params(pick), bars, dots), 380)

@@ -8,6 +8,7 @@ delay, delays is "fixed".
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -22,24 +23,19 @@ from lib.studies.study import Study
 WORK = "digits-mlp"
 LATE = ["workload", "algorithm", "delays", "staleness"]
 SIZES = (4, 16, 64, 256)  # batch sizes that curves of every delay have
-PLACES = 40  # along a line
 JUDGED = 7  # the staleness at which methods and depths are compared
 
 
 def measured() -> pd.DataFrame:
-    """All trials with late gradients, and without, of the studies of these, each workload at its
-    goal.
-    """
+    """All trials with late gradients, and without, each workload at its goal."""
     cells = tuple(cell for study in STUDIES for cell in study.cells)
     return goals.at_goals(results.read(Study("late", "Late gradients", cells)))
 
 
 def curves(trials: pd.DataFrame) -> dict[tuple, Curve]:
-    """Every curve of the table at its goal, by LATE."""
-    if not len(trials):
-        return {}
-    searches = scaling.steps_to_result(trials)
-    return {key: scaling.curve_of(own) for key, own in searches.groupby(LATE)}
+    """Every curve of the table, by LATE."""
+    searches = scaling.steps_to_result(trials).groupby(LATE) if len(trials) else ()
+    return {key: scaling.curve_of(own) for key, own in searches}
 
 
 def points(trials: pd.DataFrame) -> pd.DataFrame:
@@ -48,20 +44,13 @@ def points(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([scaling.across_replicates(own) for _, own in searches], ignore_index=True)
 
 
-def timely(key: tuple) -> tuple:
-    """The curve without delay of the same workload and method."""
-    return (*key[:2], "fixed", 0)
-
-
-def slower(
-    found: dict[tuple, Curve], *keys: tuple, sizes: tuple[int, ...] = SIZES
-) -> Effect | None:
+def slower(found: dict[tuple, Curve], *keys: tuple, sizes=SIZES) -> Effect | None:
     """ln of steps of a late curve over those without delay, the mean over these batch sizes of
-    searches of both.
-
-    Of two keys, that of the first over that of the second.  None if a curve is not measured.
+    searches of both; of two keys, that of the first over that of the second.  None if a curve is
+    not measured.
     """
-    own = [found.get(one) for key in keys for one in (key, timely(key))]
+    timely = [(*key[:2], "fixed", 0) for key in keys]
+    own = [found.get(one) for one in itertools.chain(*zip(keys, timely))]
     if any(curve is None for curve in own):
         return None
     signs = (1, -1, -1, 1)
@@ -72,17 +61,14 @@ def slower(
 
 
 def growth(found: dict[tuple, Curve]) -> pd.DataFrame:
-    """A row per late curve, least late first: LATE, and with their ends (name_low, name_high, 90 %)
-    what late steps over timely ones are.
-
-    small, large: at the smallest and largest of SIZES.  floor: `floor` of a fixed delay.
+    """A row per late curve, least late first: LATE; small and large: steps over timely ones at the
+    smallest and largest of SIZES, with their ends; and floor: `floor` of a fixed delay.
     """
     rows = []
-    for key in sorted(found, key=lambda key: key[3]):
-        if key[3]:
-            small, large = (slower(found, key, sizes=size) for size in (SIZES[:1], SIZES[-1:]))
-            row = dict(zip(LATE, key), floor=floor(key[3]))
-            rows.append(row | small.row("small") | large.row("large"))
+    for key in sorted((key for key in found if key[3]), key=lambda key: key[3]):
+        small, large = (slower(found, key, sizes=size) for size in (SIZES[:1], SIZES[-1:]))
+        row = dict(zip(LATE, key), floor=floor(key[3]))
+        rows.append(row | small.row("small") | large.row("large"))
     return pd.DataFrame(rows)
 
 
@@ -96,23 +82,19 @@ def stability_limit(staleness: int) -> float:
 
 
 def floor(staleness: int) -> float:
-    """By what factor the stable rate falls, and the floor of the noisy quadratic model rises, with
-    plain SGD.
-    """
+    """By what factor the stable rate of plain SGD falls, and a noisy quadratic's floor rises."""
     return stability_limit(0) / stability_limit(staleness)
 
 
 def lines(points: pd.DataFrame) -> pd.DataFrame:
     """What the curve without delay predicts for every staleness of plain SGD, along the batch sizes
     of its points: c1/B + `floor` c2 (staleness, batch_size, steps).
-
-    points: of `points`, of one kind of delays.
     """
     timely = points[points.staleness == 0]
     fit = scaling.fit(timely.batch_size, np.log(timely.steps))
     rows = []
     for s, part in points.groupby("staleness"):
-        sizes = np.geomspace(part.batch_size.min(), part.batch_size.max(), PLACES)
+        sizes = np.geomspace(part.batch_size.min(), part.batch_size.max(), 40)
         steps = fit.c1[0] / sizes + floor(s) * fit.c2[0]
         rows.append(pd.DataFrame({"staleness": s, "batch_size": sizes, "steps": steps}))
     return pd.concat(rows)
@@ -128,7 +110,7 @@ def without_waiting(found: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
     """W workers that take turns against one synchronous batch of W times theirs: a row per W.
 
     ratio, ratio_low, ratio_high: gradients to the goal, K_{W-1}(b) / (W K_0(W b)), the geometric
-    mean over batch sizes b of a worker (sizes: how many), on shared searches.
+    mean over batch sizes b of a worker, on shared searches.
     """
     rows = []
     own = {key[3]: curve for key, curve in found.items() if key[:3] == (WORK, algorithm, "fixed")}
@@ -140,5 +122,5 @@ def without_waiting(found: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
         tables = (table[[*names]].rename(columns=names) for table in (base.logs, base.missed))
         effect = scaling.mean_steps_ratio(curve, Curve(*tables, base.scatter))
         effect = dataclasses.replace(effect, value=effect.value - np.log(workers))
-        rows.append({"workers": workers, "sizes": len(names), **effect.row("ratio")})
+        rows.append({"workers": workers, **effect.row("ratio")})
     return pd.DataFrame(rows)

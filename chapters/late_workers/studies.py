@@ -18,17 +18,14 @@ def _late(batch_size: object = LATE_SIZES, **fields) -> Iterable[Cell]:
 
 
 def _staleness() -> Iterable[Cell]:
-    """SGD first; without delay at every size that several workers' batches have together.  The
-    largest costs most if late.
-    """
+    """SGD first; without delay at every size that several workers' batches have together."""
     mlp = "digits-mlp"
     for search in range(3, 6):  # on splits of which the other searches are, too
         one = {"workload": mlp, "algorithm": "sgd", "search": search}
         yield from _late(powers(2, 10), **one)
         for steps in LATE:
-            yield from _late(
-                (*LATE_SIZES, 1024) if steps < 15 else LATE_SIZES, **one, staleness=steps
-            )
+            sizes = (*LATE_SIZES, 1024) if steps < 15 else LATE_SIZES
+            yield from _late(sizes, **one, staleness=steps)
         yield from _late(**one, staleness=(7, 31), delays="uniform")
     for algorithm in ("momentum", "adam"):
         for search in range(3, 6):
@@ -41,19 +38,13 @@ def _staleness() -> Iterable[Cell]:
 
 
 def _staleness_depth() -> Iterable[Cell]:
-    """Networks of other depth, without delay and late: more searches than of others, since depth
-    changes little.
-    """
+    """Networks of other depth: more searches than of others, since depth changes little."""
     names = ("digits-mlp-64x1", "digits-mlp-64x4")
     return _late(search=range(3, 23), staleness=(0, 7), workload=names, algorithm="sgd")
 
 
+DEPTH = "Digits: late gradients in networks of other depth"
 STUDIES = (
     Study("staleness", "Digits: late gradients", _staleness(), apart=True),
-    Study(
-        "staleness-depth",
-        "Digits: late gradients in networks of other depth",
-        _staleness_depth(),
-        apart=True,
-    ),
+    Study("staleness-depth", DEPTH, _staleness_depth(), apart=True),
 )

@@ -1,9 +1,6 @@
 """Real processes that do not wait: workers push gradients at their own pace to a process that holds
-the weights.
-
-The holder applies each gradient when it comes (plain SGD), counts the updates since the weights
-went out to that worker, which is the gradient's delay, and sends the new weights to that worker
-alone.
+the weights, which applies each one when it comes (plain SGD), counts the updates since the
+weights went out to that worker, and sends the new ones to that worker alone.
 """
 
 from __future__ import annotations
@@ -23,28 +20,27 @@ from lib.workloads.catalogue import workload
 
 STOP = -1.0  # in place of a version of the weights
 SEED = 0
+TIMEOUT = 600.0  # seconds that a job may take
 
 
-def push(job, data, validation, timeout: float = 120.0) -> dict:
+def push(job) -> dict:
     """delays and workers (of every gradient in the order in which they came, [steps]) and the
-    validation error at the end.
-
-    job: has the fields of `experiments.Job`.  data, validation: splits with x [N, ...] and y [N].
-    timeout, errors: as of `lib.workers.processes.launch`.
+    validation error at the end; job: `experiments.Job`.  Errors are those of `processes.launch`.
     """
-    splits = [t.numpy() for split in (data, validation) for t in (split.x, split.y)]
-    return processes.launch(_take_part, job.workers + 1, timeout, job, *splits)
+    return processes.launch(_take_part, job.workers + 1, TIMEOUT, job)
 
 
-def _take_part(rank: int, job, x, y, asked_x, asked_y) -> dict | None:
-    module = models.fresh(workload(job.workload).model, SEED)
+def _take_part(rank: int, job) -> dict | None:
+    work = workload(job.workload)
+    module = models.fresh(work.model, SEED)
     executor = SequentialExecutor(module)
     w = flattening.flatten(module)
     if rank > 0:
-        return _work(rank, job, executor, w, torch.from_numpy(x), torch.from_numpy(y))
+        return _work(rank, job, executor, w, work.train())
     found = _hold(job, w)
-    asked = datasets.Split(torch.from_numpy(asked_x), torch.from_numpy(asked_y))
-    return found | {"error": float(Validation(executor, asked).costs(w[None])[0] / len(asked))}
+    asked = datasets.load(work.dataset).validation
+    wrong = Validation(executor, asked).costs(w[None])[0]
+    return found | {"error": float(wrong / len(asked))}
 
 
 def _message(number: float, w: Tensor) -> Tensor:
@@ -53,8 +49,7 @@ def _message(number: float, w: Tensor) -> Tensor:
 
 def _hold(job, w: Tensor) -> dict:
     """Update w in place with every gradient that comes."""
-    delays = []
-    workers = []
+    delays, workers = [], []
     for worker in range(1, job.workers + 1):
         dist.send(_message(0, w), worker)
     left = job.workers
@@ -71,14 +66,14 @@ def _hold(job, w: Tensor) -> dict:
     return {"delays": delays, "workers": workers}
 
 
-def _work(rank: int, job, executor: SequentialExecutor, w: Tensor, x: Tensor, y: Tensor) -> None:
+def _work(rank: int, job, executor: SequentialExecutor, w: Tensor, data: datasets.Split) -> None:
     """Answer weights with a gradient at them, on batches of one's own, until told to stop."""
     came = torch.empty(1 + len(w), dtype=torch.float64)
-    inputs = executor.inputs(x)
-    for pick in lockstep.batches(len(y), job.batch_size, rank):
+    inputs = executor.inputs(data.x)
+    for pick in lockstep.batches(len(data), job.batch_size, rank):
         dist.recv(came, 0)
         if came[0] == STOP:
             return
         time.sleep(job.pause if rank == job.workers else 0.0)
-        _, g, _ = executor.gradients(came[None, 1:].float(), inputs[pick], y[pick])
+        _, g, _ = executor.gradients(came[None, 1:].float(), inputs[pick], data.y[pick])
         dist.send(_message(came[0], g[0]), 0)

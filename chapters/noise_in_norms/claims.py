@@ -3,7 +3,7 @@
 Of this paper the abstract was at hand, not the text.
 """
 
-from chapters.noise_in_norms import experiments, predicted
+from chapters.noise_in_norms import experiments, findings
 from lib.claims.claim import claim, interval, ratio
 from lib.claims.names import curve_title
 
@@ -11,10 +11,9 @@ SOURCE = "Naganuma et al. 2026, abstract, in our words"
 
 
 def compared():
-    """`predicted.beside` of all on record."""
+    """`findings.beside` of all on record, if there is any."""
     points = experiments.PATHS.results()
-    both = (predicted.scales(points), predicted.criticals()) if len(points) else (points, {})
-    return predicted.beside(*both)
+    return findings.beside(findings.scales(points), findings.criticals()) if len(points) else points
 
 
 @claim(
@@ -32,10 +31,12 @@ def compared():
     fixed=True,
 )
 def spread():
-    missed = predicted.misses(compared())
-    found = predicted.spread(missed)
-    name = f"{len(missed)} curves of {len(missed.index.unique('workload'))} networks"
-    return [interval(name, *found, len(missed), log=True)] if found else []
+    rows = compared()
+    if rows.empty:
+        return []
+    missed = findings.misses(rows)
+    name = f"{len(missed)} curves of {rows.workload.nunique()} networks"
+    return [interval(name, *findings.spread(missed), len(missed), log=True)]
 
 
 @claim(
@@ -53,5 +54,7 @@ def spread():
 )
 def level():
     rows = compared()
-    own = rows[(rows.norm == predicted.OWN) & rows.algorithm.isin(predicted.OTHERS)]
+    if rows.empty:
+        return []
+    own = rows[(rows.norm == findings.OWN) & rows.algorithm.isin(findings.OTHERS)]
     return [ratio(curve_title((row.workload, row.algorithm)), row.over) for row in own.itertuples()]

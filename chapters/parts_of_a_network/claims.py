@@ -1,13 +1,14 @@
 """Claims on training parts of a network, and the rules that judge them.
 
-Of these papers the abstracts were at hand, not the texts.  They are on networks too large for a
-worker, which none here is.
+Of these papers the abstracts were at hand, not the texts.
 """
 
-from chapters.parts_of_a_network import growing, halves, network_parts, subnetworks
+from chapters.parts_of_a_network import network_parts
 from lib.claims.claim import Change, claim, ratio, share, unmeasured
 
 EFFECT = "an effect has to exceed the bound within which there is none"
+ALL_STEPS = "the same, searches with 1, 5, 20 and 80 local steps counted as independent"
+ALL_SIZES = "the same, searches at all batch sizes counted as independent"
 
 
 def met(name, values):
@@ -22,10 +23,9 @@ def compared(name, ratios):
 
 
 def published():
-    """Parts beside the whole network, with as many local steps as published."""
-    trials = subnetworks.results(subnetworks.planned())
-    searches = network_parts.beside(trials, subnetworks.WHOLE)
-    return searches[searches.arm == subnetworks.ARM]
+    """Parts, with as many local steps as published, beside the whole network."""
+    searches = network_parts.beside(network_parts.subnetworks(), network_parts.PARALLEL)
+    return searches[searches.arm == network_parts.PARTS]
 
 
 @claim(
@@ -56,13 +56,7 @@ def sent():
     "always meets.",
     below=0.5,
     scale="share",
-    history=[
-        Change(
-            "2026-11-26",
-            "the same, searches with 1, 5, 20 and 80 local steps counted as independent",
-            "they share their splits and orders",
-        )
-    ],
+    history=[Change("2026-11-26", ALL_STEPS, "they share their splits and orders")],
 )
 def bias():
     hard = network_parts.hardest(published()).query("what == 'steps'")
@@ -82,9 +76,10 @@ def bias():
     history=[Change("2026-11-26", "more multiply-adds, at every batch size", EFFECT)],
 )
 def grown():
-    searches = network_parts.beside(growing.results(), growing.WHOLE)
-    hard = network_parts.hardest(searches[searches.arm == growing.GROWN]).query("what == 'adds'")
-    return [compared(f"batches of {size:,}", some) for size, some in hard.groupby("size").ratio]
+    searches = network_parts.beside(network_parts.growing(), network_parts.LARGE)
+    hard = network_parts.hardest(searches[searches.arm == network_parts.GROWN])
+    sizes = hard[hard.what == "adds"].groupby("size").ratio
+    return [compared(f"batches of {size:,}", some) for size, some in sizes]
 
 
 @claim(
@@ -97,16 +92,10 @@ def grown():
     "always meets.",
     above=0.5,
     scale="share",
-    history=[
-        Change(
-            "2026-11-26",
-            "the same, searches at all batch sizes counted as independent",
-            "they share their splits",
-        )
-    ],
+    history=[Change("2026-11-26", ALL_SIZES, "they share their splits")],
 )
 def halves_apart():
-    searches = network_parts.beside(halves.results(), halves.ARMS["whole"])
+    searches = network_parts.beside(network_parts.halves(), network_parts.UNCUT)
     hard = network_parts.hardest(searches).query("what == 'steps'")
     groups = hard.groupby(["arm", "size"]).value
     return [met(f"{arm}, batches of {size:,}", steps) for (arm, size), steps in groups]

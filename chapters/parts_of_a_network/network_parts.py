@@ -1,5 +1,7 @@
-"""What it takes to train parts of a network, over training the whole: tables of `subnetworks`,
-`.growing` and `.halves`.
+"""What it takes to train parts of a network, over training the whole.
+
+Tables of what is on record have a row per trial and goal, with costs until the goal was met: steps,
+adds (multiply-adds) and sent (numbers).
 """
 
 from __future__ import annotations
@@ -7,29 +9,82 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from chapters.parts_of_a_network import experiments
+from chapters.parts_of_a_network.experiments import CLASSES, EXPERIMENTS, INPUTS, UNITS
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 
 COSTS = ["steps", "adds", "sent"]
+EXAMPLES = 1350  # of the training set
+PARTS, PARALLEL = f"parts, {experiments.PUBLISHED} local steps", "data parallelism"
+LARGE, SMALL, GROWN, *_ = experiments.GROWTHS.values()
+UNCUT, APART, RECOVERED = experiments.HALVES.values()
+
+
+def _by_goal(trials: pd.DataFrame) -> pd.DataFrame:
+    names = trials.filter(like="steps@").columns
+    found = trials.melt(trials.columns.difference(names), names, "goal", "steps")
+    found["goal"] = found.goal.str.removeprefix("steps@").astype(float)
+    found.attrs = trials.attrs
+    return found
+
+
+def subnetworks() -> pd.DataFrame:
+    """Trials with arm: how many local steps, or PARALLEL, and size: among how many workers, each
+    with as many examples a step; and the costs of one worker.
+    """
+    planned = [one for one in experiments.subnetworks() if one.workload == "digits-mlp"]
+    found = _by_goal(EXPERIMENTS["subnetworks"].results(planned))
+    arms = [f"parts, {n} local step{'s' * (n > 1)}" for n in found.local_steps]
+    examples = experiments.Subnetworks.batch_size
+    return found.assign(
+        arm=np.where(found.workers == 1, PARALLEL, arms),
+        size=found.workers * found.batch_size // examples,
+        adds=found.steps * examples * multiply_adds(UNITS // found.workers),
+        sent=found.sent * np.ceil(found.steps / found.local_steps),
+    )
+
+
+def growing() -> pd.DataFrame:
+    """Trials with arm: how the network grew, and size: of a batch."""
+    found = _by_goal(EXPERIMENTS["growing"].results())
+    adds = 0
+    for n in range(3):  # stages, of which the last has no end
+        most = found.stage.where(n < found.doublings, np.inf).where(n <= found.doublings, 0)
+        spent = (found.steps - n * found.stage).clip(0, most)
+        adds += found.batch_size * spent * multiply_adds(found["first"] * 2**n)
+    rules = zip(found["first"], found.doublings, found.scaled, found.by_norm)
+    arms = [experiments.GROWTHS[rule] for rule in rules]
+    return found.assign(arm=arms, size=found.batch_size, adds=adds)
+
+
+def halves() -> pd.DataFrame:
+    """Trials with arm, in words, and size: of a batch.  Two devices, with a half each, exchange the
+    left one's outputs and their derivatives, or outputs once for every training example.
+    """
+    found = _by_goal(EXPERIMENTS["halves"].results())
+    before = found.arm.map({"whole": 0, "halves": np.inf}).fillna(2 * found.stage)
+    together = (found.steps - before).clip(lower=0)  # steps of the whole network
+    sent = UNITS * (EXAMPLES * (found.arm != "whole") + 2 * found.batch_size * together)
+    return found.assign(arm=found.arm.map(experiments.HALVES), size=found.batch_size, sent=sent)
+
+
+def multiply_adds(width: pd.Series) -> pd.Series:
+    """Per example: forward, and backward by weights and activations, but not by the inputs."""
+    return 2 * INPUTS * width + 3 * (width * width + width * CLASSES)
 
 
 def beside(trials: pd.DataFrame, whole: str) -> pd.DataFrame:
-    """A row per search of a part, goal and cost, beside the search of the whole network: arm, size,
-    replicate, what (of COSTS), goal, value and value_whole (each the least of any trial, NaN where
-    none met the goal), and ratio.
-
-    trials: arm, size (workers, or the batch size), replicate, and COST@GOAL for steps and others of
-    COSTS.  whole: the arm of the whole network.
+    """A row per search of a part, goal and cost, beside the search of the whole network, an arm of
+    the trials: arm, size, replicate, goal, what (of COSTS), value and value_whole (each the least
+    of any trial, NaN where none met the goal), and ratio.
     """
-    keys = ["arm", "size", "replicate"]
-    costs = trials.filter(regex=f"^({'|'.join(COSTS)})@").columns
-    least = trials.groupby(keys, sort=False)[[*costs]].min()
-    long = least.melt(ignore_index=False).reset_index()
-    long[["what", "goal"]] = long.pop("variable").str.split("@", expand=True)
-    long = long.astype({"goal": float})
+    costs = [what for what in COSTS if what in trials]
+    least = trials.groupby(["goal", "arm", "size", "replicate"], sort=False)[costs].min()
+    long = least.melt(var_name="what", ignore_index=False).reset_index()
     own = long.arm == whole
-    rivals = long[own].drop(columns="arm")
     on = ["size", "replicate", "what", "goal"]
+    rivals = long[own].drop(columns="arm")
     found = long[~own].merge(rivals, on=on, suffixes=("", "_whole"), validate="m:1")
     return found.assign(ratio=found.value / found.value_whole)
 

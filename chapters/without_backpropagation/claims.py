@@ -3,8 +3,8 @@
 Of these papers the abstracts were at hand, not the texts.
 """
 
-from chapters.without_backpropagation import boolean_readout
 from chapters.without_backpropagation import without_backpropagation as without
+from chapters.without_backpropagation.experiments import READOUTS
 from chapters.without_backpropagation.studies import STUDIES
 from lib.claims.claim import Change, claim, difference, ratio
 from lib.claims.names import title
@@ -49,5 +49,5 @@ def test_error():
     ],
 )
 def straightness():
-    found = without.convergence(boolean_readout.results())
+    found = without.convergence(READOUTS.results())
     return [ratio(f"{row.features:,} {row.kind}", row.slower) for row in found.itertuples()]

@@ -1,5 +1,178 @@
-"""What this chapter measures besides searches of cells."""
+"""What this chapter measures besides searches: Boolean readouts trained by coordinate descent.
+Flip a weight, keep the flip if the error on B examples falls.
 
-from chapters.without_backpropagation import boolean_readout
+The readout answers whether a digit is even: (1 / sqrt N) sum of w_i f_i(x), w_i in {0, 1}, against
+a target of 1 or -1; f_i are N fixed random features, tanh of a random affine map, of mean 0 and
+variance 1 over the training examples.  A flip changes an example's residual r by d = (1 - 2 w_i)
+f_i / sqrt N, hence the mean squared error by the mean of d (2 r + d): nobody needs a gradient.
+With M flips a step, each is tried alone, and all that help are kept, or only the best.
 
-EXPERIMENTS = {"boolean-readouts": boolean_readout.READOUTS}
+The rule is that of Andreoli et al. (2023) for reservoirs; features, data and several flips are
+ours.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from lib.engine import vocabulary
+from lib.fields import Count, spec
+from lib.measuring.experiment import Collection
+
+TAKES = ("every", "best")
+EXAMPLES = 1350  # of the training set
+BIAS = 0.5  # standard deviation; that of the map's products with an image is about 1
+
+
+@spec
+class Descent:
+    """Runs from random weights, each with features, weights and a split of the digits of its own.
+
+    features: N.  batch_size: examples on which flips are judged.  flips: M, weights tried in a
+    step, all different.  take: which of those that help are kept.  whitened: whether features are
+    uncorrelated over the training examples.  steps: of a run.  replicates: runs.
+    """
+
+    features: Count(EXAMPLES - 1)
+    batch_size: Count(EXAMPLES) = EXAMPLES
+    flips: Count(EXAMPLES - 1) = 1
+    take: Literal[*TAKES] = "every"
+    whitened: bool = False
+    steps: Count(10**6) = 6144
+    replicates: Count(100) = 10
+
+    def definition(self) -> dict:
+        return {"dataset": "digits"}
+
+    def measure(self) -> pd.DataFrame:
+        """Mean squared errors over all training and all validation examples, and the share of wrong
+        signs (mistakes) among the latter.
+        """
+        rows = [row for replicate in range(self.replicates) for row in self._run(replicate)]
+        columns = ["replicate", "step", "training", "validation", "mistakes"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def _run(self, replicate: int) -> Iterator[tuple]:
+        # Brings PyTorch, which is slow to import, and most chapters only read
+        from lib.workloads import datasets
+
+        data = datasets.load("digits", replicate)
+        x, other_x = (part.x.flatten(1).double().numpy() for part in (data.train, data.validation))
+        y, other_y = (1.0 - 2 * (part.y.numpy() % 2) for part in (data.train, data.validation))
+        # Features and start are the same at every B and M
+        random = np.random.default_rng((replicate, self.features))
+        f, other_f = features(x, other_x, self.features, random, self.whitened)
+        readout = Readout(f, y, random.random(self.features) < 0.5)
+        check = 0
+        for step in descent(readout, self, random):
+            if step == check:
+                check = vocabulary.next_check(step, "geometric")
+                answers = other_f @ readout.w
+                wrong = np.mean((answers > 0) != (other_y > 0))
+                yield replicate, step, readout.error, np.mean((answers - other_y) ** 2), wrong
+
+
+def features(
+    x: np.ndarray, other: np.ndarray, count: int, random: np.random.Generator, whitened: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """f_i / sqrt N of examples x [n, d], and of others, [n, N] each: mean 0 and variance 1 / N over
+    x; whitened: no covariance.
+    """
+    matrix = random.standard_normal((x.shape[1], count)) / x.shape[1] ** 0.5
+    bias = BIAS * random.standard_normal(count)
+    found, theirs = np.tanh(x @ matrix + bias), np.tanh(other @ matrix + bias)
+    middle = found.mean(0)
+    found, theirs = found - middle, theirs - middle
+    if whitened:
+        values, axes = np.linalg.eigh(found.T @ found / len(x))
+        turn = axes / np.sqrt(values) @ axes.T
+        found, theirs = found @ turn, theirs @ turn
+    scale = found.std(0) * count**0.5
+    return np.asfortranarray(found / scale), theirs / scale  # columns are what a flip reads
+
+
+class Readout:
+    """Weights w [N], 0 or 1, of features f [n, N]; keeps the residuals f w - target [n]."""
+
+    def __init__(self, f: np.ndarray, target: np.ndarray, w: np.ndarray):
+        self.f, self.w = f, w.astype(float)
+        self.residual = f @ self.w - target
+
+    @property
+    def error(self) -> float:
+        """Mean squared, over all examples."""
+        return float(self.residual @ self.residual / len(self.residual))
+
+    def changes(self, picked: np.ndarray, rows: np.ndarray | slice = slice(None)) -> np.ndarray:
+        """By how much the mean squared error on these examples changes if one of the weights picked
+        [M] is flipped, [M].
+        """
+        d = self.f[rows][:, picked] if isinstance(rows, slice) else self.f[np.ix_(rows, picked)]
+        d = d * (1 - 2 * self.w[picked])
+        return np.mean(d * (2 * self.residual[rows, None] + d), axis=0)
+
+    def flip(self, chosen: np.ndarray) -> None:
+        """Flip these weights [m], all different."""
+        self.residual += self.f[:, chosen] @ (1 - 2 * self.w[chosen])
+        self.w[chosen] = 1 - self.w[chosen]
+
+
+def descent(readout: Readout, runs: Descent, random: np.random.Generator) -> Iterator[int]:
+    """Train a readout, in place; yields the number of steps done, from 0."""
+    yield 0
+    count, order = len(readout.w), _batches(len(readout.residual), runs.batch_size, random)
+    for step, rows in zip(range(1, runs.steps + 1), order, strict=False):
+        if runs.flips == 1:
+            picked = random.integers(count, size=1)
+        else:
+            picked = random.permutation(count)[: runs.flips]
+        change = readout.changes(picked, rows)
+        helpful = change < 0
+        if runs.take == "best":
+            helpful &= np.arange(runs.flips) == change.argmin()
+        if helpful.any():
+            readout.flip(picked[helpful])
+        yield step
+
+
+def _batches(examples: int, batch_size: int, random: np.random.Generator) -> Iterator:
+    """Endless batches: every epoch is reshuffled, and a batch may straddle two."""
+    if batch_size == examples:
+        yield from itertools.repeat(slice(None))
+    rest = np.empty(0, int)
+    while True:
+        if len(rest) < batch_size:
+            rest = np.concatenate([rest, random.permutation(examples)])
+        yield rest[:batch_size]
+        rest = rest[batch_size:]
+
+
+COUNTS = (64, 128, 256, 512, 1024)
+MIDDLE = 256  # features where batch sizes and flips vary
+LONG, LEAST = 24, 600  # steps of a run: so many visits of each weight, and at least so many
+
+
+def planned() -> list[Descent]:
+    """By number and kind of features, by batch size, and by flips a step."""
+    found = [Descent(n, whitened=white, steps=LONG * n) for n in COUNTS for white in (False, True)]
+    found += [Descent(MIDDLE, size, steps=20_000) for size in (1, 4, 16, 64, 256, 1024)]
+    for flips in (2, 4, 8, 16, 32, 64, 128, 256):
+        steps = max(LEAST, LONG * MIDDLE // flips)
+        found += [Descent(MIDDLE, flips=flips, take=take, steps=steps) for take in TAKES]
+    return found
+
+
+READOUTS = Collection(
+    "flips",
+    "sets of runs",
+    "features-{0.features}-batch-{0.batch_size}-flips-{0.flips}".format,
+    planned,
+    "Train Boolean readouts by flips of their weights, into data/flips/.",
+    precision="float64",
+)
+EXPERIMENTS = {"boolean-readouts": READOUTS}

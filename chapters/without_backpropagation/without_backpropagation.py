@@ -13,11 +13,7 @@ from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 
 BASE = "sgd"  # with backpropagation
-# What the papers' claims speak of, the authors' own first
-ARMS = {
-    "lra": "β = 0.1",
-    "lra-1": "β = 1",
-}
+ARMS = {"lra": "β = 0.1", "lra-1": "β = 1"}  # of the claims, the authors' own first
 FOLDS = 3  # e-folds after which a run has converged: 95 % of the way to its floor
 KINDS = {False: "features as they are", True: "uncorrelated features"}
 
@@ -25,8 +21,6 @@ KINDS = {False: "features as they are", True: "uncorrelated features"}
 def lost(trials: pd.DataFrame) -> dict[str, Effect]:
     """By arm, points of test error beyond backpropagation's on the same split, the mean over
     searches: of the trial whose validation error is lowest, and of equal ones the mean.
-
-    trials: run to their budget, as of `lib.records.results.read`.
     """
     last = f"test@{trials.max_steps.max()}"
     least = trials.groupby(["algorithm", "replicate"]).best_error.transform("min")
@@ -34,9 +28,6 @@ def lost(trials: pd.DataFrame) -> dict[str, Effect]:
     errors = best.groupby(["replicate", "algorithm"])[last].mean().unstack()
     beyond = errors[[*ARMS]].sub(errors[BASE], axis=0) * 100
     return {arm: scaling.mean_of(points.dropna()) for arm, points in beyond.items()}
-
-
-# --- readouts that are flipped --------------------------------------------------------------------
 
 
 def excess(runs: pd.DataFrame) -> pd.DataFrame:
@@ -48,10 +39,8 @@ def excess(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def folds(own: pd.DataFrame) -> np.ndarray:
-    """Steps at which the mean of an `excess` has fallen by 1 ... FOLDS e-folds, [1 + runs, FOLDS].
-
-    The first row is of all runs, the others without each in turn.  On straight lines between the
-    logarithms of the excess, which never rises.
+    """Steps at which the mean of an `excess` has fallen by 1 ... FOLDS e-folds, [1 + runs, FOLDS]:
+    of all runs, then without each in turn; on lines between logarithms of the excess.
     """
     others = own.rsub(own.sum(axis=1), axis=0) / (own.shape[1] - 1)
     means = np.column_stack([own.mean(axis=1), others])
@@ -68,35 +57,27 @@ def _singly(table: pd.DataFrame) -> Iterator[tuple[str, int, pd.DataFrame]]:
 
 
 def falls(table: pd.DataFrame) -> pd.DataFrame:
-    """The mean `excess` of runs of one flip a step on all examples: kind, features, visits (steps
-    over features), excess.
-    """
+    """Their mean `excess`: kind, features, visits (steps over features), excess."""
     parts = []
     for kind, features, own in _singly(table):
         mean = own.mean(axis=1).iloc[1:]
-        about = {"kind": kind, "features": features}
-        parts.append(pd.DataFrame({**about, "visits": mean.index / features, "excess": mean}))
+        found = {"visits": mean.index / features, "excess": mean}
+        parts.append(pd.DataFrame(found).assign(kind=kind, features=features))
     return pd.concat(parts).round(4)
 
 
 def convergence(table: pd.DataFrame) -> pd.DataFrame:
-    """Of runs that judge one flip a step on all examples, a row per number of features and kind.
-
-    table: of `boolean_readout.results`.  Columns: features, kind, slower (an `Effect`: ln of the
-    steps of the last of FOLDS e-folds over those of the first, 0 for an exponential).
+    """Their features, kind, and slower: ln of the steps of the last of FOLDS e-folds over those of
+    the first, 0 for an exponential, with the error of the jackknife.
     """
     rows = []
     for kind, features, own in _singly(table):
         found = folds(own)
-        slower = np.log((found[:, -1] - found[:, -2]) / found[:, 0])
-        rows.append((features, kind, jackknifed(slower)))
-    return pd.DataFrame(rows, columns=["features", "kind", "slower"])
-
-
-def jackknifed(values: np.ndarray) -> Effect:
-    """The estimate of all runs, values[0], with its error from those without each in turn,
-    values[1:].
-    """
-    rest = values[1:]
-    error = np.sqrt((len(rest) - 1) * rest.var())
-    return Effect(float(values[0]), float(error), len(rest) - 1.0, len(rest))
+        last = found[:, -1] - found[:, -2]
+        every, *others = np.log(last / found[:, 0])
+        runs = len(others)
+        square = (runs - 1) * np.var(others)
+        slower = Effect(float(every), float(np.sqrt(square)), runs - 1.0, runs)
+        rows.append((features, kind, slower))
+    columns = ["features", "kind", "slower"]
+    return pd.DataFrame(rows, columns=columns)
