@@ -68,7 +68,7 @@ def test_single_steps_of_sgd_on_equal_shards_are_data_parallelism(net, replicas)
     assert not torch.allclose(several, w, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("kept", [0.0, 0.9])
+@pytest.mark.parametrize("kept", [0.0, 0.5, 0.9, 1.0])
 def test_sending_all_is_plain_averaging_whatever_is_kept(net, kept):
     whole = made(net, "adam", ADAM, streams(3)[2], momentum=0.0)
     sparse = made(net, "adam", ADAM, streams(3)[2], density=1.0, kept=kept)
@@ -76,29 +76,28 @@ def test_sending_all_is_plain_averaging_whatever_is_kept(net, kept):
         assert torch.equal(whole.round(3), sparse.round(3))
 
 
-def looped(net, x, y):
-    """What each replica's weights lose in the three steps of Adam of round k from w, in a loop."""
-    executor, layers, first = net
-    states = [METHODS["adam"].begin(first.clone(), layers) for _ in x]
-
-    def changes(w, k):
-        for replica, state in enumerate(states):
-            weights = w.clone()
-            for step in range(3 * k, 3 * k + 3):
-                g = executor.gradients(weights, x[replica, step], y[replica, step])[1]
-                METHODS["adam"].step(weights, g, state, dict(ADAM), step + 1, layers)
-            yield w.double() - weights.double()
-
-    return changes
+def changes(net, x, y, w, states, k):
+    """What each replica's weights lost in three steps of Adam, in a loop."""
+    executor, layers, _ = net
+    for replica, state in enumerate(states):
+        weights = w.clone()
+        for step in range(3 * k, 3 * k + 3):
+            batch = x[replica, step], y[replica, step]
+            g = executor.gradients(weights, *batch)[1]
+            METHODS["adam"].step(weights, g, state, dict(ADAM), step + 1, layers)
+        yield w.double() - weights.double()
 
 
 def test_the_outer_step_is_that_of_torch(net):
+    _, layers, w = net
     x, y, own = streams(2)
-    found, changes = made(net, "adam", ADAM, own, 0.7 * ONE), looped(net, x, y)
-    shared = net[2].double().requires_grad_()
-    outer = torch.optim.SGD([shared], lr=(0.7 * ONE)[0].double().item(), momentum=0.9, nesterov=True)
+    rate = torch.tensor([[0.7], [0.7]])
+    found = made(net, "adam", ADAM, own, rate)
+    states = [METHODS["adam"].begin(w.clone(), layers) for _ in range(2)]
+    shared = w.double().requires_grad_()
+    outer = torch.optim.SGD([shared], lr=rate[0].double().item(), momentum=0.9, nesterov=True)
     for k in range(5):
-        shared.grad = sum(changes(shared.detach().float(), k)) / 2
+        shared.grad = sum(changes(net, x, y, shared.detach().float(), states, k)) / 2
         outer.step()
         with torch.no_grad():
             shared.copy_(shared.float())  # as replicas get them
@@ -106,12 +105,14 @@ def test_the_outer_step_is_that_of_torch(net):
 
 
 def test_the_sparse_form_keeps_what_it_does_not_send(net):
+    _, layers, w = net
     x, y, own = streams(2)
-    found, changes, w = made(net, "adam", ADAM, own, 0.5 * ONE, density=0.03), looped(net, x, y), net[2]
+    found = made(net, "adam", ADAM, own, 0.5 * ONE, density=0.03)
+    states = [METHODS["adam"].begin(w.clone(), layers) for _ in range(2)]
     kept, count = [np.zeros(w.shape) for _ in range(2)], round(0.03 * w.shape[1])
     for k in range(5):
         total = np.zeros(w.shape)
-        for replica, change in enumerate(changes(w, k)):
+        for replica, change in enumerate(changes(net, x, y, w, states, k)):
             error = 0.9 * kept[replica] + change.numpy()
             for trial, row in enumerate(error):
                 top = np.argsort(-abs(row))[:count]
@@ -152,3 +153,5 @@ def planted(alone, sparse):
 def test_planted_rounds_are_judged_as_they_are(alone, sparse, verdict, judge):
     for told in judge(planted(alone, sparse), "D1", "D2"):
         assert {group.verdict for group in told.groups} == {verdict}
+
+

@@ -1,14 +1,12 @@
 """Noise scales in three norms: cases with known answers, and the rules on planted ones."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 from torch import nn
 
-from chapters.noise_in_norms import claims, experiments, findings, norms
+from chapters.noise_in_norms import claims, experiments, norms, predicted
 from lib.analysis.scaling import Effect
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
@@ -17,20 +15,30 @@ from lib.methods.method import Layer
 from lib.probes import noise_scale
 from lib.workloads import models
 
+ROOTS = 1e-5
+
+
+def scales(parts):
+    return [(parts[noise] / parts[g]) ** power for noise, g, power in predicted.NORMS.values()]
+
 
 def measured(examples, *shape):
     """The noise scales of examples' gradients [n, P], a hidden matrix of this shape."""
     g = examples.mean(0)
     layer = Layer("0.weight", slice(0, g.numel()), shape, "linear")
-    parts = norms.parts(g, examples.split(3), [layer])
-    return [(parts[noise] / parts[slope]) ** power for noise, slope, power in findings.NORMS.values()]
+    return scales(norms.parts(g, examples.split(3), [layer]))
 
 
-def test_with_one_parameter_all_norms_agree_and_with_one_row_two():
-    euclid, entries, spectrum = measured(torch.randn(50, 1) + 0.3, 1, 1)
-    assert entries == pytest.approx(euclid, rel=1e-5) and spectrum == pytest.approx(euclid, rel=1e-5)
+def test_with_one_parameter_all_norms_agree():
+    examples = torch.randn(50, 1) + 0.3
+    euclid, entries, spectrum = measured(examples, 1, 1)
+    assert entries == pytest.approx(euclid, rel=ROOTS)
+    assert spectrum == pytest.approx(euclid, rel=ROOTS)
+
+
+def test_of_a_matrix_with_one_row_the_nuclear_norm_is_euclidean():
     euclid, _, spectrum = measured(torch.randn(30, 7) + 0.5, 1, 7)
-    assert spectrum == pytest.approx(euclid, rel=1e-5)
+    assert spectrum == pytest.approx(euclid, rel=ROOTS)
 
 
 def test_of_noise_alike_in_all_rows_and_an_orthogonal_gradient_all_norms_agree():
@@ -56,11 +64,21 @@ def test_every_length_is_that_of_examples_one_by_one(name):
     module = models.build(name)
     w, layers = flattening.flatten(models.fresh(name, 1)), flattening.layers(module)
 
-    asked = {"executor": noise_scale.SequentialExecutor(models.build(name)), "size": 5}
-    chunks = SimpleNamespace(**asked, drawn=lambda seed: torch.arange(len(y)), module=module, x=x, y=y)
-    own = w.clone().requires_grad_()
-    losses = nn.functional.cross_entropy(flattening.outputs(module, own, x), y, reduction="none")
-    each = torch.stack([torch.autograd.grad(loss, own, retain_graph=True)[0] for loss in losses])
+    class Chunks:
+        executor = noise_scale.SequentialExecutor(models.build(name))
+        size = 5
+
+        def drawn(self, seed):
+            return torch.arange(len(y))
+
+    chunks = Chunks()
+    chunks.module, chunks.x, chunks.y = module, x, y
+    each = []
+    for one, label in zip(x, y, strict=True):
+        own = w.clone().requires_grad_()
+        loss = nn.functional.cross_entropy(flattening.outputs(module, own, one[None]), label[None])
+        each.append(torch.autograd.grad(loss, own)[0])
+    each = torch.stack(each)
     found, away = norms.look(chunks, w, layers), each - each.mean(0)
     trace, square = noise_scale.estimate(noise_scale.gram(each), 1, len(y))
     assert found["square"] == pytest.approx(square, rel=1e-4)
@@ -68,10 +86,13 @@ def test_every_length_is_that_of_examples_one_by_one(name):
     assert found["sigmas"] == pytest.approx(away.std(0, correction=0).sum().item(), rel=1e-4)
     assert found["slopes"] == pytest.approx(each.mean(0).abs().sum().item(), rel=1e-4)
     roots = nuclear = 0
-    for layer in (layer for layer in layers if layer.kind in norms.HIDDEN):
-        own, (mean,) = layer.matrix(away).double().numpy(), layer.matrix(each.mean(0)[None]).double().numpy()
-        roots += np.sqrt(np.linalg.eigvalsh(np.mean([m @ m.T for m in own], 0)).clip(min=0)).sum()
-        nuclear += np.linalg.norm(mean, "nuc")
+    for layer in layers:
+        if layer.kind in norms.HIDDEN:
+            own = [norms.matrix(row[None], layer)[0].double().numpy() for row in away]
+            values = np.linalg.eigvalsh(np.mean([m @ m.T for m in own], 0)).clip(min=0)
+            roots += np.sqrt(values).sum()
+            mean = norms.matrix(each.mean(0)[None], layer)[0].double().numpy()
+            nuclear += np.linalg.norm(mean, "nuc")
     # Of twelve examples C has zero eigenvalues, whose roots in single precision are not quite zero
     assert found["roots"] == pytest.approx(roots, rel=2e-3)
     assert found["nuclear"] == pytest.approx(nuclear, rel=1e-4)
@@ -93,17 +114,17 @@ def planted(own_off, euclid_off):
             critical[work, name] = Effect(batch, 0.05, 4.0, 5)
             near, far = batch - np.array([own_off, euclid_off]) * random.standard_normal(2)
             for n in range(5):
-                own = findings.OTHERS.get(name, findings.EUCLID)
-                noise = dict.fromkeys(findings.NORMS, far) | {own: near}
+                own = predicted.OTHERS.get(name, predicted.EUCLID)
+                noise = dict.fromkeys(predicted.NORMS, far) | {own: near}
                 noise = {k: v + 0.01 * random.standard_normal() for k, v in noise.items()}
                 about = {"workload": work, "algorithm": name, "replicate": n}
-                found.append(about | noise | {findings.OWN: noise[own]})
+                found.append(about | noise | {predicted.OWN: noise[own]})
     return pd.DataFrame(found), critical
 
 
 @pytest.mark.parametrize(("own", "euclid", "verdict"), [(0.05, 1.0, FOR), (1.0, 1.0, AGAINST)])
 def test_planted_noise_scales_are_judged_as_they_are(own, euclid, verdict, monkeypatch):
-    rows = findings.beside(*planted(own, euclid))
+    rows = predicted.beside(*planted(own, euclid))
     monkeypatch.setattr(claims, "compared", lambda: rows)
     (group,) = judged(REGISTRY.claims["Q1"], claims.spread()).groups
     assert group.n == 18 and group.low < group.effect < group.high

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pandas as pd
 
@@ -11,6 +11,10 @@ from lib.fields import SHARE, Count, spec
 from lib.measuring.experiment import Collection
 from lib.methods.intervals import Interval
 from lib.studies.cells import Cell
+
+if TYPE_CHECKING:
+    from chapters.local_steps.replicas import Replicas
+    from lib.measuring.rerun import Steps
 
 INNER, DILOCO, SPARSE = WAYS = ("inner method", "DiLoCo", "sparse form")
 RATES = {"learning_rate": Interval(1e-4, 0.1), "outer_rate": Interval(0.2, 1.0)}
@@ -29,7 +33,7 @@ class Search:
 
     replicas, local_steps: of a round.  batch_size: examples of a step of all replicas together.
     density: share of the entries that a replica sends, in the sparse form.  replicate: its draws,
-    seeds, shards and split.
+    seeds, shards and split.  Raises ValueError naming the field, its value and what is allowed.
     """
 
     way: Literal[*WAYS]
@@ -60,24 +64,18 @@ class Search:
         found = {name: axis.at(points[:, i]) for i, (name, axis) in enumerate(RATES.items())}
         return found | ({"outer_rate": points[:, 1] * 0 + 1} if self.way == INNER else {})
 
-    def measure(self) -> pd.DataFrame:
-        """A row per trial: learning_rate, outer_rate, rounds@GOAL (the first that meets it), and
-        bytes, which a replica sends in a round.
-        """
+    def start(self, steps: Steps) -> Replicas:
+        """The replicas before their first round."""
         import torch
 
-        from chapters.local_steps.replicas import Replicas
+        from chapters.local_steps import replicas
         from lib.engine import clients, flattening
-        from lib.measuring.rerun import Steps
-        from lib.messages.settings import INDEX_BYTES, VALUE_BYTES, target
         from lib.methods import METHODS
 
-        goals = self.cell.work.goals
-        steps = Steps(self.cell, goals)
         rates = {n: torch.from_numpy(v).float()[:, None] for n, v in self.drawn().items()}
         places = clients.shards(steps.train.y, self.replicas, False, self.replicate)
         size = self.batch_size // self.replicas
-        replicas = Replicas(
+        return replicas.Replicas(
             METHODS["adam"],
             steps.executor.gradients,
             flattening.layers(steps.executor.module),
@@ -85,10 +83,23 @@ class Search:
             steps.trials.drawn | rates,
             clients.streams(steps.train, places, size, self.replicate),
             rates["outer_rate"],
-            **({"momentum": 0.0} if self.way == INNER else {}),
+            momentum=0.0 if self.way == INNER else replicas.MOMENTUM,
             density=self.density if self.way == SPARSE else None,
         )
+
+    def measure(self) -> pd.DataFrame:
+        """A row per trial: learning_rate, outer_rate, rounds@GOAL (the first that meets it), and
+        bytes, which a replica sends in a round.
+        """
+        import torch
+
+        from lib.measuring.rerun import Steps
+        from lib.messages.settings import INDEX_BYTES, VALUE_BYTES, target
+
+        goals = self.cell.work.goals
         most = MOST_STEPS[self.batch_size] // self.local_steps
+        steps = Steps(self.cell, goals)
+        replicas = self.start(steps)
         first = torch.full((self.trials, len(goals)), torch.nan)
         for count, _, wrong in steps.until_met(lambda _: replicas.round(self.local_steps), most):
             first[(wrong[:, None] <= steps.limits) & first.isnan()] = count

@@ -36,12 +36,13 @@ CRITICAL = (0.7, 1.5)  # one replica's critical batch size over Adam's, rounds o
 
 
 def searched(trials: pd.DataFrame) -> pd.DataFrame:
-    """A row per search: steps and rounds to the goal, sent (bytes of a replica by then) and met; a
-    miss counts as the last step.
+    """A row per search: steps and rounds to the goal, sent (bytes of a replica by then) and met.  A
+    search that misses the goal counts as its last step.
     """
-    if trials.empty:
+    if not len(trials):
         return trials
-    own = trials.rename(columns={f"rounds@{GOAL:g}": "rounds"})
+    goal = f"rounds@{GOAL:g}"
+    own = trials.rename(columns={goal: "rounds"})
     found = own.groupby([*POINT, "replicate"])[["rounds", "bytes"]].min()
     found = found.reset_index()
     most = found.batch_size.map(experiments.MOST_STEPS) // found.local_steps
@@ -71,12 +72,13 @@ def with_misses(found: pd.DataFrame, one: tuple, other: tuple, what: str) -> Eff
 
 def groups(pairs: list[tuple[tuple, tuple]]) -> list[Group]:
     """Of each pair of points, steps of the first over the second; [] without records."""
-    found = searched(experiments.LOCAL.results())
-    return [_group(found, *both) for both in pairs] if len(found) else []
+    trials = experiments.LOCAL.results()
+    found = searched(trials)
+    return [_group(found, *both) for both in pairs] if len(trials) else []
 
 
 def _group(found: pd.DataFrame, one: tuple, other: tuple) -> Group:
-    missed = sum(len(own) - own.met.sum() for own in (of(found, one), of(found, other)))
+    missed = int((~pd.concat([of(found, one), of(found, other)]).met).sum())
     note = f"searches that miss the goal: {missed}" if missed else ""
     if bounded(found, one, other):
         note += f", all of the {one[0]}, so that the ratio is a bound from below"
@@ -84,8 +86,12 @@ def _group(found: pd.DataFrame, one: tuple, other: tuple) -> Group:
 
 
 def bounded(found: pd.DataFrame, one: tuple, other: tuple) -> bool:
-    """Whether over another point, all of whose searches meet the goal, none of these does."""
-    return bool(not of(found, one).met.any() and of(found, other).met.all())
+    """Whether no search of a point meets the goal and all of the other do: over it, its cost is a
+    bound from below.
+    """
+    own = of(found, one).met
+    others = of(found, other).met
+    return bool(len(own) and len(others) and not own.any() and others.all())
 
 
 def words(point: tuple) -> str:
@@ -96,35 +102,38 @@ def words(point: tuple) -> str:
 
 
 def chart(found: pd.DataFrame) -> alt.LayerChart:
-    """Steps against batch size, a line for Adam alone and for each number of replicas; a menu has
-    the length of rounds.
+    """Steps against batch size, a line for Adam alone and one for each number of replicas; a menu
+    chooses the length of rounds.
     """
-    names = {n: f"{n} replica{'s' * (n > 1)}" for n in experiments.REPLICAS}
+    names = {(INNER, 1): "Adam alone"}
+    names |= {(DILOCO, n): f"{n} replica{'s' * (n > 1)}" for n in experiments.REPLICAS}
     dense = found[(found.way != SPARSE) & (found.local_steps != RARELY)]
     rows = replicates.by_size(dense, "steps", by=("way", "replicas", "local_steps"))
     rows = rows.rename(columns={"steps_low": "low", "steps_high": "high"})
-    rows["line"] = rows.replicas.map(names).mask(rows.way == INNER, "Adam alone")
-    rows["round"] = rows.local_steps.map("rounds of {} steps".format)
+    rows["line"] = [names[key] for key in zip(rows.way, rows.replicas)]
+    rows["round"] = [f"rounds of {steps} steps" for steps in rows.local_steps]
     scale = charts.log(padding=12, base=10)
-    colours = dict(zip(["Adam alone", *names.values()], COLOURS))
-    x = charts.batch_axis(rows.batch_size)
-    base = alt.Chart(rows).encode(x=x, color=charts.by_name("line", colours, 2))
-    y = alt.Y("steps:Q", scale=scale, title="steps to the goal")
-    line, count = tips.tip("line:N", "training"), tips.tip("searches:Q", "searches")
-    layers = charts.curve(base, y, scale, [line, tips.BATCH_SIZE, tips.STEPS, count])
-    rounds = sorted(rows["round"].unique(), key=len)
-    return charts.sized(
-        charts.controlled(layers, charts.menu("round", rounds, rounds[0], "rounds")), 340
+    base = alt.Chart(rows).encode(
+        x=charts.batch_axis(rows.batch_size),
+        color=charts.by_name("line", dict(zip(names.values(), COLOURS)), 2),
     )
+    y = alt.Y("steps:Q", scale=scale, title="steps to the goal")
+    tooltip = [tips.tip("line:N", "training"), tips.BATCH_SIZE, tips.STEPS]
+    tooltip.append(tips.tip("searches:Q", "searches"))
+    rounds = [f"rounds of {steps} steps" for steps in (OFTEN, SELDOM)]
+    layers = charts.curve(base, y, scale, tooltip)
+    often = charts.menu("round", rounds, rounds[0], "rounds")
+    return charts.sized(charts.controlled(layers, often), 340)
 
 
 def sparse(found: pd.DataFrame) -> pd.DataFrame:
     """What the sparse form costs over DiLoCo, a row per share of the entries that is sent."""
-    table = pd.DataFrame({"share sent": map(percent, experiments.DENSITIES)})
-    points = [(SPARSE, *WHOLE[1:4], density) for density in experiments.DENSITIES]
-    for what, name in (("steps", "steps"), ("sent", "bytes sent by a replica")):
-        table[name] = [told.times(with_misses(found, own, WHOLE, what)) for own in points]
-    return table
+    rows = []
+    for density in experiments.DENSITIES:
+        own = (SPARSE, *WHOLE[1:4], density)
+        costs = (told.times(with_misses(found, own, WHOLE, what)) for what in ("steps", "sent"))
+        rows.append((percent(density), *costs))
+    return pd.DataFrame(rows, columns=["share sent", "steps", "bytes sent by a replica"])
 
 
 def critical(found: pd.DataFrame) -> Effect | None:
@@ -147,28 +156,27 @@ def predictions(found: pd.DataFrame) -> pd.DataFrame:
 
 def findings(found: pd.DataFrame, trials: pd.DataFrame) -> dict:
     """All values of the page's sentences; found: of `searched`, trials: the records."""
-    few = SPARSE, *WHOLE[1:4], 0.03
-    fewer = SPARSE, *WHOLE[1:4], 0.01
+    few, fewer = ((SPARSE, *WHOLE[1:4], density) for density in (0.03, 0.01))
     effects = {
         "sparse_3": over(found, few, WHOLE),
         "sparse_3_sent": over(found, few, WHOLE, "sent"),
         "sparse_1": over(found, fewer, WHOLE),
         "critical": critical(found),
     }
+    alone = [log for n in (OFTEN, SELDOM) for log in _effects(found, n, (DILOCO, 1), (INNER, 1))]
+    many = [_effects(found, n, (DILOCO, MANY), (DILOCO, 1)) for n in (OFTEN, SELDOM)]
     column = f"rounds@{GOAL:g}"
     best = trials.dropna(subset=column).sort_values(column, kind="stable")
     outer = best[best.way == DILOCO].groupby([*POINT, "replicate"]).outer_rate.first()
-    one, many = (DILOCO, 1), (DILOCO, MANY)
-    rounds = OFTEN, SELDOM
-    adam = (INNER, 1, OFTEN, MIDDLE, 1.0)  # which exchanges at each step
-    exchanged = (over(found, (*many, n, MIDDLE, 1.0), adam) for n in rounds)
     return {
         **told.ratios(effects, ("critical",)),
         "sparse_1_bounded": bounded(found, fewer, WHOLE),
-        "alone": [value for n in rounds for value in _ratios(found, n, one, (INNER, 1))],
-        "many_often": _ratios(found, OFTEN, many, one),
-        "many_seldom": _ratios(found, SELDOM, many, one),
-        "exchanged": [float(np.exp(log.value)) / n for n, log in zip(rounds, exchanged)],
+        "alone": _ratios(alone),
+        "alone_points": len(alone),
+        "alone_open": sum(log.low <= 0 <= log.high for log in alone),
+        "many_often": _ratios(many[0]),
+        "many_seldom": _ratios(many[1]),
+        "exchanged": _exchanged(found),
         "goal": percent(GOAL),
         "searches": int(trials.replicate.nunique()),
         "trials": int(trials.trial.max()) + 1,
@@ -176,7 +184,19 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame) -> dict:
     }
 
 
-def _ratios(found: pd.DataFrame, steps: int, one: tuple, other: tuple) -> list[float]:
-    """Steps of a way over another's, each with its replicas, at every batch size."""
+def _effects(found: pd.DataFrame, steps: int, one: tuple, other: tuple) -> list[Effect]:
+    """ln of the steps of a way over another's, each with its replicas, at every batch size."""
     places = [(steps, size, 1.0) for size in experiments.SIZES]
-    return [float(np.exp(over(found, (*one, *at), (*other, *at)).value)) for at in places]
+    logs = (over(found, (*one, *at), (*other, *at)) for at in places)
+    return [log for log in logs if log]
+
+
+def _ratios(logs: list[Effect]) -> list[float]:
+    return [float(np.exp(log.value)) for log in logs]
+
+
+def _exchanged(found: pd.DataFrame) -> list[float]:
+    """Rounds of MANY replicas over steps of Adam alone, which exchanges at each."""
+    alone = (INNER, 1, OFTEN, MIDDLE, 1.0)
+    logs = {n: over(found, (DILOCO, MANY, n, MIDDLE, 1.0), alone) for n in (OFTEN, SELDOM)}
+    return [float(np.exp(log.value)) / n for n, log in logs.items() if log]

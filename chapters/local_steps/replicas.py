@@ -1,4 +1,4 @@
-"""Replicas that exchange what they changed.
+"""Replicas that train where their examples lie and exchange what they changed.
 
 A round of DiLoCo (Douillard et al. 2023): each replica takes local steps from the shared weights
 by an inner method whose state it keeps; the mean change is the gradient of an outer step.  In the
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,54 +20,68 @@ from lib.messages.exchanges import compress
 from lib.methods import METHODS
 from lib.methods.method import Method
 
+MOMENTUM, KEPT = 0.9, 0.9  # of the outer step; of what was not sent, from round to round
 
-@dataclass
+
 class Replicas:
     """Replicas of T trials at once, and their rounds.
 
     Attributes:
-        inner: the method of local steps, and drawn: its hyperparameters [T, 1].
+        w: the shared weights [T, P].
+        rounds: so far.
+    """
+
+    def __init__(
+        self,
+        inner: Method,
+        gradients: Callable,
+        layers: tuple,
+        w: Tensor,
+        drawn: dict[str, Tensor],
+        own: list[Batches],
+        outer_rate: Tensor,
+        momentum: float = MOMENTUM,
+        density: float | None = None,
+        kept: float = KEPT,
+    ):
+        """
+        inner: the method of local steps.
         gradients: losses and gradients of weights and a batch.
-        w: the shared weights [T, P]; layers: the network's parameters.
+        layers: the network's parameters.
+        w: the first weights [T, P].
+        drawn: hyperparameters [T, 1] of the inner method.
         own: a replica's batches each.
         outer_rate: [T, 1].
         momentum: of the outer step by Nesterov, if density is None.
         density: share of the entries that a replica sends, without momentum; None: all of them.
         kept: what is left of an entry after a round in which it was not sent.
-    """
-
-    inner: Method
-    gradients: Callable
-    layers: tuple
-    w: Tensor
-    drawn: dict[str, Tensor]
-    own: list[Batches]
-    outer_rate: Tensor
-    momentum: float = 0.9
-    density: float | None = None
-    kept: float = 0.9
-
-    def __post_init__(self):
-        self.w = self.w.clone()
+        """
+        self.inner = inner
+        self.gradients = gradients
+        self.layers = layers
+        self.w = w.clone()
+        self.drawn = drawn
+        self.own = own
+        self.density = density
+        self.kept = kept
         self.rounds = 0
-        self.states = [self.inner.begin(self.w.clone(), self.layers) for _ in self.own]
-        rate = self.outer_rate.double()
-        self.outer_drawn = {"learning_rate": rate, "momentum": torch.full_like(rate, self.momentum)}
-        self.outer = METHODS["nesterov" if self.density is None else "sgd"]
-        self.outer_state = self.outer.begin(self.w.double(), self.layers)
-        self.unsent = [torch.zeros_like(self.w, dtype=torch.float64) for _ in self.own]
+        self.states = [inner.begin(w.clone(), layers) for _ in own]
+        rate = outer_rate.double()
+        self.outer_drawn = {"learning_rate": rate, "momentum": torch.full_like(rate, momentum)}
+        self.outer = METHODS["nesterov" if density is None else "sgd"]
+        self.outer_state = self.outer.begin(w.double(), layers)
+        self.unsent = [torch.zeros_like(w, dtype=torch.float64) for _ in own]
+        self.random = np.random.default_rng(0)  # which Top-k does not ask
 
     def round(self, steps: int) -> Tensor:
         """The weights [T, P] after a round of so many local steps of every replica."""
-        count = len(self.own)
-        changes = [self._change(replica, steps) for replica in range(count)]
+        changes = [self._change(replica, steps) for replica in range(len(self.own))]
         # In double precision a step at rate one is back at the replica's weights, to the bit
         w = self.w.double()
         self.rounds += 1
-        mean = sum(changes) / count
-        state, drawn = self.outer_state, self.outer_drawn
-        self.outer.step(w, mean, state, drawn, self.rounds, self.layers)
-        self.w = w.float()
+        mean = sum(changes) / len(changes)
+        self.outer.step(w, mean, self.outer_state, self.outer_drawn, self.rounds, self.layers)
+        self.w = w.to(self.w.dtype)
         return self.w
 
     def _change(self, replica: int, steps: int) -> Tensor:
@@ -84,7 +98,7 @@ class Replicas:
         """The largest entries of what has not been sent yet; the others are kept."""
         # A trial that has diverged stays where it is
         total = self.unsent[replica].mul_(self.kept).add_(change.nan_to_num(0, 0, 0))
-        chosen = compress("top-k", total.float(), self.density, None)
+        chosen = compress("top-k", total.float(), self.density, self.random)
         sent = torch.where(chosen, total, 0)
         total.sub_(sent)
         return sent

@@ -3,7 +3,7 @@
 Of this paper the abstract was at hand, not the text.
 """
 
-from chapters.noise_in_norms import experiments, findings
+from chapters.noise_in_norms import experiments, predicted
 from lib.claims.claim import claim, interval, ratio
 from lib.claims.names import curve_title
 
@@ -11,9 +11,10 @@ SOURCE = "Naganuma et al. 2026, abstract, in our words"
 
 
 def compared():
-    """`findings.beside` of all on record, if there is any."""
+    """`predicted.beside` of all on record."""
     points = experiments.PATHS.results()
-    return findings.beside(findings.scales(points), findings.criticals()) if len(points) else points
+    both = (predicted.scales(points), predicted.criticals()) if len(points) else (points, {})
+    return predicted.beside(*both)
 
 
 @claim(
@@ -31,12 +32,10 @@ def compared():
     fixed=True,
 )
 def spread():
-    rows = compared()
-    if rows.empty:
-        return []
-    missed = findings.misses(rows)
-    name = f"{len(missed)} curves of {rows.workload.nunique()} networks"
-    return [interval(name, *findings.spread(missed), len(missed), log=True)]
+    missed = predicted.misses(compared())
+    found = predicted.spread(missed)
+    name = f"{len(missed)} curves of {len(missed.index.unique('workload'))} networks"
+    return [interval(name, *found, len(missed), log=True)] if found else []
 
 
 @claim(
@@ -54,7 +53,5 @@ def spread():
 )
 def level():
     rows = compared()
-    if rows.empty:
-        return []
-    own = rows[(rows.norm == findings.OWN) & rows.algorithm.isin(findings.OTHERS)]
+    own = rows[(rows.norm == predicted.OWN) & rows.algorithm.isin(predicted.OTHERS)]
     return [ratio(curve_title((row.workload, row.algorithm)), row.over) for row in own.itertuples()]

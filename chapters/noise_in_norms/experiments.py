@@ -29,8 +29,10 @@ POINT = operator.attrgetter("workload", "algorithm", "batch_size", "replicate")
 
 @spec
 class Path(WithCell):
-    """The fastest trial of one search, looked at in so many points between start and goal;
-    examples: that tell the spread (0: all), chunk: how many of them at once.
+    """The fastest trial of one search, looked at in so many points between start and goal.
+
+    examples: that tell the spread of their gradients (0: all).  chunk: how many of them at once.
+    Raises ValueError naming the field, its value and what is allowed.
     """
 
     workload: WorkloadName
@@ -57,17 +59,19 @@ class Path(WithCell):
 
         steps = tracks.steps_to_goal(self.cell)
         trial, last = int(steps.index[0]), int(steps.iloc[0])
-        rerun = Rerun(self.cell, [trial])
-        chunks = Chunks(self)
-        rows = []
-        # The middles of equal parts of the path; fewer of a short one
-        at = {1 + int((part + 0.5) * last / self.points) for part in range(self.points)}
+        rerun, chunks, rows = Rerun(self.cell, [trial]), Chunks(self), []
+        at = middles(last, self.points)
         for step in range(1, max(at) + 1):
             if step in at:
                 found = norms.look(chunks, rerun.w[0].float(), rerun.layers)
                 rows.append({"step": step, "last": last, "trial": trial, **found})
             rerun.update()
         return pd.DataFrame(rows)
+
+
+def middles(last: int, points: int) -> list[int]:
+    """The middle steps of so many equal parts of a path of `last` steps; fewer of a shorter one."""
+    return sorted({1 + int((part + 0.5) * last / points) for part in range(points)})
 
 
 def planned() -> tuple[Path, ...]:
@@ -81,6 +85,12 @@ def planned() -> tuple[Path, ...]:
 
 
 ABOUT = "Measure gradient noise in three norms on several methods' paths, into data/norms/."
-FILE = "{0.workload}/{0.algorithm}-batch-{0.batch_size}".format
-PATHS = Collection("norms", "paths", FILE, planned, ABOUT, precision="float32")
+PATHS = Collection(
+    "norms",
+    "paths",
+    "{0.workload}/{0.algorithm}-batch-{0.batch_size}".format,
+    planned,
+    ABOUT,
+    precision="float32",
+)
 EXPERIMENTS = {"noise-in-norms": PATHS}

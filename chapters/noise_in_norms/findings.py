@@ -1,4 +1,4 @@
-"""Noise scales in three norms beside critical batch sizes, and what the page says of them."""
+"""What the page on noise in norms says, as numbers and words, with its figure and its table."""
 
 from __future__ import annotations
 
@@ -6,93 +6,23 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.noise_in_norms import experiments
-from lib.analysis import method_results, scaling
+from chapters.noise_in_norms import experiments, predicted
+from chapters.noise_in_norms.predicted import EUCLID, OWN
 from lib.claims.names import title
 from lib.page import charts, tips, told
-from lib.studies import plans
 from lib.wording import named, with_interval
-
-EUCLID, ENTRIES, SPECTRUM, OWN = "Euclidean", "ℓ₁", "nuclear", "the method’s own"
-NORMS = {  # noise over gradient, and to which power
-    EUCLID: ("trace", "square", 1),
-    ENTRIES: ("sigmas", "slopes", 2),
-    SPECTRUM: ("roots", "nuclear", 2),
-}
-OTHERS = {"adam": ENTRIES, "adam-fixed": ENTRIES, "muon": SPECTRUM}  # whose own is not EUCLID
-CURVE = ["workload", "algorithm"]
-RESAMPLED = 10_000  # times
-
-
-def scales(points: pd.DataFrame) -> pd.DataFrame:
-    """ln of the noise scale in each of NORMS and in OWN, the mean over points: a row per path."""
-    path = [*CURVE, "replicate"]
-    logs = points[path].copy()
-    for norm, (noise, gradient, power) in NORMS.items():
-        logs[norm] = power * np.log(points[noise] / points[gradient])
-    found = logs.groupby(path, sort=False).mean().reset_index()
-    norms = found.algorithm.map(OTHERS).fillna(EUCLID)
-    return found.assign(**{OWN: [found.at[row, norm] for row, norm in norms.items()]})
-
-
-def criticals() -> dict[tuple, scaling.Effect]:
-    """ln of the critical batch size by network and method: dense, and momentum as published."""
-    trials = method_results.compared(plans.study("digits-soap"))  # as other claims: read once
-    asked = trials.workload.isin(experiments.PLANNED) & trials.algorithm.isin(experiments.METHODS)
-    curves = scaling.curves(trials[asked & (trials.sparsity == 0)])
-    return {key[:2]: scaling.critical(curve) for key, curve in curves.items()}
-
-
-def beside(found: pd.DataFrame, critical: dict[tuple, scaling.Effect]) -> pd.DataFrame:
-    """A row per network, method and norm (EUCLID or OWN): critical, noise and over, the first less
-    the second, each an `Effect` of a logarithm; and searches, the number of paths.
-    """
-    columns = [*CURVE, "norm", "critical", "noise", "over", "searches"]
-    curves = found.groupby(CURVE)
-    rows = []
-    for key, paths in curves:
-        batch = critical[key]
-        count = len(paths)
-        for norm in (EUCLID, OWN):
-            noise = scaling.mean_of(paths[norm])
-            over = scaling.less(batch, noise)
-            rows.append((*key, norm, batch, noise, over, count))
-    return pd.DataFrame(rows, columns=columns)
-
-
-def misses(rows: pd.DataFrame) -> pd.DataFrame:
-    """ln of the critical batch size over the noise scale: a row per curve, a column per norm."""
-    values = rows.assign(over=[effect.value for effect in rows.over])
-    return values.pivot(index=CURVE, columns="norm", values="over")
-
-
-def spread(missed: pd.DataFrame) -> tuple[float, float, float]:
-    """The standard deviation of OWN in `misses` over that of EUCLID, with the ends of its interval:
-    curves are drawn again with replacement, the same for both.
-    """
-    norms = [EUCLID, OWN]
-    values = missed[norms].to_numpy()
-    count = len(values)
-    random = np.random.default_rng(0)
-    picks = random.integers(count, size=(RESAMPLED, count))
-    drawn = values[picks]
-    euclid, own = drawn.std(1, ddof=1).T
-    some = euclid > 0
-    ratios = own[some] / euclid[some]
-    low, high = scaling.span_of(ratios)
-    euclid, own = values.std(0, ddof=1)
-    value = own / euclid
-    return value, low, high
 
 
 def findings(rows: pd.DataFrame) -> dict[str, object]:
-    """All values of the page's sentences; rows: of `beside`."""
-    missed, planned = misses(rows), experiments.planned()
+    """All values of the page's sentences; rows: of `predicted.beside`."""
+    missed, planned = predicted.misses(rows), experiments.planned()
+    spread = predicted.spread(missed)
     each = np.exp(missed)
     means = np.exp(missed[OWN].groupby("algorithm").mean())
     adam, muon = (each[OWN].xs(name, level="algorithm").tolist() for name in ("adam", "muon"))
     return {
-        "own_told": with_interval(*spread(missed)),
+        "own_told": spread and with_interval(*spread),
+        "own_open": bool(spread and spread[1] <= 1 <= spread[2]),
         "own_each": each[OWN].tolist(),
         "euclid_each": each[EUCLID].tolist(),
         "adam_misses": means["adam"],
@@ -107,7 +37,9 @@ def findings(rows: pd.DataFrame) -> dict[str, object]:
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:
-    """Critical batch size against noise scale, with the diagonal; a menu chooses the norm."""
+    """Critical batch size against noise scale, a colour for each method and a shape for each
+    network, with the diagonal; a menu chooses the norm.
+    """
     ends = [row.noise.row("noise") | row.critical.row("critical") for row in rows.itertuples()]
     shown = pd.DataFrame(ends).join(rows[["algorithm", "norm", "searches"]])
     shown["network"] = rows.workload.map(title)
@@ -122,9 +54,9 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
     y = alt.Y("critical:Q", title="critical batch size (examples)", scale=scale, axis=axis)
     shape = alt.Shape("network:N", title=None, legend=alt.Legend(columns=1, orient="bottom"))
     base = alt.Chart(shown).encode(x, y, charts.by_algorithm(list(shown.algorithm.unique())))
-    about = {"method:N": "training method", "noise:Q|,.0f": "noise scale", "searches:Q": "paths"}
-    about["critical:Q|,.0f"] = "critical batch size"
-    tip = [tips.NETWORK, *tips.listed(about)]
+    tip = [tips.NETWORK, tips.tip("method:N", "training method")]
+    tip += [tips.tip("noise:Q", "noise scale", ",.0f"), tips.tip("searches:Q", "paths")]
+    tip += [tips.tip("critical:Q", "critical batch size", ",.0f")]
     rule = base.mark_rule(opacity=0.6)
     layers = [
         rule.encode(x=alt.X("noise_low:Q", scale=scale), x2="noise_high:Q"),
@@ -138,14 +70,14 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
 
 
 def predictions(found: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
-    """What was written down before the records, beside what came; found: of `scales`."""
-    missed = misses(rows)
+    """What was written down before the records, beside what came; found: of `predicted.scales`."""
+    missed = predicted.misses(rows)
     own = np.exp(missed[OWN].groupby("algorithm").mean())
     # Geometric means over a method's paths
     over = np.exp((found[OWN] - found[EUCLID]).groupby(found.algorithm).mean())
     return told.predictions(
         [
-            ("spread with the method’s own norm, over Euclidean", 0.5, 0.8, spread(missed)),
+            ("spread with the method’s own norm, over Euclidean", 0.5, 0.8, predicted.spread(missed)),
             ("Adam’s ℓ₁ noise scale over its Euclidean one", 1.5, 2.2, over["adam"]),
             ("Muon’s nuclear noise scale over its Euclidean one", 2.5, 7, over["muon"]),
             ("Adam’s critical batch size over its ℓ₁ noise scale", 0.5, 2, own["adam"]),

@@ -20,8 +20,10 @@ from lib.probes.noise_scale import Chunks
 
 
 def look(chunks: Chunks, w: Tensor, layers: Sequence[Layer]) -> dict[str, float]:
-    """What `parts` says of the network's gradient at weights w [P], of these layers; chunks: the
-    training set; the spread is that of the examples drawn from it.
+    """What `parts` says of the network's gradient at weights w [P].
+
+    chunks: the training set; the spread is that of the examples drawn from it.
+    layers: the parameters in w.
     """
     g = chunks.executor.gradients(w[None], chunks.x, chunks.y)[1][0]
     task, module = chunks.executor.task, chunks.module
@@ -43,7 +45,8 @@ def parts(g: Tensor, examples: Sequence[Tensor], layers: Sequence[Layer]) -> dic
     roots, nuclear: tr(C^(1/2)) and the nuclear norm of g, summed over the matrices that Muon makes
     orthogonal; C [rows, rows] is the mean of D D^T, D an example's matrix less that of g.
 
-    examples: gradients of single examples in chunks, each [n, P].  layers: the parameters in g.
+    examples: gradients of single examples in chunks, each [n, P].
+    layers: the parameters in g.
     """
     hidden = [layer for layer in layers if layer.kind in HIDDEN]
     squares, count, spread = 0, 0, [0] * len(hidden)
@@ -52,12 +55,12 @@ def parts(g: Tensor, examples: Sequence[Tensor], layers: Sequence[Layer]) -> dic
         count += len(away)
         squares = squares + away.square().sum(0)
         for place, layer in enumerate(hidden):
-            rows = layer.matrix(away).transpose(0, 1).flatten(1)
+            rows = matrix(away, layer).transpose(0, 1).flatten(1)
             spread[place] = spread[place] + rows @ rows.mT
     variances = squares.double() / count
     # What rounding leaves below zero is zero
     roots = [torch.linalg.eigvalsh(c.double() / count).clamp(min=0).sqrt() for c in spread]
-    singular = [torch.linalg.svdvals(layer.matrix(g[None])[0].double()) for layer in hidden]
+    singular = [torch.linalg.svdvals(matrix(g[None], layer)[0].double()) for layer in hidden]
     return {
         "trace": variances.sum().item(),
         "square": g.double().square().sum().item(),
@@ -66,3 +69,8 @@ def parts(g: Tensor, examples: Sequence[Tensor], layers: Sequence[Layer]) -> dic
         "roots": sum(one.sum().item() for one in roots),
         "nuclear": sum(one.sum().item() for one in singular),
     }
+
+
+def matrix(g: Tensor, layer: Layer) -> Tensor:
+    """The layer's part of g [n, P], as Muon sees it: [n, outputs, the rest]."""
+    return g[:, layer.where].unflatten(1, (layer.shape[0], -1))
