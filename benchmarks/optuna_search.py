@@ -1,5 +1,5 @@
-"""Optuna on the workloads of `chapters.own_workload.replays`: TPE with a median pruner, a study per
-batch size.
+"""Optuna on the workloads of `chapters.own_workload.experiments`: TPE with a median pruner, a study
+per batch size.
 
     python -m benchmarks.optuna_search      # needs optuna; minutes, into data/adaptive/
 
@@ -19,7 +19,8 @@ from pathlib import Path
 import optuna
 import pandas as pd
 
-from chapters.own_workload import adaptive, bends, replays
+from chapters.own_workload import adaptive
+from chapters.own_workload import experiments as replays
 from lib.engine import trainings
 from lib.engine.vocabulary import next_check
 from lib.measuring import one_cell, runner
@@ -86,7 +87,7 @@ class Objective:
 
 
 def searched(what: replays.Replay) -> pd.DataFrame:
-    """Rows as of `replays.Replay.measure`."""
+    """Rows as of `Replay.measure`."""
     beside = dataclasses.replace(what, rule="adaptive")
     _, known = store.read(replays.REPLAYS.record(beside), beside)
     share, rows = adaptive.MOST / len(known), []
@@ -101,7 +102,7 @@ def searched(what: replays.Replay) -> pd.DataFrame:
         counts = {"searches": 1, "trials": len(study.trials), "taken": objective.taken}
         rows.append({**about, **counts})
     table = pd.DataFrame(rows)
-    found = bends.estimate(
+    found = adaptive.estimate(
         {int(b): [k] for b, k in zip(table.batch_size, table.steps) if k == k}
     )
     ends = {"critical": found.critical} if found else {"critical": math.nan}

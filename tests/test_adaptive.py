@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from chapters.hardware import hardware_tables
-from chapters.own_workload import adaptive, answers, bends
+from chapters.own_workload import adaptive
+from chapters.own_workload import findings as answers
 from lib.analysis import hardware, scaling
 from lib.measuring import sweeps
 from lib.records import results, store
@@ -28,13 +29,13 @@ def law(size, critical=100.0, floor=30.0):
 
 @pytest.mark.parametrize("critical", [20.0, 100.0, 700.0])
 def test_a_curve_without_scatter_gives_its_critical_batch_size(critical):
-    found = bends.estimate({int(b): [law(b, critical)] * 2 for b in SIZES})
+    found = adaptive.estimate({int(b): [law(b, critical)] * 2 for b in SIZES})
     assert found.critical == pytest.approx(critical, rel=0.01) and found.width < 1.02
     assert found.steps(SIZES) == pytest.approx(law(SIZES, critical), rel=0.01)
 
 
 def test_two_sizes_tell_no_critical_batch_size():
-    assert bends.estimate({16: [200.0, 210.0], 64: [80.0, 70.0], 256: []}) is None
+    assert adaptive.estimate({16: [200.0, 210.0], 64: [80.0, 70.0], 256: []}) is None
 
 
 def test_nine_of_ten_intervals_hold_the_truth():
@@ -42,19 +43,19 @@ def test_nine_of_ten_intervals_hold_the_truth():
     held = []
     for _ in range(200):
         logs = {int(b): np.log(law(b)) + 0.2 * random.standard_normal(3) for b in SIZES}
-        found = bends.estimate({b: list(np.exp(own)) for b, own in logs.items()})
+        found = adaptive.estimate({b: list(np.exp(own)) for b, own in logs.items()})
         held.append(found.low <= 100 <= found.high)
     assert 0.83 <= np.mean(held) <= 0.96
 
 
 def test_a_curve_of_another_form_widens_the_interval():
-    straight = bends.estimate({int(b): [law(b)] * 3 for b in SIZES})
-    other = bends.estimate({int(b): [3000 * b**-0.5] * 3 for b in SIZES})
+    straight = adaptive.estimate({int(b): [law(b)] * 3 for b in SIZES})
+    other = adaptive.estimate({int(b): [3000 * b**-0.5] * 3 for b in SIZES})
     assert other.width > 1.5 * straight.width
 
 
 def test_a_curve_that_does_not_bend_has_an_open_interval():
-    found = bends.estimate({int(b): [1e5 / b] for b in SIZES})
+    found = adaptive.estimate({int(b): [1e5 / b] for b in SIZES})
     assert found.critical > SIZES.max() and found.high == math.inf
 
 
@@ -94,7 +95,7 @@ def test_it_finds_the_critical_batch_size_at_the_cost_of_forty_trainings(monkeyp
     trainings = Simulated(monkeypatch)
     for _ in range(10):
         found = adaptive.run(plan(), 30.0)
-        near.append(0.8 <= bends.estimate(found.searches()).critical / 100 <= 1.25)
+        near.append(0.8 <= adaptive.estimate(found.searches()).critical / 100 <= 1.25)
         assert found.runs() <= adaptive.MOST + 1
     assert sum(near) >= 8
     assert all(cell.trials == 1 for cell in trainings.cells if not cell.space.count(".."))
@@ -103,7 +104,7 @@ def test_it_finds_the_critical_batch_size_at_the_cost_of_forty_trainings(monkeyp
 def test_it_ends_early_where_searches_hardly_scatter(monkeypatch):
     Simulated(monkeypatch, scatter=0.02)
     found = adaptive.run(plan(), 30.0)
-    assert bends.estimate(found.searches()).width <= adaptive.WIDTH and found.runs() < 35
+    assert adaptive.estimate(found.searches()).width <= adaptive.WIDTH and found.runs() < 35
 
 
 def test_it_ends_when_the_minutes_are_over(monkeypatch):
@@ -132,7 +133,7 @@ def test_where_no_trial_meets_the_goal_it_ends_at_once(monkeypatch):
     monkeypatch.setattr(trainings, "train", train)
     found = adaptive.run(plan(), 30.0)
     assert not found.searches() and len(found.cells) == 1
-    assert bends.estimate(found.searches()) is None
+    assert adaptive.estimate(found.searches()) is None
 
 
 def test_momentum_counts_only_once_its_velocity_has_grown():
@@ -221,7 +222,7 @@ def test_its_records_alone_give_steps_time_and_price(mine, tmp_path, kind, metho
     for what in ("seconds", "price"):
         best = case.best(case.densest, what)
         assert best.batch_size in set(table.batch_size) and best.value > 0
-    estimate = bends.estimate(answers.searches(trials))
+    estimate = adaptive.estimate(answers.searches(trials))
     summary, _ = scaling.summaries(trials)
     assert summary.critical.item() == pytest.approx(estimate.critical, rel=0.01)
     assert len(hardware_tables.answers(case)) == 1

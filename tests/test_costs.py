@@ -12,13 +12,14 @@ from chapters.frameworks import framework_costs
 from chapters.hardware import hardware_figures
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import TIMED, Collectives, Hooked, Operators
-from chapters.own_workload import caveats
+from chapters.own_workload import findings as own_workload
 from chapters.volunteers import volunteers
 from chapters.volunteers.volunteers import Team, simulated
 from lib.analysis import hardware
 from lib.page.vega import VEGALITE
 from lib.probes import timings
 from lib.probes.timings import StepTimes
+from lib.workloads import catalogue
 from tests.conftest import recorded
 
 SIZES, STEPS = 2.0 ** np.arange(11), 5e4 / 2.0 ** np.arange(11) + 80
@@ -191,14 +192,14 @@ def searched(sizes):
 
 
 def test_where_no_trial_met_a_goal_what_was_reached_and_a_goal_are_told():
-    trials = searched([4, 16])
+    trials, work = searched([4, 16]), catalogue.workload("digits-mlp")
     trials[["steps@0.1", "steps@0.2", "steps"]] = np.nan
     trials["best_error"] = np.where(trials.batch_size == 4, 0.313, 0.25)
     told = r"lowest error of 6 trials is 0.25 \(0.313 at batch size 4 and 0.25 at batch size 16\)"
     with pytest.raises(ValueError, match=f"goals: no trial met any; the {told}. Set goals=.0.32,"):
-        caveats.goal(trials)
+        own_workload.goal(trials, work)
     with pytest.raises(ValueError, match="all 6 diverged or died"):
-        caveats.goal(trials.assign(status="infeasible", best_error=np.nan))
+        own_workload.goal(trials.assign(status="infeasible", best_error=np.nan), work)
 
 
 TIMINGS = [

@@ -1,13 +1,8 @@
 """An adaptive search for the critical batch size: few trainings, each told by those before it.
 
-The page says how it goes.  Every trial is a cell of its own, one point of the search space, with a
-record, so that whatever is stopped goes on where it was; the first search alone has several trials.
-A trial ends at its goal, at the steps of the best of its search, which it cannot beat any more, or
-at `BEYOND` times what its batch size took so far.
-
-Costs are counted in tuned runs: of every batch size all steps of all its trials, those that
-diverged or were given up included, over its K*, the geometric mean of its searches' steps to the
-goal; summed over batch sizes.
+The page says how it goes, and what a tuned run is.  Every trial is a cell of its own, with a
+record, so that whatever is stopped goes on where it was.  A trial ends at its goal, at the steps of
+the best of its search, or at `BEYOND` times what its batch size took so far.
 """
 
 from __future__ import annotations
@@ -15,12 +10,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from scipy.special import stdtrit
 
-from chapters.own_workload.bends import WIDTH, Estimate, estimate
+from lib import forms
 from lib.analysis.hardware import SEEDS
 from lib.measuring import sweeps
 from lib.methods import method, spaces
@@ -43,15 +40,79 @@ MOVES = 2.0, 0.5  # of the rate, once one is found
 USUAL = {"reverse-log": 0.9}  # places of other hyperparameters at first: momentum that is not slow
 DEARER = 1.1  # a fresh trial may take longer than K*
 TRIES = 4  # trials of one search, before it counts as one that needs as many steps as they took
+WIDTH = 1.25  # the factor from the critical batch size to either end of its 90 % interval
+SMALL = 0.1  # by which ln K* is moved, for slopes
 
 
-# What is known of a trial, besides its hyperparameters: its search (0, 1, ...) of a batch size, its
-# steps to the goal (NaN if it was not met), and the steps and the seconds that it took
-ABOUT = ["batch_size", "search", "steps", "taken", "seconds"]
+@dataclass(frozen=True)
+class Estimate:
+    """The critical batch size with its 90 % interval, from so many `searches`.
+
+    floor: K* of endless batches by the fitted law, steps.  error: of one search, the standard
+    deviation of ln K* about that law.  telling: how much ln of the estimate moves with ln K* at
+    each batch size.
+    """
+
+    critical: float
+    low: float
+    high: float
+    searches: int
+    floor: float
+    error: float
+    telling: dict[int, float]
+
+    @property
+    def width(self) -> float:
+        """The factor from the estimate to the end of its interval."""
+        return math.sqrt(self.high / self.low) if 0 < self.low else math.inf
+
+    def reach(self, searches: np.ndarray) -> np.ndarray:
+        """The factor from the mean of so many searches [n] to the ends of its 90 % interval."""
+        return np.exp(stdtrit(self.searches - 2, 0.95) * self.error / np.sqrt(searches))
+
+    def steps(self, sizes: np.ndarray) -> np.ndarray:
+        """K* [n] of the law at batch sizes [n]."""
+        return self.floor * (1 + self.critical / np.asarray(sizes, float))
+
+
+def estimate(searches: dict[int, list[float]]) -> Estimate | None:
+    """What steps to the goal of searches tell, by batch size; None of fewer than three sizes.
+
+    The error is that of the searches about the fitted curve, so that a curve of another form widens
+    the interval, too.
+    """
+    known = {size: steps for size, steps in sorted(searches.items()) if steps}
+    if len(known) < 3:
+        return None
+    counts = np.array(list(map(len, known.values())))
+    sizes = np.repeat(np.array(list(known), float), counts)
+    logs = np.log(np.concatenate(list(known.values())))
+    fitted = forms.fit(sizes, logs)
+    centre = float(fitted.bend[0])
+    freedom = len(logs) - 2
+    error = math.sqrt(fitted.loss[0] / freedom)
+    slopes = _slopes(sizes, logs, np.array(list(known)))
+    spread = math.sqrt((slopes**2 / counts).sum())
+    reach = float(stdtrit(freedom, 0.95)) * error * spread
+    low = math.exp(centre - reach)
+    high = math.exp(centre + reach)
+    if not math.log(sizes.min()) - 1 < centre < math.log(sizes.max()) + 1:
+        low = 0.0
+        high = math.inf
+    floor = math.exp(fitted.floor[0])
+    telling = dict(zip(known, slopes.tolist()))
+    return Estimate(math.exp(centre), low, high, len(logs), floor, error, telling)
+
+
+def _slopes(sizes: np.ndarray, logs: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """By how much ln C moves with ln K* at each of the known batch sizes."""
+    moved = SMALL * (sizes == known[:, None])
+    above, below = (forms.fit(sizes, logs + sign * moved).bend for sign in (1, -1))
+    return (above - below) / (2 * SMALL)
 
 
 def reach(drawn: pd.Series | dict[str, float], steps: float) -> float:
-    """How far the gradient of a step moves the weights, on average over so many steps: of momentum
+    """How far a step's gradient moves the weights, in the mean over so many steps: of momentum
     1 / (1 - momentum) if these are many, and less while velocities still grow.
     """
     m = drawn.get("momentum", 0.0)
@@ -64,11 +125,8 @@ def effective(trials: pd.Series | pd.DataFrame) -> float | pd.Series:
 
 
 class Plan:
-    """What is searched, and what is known of it.
-
-    name, algorithm: of the workload and the training method; sizes: the smallest and the largest
-    batch size allowed; fields: further ones of the cells, such as precision.
-    cells: those trained so far, in their order.
+    """What is searched, from the smallest batch size allowed to the largest (sizes), and what is
+    known of it: `cells` are those trained so far, in their order; fields: further ones of theirs.
     """
 
     def __init__(self, name: str, algorithm: str, sizes: tuple[int, int], **fields):
@@ -84,22 +142,18 @@ class Plan:
 
     def add(self, cell: Cell, head: dict, table: pd.DataFrame) -> None:
         """Note what a record holds."""
-        found = table[[*self.space]].assign(
-            batch_size=cell.batch_size,
-            search=cell.replicate // SEEDS,
-            steps=table[f"steps@{self.work.goal:g}"],
-            taken=head["trial_steps"] / len(table),
-            seconds=head["wall_s"] / len(table),
-        )
+        taken, seconds = head["trial_steps"] / len(table), head["wall_s"] / len(table)
+        about = {"batch_size": cell.batch_size, "search": cell.replicate // SEEDS}
+        about |= {"steps": table[f"steps@{self.work.goal:g}"], "taken": taken, "seconds": seconds}
+        found = table[[*self.space]].assign(**about)
         self.rows += found.to_dict("records")
         self.cells.append(cell)
 
-    # --- what is known ----------------------------------------------------------------------------
-
     @property
     def trials(self) -> pd.DataFrame:
-        """A row per trial so far: its hyperparameters, and ABOUT it."""
-        return pd.DataFrame(self.rows, columns=[*ABOUT, *self.space])
+        """A row per trial: steps to the goal (or NaN), steps and seconds taken, hyperparameters."""
+        about = ["batch_size", "search", "steps", "taken", "seconds"]
+        return pd.DataFrame(self.rows, columns=[*about, *self.space])
 
     def met(self, size: int) -> pd.DataFrame:
         """The trials that met the goal at a batch size, the fastest first."""
@@ -107,9 +161,7 @@ class Plan:
         return own.sort_values("steps", kind="stable")
 
     def searches(self) -> dict[int, list[float]]:
-        """The steps to the goal of every search, by batch size that met it; of a search that did
-        not, the fewest that a trial took.
-        """
+        """Steps of every search to the goal, or until given up, by batch size that met it."""
         least = self.trials.groupby(["batch_size", "search"])[["steps", "taken"]].min()
         steps = least.steps.fillna(least.taken).groupby("batch_size").agg(list)
         return steps[least.steps.groupby("batch_size").any()].to_dict()
@@ -124,8 +176,6 @@ class Plan:
         known = trials.batch_size.map(self.steps()).fillna(trials.taken)
         return sum(trials.taken / known)
 
-    # --- what is tried next -----------------------------------------------------------------------
-
     def explored(self, size: int) -> Cell:
         """A search of all learning rates, others as usual, to its first hit."""
         drawn = {name: f"{at.at(USUAL.get(at.scale, 0.5)):.6g}" for name, at in self.space.items()}
@@ -137,8 +187,8 @@ class Plan:
     def trial(
         self, size: int, search: int, like: pd.Series, rate: float, expected: float, shift=0.0
     ) -> Cell:
-        """The next trial of a search: with this effective rate over the steps expected, and other
-        hyperparameters like those of a trial or shifted by so many places, all within the space.
+        """The next trial of a search: with this effective rate, and other hyperparameters like
+        those of a trial or shifted by so many places, all within the space.
         """
         drawn = {}
         for name, at in self.space.items():
@@ -155,41 +205,43 @@ class Plan:
     def carried(self, sizes: list[int]) -> Iterator[list[Cell]]:
         """First searches of batch sizes, with the rates of the nearest one known."""
         known = self.steps()
+        nearest = {at: min(known, key=lambda k: abs(math.log(k / at))) for at in sizes}
         for power in POWERS:
-            yield [self._carried(size, known, power) for size in sizes]
-
-    def _carried(self, size: int, known: dict[int, float], power: float) -> Cell:
-        near = min(known, key=lambda at: abs(math.log(at / size)))
-        best = self.met(near).iloc[0]
-        rate = effective(best) * (size / near) ** power
-        return self.trial(size, 0, best, rate, known[near] * max(1.0, near / size))
+            wave = []
+            for size, near in nearest.items():
+                best = self.met(near).iloc[0]
+                rate = effective(best) * (size / near) ** power
+                expected = known[near] * max(1.0, near / size)
+                wave.append(self.trial(size, 0, best, rate, expected))
+            yield wave
 
     def again(self, sizes: list[int]) -> Iterator[list[Cell]]:
         """Searches with fresh seeds."""
         turn = {size: len(own) for size, own in self.searches().items()}
         for number in range(TRIES):
-            left = [s for s in sizes if number < FRESH or turn[s] not in set(self.met(s).search)]
-            if left:
-                yield [self._fresh(size, turn[size], number) for size in left]
-
-    def _fresh(self, size: int, search: int, number: int) -> Cell:
-        best = self.met(size)[:3]
-        random = np.random.default_rng((size, search, number))
-        centre = np.exp(np.log(effective(best)).mean())
-        near = centre * NEAR_RATE ** random.uniform(-1, 1), self.steps()[size]
-        return self.trial(size, search, best.iloc[0], *near, random.uniform(-NEAR, NEAR))
+            wave = []
+            for size in sizes:
+                met, expected = self.met(size), self.steps()[size]
+                if number >= FRESH and turn[size] in set(met.search):
+                    continue
+                random = np.random.default_rng((size, turn[size], number))
+                rate = np.exp(np.log(effective(met[:3])).mean())
+                rate *= NEAR_RATE ** random.uniform(-1, 1)
+                shift = random.uniform(-NEAR, NEAR)
+                wave.append(self.trial(size, turn[size], met.iloc[0], rate, expected, shift))
+            if wave:
+                yield wave
 
     def lacking(self, found: Estimate) -> list[int]:
         """A batch size that the curve needs to bend inside those searched; none if it does."""
-        low, *between, high = sorted({*self.trials.batch_size})
+        known = set(self.trials.batch_size)
+        low, high = min(known), max(known)
         above = [min(self.sizes[1], high * ADDED)] * (found.critical > high / INSIDE)
         below = [max(self.sizes[0], low // ADDED)] * (found.critical < low * INSIDE)
-        return [size for size in above + below if size not in (low, *between, high)][:1]
+        return [size for size in above + below if size not in known][:1]
 
     def telling(self, found: Estimate) -> list[int]:
-        """Where a further search narrows the interval most; nowhere if it is narrow enough, or if
-        that costs too much.
-        """
+        """Where a further search narrows the interval most; nowhere if it need not or may not."""
         counts = pd.Series(self.searches()).map(len)
         if found.width <= WIDTH and found.searches >= SEARCHES * len(counts):
             return []
@@ -198,9 +250,7 @@ class Plan:
         return chosen if self.runs() + DEARER * FRESH * len(chosen) <= MOST else []
 
     def waves(self) -> Iterator[list[Cell]]:
-        """What is trained next, side by side; it ends where the interval is narrow enough, or no
-        trial met the goal.
-        """
+        """What is trained next, side by side, until the interval is narrow enough."""
         low, high = self.sizes
         middle = min(max(2 ** round(math.log2(low * high) / 2), low), high)
         yield [self.explored(middle)]
@@ -219,9 +269,7 @@ class Plan:
 
 def run(plan: Plan, minutes: float, folder: Path = DATA, train: bool = True, **options) -> Plan:
     """Search until the plan ends or so many minutes of training are on record; what has a record is
-    read.  Returns the plan.
-
-    train: False reads what is there alone.  options: of `sweeps.run`.
+    read, and without `train` nothing else.  options: of `sweeps.run`.  Returns the plan.
     """
     limit = 60 * minutes if train else 0
     for wave in plan.waves():

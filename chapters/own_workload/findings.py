@@ -1,33 +1,232 @@
-"""What the page on the reader's own workload says, as numbers and words."""
+"""What the searches of a reader's own workload answer: a batch size, its settings, its cost."""
 
 from __future__ import annotations
 
-import pandas as pd
+import itertools
+import math
+from collections.abc import Collection
+from typing import Annotated, Any
 
-from chapters.own_workload import adaptive, answers, bends
-from lib.wording import brief, named, with_interval
-from lib.workloads.catalogue import Workload
+import numpy as np
+import pandas as pd
+from pydantic import AfterValidator
+from scipy.optimize import nnls
+
+from chapters.own_workload import adaptive
+from lib import Told, own
+from lib.analysis import goals, hardware
+from lib.fields import Unfit
+from lib.measuring import sweeps
+from lib.methods import spaces
+from lib.page import parameters
+from lib.records import on_record
+from lib.wording import brief, joined, named, with_interval
+from lib.workloads import own_file
+from lib.workloads.catalogue import Workload, workload
+
+NEAR = 1.25  # times the shortest time: as fast, for what such searches can tell
+OUTER = 0.05  # share of a hyperparameter's range, on its own scale, that is its edge
+UNSURE = 4  # times its standard error, a goal is told apart from others near it
+EASY = 1.25  # times a goal costs what asks for nothing: hardly anything has to be learned
+STEEP = 1.5  # times faster than in proportion to the batch, which no curve falls
+# Columns of `points` that are no hyperparameters
+ABOUT = ["batch_size", "steps", "low", "high", "replicates", "seconds", "time", "edges"]
+
+
+def _device(value: Any) -> str:
+    import torch  # slow to import, and needed to train only
+
+    try:
+        torch.zeros(1, device=value)
+    except (RuntimeError, AssertionError, TypeError) as error:
+        reason = str(error).partition("\n")[0]
+        raise Unfit(f"cpu, or a device on which torch computes here ({reason})") from None
+    return value
+
+
+DEVICE = Annotated[Any, AfterValidator(_device)]
+
+
+def fitting(chosen: Any, every: Collection[int]) -> list[int]:
+    """The batch sizes chosen, or else those of `every` that the workload has examples for.  Raises
+    ValueError as `parameters.fit`.
+    """
+    if chosen.batch_sizes is None:
+        return [size for size in every if size <= workload(chosen.workload).train_size]
+    parameters.fit(chosen, "batch_sizes")
+    return chosen.batch_sizes
+
+
+def trained(
+    chosen: Any, sizes: list[int], **where: Any
+) -> tuple[pd.DataFrame, adaptive.Plan | None]:
+    """The trials of an adaptive search and its plan, or of one exact search a batch size and None;
+    trained first if the budget is "full".  where: options of `sweeps.run`.
+
+    Raises Told where nothing is on record of an adaptive search.
+    """
+    if chosen.search == "exact" or chosen.budget == "smoke":
+        curve = chosen.workload, sizes, [chosen.algorithm], [chosen.sparsity]
+        grid = on_record.grid(*curve, trials=chosen.trials)
+        return sweeps.results(grid, chosen.budget, **where), None
+    ends = min(sizes), max(sizes)
+    plan = adaptive.Plan(chosen.workload, chosen.algorithm, ends, sparsity=chosen.sparsity)
+    adaptive.run(plan, chosen.minutes, train=chosen.budget == "full", **where)
+    if not plan.cells:
+        raise Told(
+            f"budget: no record is kept of an adaptive search of {plan.work.name} with "
+            f"{chosen.algorithm} from batch size {ends[0]} to {ends[1]}; train it with "
+            f"-p budget full, or choose -p search exact"
+        )
+    return hardware.adaptive(plan.work.name, cells=plan.cells), plan
+
+
+def searches(trials: pd.DataFrame) -> dict[int, list[float]]:
+    """Steps to the goal of every search that met it, by batch size."""
+    each = trials.groupby(["batch_size", "replicate"]).steps.min().dropna()
+    return each.groupby("batch_size").agg(list).to_dict()
+
+
+def points(trials: pd.DataFrame, work: Workload, algorithm: str) -> pd.DataFrame:
+    """A row per batch size that met the goal: batch_size, steps (geometric mean of its searches),
+    low, high (90 %, NaN of fewer than three sizes), replicates (searches), seconds (of a step), the
+    fastest trial's hyperparameters, and edges (those that lie at an end of their range).
+    """
+    known = searches(trials)
+    tuned = spaces.intervals(work.space, algorithm, work.decay)
+    best = trials.loc[trials.dropna(subset="steps").groupby("batch_size").steps.idxmin()]
+    found = best[["batch_size", *tuned]].reset_index(drop=True)
+    steps = np.array([float(np.exp(np.mean(np.log(steps)))) for steps in known.values()])
+    counts = np.array(list(map(len, known.values())))
+    guess = adaptive.estimate(known)
+    reach = guess.reach(counts) if guess else np.nan
+    timed = hardware.step_seconds(trials).set_index("batch_size").seconds
+    places = pd.DataFrame({name: at.place(found[name].astype(float)) for name, at in tuned.items()})
+    outer = (places < OUTER) | (places > 1 - OUTER)
+    return found.assign(
+        steps=steps,
+        low=steps / reach,
+        high=steps * reach,
+        replicates=counts,
+        seconds=found.batch_size.map(timed),
+        edges=[list(outer.columns[row]) for row in outer.to_numpy()],
+    )
+
+
+def choice(table: pd.DataFrame, found: adaptive.Estimate | None) -> pd.DataFrame:
+    """The rows of `points` that take at most NEAR times the shortest time, with time (s to the
+    goal); the first is the one to use.
+
+    Steps are those of the fitted law where there is one, and a step takes a + b B seconds with
+    a, b >= 0, fitted, since single timings scatter.
+    """
+    sizes, seconds = table.batch_size, table.seconds
+    (fixed, each), _ = nnls(np.stack([1 / seconds, sizes / seconds], 1), np.ones(len(table)))
+    steps = found.steps(sizes) if found else table.steps
+    timed = table.assign(steps=steps, seconds=fixed + each * sizes)
+    timed["time"] = timed.steps * timed.seconds
+    return timed[timed.time <= NEAR * timed.time.min()]
+
+
+def goal(trials: pd.DataFrame, work: Workload) -> float:
+    """The goal to read curves at.  Raises Told, with what was reached, if no trial met any."""
+    found = goals.fitting(trials)
+    if found is not None:
+        return found
+    dense = trials[trials.sparsity == trials.sparsity.min()]
+    if dense.status.eq("infeasible").all():
+        told = f"all {len(dense)} diverged or died: rescale the inputs"
+        raise Told(f"goals: no trial met any; {told}")
+    reached = dense.groupby("batch_size").best_error.min()
+    told = [f"{error:.3g} at batch size {size}" for size, error in reached.dropna().items()]
+    met = f"goals: no trial met any; the lowest error of {len(dense)} trials is "
+    met += f"{dense.best_error.min():.3g} ({joined(told)}). "
+    digit = 10.0 ** (math.floor(math.log10(reached.max() or 1.0)) - 1)
+    easy = float(f"{math.ceil(reached.max() / digit - 1e-9) * digit:.2g}")  # to two digits, up
+    if own.is_own(work.name) and easy >= (chance := own_file.facts(work.name).chance):
+        same = f"an answer that is the same for all examples costs {chance:.3g}"
+        raise Told(f"{met}Set a larger max_steps before an easier goal: {same}")
+    easier = f"Set goals=({work.asks.given(easy):g},), which all of these came to"
+    raise Told(f"{met}{easier}, or a larger max_steps")
+
+
+def doubts(table: pd.DataFrame, trials: pd.DataFrame, work: Workload) -> list[str]:
+    """What to know before the answer (`points`, and their trials) is used, a sentence or two each:
+    steps that cannot be, missed goals, a validation set too small for the goal, an easy goal.
+    """
+    written, goal, hardest = work.asks.written, trials.goal.iloc[0], min(work.goals)
+    found = []
+    for one, other in itertools.pairwise(table.itertuples()):
+        if one.steps * one.batch_size > STEEP * other.steps * other.batch_size:
+            found.append(
+                f"From batch size {one.batch_size:,} to {other.batch_size:,} steps fall "
+                f"{brief(one.steps / other.steps)} times, which no curve does: search more at the "
+                f"smaller one before you trust the critical batch size."
+            )
+    if goal > hardest:
+        met = trials.dropna(subset=f"steps@{hardest:g}").batch_size.nunique()
+        found.append(
+            f"The hardest goal, {written(hardest)}, was met at {met or 'none'} of "
+            f"{trials.batch_size.nunique()} batch sizes. All below is for {written(goal)}."
+        )
+    missed = trials[~trials.batch_size.isin(table.batch_size)]
+    if len(missed):
+        where = joined([f"{size:,}" for size in sorted(missed.batch_size.unique())])
+        found.append(f"No trial met {written(goal)} at batch size {where}.")
+        if missed.status.eq("budget").any():
+            found[-1] += " The limit of steps (max_steps) came first: raise it."
+    if own.is_own(work.name) and work.asks.counted:
+        known = own_file.facts(work.name)
+        spread = math.sqrt(goal * (1 - goal) / known.values)
+        if goal < UNSURE * spread:
+            found.append(
+                f"The validation set has {known.values:,} examples. At a goal of {written(goal)}, "
+                f"chance alone moves the error by {100 * spread:.2g} %. Validate on more."
+            )
+        if goal > known.chance / EASY:
+            found.append(
+                f"The goal of {written(goal)} is easy: answers that are all the same miss "
+                f"{100 * known.chance:.2g} %."
+            )
+    return found
+
+
+def settings(row: pd.Series, edge: str) -> dict[str, str]:
+    """The hyperparameters of a row of `points` by names in words, `edge` after those at an edge."""
+    found = {}
+    for name, value in row.drop(ABOUT, errors="ignore").items():
+        # What lies near one, by its distance from it
+        near_one = 0.9 <= value < 1
+        told = f"{1 - float(f'{1 - value:.2g}'):.6g}" if near_one else f"{value:.2g}"
+        found[name.replace("_", " ")] = told + edge * (name in row.edges)
+    return found
+
+
+def best(table: pd.DataFrame) -> pd.DataFrame:
+    """The fastest trial's hyperparameters at every batch size, * at an edge of its range."""
+    shown = pd.DataFrame([settings(row, "*") for _, row in table.iterrows()])
+    shown.insert(0, "batch size", table.batch_size)
+    shown.insert(1, "steps", table.steps)
+    shown["a step takes (ms)"] = (1000 * table.seconds).map(brief)
+    shown["time to the goal (s)"] = (table.steps * table.seconds).map(brief)
+    return shown
 
 
 def findings(
     table: pd.DataFrame,
-    law: bends.Estimate | None,
+    law: adaptive.Estimate | None,
     plan: adaptive.Plan | None,
     work: Workload,
     algorithm: str,
     goal: float,
     price: float,
 ) -> dict:
-    """All values of the page's sentences but those of replays.
-
-    table: of `answers.points`; law: of `bends.estimate`; plan: of an adaptive search; goal: at
-    which they are read; price: of the machine for an hour.
-    """
-    near = answers.choice(table, law)
+    """All values of the page's sentences but those of replays; table: of `points`, at the goal."""
+    near = choice(table, law)
     use = near.iloc[0]
-    sizes = table.batch_size
-    smallest, biggest = int(sizes.min()), int(sizes.max())
-    words = answers.settings(use, " (at an edge)")
+    smallest, biggest = int(table.batch_size.min()), int(table.batch_size.max())
+    words = settings(use, " (at an edge)")
+    measured = table.loc[use.name, ["steps", "low", "high"]]
     return {
         "title": work.title,
         "method": named(algorithm),
@@ -36,17 +235,16 @@ def findings(
         "settings": [f"{name} {value}" for name, value in words.items()],
         "measure": work.asks.measure,
         "steps": round(use.steps),
-        "fitted": law is not None,
-        "measured": with_interval(*table.loc[use.name, ["steps", "low", "high"]]),
+        "measured": with_interval(*measured) if law else None,
         "time": lasting(use.time),
         "price": brief(use.time / 3600 * price),
         "per_hour": brief(price),
         "largest": int(near.batch_size.max()) == biggest,
-        "sizes": len(sizes),
+        "sizes": len(table),
         "smallest": smallest,
         "biggest": biggest,
         "inside": law is not None and smallest < law.critical < biggest,
-        "above": law is not None and law.critical >= biggest,
+        "side": law and ("above" if law.critical >= biggest else "below"),
         **{name: getattr(law, name, None) for name in ("critical", "low", "high", "searches")},
         "there": int(use.replicates),
         "runs": plan.runs() if plan else None,

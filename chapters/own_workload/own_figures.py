@@ -6,17 +6,14 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.own_workload.bends import Estimate
+from chapters.own_workload.adaptive import Estimate
 from lib.page import charts, tips
 from lib.page.shared_figures import STEPS
-from lib.wording import brief
 
 
 def with_critical(points: pd.DataFrame, found: Estimate | None) -> alt.LayerChart:
-    """Steps to result against batch size with 90 % bars, the fitted line and the critical batch
-    size, where it is inside the sizes.
-
-    points: batch_size, steps, low, high (NaN where not known), replicates.
+    """Steps to result against batch size (points: of `findings.points`) with 90 % bars, the fitted
+    line and the critical batch size, where it is inside the sizes.
     """
     ends = points.fillna({"low": points.steps, "high": points.steps})
     low = ends.low.min() / 1.3
@@ -40,8 +37,7 @@ def _law(sizes: pd.Series, found: Estimate, y: alt.Y) -> list[alt.Chart]:
     curve = line.mark_line(strokeDash=[3, 4], clip=True, color=charts.BLUE)
     layers = [curve.encode(x="batch_size:Q", y=y)]
     if sizes.min() < found.critical < sizes.max():
-        at = pd.DataFrame({"batch_size": [found.critical], "told": [brief(found.critical)]})
-        rule = alt.Chart(at).mark_rule(strokeDash=[6, 4], strokeWidth=2, color=charts.GUIDE)
-        told = [tips.tip("told:N", "critical batch size")]
-        layers.append(rule.encode(x="batch_size:Q", tooltip=told))
+        at = alt.Chart(pd.DataFrame({"batch_size": [found.critical]}))
+        rule = at.mark_rule(strokeDash=[6, 4], strokeWidth=2, color=charts.GUIDE)
+        layers.append(rule.encode(x="batch_size:Q"))
     return layers
