@@ -16,8 +16,7 @@ from torch import nn
 from lib import ROOT
 from lib.engine import lockstep
 from lib.engine.sequential import SequentialExecutor
-from lib.messages import exchanges
-from lib.messages.settings import COMPRESSORS, Messages
+from lib.messages import COMPRESSORS, Messages, exchanges
 from lib.workers import processes
 from lib.workers.hook import SparseState, sparse_hook
 from lib.workloads import datasets, models

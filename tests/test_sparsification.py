@@ -9,9 +9,8 @@ import torch
 from chapters.contraction import energy_bounds as bounds
 from lib.engine import sequential
 from lib.measuring import one_cell
-from lib.messages import exchanges
+from lib.messages import Messages, exchanges
 from lib.messages.exchanges import COMPRESSORS
-from lib.messages.settings import Messages
 from lib.probes import portraits
 from lib.studies.cells import Cell
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from chapters.language_model import experiments, studies
 from lib import Told
-from lib.analysis import goals, scaling
+from lib.analysis import scaling
 from lib.atomic import whole
 from lib.measuring import sweeps
 from lib.methods import method as known_method
@@ -144,7 +144,7 @@ def goal(trials: pd.DataFrame) -> float:
     Raises Told if no trial met any goal.
     """
     own = main_of(trials)
-    if (found := goals.fitting(own)) is None:
+    if (found := scaling.fitting(own)) is None:
         raise Told(
             f"goals: no trial met any; the lowest error of {len(own)} trials is "
             f"{own.best_error.min():.3g}. Set easier goals"
@@ -156,7 +156,7 @@ def pruned_goal(trials: pd.DataFrame) -> float:
     """The goal at which the pruned network stands beside the dense one: the hardest that both met
     at most batch sizes; `goal` without a pruned network.
     """
-    return max(goal(trials), goals.fitting(trials[trials.sparsity > 0]) or 0)
+    return max(goal(trials), scaling.fitting(trials[trials.sparsity > 0]) or 0)
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:

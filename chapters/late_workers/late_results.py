@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.late_workers.studies import STUDIES
-from lib.analysis import goals, scaling
+from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect
 from lib.records import results
 from lib.studies.study import Study
@@ -31,7 +31,7 @@ def measured() -> pd.DataFrame:
     goal.
     """
     cells = tuple(cell for study in STUDIES for cell in study.cells)
-    return goals.at_goals(results.read(Study("late", "Late gradients", cells)))
+    return scaling.at_goals(results.read(Study("late", "Late gradients", cells)))
 
 
 def curves(trials: pd.DataFrame) -> dict[tuple, Curve]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from lib import Told, own
-from lib.analysis import goals
+from lib.analysis import scaling
 from lib.wording import joined
 from lib.workloads import own_file
 from lib.workloads.catalogue import Workload
@@ -30,10 +30,10 @@ def facts(work: Workload) -> Facts | None:
 def goal(
     trials: pd.DataFrame, known: Facts | None = None, asks: Task = TASKS["classification"]
 ) -> float:
-    """The goal to read curves at, `goals.fitting`.  Raises Told, with what was reached and the goal
+    """The goal to read curves at, `scaling.fitting`.  Raises Told, with what was reached and the goal
     that it suggests, if no trial met any.
     """
-    found = goals.fitting(trials)
+    found = scaling.fitting(trials)
     if found is None:
         raise Told(_unmet(trials[trials.sparsity == trials.sparsity.min()], known, asks))
     return found

@@ -7,7 +7,6 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.analysis.followed_paths import PATH, steps_around
 from lib.analysis.scaling import Effect
 from lib.probes import tracks
 
@@ -26,8 +25,8 @@ def typical(paths: pd.DataFrame) -> pd.DataFrame:
     training steps, as are those of authors who look at a fixed interval.
     """
     ordered = paths.sort_values("step")
-    by = [ordered[c] for c in PATH]
-    weight = steps_around(ordered)
+    by = [ordered[c] for c in tracks.PATH]
+    weight = tracks.steps_around(ordered)
     share = weight / weight.groupby(by).transform("sum")
     logs = np.log(ordered[[*MEASURES]].clip(lower=1e-12))
     return np.exp(logs.mul(share, axis=0).groupby(by).sum()).reset_index()
@@ -39,7 +38,8 @@ def over_dense(sparse: pd.DataFrame, dense: pd.DataFrame, by: list[str]) -> pd.D
     """
     base = typical(dense[dense.sparsity == 0]).groupby(by)[[*MEASURES]].median()
     both = typical(sparse[sparse.sparsity > 0]).merge(base, on=by, suffixes=("", "_dense"))
-    return both[PATH].assign(**{name: both[name] / both[f"{name}_dense"] for name in MEASURES})
+    over = {name: both[name] / both[f"{name}_dense"] for name in MEASURES}
+    return both[tracks.PATH].assign(**over)
 
 
 def lipschitz_ratios(means: pd.DataFrame) -> dict[tuple[str, str], Effect]:

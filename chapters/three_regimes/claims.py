@@ -4,7 +4,7 @@ momentum.
 
 import numpy as np
 
-from lib.analysis import goals, ranges, scaling
+from lib.analysis import ranges, scaling
 from lib.claims.claim import Change, Group, claim, ratio
 from lib.claims.names import REPEATS, curve_title, is_lee2021, is_shallue2019, rows
 from lib.workloads.catalogue import WORKLOADS
@@ -133,7 +133,7 @@ def easiest_goals(trials):
     for error in scaling.goals(dense):  # the easiest last
         met = dense.workload[dense[f"steps@{error:g}"].notna()]
         easiest |= dict.fromkeys(met.unique(), error)
-    wanted = {name: error for name, error in easiest.items() if error > goals.goal(name)}
+    wanted = {name: error for name, error in easiest.items() if error > scaling.goal(name)}
     rows = dense[dense.workload.isin(list(wanted))]
     return scaling.curves(scaling.at_goals(rows, wanted))
 

@@ -9,7 +9,7 @@ import functools
 
 import numpy as np
 
-from lib.analysis import goals, method_results, ranges, scaling
+from lib.analysis import method_results, ranges, scaling
 from lib.claims import judging
 from lib.claims.claim import Change, claim, ratio
 from lib.claims.names import title
@@ -36,7 +36,7 @@ def curves(whole=True):
     """
     trials = compared()
     if whole:
-        trials = goals.at_goals(ranges.whole(trials, scaling.slimmed(judging.low())))
+        trials = scaling.at_goals(ranges.whole(trials, scaling.slimmed(judging.low())))
     return scaling.curves(trials[trials.sparsity == 0])
 
 

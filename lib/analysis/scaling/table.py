@@ -20,10 +20,7 @@ from lib.analysis.scaling.curve import (
     critical_ratio,
     curve_of,
     curves_of,
-    draws,
-    estimate,
     slim,
-    span_of,
     steps_ratio,
 )
 from lib.analysis.scaling.steps import (
@@ -79,8 +76,9 @@ def near(values: np.ndarray, least: np.ndarray) -> np.ndarray:
 
 
 def label(curves: pd.DataFrame) -> pd.DataFrame:
-    """Curves with `regime`, local `slope` (d log2 K* / d log2 B from the size before) and `perfect`
-    (steps if scaling had stayed perfect from the smallest size), for every curve in the table."""
+    """Curves with `regime` and `perfect` (steps if scaling had stayed perfect from the smallest
+    size), for every curve in the table.
+    """
     by = curves.sort_values("batch_size").groupby(of_curve(curves), dropna=False)
     return pd.concat([_label_one(own) for _, own in by], ignore_index=True)
 
@@ -88,12 +86,10 @@ def label(curves: pd.DataFrame) -> pd.DataFrame:
 def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
     found = regimes(curve)
     b = curve.batch_size
-    k = curve.steps
     flat = found.reaches_plateau & (b >= found.useful_end)
     choices = {BEFORE: b < found.start, PERFECT: b <= found.perfect_end, MAXIMAL: flat}
     regime = np.select([*choices.values()], [*choices], DIMINISHING)
-    slope = np.log2(k).diff() / np.log2(b).diff()
-    return curve.assign(regime=regime, slope=slope, perfect=k.iloc[0] * b.iloc[0] / b)
+    return curve.assign(regime=regime, perfect=curve.steps.iloc[0] * b.iloc[0] / b)
 
 
 def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -113,12 +109,9 @@ def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 
 # --- curves in a row each -------------------------------------------------------------------------
 
-ENDS = "perfect_end_low perfect_end_high useful_end_low useful_end_high".split()
-ABOUT = [
-    *("goal", "sizes", "replicates"),
-    *Regimes._fields,
-    *(*ENDS, "c1", "c2", "residual", "critical", "critical_low", "critical_high", "identified"),
-]
+ABOUT = """
+goal sizes replicates c1 c2 critical critical_low critical_high identified
+""".split()
 
 
 def by_curve(rows: Iterable[tuple[tuple, dict]], columns: list[str]) -> pd.DataFrame:
@@ -132,10 +125,9 @@ def summaries(trials: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
     their CURVE keys.
 
     Columns: those of CURVE; goal; sizes and replicates (counts: batch sizes, independent searches);
-    start, perfect_end, useful_end, reaches_plateau (as `Regimes`, of the geometric means); c1, c2
-    (of c1/B + c2); critical, critical_low, critical_high (`critical`, examples; 0 or inf: a bound);
-    identified (whether it lies inside the batch sizes measured). Raises ValueError if the trials of
-    a curve are of several protocols.
+    c1, c2 (of c1/B + c2); critical, critical_low, critical_high (`critical`, examples; 0 or inf: a
+    bound); identified (whether it lies inside the batch sizes measured). Raises ValueError if the
+    trials of a curve are of several protocols.
     """
     return of_searches(steps_to_result(trials) if len(trials) else trials)
 
@@ -145,7 +137,7 @@ def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve
     if searches.empty:
         return by_curve([], ABOUT), {}
     by = searches.groupby(CURVE)
-    counts = by[[name for name in PROTOCOL if name in searches]].nunique(dropna=False).max()
+    counts = by[searches.columns.intersection(PROTOCOL)].nunique(dropna=False).max()
     mixed = list(counts.index[counts > 1])
     require(not mixed, "searches", mixed, "of one value each on a curve; choose one")
     found = curves_of(searches)
@@ -158,20 +150,13 @@ def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve
 def about(curve: Curve) -> dict:
     """What `summaries` says of a curve, but for its key and goal."""
     sizes = curve.sizes[curve.met]
-    shown = pd.DataFrame({"batch_size": sizes, "steps": np.exp(curve.means[curve.met])})
     bend = critical(curve)
     line = forms.fit(curve.sizes, curve.means, weights=curve.weights)
-    off = np.sqrt(line.loss[0] / len(curve.sizes))
-    _, *ends = regime_ends(curve.sizes, draws(curve).to_numpy())
-    ends = np.ravel([span_of(end) for end in ends]).tolist()
     return {
         "sizes": len(sizes),
         "replicates": curve.n,
-        **regimes(shown)._asdict(),
-        **dict(zip(ENDS, ends)),
         "c1": line.c1[0],
         "c2": line.c2[0],
-        "residual": float(np.exp(off)),
         **bend.row("critical"),
         "identified": bool(sizes.min() < np.exp(bend.value) < sizes.max()),
     }
@@ -286,22 +271,3 @@ def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """
     ratios = ((key, steps_ratio(*both)) for key, *both in with_partner(curves, dense_key))
     return by_curve(((key, row) for key, own in ratios for row in own.to_dict("records")), RATIO)
-
-
-CONSTANTS = ("c1", "c2", "critical")
-
-
-def constants(curve: Curve) -> list[Effect]:
-    """ln of CONSTANTS."""
-    return [*estimate(log_line, curve), critical(curve)]
-
-
-def log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
-    line = forms.fit(*own)
-    return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
-
-
-def line_over(above: Curve, below: Curve) -> list[Effect]:
-    """ln of c1 and of c2 of one curve over those of another, of the same batch sizes."""
-    return estimate(lambda a, b: log_line(a) - log_line(b), above, below)
