@@ -87,31 +87,27 @@ OUTER, MOST = 0.1, 0.2
 FEWEST = 5  # winners of a curve that tell a share
 HALVES = {WHOLE: ("lee2021", "low-momentum")}  # spaces of which a range is the union
 ENDS = ("lower", "upper")
-COLUMNS = ["hyperparameter", "low", "high", "winners", *ENDS, "marked"]
+COLUMNS = ["hyperparameter", *ENDS, "marked"]
 
 
 def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
     """The share of winners in the outer tenth of every interval, a row per curve and
     hyperparameter.
 
-    trials: of `lib.records.results.read`.  Columns: those of CURVE; hyperparameter; low, high (of
-    the interval); winners (one a search and batch size); lower, upper (shares); marked (whether
-    either exceeds MOST of FEWEST winners or more).
+    trials: of `lib.records.results.read`; a winner is one a search and batch size.  Columns: those
+    of CURVE; hyperparameter; lower, upper (shares); marked (whether either exceeds MOST of FEWEST
+    winners or more).
     """
     met = trials.dropna(subset="steps") if len(trials) else trials
     rows = []
     for key, own in met.groupby(CURVE) if len(met) else ():
-        workload, algorithm, *_ = key
-        fastest = own.groupby(["batch_size", *SEARCH]).steps.idxmin()
-        won = own.loc[fastest]
-        for name, interval in _searched(workload, algorithm, own.get("space")).items():
+        won = own.loc[own.groupby(["batch_size", *SEARCH]).steps.idxmin()]
+        for name, interval in _searched(*key[:2], own.get("space")).items():
             place = interval.place(won[name].to_numpy(float))
             place = 1 - place if interval.scale == "reverse-log" else place
-            lower = float(np.mean(place < OUTER))
-            upper = float(np.mean(place > 1 - OUTER))
-            marked = len(won) >= FEWEST and max(lower, upper) > MOST
-            row = name, interval.low, interval.high, len(won), lower, upper, marked
-            rows.append((key, dict(zip(COLUMNS, row))))
+            ends = float(np.mean(place < OUTER)), float(np.mean(place > 1 - OUTER))
+            marked = len(won) >= FEWEST and max(ends) > MOST
+            rows.append((key, dict(zip(COLUMNS, (name, *ends, marked)))))
     return by_curve(rows, COLUMNS)
 
 
@@ -121,10 +117,10 @@ def _searched(name: str, algorithm: str, spaces: pd.Series | None) -> dict[str, 
     known = set(spaces.dropna()) if spaces is not None else ()
     asked = sorted({s for one in known or {work.space} for s in HALVES.get(one, (one,))})
     union = {}
-    for name, own in pd.DataFrame([intervals(s, algorithm, work.decay) for s in asked]).items():
-        low = min(interval.low for interval in own)
-        high = max(interval.high for interval in own)
-        union[name] = Interval(low, high, own[0].scale)
+    for space in asked:
+        for name, one in intervals(space, algorithm, work.decay).items():
+            own = union.get(name, one)
+            union[name] = Interval(min(own.low, one.low), max(own.high, one.high), own.scale)
     return union
 
 
@@ -147,9 +143,7 @@ def marks(edges: pd.DataFrame) -> dict[tuple, str]:
 POWERS = {"linear rule": 1.0, "square-root rule": 0.5, "no change": 0.0}
 NEAR = 3  # times the fastest trial's steps
 SIZES = 4  # batch sizes of a search whose slope counts
-GROWTH = """
-workload algorithm least most sizes searches growth growth_low growth_high effect
-""".split()
+GROWTH = ["workload", "algorithm", "sizes", "searches", "effect"]
 
 
 def winners(trials: pd.DataFrame) -> pd.DataFrame:
@@ -193,10 +187,9 @@ def growth(trials: pd.DataFrame) -> pd.DataFrame:
     """How fast the best effective learning rate grows, a row per network and training method.
 
     trials: at their goals; of those NEAR the fastest of their search, the ones that are `built_up`
-    count. Columns: workload, algorithm, least, most, sizes (batch sizes that count, how many),
-    searches; growth, growth_low and growth_high (a factor per doubling) and effect (its `Effect`).
-    The slope of a search of SIZES batch sizes or more is one value, Student's t over searches; of a
-    single search the interval is that of the scatter of its trials.
+    count. Columns: workload, algorithm; sizes, searches (counts of those that tell); effect (ln of
+    a factor per doubling).  The slope of a search of SIZES batch sizes or more is one value,
+    Student's t over searches; of a single search the interval is that of the scatter of its trials.
     """
     if trials.empty:
         return pd.DataFrame(columns=GROWTH)
@@ -208,7 +201,5 @@ def growth(trials: pd.DataFrame) -> pd.DataFrame:
             if search.batch_size.nunique() >= SIZES
         ]
         if found:
-            effect, sizes = mean_over(found), own.batch_size
-            counts = sizes.min(), sizes.max(), sizes.nunique(), len(found)
-            rows.append((*key, *counts, *effect.row().values(), effect))
+            rows.append((*key, own.batch_size.nunique(), len(found), mean_over(found)))
     return pd.DataFrame(rows, columns=GROWTH)
