@@ -271,17 +271,11 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     return Curve(*tables, scatter)
 
 
-def slim(searches: pd.DataFrame) -> pd.DataFrame:
-    """What `curve_of` reads: to take the rows of all columns, curve by curve, is slow."""
-    wanted = {*CURVE, *SEARCH, "batch_size", "steps", "last_step", "space"}
-    return searches[[name for name in searches if name in wanted]]
-
-
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
     """Every curve of rows of `steps_to_result` by its CURVE key, of those with at least so many
     batch sizes met.
     """
-    found = {key: curve_of(own) for key, own in slim(searches).groupby(CURVE)}
+    found = {key: curve_of(own) for key, own in searches.groupby(CURVE)}
     return {key: curve for key, curve in found.items() if curve.met.sum() >= least}
 
 

@@ -147,18 +147,12 @@ def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
 
 def _searches(trials: pd.DataFrame, columns: list[str]) -> Iterator[pd.DataFrame]:
     """`steps_to_result` by each of these columns of steps."""
-    keys = [name for name in CELL if name in trials]
-    # To group by what all rows share takes most of the time
-    shared = [name for name in keys[1:] if len(trials[name].unique()) == 1]
-    others = [name for name in keys if name not in shared]
-    by = slimmed(trials).groupby(others, dropna=False)
+    by = trials.groupby([name for name in CELL if name in trials], dropna=False)
     told = by.agg(last_step=("last_step", "max"), goal=("goal", "min"))
     for column in columns:
         steps = by[column]
         found = told.assign(steps=steps.min().astype(float), hits_seen=steps.count())
-        found = found.reset_index()
-        found = found.merge(trials.head(1)[shared], how="cross")
-        yield found[[*keys, "last_step", "goal", "steps", "hits_seen"]]
+        yield found.reset_index()
 
 
 def scatter_of(name: str) -> float:

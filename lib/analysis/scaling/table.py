@@ -20,7 +20,6 @@ from lib.analysis.scaling.curve import (
     critical_ratio,
     curve_of,
     curves_of,
-    slim,
     steps_ratio,
 )
 from lib.analysis.scaling.steps import (
@@ -66,8 +65,7 @@ def regimes(curve: pd.DataFrame) -> Regimes:
     b = curve.batch_size.to_numpy(float)
     k = curve.steps.to_numpy(float)
     ends = [float(end[0]) for end in regime_ends(b, k[None])]
-    on_floor = near(k, k.min()) & (b >= ends[2])
-    return Regimes(*ends, bool(on_floor[-1] and on_floor.sum() >= 2))
+    return Regimes(*ends, bool((b >= ends[2]).sum() >= 2))
 
 
 def near(values: np.ndarray, least: np.ndarray) -> np.ndarray:
@@ -168,16 +166,12 @@ def across_replicates(searches: pd.DataFrame, share: float = 0.0) -> pd.DataFram
     searches: of `steps_to_result`; of these, those of every curve that are independent (`apart`).
     share: as of `curve_of`.
     Columns: what the searches of a point share, and of `Curve.points`: steps (geometric mean), low,
-    high (90 %), replicates, missed (counts), borrowed; hits_seen (trials that met the goal, of all
-    searches).
+    high (90 %), replicates, missed (counts), borrowed.
     """
     keys = of_curve(searches)
-    points = searches.groupby([*keys, "batch_size"], dropna=False)
-    hits = points.hits_seen.transform("sum")
     curve = searches.groupby(keys, dropna=False).ngroup()
-    told = searches[[*keys, "batch_size"]].assign(hits_seen=hits, curve=curve)
-    by = slim(searches).groupby(curve)
-    parts = {n: curve_of(own, share).points() for n, own in by}
+    told = searches[[*keys, "batch_size"]].assign(curve=curve)
+    parts = {n: curve_of(own, share).points() for n, own in searches.groupby(curve)}
     found = pd.concat(parts, names=["curve"]).reset_index("curve")
     point = ["curve", "batch_size"]
     joined = told.drop_duplicates(point).merge(found, on=point)
