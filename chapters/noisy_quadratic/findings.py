@@ -74,13 +74,13 @@ def critical_of(truth: pd.DataFrame) -> float:
 
 def _found(points: pd.DataFrame, curve: scaling.Curve) -> dict[str, tuple]:
     """Each constant that the searches find, with the ends of its interval."""
-    effects = [*scaling.estimate(_log_line, curve), scaling.critical(curve)]
-    names = ("c1", "c2", "critical")
-    found = {name: tuple(effect.row("v").values()) for name, effect in zip(names, effects)}
-    _, *drawn = scaling.regime_ends(curve.sizes, scaling.draws(curve).to_numpy())
+    c1, c2 = scaling.estimate(_log_line, curve)
+    effects = {"c1": c1, "c2": c2, "critical": scaling.critical(curve)}
+    found = {name: tuple(effect.row().values()) for name, effect in effects.items()}
     ends = scaling.regimes(points)
-    for name, draws in zip(("perfect_end", "useful_end"), drawn):
-        found[name] = (getattr(ends, name), *scaling.span_of(draws))
+    _, perfect, useful = scaling.regime_ends(curve.sizes, scaling.draws(curve).to_numpy())
+    found["perfect_end"] = ends.perfect_end, *scaling.span_of(perfect)
+    found["useful_end"] = ends.useful_end, *scaling.span_of(useful)
     return found
 
 

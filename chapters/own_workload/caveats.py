@@ -30,8 +30,8 @@ def facts(work: Workload) -> Facts | None:
 def goal(
     trials: pd.DataFrame, known: Facts | None = None, asks: Task = TASKS["classification"]
 ) -> float:
-    """The goal to read curves at, `scaling.fitting`.  Raises Told, with what was reached and the goal
-    that it suggests, if no trial met any.
+    """The goal to read curves at, `scaling.fitting`.  Raises Told, with what was reached and the
+    goal that it suggests, if no trial met any.
     """
     found = scaling.fitting(trials)
     if found is None:

@@ -10,6 +10,7 @@ from lib.claims import AGAINST, FOR, UNDECIDED, Claim
 from lib.claims.names import is_lee2021
 from lib.page.multiples import arranged
 from lib.probes import tracks
+from lib.probes.tracks import PATH
 from lib.studies import plans
 from lib.wording import brief, named, number
 from lib.workloads.catalogue import workload
@@ -36,7 +37,7 @@ def panels(every: pd.DataFrame) -> pd.DataFrame:
 def twins(every: pd.DataFrame) -> pd.DataFrame:
     """Sparse paths over dense ones of the same trial: same hyperparameters and initialisation."""
     again = pd.concat([experiments.TWINS.results(), tracks.TRACKS["mnist"].results()])
-    same = [column for column in tracks.PATH if column != "sparsity"]
+    same = [column for column in PATH if column != "sparsity"]
     return followed_paths.over_dense(again.dropna(subset="lipschitz"), every, same)
 
 
@@ -58,7 +59,7 @@ def findings(every: pd.DataFrame, pairs: pd.DataFrame, claim: Claim) -> dict:
         "smoother_high": max((group.high for group in against), default=None),
         "part": claim.part,
         "level": f"{every.sparsity.max():g}",
-        "trials": len(every.drop_duplicates([*tracks.PATH, "trials"])),
+        "trials": len(every.drop_duplicates([*PATH, "trials"])),
         "networks": sorted({workload(name).title for name in every.workload}),
         "twins": len(pairs),
         "twins_smoother": int((pairs.lipschitz < 1).sum()),
@@ -88,7 +89,7 @@ def _samples(every: pd.DataFrame) -> dict:
     their gradients are estimated where these are not all.
     """
     own = every[every.workload.map(is_lee2021).astype(bool)]
-    searches = own[own.sparsity == 0].drop_duplicates(tracks.PATH[:-1]).groupby("workload").size()
+    searches = own[own.sparsity == 0].drop_duplicates(PATH[:-1]).groupby("workload").size()
     return {
         "own_searches": [f"{count} of {workload(name).title}" for name, count in searches.items()],
         "sampled": [number(count) for count in sorted(own.examples[own.examples > 0].unique())],
@@ -98,7 +99,7 @@ def _samples(every: pd.DataFrame) -> dict:
 def _ends(every: pd.DataFrame) -> dict:
     """How many paths on images end above their goal, which bfloat16 may do."""
     images = every[~every.workload.isin(plans.DIGITS)].sort_values("step")
-    last = images.groupby(tracks.PATH)[["error"]].last().reset_index()
+    last = images.groupby(PATH)[["error"]].last().reset_index()
     goals = last.workload.map(lambda name: workload(name).goal)
     behind = last.error / goals
     return {

@@ -9,6 +9,7 @@ import pandas as pd
 
 from lib.analysis.scaling import Effect
 from lib.probes import tracks
+from lib.probes.tracks import PATH, steps_around
 
 MEASURES = {"lipschitz": "local Lipschitz constant", "spectral": "largest eigenvalue"}
 
@@ -25,8 +26,8 @@ def typical(paths: pd.DataFrame) -> pd.DataFrame:
     training steps, as are those of authors who look at a fixed interval.
     """
     ordered = paths.sort_values("step")
-    by = [ordered[c] for c in tracks.PATH]
-    weight = tracks.steps_around(ordered)
+    by = [ordered[c] for c in PATH]
+    weight = steps_around(ordered)
     share = weight / weight.groupby(by).transform("sum")
     logs = np.log(ordered[[*MEASURES]].clip(lower=1e-12))
     return np.exp(logs.mul(share, axis=0).groupby(by).sum()).reset_index()
@@ -39,7 +40,7 @@ def over_dense(sparse: pd.DataFrame, dense: pd.DataFrame, by: list[str]) -> pd.D
     base = typical(dense[dense.sparsity == 0]).groupby(by)[[*MEASURES]].median()
     both = typical(sparse[sparse.sparsity > 0]).merge(base, on=by, suffixes=("", "_dense"))
     over = {name: both[name] / both[f"{name}_dense"] for name in MEASURES}
-    return both[tracks.PATH].assign(**over)
+    return both[PATH].assign(**over)
 
 
 def lipschitz_ratios(means: pd.DataFrame) -> dict[tuple[str, str], Effect]:

@@ -202,17 +202,15 @@ def of_winners(rows: pd.DataFrame) -> pd.DataFrame:
     """A row per workload, in the order of the rows.
 
     rows: of `lib.probes.unseen`. Columns: workload, goal; dense, pruned (test errors, means over
-    the batch sizes that both of a search met, and over searches); more, more_low, more_high (the difference within a search,
-    90 % interval); n (searches).
+    the batch sizes that both of a search met, and over searches); more, more_low, more_high (the
+    difference within a search, 90 % interval); n (searches).
     """
     found = []
     for name, own in rows.groupby("workload", sort=False):
-        tests = own.set_index(["sparsity", "batch_size", *SEARCH]).test.unstack("sparsity")
-        if tests.shape[1] != 2:
-            continue
-        both = tests.set_axis(["dense", "pruned"], axis=1).dropna()
-        each = both.groupby([*SEARCH]).mean()
-        if len(each):
+        by = [*SEARCH, "batch_size"]
+        both = own.pivot(index=by, columns="sparsity", values="test").dropna()
+        if both.shape[1] == 2 and len(both):
+            each = both.set_axis(["dense", "pruned"], axis=1).groupby([*SEARCH]).mean()
             more = scaling.mean_of(each.pruned - each.dense)
             about = {"workload": name, "goal": own.goal.iloc[0], **each.mean(), "n": more.n}
             found.append(about | more.row("more", log=False))

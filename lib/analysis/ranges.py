@@ -105,9 +105,11 @@ def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
         for name, interval in _searched(*key[:2], own.get("space")).items():
             place = interval.place(won[name].to_numpy(float))
             place = 1 - place if interval.scale == "reverse-log" else place
-            ends = float(np.mean(place < OUTER)), float(np.mean(place > 1 - OUTER))
-            marked = len(won) >= FEWEST and max(ends) > MOST
-            rows.append((key, dict(zip(COLUMNS, (name, *ends, marked)))))
+            lower = float(np.mean(place < OUTER))
+            upper = float(np.mean(place > 1 - OUTER))
+            marked = len(won) >= FEWEST and max(lower, upper) > MOST
+            row = dict(zip(COLUMNS, (name, lower, upper, marked)))
+            rows.append((key, row))
     return by_curve(rows, COLUMNS)
 
 

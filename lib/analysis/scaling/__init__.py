@@ -47,7 +47,6 @@ from lib.analysis.scaling.steps import (
     goal,
     goals,
     kind_of,
-    slimmed,
     steps_to_result,
 )
 from lib.analysis.scaling.table import (

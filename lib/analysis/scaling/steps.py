@@ -103,12 +103,6 @@ def fitting(trials: pd.DataFrame) -> float | None:
 # --- K* of every search ---------------------------------------------------------------------------
 
 
-def slimmed(trials: pd.DataFrame) -> pd.DataFrame:
-    """Only what curves are made of: taking the rows of all the columns, cell by cell, is slow."""
-    wanted = {*CELL, "goal", "steps", "last_step"}
-    return trials[[c for c in trials if c in wanted or c.startswith("steps@")]]
-
-
 def best_of_k_pmf(n: int, k: int) -> np.ndarray:
     """P(best of k drawn without replacement from n is the j-th best) [n], j = 1 ... n: C(n - j,
     k - 1) / C(n, k).

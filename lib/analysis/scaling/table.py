@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -202,8 +201,7 @@ def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """
     tested = ((key, _test_of_form(curve)) for key, curve in curves.items())
     rows = [(key, row) for key, row in tested if row]
-    known = [field.name for field in dataclasses.fields(forms.FormTest)]
-    return by_curve(rows, ["sizes", "searches", *known])
+    return by_curve(rows, ["sizes", "searches", *forms.FormTest.__annotations__])
 
 
 @functools.lru_cache(maxsize=4096)
@@ -232,17 +230,16 @@ def beside(
 
     partner: of a key, the key of another curve, or the same for a curve that has none. Columns:
     those of CURVE; what (of quantities); ratio, ratio_low, ratio_high (90 %); n (searches
-    compared), sizes (batch sizes that both have); effect (`Effect`).
+    compared), sizes (batch sizes that both have).
     """
     rows = []
     for key, curve, other in with_partner(curves, partner):
         sizes = len(curve.logs.columns.intersection(other.logs.columns))
         for what, compare in quantities.items():
             if (found := compare(curve, other)) is not None:
-                told = {"what": what, "effect": found, **found.row("ratio")}
-                rows.append((key, told | {"n": found.n, "sizes": sizes}))
-    columns = "what ratio ratio_low ratio_high n sizes effect".split()
-    return by_curve(rows, columns)
+                told = {"what": what, "n": found.n, "sizes": sizes}
+                rows.append((key, told | found.row("ratio")))
+    return by_curve(rows, "what ratio ratio_low ratio_high n sizes".split())
 
 
 def with_partner(
