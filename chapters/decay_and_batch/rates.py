@@ -82,10 +82,9 @@ def growths() -> pd.DataFrame:
 
 def _growths() -> dict[str, list]:
     trials = scaling.at_goals(ranges.whole(method_results.compared(), judging.low()))
-    trials, crowded, rows = trials[trials.sparsity == 0], set(), []
-    for row in ranges.at_edges(trials).itertuples():
-        if row.hyperparameter == "learning_rate" and row.marked:
-            crowded.add((row.workload, row.algorithm))
+    trials, rows = trials[trials.sparsity == 0], []
+    edges = ranges.at_edges(trials).query("hyperparameter == 'learning_rate' and marked")
+    crowded = {*zip(edges.workload, edges.algorithm)}
     # Muon's step is as long whatever the momentum: its rate is not divided by 1 - momentum
     muon = trials.algorithm == "muon"
     growth = ranges.growth(trials.assign(momentum=trials.momentum.mask(muon)))
