@@ -26,7 +26,6 @@ from lib.workloads.catalogue import workload
 
 SEEDS = 10  # of an adaptive search of a batch size: each of its trials has its own
 BYTES = 4  # per weight and per gradient entry
-MOST_DEVICES = 2**20
 
 
 @spec
@@ -39,7 +38,7 @@ class Hardware:
     the field, its value and what is allowed.
     """
 
-    devices: Count(MOST_DEVICES) = 1
+    devices: Count(2**20) = 1
     throughput: POSITIVE = 10_000.0
     saturation: POSITIVE = 1.0
     bandwidth: Number("(0, inf]", "a positive number, or infinite") = math.inf

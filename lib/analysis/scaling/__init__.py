@@ -31,7 +31,6 @@ from lib.analysis.scaling.curve import (
 from lib.analysis.scaling.steps import (
     CURVE,
     GOALS,
-    LEVELS,
     ONE_SPLIT,
     SCATTER,
     SEARCH,
@@ -70,6 +69,5 @@ from lib.analysis.scaling.table import (
 )
 from lib.forms import (
     fit,
-    log_critical,
     test_form,
 )

@@ -251,8 +251,6 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     pairs, rows = np.unique(searches[[*SEARCH]], axis=0, return_inverse=True)
     sizes, columns = np.unique(searches.batch_size, return_inverse=True)
     at = rows.reshape(-1), columns
-    alone = len({*zip(*at)}) == len(rows)
-    require(alone, "searches", len(rows), "each alone at its batch size")
     steps = searches.steps.to_numpy(float)
     logs = np.full((len(pairs), len(sizes)), np.nan)
     missed = np.zeros(logs.shape, bool)
@@ -260,6 +258,7 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     logs[at] = np.log(np.where(unmet, searches.last_step, steps))
     missed[at] = unmet
     known = ~np.isnan(logs)
+    require(known.sum() == len(rows), "searches", len(rows), "each alone at its batch size")
     kept = apart(*pairs.T, known.sum(1))
     counts = known[kept].sum(0)
     common = counts >= share * counts.max()

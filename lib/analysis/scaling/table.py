@@ -1,4 +1,4 @@
-"""Every curve on one row, with its three regimes by the operational definitions of this book."""
+"""Every curve on one row, and the three regimes by the operational definitions of this book."""
 
 from __future__ import annotations
 
