@@ -25,8 +25,8 @@ from torch import nn
 from chapters.operator_cost.message_times import library_top_k
 from lib.engine.sequential import SequentialExecutor
 from lib.measuring import machine
+from lib.messages import Messages, target
 from lib.messages.exchanges import COMPRESSORS, Exchange
-from lib.messages.settings import Messages, target
 from lib.workers.hook import SparseState, sparse_hook
 from lib.workloads import models
 

@@ -20,7 +20,7 @@ from lib.claims.claim import REGISTRY, judged
 from lib.claims.judging import registered
 from lib.engine.vocabulary import last_check
 from lib.measuring import sweeps
-from lib.messages.settings import Messages
+from lib.messages import Messages
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from tests.conftest import recorded

@@ -7,6 +7,7 @@ import io
 import itertools
 import subprocess
 import sys
+from collections import OrderedDict
 
 import pytest
 import torch
@@ -16,8 +17,7 @@ from torch import nn
 from lib import ROOT
 from lib.engine import lockstep
 from lib.engine.sequential import SequentialExecutor
-from lib.messages import exchanges
-from lib.messages.settings import COMPRESSORS, Messages
+from lib.messages import COMPRESSORS, Messages, exchanges
 from lib.workers import processes
 from lib.workers.hook import SparseState, sparse_hook
 from lib.workloads import datasets, models
@@ -144,20 +144,10 @@ def _resumed(rank):
     return _everyone({"whole": whole, "resumed": resumed})
 
 
-class Layers(nn.Module):
-    """A body and a head, of more than one bucket."""
-
-    def __init__(self):
-        super().__init__()
-        self.body, self.a = nn.Linear(6, 8), nn.Linear(8, 3)
-
-    def forward(self, x):
-        return self.a(self.body(x).relu())
-
-
 def _network(dtype=torch.float64):
+    """A body and a head, of more than one bucket."""
     torch.manual_seed(0)
-    return Layers().to(dtype)
+    return nn.Sequential(OrderedDict(body=nn.Linear(6, 8), bent=nn.ReLU(), a=nn.Linear(8, 3))).to(dtype)
 
 
 def _backward(model, x):
@@ -250,24 +240,13 @@ def _spoilt(rank):
     return found
 
 
-class Given(nn.Module):
-    """A parameter whose gradient is what it is given."""
-
-    def __init__(self):
-        super().__init__()
-        self.w = nn.Parameter(torch.zeros(4, dtype=torch.float16))
-
-    def forward(self, g):
-        return (self.w * torch.tensor(g, dtype=torch.float16)).sum()
-
-
 def _too_large_a_sum(rank):
     """Gradients that are finite each, and not with what was kept back: after every step the gradient and what is kept."""
-    (model, state), told = _hooked(Given(), density=0.25), []
+    (model, state), told = _hooked(nn.Linear(4, 1, bias=False).half(), density=0.25), []
     for g in ([61440.0, 49152, 0, 0], [0.0, 49152, 0, 0], [0.0, -40960, 0, 0]):
         model.zero_grad()
-        model(g).backward()
-        told.append((model.module.w.grad.float(), next(iter(state.residual.values())).float()))
+        model(torch.tensor(g).half()).sum().backward()  # of which the weights' gradient is g
+        told.append((model.module.weight.grad[0].float(), next(iter(state.residual.values())).float()))
     return told
 
 
@@ -346,16 +325,13 @@ def test_a_loss_scale_that_changes_and_a_step_that_its_scaler_skips_change_no_bi
 @pytest.fixture
 def alone(monkeypatch):
     """This process as the only worker."""
-    told = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "0", "GLOO_SOCKET_IFNAME": "lo"}
-    for name, value in told.items():
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     yield
-    if dist.is_initialized():
-        dist.destroy_process_group()
+    dist.destroy_process_group()
 
 
 def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(alone):
-    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     state = SparseState(nn.parallel.DistributedDataParallel(nn.Linear(8, 5)))
     counts = {"steps": 3, "elements": 4, "entries": 5}
     good = {"residual": [torch.ones(40), torch.ones(5)], **counts}

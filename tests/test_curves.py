@@ -13,11 +13,11 @@ from lib.analysis import ranges, scaling
 from lib.claims.claim import REGISTRY, judged
 from lib.claims.judging import registered
 from lib.measuring import sweeps
-from lib.methods.intervals import LEE2021, LOW_MOMENTUM
+from lib.methods.intervals import LEE2021
 from lib.records import on_record
 from lib.studies import plans
-from lib.studies.cells import Cell
 from lib.workloads.catalogue import workload
+from tests.conftest import recorded
 
 SIZES = 2.0 ** np.arange(0, 15)
 
@@ -29,16 +29,6 @@ def scatter(searches):
     met = pd.concat(apart).dropna(subset="steps")
     points = np.log(met.steps).groupby([met[c] for c in (*scaling.CURVE, "batch_size") if c in met])
     return float(np.sqrt((points.var(ddof=0) * points.size()).sum() / (len(met) - points.ngroups)))
-
-
-def table(steps, goal=0.04, hits=5, last=None, replicate=0, batch_size=16):
-    steps = np.asarray(steps, float)
-    last = last or (np.nanmax(steps) if not np.isnan(steps).all() else 100)
-    return pd.DataFrame({
-        "workload": "w", "algorithm": "sgd", "sparsity": 0.0, "batch_size": batch_size,
-        "replicate": replicate, "hits": hits, "goal": goal, "steps": steps, "steps@0.04": steps, "steps@0.1": steps / 2,
-        "status": np.where(np.isnan(steps), "stopped", "complete"), "last_step": last,
-    })  # fmt: skip
 
 
 @pytest.mark.parametrize(("n", "k"), [(6, 3), (7, 7)])
@@ -53,15 +43,16 @@ def test_what_lies_beyond_the_hits_is_not_invented():
     steps[:2] = 10, 20
     low, median, high = scaling.best_of_k(steps, 50)
     assert (low, median) == (10, 10) and np.isinf(high)  # P(one of the two is drawn) is about 3/4
-    row = scaling.steps_to_result(table(steps, last=64)).iloc[0]
+    found = recorded(pd.DataFrame({"steps": steps}), batch_size=16, last_step=64)
+    row = scaling.steps_to_result(found).iloc[0]
     assert row.steps == 10 and row.last_step == 64 and row.hits_seen == 2
 
 
-def searched(steps, splits=(0, 0, 0), batch_size=16, **fields):
+def searched(steps, splits=(0, 0, 0), workload="w"):
     """A point with a search for each of these steps to result, on these splits, of two trials each."""
-    cells = [table([k, 2 * k], last=2 * k, replicate=r, batch_size=batch_size).assign(split=split, pruning="p", **fields)
-             for r, (k, split) in enumerate(zip(steps, splits, strict=True))]  # fmt: skip
-    return pd.concat(cells)
+    pairs = zip(steps, splits, strict=True)
+    rows = [(k * times, n, split) for n, (k, split) in enumerate(pairs) for times in (1, 2)]
+    return recorded(pd.DataFrame(rows, columns=["steps", "replicate", "split"]), workload=workload, batch_size=16)
 
 
 def test_a_point_is_the_geometric_mean_of_its_searches_and_its_interval_students_t():
@@ -98,12 +89,10 @@ def test_hyperbola_changes_regime_where_it_must(critical):
     assert found.useful_end == SIZES[1 + critical / SIZES <= 1.2 * (1 + critical / SIZES[-1])].min()
     labelled = scaling.label(curve(100 * (1 + critical / SIZES)))
     assert list(dict.fromkeys(labelled.regime)) == [scaling.PERFECT, scaling.DIMINISHING, scaling.MAXIMAL]
-    slope = labelled.slope.dropna()
-    assert len(slope) == 14 and slope.between(-1, 0).all() and slope.is_monotonic_increasing
 
 
 def test_what_single_searches_borrow_is_what_the_records_say():
-    """Also which data sets and kinds of network have searches enough on splits of their own to be listed."""
+    """Also which data sets and kinds of network have searches enough on splits of their own."""
     searches = scaling.steps_to_result(sweeps.results(on_record.gathered(**plans.USUAL)))
     kinds = {w: (workload(w).dataset, scaling.kind_of(workload(w).model)) for w in searches.workload.unique()}
     several = searches[searches.split > 0].groupby([*scaling.CURVE, "batch_size"]).split.nunique()
@@ -131,32 +120,31 @@ def test_a_curve_shows_all_three_regimes_may_show_them_beyond_its_sizes_or_lacks
     assert bool(from_16[1][0]), "perfect scaling and a floor may both lie beyond the sizes measured"
 
 
-FEW = {"eleven": 2.0 ** np.arange(11), "six": 4.0 ** np.arange(1, 7)}
+SIX, ELEVEN = 4.0 ** np.arange(1, 7), 2.0 ** np.arange(11)
 DENSE, SPARSE = (1300.0, 20.0), (4000.0, 40.0)  # c1, c2
 SCATTER = 0.3  # of ln K*: of a search as a whole, of its order of the data, and of a single cell
 
 
-def planted(random, constants, sizes, shared, limit=np.inf, exponent=1.0):
-    """A curve of searches [n] whose ln K* scatters about c1/B^p + c2; what takes more than `limit` steps is missed."""
+def planted(random, constants, shared, limit=np.inf):
+    """A curve of searches [n] at SIX whose ln K* scatters about c1/B + c2; what takes more than `limit` steps is missed."""
     c1, c2 = constants
-    logs = np.log(c1 / sizes**exponent + c2) + shared + random.normal(0, SCATTER, shared.shape)
-    return scattered(logs, sizes, np.log(limit))
+    logs = np.log(c1 / SIX + c2) + shared + random.normal(0, SCATTER, shared.shape)
+    return scattered(logs, SIX, np.log(limit))
 
 
-def scattered(logs, sizes, limit=np.inf, splits=None):
-    """The curve of searches [n, m], missed where they exceed a limit; on splits of their own, or on these."""
-    n = len(logs)
-    index = pd.MultiIndex.from_arrays([range(n), range(n) if splits is None else splits], names=scaling.SEARCH)
+def scattered(logs, sizes, limit=np.inf):
+    """The curve of searches [n, m] on splits of their own, missed where they exceed a limit."""
+    index = pd.MultiIndex.from_arrays([range(len(logs))] * 2, names=scaling.SEARCH)
     frames = (pd.DataFrame(v, index, np.asarray(sizes, int)) for v in (np.minimum(logs, limit), logs > limit))
     return scaling.Curve(*frames, scatter=0.45)
 
 
-def pairs(n, sizes, limit, times, seed=0):
+def pairs(n, limit, times):
     """Dense and sparse curves of the same n searches, again and again."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     for _ in range(times):
-        shared = random.normal(0, SCATTER, (n, 1)) + random.normal(0, SCATTER, (n, len(sizes)))
-        yield tuple(planted(random, constants, sizes, shared, limit) for constants in (DENSE, SPARSE))
+        shared = random.normal(0, SCATTER, (n, 1)) + random.normal(0, SCATTER, (n, len(SIX)))
+        yield tuple(planted(random, constants, shared, limit) for constants in (DENSE, SPARSE))
 
 
 TIMES = 150
@@ -166,10 +154,9 @@ SLACK = 1.645 * np.sqrt(0.9 * 0.1 / TIMES)  # of a share of so many, at 90 %: th
 @pytest.mark.parametrize(("n", "limit"), [(3, 1100.0), (10, np.inf)], ids=["missed", "met"])
 def test_intervals_cover_what_was_planted(n, limit):
     """90 % within 86 to 94 %, for a critical batch size, ratios of two, and steps over steps; `missed`: some 7 % of searches."""
-    sizes = FEW["six"]
     truths = {"critical": np.log(65), "ratio": np.log(100 / 65), "steps": np.log((1000 + 40) / (325 + 20))}
     hits = dict.fromkeys(truths, 0)
-    for dense, sparse in pairs(n, sizes, limit, TIMES):
+    for dense, sparse in pairs(n, limit, TIMES):
         first = scaling.steps_ratio(sparse, dense).effect[0]
         found = {"critical": scaling.critical(dense), "ratio": scaling.critical_ratio(sparse, dense), "steps": first}
         for name, effect in found.items():
@@ -180,9 +167,8 @@ def test_intervals_cover_what_was_planted(n, limit):
 
 def test_a_point_that_every_search_missed_still_bends_the_curve():
     """Left out, the smallest batch would be as if never tried; as a bound it keeps the critical batch size from falling."""
-    sizes, random = FEW["six"], np.random.default_rng(0)
-    shared = random.normal(0, 0.1, (8, 6))
-    whole, cut = (planted(np.random.default_rng(1), SPARSE, sizes, shared, limit) for limit in (np.inf, 500.0))
+    shared = np.random.default_rng(0).normal(0, 0.1, (8, 6))
+    whole, cut = (planted(np.random.default_rng(1), SPARSE, shared, limit) for limit in (np.inf, 500.0))
     assert cut.missed[4].all() and not cut.met[0]
     assert scaling.critical(cut).value == pytest.approx(scaling.critical(whole).value, abs=0.25)
     assert len(cut.points()) == 5
@@ -190,15 +176,14 @@ def test_a_point_that_every_search_missed_still_bends_the_curve():
 
 @pytest.mark.parametrize("n", [3, 20])
 def test_a_form_is_rejected_as_often_as_it_should_be(n):
-    sizes = FEW["six"]
     random, times = np.random.default_rng(0), 200
-    scatter = np.linspace(0.4, 0.15, len(sizes))  # small batches scatter more
+    scatter = np.linspace(0.4, 0.15, len(SIX))  # small batches scatter more
     rejected = {1.0: 0, 0.75: 0}
     for exponent in rejected:
         for _ in range(times):
-            logs = np.log(DENSE[0] / sizes**exponent + DENSE[1]) + random.normal(0, 0.3, (n, 1))
-            logs = logs + random.normal(0, 1, (n, len(sizes))) * scatter
-            rejected[exponent] += forms.test_form(sizes, logs).p_value < 0.1
+            logs = np.log(DENSE[0] / SIX**exponent + DENSE[1]) + random.normal(0, 0.3, (n, 1))
+            logs = logs + random.normal(0, 1, (n, len(SIX))) * scatter
+            rejected[exponent] += forms.test_form(SIX, logs).p_value < 0.1
     assert 0.06 <= rejected[1.0] / times <= 0.16
     assert rejected[0.75] / times > (0.9 if n == 20 else 0.2)
 
@@ -206,7 +191,7 @@ def test_a_form_is_rejected_as_often_as_it_should_be(n):
 def test_the_fit_is_that_of_scipy():
     from scipy.optimize import least_squares
 
-    random, sizes = np.random.default_rng(3), FEW["eleven"]
+    random, sizes = np.random.default_rng(3), ELEVEN
     for exponent in (0.7, 1.0, 1.3):
         logs = np.log(900 / sizes**exponent + 12) + random.normal(0, 0.1, 11)
         own = forms.fit(sizes, logs, forms.EXPONENTS)
@@ -222,12 +207,8 @@ def test_the_fit_is_that_of_scipy():
 @pytest.mark.parametrize("constants, side", [((1e5, 1e-3), "above"), ((1e-3, 20.0), "below")])
 def test_a_curve_without_a_bend_bounds_its_critical_batch_size(constants, side):
     random = np.random.default_rng(0)
-    curve = planted(random, constants, FEW["six"], random.normal(0, 0.1, (5, 6)))
-    found = scaling.critical(curve)
+    found = scaling.critical(planted(random, constants, random.normal(0, 0.1, (5, 6))))
     assert getattr(found, side) and np.isinf(found.high if side == "above" else found.low)
-
-
-ELEVEN = 2.0 ** np.arange(11)
 
 
 def searches(steps, n, random, scatter=0.2, level=0.3):
@@ -247,14 +228,6 @@ def test_a_planted_departure_is_found_with_its_size():
     assert known > 1.1 and np.median([f.depart for f in found]) == pytest.approx(known, rel=0.02)
     assert 0.82 < np.mean([f.depart_low < known < f.depart_high for f in found]) < 0.98
     assert np.mean([f.p_value < 0.05 for f in found]) > 0.9
-
-
-def test_the_exponent_is_recovered():
-    steps = 1e3 / ELEVEN**0.8 + 20
-    own = scattered(searches(steps, 20, np.random.default_rng(1), 0.05), ELEVEN)
-    found = scaling.tests_of_form({("w", "m", "p", 0.0): own}).iloc[0]
-    assert found.exponent == pytest.approx(0.8, abs=0.02)
-    assert found.p_value < 0.001 and found.searches == 20 and found.freedom == 9
 
 
 BENT = 1e3 / ELEVEN + 20
@@ -283,13 +256,9 @@ FIVE = (1, 4, 16, 64, 256)
 
 def in_range(sparsity, searches, steps, sizes=FIVE):
     """Two trials of every search; the faster takes `steps` at every batch size."""
-    rows = [
-        {"workload": "digits-mlp", "algorithm": "momentum", "pruning": "connection-sensitivity", "sparsity": sparsity,
-         "batch_size": size, "replicate": n, "split": n, "trial": trial, "trials": 2, "hits": 1, "space": None,
-         "steps": steps + 10 * trial}
-        for size in sizes for n in range(searches) for trial in range(2)
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
+    rows = itertools.product(sizes, range(searches), (steps, steps + 10))
+    found = pd.DataFrame(rows, columns=["batch_size", "replicate", "steps"])
+    return recorded(found, sparsity=sparsity, split=found.replicate, trials=2, hits=1, space=None)
 
 
 def joined(published, low):
@@ -301,12 +270,8 @@ def joined(published, low):
 
 def test_a_search_of_the_whole_range_is_the_union_of_two_where_both_are():
     """Five searches above 0.9, three below: three of either, of twice the trials."""
-    both = joined([in_range(0.0, 5, 100)], [in_range(0.0, 3, 70)])
-    assert both == {0.0: (70, 3, 4)}
-    pruned = joined(
-        [in_range(0.0, 5, 100), in_range(0.9, 5, 300)], [in_range(0.0, 3, 70), in_range(0.9, 3, 200)]
-    )
-    assert set(pruned) == {0.0, 0.9}
+    both = joined([in_range(0.0, 5, 100), in_range(0.9, 5, 300)], [in_range(0.0, 3, 70), in_range(0.9, 3, 200)])
+    assert both == {0.0: (70, 3, 4), 0.9: (200, 3, 4)}
 
 
 FEWER = {  # searches below 0.9 that make no curve
@@ -322,26 +287,14 @@ def test_a_curve_that_is_too_short_keeps_its_network_as_published(low):
     assert joined([in_range(0.0, 5, 100), in_range(0.9, 5, 300)], low) == {}
 
 
-def test_a_search_with_a_longer_limit_stands_for_the_usual_one_and_a_shorter_does_not(monkeypatch):
-    """It is the same search up to the workload's own limit, here 40,000 steps."""
-    cells = [Cell("mnist-simple-cnn", 4, max_steps=most) for most in (80_000, 40_000, 20_000, None)]
-    monkeypatch.setattr(on_record, "recorded_of", iter)
-    assert [c.max_steps for c in on_record._with_fields(cells, plans.USUAL)] == [80_000, None]
-    assert [c.max_steps for c in on_record._with_fields(cells, {"max_steps": 20_000})] == [20_000]
-
-
 KEY = ("digits-mlp", "momentum", "connection-sensitivity", 0.0)
 
 
 def won(rates, momenta, space=None):
     """Ten batch sizes of one search, two trials each, of which the first wins."""
-    rows = [
-        {"workload": KEY[0], "algorithm": KEY[1], "pruning": KEY[2], "sparsity": KEY[3], "batch_size": 2**j, "replicate": 0,
-         "split": 0, "space": space, "steps": steps, "learning_rate": rate if steps == 10 else 1e-2,
-         "momentum": momentum if steps == 10 else 0.99}
-        for j, (rate, momentum) in enumerate(zip(rates, momenta)) for steps in (10, 20)
-    ]  # fmt: skip
-    return pd.DataFrame(rows)
+    found = pd.DataFrame({"batch_size": 2 ** np.arange(10), "learning_rate": rates, "momentum": momenta, "steps": 10})
+    slower = found.assign(learning_rate=1e-2, momentum=0.99, steps=20)
+    return recorded(pd.concat([found, slower], ignore_index=True), space=space)
 
 
 def spread(interval):
@@ -350,7 +303,7 @@ def spread(interval):
 
 def test_winners_that_fill_their_intervals_are_not_marked():
     found = ranges.at_edges(won(spread(LEE2021["learning_rate"]), spread(LEE2021["momentum"])))
-    assert found.hyperparameter.tolist() == ["learning_rate", "momentum"] and (found.winners == 10).all()
+    assert found.hyperparameter.tolist() == ["learning_rate", "momentum"]
     assert found.lower.tolist() == found.upper.tolist() == [0.1, 0.1] and not found.marked.any() and ranges.marks(found) == {}
 
 
@@ -366,8 +319,8 @@ def test_momentum_that_was_searched_below_too_has_the_edges_of_both_searches():
     """0.91 is the lower edge of the published space, and the middle of both; SGD, 0, is the edge of both."""
     half = won([0.01] * 10, [0.91] * 10)
     found = ranges.at_edges(half.assign(space="whole")).set_index("hyperparameter")
-    assert not found.marked.any() and (found.low["momentum"], found.high["momentum"]) == (0, LEE2021["momentum"].high)
+    assert not found.marked.any()
     plain = ranges.at_edges(won([0.01] * 10, [0.0] * 10, "whole")).set_index("hyperparameter")
     assert plain.lower["momentum"] == 1 and plain.marked["momentum"]
     below = ranges.at_edges(half.assign(space="low-momentum", momentum=0.89)).set_index("hyperparameter")
-    assert below.upper["momentum"] == 1 and below.high["momentum"] == LOW_MOMENTUM["momentum"].high
+    assert below.upper["momentum"] == 1

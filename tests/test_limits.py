@@ -12,7 +12,7 @@ from chapters.operator_cost.message_times import Collectives
 from lib import fields
 from lib.analysis import hardware
 from lib.analysis.hardware import Hardware
-from lib.messages.settings import target
+from lib.messages import target
 from lib.methods.spaces import Interval, draw
 from lib.probes.timings import SparseTimes
 from lib.records import on_record

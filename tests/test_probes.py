@@ -17,7 +17,6 @@ from chapters.smoothness import claims as roughness
 from chapters.smoothness import followed_paths
 from chapters.sparsity import findings as sparsity
 from chapters.theory.experiments import JOBS, Job
-from lib.analysis import splits
 from lib.claims.claim import judged
 from lib.claims.judging import registered
 from lib.engine import flattening, lockstep
@@ -241,7 +240,7 @@ def test_the_ratio_of_several_searches_is_the_planted_one_about_nine_times_in_te
     for seed in range(100):
         about = {"sizes": (16, 64, 256), "spread": 0.3}
         paths = pd.concat([several(0.0, 1.0, seed=2 * seed, **about), several(0.9, 0.5, seed=2 * seed + 1, **about)])
-        found = followed_paths.lipschitz_ratios(paths.drop_duplicates(followed_paths.PATH))["w", "sgd"]
+        found = followed_paths.lipschitz_ratios(paths.drop_duplicates(tracks.PATH))["w", "sgd"]
         held.append(found.low < np.log(0.5) < found.high)
     assert 0.84 <= np.mean(held) <= 0.97
 
@@ -310,6 +309,3 @@ def test_dense_and_pruned_winners_are_paired_by_search():
     (found,) = sparsity.of_winners(pd.concat([dense, pruned])).itertuples()
     assert (found.dense, found.pruned) == pytest.approx((0.155 / 3, 0.185 / 3))
     assert (found.more_low, found.more, found.more_high, found.n) == pytest.approx((0.01, 0.01, 0.01, 3))
-    told = splits.unseen(pd.concat([dense, pruned]), "digits-mlp")
-    assert told == {"unseen_goal": "5\u00a0%", "unseen_dense": "5.2\u00a0%", "unseen_pruned": "6.2\u00a0%"}
-    assert set(splits.unseen(pruned, "digits-mlp").values()) == {"—"}

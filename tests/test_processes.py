@@ -19,7 +19,7 @@ from chapters.batch_size_is_data_parallelism.parallel_runs import HAZARDS, PRECI
 from chapters.frameworks import frameworks
 from chapters.frameworks.frameworks import WARM_UP, WORKERS, Training, everyones
 from lib.engine import lockstep
-from lib.messages.settings import Messages
+from lib.messages import Messages
 from lib.workers import processes
 from lib.workloads import datasets, models
 from tests.test_comm_hook import exchanging

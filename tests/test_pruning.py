@@ -10,7 +10,7 @@ from torch import nn
 
 from lib.engine import checkpoint, flattening, pruning, sequential
 from lib.measuring import one_cell
-from lib.messages.settings import Messages
+from lib.messages import Messages
 from lib.methods import METHODS
 from lib.studies.cells import Cell
 from lib.workloads import models

@@ -10,7 +10,7 @@ from scipy import stats
 from chapters.accuracy import fixed_budgets
 from chapters.metaparameters import claims as rules_of
 from chapters.metaparameters import rate_rules
-from lib.analysis.rate_rules import built_up, growth
+from lib.analysis.ranges import built_up, growth
 from lib.methods import METHODS, spaces
 from lib.methods.spaces import draw
 
@@ -37,8 +37,8 @@ def searched(powers, momentum=0.5):
 def test_a_planted_exponent_is_recovered_and_far_trials_do_not_count(power):
     """The fifth trial took five times the winner's steps, at forty times the rate."""
     (found,) = growth(searched([power])).itertuples()
-    assert found.growth == pytest.approx(2**power)
-    assert found.growth_low <= 2**power <= found.growth_high
+    assert found.effect.value == pytest.approx(power * np.log(2))
+    assert found.effect.low <= power * np.log(2) <= found.effect.high
     assert (found.sizes, found.searches, found.effect.n, found.effect.freedom) == (6, 1, 1, 22)
 
 
@@ -46,8 +46,8 @@ def test_the_growth_over_searches_is_the_mean_of_their_slopes_with_students_inte
     powers = np.array([0.4, 0.6, 0.7, 0.9])
     (found,) = growth(searched(powers)).itertuples()
     ends = stats.t.interval(0.9, 3, powers.mean(), stats.sem(powers))
-    assert (found.growth_low, found.growth_high) == pytest.approx(tuple(2.0**end for end in ends))
-    assert found.growth == pytest.approx(2 ** powers.mean())
+    assert np.array([found.effect.low, found.effect.high]) / np.log(2) == pytest.approx(ends)
+    assert found.effect.value == pytest.approx(powers.mean() * np.log(2))
     assert found.searches == found.effect.n == 4
 
 
@@ -57,7 +57,7 @@ def test_effective_rates_of_trials_too_short_for_their_momentum_do_not_count():
     short = trials.batch_size >= 256
     spoilt = trials.assign(momentum=trials.momentum.mask(short, 0.9999))
     (found,) = growth(spoilt).itertuples()
-    assert found.growth == pytest.approx(2**0.5) and found.most == 64
+    assert found.effect.value == pytest.approx(0.5 * np.log(2)) and found.sizes == 4
     assert set(rate_rules.best_rates(spoilt).batch_size) == {1, 4, 16, 64}
     plain = trials.drop(columns="momentum")
     assert built_up(plain).equals(plain)

@@ -7,30 +7,27 @@ import pytest
 import torch
 
 from chapters.contraction import energy_bounds as bounds
-from lib.engine import sequential
 from lib.measuring import one_cell
-from lib.messages import exchanges
+from lib.messages import Messages, exchanges
 from lib.messages.exchanges import COMPRESSORS
-from lib.messages.settings import Messages
 from lib.probes import portraits
 from lib.studies.cells import Cell
 
 torch.set_num_threads(1)
 
 
-def exchange(d, executor_gradients, **messages):
-    """An exchange of one trial, and an executor whose gradients are given, one [d] a call."""
-    given = iter(executor_gradients)
+def exchanged(gradients, **messages):
+    """What workers make of their gradients [steps, P, T, d], mean gradients [steps, T, d], and what they keep back [P, T, d]."""
+    steps, workers, trials, d = gradients.shape
+    given = iter(gradients.clone())
 
     class Executor:
-        def gradients(self, w, x, y):
-            return torch.zeros(1), next(given)[None].clone(), torch.ones(1, dtype=torch.bool)
+        def gradients_by_worker(self, w, x, y, parts):
+            return torch.zeros(parts, trials), next(given), torch.ones(parts, trials, dtype=torch.bool)
 
-        gradients_by_worker = sequential.SequentialExecutor.gradients_by_worker
-
-    sizes = [d // 2, d - d // 2]
-    own = exchanges.Exchange(Messages(**messages), torch.zeros(1, d), None, sizes, seed=0)
-    return own, Executor()
+    w = torch.zeros(trials, d)
+    own = exchanges.Exchange(Messages(workers, density=0.05, **messages), w, None, [d // 2, d - d // 2], seed=0)
+    return torch.stack([own.gradients(Executor(), w, w, w)[1] for _ in range(steps)]), own.residual
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -61,30 +58,18 @@ def test_gaussian_k_as_published_may_send_nothing_or_far_too_much_and_the_banded
 @pytest.mark.parametrize("by_layer", [False, True])
 def test_error_feedback_telescopes(name, by_layer):
     """What was sent and what is kept back add up to all gradients, for every worker."""
-    d, workers, steps = 1000, 3, 20
-    g = torch.from_numpy(np.random.default_rng(0).normal(size=(steps, workers, d))).float()
-    own, executor = exchange(d, g.flatten(0, 1), workers=workers, compressor=name, density=0.05, by_layer=by_layer)
-    x, y = torch.zeros(6, 1), torch.zeros(6, dtype=torch.long)
-    applied = sum(own.gradients(executor, torch.zeros(1, d), x, y)[1] for _ in range(steps))
-    assert torch.allclose(applied[0] * workers + own.residual.sum(0)[0], g.sum((0, 1)), atol=2e-4)
+    g = torch.from_numpy(np.random.default_rng(0).normal(size=(20, 3, 1, 1000))).float()
+    applied, kept = exchanged(g, compressor=name, by_layer=by_layer)
+    assert torch.allclose(3 * applied.sum(0) + kept.sum(0), g.sum((0, 1)), atol=2e-4)
 
 
 @pytest.mark.parametrize("name", COMPRESSORS)
 def test_a_gradient_that_is_not_finite_is_seen_by_its_trial_alone_whatever_a_compressor_keeps_back(name):
-    d, workers, trials = 1000, 3, 2
-    g = torch.from_numpy(np.random.default_rng(0).normal(size=(workers, trials, d))).float()
-    found = []
-    for value in (0.0, float("nan")):
-        g[1, 0, 7] = value
-
-        class Executor:
-            def gradients_by_worker(self, w, x, y, parts, g=g):
-                return torch.zeros(parts, trials), g.clone(), torch.ones(parts, trials, dtype=torch.bool)
-
-        w = torch.zeros(trials, d)
-        own = exchanges.Exchange(Messages(workers, name, 0.05), w, None, [d], seed=0)
-        found.append(torch.stack([own.gradients(Executor(), w, w, w)[1] for _ in range(3)]))
-    assert found[1][:, 0].isnan().all() and torch.equal(found[0][:, 1], found[1][:, 1])
+    g = torch.from_numpy(np.random.default_rng(0).normal(size=(3, 3, 2, 1000))).float()
+    fine, _ = exchanged(g, compressor=name)
+    g[:, 1, 0, 7] = torch.nan
+    found, _ = exchanged(g, compressor=name)
+    assert found[:, 0].isnan().all() and torch.equal(fine[:, 1], found[:, 1])
 
 
 def test_training_with_density_one_equals_training_without_messages():

@@ -7,7 +7,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib.analysis import splits
 from lib.engine import lockstep
 from lib.measuring import one_cell
 from lib.probes import unseen
@@ -56,8 +55,8 @@ def planted(images=60_000):
 
 def test_draws_scatter_as_samples_without_replacement_do():
     share = planted()
-    among = splits.drawn(share)
-    assert len(among) == splits.DRAWS and among.mean() == pytest.approx(share.mean(), rel=2e-3)
+    among = unseen.drawn(share)
+    assert len(among) == unseen.DRAWS and among.mean() == pytest.approx(share.mean(), rel=2e-3)
     assert among.std() == pytest.approx(share.std(ddof=1) * np.sqrt((1 - 0.1) / 6000), rel=0.03)
     numbers = np.random.default_rng(7)
     plain = [share[numbers.permutation(60_000)[:6000]].mean() for _ in range(500)]

@@ -9,7 +9,7 @@ import pandas as pd
 
 from chapters.answers import shares
 from lib.analysis import hardware, scaling
-from lib.analysis.rate_rules import built_up, effective
+from lib.analysis.ranges import built_up, effective
 from lib.claims import Claim, front, judging
 from lib.claims.cache import kept
 from lib.page import boxes, prose

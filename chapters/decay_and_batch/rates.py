@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.decay_and_batch.experiments import BATCH_SIZES
-from lib.analysis import goals, method_results, ranges, rate_rules, replicates, scaling
+from lib.analysis import method_results, ranges, replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims import judging
 from lib.claims.cache import kept
@@ -81,14 +81,13 @@ def growths() -> pd.DataFrame:
 
 
 def _growths() -> dict[str, list]:
-    trials = goals.at_goals(ranges.whole(method_results.compared(), judging.low()))
-    trials, crowded, rows = trials[trials.sparsity == 0], set(), []
-    for row in ranges.at_edges(trials).itertuples():
-        if row.hyperparameter == "learning_rate" and row.marked:
-            crowded.add((row.workload, row.algorithm))
+    trials = scaling.at_goals(ranges.whole(method_results.compared(), judging.low()))
+    trials, rows = trials[trials.sparsity == 0], []
+    edges = ranges.at_edges(trials).query("hyperparameter == 'learning_rate' and marked")
+    crowded = {*zip(edges.workload, edges.algorithm)}
     # Muon's step is as long whatever the momentum: its rate is not divided by 1 - momentum
     muon = trials.algorithm == "muon"
-    growth = rate_rules.growth(trials.assign(momentum=trials.momentum.mask(muon)))
+    growth = ranges.growth(trials.assign(momentum=trials.momentum.mask(muon)))
     for row in growth[growth.searches >= scaling.ENOUGH].itertuples():
         key = row.workload, row.algorithm
         rows.append((*key, row.sizes, vars(replace(row.effect, above=key in crowded))))

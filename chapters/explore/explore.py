@@ -14,7 +14,7 @@ import pandas as pd
 
 from chapters.explore.explorer import KEYS, LINES, MACHINES, POINTS, TIMES, UPDATES
 from lib import require
-from lib.analysis import goals
+from lib.analysis import scaling
 from lib.page import boxes, charts, vega
 from lib.page.prose import Html
 from lib.wording import named
@@ -112,7 +112,7 @@ def _about(name: str) -> dict:
     """A workload, its data set, and the goal at which it is first shown."""
     work = workload(name)
     data = DATA.get(work.dataset, "Others")
-    return {"name": name, "title": work.title, "data": data, "goal": goals.goal(name)}
+    return {"name": name, "title": work.title, "data": data, "goal": scaling.goal(name)}
 
 
 def _in_order(names: pd.Series) -> list[str]:

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import hardware, scaling
-from lib.analysis.hardware import Hardware
 from lib.analysis.scaling import CURVE
-from lib.analysis.scaling.steps import slimmed
+from lib.claims import front
 from lib.probes import timings
 from lib.records import on_record
 from lib.studies import plans
@@ -30,11 +29,8 @@ LINES = [*KEYS, "c1", "c2", "critical", "critical_low", "critical_high", "identi
 TIMES = ["workload", "hardware", "batch_size", "seconds"]
 UPDATES = ["workload", "algorithm", "batch_size", "seconds"]
 MACHINES = {
-    "one-core": ("one core of ours", Hardware()),
-    "64-cores": (
-        "up to 64 such cores, messages at 1 GB/s",
-        Hardware(devices=64, bandwidth=1e9, latency=2e-5),
-    ),
+    "one-core": ("one core of ours", hardware.Hardware()),
+    "64-cores": ("up to 64 such cores, messages at 1 GB/s", front.DEVICES),
 }
 # Studies of many methods, which other pages leave to a chapter of their own.
 METHODS = ("digits-which", "digits-which-more", "digits-which-sparse")
@@ -59,7 +55,7 @@ def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     batch sizes.  Raises ValueError as `scaling.summaries`.
     """
     points, lines = [], []
-    for _, own in slimmed(trials).groupby("workload"):
+    for _, own in trials.groupby("workload"):
         if not (searches := scaling.at_every_goal(own)):
             continue
         met = scaling.across_replicates(pd.concat(searches.values()))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib import claims, own
-from lib.analysis import goals, hardware, method_results, ranges, scaling
+from lib.analysis import hardware, method_results, ranges, scaling
 from lib.analysis.hardware import Hardware
 from lib.claims import judging
 from lib.page import charts
@@ -106,7 +106,7 @@ def measured(name: str) -> pd.DataFrame:
     if not more.empty:
         pairs = zip(more.algorithm, more.sparsity)
         more = more[[pair not in known for pair in pairs]]
-    return goals.at_goals(book if more.empty else _together(book, more))
+    return scaling.at_goals(book if more.empty else _together(book, more))
 
 
 def _together(book: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:

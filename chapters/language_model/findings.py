@@ -8,8 +8,9 @@ import altair as alt
 import pandas as pd
 
 from chapters.language_model import text_results
-from lib.analysis import followed_paths, scaling
+from lib.analysis import scaling
 from lib.page import boxes, charts, shared_figures, told
+from lib.probes import tracks
 from lib.wording import between, brief, named, percent, span
 from lib.workloads.tasks import TASKS
 
@@ -94,7 +95,7 @@ def _pruned(trials: pd.DataFrame, layers: pd.DataFrame) -> dict:
 
 def _noise(path: pd.DataFrame, line: pd.DataFrame) -> dict:
     """The noise scale along the fastest trial, beside the critical batch size."""
-    mean = followed_paths.noise_scales(path).noise_scale.iloc[0]
+    mean = tracks.noise_scales(path).noise_scale.iloc[0]
     return {
         "followed_method": named(path.algorithm.iloc[0]),
         "followed_size": path.batch_size.iloc[0],

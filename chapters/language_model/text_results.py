@@ -12,7 +12,7 @@ import pandas as pd
 
 from chapters.language_model import experiments, studies
 from lib import Told
-from lib.analysis import goals, scaling
+from lib.analysis import scaling
 from lib.atomic import whole
 from lib.measuring import sweeps
 from lib.methods import method as known_method
@@ -131,7 +131,7 @@ def goal(trials: pd.DataFrame) -> float:
     Raises Told if no trial met any goal.
     """
     own = main_of(trials)
-    if (found := goals.fitting(own)) is None:
+    if (found := scaling.fitting(own)) is None:
         raise Told(
             f"goals: no trial met any; the lowest error of {len(own)} trials is "
             f"{own.best_error.min():.3g}. Set easier goals"
@@ -141,7 +141,7 @@ def goal(trials: pd.DataFrame) -> float:
 
 def pruned_goal(trials: pd.DataFrame) -> float:
     """The hardest goal that the pruned network, if there is one, and the dense one both met."""
-    return max(goal(trials), goals.fitting(trials[trials.sparsity > 0]) or 0)
+    return max(goal(trials), scaling.fitting(trials[trials.sparsity > 0]) or 0)
 
 
 def curves(trials: pd.DataFrame) -> pd.DataFrame:

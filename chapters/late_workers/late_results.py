@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.late_workers.studies import STUDIES
-from lib.analysis import goals, scaling
+from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect
 from lib.records import results
 from lib.studies.study import Study
@@ -29,7 +29,7 @@ JUDGED = 7  # the staleness at which methods and depths are compared
 def measured() -> pd.DataFrame:
     """All trials with late gradients, and without, each workload at its goal."""
     cells = tuple(cell for study in STUDIES for cell in study.cells)
-    return goals.at_goals(results.read(Study("late", "Late gradients", cells)))
+    return scaling.at_goals(results.read(Study("late", "Late gradients", cells)))
 
 
 def curves(trials: pd.DataFrame) -> dict[tuple, Curve]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from lib.analysis import goals, scaling
+from lib.analysis import scaling
 from lib.workloads.catalogue import EASIER, FRACTIONS, WORKLOADS
 
 WIDTH, DEPTH, FRACTION = "digits: width", "digits: depth", "digits: amount of data"
@@ -72,7 +72,7 @@ FAMILIES = {
     MNIST_DEPTH: Family("sgd", 0.03, {"FC-1024": "mnist-fc-1024", "FC-1024×3": "mnist-fc-1024x3"}),
     MNIST_FRACTION: Family(
         "sgd",
-        goals.GOALS["mnist-fc-128x3-54000"],  # since 2026-11-26
+        scaling.GOALS["mnist-fc-128x3-54000"],  # since 2026-11-26
         {f"{54_000 // n:,} of MNIST": f"mnist-fc-128x3-{54_000 // n}" for n in (*FRACTIONS, 1)},
     ),
     MNIST_WIDTH: Family(
@@ -106,7 +106,7 @@ def results(published: pd.DataFrame, families: dict[str, Family]) -> pd.DataFram
         dense = published[published.sparsity == 0]
         own = dense[dense.algorithm == family.algorithm]
         for member, work in family.members.items():
-            goal = goals.goal(work) if family.goal is None else family.goal
+            goal = scaling.goal(work) if family.goal is None else family.goal
             names = {work, work + EASIER} & WORKLOADS.keys()
             # Searches that wait for an easier goal end before
             names = [known for known in names if goal in WORKLOADS[known].goals]

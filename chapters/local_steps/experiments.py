@@ -94,7 +94,7 @@ class Search:
         import torch
 
         from lib.measuring.rerun import Steps
-        from lib.messages.settings import INDEX_BYTES, VALUE_BYTES, target
+        from lib.messages import INDEX_BYTES, VALUE_BYTES, target
 
         goals = self.cell.work.goals
         most = MOST_STEPS[self.batch_size] // self.local_steps

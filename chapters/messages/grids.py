@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lib.messages.settings import Messages
+from lib.messages import Messages
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pandas as pd
 
 from lib.analysis import fixed_budgets, scaling
-from lib.messages import settings
+from lib.messages import target
 from lib.records import results
 from lib.studies import plans
 from lib.studies.study import Study
@@ -62,7 +62,7 @@ def _asked(rows: pd.DataFrame) -> list[int]:
     sizes = {
         w: models.parameter_count(models.build(workload(w).model)) for w in rows.workload.unique()
     }
-    return [settings.target(p, sizes[w]) for w, p in zip(rows.workload, rows.density, strict=True)]
+    return [target(p, sizes[w]) for w, p in zip(rows.workload, rows.density, strict=True)]
 
 
 def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame:

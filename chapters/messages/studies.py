@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lib.messages.settings import Messages
+from lib.messages import Messages
 from lib.studies.cells import Cell
 from lib.studies.study import DENSE_AND_SPARSE, Study, grid
 

@@ -8,7 +8,7 @@ import numpy as np
 from chapters.metaparameters import fixed_budgets
 from lib.analysis import ranges
 from lib.analysis.fixed_budgets import whole
-from lib.analysis.rate_rules import POWERS, growth
+from lib.analysis.ranges import POWERS, growth
 from lib.analysis.scaling import Effect
 from lib.claims.claim import Change, claim, interval
 from lib.claims.names import REPEATS, is_shallue2019, rows, title

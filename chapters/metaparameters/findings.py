@@ -10,7 +10,7 @@ import pandas as pd
 from chapters.metaparameters import fixed_budgets, rate_rules
 from lib import claims
 from lib.analysis import scaling
-from lib.analysis.rate_rules import SIZES, growth
+from lib.analysis.ranges import SIZES, growth
 from lib.claims import Claim, judging, names
 from lib.page import boxes, told
 from lib.records import results

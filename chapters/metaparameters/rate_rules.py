@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from lib.analysis.rate_rules import POWERS, effective, fast, winners
+from lib.analysis.ranges import POWERS, effective, fast, winners
 from lib.analysis.scaling import SEARCH, mean_of
 from lib.measuring import sweeps
 from lib.methods import method, spaces

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from chapters.noisy_quadratic import searches as searches_of
-from lib.analysis import followed_paths, noisy_quadratic, scaling
+from lib.analysis import noisy_quadratic, scaling
 from lib.analysis.noisy_quadratic import Model
+from lib.probes import tracks
 from lib.wording import percent, span
 
 FINE = np.r_[np.geomspace(1e-5, 1.9, 240), np.linspace(1.9, 1.999, 12)]  # learning rates
@@ -47,7 +48,7 @@ def compare(model: Model, trials: int, replicates: int) -> Compared:
     truth = searches_of.curve(model, SIZES, FINE)
     exact_fit = scaling.fit(truth.batch_size, np.log(truth.steps))
     fit = np.exp(exact_fit.log_steps(truth.batch_size.to_numpy())[0])
-    summary, curves = scaling.summaries(table)
+    curves = scaling.curves(table)
     ends = scaling.regimes(truth)
     exact = {
         "perfect_end": ("perfect scaling ends", ends.perfect_end),
@@ -56,12 +57,12 @@ def compare(model: Model, trials: int, replicates: int) -> Compared:
         "c2": ("c₂ (steps)", exact_fit.c2[0]),
         "critical": ("critical batch size: elasticity ½", critical_of(truth)),
     }
-    found = _found(summary.iloc[0], next(iter(curves.values())))
+    measured = scaling.across_replicates(scaling.steps_to_result(table))
+    found = _found(measured, *curves.values())
     rows = [(name, *about, *found[name]) for name, about in exact.items()]
     columns = ["name", "title", "exact", "value", "low", "high"]
     quantities = pd.DataFrame(rows, columns=columns)
     held = quantities.exact.between(quantities.low, quantities.high)
-    measured = scaling.across_replicates(scaling.steps_to_result(table))
     return Compared(truth.assign(fit=fit), measured, quantities.assign(held=held))
 
 
@@ -71,13 +72,22 @@ def critical_of(truth: pd.DataFrame) -> float:
     return float(np.exp(np.interp(-0.5, slope, np.log(truth.batch_size))))
 
 
-def _found(row: pd.Series, curve: scaling.Curve) -> dict[str, tuple]:
+def _found(points: pd.DataFrame, curve: scaling.Curve) -> dict[str, tuple]:
     """Each constant that the searches find, with the ends of its interval."""
-    effects = zip(scaling.CONSTANTS, scaling.constants(curve), strict=True)
-    found = {name: tuple(effect.row("v").values()) for name, effect in effects}
-    for name in ("perfect_end", "useful_end"):
-        found[name] = (row[name], row[f"{name}_low"], row[f"{name}_high"])
+    c1, c2 = scaling.estimate(_log_line, curve)
+    effects = {"c1": c1, "c2": c2, "critical": scaling.critical(curve)}
+    found = {name: tuple(effect.row().values()) for name, effect in effects.items()}
+    ends = scaling.regimes(points)
+    _, perfect, useful = scaling.regime_ends(curve.sizes, scaling.draws(curve).to_numpy())
+    found["perfect_end"] = ends.perfect_end, *scaling.span_of(perfect)
+    found["useful_end"] = ends.useful_end, *scaling.span_of(useful)
     return found
+
+
+def _log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
+    line = scaling.fit(*own)
+    return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
 
 
 def constants(quantities: pd.DataFrame) -> pd.DataFrame:
@@ -172,7 +182,7 @@ def _noise_scale(model: Model, truth: pd.DataFrame) -> dict[str, object]:
     paths = [
         searches_of.path(model, row.batch_size, row.rate, row.steps) for row in truth.itertuples()
     ]
-    followed = followed_paths.noise_scales(pd.concat(paths))
+    followed = tracks.noise_scales(pd.concat(paths))
     critical = critical_of(truth)
     factors = np.exp(np.log(followed[["noise_scale", "apart"]] / critical).abs())
     small = factors[followed.batch_size < critical]

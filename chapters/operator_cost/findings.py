@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.operator_cost import links, message_times
-from lib.messages import settings
+from lib.messages import target
 from lib.probes import timings
 from lib.wording import between, brief, percent
 
@@ -133,7 +133,7 @@ def exchanges(data: Measured, workers: int) -> pd.DataFrame:
     """
     rows = data.real[data.real.workers == workers]
     table = rows.pivot(index="d", columns="what", values="seconds").reset_index()
-    sent = np.array([settings.target(BETWEEN[0].density, d) for d in table.d.tolist()])
+    sent = np.array([target(BETWEEN[0].density, d) for d in table.d.tolist()])
     exchange = links.gather(workers, sent, *links.link(data.real))
     both = {"exchange": exchange, "with reassembly": exchange + data.rebuilding * table.d}
     return table.assign(**both)

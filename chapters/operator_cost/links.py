@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.messages.settings import INDEX_BYTES, VALUE_BYTES
+from lib.messages import INDEX_BYTES, VALUE_BYTES
 
 GATHERS = 3  # of `lib.workers.hook.sum_of_pairs`: counts, indices, values
 # --- the model ------------------------------------------------------------------------------------

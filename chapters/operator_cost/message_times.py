@@ -14,9 +14,8 @@ import torch.nn.functional as F
 from torch.nn.parallel import DistributedDataParallel
 
 from lib.fields import SHARE, Count, Whole, spec
-from lib.messages import exchanges
+from lib.messages import Messages, exchanges, target
 from lib.messages.exchanges import COMPRESSORS
-from lib.messages.settings import Messages, target
 from lib.probes import timings
 from lib.workers import processes
 from lib.workers.hook import SparseState, sparse_hook, sum_of_pairs

@@ -14,7 +14,7 @@ from scipy.optimize import nnls
 
 from chapters.own_workload import adaptive
 from lib import Told, own
-from lib.analysis import goals, hardware
+from lib.analysis import hardware, scaling
 from lib.fields import Unfit
 from lib.measuring import sweeps
 from lib.methods import spaces
@@ -130,7 +130,7 @@ def choice(table: pd.DataFrame, found: adaptive.Estimate | None) -> pd.DataFrame
 
 def goal(trials: pd.DataFrame, work: Workload) -> float:
     """The goal to read curves at.  Raises Told, with what was reached, if no trial met any."""
-    found = goals.fitting(trials)
+    found = scaling.fitting(trials)
     if found is not None:
         return found
     dense = trials[trials.sparsity == trials.sparsity.min()]

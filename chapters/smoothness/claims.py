@@ -1,9 +1,9 @@
 """What Lee et al. (2021) say of smoothness, and the rule that judges it."""
 
 from chapters.smoothness import followed_paths
-from lib.analysis.followed_paths import PATH
 from lib.claims.claim import Change, claim
 from lib.claims.names import is_lee2021, rows
+from lib.probes import tracks
 
 
 @claim(
@@ -26,7 +26,7 @@ from lib.claims.names import is_lee2021, rows
 )
 def roughness():
     means = followed_paths.typical(followed_paths.followed())
-    dense = means[means.sparsity == 0].drop_duplicates(PATH[:-1])
+    dense = means[means.sparsity == 0].drop_duplicates(tracks.PATH[:-1])
     searches = dense.groupby(["workload", "algorithm"]).size()
     return rows(
         followed_paths.lipschitz_ratios(means),

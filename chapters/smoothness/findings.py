@@ -6,11 +6,11 @@ import pandas as pd
 
 from chapters.smoothness import experiments, followed_paths
 from chapters.smoothness.followed_paths import MEASURES
-from lib.analysis.followed_paths import PATH
 from lib.claims import AGAINST, FOR, UNDECIDED, Claim
 from lib.claims.names import is_lee2021
 from lib.page.multiples import arranged
 from lib.probes import tracks
+from lib.probes.tracks import PATH
 from lib.studies import plans
 from lib.wording import brief, named, number
 from lib.workloads.catalogue import workload

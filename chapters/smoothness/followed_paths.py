@@ -7,9 +7,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.analysis.followed_paths import PATH, steps_around
 from lib.analysis.scaling import Effect
 from lib.probes import tracks
+from lib.probes.tracks import PATH, steps_around
 
 MEASURES = {"lipschitz": "local Lipschitz constant", "spectral": "largest eigenvalue"}
 
@@ -39,7 +39,8 @@ def over_dense(sparse: pd.DataFrame, dense: pd.DataFrame, by: list[str]) -> pd.D
     """
     base = typical(dense[dense.sparsity == 0]).groupby(by)[[*MEASURES]].median()
     both = typical(sparse[sparse.sparsity > 0]).merge(base, on=by, suffixes=("", "_dense"))
-    return both[PATH].assign(**{name: both[name] / both[f"{name}_dense"] for name in MEASURES})
+    over = {name: both[name] / both[f"{name}_dense"] for name in MEASURES}
+    return both[PATH].assign(**over)
 
 
 def lipschitz_ratios(means: pd.DataFrame) -> dict[tuple[str, str], Effect]:

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from chapters.sparsity.claims import critical_ratios, sparsest
-from lib.analysis import ranges, scaling, splits
-from lib.analysis.scaling import Curve
+from lib.analysis import ranges, scaling
+from lib.analysis.scaling import SEARCH, Curve
 from lib.claims import FOR, UNDECIDED, Claim, judging
 from lib.claims.names import curve_title, is_lee2021, title
 from lib.page.multiples import arranged
@@ -202,13 +202,15 @@ def of_winners(rows: pd.DataFrame) -> pd.DataFrame:
     """A row per workload, in the order of the rows.
 
     rows: of `lib.probes.unseen`. Columns: workload, goal; dense, pruned (test errors, means over
-    searches of `splits.unseen_pairs`); more, more_low, more_high (the difference within a search,
-    90 % interval); n (searches).
+    the batch sizes that both of a search met, and over searches); more, more_low, more_high (the
+    difference within a search, 90 % interval); n (searches).
     """
     found = []
     for name, own in rows.groupby("workload", sort=False):
-        each = splits.unseen_pairs(own)
-        if len(each):
+        by = [*SEARCH, "batch_size"]
+        both = own.pivot(index=by, columns="sparsity", values="test").dropna()
+        if both.shape[1] == 2 and len(both):
+            each = both.set_axis(["dense", "pruned"], axis=1).groupby([*SEARCH]).mean()
             more = scaling.mean_of(each.pruned - each.dense)
             about = {"workload": name, "goal": own.goal.iloc[0], **each.mean(), "n": more.n}
             found.append(about | more.row("more", log=False))

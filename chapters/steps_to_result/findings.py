@@ -6,12 +6,12 @@ import altair as alt
 import pandas as pd
 
 from chapters.steps_to_result import both_splits, protocol_figures, race
-from lib.analysis import rate_rules, scaling, splits
+from lib.analysis import ranges, scaling
 from lib.claims import front
 from lib.claims.cache import kept
 from lib.measuring import sweeps
 from lib.page import charts, told
-from lib.probes.unseen import FOLDS
+from lib.probes import unseen
 from lib.records.on_record import grid
 from lib.studies import plans, races
 from lib.studies.cells import Cell
@@ -92,8 +92,8 @@ def _search(frame: pd.DataFrame) -> dict:
 
 def _best_rates(every: pd.DataFrame) -> dict:
     """How the effective learning rate of the fastest trials moves with the batch size."""
-    best = rate_rules.winners(rate_rules.built_up(every)).set_index("batch_size")
-    rates = rate_rules.effective(best)
+    best = ranges.winners(ranges.built_up(every)).set_index("batch_size")
+    rates = ranges.effective(best)
     rising = len(rates) > 2 and rates.corr(pd.Series(rates.index, rates.index), "spearman") > 0.5
     ends = [*rates.items()]
     small, large = (ends[0], ends[-1]) if rising else ((None, None),) * 2
@@ -108,8 +108,8 @@ def _best_rates(every: pd.DataFrame) -> dict:
 
 def _splits() -> dict:
     """How hard two splits of MNIST are, and what they cost."""
-    asked = FOLDS.results()
-    errors = both_splits.errors(splits.shares(asked, FC)) if len(asked) else {}
+    asked = unseen.FOLDS.results()
+    errors = both_splits.errors(unseen.shares(asked, FC)) if len(asked) else {}
     theirs, ours = (plans.study(name).cells for name in ("mnist-split-fc", "mnist-split"))
     study = Study("both-splits", "Both splits", (*theirs, *both_splits.counterparts(ours)))
     trials = sweeps.results(study)
@@ -118,7 +118,7 @@ def _splits() -> dict:
     fc_goal, fc_times = found.get(FC, nothing)
     cnn_goal, cnn_times = found.get(CNN, nothing)
     return {
-        "draws": splits.DRAWS,
+        "draws": unseen.DRAWS,
         "hard_draw": front.harder_than(),
         "fc": workload(FC).title,
         "fc_theirs": 100 * errors["Lee et al."] if errors else None,
@@ -133,8 +133,8 @@ def _splits() -> dict:
 
 def of_draws() -> alt.LayerChart:
     """The figure of how hard random draws of validation images are, and the two splits."""
-    asked = FOLDS.results()
+    asked = unseen.FOLDS.results()
     if not len(asked):
         return charts.nothing("No folds are on record.")
-    share = splits.shares(asked, FC)
-    return protocol_figures.draws(splits.drawn(share), both_splits.errors(share))
+    share = unseen.shares(asked, FC)
+    return protocol_figures.draws(unseen.drawn(share), both_splits.errors(share))

@@ -4,7 +4,7 @@ batch size.
 
 import numpy as np
 
-from lib.analysis import followed_paths, scaling
+from lib.analysis import scaling
 from lib.claims.claim import Change, claim, interval
 from lib.claims.names import REPEATS, curve_title, is_lee2021, rows, tested_form
 from lib.probes import tracks
@@ -71,7 +71,7 @@ def departure_from_form(curves):
 )
 def critical_over_noise(published_curves):
     followed = tracks.every()
-    scales = followed_paths.noise_scales(followed[followed.sparsity == 0])
+    scales = tracks.noise_scales(followed[followed.sparsity == 0])
     effects = {}
     notes = {}
     for key, curve in published_curves.items():

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.theory.experiments import JOBS
-from lib.analysis import followed_paths, ranges, scaling
+from lib.analysis import ranges, scaling
 from lib.claims import AGAINST, FOR, Claim, front, judging
 from lib.claims.names import REPEATS
 from lib.probes import tracks
@@ -59,7 +59,7 @@ def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
     `followed` paths.
     """
     by = ["workload", "algorithm", "sparsity"]
-    predicted = followed_paths.noise_scales(along).groupby(by).noise_scale.median()
+    predicted = tracks.noise_scales(along).groupby(by).noise_scale.median()
     found = predicted.rename("predicted").reset_index()
     found = found.merge(scaling.summaries(searches)[0], on=by)
     return found.assign(curve=scaling.curve_names(found))
@@ -133,7 +133,7 @@ def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict:
     """How far critical batch sizes are from noise scales, and how these grow."""
     keys = ["workload", "algorithm", "sparsity"]
     inside = noise[noise.identified.astype(bool)]
-    alone = followed_paths.noise_scales(along).merge(inside, on=keys)
+    alone = tracks.noise_scales(along).merge(inside, on=keys)
     off = np.log(alone.critical / alone.noise_scale).abs().max()
     verdicts = {}
     for group in claim.measured:
@@ -141,7 +141,7 @@ def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict:
         verdicts.setdefault(network, set()).add(group.verdict)
     near = [name for name, found in verdicts.items() if found == {FOR}]
     apart = [name for name, found in verdicts.items() if AGAINST in found]
-    steps = along.sort_values("step").groupby(followed_paths.PATH).noise_scale
+    steps = along.sort_values("step").groupby(tracks.PATH).noise_scale
     growth = steps.last() / steps.first()
     decided = len(near) + len(apart)
     return {

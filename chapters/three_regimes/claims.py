@@ -4,12 +4,12 @@ momentum.
 
 import numpy as np
 
-from lib.analysis import goals, ranges, scaling
+from lib.analysis import ranges, scaling
 from lib.claims.claim import Change, Group, claim, ratio
 from lib.claims.names import REPEATS, curve_title, is_lee2021, is_shallue2019, rows
+from lib.methods import WITH_MOMENTUM
 from lib.workloads.catalogue import WORKLOADS
 
-WITH_MOMENTUM = ("momentum", "nesterov")
 # Times its first batch size, at least, perfect scaling goes on where it shows: two doublings
 SPANNED = 4
 LEAST = 5  # batch sizes of a curve of which a claim tells
@@ -128,12 +128,12 @@ def critical_by_goal(trials, curves):
 
 def easiest_goals(trials):
     """The dense curves of every workload with another goal on its ladder, at the easiest."""
-    dense = scaling.slimmed(trials[trials.sparsity == 0])
+    dense = trials[trials.sparsity == 0]
     easiest = {}
     for error in scaling.goals(dense):  # the easiest last
         met = dense.workload[dense[f"steps@{error:g}"].notna()]
         easiest |= dict.fromkeys(met.unique(), error)
-    wanted = {name: error for name, error in easiest.items() if error > goals.goal(name)}
+    wanted = {name: error for name, error in easiest.items() if error > scaling.goal(name)}
     rows = dense[dense.workload.isin(list(wanted))]
     return scaling.curves(scaling.at_goals(rows, wanted))
 

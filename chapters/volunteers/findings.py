@@ -10,7 +10,7 @@ import pandas as pd
 
 from chapters.volunteers import volunteers
 from chapters.volunteers.volunteers import START
-from lib.analysis import goals, hardware, ranges, scaling
+from lib.analysis import hardware, ranges, scaling
 from lib.claims import judging
 from lib.claims.cache import kept
 from lib.records import on_record
@@ -28,8 +28,7 @@ def rounds(team: volunteers.Team, points: pd.DataFrame) -> pd.DataFrame:
 def measured(workload: str) -> pd.DataFrame:
     """All dense trials at their goals, a reader's own workload among them."""
     own = on_record.gathered(hardware.readers(workload), sparsity=0.0, **plans.USUAL)
-    low = judging.low()
-    return goals.at_goals(ranges.whole(judging.to_goals(own), low[low.sparsity == 0]))
+    return scaling.at_goals(ranges.whole(judging.to_goals(own), judging.low()))
 
 
 def fitted(trials: pd.DataFrame) -> pd.DataFrame:

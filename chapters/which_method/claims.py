@@ -9,7 +9,7 @@ import functools
 
 import numpy as np
 
-from lib.analysis import goals, method_results, ranges, scaling
+from lib.analysis import method_results, ranges, scaling
 from lib.claims import judging
 from lib.claims.claim import Change, claim, ratio
 from lib.claims.names import title
@@ -24,19 +24,13 @@ LARGE, SMALL, ALL = (method_results.at_end(end) for end in (1, -1, 0))
 
 
 @functools.cache
-def compared():
-    """All trials of the networks searched with many methods, momentum as published."""
-    return scaling.slimmed(method_results.compared(plans.study("digits-soap")))
-
-
-@functools.cache
 def curves(whole=True):
     """Every dense curve of the networks searched with many methods; whole: momentum over its whole
     range, where that is measured.
     """
-    trials = compared()
+    trials = method_results.compared(plans.study("digits-soap"))
     if whole:
-        trials = goals.at_goals(ranges.whole(trials, scaling.slimmed(judging.low())))
+        trials = scaling.at_goals(ranges.whole(trials, judging.low()))
     return scaling.curves(trials[trials.sparsity == 0])
 
 

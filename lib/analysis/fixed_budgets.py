@@ -6,14 +6,11 @@ from __future__ import annotations
 
 import functools
 
-import numpy as np
 import pandas as pd
 
 from lib.engine.vocabulary import last_check
 from lib.records import results
 from lib.studies import plans
-from lib.workloads import datasets
-from lib.workloads.catalogue import workload
 
 # Studies whose trials all ran to a budget
 BUDGETS = ("digits-budget", "mnist-budget", "fashion-mnist-budget")
@@ -53,13 +50,9 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
 def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """Of every group of rows of `within`, the trial with the lowest validation error; infeasible
     trials do not stand for election.
-
-    noise: standard error of the test error, from the number of test examples alone.
     """
     standing = rows[rows.status != "infeasible"] if len(rows) else rows
     if standing.empty:
-        return standing.reindex(columns=list(dict.fromkeys([*rows, *by, "noise"])))
+        return standing.reindex(columns=[*dict.fromkeys([*rows, *by])])
     least = standing.groupby(by, sort=False).validation.idxmin()
-    winners = standing.loc[least].reset_index(drop=True)
-    tested = winners.workload.map(lambda name: datasets.test_size(workload(name).dataset))
-    return winners.assign(noise=np.sqrt(winners.test * (1 - winners.test) / tested))
+    return standing.loc[least].reset_index(drop=True)

@@ -26,7 +26,6 @@ from lib.workloads.catalogue import workload
 
 SEEDS = 10  # of an adaptive search of a batch size: each of its trials has its own
 BYTES = 4  # per weight and per gradient entry
-MOST_DEVICES = 2**20
 
 
 @spec
@@ -39,7 +38,7 @@ class Hardware:
     the field, its value and what is allowed.
     """
 
-    devices: Count(MOST_DEVICES) = 1
+    devices: Count(2**20) = 1
     throughput: POSITIVE = 10_000.0
     saturation: POSITIVE = 1.0
     bandwidth: Number("(0, inf]", "a positive number, or infinite") = math.inf
@@ -137,19 +136,13 @@ def exact(name: str, folder: Path = DATA) -> Study:
     """
     name = workload(name).name
     # An adaptive search's trials are of several spaces
-    found = [cell for cell in _recorded(name, folder) if cell.space is None]
+    found = [cell for cell in of_own(name, folder) if cell.space is None]
     searches = Counter((c.algorithm, c.sparsity, c.trials) for c in found)
-    # (algorithm, sparsity) -> trials of the search with most batch sizes, and of these of the one
-    # with most trials
+    # By curve, the trials of the search with most batch sizes, or of these with most trials
     ordered = sorted(searches, key=lambda search: (searches[search], search[2]))
     largest = {search[:2]: search[2] for search in ordered}
     kept = tuple(c for c in found if c.trials == largest[c.algorithm, c.sparsity])
     return Study(name, name, kept)
-
-
-def _recorded(name: str, folder: Path) -> Iterable[Cell]:
-    """The searches of a reader's own workload that are on record; of another none."""
-    return of_own(name, folder) if own.is_own(name) else ()
 
 
 def adaptive(name: str, folder: Path = DATA, cells: Iterable[Cell] | None = None) -> pd.DataFrame:
@@ -166,7 +159,7 @@ def adaptive(name: str, folder: Path = DATA, cells: Iterable[Cell] | None = None
         usual = USUAL.keys() - {"space", "max_steps"}  # of which every trial has its own
         cells = [
             cell
-            for cell in _recorded(work.name, folder)
+            for cell in of_own(work.name, folder)
             if cell.space is not None and all(getattr(cell, f) == USUAL[f] for f in usual)
         ]
     study = Study(work.name, "", tuple(cells))

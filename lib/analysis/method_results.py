@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from lib.analysis import goals, scaling
+from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect
 from lib.methods import method as known_method
 from lib.records import on_record, results, store
@@ -44,7 +44,7 @@ def compared(*more: Study) -> pd.DataFrame:
 @functools.lru_cache(maxsize=1)  # of claims, and of several pages that a build makes
 def _at_goals(cells: tuple[Cell, ...]) -> pd.DataFrame:
     study = Study("compared", "Training methods", cells)
-    return goals.at_goals(results.read(study, without=scaling.WITHIN_BUDGETS))
+    return scaling.at_goals(results.read(study, without=scaling.WITHIN_BUDGETS))
 
 
 def title(name: str) -> str:

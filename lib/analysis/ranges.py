@@ -1,4 +1,5 @@
-"""Ranges that were searched: momentum over its whole range, and winners at an edge of theirs.
+"""Ranges that were searched: momentum over its whole range, winners at an edge of theirs, and the
+learning rates of winners.
 
 Each half of momentum's range, 1 - momentum from 1e-4 to 0.1 (as published) and from 0.1 to 1, is
 searched with as many trials, on the same split and in the same order of the data.  The search of
@@ -10,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.analysis.scaling import CURVE, SEARCH, by_curve
+from lib.analysis.scaling import CURVE, SEARCH, by_curve, mean_over, slope
 from lib.methods.intervals import Interval
 from lib.methods.spaces import intervals
 from lib.records import on_record, store
@@ -86,31 +87,29 @@ OUTER, MOST = 0.1, 0.2
 FEWEST = 5  # winners of a curve that tell a share
 HALVES = {WHOLE: ("lee2021", "low-momentum")}  # spaces of which a range is the union
 ENDS = ("lower", "upper")
-COLUMNS = ["hyperparameter", "low", "high", "winners", *ENDS, "marked"]
+COLUMNS = ["hyperparameter", *ENDS, "marked"]
 
 
 def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
     """The share of winners in the outer tenth of every interval, a row per curve and
     hyperparameter.
 
-    trials: of `lib.records.results.read`.  Columns: those of CURVE; hyperparameter; low, high (of
-    the interval); winners (one a search and batch size); lower, upper (shares); marked (whether
-    either exceeds MOST of FEWEST winners or more).
+    trials: of `lib.records.results.read`; a winner is one a search and batch size.  Columns: those
+    of CURVE; hyperparameter; lower, upper (shares); marked (whether either exceeds MOST of FEWEST
+    winners or more).
     """
     met = trials.dropna(subset="steps") if len(trials) else trials
     rows = []
     for key, own in met.groupby(CURVE) if len(met) else ():
-        workload, algorithm, *_ = key
-        fastest = own.groupby(["batch_size", *SEARCH]).steps.idxmin()
-        won = own.loc[fastest]
-        for name, interval in _searched(workload, algorithm, own.get("space")).items():
+        won = own.loc[own.groupby(["batch_size", *SEARCH]).steps.idxmin()]
+        for name, interval in _searched(*key[:2], own.get("space")).items():
             place = interval.place(won[name].to_numpy(float))
             place = 1 - place if interval.scale == "reverse-log" else place
             lower = float(np.mean(place < OUTER))
             upper = float(np.mean(place > 1 - OUTER))
             marked = len(won) >= FEWEST and max(lower, upper) > MOST
-            row = name, interval.low, interval.high, len(won), lower, upper, marked
-            rows.append((key, dict(zip(COLUMNS, row))))
+            row = dict(zip(COLUMNS, (name, lower, upper, marked)))
+            rows.append((key, row))
     return by_curve(rows, COLUMNS)
 
 
@@ -120,10 +119,10 @@ def _searched(name: str, algorithm: str, spaces: pd.Series | None) -> dict[str, 
     known = set(spaces.dropna()) if spaces is not None else ()
     asked = sorted({s for one in known or {work.space} for s in HALVES.get(one, (one,))})
     union = {}
-    for name, own in pd.DataFrame([intervals(s, algorithm, work.decay) for s in asked]).items():
-        low = min(interval.low for interval in own)
-        high = max(interval.high for interval in own)
-        union[name] = Interval(low, high, own[0].scale)
+    for space in asked:
+        for name, one in intervals(space, algorithm, work.decay).items():
+            own = union.get(name, one)
+            union[name] = Interval(min(own.low, one.low), max(own.high, one.high), own.scale)
     return union
 
 
@@ -139,3 +138,70 @@ def marks(edges: pd.DataFrame) -> dict[tuple, str]:
                 words = f"{100 * row[end]:.0f}\u00a0% at the {end} edge of {name}"
                 found.setdefault(tuple(row[c] for c in CURVE), []).append(words)
     return {key: "; ".join(words) for key, words in found.items()}
+
+
+# --- the learning rates of winners ----------------------------------------------------------------
+
+POWERS = {"linear rule": 1.0, "square-root rule": 0.5, "no change": 0.0}
+NEAR = 3  # times the fastest trial's steps
+SIZES = 4  # batch sizes of a search whose slope counts
+GROWTH = ["workload", "algorithm", "sizes", "searches", "effect"]
+
+
+def winners(trials: pd.DataFrame) -> pd.DataFrame:
+    """The trial that first met the goal, per batch size where one did."""
+    met = trials.dropna(subset="steps")
+    return met.loc[met.groupby("batch_size").steps.idxmin()]
+
+
+def builds_up_in(trials: pd.DataFrame) -> pd.Series:
+    """The steps in which every trial's momentum builds up, 1 / (1 - momentum); one without
+    momentum.
+    """
+    momentum = trials.momentum.fillna(0) if "momentum" in trials else pd.Series(0.0, trials.index)
+    return 1 / (1 - momentum)
+
+
+def effective(trials: pd.DataFrame) -> pd.Series:
+    """The learning rate over one minus the momentum: what a step amounts to once the momentum has
+    built up.
+    """
+    return trials.learning_rate * builds_up_in(trials)
+
+
+def built_up(trials: pd.DataFrame) -> pd.DataFrame:
+    """Trials whose momentum built up in less than a tenth of their steps: in others the `effective`
+    rate says nothing.
+    """
+    return trials[builds_up_in(trials) < trials.steps / 10]
+
+
+def fast(trials: pd.DataFrame) -> pd.DataFrame:
+    """The trials that met the goal within NEAR times the steps of the fastest of their search, and
+    are `built_up`.
+    """
+    met = trials.dropna(subset="steps").reset_index(drop=True)
+    point = ["workload", "algorithm", "batch_size", *SEARCH]
+    return built_up(met[met.steps <= NEAR * met.groupby(point).steps.transform("min")])
+
+
+def growth(trials: pd.DataFrame) -> pd.DataFrame:
+    """How fast the best effective learning rate grows, a row per network and training method.
+
+    trials: at their goals; of those NEAR the fastest of their search, the ones that are `built_up`
+    count. Columns: workload, algorithm; sizes, searches (counts of those that tell); effect (ln of
+    a factor per doubling).  The slope of a search of SIZES batch sizes or more is one value,
+    Student's t over searches; of a single search the interval is that of the scatter of its trials.
+    """
+    if trials.empty:
+        return pd.DataFrame(columns=GROWTH)
+    rows = []
+    for key, own in fast(trials).groupby(["workload", "algorithm"], sort=False):
+        found = [
+            slope(np.log2(search.batch_size), np.log(effective(search)))
+            for _, search in own.groupby([*SEARCH])
+            if search.batch_size.nunique() >= SIZES
+        ]
+        if found:
+            rows.append((*key, own.batch_size.nunique(), len(found), mean_over(found)))
+    return pd.DataFrame(rows, columns=GROWTH)

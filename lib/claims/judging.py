@@ -15,7 +15,7 @@ import pandas as pd
 from pydantic import TypeAdapter
 
 from lib import ROOT
-from lib.analysis import goals, ranges, scaling
+from lib.analysis import ranges, scaling
 from lib.claims.cache import kept
 from lib.claims.claim import REGISTRY, Claim, Group, judged
 from lib.records import on_record, results
@@ -41,8 +41,8 @@ def published() -> pd.DataFrame:
 @functools.lru_cache(maxsize=2)  # a table takes seconds to read
 def at_goals(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`published` and `trials` of another study.  Raises RecordError as `results.read`."""
-    found = goals.at_goals(to_goals(study))
-    return found, goals.at_goals(ranges.whole(found, low()))
+    found = scaling.at_goals(to_goals(study))
+    return found, scaling.at_goals(ranges.whole(found, low()))
 
 
 @functools.cache

@@ -13,7 +13,7 @@ import torch
 from scipy.special import ndtri
 from torch import Tensor
 
-from lib.messages.settings import Messages, target
+from lib.messages import Messages, target
 
 BAND = (2 / 3, 4 / 3)  # how many times k Gaussian-k may send
 BLOCK = 2**18  # entries looked at together, so that they stay in the cache

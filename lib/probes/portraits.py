@@ -13,7 +13,7 @@ import pandas as pd
 from lib import require
 from lib.fields import Count, spec
 from lib.measuring.experiment import Collection, WithCell
-from lib.messages.settings import Messages
+from lib.messages import Messages
 from lib.methods import spaces
 from lib.records import store
 from lib.records.store import DATA, SMOKE

@@ -190,3 +190,32 @@ FOLDS = Collection(
     lambda: PLANNED_FOLDS,
     "Record which training images networks get wrong that have not seen them, into data/folds/.",
 )
+
+
+# --- how hard a draw of validation images is ------------------------------------------------------
+
+DRAWS = 10_000
+
+
+def shares(rows: pd.DataFrame, name: str) -> np.ndarray:
+    """The share of networks that got each image of the training set wrong [N], from one workload's
+    rows of FOLDS.
+    """
+    own = rows[rows.workload == name]
+    found = np.zeros(datasets.whole_size(workload(name).dataset))
+    found[own.image] = own.wrong / own.networks
+    return found
+
+
+def drawn(share: np.ndarray) -> np.ndarray:
+    """The errors that random draws of a tenth of the images would show [DRAWS]; share [N]: as of
+    `shares`.
+
+    How many images of each share a draw holds is multivariate hypergeometric, so that no images
+    need be drawn.
+    """
+    levels, counts = np.unique(share, return_counts=True)
+    size = len(share) // 10
+    random = np.random.default_rng(0)
+    held = random.multivariate_hypergeometric(counts, size, DRAWS, method="marginals")
+    return held @ levels / size

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator
 from lib import require
 from lib.engine.vocabulary import CHECKS, METHODS, RUNGS
 from lib.fields import PART, Count, Number, Whole, spec
-from lib.messages.settings import Messages
+from lib.messages import Messages
 from lib.methods import MethodName, method, spaces, variants
 from lib.methods.method import Method
 from lib.own import TRAINING

@@ -22,8 +22,7 @@ from torch.utils import _pytree
 
 from lib import require
 from lib.fields import SEED, check
-from lib.messages import exchanges
-from lib.messages.settings import INDEX_BYTES, VALUE_BYTES, Messages
+from lib.messages import INDEX_BYTES, VALUE_BYTES, Messages, exchanges
 from lib.workers.noise_hook import require_dense
 from lib.workers.noise_meter import scale_of
 
@@ -38,7 +37,7 @@ class SparseState:
     seed: of what compressors draw at random.
     scaler: the torch.amp.GradScaler that multiplies the loss, without which a new scale makes what
     is kept back wrong by the ratio.
-    messages: the other fields of `lib.messages.settings.Messages`, with its errors.
+    messages: the other fields of `lib.messages.Messages`, with its errors.
 
     All is sent when the last bucket of gradients is there, since k counts over the whole network.
     Nothing here belongs to a bucket: DistributedDataParallel deals its buckets anew after the first

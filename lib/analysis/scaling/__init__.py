@@ -30,7 +30,7 @@ from lib.analysis.scaling.curve import (
 )
 from lib.analysis.scaling.steps import (
     CURVE,
-    LEVELS,
+    GOALS,
     ONE_SPLIT,
     SCATTER,
     SEARCH,
@@ -42,13 +42,13 @@ from lib.analysis.scaling.steps import (
     best_of_k,
     best_of_k_pmf,
     curve_names,
+    fitting,
+    goal,
     goals,
     kind_of,
-    slimmed,
     steps_to_result,
 )
 from lib.analysis.scaling.table import (
-    CONSTANTS,
     DIMINISHING,
     MAXIMAL,
     PERFECT,
@@ -57,10 +57,8 @@ from lib.analysis.scaling.table import (
     all_goals,
     beside,
     by_curve,
-    constants,
     dense_key,
     label,
-    line_over,
     of_searches,
     regime_ends,
     regimes,
@@ -71,6 +69,5 @@ from lib.analysis.scaling.table import (
 )
 from lib.forms import (
     fit,
-    log_critical,
     test_form,
 )

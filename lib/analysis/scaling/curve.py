@@ -251,8 +251,6 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     pairs, rows = np.unique(searches[[*SEARCH]], axis=0, return_inverse=True)
     sizes, columns = np.unique(searches.batch_size, return_inverse=True)
     at = rows.reshape(-1), columns
-    alone = len({*zip(*at)}) == len(rows)
-    require(alone, "searches", len(rows), "each alone at its batch size")
     steps = searches.steps.to_numpy(float)
     logs = np.full((len(pairs), len(sizes)), np.nan)
     missed = np.zeros(logs.shape, bool)
@@ -260,6 +258,7 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     logs[at] = np.log(np.where(unmet, searches.last_step, steps))
     missed[at] = unmet
     known = ~np.isnan(logs)
+    require(known.sum() == len(rows), "searches", len(rows), "each alone at its batch size")
     kept = apart(*pairs.T, known.sum(1))
     counts = known[kept].sum(0)
     common = counts >= share * counts.max()
@@ -271,17 +270,11 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     return Curve(*tables, scatter)
 
 
-def slim(searches: pd.DataFrame) -> pd.DataFrame:
-    """What `curve_of` reads: to take the rows of all columns, curve by curve, is slow."""
-    wanted = {*CURVE, *SEARCH, "batch_size", "steps", "last_step", "space"}
-    return searches[[name for name in searches if name in wanted]]
-
-
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
     """Every curve of rows of `steps_to_result` by its CURVE key, of those with at least so many
     batch sizes met.
     """
-    found = {key: curve_of(own) for key, own in slim(searches).groupby(CURVE)}
+    found = {key: curve_of(own) for key, own in searches.groupby(CURVE)}
     return {key: curve for key, curve in found.items() if curve.met.sum() >= least}
 
 

@@ -39,6 +39,25 @@ SCATTER = {
 ONE_SPLIT = 0.24
 
 
+# --- the goal error at which curves are read ------------------------------------------------------
+
+# Data with a history, not a rule applied to the records; all other workloads are read at their
+# hardest goal, as planned
+GOALS = {
+    # Since 2026-11-25: the hardest error that every dense and 90 % sparse search met at every batch
+    # size; before, 0.04
+    **dict.fromkeys(("digits-mlp", "digits-cnn", "mnist-fc-128x3-easier"), 0.05),
+    # Since 2026-11-26; before, 0.08, and 0.06 until 2026-11-25: moved with the records known, and
+    # back
+    **{f"mnist-fc-128x3-{n}": 0.06 for n in (6750, 13500, 27000, 54000)},
+}
+
+
+def goal(workload: str) -> float:
+    """The error at which a workload's curves are read; a search that missed it is a bound there."""
+    return GOALS.get(workload, WORKLOADS[workload].goal)
+
+
 def goals(trials: pd.DataFrame) -> list[float]:
     """The ladder of goal errors that the table knows, the hardest first."""
     known = trials.filter(regex="^steps@").notna().any()
@@ -54,10 +73,34 @@ def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     return trials.assign(steps=trials[column], goal=goal)
 
 
-def slimmed(trials: pd.DataFrame) -> pd.DataFrame:
-    """Only what curves are made of: taking the rows of all the columns, cell by cell, is slow."""
-    wanted = {*CELL, "goal", "steps", "last_step"}
-    return trials[[c for c in trials if c in wanted or c.startswith("steps@")]]
+def at_goals(trials: pd.DataFrame, wanted: dict[str, float] | None = None) -> pd.DataFrame:
+    """`at_goal` of several workloads: of those `wanted`, or of all the book's at their `goal`;
+    others stay as they are.
+    """
+    if trials.empty:
+        return trials
+    wanted = {name: goal(name) for name in WORKLOADS} if wanted is None else wanted
+    errors = trials.workload.map(wanted).fillna(trials.goal)
+    moved = errors != trials.goal
+    steps = trials.steps.astype(float)
+    for error in errors[moved].unique():
+        steps = steps.where(~moved | (errors != error), trials.get(f"steps@{error:g}"))
+    return trials.assign(steps=steps, goal=errors)
+
+
+def fitting(trials: pd.DataFrame) -> float | None:
+    """The hardest goal that is met at three batch sizes of the densest curve, or else at most of
+    them; None if no trial met any.
+    """
+    dense = trials[trials.sparsity == trials.sparsity.min()]
+    met = {}
+    for error in goals(trials):
+        met[error] = dense.dropna(subset=f"steps@{error:g}").batch_size.nunique()
+    enough = min(3, max(met.values(), default=0))
+    return next((error for error, sizes in met.items() if sizes >= enough > 0), None)
+
+
+# --- K* of every search ---------------------------------------------------------------------------
 
 
 def best_of_k_pmf(n: int, k: int) -> np.ndarray:
@@ -98,18 +141,12 @@ def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
 
 def _searches(trials: pd.DataFrame, columns: list[str]) -> Iterator[pd.DataFrame]:
     """`steps_to_result` by each of these columns of steps."""
-    keys = [name for name in CELL if name in trials]
-    # To group by what all rows share takes most of the time
-    shared = [name for name in keys[1:] if len(trials[name].unique()) == 1]
-    others = [name for name in keys if name not in shared]
-    by = slimmed(trials).groupby(others, dropna=False)
+    by = trials.groupby([name for name in CELL if name in trials], dropna=False)
     told = by.agg(last_step=("last_step", "max"), goal=("goal", "min"))
     for column in columns:
         steps = by[column]
         found = told.assign(steps=steps.min().astype(float), hits_seen=steps.count())
-        found = found.reset_index()
-        found = found.merge(trials.head(1)[shared], how="cross")
-        yield found[[*keys, "last_step", "goal", "steps", "hits_seen"]]
+        yield found.reset_index()
 
 
 def scatter_of(name: str) -> float:
@@ -121,18 +158,6 @@ def scatter_of(name: str) -> float:
 def kind_of(model: str) -> str:
     """The kind of a network, by its name."""
     return "convolutional" if re.search("cnn|resnet|lenet", model) else "fully connected"
-
-
-def at_goals(trials: pd.DataFrame, wanted: dict[str, float]) -> pd.DataFrame:
-    """The table with `steps` and `goal` set to that of each workload: `at_goal` of several; others
-    stay as they are.
-    """
-    goal = trials.workload.map(wanted).fillna(trials.goal)
-    moved = goal != trials.goal
-    steps = trials.steps.astype(float)
-    for error in goal[moved].unique():
-        steps = steps.where(~moved | (goal != error), trials.get(f"steps@{error:g}"))
-    return trials.assign(steps=steps, goal=goal)
 
 
 def curve_names(frame: pd.DataFrame) -> list[str]:

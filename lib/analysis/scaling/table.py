@@ -1,8 +1,7 @@
-"""Every curve on one row, with its three regimes by the operational definitions of this book."""
+"""Every curve on one row, and the three regimes by the operational definitions of this book."""
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
@@ -20,10 +19,6 @@ from lib.analysis.scaling.curve import (
     critical_ratio,
     curve_of,
     curves_of,
-    draws,
-    estimate,
-    slim,
-    span_of,
     steps_ratio,
 )
 from lib.analysis.scaling.steps import (
@@ -69,8 +64,7 @@ def regimes(curve: pd.DataFrame) -> Regimes:
     b = curve.batch_size.to_numpy(float)
     k = curve.steps.to_numpy(float)
     ends = [float(end[0]) for end in regime_ends(b, k[None])]
-    on_floor = near(k, k.min()) & (b >= ends[2])
-    return Regimes(*ends, bool(on_floor[-1] and on_floor.sum() >= 2))
+    return Regimes(*ends, bool((b >= ends[2]).sum() >= 2))
 
 
 def near(values: np.ndarray, least: np.ndarray) -> np.ndarray:
@@ -79,8 +73,9 @@ def near(values: np.ndarray, least: np.ndarray) -> np.ndarray:
 
 
 def label(curves: pd.DataFrame) -> pd.DataFrame:
-    """Curves with `regime`, local `slope` (d log2 K* / d log2 B from the size before) and `perfect`
-    (steps if scaling had stayed perfect from the smallest size), for every curve in the table."""
+    """Curves with `regime` and `perfect` (steps if scaling had stayed perfect from the smallest
+    size), for every curve in the table.
+    """
     by = curves.sort_values("batch_size").groupby(of_curve(curves), dropna=False)
     return pd.concat([_label_one(own) for _, own in by], ignore_index=True)
 
@@ -88,12 +83,10 @@ def label(curves: pd.DataFrame) -> pd.DataFrame:
 def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
     found = regimes(curve)
     b = curve.batch_size
-    k = curve.steps
     flat = found.reaches_plateau & (b >= found.useful_end)
     choices = {BEFORE: b < found.start, PERFECT: b <= found.perfect_end, MAXIMAL: flat}
     regime = np.select([*choices.values()], [*choices], DIMINISHING)
-    slope = np.log2(k).diff() / np.log2(b).diff()
-    return curve.assign(regime=regime, slope=slope, perfect=k.iloc[0] * b.iloc[0] / b)
+    return curve.assign(regime=regime, perfect=curve.steps.iloc[0] * b.iloc[0] / b)
 
 
 def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -113,12 +106,9 @@ def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
 
 # --- curves in a row each -------------------------------------------------------------------------
 
-ENDS = "perfect_end_low perfect_end_high useful_end_low useful_end_high".split()
-ABOUT = [
-    *("goal", "sizes", "replicates"),
-    *Regimes._fields,
-    *(*ENDS, "c1", "c2", "residual", "critical", "critical_low", "critical_high", "identified"),
-]
+ABOUT = """
+goal sizes replicates c1 c2 critical critical_low critical_high identified
+""".split()
 
 
 def by_curve(rows: Iterable[tuple[tuple, dict]], columns: list[str]) -> pd.DataFrame:
@@ -132,10 +122,9 @@ def summaries(trials: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
     their CURVE keys.
 
     Columns: those of CURVE; goal; sizes and replicates (counts: batch sizes, independent searches);
-    start, perfect_end, useful_end, reaches_plateau (as `Regimes`, of the geometric means); c1, c2
-    (of c1/B + c2); critical, critical_low, critical_high (`critical`, examples; 0 or inf: a bound);
-    identified (whether it lies inside the batch sizes measured). Raises ValueError if the trials of
-    a curve are of several protocols.
+    c1, c2 (of c1/B + c2); critical, critical_low, critical_high (`critical`, examples; 0 or inf: a
+    bound); identified (whether it lies inside the batch sizes measured). Raises ValueError if the
+    trials of a curve are of several protocols.
     """
     return of_searches(steps_to_result(trials) if len(trials) else trials)
 
@@ -145,7 +134,7 @@ def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve
     if searches.empty:
         return by_curve([], ABOUT), {}
     by = searches.groupby(CURVE)
-    counts = by[[name for name in PROTOCOL if name in searches]].nunique(dropna=False).max()
+    counts = by[searches.columns.intersection(PROTOCOL)].nunique(dropna=False).max()
     mixed = list(counts.index[counts > 1])
     require(not mixed, "searches", mixed, "of one value each on a curve; choose one")
     found = curves_of(searches)
@@ -158,20 +147,13 @@ def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve
 def about(curve: Curve) -> dict:
     """What `summaries` says of a curve, but for its key and goal."""
     sizes = curve.sizes[curve.met]
-    shown = pd.DataFrame({"batch_size": sizes, "steps": np.exp(curve.means[curve.met])})
     bend = critical(curve)
     line = forms.fit(curve.sizes, curve.means, weights=curve.weights)
-    off = np.sqrt(line.loss[0] / len(curve.sizes))
-    _, *ends = regime_ends(curve.sizes, draws(curve).to_numpy())
-    ends = np.ravel([span_of(end) for end in ends]).tolist()
     return {
         "sizes": len(sizes),
         "replicates": curve.n,
-        **regimes(shown)._asdict(),
-        **dict(zip(ENDS, ends)),
         "c1": line.c1[0],
         "c2": line.c2[0],
-        "residual": float(np.exp(off)),
         **bend.row("critical"),
         "identified": bool(sizes.min() < np.exp(bend.value) < sizes.max()),
     }
@@ -183,16 +165,12 @@ def across_replicates(searches: pd.DataFrame, share: float = 0.0) -> pd.DataFram
     searches: of `steps_to_result`; of these, those of every curve that are independent (`apart`).
     share: as of `curve_of`.
     Columns: what the searches of a point share, and of `Curve.points`: steps (geometric mean), low,
-    high (90 %), replicates, missed (counts), borrowed; hits_seen (trials that met the goal, of all
-    searches).
+    high (90 %), replicates, missed (counts), borrowed.
     """
     keys = of_curve(searches)
-    points = searches.groupby([*keys, "batch_size"], dropna=False)
-    hits = points.hits_seen.transform("sum")
     curve = searches.groupby(keys, dropna=False).ngroup()
-    told = searches[[*keys, "batch_size"]].assign(hits_seen=hits, curve=curve)
-    by = slim(searches).groupby(curve)
-    parts = {n: curve_of(own, share).points() for n, own in by}
+    told = searches[[*keys, "batch_size"]].assign(curve=curve)
+    parts = {n: curve_of(own, share).points() for n, own in searches.groupby(curve)}
     found = pd.concat(parts, names=["curve"]).reset_index("curve")
     point = ["curve", "batch_size"]
     joined = told.drop_duplicates(point).merge(found, on=point)
@@ -223,8 +201,7 @@ def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """
     tested = ((key, _test_of_form(curve)) for key, curve in curves.items())
     rows = [(key, row) for key, row in tested if row]
-    known = [field.name for field in dataclasses.fields(forms.FormTest)]
-    return by_curve(rows, ["sizes", "searches", *known])
+    return by_curve(rows, ["sizes", "searches", *forms.FormTest.__annotations__])
 
 
 @functools.lru_cache(maxsize=4096)
@@ -253,17 +230,16 @@ def beside(
 
     partner: of a key, the key of another curve, or the same for a curve that has none. Columns:
     those of CURVE; what (of quantities); ratio, ratio_low, ratio_high (90 %); n (searches
-    compared), sizes (batch sizes that both have); effect (`Effect`).
+    compared), sizes (batch sizes that both have).
     """
     rows = []
     for key, curve, other in with_partner(curves, partner):
         sizes = len(curve.logs.columns.intersection(other.logs.columns))
         for what, compare in quantities.items():
             if (found := compare(curve, other)) is not None:
-                told = {"what": what, "effect": found, **found.row("ratio")}
-                rows.append((key, told | {"n": found.n, "sizes": sizes}))
-    columns = "what ratio ratio_low ratio_high n sizes effect".split()
-    return by_curve(rows, columns)
+                told = {"what": what, "n": found.n, "sizes": sizes}
+                rows.append((key, told | found.row("ratio")))
+    return by_curve(rows, "what ratio ratio_low ratio_high n sizes".split())
 
 
 def with_partner(
@@ -286,22 +262,3 @@ def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """
     ratios = ((key, steps_ratio(*both)) for key, *both in with_partner(curves, dense_key))
     return by_curve(((key, row) for key, own in ratios for row in own.to_dict("records")), RATIO)
-
-
-CONSTANTS = ("c1", "c2", "critical")
-
-
-def constants(curve: Curve) -> list[Effect]:
-    """ln of CONSTANTS."""
-    return [*estimate(log_line, curve), critical(curve)]
-
-
-def log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
-    line = forms.fit(*own)
-    return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
-
-
-def line_over(above: Curve, below: Curve) -> list[Effect]:
-    """ln of c1 and of c2 of one curve over those of another, of the same batch sizes."""
-    return estimate(lambda a, b: log_line(a) - log_line(b), above, below)
