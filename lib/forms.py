@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, fdtrc, ncfdtr
 
-from lib import require, require_all
+from lib import require
 
 FAR = 8.0  # natural logarithms beyond the batch sizes measured, where a bend counts as none
 # Natural logarithms beyond them, up to which a critical batch size is a number and not a bound
@@ -98,7 +98,7 @@ def fit(
     sizes = np.asarray(sizes, float)
     logs = np.atleast_2d(np.asarray(logs, float))
     require(len(sizes) >= 3, "sizes", f"{len(sizes)} batch sizes", "3 or more, for two constants")
-    require_all("logs", logs, np.isfinite, "finite; leave out what is not known")
+    require(np.isfinite(logs).all(), "logs", logs, "finite; leave out what is not known")
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
     among = np.atleast_2d(among)
     places = np.log(sizes)

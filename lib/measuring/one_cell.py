@@ -33,7 +33,7 @@ from lib.methods.method import Method
 from lib.records import store
 from lib.records.store import record, same_data
 from lib.studies.cells import Cell
-from lib.studies.races import WIDER
+from lib.studies.study import WIDER
 from lib.workloads import datasets, kinds, models, own_file
 from lib.workloads.catalogue import Workload
 from lib.workloads.tasks import TASKS

@@ -22,8 +22,7 @@ from lib.records import store
 from lib.records.store import DATA
 from lib.studies import plans
 from lib.studies.cells import Cell
-from lib.studies.races import races
-from lib.studies.study import Study
+from lib.studies.study import Study, races
 
 # A search that is measured again with other rounding finds its result within this factor: so did
 # all replays on record (`lib.probes.replays`).

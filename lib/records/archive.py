@@ -17,7 +17,7 @@ import json
 import lzma
 from pathlib import Path
 
-from lib.atomic import whole
+from lib import whole
 
 HEADS = "heads.jsonl.xz"
 Stamp = tuple[int, int]  # when a file was last written, and its size

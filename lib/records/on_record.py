@@ -16,8 +16,7 @@ from lib.records.store import DATA, record
 from lib.studies import study
 from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES, TO_BUDGETS, USUAL
-from lib.studies.races import BY_GOALS, BY_LOSSES, RACED
-from lib.studies.study import Study
+from lib.studies.study import BY_GOALS, BY_LOSSES, RACED, Study
 from lib.workloads.catalogue import workload
 
 

@@ -21,8 +21,7 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from lib import ROOT, code, own
-from lib.atomic import naming_file, whole
+from lib import ROOT, code, naming_file, own, whole
 from lib.methods import method
 from lib.own import folder_name
 from lib.records import archive
