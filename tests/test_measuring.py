@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 
-import joblib
 import numpy as np
 import pytest
 import torch
@@ -63,11 +62,10 @@ def _dies(_: int) -> None:
 
 
 def test_a_worker_that_is_killed_is_told_with_what_is_kept_and_how_to_go_on(capsys):
-    calls = [joblib.delayed(_dies)(n) for n in range(2)]
     with pytest.raises(SystemExit) as ended, stopped():
-        list(runner.each(calls, 2))
-    assert ended.value.code == 1 and capsys.readouterr().err == f"{runner.KILLED}; 3 of 4 are kept; to continue: again\n"
-    assert list(runner.each([joblib.delayed(abs)(-n) for n in range(1)], 2)) == [0]  # new workers take the next calls
+        runner.run(range(2), _dies, "t", "u", jobs=2)
+    assert ended.value.code == 1 and capsys.readouterr().err.endswith(f"{runner.KILLED}; 3 of 4 are kept; to continue: again\n")
+    runner.run(range(2), abs, "t", "u", jobs=2)  # new workers take the next calls
 
 
 SAPPHIRE_RAPIDS = """\

@@ -54,16 +54,20 @@ def test_reading_never_trains(tmp_path, monkeypatch):
     assert frame.empty and frame.attrs["missing"] == list(tiny().cells) and frame.attrs["cells_planned"] == 4
 
 
-OPTIONS = [("--jobs", "0", "a whole number from 1"), ("--device", "cuda:99", "PyTorch cannot use")]
+OPTIONS = [
+    ("digits", "--jobs", "0", "a whole number from 1"),
+    ("digits", "--device", "cuda:99", "PyTorch cannot use"),
+    ("digits", "--minutes", "soon", "a number in (0, 10000]"),
+    ("paper-scale", "--jobs", "2", "must run alone"),
+]
 
 
-@pytest.mark.parametrize(("option", "value", "allowed"), OPTIONS)
-def test_a_bad_option_is_refused_before_anything(option, value, allowed, monkeypatch, capsys):
+@pytest.mark.parametrize(("name", "option", "value", "allowed"), OPTIONS)
+def test_a_bad_option_is_refused_before_anything(name, option, value, allowed, monkeypatch, capsys):
     monkeypatch.setattr(sweeps, "run", lambda *_, **__: pytest.fail("ran"))
     with pytest.raises(SystemExit, match="2"):
-        main(["run", "digits", option, value])
-    told = rf"argument {option}: '{value}' is not allowed; .*{allowed}"
-    assert re.search(told, capsys.readouterr().err)
+        main(["run", name, option, value])
+    assert re.search(rf"{option}: '?{value}'? is not allowed; .*{re.escape(allowed)}", capsys.readouterr().err)
 
 
 def test_one_process_and_two_give_the_same_records(undisturbed, tmp_path):

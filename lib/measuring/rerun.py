@@ -5,13 +5,14 @@ steps and checks, or searches of any module on any tensors, whose winners are lo
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lib import require
 from lib.engine import batched, flattening, lockstep, pruning
 from lib.engine.clients import Halves
 from lib.engine.sequential import Executor
@@ -72,17 +73,17 @@ class Rerun(Walk):
     """
 
     def __init__(
-        self, cell: Cell, chosen: Sequence[int] | None = None, training: Split | None = None
+        self, cell: Cell, chosen: list[int] | None = None, training: Split | None = None
     ):
         """
         cell: the search, of a single worker whose gradients are not late.
         chosen: indices of its trials; None for all.
         training: other examples to train on than the search's.
         """
-        if cell.messages or cell.staleness:
-            raise ValueError(f"cell: {cell} is not allowed; it must be of one worker without delay")
+        fine = not (cell.messages or cell.staleness)
+        require(fine, "cell", cell, "of one worker without delay")
         training = training or cell.work.train(cell.split)
-        trials = one_cell.start(cell, None if chosen is None else list(chosen))
+        trials = one_cell.start(cell, chosen)
         executor, order = one_cell.executor(cell), (cell.batch_size, cell.replicate)
         super().__init__(method(cell.algorithm), executor, trials, training, *order)
         self.validation = datasets.load(cell.work.dataset, cell.split).validation
@@ -161,10 +162,7 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
     search, goals = asked.search, asked.goals
     executor, trials = batched.BatchedExecutor(asked.network()), begun(asked)
     outcome = lockstep.train(
-        executor,
-        trials,
-        asked.training,
-        asked.validation,
+        *(executor, trials, asked.training, asked.validation),
         method=method("momentum"),
         batch_size=search.batch_size,
         goals=goals,

@@ -17,6 +17,8 @@ import json
 import lzma
 from pathlib import Path
 
+import pandas as pd
+
 from lib import whole
 
 HEADS = "heads.jsonl.xz"
@@ -43,13 +45,8 @@ def names(folder: Path) -> dict[str, dict]:
     return _heads(folder, stamp(folder / HEADS))
 
 
-def holds(file: Path) -> bool:
-    """Whether the record that lay there is in its workload's archive."""
-    return name(file) in names(file.parents[2])
-
-
 def text(file: Path) -> str:
-    """The record that lay there and that the archive holds, to the byte."""
+    """The record that lay there and that the archive holds, to the byte; KeyError if it holds none."""
     folder = file.parents[2]
     return _texts(folder, stamp(folder / HEADS))[name(file)]
 
@@ -84,24 +81,17 @@ def _write(folder: Path, records: dict[str, str]) -> None:
     """The archive of these records, by name: tables first, so that the heads never name one that is
     not there.
     """
-    parts = {name: record.split("\n", 2) for name, record in sorted(records.items())}
-    tables: dict[str, str] = {}  # by their line of columns
-    for _, columns, rows in parts.values():
-        tables[columns] = tables.get(columns, f"{columns}\n") + rows
+    rows = [(name, *records[name].split("\n", 2)) for name in sorted(records)]
+    frame = pd.DataFrame(rows, columns=["file", "head", "columns", "rows"])
+    tables = {columns: "".join(rows) for columns, rows in frame.groupby("columns").rows}
     written = {}
-    for columns, table in tables.items():
-        digest = hashlib.sha256(table.encode()).hexdigest()[:8]
-        written[columns] = f"trials-{digest}.csv.xz"
+    for columns, rows in tables.items():
+        table = f"{columns}\n{rows}"
+        written[columns] = f"trials-{hashlib.sha256(table.encode()).hexdigest()[:8]}.csv.xz"
         _compress(folder / written[columns], table)
-    lines = ""
-    for name, (first, columns, _) in parts.items():
-        line = {
-            "file": name,
-            "table": written[columns],
-            "head": json.loads(first),
-        }
-        lines += f"{json.dumps(line)}\n"
-    _compress(folder / HEADS, lines)
+    frame = frame.assign(table=frame["columns"].map(written), head=frame["head"].map(json.loads))
+    lines = frame[["file", "table", "head"]].to_dict("records")
+    _compress(folder / HEADS, "".join(f"{json.dumps(line)}\n" for line in lines))
     for old in folder.glob("trials-*.csv.xz"):
         if old.name not in written.values():
             old.unlink()
@@ -131,16 +121,11 @@ def _heads(folder: Path, known: Stamp | None) -> dict[str, dict]:
 @functools.lru_cache(maxsize=1024)
 def _texts(folder: Path, known: Stamp | None) -> dict[str, str]:
     """All records of an archive by name, each as the text of its file."""
-    heads = _heads(folder, known)
-    tables: dict[str, tuple[str, io.StringIO]] = {}
+    opened = functools.cache(lambda table: _decompressed(folder / table))
+    columns = functools.cache(lambda table: opened(table).readline())
     texts = {}
-    for name, line in heads.items():
-        table = line["table"]
-        if table not in tables:
-            lines = _decompressed(folder / table)
-            tables[table] = next(lines, ""), lines
-        columns, lines = tables[table]
-        rows = itertools.islice(lines, line["head"]["rows"])
-        first = json.dumps(line["head"])
-        texts[name] = "".join([f"{first}\n", columns, *rows])
+    for name, line in _heads(folder, known).items():
+        head, table = line["head"], line["table"]
+        texts[name] = f"{json.dumps(head)}\n{columns(table)}"
+        texts[name] += "".join(itertools.islice(opened(table), head["rows"]))
     return texts

@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
 import pandas as pd
 
 from lib import ROOT, code, naming_file, own, whole
@@ -62,10 +61,9 @@ def _given(one, always: Iterable[str] = ()) -> dict:
     given = {}
     for f in dataclasses.fields(one):
         value = getattr(one, f.name)
-        if f.type in ("float", float) and type(value) is int:
-            value = float(value)
         if f.name in always or value != f.default:
-            given[f.name] = value
+            real = f.type in ("float", float) and type(value) is int
+            given[f.name] = float(value) if real else value
     return given
 
 
@@ -145,7 +143,7 @@ def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
 
 def exists(file: Path) -> bool:
     """Whether there is a record in this place, as a file or in its workload's archive."""
-    return archive.holds(file) or file.exists()
+    return archive.name(file) in archive.names(file.parents[2]) or file.exists()
 
 
 def existing(
@@ -190,16 +188,10 @@ def read_all(
     """
     if not files:
         return [], pd.DataFrame(), pd.DataFrame()
-    heads, bodies = [], []
-    for file, cell in files.items():
-        head, body = _of(file, cell)
-        heads.append(head)
-        bodies.append(body)
-    lengths = [head["rows"] for head in heads]
+    heads, bodies = zip(*(_of(file, cell) for file, cell in files.items()))
     told = pd.DataFrame(map(fields, files.values()))
-    told = told.loc[told.index.repeat(lengths)]
-    trials = _table(tuple(bodies), without)
-    return heads, told.reset_index(drop=True), trials.copy(deep=False)
+    told = told.loc[told.index.repeat([head["rows"] for head in heads])]
+    return [*heads], told.reset_index(drop=True), _table(bodies, without).copy(deep=False)
 
 
 def head(file: Path, cell=None) -> dict:
@@ -211,15 +203,12 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     """A record's first line and the text of its table."""
     about, body = _checked(file, stamp(file))
     recorded = about["cell"]
-    fields = recorded if cell is None else told(cell)
-    if recorded == fields:
+    if cell is None or recorded == (fields := told(cell)):
         return about, body
-    other = recorded.keys() - fields.keys()
-    for name, value in fields.items():
-        if _filled(recorded.get(name, value), value) != value:
-            other.add(name)
+    found = recorded | {n: _filled(recorded.get(n, value), value) for n, value in fields.items()}
+    other = [n for n in sorted(found) if n not in fields or found[n] != fields[n]]
     if other:
-        words = f"belongs to another cell ({', '.join(sorted(other))} differ)"
+        words = f"belongs to another cell ({', '.join(other)} differ)"
         raise RecordError(f"{file}: {words}; move it out of data/")
     return about, body
 
@@ -229,16 +218,8 @@ def stamp(file: Path) -> archive.Stamp | None:
     return archive.stamp(file) or archive.stamp(file.parents[2] / archive.HEADS)
 
 
-# A cell is read by many pages' tables
-@functools.lru_cache(maxsize=2**16)
-def told(cell) -> dict:
-    """The fields of a cell as a record's first line tells them; not to be changed.
-
-    As `dataclasses.asdict`, which takes ten times as long, since it copies all that it finds.
-    """
-    found = {field.name: getattr(cell, field.name) for field in dataclasses.fields(cell)}
-    inner = {name: value for name, value in found.items() if dataclasses.is_dataclass(value)}
-    return found | {name: dataclasses.asdict(value) for name, value in inner.items()}
+# The fields of a cell as a record's first line tells them; kept, since many pages' tables ask
+told = functools.lru_cache(maxsize=2**16)(dataclasses.asdict)
 
 
 def _filled(told: object, own: object) -> object:
@@ -250,13 +231,10 @@ def _filled(told: object, own: object) -> object:
 def _checked(file: Path, known: archive.Stamp | None) -> tuple[dict, str]:
     """`_of` without a cell; known: its `stamp`, so that it is read again if that has changed."""
     try:
-        packed = archive.holds(file) and not file.exists()
-        record = archive.text(file) if packed else file.read_text("utf-8")
+        record = file.read_text("utf-8") if file.exists() else archive.text(file)
         first, _, body = record.partition("\n")
         about = json.loads(first)
-        protocol = about["protocol"]
-        sha256 = about["sha256"]
-        dict(about["cell"])
+        protocol, sha256, _ = about["protocol"], about["sha256"], dict(about["cell"])
     except (ValueError, KeyError, TypeError, RecursionError):  # UnicodeDecodeError is a ValueError
         raise RecordError(f"{file}: not a record of this book; move it out of data/") from None
     if protocol != PROTOCOL:
@@ -272,17 +250,13 @@ def _table(bodies: tuple[str, ...], without: tuple[str, ...] = ()) -> pd.DataFra
     """Tables one below the other, those with the same columns parsed at once: one by one takes ten
     times as long.  Columns whose names begin with one of `without` are left out.
     """
-    alike: dict[str, dict[int, str]] = {}
-    for place, body in enumerate(bodies):
-        columns, _, rows = body.partition("\n")
-        alike.setdefault(columns, {})[place] = rows
+    tables = pd.DataFrame([body.split("\n", 1) for body in bodies], columns=["columns", "rows"])
     parts = []
-    for columns, rows in alike.items():
-        text = io.StringIO(f"{columns}\n{''.join(rows.values())}")
+    for columns, rows in tables.groupby("columns", sort=False).rows:
+        text = io.StringIO(f"{columns}\n{''.join(rows)}")
         wanted = [name for name in columns.split(",") if not name.startswith(without)]
         part = pd.read_csv(text, low_memory=False, usecols=wanted)
-        lengths = [some.count("\n") for some in rows.values()]
-        parts.append(part.set_index(np.repeat(list(rows), lengths)))
+        parts.append(part.set_index(rows.index.repeat(rows.str.count("\n"))))
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
 
 
@@ -295,11 +269,11 @@ class Shared(list):
         return self
 
 
-def missing(planned: Iterable, place: Callable[[object, Path], Path], folder: Path) -> list:
+def missing(planned: Iterable[T], place: Callable[[T, Path], Path], folder: Path) -> list[T]:
     """Those planned measurements that have no record in the folder; place: as of `existing`."""
     planned = list(planned)
-    there = existing(planned, place, folder)
-    return [one for one in planned if place(one, folder) not in there]
+    there = set(existing(planned, place, folder).values())
+    return [one for one in planned if one not in there]
 
 
 def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Path) -> pd.DataFrame:
@@ -315,8 +289,7 @@ def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Pat
         RecordError: as `read`.
     """
     planned = list(planned)
-    files = existing(planned, place, folder)
-    heads, fields, rows = read_all(files, dataclasses.asdict)
+    heads, fields, rows = read_all(existing(planned, place, folder), dataclasses.asdict)
     frame = rows.assign(**fields)
     frame.attrs.update(provenance=Shared(heads), planned=len(planned))
     return frame
@@ -341,16 +314,15 @@ def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:
     mine: the digest of the tensors (`own_file.data`) of which another record is to be added.
     Records that tell none pass.
     """
-    found = {} if mine is None else {mine: "what the function returns here and now"}
-    for cell in of_own(name, folder):
-        file = record(cell, folder)
-        found.setdefault(head(file).get("data"), file)
+    files = (record(cell, folder) for cell in of_own(name, folder))
+    found = {head(file).get("data"): str(file) for file in files}
+    found |= {mine: "what the function returns here and now"}
     found.pop(None, None)
     if len(found) > 1:
         each = ", ".join(f"{data} of {where}" for data, where in found.items())
         raise own.OwnError(
             f"{name}: data: tensors that differ ({each}) is not allowed; it must be the same in "
-            f"every process, or the records of the others moved out of data/"
+            "every process, or the records of the others moved out of data/"
         )
 
 
