@@ -26,7 +26,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # a fork must not wait for its parent's threads
 
@@ -43,8 +43,7 @@ WRONG = [
 ]
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A chapter and what is set in it."""
 
     chapter: str
