@@ -71,8 +71,8 @@ model name\t: another
 
 def test_numbers_tell_processors_of_one_name_apart():
     name = "Intel(R) Xeon(R) Processor @ 2.10GHz, family 6"
-    assert machine.described(SAPPHIRE_RAPIDS, "?") == f"{name}, model 143"
-    assert machine.described("Features\t: fp asimd\n", "aarch64") == "aarch64"
+    assert machine.described(SAPPHIRE_RAPIDS) == f"{name}, model 143"
+    assert machine.described("Features\t: fp asimd\n") == ""
 
 
 def test_rounding_tells_one_sum_from_another_and_nothing_else(monkeypatch):
@@ -124,14 +124,14 @@ def test_a_record_that_says_otherwise_is_found_out(study, tmp_path):
     assert (row["equal"], row["equal_steps"], row["equal_result"], row["factor"]) == (1, 1, 1, pytest.approx(2))
 
 
-def path(how, precision, steps):
-    """Weights [4, P] of the MLP on digits after each step, with one learning rate and one momentum."""
+def path(how, precision):
+    """Weights [4, P] of the MLP on digits after each of 200 steps, with one learning rate and one momentum."""
     cell = Cell("digits-mlp", 32, trials=4, precision=precision)
     trials = one_cell.start(cell)
     trials.drawn["learning_rate"].fill_(0.05)
     trials.drawn["momentum"].fill_(0.9)
     run = Walk(how, one_cell.executor(cell), trials, cell.work.train(0), 32, 0)
-    for _ in range(steps):
+    for _ in range(200):
         run.update()
         yield run.w.clone()
 
@@ -146,15 +146,14 @@ def rounded_otherwise(w, g, buffers, drawn, k, layers):
 
 def test_one_rounding_more_a_step_parts_networks_in_bfloat16():
     """Why MNIST's first records replay otherwise: momentum v + g was rounded twice then, and is rounded once now."""
-    apart = {}
+    usual, apart = method("momentum"), {}
     for precision in ("float32", "bfloat16"):
-        usual = method("momentum")
-        both = zip(path(usual, precision, 200), path(dataclasses.replace(usual, step=rounded_otherwise), precision, 200))
-        apart[precision] = np.array([((one - other).abs().amax(1) / one.abs().amax(1)).numpy() for one, other in both])
-    for shares in apart.values():
+        both = zip(path(usual, precision), path(dataclasses.replace(usual, step=rounded_otherwise), precision))
+        shares = np.array([((one - other).abs().amax(1) / one.abs().amax(1)).numpy() for one, other in both])
         assert (shares[0] == 0).all(), "the first velocity is the gradient"
         assert (0 < shares[1]).all() and (shares[1] < 1e-6).all(), "the second is a rounding off"
-    assert np.median(apart["float32"][-1]) < 1e-4 < 1e-3 < np.median(apart["bfloat16"][-1])
+        apart[precision] = np.median(shares[-1])
+    assert apart["float32"] < 1e-4 < 1e-3 < apart["bfloat16"]
 
 
 def test_what_is_kept_is_read_back_and_made_anew_for_other_code_or_data(tmp_path, monkeypatch):

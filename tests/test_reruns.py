@@ -6,8 +6,6 @@ date; one chapter is run by papermill whatever is there, and shows the same.
 
 import contextlib
 import functools
-import multiprocessing
-import os
 import re
 import subprocess
 import sys
@@ -18,7 +16,7 @@ import pytest
 from jupyter_cache import get_cache
 
 from lib import ROOT
-from lib.page import execution, sphinx
+from lib.page import sphinx
 from tests.test_chapters import environment
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("*.ipynb"))
@@ -116,24 +114,3 @@ def test_the_build_shows_what_a_kernel_shows(runs, name):
     kernel, fork = (shown(notebook, "text/html") for notebook in (runs[name][1], built()[name]))
     tables = re.compile(r"clip\d+|view_[0-9a-f]{16}")  # these names are drawn, or counted
     assert [tables.sub("T", page) for page in kernel] == [tables.sub("T", page) for page in fork]
-
-
-def outputs_of(source):
-    """End with the number of outputs of a cell in the build; with 9 if it is left to a kernel."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
-    try:
-        execution._fill(notebook)
-    except execution._Unfinished:
-        os._exit(9)
-    os._exit(len(notebook.cells[0].outputs))
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="no fork")
-@pytest.mark.parametrize(
-    ("source", "outputs"), [("None", 0), ("display(1)\n2", 2), ("print(1)", 9), ("1 / 0", 9)]
-)
-def test_a_cell_that_prints_or_fails_is_left_to_a_kernel(source, outputs):
-    process = multiprocessing.get_context("fork").Process(target=outputs_of, args=(source,))
-    process.start()
-    process.join(60)
-    assert process.exitcode == outputs

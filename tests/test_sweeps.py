@@ -112,23 +112,20 @@ plans.STUDIES["s"] = study
 for function in (results.missing, sweeps.run, results.check):
     function.__defaults__ = tuple(folder if v == store.DATA else v for v in function.__defaults__)
 checkpoint.SAVE_EVERY = 0.0
-main(["run", "s", "--jobs", sys.argv[2]])
+main(["run", "s", "--jobs", "2"])
 """
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="no /proc")
-@pytest.mark.parametrize(
-    ("count", "by", "to"), [(2, "SIGTERM", os.kill), (2, "SIGINT", os.killpg)]
-)
-def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, heard, tmp_path):
-    command = [sys.executable, "-c", STOPPED, str(tmp_path), str(count)]
+@pytest.mark.parametrize(("by", "to"), [("SIGTERM", os.kill), ("SIGINT", os.killpg)])
+def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(by, to, heard, tmp_path):
+    command = [sys.executable, "-c", STOPPED, str(tmp_path)]
+    pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE, "encoding": "utf-8"}
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, encoding="utf-8", start_new_session=True
-    )
+    process = subprocess.Popen(command, env=environment, start_new_session=True, **pipes)
     try:
         deadline = time.monotonic() + 90
-        while len(list(tmp_path.rglob("sparsity-*"))) < count:
+        while len(list(tmp_path.rglob("sparsity-*"))) < 2:
             assert process.poll() is None and time.monotonic() < deadline, process.stderr.read()
             time.sleep(0.05)
         time.sleep(0.2)
@@ -136,7 +133,7 @@ def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(count, by, to, hear
         said = process.communicate(timeout=30)[1]
         assert process.returncode == 128 + getattr(signal, by)
         assert "Traceback" not in said and "KeyboardInterrupt" not in said
-        told = f"0 of 3 are saved in data/; to continue: python -m lib run s --jobs {count}"
+        told = "0 of 3 are saved in data/; to continue: python -m lib run s --jobs 2"
         assert said.endswith(f"\nstopped by {by}; {told}\n"), said
         time.sleep(0.5)
         assert not alive(process.pid)
