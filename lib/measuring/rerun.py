@@ -5,6 +5,7 @@ steps and checks, or searches of any module on any tensors, whose winners are lo
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -152,6 +153,26 @@ class Asked:
     drop_dead: bool = True
     prepare: Callable[[Tensor], object] = lambda w: None
 
+    @functools.cached_property
+    def executor(self) -> Executor:
+        return batched.BatchedExecutor(self.network())
+
+    @functools.cached_property
+    def trials(self) -> Trials:
+        """The search's trials before their first step."""
+        search, (x, y) = self.search, (self.training.x, self.training.y)
+        seeds = [100_000 * search.replicate + trial for trial in range(search.trials)]
+        fresh = [models.initialise(self.network(), seed) for seed in seeds]
+        w, mask = torch.stack([flattening.flatten(module).clone() for module in fresh]), None
+        self.prepare(w)
+        if search.sparsity:
+            each = (pruning.scores(PRUNING, row, self.executor, x, y, n) for row, n in zip(w, seeds))
+            mask = torch.stack([pruning.chosen(PRUNING, one, search.sparsity) for one in each])
+            w = w * mask
+        drawn = spaces.draw("lee2021", "momentum", search.trials, replicate=search.replicate)
+        columns = {name: torch.from_numpy(of).float()[:, None] for name, of in drawn.items()}
+        return Trials(w, mask, columns)
+
 
 def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
     """For each goal, the first trial that met it: what is told of it, and its network then.
@@ -159,10 +180,9 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
     Told are goal, steps (NaN where none met it: the first trial then stands for all, before its
     first step), trial, learning_rate and momentum.
     """
-    search, goals = asked.search, asked.goals
-    executor, trials = batched.BatchedExecutor(asked.network()), begun(asked)
+    search, goals, trials = asked.search, asked.goals, asked.trials
     outcome = lockstep.train(
-        *(executor, trials, asked.training, asked.validation),
+        *(asked.executor, trials, asked.training, asked.validation),
         method=method("momentum"),
         batch_size=search.batch_size,
         goals=goals,
@@ -176,33 +196,13 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
         trial = int(np.nanargmin(first)) if met else 0
         drawn = {name: float(values[trial, 0]) for name, values in trials.drawn.items()}
         told = {"goal": goal, "steps": first[trial], "trial": trial, **drawn}
-        yield told, again(asked, executor, trials, trial, int(first[trial]) if met else 0)
+        yield told, again(asked, trial, int(first[trial]) if met else 0)
 
 
-def begun(asked: Asked) -> Trials:
-    """The search's trials before their first step."""
-    search, examples = asked.search, asked.training
-    seeds = [100_000 * search.replicate + trial for trial in range(search.trials)]
-    fresh = [models.initialise(asked.network(), seed) for seed in seeds]
-    w = torch.stack([flattening.flatten(module).clone() for module in fresh])
-    asked.prepare(w)
-    drawn = spaces.draw("lee2021", "momentum", search.trials, replicate=search.replicate)
-    columns = {name: torch.from_numpy(values).float()[:, None] for name, values in drawn.items()}
-    if not search.sparsity:
-        return Trials(w, None, columns)
-    executor = batched.BatchedExecutor(asked.network())
-    masks = []
-    for row, seed in zip(w, seeds):
-        scores = pruning.scores(PRUNING, row, executor, examples.x, examples.y, seed)
-        masks.append(pruning.chosen(PRUNING, scores, search.sparsity))
-    mask = torch.stack(masks)
-    return Trials(w * mask, mask, columns)
-
-
-def again(asked: Asked, executor: Executor, trials: Trials, trial: int, steps: int) -> nn.Module:
+def again(asked: Asked, trial: int, steps: int) -> nn.Module:
     """The network of one trial, trained anew for so many steps, each as in the search."""
-    own, order = trials.keep([trial]), (asked.search.batch_size, asked.search.replicate)
-    walk = Walk(method("momentum"), executor, own, asked.training, *order)
+    own, order = asked.trials.keep([trial]), (asked.search.batch_size, asked.search.replicate)
+    walk = Walk(method("momentum"), asked.executor, own, asked.training, *order)
     for _ in range(steps):
         walk.update()
     module = asked.network()
