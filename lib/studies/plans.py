@@ -377,3 +377,40 @@ def study(name: str) -> Study:
     """Look a study up.  Raises ValueError naming the allowed ones."""
     require(name in STUDIES, "study", name, STUDIES)
     return STUDIES[name]
+
+
+# --- for a graphics processor ---------------------------------------------------------------------
+
+SHI_STEPS = 11_760  # of a whole run of ResNet-20, by Shi et al. (2019)
+
+
+def _paper_scale() -> Iterable[Cell]:
+    """Searches of the papers' own networks for a device that is at hand for minutes, the most
+    wanted a minute first: of Lee et al., Shallue et al. and Shi et al., then of the language model.
+
+    A run of ResNet-20 takes longer than many searches, so those come late.
+    """
+    for name in ("mnist-own-splits", "mnist-low-momentum", "cifar-10-gpu"):
+        yield from study(name).cells
+    yield from races(
+        search=range(2),
+        batch_size=(128, 512, 32, 2048, 8),
+        algorithm=("nesterov", "sgd"),
+        workload=RESNET,
+        trials=16,
+    )
+    for cell in study("messages-resnet-20").cells:
+        yield replace(cell, trials=1, max_steps=SHI_STEPS)
+    for search in (1, 2):
+        for cell in study("shakespeare-widths").cells:
+            yield replace(cell, replicate=search, split=search)
+
+
+# Its records lie apart from those that pages read, so that no curve mixes devices unless a page
+# asks for it; the first line of each names the device
+PAPER_SCALE = Study(
+    "paper-scale",
+    "Search the papers' own networks on a graphics processor, the most wanted first, into "
+    "data/paper-scale/.",
+    _paper_scale(),
+)
