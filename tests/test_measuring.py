@@ -170,27 +170,21 @@ def test_what_is_kept_is_read_back_and_made_anew_for_other_code_or_data(tmp_path
     assert claims.kept("x", compute, (tmp_path,)) and len(calls) == 2
 
 
-def no_room(*_):
-    raise OSError(errno.ENOSPC, "No space left on device")
+def test_what_cannot_be_kept_is_computed_once_or_kept_elsewhere(tmp_path, monkeypatch):
+    calls = []
 
-
-@pytest.mark.parametrize("full", [False, True])
-def test_what_cannot_be_kept_is_computed_once_or_kept_elsewhere(full, tmp_path, monkeypatch):
-    """Of a cache on a full disk, or where a folder lies in the file's place."""
-    calls, folder = [], tmp_path / "claims"
-    if full:
-        monkeypatch.setattr(os, "fsync", no_room)
-    else:
-        (folder / f"x-{cache._digest()}.json").mkdir(parents=True)
-    monkeypatch.setattr(cache, "UNWRITTEN", {})
+    def no_room(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     def compute():
         calls.append(1)
         return {"low": 0.5}
 
+    monkeypatch.setattr(os, "fsync", no_room)
+    monkeypatch.setattr(cache, "UNWRITTEN", {})
     for _ in range(2):
-        assert claims.kept("x", compute, (folder,)) == {"low": 0.5}
-    assert len(calls) == 1 and not [file for file in folder.iterdir() if file.is_file()]
+        assert claims.kept("x", compute, (tmp_path / "a",)) == {"low": 0.5}
+    assert len(calls) == 1 and not list((tmp_path / "a").iterdir())
     monkeypatch.undo()
     (tmp_path / "file").touch()
     assert claims.kept("y", compute, (tmp_path / "file", tmp_path / "b")) and any((tmp_path / "b").iterdir())

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pandas as pd
 
-from lib import require
 from lib.records import store
 from lib.records.store import record
 from lib.studies import study
@@ -32,11 +31,8 @@ def grid(
             so that a small search does not wait for its worst trials; or fewer, where such a
             search is on record: the steps to result are the same.
 
-    Raises ValueError for an empty list, and as `Cell`.
+    Raises as `Cell`.
     """
-    axes = {"batch_sizes": batch_sizes, "algorithms": algorithms, "sparsities": sparsities}
-    for field, given in axes.items():
-        require(isinstance(given, list | tuple) and given, field, given, "a list of at least one")
     axes = {"batch_size": batch_sizes, "algorithm": algorithms, "sparsity": sparsities}
     usual = min(5, max(1, fields.get("trials", 100) // 6))
     cells = list(study.grid(workload=name, **axes, **{"hits": usual} | fields))
