@@ -160,18 +160,22 @@ class Asked:
     @functools.cached_property
     def trials(self) -> Trials:
         """The search's trials before their first step."""
-        search, (x, y) = self.search, (self.training.x, self.training.y)
+        search, examples = self.search, self.training
         seeds = [100_000 * search.replicate + trial for trial in range(search.trials)]
         fresh = [models.initialise(self.network(), seed) for seed in seeds]
-        w, mask = torch.stack([flattening.flatten(module).clone() for module in fresh]), None
+        w = torch.stack([flattening.flatten(module).clone() for module in fresh])
         self.prepare(w)
-        if search.sparsity:
-            each = (pruning.scores(PRUNING, row, self.executor, x, y, n) for row, n in zip(w, seeds))
-            mask = torch.stack([pruning.chosen(PRUNING, one, search.sparsity) for one in each])
-            w = w * mask
+        masks = []
+        for row, seed in zip(w, seeds if search.sparsity else ()):
+            executor, (x, y) = self.executor, (examples.x, examples.y)
+            scores = pruning.scores(PRUNING, row, executor, x, y, seed)
+            masks.append(pruning.chosen(PRUNING, scores, search.sparsity))
+        mask = torch.stack(masks) if masks else None
         drawn = spaces.draw("lee2021", "momentum", search.trials, replicate=search.replicate)
-        columns = {name: torch.from_numpy(of).float()[:, None] for name, of in drawn.items()}
-        return Trials(w, mask, columns)
+        columns = {
+            name: torch.from_numpy(values).float()[:, None] for name, values in drawn.items()
+        }
+        return Trials(w if mask is None else w * mask, mask, columns)
 
 
 def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
@@ -182,7 +186,10 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
     """
     search, goals, trials = asked.search, asked.goals, asked.trials
     outcome = lockstep.train(
-        *(asked.executor, trials, asked.training, asked.validation),
+        asked.executor,
+        trials,
+        asked.training,
+        asked.validation,
         method=method("momentum"),
         batch_size=search.batch_size,
         goals=goals,

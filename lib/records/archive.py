@@ -17,8 +17,6 @@ import json
 import lzma
 from pathlib import Path
 
-import pandas as pd
-
 from lib import whole
 
 HEADS = "heads.jsonl.xz"
@@ -46,7 +44,7 @@ def names(folder: Path) -> dict[str, dict]:
 
 
 def text(file: Path) -> str:
-    """The record that lay there and that the archive holds, to the byte; KeyError if it holds none."""
+    """The record that lay there, to the byte; KeyError if the archive holds none."""
     folder = file.parents[2]
     return _texts(folder, stamp(folder / HEADS))[name(file)]
 
@@ -81,17 +79,24 @@ def _write(folder: Path, records: dict[str, str]) -> None:
     """The archive of these records, by name: tables first, so that the heads never name one that is
     not there.
     """
-    rows = [(name, *records[name].split("\n", 2)) for name in sorted(records)]
-    frame = pd.DataFrame(rows, columns=["file", "head", "columns", "rows"])
-    tables = {columns: "".join(rows) for columns, rows in frame.groupby("columns").rows}
+    parts = {name: record.split("\n", 2) for name, record in sorted(records.items())}
+    tables: dict[str, str] = {}  # by their line of columns
+    for _, columns, rows in parts.values():
+        tables[columns] = tables.get(columns, f"{columns}\n") + rows
     written = {}
-    for columns, rows in tables.items():
-        table = f"{columns}\n{rows}"
-        written[columns] = f"trials-{hashlib.sha256(table.encode()).hexdigest()[:8]}.csv.xz"
+    for columns, table in tables.items():
+        digest = hashlib.sha256(table.encode()).hexdigest()[:8]
+        written[columns] = f"trials-{digest}.csv.xz"
         _compress(folder / written[columns], table)
-    frame = frame.assign(table=frame["columns"].map(written), head=frame["head"].map(json.loads))
-    lines = frame[["file", "table", "head"]].to_dict("records")
-    _compress(folder / HEADS, "".join(f"{json.dumps(line)}\n" for line in lines))
+    lines = ""
+    for name, (first, columns, _) in parts.items():
+        line = {
+            "file": name,
+            "table": written[columns],
+            "head": json.loads(first),
+        }
+        lines += f"{json.dumps(line)}\n"
+    _compress(folder / HEADS, lines)
     for old in folder.glob("trials-*.csv.xz"):
         if old.name not in written.values():
             old.unlink()
@@ -121,11 +126,15 @@ def _heads(folder: Path, known: Stamp | None) -> dict[str, dict]:
 @functools.lru_cache(maxsize=1024)
 def _texts(folder: Path, known: Stamp | None) -> dict[str, str]:
     """All records of an archive by name, each as the text of its file."""
-    opened = functools.cache(lambda table: _decompressed(folder / table))
-    columns = functools.cache(lambda table: opened(table).readline())
+    columns: dict[str, str] = {}
+    rows: dict[str, io.StringIO] = {}
     texts = {}
     for name, line in _heads(folder, known).items():
-        head, table = line["head"], line["table"]
-        texts[name] = f"{json.dumps(head)}\n{columns(table)}"
-        texts[name] += "".join(itertools.islice(opened(table), head["rows"]))
+        head = line["head"]
+        table = line["table"]
+        if table not in rows:
+            rows[table] = _decompressed(folder / table)
+            columns[table] = rows[table].readline()
+        own = itertools.islice(rows[table], head["rows"])
+        texts[name] = "".join([f"{json.dumps(head)}\n", columns[table], *own])
     return texts

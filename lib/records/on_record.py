@@ -85,10 +85,14 @@ def gathered(*more: Study, **fields) -> Study:
     planned = _with_fields(usual, fields)
     given = _with_fields((c for s in more for c in s.cells), fields)
     new = [c for c in given if c not in planned]
-    points = {_point(c): _protocol(c) for c in planned}
-    curves = {(_curve(c), _protocol(c)) for c in planned}
-    foreign = {_curve(c) for c in new if (_curve(c), _protocol(c)) not in curves}
-    foreign |= {_curve(c) for c in new if points.get(_point(c), _protocol(c)) != _protocol(c)}
+    points = {_point(cell): _protocol(cell) for cell in planned}
+    curves = {(_curve(cell), _protocol(cell)) for cell in planned}
+    foreign = set()
+    for cell in new:
+        own = _protocol(cell)
+        at_point = points.get(_point(cell), own)
+        if (_curve(cell), own) not in curves or at_point != own:
+            foreign.add(_curve(cell))
     kept = [c for c in planned if c in given or _curve(c) not in foreign]
     taken = {}
     for cell in sorted((*kept, *new), key=lambda c: (-(c.race or math.inf), c.rungs)):

@@ -61,9 +61,10 @@ def _given(one, always: Iterable[str] = ()) -> dict:
     given = {}
     for f in dataclasses.fields(one):
         value = getattr(one, f.name)
+        if f.type in ("float", float) and type(value) is int:
+            value = float(value)
         if f.name in always or value != f.default:
-            real = f.type in ("float", float) and type(value) is int
-            given[f.name] = float(value) if real else value
+            given[f.name] = value
     return given
 
 
@@ -203,12 +204,15 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     """A record's first line and the text of its table."""
     about, body = _checked(file, stamp(file))
     recorded = about["cell"]
-    if cell is None or recorded == (fields := told(cell)):
+    fields = recorded if cell is None else told(cell)
+    if recorded == fields:
         return about, body
-    found = recorded | {n: _filled(recorded.get(n, value), value) for n, value in fields.items()}
-    other = [n for n in sorted(found) if n not in fields or found[n] != fields[n]]
+    other = recorded.keys() - fields.keys()
+    for name, value in fields.items():
+        if _filled(recorded.get(name, value), value) != value:
+            other.add(name)
     if other:
-        words = f"belongs to another cell ({', '.join(other)} differ)"
+        words = f"belongs to another cell ({', '.join(sorted(other))} differ)"
         raise RecordError(f"{file}: {words}; move it out of data/")
     return about, body
 
@@ -231,10 +235,13 @@ def _filled(told: object, own: object) -> object:
 def _checked(file: Path, known: archive.Stamp | None) -> tuple[dict, str]:
     """`_of` without a cell; known: its `stamp`, so that it is read again if that has changed."""
     try:
-        record = file.read_text("utf-8") if file.exists() else archive.text(file)
+        there = file.exists()
+        record = file.read_text("utf-8") if there else archive.text(file)
         first, _, body = record.partition("\n")
         about = json.loads(first)
-        protocol, sha256, _ = about["protocol"], about["sha256"], dict(about["cell"])
+        protocol = about["protocol"]
+        sha256 = about["sha256"]
+        dict(about["cell"])
     except (ValueError, KeyError, TypeError, RecursionError):  # UnicodeDecodeError is a ValueError
         raise RecordError(f"{file}: not a record of this book; move it out of data/") from None
     if protocol != PROTOCOL:
@@ -314,15 +321,16 @@ def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:
     mine: the digest of the tensors (`own_file.data`) of which another record is to be added.
     Records that tell none pass.
     """
-    files = (record(cell, folder) for cell in of_own(name, folder))
-    found = {head(file).get("data"): str(file) for file in files}
-    found |= {mine: "what the function returns here and now"}
+    found = {} if mine is None else {mine: "what the function returns here and now"}
+    for cell in of_own(name, folder):
+        file = record(cell, folder)
+        found.setdefault(head(file).get("data"), file)
     found.pop(None, None)
     if len(found) > 1:
         each = ", ".join(f"{data} of {where}" for data, where in found.items())
         raise own.OwnError(
             f"{name}: data: tensors that differ ({each}) is not allowed; it must be the same in "
-            "every process, or the records of the others moved out of data/"
+            f"every process, or the records of the others moved out of data/"
         )
 
 

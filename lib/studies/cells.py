@@ -92,15 +92,18 @@ class Cell:
         """Where other fields leave some no choice but their defaults: whether, which, and why."""
         name = f"{self.workload} with {self.algorithm}"
         one_split = work.source or work.dataset in datasets.IMAGES_OF
+        own_gradients = f"for {name}, which takes gradients of its own"
+        split_once = f"for {self.workload}, whose examples are split in one way"
+        by_itself = f"of a lib.own.Training or a class of torch.optim, as {name} is"
         return (
             (self.messages and self.messages.by_layer, "sparsity", "with messages by layer"),
-            (how.gradient, "messages staleness", f"for {name}, which takes gradients of its own"),
+            (how.gradient, "messages staleness", own_gradients),
             (self.staleness, "messages", f"with staleness {self.staleness}"),
             (not self.staleness, "delays", "with staleness 0"),
             (self.stop != "goal", "race", f"with stop {self.stop!r}, where every trial goes on"),
             (self.race is None, "rungs", "without a race"),
-            (one_split, "split", f"for {self.workload}, whose examples are split in one way"),
-            (self.alone, ALONE, f"of a lib.own.Training or a class of torch.optim, as {name} is"),
+            (one_split, "split", split_once),
+            (self.alone, ALONE, by_itself),
         )
 
     @property
