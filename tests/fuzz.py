@@ -81,8 +81,8 @@ class Trained(BaseException):
 
 
 def run(case: Case) -> tuple[str, str]:
-    """What a chapter does with a case, in this process, where nothing trains, times or starts processes: what it came to,
-    and the message.
+    """What a chapter does with a case, in this process, where nothing trains, times or starts
+    processes: what it came to, and the message.
     """
     from IPython.core.interactiveshell import InteractiveShell
     from papermill.translators import PythonTranslator

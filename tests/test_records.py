@@ -92,7 +92,7 @@ def kinds():
 
 
 def committed():
-    """Where all records lie or lay, those in archives too; readers' own are left out but the example's."""
+    """Where all records lie or lay, in archives too; of readers' own the example's alone."""
     ours = own.folder_name("chapters/own/next_letter.py:next_letter")
     for file in DATA.rglob("*.csv"):
         if "own" not in file.relative_to(DATA).parts or ours in file.parts:
