@@ -14,7 +14,7 @@ from lib.methods import METHODS
 from lib.own import is_own
 from lib.studies.cells import Cell
 from lib.workloads import own_file
-from lib.workloads.catalogue import Workload
+from lib.workloads.catalogue import EASIER, THEIR_SPLIT, Workload
 from lib.workloads.datasets import LEE2021
 
 LIGHT = 256  # numbers in an example of which a toy can be trained in seconds
@@ -123,29 +123,28 @@ SLOW_TO_START = ("muon",)  # training methods whose winners a race on losses los
 # a race that nobody can lose: an exact search of which the record says when losses fell, too
 WATCHED = 1e6
 
+_FC, _FASHION = f"mnist-fc-128x3{EASIER}", f"fashion-mnist-fc-128x3{EASIER}"
+_CNN = "mnist-simple-cnn"
+_FROM_16, _TO_1024 = (16, 64, 256, 1024, 4096), (4, 16, 64, 256, 1024)
 # What was measured when goals alone were rungs: workloads, methods, sparsities, searches, batch
 # sizes.
-_EARLIER = f"""
-mnist-fc-128x3-easier,fashion-mnist-fc-128x3-easier momentum,sgd 0.0 1,2,3,4,5 4,16,64,256,1024,4096
-mnist-fc-128x3-easier,fashion-mnist-fc-128x3-easier momentum 0.9 1,2,3,4,5 16,64,256,1024,4096
-mnist-fc-128x3-easier,fashion-mnist-fc-128x3-easier sgd 0.9 1,2 16,64,256,1024,4096
-mnist-fc-128x3-easier sgd 0.9 3 64,1024,4096
-fashion-mnist-fc-128x3-easier sgd 0.9 3 16,64
-mnist-fc-128x3-easier {','.join(METHODS)} 0.0 1 16,64,256,1024,4096
-mnist-fc-128x3-easier adam 0.0 2 64
-mnist-simple-cnn-easier momentum 0.0 1,2 4,16,64,256,1024
-mnist-simple-cnn-easier momentum 0.9 1 4,16,64,256,1024
-mnist-simple-cnn-easier momentum 0.9 2 4,16,64,256
-mnist-simple-cnn-lee2021 momentum 0.0 0 64
-mnist-simple-cnn momentum 0.0 0 512
-mnist-simple-cnn momentum 0.9 0 8
-mnist-simple-cnn momentum 0.5 0 1024
-"""
-_ON_GOALS = {
-    search
-    for row in _EARLIER.splitlines()
-    for search in itertools.product(*(values.split(",") for values in row.split()))
-}
+_EARLIER = (
+    ((_FC, _FASHION), ("momentum", "sgd"), (0.0,), range(1, 6), (4, *_FROM_16)),
+    ((_FC, _FASHION), ("momentum",), (0.9,), range(1, 6), _FROM_16),
+    ((_FC, _FASHION), ("sgd",), (0.9,), (1, 2), _FROM_16),
+    ((_FC,), ("sgd",), (0.9,), (3,), (64, 1024, 4096)),
+    ((_FASHION,), ("sgd",), (0.9,), (3,), (16, 64)),
+    ((_FC,), METHODS, (0.0,), (1,), _FROM_16),
+    ((_FC,), ("adam",), (0.0,), (2,), (64,)),
+    ((_CNN + EASIER,), ("momentum",), (0.0,), (1, 2), _TO_1024),
+    ((_CNN + EASIER,), ("momentum",), (0.9,), (1,), _TO_1024),
+    ((_CNN + EASIER,), ("momentum",), (0.9,), (2,), (4, 16, 64, 256)),
+    ((_CNN + THEIR_SPLIT,), ("momentum",), (0.0,), (0,), (64,)),
+    ((_CNN,), ("momentum",), (0.0,), (0,), (512,)),
+    ((_CNN,), ("momentum",), (0.9,), (0,), (8,)),
+    ((_CNN,), ("momentum",), (0.5,), (0,), (1024,)),
+)
+_ON_GOALS = {search for row in _EARLIER for search in itertools.product(*row)}
 _searched = operator.attrgetter("workload", "algorithm", "sparsity", "replicate", "batch_size")
 
 
@@ -153,7 +152,7 @@ def raced(cell: Cell) -> Cell:
     """The search as a race, up to its first hit: on losses; on goals alone if it was measured so,
     or its method starts slowly.
     """
-    earlier = tuple(map(str, _searched(cell))) in _ON_GOALS or cell.algorithm in SLOW_TO_START
+    earlier = _searched(cell) in _ON_GOALS or cell.algorithm in SLOW_TO_START
     return replace(cell, hits=1, **(BY_GOALS if earlier else BY_LOSSES))
 
 
