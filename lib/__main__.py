@@ -9,19 +9,21 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tqdm import tqdm
 
-from lib import ROOT, fields
+from lib import ROOT, Told, fields
+from lib.measuring import paper_scale, sweeps
 from lib.measuring.experiment import Collection
+from lib.measuring.paper_scale import Shelf
 from lib.measuring.runner import MOST, stoppable
-from lib.measuring.sweeps import Searches
 from lib.probes import portraits, replays, timings, tracks, unseen
-from lib.records import archive, on_record, store
+from lib.records import archive, on_record, results, store
 from lib.records.store import DATA
 from lib.studies import plans
+from lib.studies.study import Study
 
 ABOUT = """\
 Run the measurements behind this book. A study is a named grid of searches; each search trains one
@@ -42,12 +44,12 @@ OF_SEVERAL = {  # chapters, by name
     **{f"noise-along-{name}": tracked for name, tracked in tracks.TRACKS.items()},
     "gradient-histograms": portraits.GALLERY,
     "test-errors": unseen.UNSEEN,
-    "paper-scale": Searches(plans.PAPER_SCALE, "cuda", DATA / "paper-scale"),
+    "paper-scale": paper_scale.PAPER_SCALE,
     "timings": timings.TIMINGS,
 }
 
 
-def gathered() -> dict[str, Collection | Searches]:
+def gathered() -> dict[str, Collection | Shelf]:
     """All experiments by name: those that several chapters read, and those of every chapter that
     has a file experiments.py.
     """
@@ -97,6 +99,25 @@ def usable(device: str) -> str:
 # --- commands -------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Searches:
+    """The searches of a study, as an experiment."""
+
+    study: Study
+    device: str = "cpu"
+
+    units, alone, on_device = "searches", False, True
+
+    def planned(self) -> Sequence:
+        return self.study.cells
+
+    def missing(self) -> list:
+        return results.missing(self.study)
+
+    def run(self, jobs: int) -> None:
+        sweeps.run(self.study, jobs=jobs, device=self.device)
+
+
 def run(chosen: argparse.Namespace) -> None:
     """Run what a study or an experiment still lacks, and save the results under data/."""
     name, study = chosen.name, plans.STUDIES.get(chosen.name)
@@ -116,7 +137,10 @@ def run(chosen: argparse.Namespace) -> None:
 
     with stoppable(kept, chosen.again, chosen.minutes):
         _say(name, experiment)
-        experiment.run(jobs=chosen.jobs)
+        try:
+            experiment.run(jobs=chosen.jobs)
+        except Told as error:
+            sys.exit(str(error))
     if study:
         print(_searched())
 
@@ -153,7 +177,7 @@ def pack(_: argparse.Namespace) -> None:
         archive.pack(folder)
 
 
-def _say(name: str, experiment: Collection | Searches) -> None:
+def _say(name: str, experiment: Collection | Shelf | Searches) -> None:
     todo, planned = len(experiment.missing()), len(experiment.planned())
     print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure")
 

@@ -1,15 +1,18 @@
 """The shelf for a graphics processor, with a core in its place."""
 
+import contextlib
 import dataclasses
 import itertools
 import signal
 import time
 
+import numpy as np
 import pytest
 
 from lib import __main__ as command
 from lib.engine import checkpoint, lockstep
 from lib.measuring import machine, runner, sweeps
+from lib.measuring.paper_scale import ROUNDING, Differs, Shelf
 from lib.probes import replays
 from lib.records import store
 from lib.studies.cells import Cell
@@ -22,18 +25,17 @@ alarms = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no alarm clo
 
 
 @pytest.fixture
-def shelf(tmp_path, monkeypatch):
-    """Four small searches, the second of which is on record."""
+def shelf(tmp_path):
+    """Four small searches, the second of which a core has measured."""
     sweeps.run(Study("known", "", TINY[1:2]), tmp_path / "data")
-    monkeypatch.setattr(sweeps.recorded.missing, "__defaults__", (tmp_path / "data",))
-    return sweeps.Searches(Study("shelf", "", TINY), "cpu", tmp_path / "shelf")
+    return Shelf(lambda: TINY, tmp_path / "shelf", tmp_path / "data", "cpu")
 
 
 def files(folder):
     return sorted(file for file in folder.rglob("*.csv") if file.is_file())
 
 
-def test_it_measures_what_nobody_has_in_order_and_apart_under_the_true_name_of_the_device(shelf, tmp_path, monkeypatch):
+def test_it_measures_what_nobody_has_in_order_and_apart_under_the_true_name_of_the_device(shelf, monkeypatch):
     began, train = [], sweeps._train
 
     def noted(cell, *args, **named):
@@ -41,18 +43,38 @@ def test_it_measures_what_nobody_has_in_order_and_apart_under_the_true_name_of_t
         train(cell, *args, **named)
 
     monkeypatch.setattr(sweeps, "_train", noted)
-    known, lacking = files(tmp_path / "data"), [TINY[0], *TINY[2:]]
+    known, lacking = files(shelf.data), [TINY[0], *TINY[2:]]
     assert shelf.missing() == lacking
     shelf.run()
-    assert began == lacking and not shelf.missing() and files(tmp_path / "data") == known
+    assert began == [TINY[1], *lacking], "the known record first"
+    assert files(shelf.data) == known and not shelf.missing()
     assert dataclasses.replace(shelf, device="cuda:1").missing() == lacking
-    places = sorted(store.record(cell, shelf.apart / "cpu") for cell in lacking)
-    assert files(shelf.apart) == places == sorted(map(shelf.record, lacking))
+    places = sorted(store.record(cell, shelf.folder / "cpu") for cell in lacking)
+    assert files(shelf.folder) == places
     assert {store.head(file)["device"] for file in places} == {machine.device_name("cpu")}
+    shelf.run()
+    assert len(began) == 4, "with nothing left to measure nothing is checked either"
 
 
-def test_replays_on_record_come_apart_by_no_more_than_rounding_explains():
-    assert replays.summary().factor.max() <= 1.7
+UNLIKE = r"cpu: finds steps to goals that differ from batch-64-\w+\.csv by a factor of 2\.00; allowed is 1\.7, for rounding"
+
+
+@pytest.mark.parametrize(("times", "refused"), [(0.9, None), (0.5, UNLIKE), (np.nan, "cpu: cannot be checked")])
+def test_a_device_that_does_not_find_a_known_record_measures_nothing(shelf, times, refused):
+    """The record says so many times the steps that this core finds, or that no goal was met."""
+    file = store.record(TINY[1], shelf.data)
+    head, table = store.read(file, TINY[1])
+    goals = table.columns[table.columns.str.startswith("steps@")]
+    assert table[goals].min().notna().any(), "a search that meets no goal shows nothing"
+    about = {name: head[name] for name in ("date", "torch", "device", "wall_s", "steps", "trial_steps")}
+    store.write(file, TINY[1], table.assign(**{goal: table[goal] * times for goal in goals}), about)
+    with pytest.raises(Differs, match=refused) if refused else contextlib.nullcontext():
+        shelf.run()
+    assert len(files(shelf.folder)) == (0 if refused else 3)
+
+
+def test_rounding_explains_as_much_as_replays_on_record_came_apart():
+    assert replays.summary().factor.max() <= ROUNDING
 
 
 # --- minutes ----------------------------------------------------------------------------------------------------------
@@ -74,7 +96,7 @@ def test_time_that_is_up_ends_what_runs_and_nothing_else(capsys):
 @alarms
 def test_at_the_end_of_its_minutes_the_state_of_a_search_is_kept_and_it_goes_on_from_there(shelf, monkeypatch, capsys):
     monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
-    shelf = dataclasses.replace(shelf, study=Study("shelf", "", (TINY[1], LONG)))
+    shelf = dataclasses.replace(shelf, wanted=lambda: (TINY[1], LONG))
     monkeypatch.setitem(command.EXPERIMENTS, "paper-scale", shelf)
     runs, check = ([], []), lockstep._check
     for told in runs:
@@ -89,6 +111,15 @@ def test_at_the_end_of_its_minutes_the_state_of_a_search_is_kept_and_it_goes_on_
         command.main(["run", "paper-scale", "--minutes", "10"])
     again = "python -m lib run paper-scale --minutes 10"
     assert f"stopped by SIGALRM; 1 of 2 are saved in data/; to continue: {again}" in capsys.readouterr().out
-    assert list((shelf.apart / "cpu").rglob("*.part")) and not files(shelf.apart)
+    assert list((shelf.folder / "cpu").rglob("*.part")) and not files(shelf.folder)
     first, second = runs
     assert min(second) > min(first) and min(second) >= first[-2], "it began anew"
+
+
+def test_a_device_that_differs_ends_the_command_in_one_line(monkeypatch):
+    def differs(_):
+        raise Differs("cuda: finds steps")
+
+    monkeypatch.setattr(Shelf, "check", differs)
+    with pytest.raises(SystemExit, match="cuda: finds steps"):
+        command.main(["run", "paper-scale"])

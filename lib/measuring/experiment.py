@@ -44,7 +44,7 @@ class Collection:
     more: dict = field(default_factory=dict)
     alone: bool = False
 
-    on_device = False  # as of what is told where to measure (`lib.measuring.sweeps.Searches`)
+    on_device = False  # as of what is told where to measure (`lib.measuring.paper_scale.Shelf`)
 
     def record(self, what: Any, data: Path = DATA) -> Path:
         """Where its record lies."""

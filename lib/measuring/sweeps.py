@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,7 +9,6 @@ import pandas as pd
 from lib import require
 from lib.measuring import runner
 from lib.records import results as recorded
-from lib.records import store
 from lib.records.store import DATA, SMOKE
 from lib.studies.cells import Cell
 from lib.studies.study import Study
@@ -50,6 +48,7 @@ def results(
     budget: str = "cached",
     jobs: int = 1,
     folder: Path = DATA,
+    without: tuple[str, ...] = (),
     **options,
 ) -> pd.DataFrame:
     """The table of `lib.records.results.read`; what is missing may be trained first.
@@ -58,6 +57,7 @@ def results(
         budget: "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version
             of the study into a folder of its own.
         jobs, folder: as of `run`, and so are further options.
+        without: as of `lib.records.results.read`.
 
     Raises:
         ValueError: for another budget.
@@ -68,48 +68,4 @@ def results(
         study, folder = study.smoke(), SMOKE
     if budget != "cached":
         run(study, folder, jobs, **options)
-    return recorded.read(study, folder)
-
-
-@dataclass(frozen=True)
-class Searches:
-    """The searches of a study, as an experiment (`lib.measuring.experiment.Collection`).
-
-    apart: None, or where their records lie that are not among all others, in a folder for every
-    kind of device ("cuda:1" is of the kind "cuda"); what is among the others is not searched again.
-    """
-
-    study: Study
-    device: str = "cpu"
-    apart: Path | None = None
-
-    units, on_device = "searches", True
-
-    @property
-    def help(self) -> str:
-        return self.study.title
-
-    @property
-    def alone(self) -> bool:
-        """Whether nothing else may run meanwhile: what lies apart is for one device."""
-        return self.apart is not None
-
-    @property
-    def folder(self) -> Path:
-        """Where the records lie of this kind of device."""
-        return self.apart / self.device.partition(":")[0] if self.apart else DATA
-
-    def planned(self) -> tuple[Cell, ...]:
-        return self.study.cells
-
-    def record(self, cell: Cell) -> Path:
-        """Where its record lies that such a device measures."""
-        return store.record(cell, self.folder)
-
-    def missing(self) -> list[Cell]:
-        """Those that have no record there, and none among all others."""
-        return store.missing(recorded.missing(self.study), store.record, self.folder)
-
-    def run(self, jobs: int = 1) -> None:
-        asked = replace(self.study, cells=self.missing()) if self.apart else self.study
-        run(asked, self.folder, jobs, self.device)
+    return recorded.read(study, folder, without)
