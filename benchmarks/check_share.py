@@ -21,7 +21,7 @@ from lib.engine.sequential import SequentialExecutor
 from lib.engine.validation import Validation
 from lib.measuring import machine, one_cell
 from lib.studies.cells import Cell
-from lib.studies.races import BY_GOALS
+from lib.studies.study import BY_GOALS
 
 RULES = ({}, BY_GOALS)
 CELLS = {

@@ -3,11 +3,13 @@ charts.
 """
 
 import codecs
+import contextlib
 import hashlib
-from collections.abc import Callable, Iterable
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-
-import numpy as np
+from typing import BinaryIO
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -48,16 +50,34 @@ def require(fine: object, field: str, value: object, allowed: str | Iterable) ->
         raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
 
 
-def require_all(
-    field: str, values: object, fits: Callable[[np.ndarray], np.ndarray], allowed: str
-) -> None:
-    """Raise ValueError naming the first of these values, one or an array of any shape, that is no
-    number or does not fit.
+@contextlib.contextmanager
+def whole(file: Path) -> Iterator[BinaryIO]:
+    """A stream to a file beside `file` that takes its place at the end; where anything fails,
+    nothing is left of it.
+
+    Raises OSError naming `file` if its folder cannot be written or the disk is full.
     """
-    found = np.asarray(values)
-    require(found.dtype.kind in "iuf" or found.size == 0, field, values, allowed)
-    wrong = found[~fits(found)].tolist() if found.size else []
-    require(not wrong, field, wrong and wrong[0], allowed)
+    name = ""
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=file.parent, prefix=f".{file.name}.", suffix=".part", delete=False
+        ) as part:
+            name = part.name
+            yield part
+            part.flush()
+            os.fsync(part.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, file)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        if isinstance(error, OSError):
+            raise naming_file(error, file) from None
+        raise
+
+
+def naming_file(error: OSError, file: Path) -> OSError:
+    return type(error)(error.errno, f"cannot be written ({error.strerror or error})", str(file))
 
 
 MEASURING = (

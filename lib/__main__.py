@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tqdm import tqdm
@@ -64,16 +65,15 @@ EXPERIMENTS = gathered()
 # --- arguments ------------------------------------------------------------------------------------
 
 JOBS = fields.Whole(1, MOST, " (four for every processor)")
-SAMPLE = fields.Count(replays.MOST)
 MINUTES = fields.Number("(0, 10000]")
 
 
-def of_kind(kind: Any, number: type) -> Callable[[str], Any]:
+def of_kind(kind: Any) -> Callable[[str], Any]:
     """Reads a number of a kind of `lib.fields`; it raises ArgumentTypeError."""
 
     def read(text: str) -> Any:
         with suppress(ValueError):
-            return fields.check("", number(text), kind)
+            return fields.check("", json.loads(text), kind)
         allowed = fields.allowed(kind)
         raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be {allowed}")
 
@@ -91,10 +91,8 @@ def usable(device: str) -> str:
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:  # of a torch built without CUDA
-        reason = str(error).partition("\n")[0]
-        raise argparse.ArgumentTypeError(
-            f"{device!r} is not allowed; PyTorch cannot use this device ({reason})"
-        ) from None
+        told = f"PyTorch cannot use this device ({str(error).splitlines()[0]})"
+        raise argparse.ArgumentTypeError(f"{device!r} is not allowed; {told}") from None
     return device
 
 
@@ -106,40 +104,41 @@ class Searches:
     """The searches of a study, as an experiment."""
 
     study: Study
+    device: str = "cpu"
 
     units, alone, on_device = "searches", False, True
 
     def planned(self) -> Sequence:
         return self.study.cells
 
-    def missing(self, device: str) -> list:
+    def missing(self) -> list:
         return results.missing(self.study)
 
-    def run(self, jobs: int, device: str) -> None:
-        sweeps.run(self.study, jobs=jobs, device=device)
+    def run(self, jobs: int) -> None:
+        sweeps.run(self.study, jobs=jobs, device=self.device)
 
 
 def run(chosen: argparse.Namespace) -> None:
     """Run what a study or an experiment still lacks, and save the results under data/."""
     name, study = chosen.name, plans.STUDIES.get(chosen.name)
     experiment = Searches(study) if study else EXPERIMENTS[name]
-    if chosen.device != "cpu" and not experiment.on_device:
-        allowed = f"'cpu' for {name}, which is an experiment"
-        chosen.refuse(f"--device: {chosen.device!r} is not allowed; it must be {allowed}")
     if experiment.alone and chosen.jobs > 1:
         allowed = f"1 for {name}, which must run alone"
         chosen.refuse(f"--jobs: {chosen.jobs} is not allowed; it must be {allowed}")
-    where = {"device": chosen.device} if experiment.on_device else {}
-    planned = experiment.planned()
+    if experiment.on_device:
+        experiment = replace(experiment, device=chosen.device)
+    elif chosen.device != "cpu":
+        allowed = f"'cpu' for {name}, which is an experiment"
+        chosen.refuse(f"--device: {chosen.device!r} is not allowed; it must be {allowed}")
+    count = len(experiment.planned())
 
     def kept() -> str:
-        left = len(experiment.missing(**where))
-        return f"{len(planned) - left} of {len(planned)} are saved in data/"
+        return f"{count - len(experiment.missing())} of {count} are saved in data/"
 
     with stoppable(kept, chosen.again, chosen.minutes):
-        _say(name, experiment, **where)
+        _say(name, experiment)
         try:
-            experiment.run(jobs=chosen.jobs, **where)
+            experiment.run(jobs=chosen.jobs)
         except Told as error:
             sys.exit(str(error))
     if study:
@@ -150,7 +149,8 @@ def listed(_: argparse.Namespace) -> None:
     """List all studies and experiments with a short description of each."""
     studies = {s.name: f"{s.title} ({len(s.cells)} searches)" for s in plans.STUDIES.values()}
     experiments = {name: experiment.help for name, experiment in EXPERIMENTS.items()}
-    print(_table("studies", studies) + "\n" + _table("experiments", experiments), end="")
+    for head, lines in (("studies", studies), ("experiments", experiments)):
+        print(f"{head}:", *(f"  {name:<26} {told}" for name, told in lines.items()), sep="\n")
 
 
 def status(_: argparse.Namespace) -> None:
@@ -177,17 +177,13 @@ def pack(_: argparse.Namespace) -> None:
         archive.pack(folder)
 
 
-def _say(name: str, experiment: Collection | Shelf | Searches, **where: str) -> None:
-    todo, planned = len(experiment.missing(**where)), len(experiment.planned())
+def _say(name: str, experiment: Collection | Shelf | Searches) -> None:
+    todo, planned = len(experiment.missing()), len(experiment.planned())
     print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure")
 
 
 def _searched() -> str:
     return on_record.status().to_string(index=False, float_format="{:.2f}".format)
-
-
-def _table(head: str, lines: dict[str, str]) -> str:
-    return f"{head}:\n" + "".join(f"  {name:<26} {told}\n" for name, told in lines.items())
 
 
 # --- the parser -----------------------------------------------------------------------------------
@@ -199,40 +195,29 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
         prog="python -m lib", description=ABOUT, epilog=STARTS, formatter_class=plain
     )
-    commands = top.add_subparsers(
-        dest="command", required=True, metavar="COMMAND", title="commands"
-    )
-
-    def command(name: str, call: Callable) -> Callable:
-        """Add a command; returns what adds its arguments."""
+    commands = top.add_subparsers(required=True, metavar="COMMAND", title="commands")
+    calls = {"run": run, "list": listed, "status": status, "archive": pack, "verify": verify}
+    adds = {}
+    for name, call in calls.items():
         told = call.__doc__[0].lower() + call.__doc__[1:].rstrip(".")
         added = commands.add_parser(name, help=told, description=call.__doc__)
         added.set_defaults(call=call, refuse=added.error)
-        return added.add_argument
-
-    jobs = {"type": of_kind(JOBS, int), "default": 1}
-    jobs["help"] = f"number of parallel processes, 1 to {MOST} (default: 1)"
-    add = command("run", run)
-    names = [*plans.STUDIES, *EXPERIMENTS]
-    known = "a study or an experiment; 'list' shows their names"
-    add("name", choices=names, metavar="NAME", help=known)
-    devices = '"cpu" (default), "cuda", "cuda:1", ...'
-    add("--device", type=usable, default="cpu", help=devices)
-    add("--jobs", **jobs)
+        adds[name] = added.add_argument
+    add, known = adds["run"], "a study or an experiment; 'list' shows their names"
+    add("name", choices=[*plans.STUDIES, *EXPERIMENTS], metavar="NAME", help=known)
+    add("--device", type=usable, default="cpu", help='"cpu" (default), "cuda", "cuda:1", ...')
     most = "stop after so many minutes; what is unfinished is kept (default: go on to the end)"
-    add("--minutes", type=of_kind(MINUTES, float), help=most)
-    command("list", listed)
-    command("status", status)
-    command("archive", pack)
-    add = command("verify", verify)
-    known = "a study; 'list' shows their names"
-    add("study", choices=list(plans.STUDIES), metavar="STUDY", help=known)
+    add("--minutes", type=of_kind(MINUTES), help=most)
+    add, known = adds["verify"], "a study; 'list' shows their names"
+    add("study", choices=[*plans.STUDIES], metavar="STUDY", help=known)
     drawn = "number of searches, drawn at random (default: 20)"
-    add("--sample", type=of_kind(SAMPLE, int), default=20, help=drawn)
+    add("--sample", type=of_kind(fields.Count(replays.MOST)), default=20, help=drawn)
     most = "skip searches that originally took longer than this (default: 600)"
-    longest = of_kind(fields.POSITIVE, float)
+    longest = of_kind(fields.POSITIVE)
     add("--longest", type=longest, default=600.0, metavar="SECONDS", help=most)
-    add("--jobs", **jobs)
+    many = f"number of parallel processes, 1 to {MOST} (default: 1)"
+    for add in (adds["run"], adds["verify"]):
+        add("--jobs", type=of_kind(JOBS), default=1, help=many)
     return top
 
 

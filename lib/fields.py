@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import functools
-import math
 from collections.abc import Iterable
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -102,7 +101,7 @@ def check(field: str, value: Any, kind: Any) -> Any:
 
 @functools.lru_cache(maxsize=1024)
 def _adapter(kind: Any) -> TypeAdapter:
-    return TypeAdapter(kind, config=ConfigDict(strict=True))
+    return TypeAdapter(kind, config=STRICT)
 
 
 def _refusal(error: ValidationError, kinds: dict, *of: Any) -> ValueError:
@@ -111,20 +110,16 @@ def _refusal(error: ValidationError, kinds: dict, *of: Any) -> ValueError:
     told = first.get("ctx", {}).get("error")
     if isinstance(told, ValueError) and not isinstance(told, Unfit):
         return told
-    field, *inside = (*of[:1], *first["loc"])
+    field, value = of or (first["loc"][0], first["input"])
     if isinstance(field, int) and field < len(kinds):  # given by its place
         field = list(kinds)[field]
-    value = of[1] if of else first["input"]
     if first["type"] == "missing":
         return ValueError(f"{field}: missing; it must be {allowed(kinds[field])}")
-    if isinstance(told, Unfit):
-        words = str(told)
-    elif field not in kinds:
+    if field not in kinds:
         words = f"left out{nearest(str(field), kinds)} (known are {', '.join(kinds)})"
     else:
-        words = allowed(kinds[field])
-    part = f" ({shown(first['input'])} is none)" if of and inside else ""
-    return ValueError(f"{field}: {shown(value)} is not allowed; it must be {words}{part}")
+        words = told or allowed(kinds[field])
+    return ValueError(f"{field}: {shown(value)} is not allowed; it must be {words}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -135,8 +130,5 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 def shown(value: Any) -> str:
     """A value as a message shows it, cut where it is long."""
-    # Python writes no number of more than 4,300 digits
-    if type(value) is int and value and math.log10(abs(value)) >= LONG:
-        return f"a number of {value.bit_length()} bits"
     text = repr(value)
     return text if len(text) <= LONG else f"{text[:LONG]}… ({len(text):,} characters)"

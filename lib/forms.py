@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, fdtrc, ncfdtr
 
-from lib import require, require_all
+from lib import require
 
 FAR = 8.0  # natural logarithms beyond the batch sizes measured, where a bend counts as none
 # Natural logarithms beyond them, up to which a critical batch size is a number and not a bound
@@ -88,7 +88,7 @@ def fit(
 
     sizes: batch sizes [m], m >= 3.
     logs: ln K* [k, m], finite.
-    among: exponents p to choose from, [e] or each row's own [k, e].
+    among: exponents p to choose from, [e].
     weights: of the batch sizes [m]; None: all alike.
 
     For a given bend and exponent the best ln c2 is a mean of logarithms, so that a grid of these
@@ -98,22 +98,20 @@ def fit(
     sizes = np.asarray(sizes, float)
     logs = np.atleast_2d(np.asarray(logs, float))
     require(len(sizes) >= 3, "sizes", f"{len(sizes)} batch sizes", "3 or more, for two constants")
-    require_all("logs", logs, np.isfinite, "finite; leave out what is not known")
+    require(np.isfinite(logs).all(), "logs", logs, "finite; leave out what is not known")
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
-    among = np.atleast_2d(among)
     places = np.log(sizes)
     bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
-    # Of every exponent and bend the centred shape, [k or 1, e, POINTS, m]
-    shapes = np.logaddexp(0, np.multiply.outer(among, bends[:, None] - places))
+    # Of every exponent and bend the centred shape, [1, e, POINTS, m]
+    shapes = np.logaddexp(0, np.multiply.outer(among[None], bends[:, None] - places))
     slopes = _centred(shapes, weights)
     weighted = _centred(logs, weights) * weights
     # Up to a constant of the row, [k, e, POINTS]
     products = (slopes @ weighted[:, None, :, None])[..., 0]
     losses = slopes**2 @ weights - 2 * products
     place, at = np.divmod(losses.reshape(len(logs), -1).argmin(1), POINTS)
-    exponent = np.take_along_axis(among, place[:, None], 1)[:, 0]
-    start = np.stack([bends[at], exponent], 1)
-    bend, exponent = _descend(sizes, logs, weights, start, among.shape[1] > 1)
+    start = np.stack([bends[at], among[place]], 1)
+    bend, exponent = _descend(sizes, logs, weights, start, len(among) > 1)
     rest = logs - shape(sizes, bend, exponent)
     loss = _centred(rest, weights) ** 2 @ weights
     floor = np.average(rest, axis=1, weights=weights)

@@ -178,11 +178,6 @@ def is_text(name: str) -> bool:
     return isinstance(name, str) and text_parts(name)[0].endswith(".txt")
 
 
-def is_readers(name: str) -> bool:
-    """Whether a name is that of a file of the reader's, a function in it or a text."""
-    return is_own(name) or is_text(name)
-
-
 def folder_name(name: str) -> str:
     """The name of a workload or a training method with a hyphen for whatever no file name should
     hold.

@@ -26,7 +26,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from typing import NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # a fork must not wait for its parent's threads
 
@@ -43,8 +43,7 @@ WRONG = [
 ]
 
 
-@dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A chapter and what is set in it."""
 
     chapter: str
@@ -63,22 +62,16 @@ def sources(chapter: str) -> tuple[list[str], int]:
     return [cell.source for cell in code], tagged[0] if tagged else -1
 
 
-def defaults(chapter: str) -> dict:
-    """A chapter's parameters as its cell has them."""
-    code, at = sources(chapter)
-    body = ast.parse(code[at]).body if at >= 0 else []
-    return {line.target.id: ast.literal_eval(line.value) for line in body}
-
-
 def cases(chapter: str, share: float = 1.0) -> list[Case]:
     """What a chapter must refuse: values of every parameter, and names it has not; or a share."""
-    own, some = defaults(chapter), random.Random(chapter)
+    (code, at), some = sources(chapter), random.Random(chapter)
+    body = ast.parse(code[at]).body if at >= 0 else []
+    own = {line.target.id: ast.literal_eval(line.value) for line in body}
     given = [{name: value} for name in own for value in WRONG]
     for name, usual in own.items():
         near = {f"{name}s", name[:-1], name.upper(), f"_{name}"} - own.keys()
         given += [{n: usual} for n in sorted(near) if n.isidentifier()]
-        if type(usual) is int:
-            given.append({name: 1.5})
+        given += [{name: 1.5}] if type(usual) is int else []
     given += [{name: 3} for name in ("x", "pd", "charts", "lib", "ROOT") if own]
     return [Case(chapter, one) for one in given if some.random() < share]
 
@@ -88,33 +81,12 @@ class Trained(BaseException):
 
 
 def run(case: Case) -> tuple[str, str]:
-    """What a chapter does with a case, in this process: what it came to, and the message."""
+    """What a chapter does with a case, in this process, where nothing trains, times or starts
+    processes: what it came to, and the message.
+    """
+    from IPython.core.interactiveshell import InteractiveShell
     from papermill.translators import PythonTranslator
 
-    forbid()
-    resource.setrlimit(resource.RLIMIT_DATA, (BYTES, BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-    code, at = sources(case.chapter)
-    for source in [*code[: at + 1], PythonTranslator.codify(case.given), *code[at + 1 :]]:
-        error = execute(source)
-        if isinstance(error, Trained):
-            return TRAINS, ""
-        if error is not None:
-            return verdict(case, error)
-    return RAN, ""
-
-
-def execute(source: str) -> BaseException | None:
-    """Run a cell as a notebook does, what it displays included; returns what it raised."""
-    from IPython.core.interactiveshell import InteractiveShell
-
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        done = InteractiveShell.instance().run_cell(source)
-    return done.error_before_exec or done.error_in_exec
-
-
-def forbid() -> None:
-    """Let nothing train, time or start processes."""
     from chapters.batch_size_is_data_parallelism import parallel_runs
     from lib.measuring import runner, sweeps
 
@@ -122,6 +94,16 @@ def forbid() -> None:
         raise Trained
 
     sweeps.run = runner.run = runner.write = parallel_runs.train = trained
+    resource.setrlimit(resource.RLIMIT_DATA, (BYTES, BYTES))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    code, at = sources(case.chapter)
+    for source in [*code[: at + 1], PythonTranslator.codify(case.given), *code[at + 1 :]]:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            done = InteractiveShell.instance().run_cell(source)
+        error = done.error_before_exec or done.error_in_exec
+        if error is not None:
+            return (TRAINS, "") if isinstance(error, Trained) else verdict(case, error)
+    return RAN, ""
 
 
 def verdict(case: Case, error: BaseException) -> tuple[str, str]:
@@ -167,10 +149,10 @@ def outcome(case: Case) -> tuple[Case, str, str]:
     return case, *told
 
 
-def outcomes(todo: list[Case], jobs: int = 2) -> Iterator[tuple[Case, str, str]]:
-    """The outcome of every case, in order."""
+def outcomes(todo: list[Case]) -> Iterator[tuple[Case, str, str]]:
+    """The outcome of every case, in order, two at a time."""
     warm()
-    with ThreadPoolExecutor(jobs) as pool:
+    with ThreadPoolExecutor(2) as pool:
         yield from pool.map(outcome, todo)
 
 
@@ -194,11 +176,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description="Wrong parameters.")
     parser.add_argument("chapters", nargs="*", default=[], choices=[*NAMES, []])
     parser.add_argument("--share", type=float, default=1.0, help="of the cases")
-    parser.add_argument("--jobs", type=int, default=2)
     chosen = parser.parse_args()
     counts = Counter()
     for chapter in chosen.chapters or NAMES:
-        for case, kind, message in outcomes(cases(chapter, chosen.share), chosen.jobs):
+        for case, kind, message in outcomes(cases(chapter, chosen.share)):
             counts[kind] += 1
             if kind != REFUSED:
                 print(f"{kind}: {case}\n    {message[-300:]}", flush=True)

@@ -2,14 +2,12 @@
 
 import dataclasses
 import errno
-import json
 import math
 import os
 import signal
 import subprocess
 import sys
 
-import joblib
 import numpy as np
 import pytest
 import torch
@@ -49,30 +47,19 @@ def test_a_signal_is_told_in_one_line_and_its_handlers_are_put_back(name, heard,
     assert [signal.getsignal(s) for s in runner.SIGNALS] == before
 
 
-def test_a_signal_that_is_ignored_stays_so():
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        with stopped():
-            signal.raise_signal(signal.SIGHUP)
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
 def _dies(_: int) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_worker_that_is_killed_is_told_with_what_is_kept_and_how_to_go_on(capsys):
-    calls = [joblib.delayed(_dies)(n) for n in range(2)]
     with pytest.raises(SystemExit) as ended, stopped():
-        list(runner.each(calls, 2))
-    assert ended.value.code == 1 and capsys.readouterr().err == f"{runner.KILLED}; 3 of 4 are kept; to continue: again\n"
-    assert list(runner.each([joblib.delayed(abs)(-n) for n in range(1)], 2)) == [0]  # new workers take the next calls
+        runner.run(range(2), _dies, "t", "u", jobs=2)
+    assert ended.value.code == 1 and capsys.readouterr().err.endswith(f"{runner.KILLED}; 3 of 4 are kept; to continue: again\n")
+    runner.run(range(2), abs, "t", "u", jobs=2)  # new workers take the next calls
 
 
 SAPPHIRE_RAPIDS = """\
 processor\t: 0
-vendor_id\t: GenuineIntel
 cpu family\t: 6
 model\t\t: 143
 model name\t: Intel(R) Xeon(R) Processor @ 2.10GHz
@@ -80,22 +67,18 @@ model name\t: Intel(R) Xeon(R) Processor @ 2.10GHz
 processor\t: 1
 model name\t: another
 """
-GRAVITON = "processor\t: 0\nFeatures\t: fp asimd sve i8mm bf16\nCPU implementer\t: 0x41\nCPU part\t: 0xd40\n"
 
 
 def test_numbers_tell_processors_of_one_name_apart():
     name = "Intel(R) Xeon(R) Processor @ 2.10GHz, family 6"
-    assert machine.described(SAPPHIRE_RAPIDS, "?") == f"{name}, model 143"
-    assert machine.described(SAPPHIRE_RAPIDS.replace("143", "85"), "?") == f"{name}, model 85"
-    assert machine.described(GRAVITON, "aarch64") == "aarch64"
-    assert machine.described("", "arm") == "arm"
+    assert machine.described(SAPPHIRE_RAPIDS) == f"{name}, model 143"
+    assert machine.described("Features\t: fp asimd\n") == ""
 
 
 def test_rounding_tells_one_sum_from_another_and_nothing_else(monkeypatch):
     """The same in every process; another once products are summed otherwise, though not by a tenth of a per cent."""
-    threads = torch.get_num_threads()
-    command = "import torch; from lib.measuring import machine; torch.set_num_threads({}); print(machine.rounding('float32'))"
-    call = [sys.executable, "-c", command.format(threads)]
+    command = f"import torch; from lib.measuring import machine; torch.set_num_threads({torch.get_num_threads()}); "
+    call = [sys.executable, "-c", command + "print(machine.rounding('float32'))"]
     again = subprocess.run(call, cwd=ROOT, capture_output=True, encoding="utf-8", check=True).stdout.strip()
     usual = machine.rounding("float32")
     assert usual == again and usual != machine.rounding("bfloat16")
@@ -104,9 +87,8 @@ def test_rounding_tells_one_sum_from_another_and_nothing_else(monkeypatch):
     def halves(x, w):
         return linear(x[:, ::2], w[:, ::2]) + linear(x[:, 1::2], w[:, 1::2])
 
-    with torch.no_grad():
-        x, w = torch.randn(64, 300), torch.randn(100, 300)
-        torch.testing.assert_close(halves(x, w), linear(x, w), rtol=1e-3, atol=1e-3)
+    x, w = torch.randn(64, 300), torch.randn(100, 300)
+    torch.testing.assert_close(halves(x, w), linear(x, w), rtol=1e-3, atol=1e-3)
     monkeypatch.setattr(machine.functional, "linear", halves)
     machine._rounding.cache_clear()
     assert machine.rounding("float32") != usual
@@ -133,29 +115,23 @@ def test_what_is_on_record_is_measured_again_and_comes_out_as_it_was(study, tmp_
 
 def test_a_record_that_says_otherwise_is_found_out(study, tmp_path):
     file = record(study.cells[0], tmp_path)
-    _, table = store.read(file, study.cells[0])
+    head, table = store.read(file, study.cells[0])
     goals = [column for column in table if column.startswith("steps@")]
-    rewritten(file, study.cells[0], **{goal: 2 * table[goal] for goal in goals})
+    about = {k: v for k, v in head.items() if k not in ("protocol", "cell", "rows", "sha256")}
+    store.write(file, study.cells[0], table.assign(**{goal: 2 * table[goal] for goal in goals}), about)
     replays.run(replays.Replay("s"), tmp_path)
     (row,) = replays.summary(tmp_path / "replays").to_dict("records")
     assert (row["equal"], row["equal_steps"], row["equal_result"], row["factor"]) == (1, 1, 1, pytest.approx(2))
 
 
-def rewritten(file, cell, without=(), **changed):
-    """A record with some of its first line left out, and columns changed."""
-    head, table = store.read(file, cell)
-    about = {k: v for k, v in head.items() if k not in ("protocol", "cell", "rows", "sha256", *without)}
-    store.write(file, cell, table.assign(**changed), about)
-
-
-def path(how, precision, steps):
-    """Weights [4, P] of the MLP on digits after each step, with one learning rate and one momentum."""
+def path(how, precision):
+    """Weights [4, P] of the MLP on digits after each of 200 steps, with one learning rate and one momentum."""
     cell = Cell("digits-mlp", 32, trials=4, precision=precision)
     trials = one_cell.start(cell)
     trials.drawn["learning_rate"].fill_(0.05)
     trials.drawn["momentum"].fill_(0.9)
     run = Walk(how, one_cell.executor(cell), trials, cell.work.train(0), 32, 0)
-    for _ in range(steps):
+    for _ in range(200):
         run.update()
         yield run.w.clone()
 
@@ -170,15 +146,14 @@ def rounded_otherwise(w, g, buffers, drawn, k, layers):
 
 def test_one_rounding_more_a_step_parts_networks_in_bfloat16():
     """Why MNIST's first records replay otherwise: momentum v + g was rounded twice then, and is rounded once now."""
-    apart = {}
+    usual, apart = method("momentum"), {}
     for precision in ("float32", "bfloat16"):
-        usual = method("momentum")
-        both = zip(path(usual, precision, 200), path(dataclasses.replace(usual, step=rounded_otherwise), precision, 200))
-        apart[precision] = np.array([((one - other).abs().amax(1) / one.abs().amax(1)).numpy() for one, other in both])
-    for shares in apart.values():
+        both = zip(path(usual, precision), path(dataclasses.replace(usual, step=rounded_otherwise), precision))
+        shares = np.array([((one - other).abs().amax(1) / one.abs().amax(1)).numpy() for one, other in both])
         assert (shares[0] == 0).all(), "the first velocity is the gradient"
         assert (0 < shares[1]).all() and (shares[1] < 1e-6).all(), "the second is a rounding off"
-    assert np.median(apart["float32"][-1]) < 1e-4 < 1e-3 < np.median(apart["bfloat16"][-1])
+        apart[precision] = np.median(shares[-1])
+    assert apart["float32"] < 1e-4 < 1e-3 < apart["bfloat16"]
 
 
 def test_what_is_kept_is_read_back_and_made_anew_for_other_code_or_data(tmp_path, monkeypatch):
@@ -188,45 +163,28 @@ def test_what_is_kept_is_read_back_and_made_anew_for_other_code_or_data(tmp_path
         calls.append(1)
         return {"low": 0.5, "high": math.inf}
 
-    assert claims.kept("x", compute, (tmp_path,)) == claims.kept("x", compute, (tmp_path,)) == {"low": 0.5, "high": math.inf}
+    for _ in range(2):
+        assert claims.kept("x", compute, (tmp_path,)) == {"low": 0.5, "high": math.inf}
     assert len(calls) == 1 and len(list(tmp_path.iterdir())) == 1
     monkeypatch.setattr(cache, "_digest", lambda: "other")
     assert claims.kept("x", compute, (tmp_path,)) and len(calls) == 2
 
-    def broken():
-        raise KeyError("x")
 
-    with pytest.raises(KeyError):
-        claims.kept("y", broken, (tmp_path,))
-    left = [json.loads(file.read_text(encoding="utf-8")) for file in tmp_path.iterdir()]
-    assert all(found["low"] == 0.5 for found in left)  # nothing half-written
+def test_what_cannot_be_kept_is_computed_once_or_kept_elsewhere(tmp_path, monkeypatch):
+    calls = []
 
-
-def no_room(*_):
-    raise OSError(errno.ENOSPC, "No space left on device")
-
-
-HINDRANCES = {  # a cache that cannot be written, by how: of a folder, and of the file that is to be there
-    "a file in the folder's place": lambda folder, file, _: folder.write_bytes(b""),
-    "a folder in the file's place": lambda folder, file, _: file.mkdir(parents=True),
-    "a full disk": lambda folder, file, monkeypatch: monkeypatch.setattr(os, "fsync", no_room),
-}
-
-
-@pytest.mark.parametrize("how", HINDRANCES)
-def test_what_cannot_be_kept_is_computed_once_or_kept_elsewhere(how, tmp_path, monkeypatch):
-    calls, first = [], tmp_path / "claims"
-    HINDRANCES[how](first, first / f"x-{cache._digest()}.json", monkeypatch)
-    monkeypatch.setattr(cache, "UNWRITTEN", {})
+    def no_room(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     def compute():
         calls.append(1)
         return {"low": 0.5}
 
+    monkeypatch.setattr(os, "fsync", no_room)
+    monkeypatch.setattr(cache, "UNWRITTEN", {})
     for _ in range(2):
-        assert claims.kept("x", compute, (first,)) == {"low": 0.5}
-    assert len(calls) == 1 and not [file for file in tmp_path.rglob("*") if file.is_file() and file != first]
+        assert claims.kept("x", compute, (tmp_path / "a",)) == {"low": 0.5}
+    assert len(calls) == 1 and not list((tmp_path / "a").iterdir())
     monkeypatch.undo()
-    for _ in range(2):
-        assert claims.kept("y", compute, (tmp_path / "claims" / "x" if first.is_file() else first, tmp_path / "b"))
-    assert len(calls) == 2
+    (tmp_path / "file").touch()
+    assert claims.kept("y", compute, (tmp_path / "file", tmp_path / "b")) and any((tmp_path / "b").iterdir())

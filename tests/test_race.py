@@ -9,14 +9,14 @@ import torch
 from chapters.steps_to_result import race
 from lib.engine import vocabulary
 from lib.measuring import one_cell
-from lib.studies import races
+from lib.studies import study
 from lib.studies.cells import Cell
 from tests.conftest import same
 
 torch.set_num_threads(1)
 EXACT = Cell("digits-mlp", 64, trials=16, hits=3, max_steps=300)
 RACED = dataclasses.replace(EXACT, race=1.5)
-WATCHED = dataclasses.replace(EXACT, race=races.WATCHED, rungs="losses", hits=EXACT.trials)  # exact, and losses are noted
+WATCHED = dataclasses.replace(EXACT, race=study.WATCHED, rungs="losses", hits=EXACT.trials)  # exact, and losses are noted
 
 
 def slow_replay(first, last, a, end, checks):
@@ -41,7 +41,7 @@ def slow_replay(first, last, a, end, checks):
     ids=["dense", "sparse"],
 )
 def test_those_are_abandoned_that_an_independent_replay_names(cell, a, rungs):
-    every = one_cell.train_cell(dataclasses.replace(cell, hits=cell.trials, race=races.WATCHED, rungs=rungs))
+    every = one_cell.train_cell(dataclasses.replace(cell, hits=cell.trials, race=study.WATCHED, rungs=rungs))
     raced = one_cell.train_cell(dataclasses.replace(cell, race=a, rungs=rungs))
     came = np.concatenate([every.fell, every.first], axis=1).tolist()
     patience = [a * (1 + loss) for loss in vocabulary.LOSSES if rungs == "losses"] + [a] * len(cell.work.goals)

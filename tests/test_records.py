@@ -3,14 +3,12 @@
 import dataclasses
 import errno
 import os
-import shutil
-import subprocess
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from lib import ROOT, own
+from lib import own
 from lib.__main__ import EXPERIMENTS
 from lib.measuring.experiment import Collection
 from lib.probes import replays
@@ -94,27 +92,13 @@ def kinds():
 
 
 def committed():
-    """The files under data/ that git knows; without git all but those of readers' workloads."""
-    git = ["git", "ls-files", "-z", "data"]
-    known = shutil.which("git") and subprocess.run(git, cwd=ROOT, capture_output=True).stdout
-    if known:
-        names = known.decode().split("\0")
-        files = (ROOT / name for name in names)
-        return unpacked(file for file in files if file.is_file())
-    ours = DATA / "own" / own.folder_name("chapters/own/next_letter.py:next_letter")
-    readers = set((DATA / "own").rglob("*")) - set(ours.rglob("*"))
-    kept = [file for pattern in ("*.csv", "*.xz") for file in DATA.rglob(pattern)]
-    return unpacked(file for file in kept if file not in readers)
-
-
-def unpacked(files):
-    """Where all these records lie or lay, those in archives too."""
-    for file in files:
-        if file.name == archive.HEADS:
-            folder = file.parent
-            yield from (folder / name for name in archive.names(folder))
-        elif file.suffix != ".xz":
+    """Where all records lie or lay, in archives too; of readers' own the example's alone."""
+    ours = own.folder_name("chapters/own/next_letter.py:next_letter")
+    for file in DATA.rglob("*.csv"):
+        if "own" not in file.relative_to(DATA).parts or ours in file.parts:
             yield file
+    for file in DATA.rglob(archive.HEADS):
+        yield from (file.parent / name for name in archive.names(file.parent))
 
 
 def spec_of(file, types):

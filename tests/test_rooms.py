@@ -7,7 +7,7 @@ import re
 
 from lib import ROOT
 
-OPEN = ("__init__", "own", "atomic", "fields", "forms")  # to all
+OPEN = ("__init__", "own", "fields", "forms")  # to all
 SHELVES = ("workloads", "messages", "methods")
 MEASURED = ("engine", "studies", "records", "measuring", "workers", "probes")
 LATER = ("wording", *MEASURED, "analysis", "claims", "page", "__main__")
@@ -173,5 +173,5 @@ def test_what_pages_and_docstrings_cite_is_there():
     files = [file for pattern in patterns for file in ROOT.glob(pattern)]
     texts = {str(file): file.read_text(encoding="utf-8") for file in files}
     cited = {(name, file) for file, text in texts.items() for name in CITED.findall(text)}
-    assert len(cited) > 20 and not exists("lib.engine.nowhere") and not exists("lib.atomic.absent")
+    assert len(cited) > 20 and not exists("lib.engine.nowhere") and not exists("lib.fields.absent")
     assert [one for one in sorted(cited) if not exists(one[0])] == []

@@ -122,7 +122,7 @@ def test_a_winner_is_trained_again_until_it_meets_the_goal_and_no_further(time):
         network=lambda: neurons.network(time), training=digits.train, validation=digits.validation, goals=(0.3, 0.5),
         search=experiments.Search(time, 64, trials=6, max_steps=200), drop_dead=not time,
     )  # fmt: skip
-    held, executor, trials = digits.validation, batched.BatchedExecutor(neurons.network(time)), rerun.begun(asked)
+    held = digits.validation
 
     def error(module):
         return float((module(held.x).argmax(1) != held.y).double().mean())
@@ -130,7 +130,7 @@ def test_a_winner_is_trained_again_until_it_meets_the_goal_and_no_further(time):
     for told, module in rerun.winners(asked):
         steps, trial = int(told["steps"]), told["trial"]
         earlier = vocabulary.last_check(steps - 1)
-        assert error(module) <= told["goal"] < error(rerun.again(asked, executor, trials, trial, earlier))
+        assert error(module) <= told["goal"] < error(rerun.again(asked, trial, earlier))
 
 
 def planted(ratio, noise=0.02):

@@ -4,6 +4,7 @@ import dataclasses
 import errno
 import hashlib
 import io
+import os
 import re
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from lib import ROOT, atomic
+from lib import ROOT
 from lib.engine import (
     batched,
     checkpoint,
@@ -174,7 +175,7 @@ def test_a_state_is_of_one_cell_and_its_code_alone(split, code, state, tmp_path,
 
 
 def test_a_state_that_cannot_be_written_is_named_and_the_last_one_stays(tmp_path, monkeypatch):
-    cell, file, sync, saved = INTERRUPTED[0], tmp_path / "cell.part", atomic.os.fsync, []
+    cell, file, sync, saved = INTERRUPTED[0], tmp_path / "cell.part", os.fsync, []
 
     def full(number):
         saved.append(number)
@@ -183,7 +184,7 @@ def test_a_state_that_cannot_be_written_is_named_and_the_last_one_stays(tmp_path
         sync(number)
 
     monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
-    monkeypatch.setattr(atomic.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=rf"cannot be written \(No space left on device\): '{file}'"):
         one_cell.train_cell(cell, unfinished=file)
     assert list(tmp_path.iterdir()) == [file]

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtri
 
-from lib import require_all
+from lib import require
 from lib.fields import AMOUNT, check
 from lib.probes.portraits import profile
 
 
 def check_density(density: np.ndarray) -> None:
     """Raise ValueError unless all are in [0, 1]."""
-    require_all("density", density, lambda v: (v >= 0) & (v <= 1), "a number in [0, 1]")
+    fits = np.logical_and(np.greater_equal(density, 0), np.less_equal(density, 1))
+    require(fits.all(), "density", density, "in [0, 1]")
 
 
 def classical(density: np.ndarray) -> np.ndarray:

@@ -11,9 +11,8 @@ from types import SimpleNamespace
 import pandas as pd
 
 from chapters.language_model import experiments, studies
-from lib import Told
+from lib import Told, whole
 from lib.analysis import scaling
-from lib.atomic import whole
 from lib.measuring import sweeps
 from lib.methods import method as known_method
 from lib.records.on_record import recorded_of

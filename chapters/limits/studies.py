@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from lib.studies.races import races
-from lib.studies.study import ALL_POWERS, EXACT, Study, grid, powers
+from lib.studies.study import ALL_POWERS, EXACT, Study, grid, powers, races
 from lib.workloads.catalogue import FC_WIDTHS, FRACTIONS, MLP_SHAPES
 
 SHAPES = [f"digits-mlp-{shape}" for shape in MLP_SHAPES]

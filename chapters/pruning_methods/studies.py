@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from lib.engine.vocabulary import METHODS as PRUNINGS
 from lib.studies.cells import Cell
-from lib.studies.races import races
-from lib.studies.study import ALL_POWERS, DIGITS, Study, grid
+from lib.studies.study import ALL_POWERS, DIGITS, Study, grid, races
 
 CNN = "mnist-simple-cnn"
 

@@ -13,7 +13,7 @@ from lib.measuring import sweeps
 from lib.page import charts, told
 from lib.probes import unseen
 from lib.records.on_record import grid
-from lib.studies import plans, races
+from lib.studies import plans, study
 from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.wording import named, number
@@ -58,10 +58,10 @@ def findings(cell: Cell, frame: pd.DataFrame, every: pd.DataFrame) -> dict:
             **_best_rates(every),
             **_splits(),
             **{name: judged.get(name) for name in RACES},
-            "goals_a": races.BY_GOALS["race"],
-            "losses_a": races.BY_LOSSES["race"],
-            "wider": races.WIDER,
-            "slow_methods": [named(name) for name in races.SLOW_TO_START],
+            "goals_a": study.BY_GOALS["race"],
+            "losses_a": study.BY_LOSSES["race"],
+            "wider": study.WIDER,
+            "slow_methods": [named(name) for name in study.SLOW_TO_START],
         }
     )
 

@@ -23,7 +23,7 @@ from lib.records.on_record import recorded_of
 from lib.records.store import record
 from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES
-from lib.studies.races import BY_GOALS, BY_LOSSES, SLOW_TO_START, WATCHED
+from lib.studies.study import BY_GOALS, BY_LOSSES, SLOW_TO_START, WATCHED
 from lib.workloads import datasets
 
 REPLICATES = 3  # of a cell that are judged

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lib.studies.cells import Cell
-from lib.studies.races import WATCHED, races
-from lib.studies.study import DENSE_AND_SPARSE, DIGITS, Study, grid, powers
+from lib.studies.study import DENSE_AND_SPARSE, DIGITS, WATCHED, Study, grid, powers, races
 from lib.workloads.catalogue import EASIER
 
 FC, FASHION_FC = f"mnist-fc-128x3{EASIER}", f"fashion-mnist-fc-128x3{EASIER}"

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from lib.methods import METHODS
 from lib.studies.cells import Cell
-from lib.studies.races import raced, races
-from lib.studies.study import ALL_POWERS, DIGITS, Study, grid, powers
+from lib.studies.study import ALL_POWERS, DIGITS, Study, grid, powers, raced, races
 from lib.workloads.catalogue import EASIER
 
 

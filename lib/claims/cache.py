@@ -10,8 +10,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from lib import ROOT, code
-from lib.atomic import whole
+from lib import ROOT, code, whole
 from lib.records.store import DATA
 
 BUILD = "BOOK_BUILD"  # names the folder of a build elsewhere: its caches are read and written, too

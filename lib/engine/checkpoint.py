@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from lib import atomic
+from lib import whole
 
 SAVE_EVERY = 300.0  # seconds between two states at most
 SOON = 10.0  # seconds: papermill ends a notebook's process without a word, and so little is lost
@@ -43,7 +43,7 @@ class Checkpoint:
         torch.save({"identity": self.identity, **state()}, body)
         content = body.getvalue()
         checksum = hashlib.sha256(content).hexdigest()
-        with atomic.whole(self.file) as stream:
+        with whole(self.file) as stream:
             stream.write(checksum.encode() + b"\n")
             stream.write(content)
         self.saved = time.perf_counter()

@@ -7,7 +7,6 @@ import ctypes
 import datetime
 import functools
 import hashlib
-import os
 import platform
 import re
 import warnings
@@ -25,9 +24,6 @@ if code(MEASURING) != SOURCE:
     )
 
 
-NUMBERS = ("cpu family", "model")  # as Linux names them
-
-
 def device_name(device: str) -> str:
     """What the record calls the device: its model where torch knows it."""
     if torch.device(device).type == "cuda":
@@ -39,18 +35,16 @@ def processor() -> str:
     """This processor as `described`, where Linux tells of it; elsewhere as Python names it."""
     told = Path("/proc/cpuinfo")
     text = told.read_text(encoding="utf-8", errors="replace") if told.exists() else ""
-    return described(text, platform.processor() or platform.machine())
+    return described(text) or platform.processor() or platform.machine()
 
 
-def described(cpuinfo: str, unnamed: str) -> str:
-    """The model, its family and its number, which tell what multiplies matrices.
-
-    cpuinfo: text of /proc/cpuinfo; unnamed: the model where the text names none.
+def described(cpuinfo: str) -> str:
+    """The model, its family and its number, which tell what multiplies matrices, of the text of
+    /proc/cpuinfo; of several processors, the first.
     """
-    lines = re.findall(r"^(.+?)[ \t]*:[ \t]*(.*)$", cpuinfo, re.M)
-    about = dict(reversed(lines))  # of several processors, the first
-    numbers = [f"{name.removeprefix('cpu ')} {about[name]}" for name in NUMBERS if name in about]
-    return ", ".join([about.get("model name", unnamed), *numbers])
+    names = {"model name": "", "cpu family": "family ", "model": "model "}
+    lines = (re.search(rf"^{name}[ \t]*:[ \t]*(.*)$", cpuinfo, re.M) for name in names)
+    return ", ".join(told + line[1] for told, line in zip(names.values(), lines) if line)
 
 
 def libraries() -> str:
@@ -58,11 +52,10 @@ def libraries() -> str:
     tells.
     """
     built = torch.__config__.show()
-    ceiling = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()  # of what oneDNN may use
     blas = re.findall(r"BLAS_INFO=(\w+)", built)
     blas += re.findall(r"Math Kernel Library Version ([\d.]+)", built)
     others = [f"oneDNN {version}" for version in re.findall(r"MKL-DNN v([\d.]+)", built)]
-    return ", ".join(filter(None, [" ".join(blas), *others, ceiling and f"at most {ceiling}"]))
+    return ", ".join(filter(None, [" ".join(blas), *others]))
 
 
 def rounding(precision: str) -> str:

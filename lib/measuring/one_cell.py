@@ -33,7 +33,7 @@ from lib.methods.method import Method
 from lib.records import store
 from lib.records.store import record, same_data
 from lib.studies.cells import Cell
-from lib.studies.races import WIDER
+from lib.studies.study import WIDER
 from lib.workloads import datasets, kinds, models, own_file
 from lib.workloads.catalogue import Workload
 from lib.workloads.tasks import TASKS
@@ -314,7 +314,8 @@ def _agree(cell: Cell, folder: Path, file: Path) -> None:
     """Raise OwnError unless the record of a reader's own workload or method belongs into this file,
     among those beside it.
     """
-    ours = [name for name in (cell.workload, cell.algorithm) if own.is_readers(name)]
+    names = (cell.workload, cell.algorithm)
+    ours = [name for name in names if own.is_own(name) or own.is_text(name)]
     if ours and record(cell, folder) != file:
         raise own.OwnError(
             f"{', '.join(ours)}: the file has changed while {file.name} was trained; "

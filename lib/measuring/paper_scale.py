@@ -22,8 +22,7 @@ from lib.records import store
 from lib.records.store import DATA
 from lib.studies import plans
 from lib.studies.cells import Cell
-from lib.studies.races import races
-from lib.studies.study import Study
+from lib.studies.study import Study, races
 
 # A search that is measured again with other rounding finds its result within this factor: so did
 # all replays on record (`lib.probes.replays`).
@@ -65,11 +64,13 @@ class Shelf:
         wanted: all of them, the first first.
         folder: of the records, a folder in it for every kind of device.
         data: other records; what has one is not searched again.
+        device: "cuda:1" is of the kind "cuda".
     """
 
     wanted: Callable[[], Iterable[Cell]] = wanted
     folder: Path = DATA / "paper-scale"
     data: Path = DATA
+    device: str = "cuda"
 
     # As of an `lib.measuring.experiment.Collection`
     help = (
@@ -78,62 +79,59 @@ class Shelf:
     )
     units, alone, on_device = "searches", True, True
 
+    @property
+    def own(self) -> Path:
+        """The folder of this kind of device."""
+        return self.folder / self.device.partition(":")[0]
+
     def planned(self) -> tuple[Cell, ...]:
         """All searches, each once."""
         return tuple(dict.fromkeys(self.wanted()))
 
-    def record(self, cell: Cell, device: str = "cuda") -> Path:
+    def record(self, cell: Cell) -> Path:
         """Where its record lies that such a device measures."""
-        return store.record(cell, self._of(device))
+        return store.record(cell, self.own)
 
-    def missing(self, device: str = "cuda") -> list[Cell]:
-        """Those that have no record by such a device ("cuda:1" is of the kind "cuda"), and none in
-        `data`.
-        """
+    def missing(self) -> list[Cell]:
+        """Those that have no record by such a device, and none in `data`."""
         new = store.missing(self.planned(), store.record, self.data)
-        return store.missing(new, store.record, self._of(device))
+        return store.missing(new, store.record, self.own)
 
-    def run(self, jobs: int = 1, device: str = "cpu") -> None:
+    def run(self, jobs: int = 1) -> None:
         """Check the device, then search what is missing, one after another; what is under way is
         saved as ever.
 
         Raises as `check` and `lib.measuring.sweeps.run`.
         """
-        todo = self.missing(device=device)
+        todo = self.missing()
         if todo:
-            self.check(device)
-            sweeps.run(Study("paper-scale", "", todo), self._of(device), device=device)
+            self.check()
+            sweeps.run(Study("paper-scale", "", todo), self.own, device=self.device)
 
-    def known(self) -> Cell | None:
-        """The search in `data` that took a processor the least time, of those that met a goal."""
-        files = {cell: store.record(cell, self.data) for cell in self.planned()}
-        heads = {c: store.head(file, c) for c, file in files.items() if store.exists(file)}
-        known = [c for c, head in heads.items() if head["device"].startswith("cpu")]
-        known.sort(key=lambda cell: heads[cell]["wall_s"])
-        return next((cell for cell in known if _best(files[cell]).notna().any()), None)
-
-    def check(self, device: str) -> None:
-        """Measure the known search on the device, aside.
+    def check(self) -> None:
+        """Measure on the device, aside, the search in `data` that took a processor the least time,
+        of those that met a goal.
 
         Raises:
             Differs: if the fewest steps to some goal differ by more than a factor ROUNDING, or only
                 one of both meets it; or if there is no search on record to compare with.
         """
-        cell = self.known()
-        if cell is None:
-            raise Differs(f"{device}: cannot be checked; no search of the shelf is on record")
-        known = store.record(cell, self.data)
+        files = store.existing(self.planned(), store.record, self.data)
+        heads = {file: store.head(file) for file in files}
+        known = [file for file in files if heads[file]["device"].startswith("cpu")]
+        known = [file for file in known if _best(file).notna().any()]
+        if not known:
+            raise Differs(f"{self.device}: cannot be checked; no search of the shelf is on record")
+        file = min(known, key=lambda file: heads[file]["wall_s"])
         with tempfile.TemporaryDirectory() as folder:
-            sweeps.run(Study("a known record", "", [cell]), Path(folder), device=device)
-            factor = apart(_best(known), _best(store.record(cell, Path(folder))))
+            study = Study("a known record", "", [files[file]])
+            sweeps.run(study, Path(folder), device=self.device)
+            factor = apart(_best(file), _best(store.record(files[file], Path(folder))))
         if factor > ROUNDING:
             raise Differs(
-                f"{device}: finds steps to goals that differ from {known.name} by a factor of "
+                f"{self.device}: finds steps to goals that differ from {file.name} by a factor of "
                 f"{factor:.2f}; allowed is {ROUNDING}, for rounding; nothing else was measured"
             )
-
-    def _of(self, device: str) -> Path:
-        return self.folder / device.partition(":")[0]
 
 
 def _best(file: Path) -> pd.Series:
@@ -142,12 +140,9 @@ def _best(file: Path) -> pd.Series:
 
 
 def apart(one: pd.Series, other: pd.Series) -> float:
-    """By what factor steps to a goal differ at most; infinite where only one of both meets some
-    goal.
-    """
-    if not one.notna().equals(other.notna()):
-        return np.inf
-    return float(np.exp(np.log(one / other).abs().max())) if one.notna().any() else 1.0
+    """By what factor steps to goals differ at most; infinite where only one of both meets some."""
+    met = one.notna().equals(other.notna())
+    return float(np.exp(np.log(one / other).abs().max())) if met else np.inf
 
 
 PAPER_SCALE = Shelf()

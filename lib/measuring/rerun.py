@@ -5,13 +5,15 @@ steps and checks, or searches of any module on any tensors, whose winners are lo
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from lib import require
 from lib.engine import batched, flattening, lockstep, pruning
 from lib.engine.clients import Halves
 from lib.engine.sequential import Executor
@@ -72,17 +74,17 @@ class Rerun(Walk):
     """
 
     def __init__(
-        self, cell: Cell, chosen: Sequence[int] | None = None, training: Split | None = None
+        self, cell: Cell, chosen: list[int] | None = None, training: Split | None = None
     ):
         """
         cell: the search, of a single worker whose gradients are not late.
         chosen: indices of its trials; None for all.
         training: other examples to train on than the search's.
         """
-        if cell.messages or cell.staleness:
-            raise ValueError(f"cell: {cell} is not allowed; it must be of one worker without delay")
+        fine = not (cell.messages or cell.staleness)
+        require(fine, "cell", cell, "of one worker without delay")
         training = training or cell.work.train(cell.split)
-        trials = one_cell.start(cell, None if chosen is None else list(chosen))
+        trials = one_cell.start(cell, chosen)
         executor, order = one_cell.executor(cell), (cell.batch_size, cell.replicate)
         super().__init__(method(cell.algorithm), executor, trials, training, *order)
         self.validation = datasets.load(cell.work.dataset, cell.split).validation
@@ -151,6 +153,30 @@ class Asked:
     drop_dead: bool = True
     prepare: Callable[[Tensor], object] = lambda w: None
 
+    @functools.cached_property
+    def executor(self) -> Executor:
+        return batched.BatchedExecutor(self.network())
+
+    @functools.cached_property
+    def trials(self) -> Trials:
+        """The search's trials before their first step."""
+        search, examples = self.search, self.training
+        seeds = [100_000 * search.replicate + trial for trial in range(search.trials)]
+        fresh = [models.initialise(self.network(), seed) for seed in seeds]
+        w = torch.stack([flattening.flatten(module).clone() for module in fresh])
+        self.prepare(w)
+        masks = []
+        for row, seed in zip(w, seeds if search.sparsity else ()):
+            executor, (x, y) = self.executor, (examples.x, examples.y)
+            scores = pruning.scores(PRUNING, row, executor, x, y, seed)
+            masks.append(pruning.chosen(PRUNING, scores, search.sparsity))
+        mask = torch.stack(masks) if masks else None
+        drawn = spaces.draw("lee2021", "momentum", search.trials, replicate=search.replicate)
+        columns = {
+            name: torch.from_numpy(values).float()[:, None] for name, values in drawn.items()
+        }
+        return Trials(w if mask is None else w * mask, mask, columns)
+
 
 def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
     """For each goal, the first trial that met it: what is told of it, and its network then.
@@ -158,10 +184,9 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
     Told are goal, steps (NaN where none met it: the first trial then stands for all, before its
     first step), trial, learning_rate and momentum.
     """
-    search, goals = asked.search, asked.goals
-    executor, trials = batched.BatchedExecutor(asked.network()), begun(asked)
+    search, goals, trials = asked.search, asked.goals, asked.trials
     outcome = lockstep.train(
-        executor,
+        asked.executor,
         trials,
         asked.training,
         asked.validation,
@@ -178,33 +203,13 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
         trial = int(np.nanargmin(first)) if met else 0
         drawn = {name: float(values[trial, 0]) for name, values in trials.drawn.items()}
         told = {"goal": goal, "steps": first[trial], "trial": trial, **drawn}
-        yield told, again(asked, executor, trials, trial, int(first[trial]) if met else 0)
+        yield told, again(asked, trial, int(first[trial]) if met else 0)
 
 
-def begun(asked: Asked) -> Trials:
-    """The search's trials before their first step."""
-    search, examples = asked.search, asked.training
-    seeds = [100_000 * search.replicate + trial for trial in range(search.trials)]
-    fresh = [models.initialise(asked.network(), seed) for seed in seeds]
-    w = torch.stack([flattening.flatten(module).clone() for module in fresh])
-    asked.prepare(w)
-    drawn = spaces.draw("lee2021", "momentum", search.trials, replicate=search.replicate)
-    columns = {name: torch.from_numpy(values).float()[:, None] for name, values in drawn.items()}
-    if not search.sparsity:
-        return Trials(w, None, columns)
-    executor = batched.BatchedExecutor(asked.network())
-    masks = []
-    for row, seed in zip(w, seeds):
-        scores = pruning.scores(PRUNING, row, executor, examples.x, examples.y, seed)
-        masks.append(pruning.chosen(PRUNING, scores, search.sparsity))
-    mask = torch.stack(masks)
-    return Trials(w * mask, mask, columns)
-
-
-def again(asked: Asked, executor: Executor, trials: Trials, trial: int, steps: int) -> nn.Module:
+def again(asked: Asked, trial: int, steps: int) -> nn.Module:
     """The network of one trial, trained anew for so many steps, each as in the search."""
-    own, order = trials.keep([trial]), (asked.search.batch_size, asked.search.replicate)
-    walk = Walk(method("momentum"), executor, own, asked.training, *order)
+    own, order = asked.trials.keep([trial]), (asked.search.batch_size, asked.search.replicate)
+    walk = Walk(method("momentum"), asked.executor, own, asked.training, *order)
     for _ in range(steps):
         walk.update()
     module = asked.network()

@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
@@ -19,18 +19,13 @@ import joblib
 import pandas as pd
 from tqdm import tqdm
 
-from lib import Stopped, require
+from lib import Stopped
 from lib.records import store
 
 # Jobs side by side: one thread each, so that more than there are cores gain nothing
 MOST = 4 * (os.cpu_count() or 1)
 KILLED = "a worker process was killed, possibly for lack of memory (try fewer jobs)"
-NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")
-SIGNALS = tuple(getattr(signal, name) for name in NAMES if hasattr(signal, name))
-
-
-class WorkerDied(RuntimeError):
-    """A worker process that ended without a word, as the system ends what takes too much memory."""
+SIGNALS = [s for s in signal.Signals if s.name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")]
 
 
 def run(
@@ -44,19 +39,26 @@ def run(
             writes the record.
         title, units: of the bar.
 
+    Wrapped in `joblib.parallel_config(backend="dask")` they run on a cluster of several threads;
+    Dask lets a call that a worker has begun go on to its end.
+
     Raises:
-        ValueError: for a number of jobs that is not allowed.
         Stopped: which says what is kept, where Ctrl-C ends it.
+        BrokenProcessPool: where the system has ended a worker.
     """
     if not todo:
         return
     calls = (joblib.delayed(measure)(what, **options) for what in todo)
+    parallel = joblib.Parallel(
+        n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1
+    )
     # A notebook or a log keeps every line of the bar
     often = {"mininterval": 0.1 if sys.stderr.isatty() else 10.0, "miniters": 0}
     with _Bar(total=len(todo), desc=title, unit=units, **often) as bar, _listening(bar):
         try:
-            for _ in each(calls, jobs):
-                bar.update()
+            with contextlib.closing(parallel(calls)) as results:
+                for _ in results:
+                    bar.update()
         except KeyboardInterrupt as stop:
             done = f"{bar.n} of {len(todo)} that were missing ({units}) are finished and kept"
             told = f"stopped; {done}; run the same call again to continue"
@@ -93,29 +95,6 @@ def _listening(bar: tqdm) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.setLevel(logging.NOTSET)
-
-
-def each(calls: Iterable, jobs: int = 1) -> Iterator:
-    """What each of the calls (`joblib.delayed`) returns, as soon as it does; whoever stops asking
-    ends those under way.
-
-    Wrapped in `joblib.parallel_config(backend="dask")` they run on a cluster of several threads;
-    Dask lets a call that a worker has begun go on to its end.
-
-    Raises:
-        ValueError: for a number of jobs that is not allowed.
-        WorkerDied: where the system has ended one.
-    """
-    fine = type(jobs) is int and (jobs == -1 or 1 <= jobs <= MOST)
-    require(fine, "jobs", jobs, f"a whole number from 1 to {MOST}, or -1")
-    parallel = joblib.Parallel(
-        n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1
-    )
-    try:
-        with contextlib.closing(parallel(calls)) as results:
-            yield from results
-    except BrokenProcessPool:
-        raise WorkerDied(KILLED) from None
 
 
 def write(
@@ -174,10 +153,10 @@ def stoppable(kept: Callable[[], str], again: str, minutes: float | None = None)
         kept: says what is there by then.
         again: the command that goes on.
     """
-    received: list[int] = []
+    received: list[str] = []
 
     def stop(number: int, _) -> None:
-        received.append(number)
+        received.append(signal.Signals(number).name)
         raise KeyboardInterrupt
 
     # Those that are ignored, as SIGHUP is under nohup, stay so.
@@ -190,14 +169,14 @@ def stoppable(kept: Callable[[], str], again: str, minutes: float | None = None)
     except BaseException as error:
         for s in before:
             signal.signal(s, signal.SIG_IGN)  # the end is on its way
-        if not received and not isinstance(error, OSError | WorkerDied):
+        if not received and not isinstance(error, OSError | BrokenProcessPool):
             raise
-        name = signal.Signals(received[0]).name if received else ""
-        over = name == "SIGALRM"  # the end of the minutes
-        told = f"{f'stopped by {name}' if name else error}; {kept()}; to continue: {again}"
-        print(told, file=sys.stdout if over else sys.stderr)
+        why = KILLED if isinstance(error, BrokenProcessPool) else error
+        told = f"stopped by {received[0]}" if received else why
+        over = received[:1] == ["SIGALRM"]  # the end of the minutes
+        print(f"{told}; {kept()}; to continue: {again}", file=sys.stdout if over else sys.stderr)
         if not over:
-            sys.exit(128 + received[0] if received else 1)
+            sys.exit(128 + signal.Signals[received[0]] if received else 1)
     finally:
         if minutes:
             signal.setitimer(signal.ITIMER_REAL, 0)

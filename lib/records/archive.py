@@ -17,7 +17,7 @@ import json
 import lzma
 from pathlib import Path
 
-from lib.atomic import whole
+from lib import whole
 
 HEADS = "heads.jsonl.xz"
 Stamp = tuple[int, int]  # when a file was last written, and its size
@@ -43,13 +43,8 @@ def names(folder: Path) -> dict[str, dict]:
     return _heads(folder, stamp(folder / HEADS))
 
 
-def holds(file: Path) -> bool:
-    """Whether the record that lay there is in its workload's archive."""
-    return name(file) in names(file.parents[2])
-
-
 def text(file: Path) -> str:
-    """The record that lay there and that the archive holds, to the byte."""
+    """The record that lay there, to the byte; KeyError if the archive holds none."""
     folder = file.parents[2]
     return _texts(folder, stamp(folder / HEADS))[name(file)]
 
@@ -131,16 +126,15 @@ def _heads(folder: Path, known: Stamp | None) -> dict[str, dict]:
 @functools.lru_cache(maxsize=1024)
 def _texts(folder: Path, known: Stamp | None) -> dict[str, str]:
     """All records of an archive by name, each as the text of its file."""
-    heads = _heads(folder, known)
-    tables: dict[str, tuple[str, io.StringIO]] = {}
+    columns: dict[str, str] = {}
+    rows: dict[str, io.StringIO] = {}
     texts = {}
-    for name, line in heads.items():
+    for name, line in _heads(folder, known).items():
+        head = line["head"]
         table = line["table"]
-        if table not in tables:
-            lines = _decompressed(folder / table)
-            tables[table] = next(lines, ""), lines
-        columns, lines = tables[table]
-        rows = itertools.islice(lines, line["head"]["rows"])
-        first = json.dumps(line["head"])
-        texts[name] = "".join([f"{first}\n", columns, *rows])
+        if table not in rows:
+            rows[table] = _decompressed(folder / table)
+            columns[table] = rows[table].readline()
+        own = itertools.islice(rows[table], head["rows"])
+        texts[name] = "".join([f"{json.dumps(head)}\n", columns[table], *own])
     return texts

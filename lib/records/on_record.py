@@ -6,18 +6,15 @@ import math
 import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pandas as pd
 
-from lib import require
 from lib.records import store
-from lib.records.store import DATA, record
+from lib.records.store import record
 from lib.studies import study
 from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES, TO_BUDGETS, USUAL
-from lib.studies.races import BY_GOALS, BY_LOSSES, RACED
-from lib.studies.study import Study
+from lib.studies.study import BY_GOALS, BY_LOSSES, RACED, Study
 from lib.workloads.catalogue import workload
 
 
@@ -34,16 +31,10 @@ def grid(
             so that a small search does not wait for its worst trials; or fewer, where such a
             search is on record: the steps to result are the same.
 
-    Raises ValueError for an empty list, and as `Cell`.
+    Raises as `Cell`.
     """
-    axes = {"batch_sizes": batch_sizes, "algorithms": algorithms, "sparsities": sparsities}
-    for field, given in axes.items():
-        several = not isinstance(given, str) and hasattr(given, "__len__") and len(given) > 0
-        require(several, field, given, "a list of at least one")
-    trials = fields.get("trials", 100)
-    usual = min(5, max(1, trials // 6)) if isinstance(trials, int) else 1
     axes = {"batch_size": batch_sizes, "algorithm": algorithms, "sparsity": sparsities}
-    axes = {field: list(values) for field, values in axes.items()}
+    usual = min(5, max(1, fields.get("trials", 100) // 6))
     cells = list(study.grid(workload=name, **axes, **{"hits": usual} | fields))
     return Study(name, workload(name).title, cells if "hits" in fields else map(_on_record, cells))
 
@@ -84,9 +75,6 @@ def gathered(*more: Study, **fields) -> Study:
     the studies', they alone are taken. Studies' workloads with goals of another task than
     classification are left out: pages compare errors.  So are studies that are `apart`.
     """
-    for field, value in fields.items():
-        allowed = f"left out; the fields of a cell are {', '.join(Cell.__dataclass_fields__)}"
-        require(field in Cell.__dataclass_fields__, field, value, allowed)
     usual = (
         cell
         for study in STUDIES.values()
@@ -97,7 +85,14 @@ def gathered(*more: Study, **fields) -> Study:
     planned = _with_fields(usual, fields)
     given = _with_fields((c for s in more for c in s.cells), fields)
     new = [c for c in given if c not in planned]
-    foreign = _foreign_curves(new, planned)
+    points = {_point(cell): _protocol(cell) for cell in planned}
+    curves = {(_curve(cell), _protocol(cell)) for cell in planned}
+    foreign = set()
+    for cell in new:
+        own = _protocol(cell)
+        at_point = points.get(_point(cell), own)
+        if (_curve(cell), own) not in curves or at_point != own:
+            foreign.add(_curve(cell))
     kept = [c for c in planned if c in given or _curve(c) not in foreign]
     taken = {}
     for cell in sorted((*kept, *new), key=lambda c: (-(c.race or math.inf), c.rungs)):
@@ -118,20 +113,6 @@ def _fits(cell: Cell, field: str, value: object) -> bool:
     return longer or own == value
 
 
-def _foreign_curves(cells: Iterable[Cell], planned: Iterable[Cell]) -> set[tuple]:
-    """Curves of these cells of which one is of another protocol than those planned: at its point,
-    or on its whole curve.
-    """
-    points = {_point(c): _protocol(c) for c in planned}
-    curves = {(_curve(c), _protocol(c)) for c in planned}
-    return {
-        _curve(cell)
-        for cell in cells
-        for own in (_protocol(cell),)
-        if (_curve(cell), own) not in curves or points.get(_point(cell), own) != own
-    }
-
-
 def compared(*more: Study) -> Study:
     """What pages compare: `gathered` with `plans.USUAL`, and the curves of `plans.TO_BUDGETS` that
     it lacks.
@@ -143,19 +124,17 @@ def compared(*more: Study) -> Study:
     return Study("compared", "All that pages compare", (*found, *lacking))
 
 
-def status(folder: Path = DATA) -> pd.DataFrame:
+def status() -> pd.DataFrame:
     """A row per study: cells done and planned, trials, training steps, hours, devices, precisions,
     dates.
     """
-    rows = []
+    rows, texts = [], ["device", "precision", "torch", "date"]
     for s in STUDIES.values():
-        there = store.existing(s.cells, record, folder)
+        there = store.existing(s.cells, record)
         heads = [store.head(file, cell) for file, cell in there.items()]
+        told = pd.DataFrame(heads, columns=["rows", "trial_steps", "wall_s", *texts])
         row = {"study": s.name, "cells": len(heads), "planned": len(s.cells)}
-        row["trials"] = sum(head["rows"] for head in heads)
-        row["training steps"] = sum(head["trial_steps"] for head in heads)
-        row["core hours"] = sum(head["wall_s"] for head in heads) / 3600
-        for name in ("device", "precision", "torch", "date"):
-            row[name] = ", ".join(sorted({head[name] for head in heads}))
-        rows.append(row)
+        row["trials"], row["training steps"] = told.rows.sum(), told.trial_steps.sum()
+        row["core hours"] = told.wall_s.sum() / 3600
+        rows.append(row | {name: ", ".join(sorted(set(told[name]))) for name in texts})
     return pd.DataFrame(rows)

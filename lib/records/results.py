@@ -56,13 +56,12 @@ def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd
     files = store.existing(study.cells, record, folder)
     heads, fields, trials = store.read_all(files, _fields, without)
     frame = _joined(fields, trials) if files else pd.DataFrame()
-    told = []
-    for cell, head in zip(files.values(), heads):
-        about = store.told(cell) | head
-        about.pop("cell")
-        told.append(about)
+    told = [store.told(cell) | head for cell, head in zip(files.values(), heads)]
+    for about in told:
+        del about["cell"]
+    there = set(files.values())
     frame.attrs.update(
-        missing=store.Shared(cell for cell in study.cells if record(cell, folder) not in files),
+        missing=store.Shared(cell for cell in study.cells if cell not in there),
         cells_planned=len(study.cells),
         provenance=store.Shared(told),
     )
@@ -79,8 +78,8 @@ def _joined(fields: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _fields(cell: Cell) -> dict:
-    work = cell.work
-    fields = {**store.told(cell), "precision": cell.arithmetic}
-    fields["max_steps"] = cell.max_steps or work.max_steps
-    fields.update(fields.pop("messages") or {})
-    return {**fields, "goal": work.goal}
+    work, told = cell.work, store.told(cell)
+    own = {"precision": cell.arithmetic, "max_steps": cell.max_steps or work.max_steps}
+    fields = {**told, **own, **(told["messages"] or {}), "goal": work.goal}
+    del fields["messages"]
+    return fields

@@ -18,11 +18,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-import numpy as np
 import pandas as pd
 
-from lib import ROOT, code, own
-from lib.atomic import naming_file, whole
+from lib import ROOT, code, naming_file, own, whole
 from lib.methods import method
 from lib.own import folder_name
 from lib.records import archive
@@ -146,7 +144,7 @@ def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
 
 def exists(file: Path) -> bool:
     """Whether there is a record in this place, as a file or in its workload's archive."""
-    return archive.holds(file) or file.exists()
+    return archive.name(file) in archive.names(file.parents[2]) or file.exists()
 
 
 def existing(
@@ -191,16 +189,10 @@ def read_all(
     """
     if not files:
         return [], pd.DataFrame(), pd.DataFrame()
-    heads, bodies = [], []
-    for file, cell in files.items():
-        head, body = _of(file, cell)
-        heads.append(head)
-        bodies.append(body)
-    lengths = [head["rows"] for head in heads]
+    heads, bodies = zip(*(_of(file, cell) for file, cell in files.items()))
     told = pd.DataFrame(map(fields, files.values()))
-    told = told.loc[told.index.repeat(lengths)]
-    trials = _table(tuple(bodies), without)
-    return heads, told.reset_index(drop=True), trials.copy(deep=False)
+    told = told.loc[told.index.repeat([head["rows"] for head in heads])]
+    return [*heads], told.reset_index(drop=True), _table(bodies, without).copy(deep=False)
 
 
 def head(file: Path, cell=None) -> dict:
@@ -230,16 +222,8 @@ def stamp(file: Path) -> archive.Stamp | None:
     return archive.stamp(file) or archive.stamp(file.parents[2] / archive.HEADS)
 
 
-# A cell is read by many pages' tables
-@functools.lru_cache(maxsize=2**16)
-def told(cell) -> dict:
-    """The fields of a cell as a record's first line tells them; not to be changed.
-
-    As `dataclasses.asdict`, which takes ten times as long, since it copies all that it finds.
-    """
-    found = {field.name: getattr(cell, field.name) for field in dataclasses.fields(cell)}
-    inner = {name: value for name, value in found.items() if dataclasses.is_dataclass(value)}
-    return found | {name: dataclasses.asdict(value) for name, value in inner.items()}
+# The fields of a cell as a record's first line tells them; kept, since many pages' tables ask
+told = functools.lru_cache(maxsize=2**16)(dataclasses.asdict)
 
 
 def _filled(told: object, own: object) -> object:
@@ -251,8 +235,8 @@ def _filled(told: object, own: object) -> object:
 def _checked(file: Path, known: archive.Stamp | None) -> tuple[dict, str]:
     """`_of` without a cell; known: its `stamp`, so that it is read again if that has changed."""
     try:
-        packed = archive.holds(file) and not file.exists()
-        record = archive.text(file) if packed else file.read_text("utf-8")
+        there = file.exists()
+        record = file.read_text("utf-8") if there else archive.text(file)
         first, _, body = record.partition("\n")
         about = json.loads(first)
         protocol = about["protocol"]
@@ -273,17 +257,13 @@ def _table(bodies: tuple[str, ...], without: tuple[str, ...] = ()) -> pd.DataFra
     """Tables one below the other, those with the same columns parsed at once: one by one takes ten
     times as long.  Columns whose names begin with one of `without` are left out.
     """
-    alike: dict[str, dict[int, str]] = {}
-    for place, body in enumerate(bodies):
-        columns, _, rows = body.partition("\n")
-        alike.setdefault(columns, {})[place] = rows
+    tables = pd.DataFrame([body.split("\n", 1) for body in bodies], columns=["columns", "rows"])
     parts = []
-    for columns, rows in alike.items():
-        text = io.StringIO(f"{columns}\n{''.join(rows.values())}")
+    for columns, rows in tables.groupby("columns", sort=False).rows:
+        text = io.StringIO(f"{columns}\n{''.join(rows)}")
         wanted = [name for name in columns.split(",") if not name.startswith(without)]
         part = pd.read_csv(text, low_memory=False, usecols=wanted)
-        lengths = [some.count("\n") for some in rows.values()]
-        parts.append(part.set_index(np.repeat(list(rows), lengths)))
+        parts.append(part.set_index(rows.index.repeat(rows.str.count("\n"))))
     return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
 
 
@@ -296,11 +276,11 @@ class Shared(list):
         return self
 
 
-def missing(planned: Iterable, place: Callable[[object, Path], Path], folder: Path) -> list:
+def missing(planned: Iterable[T], place: Callable[[T, Path], Path], folder: Path) -> list[T]:
     """Those planned measurements that have no record in the folder; place: as of `existing`."""
     planned = list(planned)
-    there = existing(planned, place, folder)
-    return [one for one in planned if place(one, folder) not in there]
+    there = set(existing(planned, place, folder).values())
+    return [one for one in planned if one not in there]
 
 
 def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Path) -> pd.DataFrame:
@@ -316,8 +296,7 @@ def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Pat
         RecordError: as `read`.
     """
     planned = list(planned)
-    files = existing(planned, place, folder)
-    heads, fields, rows = read_all(files, dataclasses.asdict)
+    heads, fields, rows = read_all(existing(planned, place, folder), dataclasses.asdict)
     frame = rows.assign(**fields)
     frame.attrs.update(provenance=Shared(heads), planned=len(planned))
     return frame

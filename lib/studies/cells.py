@@ -25,11 +25,6 @@ RACE = Number("[1, inf)", "a number from 1")
 ALONE = "sparsity label_smoothing messages staleness stop race"
 
 
-def one_by_one(work: Workload, algorithm: str) -> bool:
-    """Whether trials are trained one after the other, by `lib.engine.trainings`."""
-    return work.task == TRAINING or method(algorithm).optimiser is not None
-
-
 def _messages(given: object) -> object:
     """Messages, of the fields that records hold."""
     return Messages(**given) if isinstance(given, dict) else given
@@ -85,8 +80,7 @@ class Cell:
         require(size % workers == 0, "batch_size", size, allowed)
         for holds, names, why in self._bound(work, how):
             for name in names.split() if holds else ():
-                value = getattr(self, name)
-                usual = type(self).__dataclass_fields__[name].default
+                value, usual = getattr(self, name), self.__dataclass_fields__[name].default
                 require(value == usual, name, value, f"{usual!r} {why}")
         plain = how.gradient is None and how.evaluated is None
         allowed = "one that steps from plain gradients, such as momentum or torch.optim:AdamW"
@@ -96,10 +90,11 @@ class Cell:
 
     def _bound(self, work: Workload, how: Method) -> tuple[tuple[object, str, str], ...]:
         """Where other fields leave some no choice but their defaults: whether, which, and why."""
-        several = f"as {self.workload} with {self.algorithm} is"
-        own_split = "for a workload of your own, which says itself what it is validated on"
-        one_split = f"for {self.workload}, whose data set has one split, its authors'"
-        own_gradients = f"with {self.algorithm}, which takes gradients of its own"
+        name = f"{self.workload} with {self.algorithm}"
+        one_split = work.source or work.dataset in datasets.IMAGES_OF
+        own_gradients = f"for {name}, which takes gradients of its own"
+        split_once = f"for {self.workload}, whose examples are split in one way"
+        by_itself = f"of a lib.own.Training or a class of torch.optim, as {name} is"
         return (
             (self.messages and self.messages.by_layer, "sparsity", "with messages by layer"),
             (how.gradient, "messages staleness", own_gradients),
@@ -107,15 +102,14 @@ class Cell:
             (not self.staleness, "delays", "with staleness 0"),
             (self.stop != "goal", "race", f"with stop {self.stop!r}, where every trial goes on"),
             (self.race is None, "rungs", "without a race"),
-            (work.source, "split", own_split),
-            (work.dataset in datasets.IMAGES_OF, "split", one_split),
-            (self.alone, ALONE, f"of a lib.own.Training or a class of torch.optim, {several}"),
+            (one_split, "split", split_once),
+            (self.alone, ALONE, by_itself),
         )
 
     @property
     def alone(self) -> bool:
         """Whether its trials are trained one after the other (`lib.engine.trainings`)."""
-        return one_by_one(self.work, self.algorithm)
+        return self.work.task == TRAINING or method(self.algorithm).optimiser is not None
 
     @property
     def work(self) -> Workload:
@@ -124,10 +118,8 @@ class Cell:
 
     def draw(self) -> dict[str, np.ndarray]:
         """The hyperparameters of all trials: name -> [trials]."""
-        space = self.space or self.work.space
-        return spaces.draw(
-            space, self.algorithm, self.trials, decay=self.work.decay, replicate=self.replicate
-        )
+        asked = self.space or self.work.space, self.algorithm, self.trials
+        return spaces.draw(*asked, decay=self.work.decay, replicate=self.replicate)
 
     @property
     def arithmetic(self) -> str:
@@ -138,14 +130,10 @@ class Cell:
         """What the digest depends on besides the fields: the workload's, so that changing one mixes
         nothing.
         """
-        work, source = self.work, method(self.algorithm).source
-        found = {"method": source} if source else {}
-        for name in "dataset model goals decay max_steps precision space".split():
-            found[name] = getattr(work, name)
+        source = method(self.algorithm).source
+        told = "dataset model goals decay max_steps precision space".split()
         # With what they were before there were others
         added = {"source": "", "examples": None, "task": "classification"}
-        for name, usual in added.items():
-            value = getattr(work, name)
-            if value != usual:
-                found[name] = value
-        return found
+        told += [name for name, usual in added.items() if getattr(self.work, name) != usual]
+        found = {"method": source} if source else {}
+        return found | {name: getattr(self.work, name) for name in told}

@@ -8,15 +8,17 @@ from dataclasses import replace
 
 from lib import ROOT, require
 from lib.studies.cells import Cell
-from lib.studies.races import WATCHED, raced, races
 from lib.studies.study import (
     ALL_POWERS,
     DENSE_AND_SPARSE,
     DIGITS,
     EXACT,
+    WATCHED,
     Study,
     grid,
     powers,
+    raced,
+    races,
     to_budget,
 )
 from lib.workloads.catalogue import EASIER

@@ -1,1 +1,0 @@
-"""Records: one text file per cell that has been measured."""

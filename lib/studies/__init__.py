@@ -1,1 +1,0 @@
-"""What is measured: cells, and studies, which are sets of them."""
