@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from lib import ROOT, claims
-from lib.claims import cache
+from lib.claims import judging
 from lib.measuring import machine, one_cell, runner, sweeps
 from lib.measuring.rerun import Walk
 from lib.methods import method
@@ -190,7 +190,7 @@ def test_what_is_kept_is_read_back_and_made_anew_for_other_code_or_data(tmp_path
 
     assert claims.kept("x", compute, (tmp_path,)) == claims.kept("x", compute, (tmp_path,)) == {"low": 0.5, "high": math.inf}
     assert len(calls) == 1 and len(list(tmp_path.iterdir())) == 1
-    monkeypatch.setattr(cache, "_digest", lambda: "other")
+    monkeypatch.setattr(judging, "_digest", lambda: "other")
     assert claims.kept("x", compute, (tmp_path,)) and len(calls) == 2
 
     def broken():
@@ -216,8 +216,8 @@ HINDRANCES = {  # a cache that cannot be written, by how: of a folder, and of th
 @pytest.mark.parametrize("how", HINDRANCES)
 def test_what_cannot_be_kept_is_computed_once_or_kept_elsewhere(how, tmp_path, monkeypatch):
     calls, first = [], tmp_path / "claims"
-    HINDRANCES[how](first, first / f"x-{cache._digest()}.json", monkeypatch)
-    monkeypatch.setattr(cache, "UNWRITTEN", {})
+    HINDRANCES[how](first, first / f"x-{judging._digest()}.json", monkeypatch)
+    monkeypatch.setattr(judging, "UNWRITTEN", {})
 
     def compute():
         calls.append(1)

@@ -9,7 +9,7 @@ from chapters.smoothness.followed_paths import MEASURES
 from lib.analysis.followed_paths import PATH
 from lib.claims import AGAINST, FOR, UNDECIDED, Claim
 from lib.claims.names import is_lee2021
-from lib.page.multiples import arranged
+from lib.page.shared_figures import arranged
 from lib.probes import tracks
 from lib.studies import plans
 from lib.wording import brief, named, number
