@@ -261,7 +261,7 @@ def _footer(found: list[dict], planned: int, searches: bool) -> Html:
         return Html('<p class="book-provenance">No records.</p>')
     heads = pd.DataFrame(found).reindex(columns=HEADS)
     made = heads[["torch", "device", "precision"]].astype(str)
-    told = {name: ", ".join(sorted(values.unique())) for name, values in made.items()}
+    told = made.apply(lambda values: ", ".join(sorted(values.unique()))).to_dict()
     told["days"] = " to ".join(dict.fromkeys([heads.date.min(), heads.date.max()]))
     told["versions"] = list(heads.source.value_counts().index)  # the most used first
     seconds = heads.wall_s.sum()

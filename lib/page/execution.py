@@ -58,10 +58,7 @@ def side_by_side(
     # A fork goes on as this process would if it has only this thread, and not on macOS
     if not waiting or sys.platform != "linux" or threading.active_count() > 1:
         return
-    unread, early, first = (
-        [waiting.pop(name) for name in names if name in waiting] for names in (UNREAD, EARLY, FIRST)
-    )
-    for file in sorted(ROOT.glob("chapters/*/*.py")):
+    for file in ROOT.glob("chapters/*/*.py"):
         if file.parent.name != "own":
             importlib.import_module(f"chapters.{file.parent.name}.{file.stem}")
     cores = os.cpu_count() or 1
@@ -71,12 +68,14 @@ def side_by_side(
     with _Drawing(ctx=fork) as drawing:
         vega.svg = lambda spec: drawing.svg(spec)._getvalue()
         begun = []
-        for chapters, meanwhile in ((unread, read), (early, judge)):
-            given = chapters, folder, timeout, max(cores - 1, 1)
+        for chapters, meanwhile in ((UNREAD, read), (EARLY, judge)):
+            pages = [waiting.pop(name) for name in chapters if name in waiting]
+            given = pages, folder, timeout, max(cores - 1, 1)
             begun.append(fork.Process(target=_run_each, args=given))
             begun[-1].start()
             meanwhile()
             gc.freeze()
+        first = [waiting.pop(name) for name in FIRST if name in waiting]
         _run_each([*first, *waiting.values()], folder, timeout, cores, *begun)
 
 

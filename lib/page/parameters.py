@@ -154,17 +154,13 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
             name.
     """
     types, values = get_type_hints(kind, include_extras=True), {}
-    before = namespace[BEFORE]
-    came = {
-        name
-        for name, value in namespace.items()
-        if isinstance(value, INJECTED) and before.get(name, before) is not value
-    }
-    problems = [
-        f"{name}: unknown parameter{nearest(name, types)} (allowed: {', '.join(types)})"
-        for name in sorted(came - types.keys())
-        if not name.startswith("_")  # as what a notebook keeps for itself
-    ]
+    before, problems = namespace[BEFORE], []
+    for name in sorted(namespace.keys() - types.keys()):
+        came = before.get(name, before) is not namespace[name]
+        own = name.startswith("_")  # as what a notebook keeps for itself
+        if came and not own and isinstance(namespace[name], INJECTED):
+            words = f"unknown parameter{nearest(name, types)} (allowed: {', '.join(types)})"
+            problems.append(f"{name}: {words}")
     for name, allowed in types.items():
         try:
             values[name] = check(name, namespace[name], allowed)

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -228,24 +228,23 @@ def drawn_by(cells: Iterable[str]) -> dict[str, str]:
         for call in ast.walk(node):
             if isinstance(call, ast.Call) and ast.unparse(call.func) == "prose.figure":
                 name = re.search(r"'(fig-[^']+)'", ast.unparse(call))
-                function = _function(call.args[0], known, values)
-                if name and function:
-                    found[name[1]] = function
+                every = _functions(call.args[0], known, values)
+                ours = [function for function in every if function.startswith(OURS)]
+                if name and ours:
+                    found[name[1]] = ours[0]
     return found
 
 
-def _function(node: ast.AST, known: dict, values: dict) -> str | None:
-    """The dotted name of the function of ours that makes an expression's value."""
+def _functions(node: ast.AST, known: dict, values: dict) -> Iterator[str]:
+    """The dotted names of the functions that make an expression's value, the outermost first."""
     if isinstance(node, ast.Name) and node.id in values:
-        left = {name: value for name, value in values.items() if name != node.id}
-        return _function(values[node.id], known, left)
+        left = dict(values)
+        yield from _functions(left.pop(node.id), known, left)
     if isinstance(node, ast.Call):
         root, *rest = ast.unparse(node.func).split(".")
-        dotted = ".".join([known.get(root, ""), *rest])
-        if dotted.startswith(OURS):
-            return dotted
-    parts = (_function(part, known, values) for part in ast.iter_child_nodes(node))
-    return next(filter(None, parts), None)
+        yield ".".join([known.get(root, ""), *rest])
+    for part in ast.iter_child_nodes(node):
+        yield from _functions(part, known, values)
 
 
 # --- formulas -------------------------------------------------------------------------------------
