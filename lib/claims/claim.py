@@ -30,7 +30,6 @@ from types import SimpleNamespace
 import numpy as np
 from scipy.special import ndtri
 
-from lib import require
 from lib.analysis import scaling
 from lib.analysis.scaling import ENOUGH, LEVEL, Effect
 from lib.wording import brief, joined
@@ -278,11 +277,9 @@ def claim(key: str, title: str, history: Sequence[Change] = (), **fields) -> Cal
     """A decorator that registers a function under a claim.
 
     fields: of `Claim`, with the kind of its rule for the threshold, as above=1.25. Raises
-    ValueError for a key that is taken, and unless there is one such kind.
+    ValueError unless there is one such kind.
     """
     ((kind, threshold),) = [(kind, fields.pop(kind)) for kind in KINDS if kind in fields]
-    known = REGISTRY.claims.get(key)
-    require(known is None or known.title == title, "key", key, "one that no other claim has")
     rule = {"kind": kind, "threshold": threshold, "history": tuple(history)}
     REGISTRY.claims[key] = Claim(key, title, **rule, **fields)
 

@@ -45,11 +45,15 @@ def kept(name: str, compute: Callable[[], dict], folders: Sequence[Path] = ()) -
     for file in files:
         with contextlib.suppress(OSError, ValueError):  # none yet, or one that cannot be read
             return json.loads(file.read_text(encoding="utf-8"))
-    found = UNWRITTEN.get(files[0])
-    if found is None:
-        found = json.dumps(compute(), ensure_ascii=False, indent=1)
-        if not any(_written(file, found) for file in files):
-            UNWRITTEN[files[0]] = found
+    found = UNWRITTEN.get(files[0]) or json.dumps(compute(), ensure_ascii=False, indent=1)
+    for file in files:
+        with contextlib.suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with whole(file) as stream:
+                stream.write(found.encode())
+            break
+    else:
+        UNWRITTEN[files[0]] = found
     return json.loads(found)
 
 
@@ -57,24 +61,15 @@ def _folders() -> list[Path]:
     return [Path(build, "claims") for build in (ROOT / "_build", os.environ.get(BUILD)) if build]
 
 
-def _written(file: Path, text: str) -> bool:
-    with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with whole(file) as stream:
-            stream.write(text.encode())
-        return True
-    return False
-
-
 @functools.cache
 def _digest() -> str:
     """Of all code in lib and beside chapters, and of when every record of the book's was last
     changed and its size.
     """
-    files = (file for file in sorted(DATA.rglob("*")) if file.suffix != ".part")
+    files = (file for file in sorted(DATA.rglob("*")) if file.suffix != ".part" and file.is_file())
     # Of a reader's own nothing is kept
-    book = (file for file in files if not file.is_relative_to(DATA / "own") and file.is_file())
-    stamps = [(str(file), (of := file.stat()).st_mtime_ns, of.st_size) for file in book]
+    book = ((file, file.stat()) for file in files if not file.is_relative_to(DATA / "own"))
+    stamps = [(str(file), of.st_mtime_ns, of.st_size) for file, of in book]
     beside = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
     return hashlib.sha256(f"{code(['**/*.py'])} {beside} {stamps}".encode()).hexdigest()[:16]
 
