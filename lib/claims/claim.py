@@ -200,8 +200,10 @@ class Claim:
 
 def decide(group: Group, kind: str, threshold: float) -> str:
     """FOR if the interval lies where the claim needs it, AGAINST if wholly elsewhere; UNDECIDED if
-    its ends are NaN, as where nothing is measured.  All on the inner scale.
+    nothing is measured, or its ends are NaN.  All on the inner scale.
     """
+    if not group.n:
+        return UNDECIDED
     over = group.low > threshold
     under = group.high < threshold
     fine, lacking = {
