@@ -335,10 +335,10 @@ def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
     """The layers with only the rows that every control (`slider`, `menu`) chooses."""
     if not controls:
         return alt.layer(*layers)
-    tests = " && ".join(f"({test})" for _, test, _ in controls)
-    shown = [layer.transform_filter(tests) for layer in layers]
-    labels = [label for *_, label in controls if label]
-    return alt.layer(alt.layer(*shown), *labels).add_params(*(chosen for chosen, *_ in controls))
+    chosen, tests, labels = zip(*controls)
+    every = " && ".join(map("({})".format, tests))
+    shown = alt.layer(*(layer.transform_filter(every) for layer in layers))
+    return alt.layer(shown, *filter(None, labels)).add_params(*chosen)
 
 
 def nothing(why: str) -> alt.LayerChart:
