@@ -164,9 +164,7 @@ def told(key, function, curves):
     return judged(registered()[key], function(curves))
 
 
-@pytest.mark.parametrize(
-    ("factor", "less", "much"), [(4, "for", "for"), (1, "for", "against"), (0.2, "against", "against")]
-)
+@pytest.mark.parametrize("factor, less, much", [(4, "for", "for"), (1, "for", "against"), (0.2, "against", "against")])
 def test_critical_batch_sizes_are_compared_at_the_highest_sparsity_by_network(factor, less, much):
     curves = pair("mnist-simple-cnn", curve(2 * 6400 * factor, 200, seed=1))
     curves |= {("mnist-simple-cnn", "momentum", "connection-sensitivity", 0.5): curve(6400 / 9, 100)}
