@@ -37,7 +37,8 @@ def _scope() -> dict:
     every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
     cells = list(on_record.recorded_of(every))
     heads = [store.head(record(cell)) for cell in cells]
-    trained = {workload(name) for name in {cell.workload for cell in cells}}
+    names = {cell.workload for cell in cells}
+    trained = {workload(name) for name in names}
     found = {data_set(w.dataset) for w in trained}
     return {
         "searches": len(cells),
@@ -89,7 +90,11 @@ def curves() -> pd.DataFrame:
     points = judging.points(judging.trials())
     names = points.workload.map(network)
     place = names.str.partition(",")[0].map([*DATA_SETS.values()].index)
-    points = points.assign(curve=scaling.curve_names(points), network=names, place=place)
+    points = points.assign(
+        curve=scaling.curve_names(points),
+        network=names,
+        place=place,
+    )
     order = "place network algorithm workload sparsity batch_size"
     kept = "curve workload network algorithm sparsity goal batch_size steps replicates"
     return points.sort_values(order.split())[kept.split()]
@@ -162,7 +167,8 @@ def harder_than() -> list[str]:
         share = splits.shares(asked, name)
         error = share[datasets.held_out("mnist", 0)].mean()
         harder = splits.percentile(error, splits.drawn(share)) / 100
-        told.append(f"{percent(harder)} ({workload(name).title.split(' on ')[0]})")
+        title, *_ = workload(name).title.split(" on ")
+        told.append(f"{percent(harder)} ({title})")
     return told
 
 

@@ -143,11 +143,17 @@ def table(frame: pd.DataFrame, **formats: str) -> Html:
     numeric = list(map(pd.api.types.is_numeric_dtype, frame.dtypes))
     cells = []
     for (name, values), is_number in zip(frame.items(), numeric):
-        write = formats[name].format if name in formats else number if is_number else _unbroken
+        write = number if is_number else _unbroken
+        if name in formats:
+            write = formats[name].format
         cells.append(["—" if pd.isna(value) else printed(write(value)) for value in values])
-    names = not any(numeric[:1])
-    rows = list(zip(*cells))
-    return html(TABLE, columns=list(frame), rows=rows, numeric=numeric, names=names)
+    return html(
+        TABLE,
+        columns=list(frame),
+        rows=list(zip(*cells)),
+        numeric=numeric,
+        names=not any(numeric[:1]),
+    )
 
 
 def _unbroken(value: object) -> str:
@@ -245,14 +251,18 @@ def provenance(*frames: pd.DataFrame) -> Html:
         listed = set(frame.get("workload", ()))
         whole = listed >= {head["workload"] for head in heads}
         found |= {head["sha256"]: head for head in heads if head["workload"] in listed}
-        lacking |= {c for c in frame.attrs["missing"] if whole or c.workload in listed}
-    return _footer(list(found.values()), len(found) + len(lacking), True)
+        for cell in frame.attrs["missing"]:
+            if whole or cell.workload in listed:
+                lacking.add(cell)
+    planned = len(found) + len(lacking)
+    return _footer(list(found.values()), planned, searches=True)
 
 
 def sources(*frames: pd.DataFrame) -> Html:
     """The same for records that are not cells."""
     heads = [head for frame in frames for head in frame.attrs["provenance"]]
-    return _footer(heads, sum(frame.attrs["planned"] for frame in frames), False)
+    planned = sum(frame.attrs["planned"] for frame in frames)
+    return _footer(heads, planned, searches=False)
 
 
 def _footer(found: list[dict], planned: int, searches: bool) -> Html:

@@ -71,8 +71,9 @@ def side_by_side(
         for chapters, meanwhile in ((UNREAD, read), (EARLY, judge)):
             pages = [waiting.pop(name) for name in chapters if name in waiting]
             given = pages, folder, timeout, max(cores - 1, 1)
-            begun.append(fork.Process(target=_run_each, args=given))
-            begun[-1].start()
+            beside = fork.Process(target=_run_each, args=given)
+            beside.start()
+            begun.append(beside)
             meanwhile()
             gc.freeze()
         first = [waiting.pop(name) for name in FIRST if name in waiting]

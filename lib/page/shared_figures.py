@@ -175,7 +175,7 @@ def _line_name(value: object) -> str:
     return named(str(value)) if value else "dense"
 
 
-# --- small multiples: a small plot for each of several networks, all on the same axes --------------
+# --- small multiples: a small plot for each of several networks, all on the same axes -------------
 
 BESIDE = 54  # pixels of a panel's axis and of the gap to the next one
 MEASURE = "isFinite(containerSize()[0]) ? containerSize()[0] : 640"

@@ -81,7 +81,8 @@ class CodeAtTheEnd(SphinxPostTransform):
         drawn = drawn_by(cell.astext() for cell in code)
         for output in self.document.findall(nodes.raw):
             if "book-figure" in output.astext():
-                output.children = [nodes.Text(with_origins(output.astext(), drawn, files))]
+                text = with_origins(output.astext(), drawn, files)
+                output.children = [nodes.Text(text)]
         if code:
             opened = '<details class="book-code"><summary>The code of this page</summary>'
             before, after = (nodes.raw("", text, format="html") for text in (opened, "</details>"))
@@ -181,7 +182,7 @@ def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None
         ]
 
 
-# --- which function drew a figure ------------------------------------------------------------------
+# --- which function drew a figure -----------------------------------------------------------------
 
 LINK = re.compile(r'<a href="#([^"]+)">Link to this figure</a>')  # as `prose.figure` writes it
 # Whose functions draw; those of `lib.page.charts` only arrange
@@ -202,7 +203,8 @@ def with_origins(text: str, drawn: dict[str, str], repository: str) -> str:
             return found[0]
         module, _, function = drawn[found[1]].rpartition(".")
         file = module.replace(".", "/") + ".py"
-        before = (ROOT / file).read_text(encoding="utf-8").partition(f"def {function}(")[0]
+        text = (ROOT / file).read_text(encoding="utf-8")
+        before, *_ = text.partition(f"def {function}(")
         number = before.count("\n") + 1
         place = f"{file}, line {number}"
         if repository:
