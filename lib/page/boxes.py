@@ -270,8 +270,8 @@ def _footer(found: list[dict], planned: int, searches: bool) -> Html:
     if not found:
         return Html('<p class="book-provenance">No records.</p>')
     heads = pd.DataFrame(found).reindex(columns=HEADS)
-    made = heads[["torch", "device", "precision"]].astype(str)
-    told = made.apply(lambda values: ", ".join(sorted(values.unique()))).to_dict()
+    made = heads[["torch", "device", "precision"]]
+    told = {name: ", ".join(sorted(set(map(str, values)))) for name, values in made.items()}
     told["days"] = " to ".join(dict.fromkeys([heads.date.min(), heads.date.max()]))
     told["versions"] = list(heads.source.value_counts().index)  # the most used first
     seconds = heads.wall_s.sum()
