@@ -16,6 +16,15 @@ NAMES = {method.name: method.title for method in EVERY.values() if method.title 
     "connection-sensitivity": "connection sensitivity",
 }
 
+# By size; text last
+DATA_SETS = {
+    "digits": "digits",
+    "mnist": "MNIST",
+    "fashion-mnist": "Fashion-MNIST",
+    "cifar-10": "CIFAR-10",
+    "tiny-shakespeare": "Tiny Shakespeare",
+}
+
 
 def named(name: str) -> str:
     """What a record calls sgd or synflow as the pages spell it; any other text as it is."""

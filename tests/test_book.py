@@ -121,68 +121,35 @@ def open_page(browser, site):
     assert not faults
 
 
-PIXELS = """canvas => { if (canvas.tagName !== 'CANVAS') {
-  const text = canvas.innerHTML.replace(/ (tabindex|aria-[a-z]+|role)="[^"]*"/g, '');
-  const sum = [...text].reduce((h, s) => (h * 31 + s.charCodeAt(0)) | 0, 0);
-  return [canvas.querySelectorAll('path, line, rect, text').length, sum]; }
-  const c = document.createElement('canvas'); c.width = canvas.width; c.height = canvas.height;
-  const g = c.getContext('2d'); g.drawImage(canvas, 0, 0);
-  const d = g.getImageData(0, 0, c.width, c.height).data;
-  let n = 0, h = 0; for (let i = 0; i < d.length; i += 4) { if (d[i + 3]) { n += 1; }
-  h = (h * 31 + d[i] + 7 * d[i + 1] + 13 * d[i + 2] + 17 * d[i + 3]) | 0; } return [n, h]; }"""
-
-
 DRAWN = ":is(canvas, svg).marks"  # few marks are drawn as SVG
-
-
-def pixels(chart):
-    """How many pixels or elements of the chart are painted, and a checksum of them."""
-    return tuple(chart.locator(DRAWN).first.evaluate(PIXELS))
+LOOK = """c => c.toDataURL ? c.toDataURL()
+  : c.innerHTML.replace(/ (tabindex|aria-[a-z]+|role)="[^"]*"/g, '')"""
 
 
 def changed(tab, chart, act):
     """Whether a chart looks otherwise within a second of an act."""
-    before = pixels(chart)
+    drawn = chart.locator(DRAWN).first
+    before = drawn.evaluate(LOOK)
     act()
     for _ in range(40):
         tab.wait_for_timeout(25)
-        if pixels(chart) != before:
+        if drawn.evaluate(LOOK) != before:
             tab.wait_for_timeout(75)  # until it is drawn whole
             return True
     return False
 
 
-def shown(tab, chart, control):
-    """Make the choice in a menu that shows a control, if needed; returns what takes it back."""
-    if control.is_visible():
-        return lambda: None
-    for menu in chart.locator("select").all():
-        begun = menu.input_value()
-        for option in menu.locator("option").all_inner_texts():
-            menu.select_option(option)
-            tab.wait_for_timeout(100)
-            if control.is_visible():
-                return functools.partial(menu.select_option, begun)
-        menu.select_option(begun)
-    raise AssertionError("no choice shows this control")
-
-
 def moves(tab, chart, slider):
     """A slider changes its chart, and tells a screen reader a value and not a place in a list."""
-    take_back, now = shown(tab, chart, slider), slider.input_value()
+    now, said = slider.input_value(), slider.get_attribute("aria-valuetext")
     others = {slider.get_attribute("min"), slider.get_attribute("max")} - {now}
     if others:
-        said = slider.get_attribute("aria-valuetext")
         assert said and said != now
         acts = (functools.partial(slider.fill, end) for end in others)
         assert any(changed(tab, chart, act) for act in acts), "the slider changes nothing"
         assert slider.get_attribute("aria-valuetext") not in (None, "", said)
         slider.fill(now)
-    take_back()
-    tab.wait_for_timeout(75)
-
-
-LEGENDS = "c => Object.keys(c.vegaView.getState({signals: n => n.endsWith('_legend')}).signals)"
+        tab.wait_for_timeout(75)
 
 
 @built
@@ -191,8 +158,9 @@ LEGENDS = "c => Object.keys(c.vegaView.getState({signals: n => n.endsWith('_lege
 def test_charts_are_drawn_and_answer(open_page, page):
     tab = open_page(page)
     for chart in tab.locator(".vl-chart").all():
-        assert pixels(chart)[0] > 20 and not chart.locator(":scope > img").is_visible()
-        for slider in chart.locator("input[type=range]").all():
+        assert int(chart.get_attribute("data-marks")) > 20
+        assert not chart.locator(":scope > img").is_visible()
+        for slider in chart.locator("input[type=range]:visible").all():
             moves(tab, chart, slider)
         for menu in chart.locator("select").all():
             now = menu.input_value()
@@ -200,24 +168,8 @@ def test_charts_are_drawn_and_answer(open_page, page):
             if others:
                 choose = functools.partial(menu.select_option, others[-1])
                 assert changed(tab, chart, choose), "the menu changes nothing"
-                menu.select_option(now)  # its start shows what the legend tells apart
+                menu.select_option(now)
                 tab.wait_for_timeout(75)
-        if chart.evaluate(LEGENDS):
-            symbol = chart.evaluate(LEGEND)
-            assert symbol, "a legend is bound, but no entry was found"
-            click = functools.partial(chart.locator(DRAWN).first.click, position=symbol)
-            assert changed(tab, chart, click), "a click on the legend changes nothing"
-
-
-# Where the first legend entry lies on the canvas, from the scene graph.
-LEGEND = """c => { const origin = c.vegaView.origin(); let found = null;
-  const walk = (item, x, y) => { if (found) return;
-    for (const m of item.items || []) { const mx = x + (m.x || 0), my = y + (m.y || 0);
-      if (item.role === 'legend-symbol') { const b = m.bounds;
-        found = {x: x + (b.x1 + b.x2) / 2 + origin[0],
-        y: y + (b.y1 + b.y2) / 2 + origin[1]}; return; }
-      walk(m, m.marktype ? x : mx, m.marktype ? y : my); } };
-  walk(c.vegaView.scenegraph().root, 0, 0); return found; }"""
 
 
 # How far the words of the legends reach to the right, and how wide the canvas is, in pixels.

@@ -16,38 +16,34 @@ from lib.page import boxes, charts, told, vega
 from lib.records import store
 from lib.studies.cells import Cell
 
+CELL = Cell("digits-mlp", 64, "sgd")
+USUAL = {"workload": "digits-mlp", "rows": 2, "trial_steps": 10, "wall_s": 3600.0}
+USUAL |= dict.fromkeys(("torch", "device", "precision", "source", "date"), "x")
 
-def results(workload, found, missing=(), planned=None):
+
+def results(found, *missing):
     """A table as `sweeps.results` gives it, with a record for every name in found."""
-    heads = [
-        dict.fromkeys(("torch", "device", "precision", "source"), "x")
-        | {"sha256": name, "workload": workload, "rows": 2, "trial_steps": 10}
-        | {"wall_s": 3600.0, "date": "2026-01-01"}
-        for name in found
-    ]
-    frame = pd.DataFrame({"workload": [workload] * len(heads)})
-    planned = planned or len(heads)
-    frame.attrs.update(provenance=store.Shared(heads), missing=list(missing), cells_planned=planned)
+    heads = [USUAL | {"sha256": name} for name in found]
+    frame = pd.DataFrame({"workload": ["digits-mlp"] * len(heads)})
+    planned = len(heads) + len(missing)
+    frame.attrs.update(provenance=store.Shared(heads), missing=missing, cells_planned=planned)
     return frame
 
 
-CELL = Cell("digits-mlp", 64, "sgd")
-
-
 def test_records_in_several_tables_count_once():
-    tables = results("digits-mlp", "ab", [CELL]), results("digits-mlp", "bc", [CELL])
+    tables = results("ab", CELL), results("bc", CELL)
     told = boxes.provenance(*tables)
     assert "3 of 4 searches, 6 trials, 30 training steps in 3.0 core-hours" in told
 
 
 def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():
-    assert boxes.absent(results("digits-mlp", "a")) is None
-    some = boxes.absent(results("digits-mlp", "a", [CELL], 2))
+    assert boxes.absent(results("a")) is None
+    some = boxes.absent(results("a", CELL))
     assert "Not measured yet: 1 of 2 searches" in some
     assert "MLP on digits, SGD, dense: batch size 64<" in some
     first = "the first of them MLP on digits, SGD, dense, batch size 64; .*-p budget full"
     with pytest.raises(ValueError, match=f"no record is kept of any of these 1 searches, {first}"):
-        boxes.absent(results("digits-mlp", "", [CELL], 1))
+        boxes.absent(results("", CELL))
     with pytest.raises(ValueError, match="budget: no record is kept of such paths; .*-p budget"):
         boxes.some(pd.DataFrame(), "paths")
 

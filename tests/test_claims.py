@@ -11,7 +11,6 @@ from chapters.messages import message_results
 from chapters.messages.claims import groups
 from chapters.sparsity import claims as sparsity
 from chapters.three_regimes import claims as three_regimes
-from chapters.three_regimes import one_network
 from chapters.which_method import claims as which_method
 from lib import claims
 from lib.analysis import method_results, scaling
@@ -165,9 +164,7 @@ def told(key, function, curves):
     return judged(registered()[key], function(curves))
 
 
-@pytest.mark.parametrize(
-    ("factor", "less", "much"), [(4, "for", "for"), (1, "for", "against"), (0.2, "against", "against")]
-)
+@pytest.mark.parametrize("factor, less, much", [(4, "for", "for"), (1, "for", "against"), (0.2, "against", "against")])
 def test_critical_batch_sizes_are_compared_at_the_highest_sparsity_by_network(factor, less, much):
     curves = pair("mnist-simple-cnn", curve(2 * 6400 * factor, 200, seed=1))
     curves |= {("mnist-simple-cnn", "momentum", "connection-sensitivity", 0.5): curve(6400 / 9, 100)}
@@ -176,12 +173,6 @@ def test_critical_batch_sizes_are_compared_at_the_highest_sparsity_by_network(fa
     (group,) = told("L5", sparsity.critical_with_momentum, curves).groups
     assert group.verdict == much
     assert group.note == "direction: " + ("larger" if factor > 1.2 else "smaller" if factor < 0.8 else "not decided")
-
-
-def test_nesterov_is_no_own_row_of_momentum():
-    nesterov = pair("mnist-simple-cnn", curve(6400, 100, seed=2), "nesterov") | pair("mnist-simple-cnn", curve(6400, 100), "sgd")
-    (group,) = told("L5", sparsity.critical_with_momentum, nesterov).groups
-    assert not group.own and group.verdict == "against"
 
 
 def test_the_cost_of_sparsity_is_judged_at_its_least_sure_batch_size():
@@ -197,14 +188,6 @@ def test_the_cost_of_sparsity_is_judged_at_its_least_sure_batch_size():
 
 
 DOUBLED = 2.0 ** np.arange(0, 11)
-
-
-def test_a_doubling_saves_half_on_a_line_of_slope_minus_one_and_nothing_on_a_floor():
-    assert one_network.saved_per_doubling(DOUBLED, 1024 / DOUBLED, 32)[0] == pytest.approx(0.5)
-    assert one_network.saved_per_doubling(DOUBLED, np.maximum(1024 / DOUBLED, 32), 32) == pytest.approx((0.5, 0))
-    steps = np.array([*line(1600, 25, DOUBLED).values()])
-    saved = one_network.saved_per_doubling(DOUBLED, steps, 64)
-    assert one_network.saved_per_doubling(DOUBLED[::-1], steps[::-1], 64) == saved
 
 
 def verdicts(key, **provided):

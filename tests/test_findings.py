@@ -10,8 +10,7 @@ import re
 import pytest
 
 from lib import ROOT
-from lib.claims import CONTRADICTED, OPEN, PART, REPRODUCED, STAND_INS
-from lib.claims.cache import kept
+from lib.claims import CONTRADICTED, OPEN, PART, REPRODUCED, STAND_INS, kept
 from lib.page import prose
 from tests.test_reruns import built
 

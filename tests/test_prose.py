@@ -1,7 +1,6 @@
 """How the built pages read: short sentences, few numbers, short leads, nothing left unfilled."""
 
 import functools
-import json
 import re
 
 import pytest
@@ -11,21 +10,21 @@ from lib import ROOT
 
 HTML = ROOT / "_build" / "html"
 PAGES = sorted([*HTML.glob("chapters/*.html"), *HTML.glob("intro.html")])
+PAGES = [page for page in PAGES if "<article" in page.read_text(encoding="utf-8")]
 
 
 @functools.cache
 def written_on(page):
-    """The article of a page without scripts and pictures; empty where it leads elsewhere."""
+    """The article of a page without scripts and pictures."""
     found = re.search(r"<article\b.*</article>", page.read_text(encoding="utf-8"), re.S)
     drawn = r"<(script|style|svg)\b.*?</\1>|(?<=src=\")data:[^\"]*"
-    return re.sub(drawn, "", found[0], flags=re.S) if found else ""
+    return re.sub(drawn, "", found[0], flags=re.S)
 
 
 def whole_article(page):
     return BeautifulSoup(written_on(page), "html.parser").find("article")
 
 
-PAGES = [page for page in PAGES if "<article" in page.read_text(encoding="utf-8")]
 APPENDICES = (
     "batch_size_is_data_parallelism noisy_quadratic gradients contraction operator_cost claims "
     "status glossary protocol steps_to_result frameworks"
@@ -84,19 +83,12 @@ def told(page):
 
 
 @built
-def test_sentences_are_short():
-    lengths = {page.stem: [words(s) for s in told(page)] for page in PAGES}
-    means = {name: sum(n) / len(n) for name, n in lengths.items() if n}
-    every = [n for found in lengths.values() for n in found]
-    assert sum(every) / len(every) <= 17, sorted(means.items(), key=lambda one: -one[1])[:9]
-
-
-@built
-@pytest.mark.parametrize(("count", "most"), [(words, 30), (numbers, 3)])
-def test_few_sentences_are_long_or_full_of_numbers(count, most):
+def test_sentences_are_short_and_few_are_long_or_full_of_numbers():
     every = [(page.stem, sentence) for page in PAGES for sentence in told(page)]
-    wrong = [found for found in every if count(found[1]) > most]
-    assert len(wrong) <= 0.04 * len(every), wrong
+    assert sum(words(sentence) for _, sentence in every) / len(every) <= 17
+    for count, most in (words, 30), (numbers, 3):
+        wrong = [found for found in every if count(found[1]) > most]
+        assert len(wrong) <= 0.04 * len(every), wrong
 
 
 @built
@@ -133,40 +125,3 @@ def test_nothing_is_left_to_be_filled_in(page):
     roles = r"\{(glue|ref|cite|numref|term|doc)\b|\{[a-z_]+\}|glue:|Undefined|<lib\."
     assert not re.search(rf"{roles}|\\(frac|mathbb|sum)\b", text)
     assert not re.search(r"\bnan\b|\bNone\b(?! of)|\binf\b", text), "a value that is none"
-
-
-@built
-def test_each_answer_has_four_sentences():
-    page = whole_article(HTML / "chapters" / "answers.html")
-    for part in page.select("math, .book-pill"):
-        part.replace_with(" formula " if part.name == "math" else "")
-    asked = [heading for heading in page.find_all("h2") if "?" in heading.get_text()]
-    replies = [" ".join(h.find_next("p").get_text(" ").split()) for h in asked]
-    assert len(replies) == 9 and [text for text in replies if len(sentences(text)) != 4] == []
-
-
-# Words that were used up; not read in claims, which are in boxes
-WORN = (
-    r"surely|for sure|dear(?:er|est)?|hangs? on|tells? (?:nothing|of|much|less|all)|hardly|anew|"
-    r"(?<!initialised from )so many|at hand|of which the \w+ (?:is|are|was|were)|nobody|"
-    r"(?:lies?|stands?|trained|steps|kept|process are [^ ]+) apart|as everywhere else"
-)
-
-
-def written():
-    """Every text in the source of a page by its file: Markdown, and the strings of code."""
-    for path in sorted([ROOT / "intro.md", ROOT / "README.md", *ROOT.glob("chapters/*.md")]):
-        yield path.name, re.sub(r"```.*?```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
-    for path in sorted(ROOT.glob("chapters/*.ipynb")):
-        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-            source = "".join(cell["source"])
-            strings = re.findall(r'"""(.*?)"""|"([^"\n]*)"', source, flags=re.DOTALL)
-            markdown = cell["cell_type"] == "markdown"
-            # Names of values in braces are not read
-            text = source if markdown else " ".join(a or b for a, b in strings if " " in (a or b))
-            yield path.name, re.sub(r"\{\{.*?\}\}|\{%.*?%\}", "", text, flags=re.DOTALL)
-
-
-def test_worn_words_stay_away():
-    worn = re.compile(rf".{{,40}}\b(?:{WORN})\b.{{,40}}", re.IGNORECASE)
-    assert [(name, found) for name, text in written() for found in worn.findall(text)] == []

@@ -10,7 +10,7 @@ from scipy import stats
 from chapters.accuracy import fixed_budgets
 from chapters.metaparameters import claims as rules_of
 from chapters.metaparameters import rate_rules
-from lib.analysis.ranges import built_up, growth
+from lib.analysis.ranges import growth
 from lib.methods import METHODS, spaces
 from lib.methods.spaces import draw
 

@@ -8,7 +8,7 @@ import pandas as pd
 
 from chapters.accuracy import fixed_budgets
 from lib.page import charts, tips
-from lib.page.multiples import panels
+from lib.page.shared_figures import panels
 from lib.page.tips import tip
 from lib.workloads import catalogue
 

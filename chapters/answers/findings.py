@@ -11,7 +11,7 @@ from chapters.answers import shares
 from lib.analysis import hardware, scaling
 from lib.analysis.ranges import built_up, effective
 from lib.claims import Claim, front, judging
-from lib.claims.cache import kept
+from lib.claims.judging import kept
 from lib.page import boxes, prose
 from lib.probes import timings
 from lib.wording import between, named, percent

@@ -11,7 +11,7 @@ from chapters.decay_and_batch.experiments import BATCH_SIZES
 from lib.analysis import method_results, ranges, replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims import judging
-from lib.claims.cache import kept
+from lib.claims.judging import kept
 from lib.workloads.catalogue import workload
 
 BEST = 4  # trials of a search that count as good, of those with decay

@@ -12,8 +12,8 @@ import yaml
 
 from lib import ROOT
 from lib.page import boxes, charts, tips, vega
-from lib.page.multiples import panels
 from lib.page.prose import Html
+from lib.page.shared_figures import panels
 from lib.wording import between, brief, joined, named, number, percent
 from lib.workloads.catalogue import workload
 

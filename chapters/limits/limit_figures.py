@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from lib.page import charts, tips
-from lib.page.multiples import panels, small_curve
+from lib.page.shared_figures import panels, small_curve
 from lib.page.tips import tip
 from lib.wording import named
 

@@ -7,7 +7,7 @@ import pandas as pd
 
 from chapters.metaparameters.fixed_budgets import EPOCHS, STEPS
 from lib.page import charts, shared_figures, tips
-from lib.page.multiples import LARGE, panels
+from lib.page.shared_figures import LARGE, panels
 
 RULES = {"linear": 1.0, "square root": 0.5}  # powers of the batch size
 OUTCOMES = {

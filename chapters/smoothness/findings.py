@@ -8,7 +8,7 @@ from chapters.smoothness import experiments, followed_paths
 from chapters.smoothness.followed_paths import MEASURES
 from lib.claims import AGAINST, FOR, UNDECIDED, Claim
 from lib.claims.names import is_lee2021
-from lib.page.multiples import arranged
+from lib.page.shared_figures import arranged
 from lib.probes import tracks
 from lib.probes.tracks import PATH
 from lib.studies import plans

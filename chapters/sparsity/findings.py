@@ -15,7 +15,7 @@ from lib.analysis import ranges, scaling
 from lib.analysis.scaling import SEARCH, Curve
 from lib.claims import FOR, UNDECIDED, Claim, judging
 from lib.claims.names import curve_title, is_lee2021, title
-from lib.page.multiples import arranged
+from lib.page.shared_figures import arranged
 from lib.page.told import times
 from lib.probes.unseen import UNSEEN
 from lib.studies import plans

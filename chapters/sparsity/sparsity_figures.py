@@ -6,8 +6,7 @@ import altair as alt
 import pandas as pd
 
 from lib.page import charts, tips
-from lib.page.multiples import panels, small_curve
-from lib.page.shared_figures import STEPS
+from lib.page.shared_figures import STEPS, panels, small_curve
 from lib.page.tips import tip
 from lib.wording import span
 

@@ -8,7 +8,7 @@ import pandas as pd
 from chapters.steps_to_result import both_splits, protocol_figures, race
 from lib.analysis import ranges, scaling
 from lib.claims import front
-from lib.claims.cache import kept
+from lib.claims.judging import kept
 from lib.measuring import sweeps
 from lib.page import charts, told
 from lib.probes import unseen

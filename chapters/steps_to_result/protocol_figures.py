@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib.page import charts, tips
-from lib.page.multiples import panels
+from lib.page.shared_figures import panels
 
 BINS = 40  # of the histogram of draws
 SHOWN = ["panel", "learning_rate", "slowness", "steps", "behind", "status", "last_step"]

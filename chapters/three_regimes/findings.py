@@ -12,7 +12,7 @@ from chapters.three_regimes import one_network, regime_figures
 from lib.analysis import ranges, scaling
 from lib.claims import AGAINST, FOR, Claim
 from lib.page import boxes, charts
-from lib.page.multiples import LARGE
+from lib.page.shared_figures import LARGE
 from lib.wording import between, named, percent
 from lib.workloads.catalogue import workload
 

@@ -12,7 +12,7 @@ from chapters.volunteers import volunteers
 from chapters.volunteers.volunteers import START
 from lib.analysis import hardware, ranges, scaling
 from lib.claims import judging
-from lib.claims.cache import kept
+from lib.claims.judging import kept
 from lib.records import on_record
 from lib.studies import plans
 from lib.wording import percent

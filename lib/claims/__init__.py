@@ -2,7 +2,6 @@
 show.
 """
 
-from lib.claims.cache import kept
 from lib.claims.claim import (
     AGAINST,
     CONTRADICTED,
@@ -19,4 +18,4 @@ from lib.claims.claim import (
     summed_up,
     unmeasured,
 )
-from lib.claims.judging import judge, registered
+from lib.claims.judging import judge, kept, registered

@@ -30,7 +30,6 @@ from types import SimpleNamespace
 import numpy as np
 from scipy.special import ndtri
 
-from lib import require
 from lib.analysis import scaling
 from lib.analysis.scaling import ENOUGH, LEVEL, Effect
 from lib.wording import brief, joined
@@ -106,9 +105,9 @@ def share(name: str, met: int, of: int, own: bool = False, note: str = "") -> Gr
     return interval(name, *scaling.share(met, of), of, own, note)
 
 
-def unmeasured(name: str, own: bool = False, note: str = "not measured") -> Group:
+def unmeasured(name: str, note: str = "not measured") -> Group:
     """The group of a network of which nothing is on record."""
-    return Group(name, math.nan, math.nan, math.nan, 0, own, note=note)
+    return Group(name, math.nan, math.nan, math.nan, 0, note=note)
 
 
 @dataclass(frozen=True)
@@ -129,9 +128,9 @@ class Claim:
 
     key, title: of the ledger.  chapter: the page that tells of it. paper: what the paper says.
     source: where.  read: what was at hand of the paper ("text", "abstract", "summary"), or of
-    code ("code"). rule: what
-    decides on each network.  kind, threshold: the interval has to lie above it, below it, or within
-    it, which for a ratio is from 1/threshold to threshold, else from -threshold to threshold.
+    code ("code"). rule: what decides on each network.  kind, threshold: the interval has to lie
+    above it, below it, or within it, which for a ratio is from 1/threshold to threshold, else from
+    -threshold to threshold.
     scale: "ratio", "points" (of error) or "share". since: when the rule got its present form.
     history: its earlier ones. fixed: whether the number of searches was fixed before they were
     made. groups, verdict, price: filled in by `judged`; price: what would decide it, where nothing
@@ -218,18 +217,18 @@ def decide(group: Group, kind: str, threshold: float) -> str:
 
 def judged(claim: Claim, groups: Sequence[Group]) -> Claim:
     """The claim with the verdict on every group, and the word that sums them up."""
-    inner = [
-        replace(g, **{name: claim.inner(vars(g)[name]) for name in ("effect", "low", "high")})
-        for g in groups
-    ]
-    found = []
-    thresholds = [claim.inner(claim.threshold) * times for times in (1, STRICTER, LAXER)]
-    for shown, group in zip(groups, inner, strict=True):
-        verdict, *others = (decide(group, claim.kind, threshold) for threshold in thresholds)
+    found, inner = [], []
+    edge = claim.inner(claim.threshold)
+    for group in groups:
+        ends = {name: claim.inner(vars(group)[name]) for name in ("effect", "low", "high")}
+        inner.append(replace(group, **ends))
+        verdict, *others = (
+            decide(inner[-1], claim.kind, edge * times) for times in (1, STRICTER, LAXER)
+        )
         robust = set(others) == {verdict} and group.n >= ENOUGH
-        found.append(replace(shown, verdict=verdict, robust=robust))
+        found.append(replace(group, verdict=verdict, robust=robust))
     verdict = summed_up(found)
-    price = what_decides(inner, claim.kind, thresholds[0]) if verdict == OPEN else ""
+    price = what_decides(inner, claim.kind, edge) if verdict == OPEN else ""
     return replace(claim, groups=tuple(found), verdict=verdict, price=price)
 
 
@@ -239,11 +238,10 @@ def what_decides(groups: Sequence[Group], kind: str, threshold: float) -> str:
     """
     needed = {}
     for group in groups:
-        if group.n and all(map(math.isfinite, (group.effect, group.low, group.high))):
-            effect = abs(group.effect) if kind == "within" else group.effect
-            room = abs(effect - threshold)
-            reach = (group.high - group.low) / 2
-            needed[group.name] = (reach / room) ** 2 if room else math.inf
+        effect = abs(group.effect) if kind == "within" else group.effect
+        reach = (group.high - group.low) / 2
+        if math.isfinite(effect + reach):
+            needed[group.name] = (reach / max(abs(effect - threshold), 1e-9)) ** 2
     if not needed:
         return "Searches of the networks named."
     nearest = min(needed, key=needed.get)
@@ -260,10 +258,9 @@ def summed_up(groups: Sequence[Group]) -> str:
     network among what is decided. on small stand-ins only: no own network is decided; for, against,
     or for and against it.  open: nothing is decided.
     """
-    decided = [g for g in groups if g.verdict in (FOR, AGAINST)]
-    every = {g.verdict for g in decided}
-    own = {g.verdict for g in decided if g.own}
-    if not decided:
+    every = {g.verdict for g in groups} - {UNDECIDED}
+    own = {g.verdict for g in groups if g.own} - {UNDECIDED}
+    if not every:
         return OPEN
     if not own:
         return f"{STAND_INS}: {joined(sorted(every, reverse=True))}"
@@ -283,11 +280,9 @@ def claim(key: str, title: str, history: Sequence[Change] = (), **fields) -> Cal
     """A decorator that registers a function under a claim.
 
     fields: of `Claim`, with the kind of its rule for the threshold, as above=1.25. Raises
-    ValueError for a key that is taken, and unless there is one such kind.
+    ValueError unless there is one such kind.
     """
     ((kind, threshold),) = [(kind, fields.pop(kind)) for kind in KINDS if kind in fields]
-    known = REGISTRY.claims.get(key)
-    require(known is None or known.title == title, "key", key, "one that no other claim has")
     rule = {"kind": kind, "threshold": threshold, "history": tuple(history)}
     REGISTRY.claims[key] = Claim(key, title, **rule, **fields)
 

@@ -9,31 +9,22 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from lib.analysis import hardware, method_results, ranges, scaling
-from lib.claims import cache, judging
-from lib.claims.cache import kept
+from lib.claims import judging
+from lib.claims.judging import kept
 from lib.probes import unseen
 from lib.records import on_record, store
 from lib.records.store import record
 from lib.studies import plans
-from lib.wording import percent
+from lib.wording import DATA_SETS, percent
 from lib.workloads import datasets
 from lib.workloads.catalogue import workload
-
-# By size; text last
-DATA_SETS = {
-    "digits": "digits",
-    "mnist": "MNIST",
-    "fashion-mnist": "Fashion-MNIST",
-    "cifar-10": "CIFAR-10",
-    "tiny-shakespeare": "Tiny Shakespeare",
-}
 
 
 def scope() -> dict:
@@ -47,7 +38,8 @@ def _scope() -> dict:
     every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
     cells = list(on_record.recorded_of(every))
     heads = [store.head(record(cell)) for cell in cells]
-    trained = {workload(name) for name in {cell.workload for cell in cells}}
+    names = {cell.workload for cell in cells}
+    trained = {workload(name) for name in names}
     found = {data_set(w.dataset) for w in trained}
     return {
         "searches": len(cells),
@@ -98,17 +90,19 @@ def curves() -> pd.DataFrame:
     """
     points = judging.points(judging.trials())
     names = points.workload.map(network)
-    order = {title: place for place, title in enumerate(DATA_SETS.values())}
-    place = names.str.partition(",")[0].map(order)
-    points = points.assign(curve=scaling.curve_names(points), network=names, place=place)
-    points = points.sort_values(
-        ["place", "network", "algorithm", "workload", "sparsity", "batch_size"]
+    place = names.str.partition(",")[0].map([*DATA_SETS.values()].index)
+    points = points.assign(
+        curve=scaling.curve_names(points),
+        network=names,
+        place=place,
     )
+    order = "place network algorithm workload sparsity batch_size"
     kept = "curve workload network algorithm sparsity goal batch_size steps replicates"
-    return points[kept.split()]
+    return points.sort_values(order.split())[kept.split()]
 
 
 RUN = ("mnist-simple-cnn", "momentum")  # the papers' own network
+DENSE = "workload == @RUN[0] and algorithm == @RUN[1] and sparsity == 0"
 DEVICES = hardware.Hardware(devices=64, bandwidth=1e9, latency=2e-5)  # cores on 10-gigabit links
 
 
@@ -124,13 +118,11 @@ def one_run() -> pd.DataFrame:
     from lib.probes import timings  # both bring PyTorch, which is slow to import
     from lib.workloads import models
 
-    points = curves()
-    same = points[["workload", "algorithm", "sparsity"]] == [*RUN, 0]
-    dense = points[same.all(axis=1)].sort_values("batch_size").set_index("batch_size", drop=False)
-    timed = timings.one_core(RUN[0])
+    dense, timed = curves().query(DENSE), timings.one_core(RUN[0])
     if timed is None or dense.empty:
         return pd.DataFrame()
     dense = dense[dense.replicates >= dense.replicates.max() / 2]
+    dense = dense.sort_values("batch_size").set_index("batch_size", drop=False)
     weights = models.parameter_count(models.build(workload(RUN[0]).model))
     step = hardware.best_step(DEVICES, dense.index, weights, timed)
     return dense["goal batch_size steps replicates".split()].assign(
@@ -148,10 +140,7 @@ def one_search(batch_size: int) -> pd.DataFrame:
     trial, goal (validation error, a share), step (the first at which that trial met that goal); a
     row per goal met.  Empty where the search is not on record.
     """
-    trials = judging.trials()
-    about = [*RUN, 0, batch_size]
-    same = trials[["workload", "algorithm", "sparsity", "batch_size"]] == about
-    searches = trials[same.all(axis=1)]
+    searches = judging.trials().query(f"{DENSE} and batch_size == {batch_size}")
     columns = {f"steps@{goal:g}": goal for goal in workload(RUN[0]).goals}
     rows = searches[searches.replicate == searches.replicate.min()].rename(columns=columns)
     known = [goal for goal in columns.values() if goal in rows]
@@ -174,36 +163,27 @@ def harder_than() -> list[str]:
     """How hard the book's own draw of MNIST's validation images is, as several networks see it: of
     how many random draws it is harder, "98 % (FC-128×3)"; [] where nothing is on record.
     """
-    return kept("draw", lambda: {"draws": [*_harder_than(unseen.FOLDS.results())]})["draws"]
-
-
-def _harder_than(asked: pd.DataFrame) -> Iterator[str]:
+    asked, told = unseen.FOLDS.results(), []
     for name in asked.workload.unique() if len(asked) else ():
         share = unseen.shares(asked, name)
         error = share[datasets.held_out("mnist", 0)].mean()
         among = unseen.drawn(share)
         harder = np.mean([among < error - 1e-12, among <= error + 1e-12])  # ties count half
-        yield f"{percent(harder)} ({workload(name).title.split(' on ')[0]})"
+        title, *_ = workload(name).title.split(" on ")
+        told.append(f"{percent(harder)} ({title})")
+    return told
 
 
 # --- before a build -------------------------------------------------------------------------------
 
 
 def setup(app) -> dict:
-    """Register with Sphinx, after `lib.page.sphinx` has said whether pages are stale and before it
-    runs the chapters.
+    """Tell `lib.page.sphinx` what to do while chapters run that need neither the trials, which
+    nearly all want, nor the claims' verdicts.
     """
-    os.environ[cache.BUILD] = str(Path(app.doctreedir).parent)
-    app.connect("config-inited", _before_chapters, priority=800)
+    os.environ[judging.BUILD] = str(Path(app.doctreedir).parent)
+    app.before_chapters = _read, _judge
     return {"parallel_read_safe": True, "parallel_write_safe": True}
-
-
-def _before_chapters(app, config) -> None:
-    """Read the trials, which nearly all chapters want, and judge the claims while chapters run that
-    need neither.
-    """
-    if app.stale:
-        app.before_chapters = _read, _judge
 
 
 def _read() -> None:

@@ -1,25 +1,77 @@
-"""Every claim, judged once from the records and kept: front page, ledger and chapters read the
-same.
+"""Every claim, judged once from the records and kept for this code and these data: front page,
+ledger and chapters read the same.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import hashlib
 import importlib
 import inspect
+import json
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pandas as pd
 from pydantic import TypeAdapter
 
-from lib import ROOT
+from lib import ROOT, code, whole
 from lib.analysis import ranges, scaling
-from lib.claims.cache import kept
 from lib.claims.claim import REGISTRY, Claim, Group, judged
 from lib.records import on_record, results
+from lib.records.store import DATA
 from lib.studies.study import Study
+
+# --- what is kept ---------------------------------------------------------------------------------
+
+BUILD = "BOOK_BUILD"  # names the folder of a build elsewhere: its caches are read and written, too
+UNWRITTEN: dict[Path, str] = {}  # what no folder took
+
+
+def kept(name: str, compute: Callable[[], dict], folders: Sequence[Path] = ()) -> dict:
+    """What `compute` returns, as JSON knows it: from the file that this code and these data have,
+    or into it.
+
+    folders: where it may lie; () for those of the build.  It is written to the first that takes it,
+    and if none does (they are another user's, or the disk is full) kept by this process.  Notebooks
+    that run side by side may both compute.
+    """
+    files = [folder / f"{name}-{_digest()}.json" for folder in folders or _folders()]
+    for file in files:
+        with contextlib.suppress(OSError, ValueError):  # none yet, or one that cannot be read
+            return json.loads(file.read_text(encoding="utf-8"))
+    found = UNWRITTEN.get(files[0]) or json.dumps(compute(), ensure_ascii=False, indent=1)
+    for file in files:
+        with contextlib.suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with whole(file) as stream:
+                stream.write(found.encode())
+            break
+    else:
+        UNWRITTEN[files[0]] = found
+    return json.loads(found)
+
+
+def _folders() -> list[Path]:
+    return [Path(build, "claims") for build in (ROOT / "_build", os.environ.get(BUILD)) if build]
+
+
+@functools.cache
+def _digest() -> str:
+    """Of all code in lib and beside chapters, and of when every record of the book's was last
+    changed and its size.
+    """
+    files = (file for file in sorted(DATA.rglob("*")) if file.suffix != ".part" and file.is_file())
+    # Of a reader's own nothing is kept
+    book = ((file, file.stat()) for file in files if not file.is_relative_to(DATA / "own"))
+    stamps = [(str(file), of.st_mtime_ns, of.st_size) for file, of in book]
+    beside = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
+    return hashlib.sha256(f"{code(['**/*.py'])} {beside} {stamps}".encode()).hexdigest()[:16]
+
 
 # --- what claims are judged on --------------------------------------------------------------------
 

@@ -13,17 +13,16 @@ import re
 from nbconvert.preprocessors import Preprocessor
 
 CHAPTER = r"(?:chapters/)?\w+\.(?:ipynb|html)(?:#[^)\"]*)?"
-LINKS = (
-    re.compile(rf"\[(?P<words>[^\]]+)\]\({CHAPTER}\)"),
-    re.compile(rf'<a [^>]*href="{CHAPTER}"[^>]*>(?P<words>.*?)</a>', re.S),
+SHOWN = {"text/markdown", "text/html"}
+# In Markdown and in HTML
+LINK = re.compile(
+    rf"""\[([^\]]+)\]\({CHAPTER}\)|<a [^>]*href="{CHAPTER}"[^>]*>(.*?)</a>""", re.DOTALL
 )
 
 
 def unlinked(text: str) -> str:
     """Markdown or HTML without its links to chapters."""
-    for form in LINKS:
-        text = form.sub(r"\g<words>", text)
-    return text
+    return LINK.sub(lambda link: link[1] or link[2], text)
 
 
 class Alone(Preprocessor):
@@ -34,9 +33,9 @@ class Alone(Preprocessor):
             cell.source = unlinked(cell.source)
         elif cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
-            for words in (output.get("data", {}) for output in cell.outputs):
-                for kind in {"text/markdown", "text/html"} & words.keys():
-                    words[kind] = unlinked(words[kind])
+            for output in cell.outputs:
+                told = output.get("data", {})
+                told |= {kind: unlinked(told[kind]) for kind in SHOWN & told.keys()}
         return cell, resources
 
 

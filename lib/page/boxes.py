@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -14,15 +14,14 @@ from lib.page.prose import Html, html, kind
 from lib.wording import brief, joined, named, number, percent, printed, span
 from lib.workloads.catalogue import workload
 
-LONG = 20  # rows
-SENTENCE = 32  # characters of a cell, above which it is no value
 FEW = 6  # networks of a claim that its box shows unfolded
 
 # --- claims ---------------------------------------------------------------------------------------
 
 BOX = """\
-<div class="book-box book-{{ kind }}"><p class="book-verdict">{{ verdict }}</p><dl>
-{% for name, aside, text in rows %}
+<div class="book-box book-{{ kind }}">\
+<p class="book-verdict">{{ verdict[0]|upper }}{{ verdict[1:] }}</p><dl>
+{% for name, aside, text in rows if text %}
 <dt>{{ name }}{% if aside %} <small>({{ aside }})</small>{% endif %}</dt><dd>{{ text }}</dd>
 {% endfor %}</dl></div>"""
 NETWORKS = """\
@@ -51,7 +50,7 @@ READ = {
 
 def _box(verdict: str, *rows: tuple[str, object, object]) -> Html:
     """A verdict over rows of a name, an aside and a text."""
-    return html(BOX, kind=kind(verdict), verdict=verdict[0].upper() + verdict[1:], rows=rows)
+    return html(BOX, kind=kind(verdict), verdict=verdict, rows=rows)
 
 
 def claim(*judged) -> Html:
@@ -71,21 +70,19 @@ def stated(paper: str, ours: str, verdict: str, source: str) -> Html:
 def _judged(c) -> Html:
     source = c.source if c.read in c.source else f"{c.source}; {READ[c.read]}"
     link = html('<a href="claims.html#claim-{{ key }}">{{ key }}</a>', key=c.key)
-    rows = [
+    ordered = sorted(c.groups, key=lambda group: not group.own)
+    networks = [(group, numbers(group, c.scale, _digits(group, c))) for group in ordered]
+    return _box(
+        c.verdict,
         ("Claim", source, c.paper),
         ("Rule", link, f"{c.rule} Needed: {c.needs}."),
-        ("Measured", "on all records, whatever this page's parameters", _networks(c)),
-    ]
-    return _box(c.verdict, *rows, *([("To decide it", "", c.price)] if c.price else []))
-
-
-def _networks(c) -> Html:
-    """Every network's effect with its interval, number of searches and verdict; folded away where
-    there are many.
-    """
-    ordered = sorted(c.groups, key=lambda group: not group.own)
-    rows = [(group, numbers(group, c.scale, _digits(group, c))) for group in ordered]
-    return html(NETWORKS, claim=c, rows=rows, many=len(rows) > FEW)
+        (
+            "Measured",
+            "on all records, whatever this page's parameters",
+            html(NETWORKS, claim=c, rows=networks, many=len(networks) > FEW),
+        ),
+        ("To decide it", "", c.price),
+    )
 
 
 def numbers(group, scale: str, digits: int = 2) -> list[str]:
@@ -97,14 +94,14 @@ def _digits(group, c) -> int:
     """The fewest digits with which no end of the interval reads like the threshold beside it: two,
     or three where one is near, or more.
     """
-    edges = {c.threshold}
+    edges = [c.threshold]
     if c.kind == "within":
-        edges.add(1 / c.threshold if c.scale == "ratio" else -c.threshold)
-    pairs = list(itertools.product((group.low, group.high), edges))
-    near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end, edge in pairs)
+        edges.append(1 / c.threshold if c.scale == "ratio" else -c.threshold)
+    ends = group.low, group.high
+    near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end in ends for edge in edges)
     for digits in range(2 + near, 6):
-        read = ([_in_scale(value, c.scale, digits) for value in pair] for pair in pairs)
-        if not any(end == edge for end, edge in read):
+        read, beside = ({_in_scale(v, c.scale, digits) for v in values} for values in (ends, edges))
+        if read.isdisjoint(beside):
             return digits
     return 6
 
@@ -125,43 +122,38 @@ def trials(frame: pd.DataFrame) -> str:
     return span((frame["trials"].min(), frame["trials"].max())) if len(frame) else "—"
 
 
+# A cell of more than 32 characters is no value but a sentence
 TABLE = """\
-<table class="book-table{{ ' book-names' if names }}{{ ' book-long' if rows|length > LONG }}">
+<table class="book-table{{ ' book-names' if names }}{{ ' book-long' if rows|length > 20 }}">
 <thead><tr>{% for name in columns %}<th>{{ name }}</th>{% endfor %}</tr></thead><tbody>
 {% for row in rows %}<tr>{% for text in row %}
 <td{% if numeric[loop.index0] %} style="text-align:right"
-{%- elif text|length > SENTENCE %} class="book-words"{% endif %}>{{ text }}</td>
+{%- elif text|length > 32 %} class="book-words"{% endif %}>{{ text }}</td>
 {%- endfor %}</tr>
 {% endfor %}</tbody></table>"""
 
 
-def table(frame: pd.DataFrame, **formats: str | Callable[[object], str]) -> Html:
+def table(frame: pd.DataFrame, **formats: str) -> Html:
     """A frame as the pages show it: no index, numbers as in the prose unless a column has a format
     of its own.
 
-    On a phone, sentences may take several lines, whereas values may not; a table of more than
-    `LONG` rows has a class of its own.
+    On a phone, sentences may take several lines, whereas values may not; a long table has a class
+    of its own.
     """
-    numeric = [pd.api.types.is_numeric_dtype(frame[column]) for column in frame]
-    cells = [
-        [_cell(value, formats.get(column, number if is_number else _unbroken)) for value in values]
-        for (column, values), is_number in zip(frame.items(), numeric)
-    ]
+    numeric = list(map(pd.api.types.is_numeric_dtype, frame.dtypes))
+    cells = []
+    for (name, values), is_number in zip(frame.items(), numeric):
+        write = number if is_number else _unbroken
+        if name in formats:
+            write = formats[name].format
+        cells.append(["—" if pd.isna(value) else printed(write(value)) for value in values])
     return html(
         TABLE,
         columns=list(frame),
         rows=list(zip(*cells)),
         numeric=numeric,
         names=not any(numeric[:1]),
-        LONG=LONG,
-        SENTENCE=SENTENCE,
     )
-
-
-def _cell(value: object, write: str | Callable[[object], str]) -> str:
-    if pd.isna(value):
-        return "—"
-    return printed(write.format(value) if isinstance(write, str) else write(value))
 
 
 def _unbroken(value: object) -> str:
@@ -195,14 +187,11 @@ def absent(frame: pd.DataFrame) -> Html | None:
             f"{_curve(first)}, batch size {first.batch_size}; train them with -p budget full, or "
             f"choose what is on record (python -m lib status)"
         )
-    curves = {}
-    for cell in sorted(lacking, key=lambda cell: cell.batch_size):
-        sizes = curves.setdefault(_curve(cell), {})
-        sizes[f"{cell.batch_size:,}"] = None
-    items = [
-        f"{curve}: batch size{'s' * (len(sizes) > 1)} {joined(list(sizes))}"
-        for curve, sizes in sorted(curves.items())
-    ]
+    items = []
+    cells = sorted({(_curve(cell), cell.batch_size) for cell in lacking})
+    for curve, own in itertools.groupby(cells, key=lambda cell: cell[0]):
+        sizes = [f"{size:,}" for _, size in own]
+        items.append(f"{curve}: batch size{'s' * (len(sizes) > 1)} {joined(sizes)}")
     planned = frame.attrs["cells_planned"]
     title = f"Not measured yet: {len(lacking):,} of {planned:,} searches"
     return html(NOTE, title=title, items=items, folded=True)
@@ -217,9 +206,9 @@ def warned(sentences: Sequence[str]) -> Html | None:
 
 def _curve(cell) -> str:
     """What a cell is of, in words, but for its batch size."""
-    kept = f"sparsity {cell.sparsity:g}, pruned by {named(cell.pruning)}"
-    about = [workload(cell.workload).title, named(cell.algorithm)]
-    return ", ".join([*about, kept if cell.sparsity else "dense"])
+    pruned = f"sparsity {cell.sparsity:g}, pruned by {named(cell.pruning)}"
+    about = f"{workload(cell.workload).title}, {named(cell.algorithm)}"
+    return f"{about}, {pruned if cell.sparsity else 'dense'}"
 
 
 def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
@@ -235,13 +224,14 @@ def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 
 # --- provenance -----------------------------------------------------------------------------------
 
-NO_RECORDS = Html('<p class="book-provenance">No records.</p>')
+HEADS = "torch device precision date source wall_s rows trial_steps".split()
+UNITS = {"core-hours": 3600, "core-minutes": 60, "core-seconds": 0}
 FOOTER = """\
 <div class="book-provenance">{{ heads|length|count }} of {{ planned|count }} \
-{% if versions is defined %}searches, {{ heads.rows.sum()|count }} trials, \
+{% if searches %}searches, {{ heads.rows.sum()|count }} trials, \
 {{ heads.trial_steps.sum()|count }} training steps in {{ time }}\
 {% else %}records{% endif %}; measured {{ days }} with PyTorch {{ torch }} on {{ device }}\
-{% if versions is defined %} in {{ precision }}.
+{% if searches %} in {{ precision }}.
 <details><summary>{{ versions|length }} version{{ "s" if versions|length > 1 }} of the code\
 </summary>{{ versions[:6]|join(", ") }}{% if versions|length > 6 %}, \
 and {{ versions|length - 6 }} more, each in the head of its records{% endif %}</details>\
@@ -255,43 +245,36 @@ def provenance(*frames: pd.DataFrame) -> Html:
     A table that still has every workload with a record is whole: what it lacks counts all, as in
     `absent`.
     """
-    found, lacking = {}, {}
+    found, lacking = {}, set()
     for frame in frames:
         heads = frame.attrs["provenance"]
-        listed = set(frame.workload.unique()) if len(frame) else set()
+        listed = set(frame.get("workload", ()))
         whole = listed >= {head["workload"] for head in heads}
-        for head in heads:
-            if head["workload"] in listed:
-                found[head["sha256"]] = head
+        found |= {head["sha256"]: head for head in heads if head["workload"] in listed}
         for cell in frame.attrs["missing"]:
             if whole or cell.workload in listed:
-                lacking[cell] = None
-    heads = pd.DataFrame(found.values())
-    if heads.empty:
-        return NO_RECORDS
-    versions = heads.source.value_counts()  # the most used first
-    time = _core_time(heads.wall_s.sum())
-    planned = len(heads) + len(lacking)
-    return _footer(heads, planned, versions=list(versions.index), time=time)
-
-
-def _core_time(seconds: float) -> str:
-    """Of one core, in the largest unit of which it has one."""
-    units = {"core-hours": 3600, "core-minutes": 60, "core-seconds": 1}
-    unit = next((name for name, long in units.items() if seconds >= long), "core-seconds")
-    return f"{seconds / units[unit]:.1f} {unit}"
+                lacking.add(cell)
+    planned = len(found) + len(lacking)
+    return _footer(list(found.values()), planned, searches=True)
 
 
 def sources(*frames: pd.DataFrame) -> Html:
     """The same for records that are not cells."""
-    heads = pd.DataFrame([head for frame in frames for head in frame.attrs["provenance"]])
+    heads = [head for frame in frames for head in frame.attrs["provenance"]]
     planned = sum(frame.attrs["planned"] for frame in frames)
-    return NO_RECORDS if heads.empty else _footer(heads, planned)
+    return _footer(heads, planned, searches=False)
 
 
-def _footer(heads: pd.DataFrame, planned: int, **values: object) -> Html:
+def _footer(found: list[dict], planned: int, searches: bool) -> Html:
     """With what these records were made, and on which day or from which to which."""
-    made = heads.reindex(columns=["torch", "device", "precision"])
-    told = {name: ", ".join(sorted(set(map(str, found)))) for name, found in made.items()}
-    days = " to ".join(dict.fromkeys([heads.date.min(), heads.date.max()]))
-    return html(FOOTER, heads=heads, planned=planned, days=days, **told, **values)
+    if not found:
+        return Html('<p class="book-provenance">No records.</p>')
+    heads = pd.DataFrame(found).reindex(columns=HEADS)
+    made = heads[["torch", "device", "precision"]]
+    told = {name: ", ".join(sorted(set(map(str, values)))) for name, values in made.items()}
+    told["days"] = " to ".join(dict.fromkeys([heads.date.min(), heads.date.max()]))
+    told["versions"] = list(heads.source.value_counts().index)  # the most used first
+    seconds = heads.wall_s.sum()
+    unit, least = next(unit for unit in UNITS.items() if seconds >= unit[1])
+    told["time"] = f"{seconds / max(least, 1):.1f} {unit}"
+    return html(FOOTER, heads=heads, planned=planned, searches=searches, **told)

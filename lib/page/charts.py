@@ -13,17 +13,17 @@ import pandas as pd
 
 from lib.methods import METHODS, method
 from lib.page import vega
-from lib.wording import NAMES, power_of_ten, span
+from lib.wording import DATA_SETS, NAMES, power_of_ten, span
 
 # On either page at least 3:1 (WCAG's for graphics; text takes the page's ink), and told apart
 # without red, green or blue cones: tests compute both.
 GUIDE = "#778ca8"  # guide lines, and what is no kind of its own
-BLUE = DENSE = (
-    "#2f77b8"  # networks that keep all weights, and gradients that are sent whole, are always this
-)
-ORANGE, PURPLE, TEAL, RED, GREEN = "#c98100", "#917df5", "#259e8c", "#db031e", "#317416"
-PINK, INDIGO, OLIVE, WINE, BROWN = "#f9458b", "#8a5383", "#959456", "#b4476b", "#7a7c47"
-CATEGORIES = (ORANGE, PURPLE, TEAL, RED, GREEN, PINK, INDIGO, OLIVE, WINE, BROWN)
+# Networks that keep all weights, and gradients that are sent whole, are always this
+BLUE = DENSE = "#2f77b8"
+CATEGORIES = """
+#c98100 #917df5 #259e8c #db031e #317416 #f9458b #8a5383 #959456 #b4476b #7a7c47
+""".split()
+ORANGE, PURPLE, TEAL, RED, GREEN, PINK, INDIGO, _, WINE, BROWN = CATEGORIES
 # Drawn as these
 VARIANTS = {
     "lars-warmup": "lars",
@@ -37,12 +37,7 @@ ALGORITHM_COLOURS = dict(
 ) | {"muon": GREEN, "lars": WINE}
 ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items()}
 # Ordered: the sparser, the darker
-RAMP = {
-    0.5: "#b18c00",
-    0.7: "#c76854",
-    0.9: "#cf2b6a",
-    0.95: "#ac338e",
-}
+RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}
 SPARSITY_COLOURS = {0.0: DENSE} | RAMP
 METHOD_COLOURS = {
     "connection-sensitivity": RED,
@@ -82,15 +77,11 @@ def sparsity_colour(level: float) -> str:
     return "#" + bytes(round(np.interp(level, list(RAMP), part)) for part in ramp.T).hex()
 
 
-def by_sparsity(levels: list[float], **legend) -> alt.Color:
-    """Colour per sparsity, the same throughout the book; 0 reads "dense".
-
-    Args:
-        **legend: options of the legend.
-    """
+def by_sparsity(levels: list[float]) -> alt.Color:
+    """Colour per sparsity, the same throughout the book; 0 reads "dense"."""
     levels = sorted(levels)
     scale = alt.Scale(domain=levels, range=list(map(sparsity_colour, levels)))
-    words = alt.Legend(labelExpr=DENSE_AT_ZERO, **legend)
+    words = alt.Legend(labelExpr=DENSE_AT_ZERO)
     return alt.Color("sparsity:O", scale=scale, title="sparsity", legend=words)
 
 
@@ -101,8 +92,8 @@ def by_algorithm(names: list[str], columns: int = 2) -> alt.Color:
     columns: of the legend on a phone, if no title is long.
     """
     titles = {name: method(name).title for name in names}
-    colours = ALGORITHM_COLOURS | dict.fromkeys(titles.keys() - ALGORITHM_COLOURS.keys(), GUIDE)
-    shown = {name: colour for name, colour in colours.items() if name in titles}
+    order = [*ALGORITHM_COLOURS, *titles]
+    shown = {name: ALGORITHM_COLOURS.get(name, GUIDE) for name in order if name in titles}
     columns = 1 if any(len(title) > 15 for title in titles.values()) else columns
     label = f"{json.dumps(titles)}[datum.label]"
     return by_name("algorithm", shown, columns, 3, labelExpr=label)
@@ -126,12 +117,10 @@ def by_name(
     """
     placed = {"columns": 1, "labelFontSize": alt.expr(f"width < {PHONE} ? 12 : 13")}
     if columns:
-        wide = wide or 2 * columns
-        choice = alt.expr(f"width < {PHONE} ? {columns} : {wide}")
+        choice = alt.expr(f"width < {PHONE} ? {columns} : {wide or 2 * columns}")
         placed = {"columns": choice, "columnPadding": 8}
     legend = alt.Legend(**placed, **legend)
-    names, shades = list(colours), list(colours.values())
-    scale = alt.Scale(domain=names, range=shades)
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=legend)
 
 
@@ -149,7 +138,7 @@ def log(padding: int = alt.Undefined, base: int = 2, **more) -> alt.Scale:
 
 
 def curve(
-    base: alt.Chart, y: alt.Y, scale: alt.Scale, tooltip: list, size: int = 64, **more
+    base: alt.Chart, y: alt.Y, scale: alt.Scale, tooltip: list, size: int = 64
 ) -> list[alt.Chart]:
     """The layers of a curve: bars from `low` to `high`, lines, and points with tooltips.
 
@@ -157,13 +146,12 @@ def curve(
         base: with x and colour.
         y: of lines and points, on this scale.
         size: of a point.
-        **more: further encodings of the points.
     """
     points = base.mark_point(filled=True, size=size, opacity=1)
     return [
         base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
         base.mark_line(strokeWidth=2.2).encode(y=y),
-        points.encode(y=y, tooltip=tooltip, **more),
+        points.encode(y=y, tooltip=tooltip),
     ]
 
 
@@ -257,22 +245,20 @@ def below(expression: str) -> alt.Chart:
 
 STILL = "still"  # whether a chart is a picture; charts.js unsets it
 NEAR = 3 * 10.0**-vega.DIGITS  # relative: how far a page's rounding may move a value
-# End the names of what charts.js knows of a control: its value in words, whether it is shown
-SPOKEN, NEEDED = "_text", "_needed"
 
 
 def spoken(text: str) -> alt.Parameter:
-    """What a slider is set to, in words, as a parameter; text: an expression with VALUES[NAME],
-    NAME the slider's.
+    """What a slider is set to, in words, as a parameter that charts.js knows by its name's end;
+    text: an expression with VALUES[NAME], NAME the slider's.
     """
-    return alt.param(name=re.findall(r"\]\[(\w+)\]", text)[-1] + SPOKEN, expr=text)
+    return alt.param(name=re.findall(r"\]\[(\w+)\]", text)[-1] + "_text", expr=text)
 
 
 def needed(name: str, when: str) -> alt.Parameter:
     """Shows the control of this name only where it would change something; when: a Vega expression
     of the other controls.
     """
-    return alt.param(name=name + NEEDED, expr=when)
+    return alt.param(name=f"{name}_needed", expr=when)
 
 
 def goal_slider(goals: list[float], start: float | None = None) -> tuple:
@@ -298,17 +284,15 @@ def dial(
     return chosen, value, shown.replace("value", value)
 
 
-DATA_SETS = ("digits", "MNIST", "Fashion-MNIST", "CIFAR-10", "Tiny Shakespeare")  # by size
-
-
 def menu(field: str, values: list[str], start: str, name: str) -> tuple:
     """A menu over the values of a column: the parameter, the test that keeps the rows chosen, and
     no label.
 
     Networks are listed data set by data set; else all values as given.
     """
-    sizes = {n: max((i for i, d in enumerate(DATA_SETS) if d in n), default=-1) for n in values}
-    bind = alt.binding_select(options=sorted(values, key=sizes.get), name=f"{name} ")
+    by_size = [*reversed(DATA_SETS.values())]
+    ordered = sorted(values, key=lambda value: [title in value for title in by_size])
+    bind = alt.binding_select(options=ordered, name=f"{name} ")
     chosen = alt.param(name=f"{field}_chosen", value=start, bind=bind)
     return chosen, f"datum.{field} === {field}_chosen", None
 
@@ -351,10 +335,10 @@ def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
     """The layers with only the rows that every control (`slider`, `menu`) chooses."""
     if not controls:
         return alt.layer(*layers)
-    tests = " && ".join(f"({test})" for _, test, _ in controls)
-    shown = [layer.transform_filter(tests) for layer in layers]
-    labels = [label for *_, label in controls if label]
-    return alt.layer(alt.layer(*shown), *labels).add_params(*(chosen for chosen, *_ in controls))
+    chosen, tests, labels = zip(*controls)
+    every = " && ".join(map("({})".format, tests))
+    shown = alt.layer(*(layer.transform_filter(every) for layer in layers))
+    return alt.layer(shown, *filter(None, labels)).add_params(*chosen)
 
 
 def nothing(why: str) -> alt.LayerChart:
@@ -382,8 +366,7 @@ def cut(rows: pd.DataFrame, value: str, beyond: float) -> tuple[pd.DataFrame, li
     A mark at infinity could not be drawn; `range` tells the ends in words.
     """
     drawn = rows[[f"{value}_low", value, f"{value}_high"]]
-    points = rows[value].where((rows[value] > 0) & (rows[value] < np.inf))
-    least = max(drawn.iloc[:, 0].min(), points.min() / beyond)
-    most = min(drawn.iloc[:, 2].max(), points.max() * beyond)
-    told = [span((low, high)) for low, _, high in drawn.itertuples(index=False)]
-    return rows.assign(range=told, **drawn.clip(least, most)), [least, most]
+    low, points, high = (values for _, values in drawn.items())
+    points = points[points.between(0, np.inf, inclusive="neither")]
+    ends = [max(low.min(), points.min() / beyond), min(high.max(), points.max() * beyond)]
+    return rows.assign(range=list(map(span, zip(low, high))), **drawn.clip(*ends)), ends

@@ -53,17 +53,12 @@ def side_by_side(
     cache = get_cache(folder)
     for page in [ROOT / "intro.md", *ROOT.glob("chapters/*.ipynb")]:
         reader = "nbformat" if page.suffix == ".ipynb" else "myst_nb_md"
-        plugin = {"name": reader, "type": "plugin"}
-        cache.add_nb_to_project(str(page), read_data=plugin)
+        cache.add_nb_to_project(str(page), read_data={"name": reader, "type": "plugin"})
     waiting = {Path(page.uri).stem: page.pk for page in cache.list_unexecuted()}
-    if not waiting or not _may_fork():
-        read()
-        judge()
+    # A fork goes on as this process would if it has only this thread, and not on macOS
+    if not waiting or sys.platform != "linux" or threading.active_count() > 1:
         return
-    unread, early, first = (
-        [waiting.pop(name) for name in names if name in waiting] for names in (UNREAD, EARLY, FIRST)
-    )
-    for file in sorted(ROOT.glob("chapters/*/*.py")):
+    for file in ROOT.glob("chapters/*/*.py"):
         if file.parent.name != "own":
             importlib.import_module(f"chapters.{file.parent.name}.{file.stem}")
     cores = os.cpu_count() or 1
@@ -72,13 +67,16 @@ def side_by_side(
     # One process draws the charts of all chapters: Vega takes half a second to start
     with _Drawing(ctx=fork) as drawing:
         vega.svg = lambda spec: drawing.svg(spec)._getvalue()
-        given = folder, timeout, max(cores - 1, 1)
         begun = []
-        for chapters, meanwhile in ((unread, read), (early, judge)):
-            begun.append(fork.Process(target=_run_each, args=(chapters, *given)))
-            begun[-1].start()
+        for chapters, meanwhile in ((UNREAD, read), (EARLY, judge)):
+            pages = [waiting.pop(name) for name in chapters if name in waiting]
+            given = pages, folder, timeout, max(cores - 1, 1)
+            beside = fork.Process(target=_run_each, args=given)
+            beside.start()
+            begun.append(beside)
             meanwhile()
             gc.freeze()
+        first = [waiting.pop(name) for name in FIRST if name in waiting]
         _run_each([*first, *waiting.values()], folder, timeout, cores, *begun)
 
 
@@ -87,11 +85,6 @@ class _Drawing(BaseManager):
 
 
 _Drawing.register("svg", vega.svg)
-
-
-def _may_fork() -> bool:
-    """Whether a fork goes on as this process would: only this thread does, and not on macOS."""
-    return sys.platform == "linux" and threading.active_count() == 1
 
 
 def _run_each(

@@ -20,9 +20,8 @@ as good.  What depends on several parameters, the guard cell checks with `requir
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import numpy as np
 from annotated_types import Len
@@ -35,8 +34,6 @@ from lib.workloads import catalogue
 T = TypeVar("T")
 BEFORE = "_before_parameters"  # where `begin` leaves what it saw
 INJECTED = (type(None), bool, int, float, str, list, dict)  # all that papermill can inject
-# Names that a notebook's globals have by themselves, and BEFORE
-IPYTHON = re.compile(r"_before_parameters|_+|_i{1,3}|_i?\d+|_[iod]h|_exit_code|__\w+__")
 MOST = 100  # entries of a list
 Whole, Count = fields.Whole, fields.Count
 
@@ -102,21 +99,16 @@ def _named(find: Callable[[str], str], words: str) -> Any:
     return Annotated[str, AfterValidator(read), words]
 
 
-def _workload(name: str) -> str:
-    catalogue.workload(name)
-    return name
-
-
 def Name() -> Any:
     """The name of a workload, or of a function in a reader's file."""
-    return _named(_workload, "the name of a workload, or file.py:function")
+    words = "the name of a workload, or file.py:function"
+    return _named(lambda name: catalogue.workload(name) and name, words)
 
 
-def Names(known: Collection[str] = ()) -> Any:
-    """Text that holds names, separated by spaces, each once: of those known, or of workloads."""
-    listed = ", ".join(known or (*catalogue.WORKLOADS, "file.py:function"))
-    each = Literal[tuple(known)] if known else Name()
-    return _listed(each, f"names separated by spaces, each once: {listed}")
+def Names() -> Any:
+    """Text that holds names of workloads, separated by spaces, each once."""
+    listed = ", ".join([*catalogue.WORKLOADS, "file.py:function"])
+    return _listed(Name(), f"names separated by spaces, each once: {listed}")
 
 
 def Method(tuned: str = "learning_rate") -> Any:
@@ -162,18 +154,13 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
             name.
     """
     types, values = get_type_hints(kind, include_extras=True), {}
-    before = namespace[BEFORE]
-    came = {
-        name
-        for name, value in namespace.items()
-        if isinstance(value, INJECTED)
-        and before.get(name, before) is not value
-        and not IPYTHON.fullmatch(name)
-    }
-    problems = [
-        f"{name}: unknown parameter{nearest(name, types)} (allowed: {', '.join(types)})"
-        for name in sorted(came - types.keys())
-    ]
+    before, problems = namespace[BEFORE], []
+    for name in sorted(namespace.keys() - types.keys()):
+        came = before.get(name, before) is not namespace[name]
+        own = name.startswith("_")  # as what a notebook keeps for itself
+        if came and not own and isinstance(namespace[name], INJECTED):
+            words = f"unknown parameter{nearest(name, types)} (allowed: {', '.join(types)})"
+            problems.append(f"{name}: {words}")
     for name, allowed in types.items():
         try:
             values[name] = check(name, namespace[name], allowed)
@@ -213,19 +200,10 @@ def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> N
     Raises:
         ValueError: as `require`.
     """
-    sizes = np.ravel(getattr(chosen, batch)).tolist()
+    sizes, named = (np.ravel(getattr(chosen, field)).tolist() for field in (batch, names))
     told = " ".join(map(str, sizes))
-    given = getattr(chosen, names)
-    named = np.ravel(given).tolist()
-    examples = {name: catalogue.workload(name).train_size for name in named}
-    name = min(examples, key=examples.get)
-    most = examples[name]
-    require(
-        max(sizes) <= most,
-        f"from 1 to {most} ({name} has {most} training examples)",
-        batch,
-        told,
-        **{names: " ".join(named)},
-    )
-    uneven = [size for size in sizes if size % workers]
-    require(not uneven, "a multiple of workers", batch, told, workers=workers)
+    most, name = min((catalogue.workload(name).train_size, name) for name in named)
+    allowed = f"from 1 to {most} ({name} has {most} training examples)"
+    require(max(sizes) <= most, allowed, batch, told, **{names: " ".join(named)})
+    even = not any(size % workers for size in sizes)
+    require(even, "a multiple of workers", batch, told, workers=workers)

@@ -1,6 +1,10 @@
-"""Charts that several pages draw: steps to result against batch size, and values with ranges."""
+"""Charts that several pages draw: steps to result against batch size, values with ranges, and small
+multiples.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 
 import altair as alt
 import numpy as np
@@ -26,17 +30,15 @@ def range_chart(
     value: str,
     title: str,
     colour: alt.Color,
-    *controls: tuple,
     tooltip: list,
-    lines: tuple = (),
-    beyond: float = 4,
+    lines: tuple,
+    beyond: float,
 ) -> alt.LayerChart:
     """Points with ranges on a logarithmic axis, a row per `row`, side by side within it by colour.
 
     Args:
         rows: row, value, value_low, value_high and the colour's field, a name, in the order in
             which they are drawn.
-        controls: what `charts.menu` and `charts.slider` return.
         tooltip: may name what `charts.cut` adds.
         lines: where to draw a dashed line.
         beyond: the axis ends at this many times the outermost points at most: an interval that
@@ -58,9 +60,8 @@ def range_chart(
     x = alt.X(f"{value}:Q", title=title, scale=scale, axis=axis)
     low = alt.X(f"{value}_low:Q", title=title, scale=scale)
     bars, dots = charts.ranges(base, value, x, low, tooltip)
-    drawn = charts.controlled([bars.add_params(pick), dots], *controls)
-    names = shown.groupby(charts.chosen_by(controls) or (lambda _: 0)).row.nunique().max()
-    height = int(names) * max(64, 20 * shown[field].nunique())
+    drawn = alt.layer(bars.add_params(pick), dots)
+    height = shown.row.nunique() * max(64, 20 * shown[field].nunique())
     return charts.sized(alt.layer(charts.across(*lines, x=scale), drawn), height)
 
 
@@ -90,7 +91,7 @@ def ratios(
 
 
 def scaling_chart(
-    curve: pd.DataFrame, colour: alt.Color, *controls: tuple, height: int = 380, title: str = STEPS
+    curve: pd.DataFrame, colour: alt.Color, *controls: tuple, height: int
 ) -> alt.LayerChart:
     """Steps to result against batch size: lines, 5-95 % bars, a line of perfect scaling per curve,
     legend selection.
@@ -110,35 +111,28 @@ def scaling_chart(
     x = charts.batch_axis(curve.batch_size)
     base = alt.Chart(tips.known(curve)).encode(x=x, color=colour, opacity=faded)
     scale = charts.log(domain=within)
-    y = alt.Y("steps:Q", title=title, scale=scale, axis=charts.fractions())
-    tooltip = tips.points(field, "regime" in curve)
-    layers = charts.curve(base, y, scale, tooltip)
+    y = alt.Y("steps:Q", title=STEPS, scale=scale, axis=charts.fractions())
+    layers = charts.curve(base, y, scale, tips.points(field, "regime" in curve))
     if "perfect" in curve:
         perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True)
-        y = alt.Y("perfect:Q", scale=scale)
-        layers.insert(0, perfect.encode(y=y))
+        layers.insert(0, perfect.encode(y=alt.Y("perfect:Q", scale=scale)))
     names = curve[field].map(_line_name)
-    short = names.str.len().max() <= LONGEST_LABEL
-    if short and 1 < names.nunique() <= MOST_LABELS:
-        labels = line_labels(curve, field, *controls, within=within, height=height)
-        layers.append(labels)
+    # More or longer ones would take the plot's room: a legend, or pointing, tells them apart
+    if names.str.len().max() <= 12 and 1 < names.nunique() <= 6:
+        layers.append(line_labels(curve, field, *controls, within=within, height=height))
     layers[0] = layers[0].add_params(pick)
-    drawn = charts.controlled(layers, *controls)
-    return charts.sized(drawn, height)
+    return charts.sized(charts.controlled(layers, *controls), height)
 
 
 # --- names beside lines ---------------------------------------------------------------------------
 
 LABEL_GAP = 15  # pixels from line to line of names
-MOST_LABELS = 6  # lines; more are told apart by pointing at them, or by the legend
-LONGEST_LABEL = 12  # characters; longer ones would take the plot's room
-WIDE = 480  # pixels of a plot that has room for names beside its lines
 
 
 def line_labels(
     rows: pd.DataFrame, field: str, *controls: tuple, within: list[float], height: int
 ) -> alt.Chart:
-    """The names of lines at their right ends, on plots that are at least WIDE; a legend serves the
+    """The names of lines at their right ends, on plots that have room for them; a legend serves the
     others.
 
     Args:
@@ -147,7 +141,7 @@ def line_labels(
         within, height: the ends of the logarithmic axis of steps, and its pixels.
     """
     ends = line_ends(rows, field, charts.chosen_by(controls), within, height)
-    text = alt.when(f"width < {WIDE}").then(alt.value("")).otherwise("words:N")
+    text = alt.when("width < 480").then(alt.value("")).otherwise("words:N")
     labels = alt.Chart(ends).mark_text(align="left", dx=9, fontSize=12)
     return labels.encode(x="batch_size:Q", y="steps:Q", text=text)
 
@@ -163,23 +157,125 @@ def line_ends(
     lines = seen.groupby([*by, field], as_index=False)
     last = lines[["batch_size", "steps"]].last()
     low, high = np.log(within)
-    gap = LABEL_GAP / height * (high - low)
 
     def spread(steps: pd.Series) -> pd.Series:
         order = steps.sort_values(kind="stable")
-        gaps = gap * np.arange(len(order))
-        found = isotonic_regression(np.log(order) - gaps)
-        places = found.x + gaps
+        gaps = LABEL_GAP / height * (high - low) * np.arange(len(order))
+        places = isotonic_regression(np.log(order) - gaps).x + gaps
         places += max(0, low - places[0])
         return pd.Series(np.exp(places), order.index)
 
-    choices = last.groupby(by or (lambda _: 0))
-    apart = choices.steps.transform(spread)
-    words = last[field].map(_line_name)
-    return last.assign(steps=apart, words=words)
+    apart = last.groupby(by or (lambda _: 0)).steps.transform(spread)
+    return last.assign(steps=apart, words=last[field].map(_line_name))
 
 
 def _line_name(value: object) -> str:
     if isinstance(value, float) and value:
         return f"{value:g}"
     return named(str(value)) if value else "dense"
+
+
+# --- small multiples: a small plot for each of several networks, all on the same axes -------------
+
+BESIDE = 54  # pixels of a panel's axis and of the gap to the next one
+MEASURE = "isFinite(containerSize()[0]) ? containerSize()[0] : 640"
+# A phone has room for two short names side by side
+BROKEN = (
+    "split(replace(replace(replace(datum.label, ' on ', '|on '), ', ', '|'), ' → ', '|→ '), '|')"
+)
+
+# Of figures 1 and 8 of Shallue et al. (2019), and not measured here
+LARGE = (
+    "ResNet-50 on ImageNet",
+    "ResNet-50 on Open Images",
+    "VGG-11 on ImageNet",
+    "Transformer on LM1B",
+    "Transformer on Common Crawl",
+    "LSTM on LM1B",
+)
+Layers = Callable[[alt.Chart], list[alt.Chart]]
+
+
+def panels(
+    rows: pd.DataFrame,
+    layers: Layers,
+    title: str,
+    absent: Iterable[str] = (),
+    height: int = 110,
+    most: int = 4,
+    least: int = 220,
+) -> alt.FacetChart:
+    """A panel per value of `panel`, in the order of the rows.
+
+    Args:
+        rows: `panel`, broken before " on " and " → " and after a comma, and what the layers draw.
+        layers: what is drawn in each panel, from a chart without data; axes have no titles.  It
+            must not add parameters.
+        title: what goes up and what goes across, since panels have no room for titles of axes.
+        absent: further panels, grey and marked as not measured.
+        height: of a panel, in pixels.
+        most: panels abreast.
+        least: pixels that a panel takes with its axis, if more than two are abreast.
+    """
+    lacking = pd.DataFrame({"panel": list(absent), "lacks": "not measured"})
+    whole = pd.concat([rows.assign(lacks=None), lacking])
+    base = alt.Chart()
+    grey = base.mark_text(align="left", color=charts.GUIDE)
+    grey = grey.encode(x=alt.value(8), y=alt.value(height / 2), text="lacks:N")
+    drawn = layers(base.transform_filter("!isValid(datum.lacks)"))
+    inner = alt.layer(*drawn, grey.transform_filter("isValid(datum.lacks)"), data=whole)
+    facet = alt.Facet("panel:N", title=None, sort=list(dict.fromkeys(whole.panel)))
+    facet = facet.header(labelExpr=BROKEN, labelLimit=150, labelFontSize=11, labelAnchor="start")
+    # A still picture's width; on a page panels share its own
+    panel = inner.properties(width=150, height=height)
+    chart = panel.facet(facet=facet, columns=min(3, most), spacing=12)
+    chart = chart.resolve_axis(x="independent", y="independent")
+    chart = chart.configure_axis(title=None, labelFontSize=10, labelSeparation=2, tickSize=3)
+    words = alt.Title(title, fontSize=12, anchor="start")
+    return chart.properties(title=words, usermeta=_sharing(most, least))
+
+
+def arranged(rows: pd.DataFrame, names: dict[tuple[str, str], str]) -> pd.DataFrame:
+    """The rows of these panels in this order, with `panel`.
+
+    Args:
+        rows: with workload and algorithm.
+        names: (workload, algorithm) -> the name of its panel; some may have no rows.
+    """
+    found = dict(list(rows.groupby(["workload", "algorithm"])))
+    return pd.concat(found[key].assign(panel=names[key]) for key in names if key in found)
+
+
+def _sharing(most: int, least: int) -> dict:
+    """Lets panels share the width of a page, two to `most` abreast: Vega-Lite gives them a fixed
+    width, so what it compiles to is changed by a JSON Patch.
+    """
+    abreast = f"clamp(floor(page_width / {least}), 2, {most})"
+    width = {"name": "child_width", "update": f"floor(page_width / abreast) - {BESIDE}"}
+    resized = {"events": "window:resize", "update": MEASURE}
+    page = {"name": "page_width", "init": MEASURE, "on": [resized]}
+    patch = [
+        {"op": "replace", "path": "/layout/columns", "value": {"signal": "abreast"}},
+        {"op": "replace", "path": "/signals/0", "value": width},
+        {"op": "add", "path": "/signals/0", "value": {"name": "abreast", "update": abreast}},
+        {"op": "add", "path": "/signals/0", "value": page},
+    ]
+    return {"embedOptions": {"patch": patch}}
+
+
+def small_curve(
+    lines: alt.Chart, tooltip: list, ends: Sequence[str] = ("low", "high")
+) -> list[alt.Chart]:
+    """The layers of a curve in a panel: bars between these columns, a line, and points.
+
+    Args:
+        lines: with both axes and the colour.
+        tooltip: of the points.
+        ends: columns of the ends of the bars; none: no bars.
+    """
+    points = lines.mark_point(filled=True, size=22, opacity=1)
+    curve = [lines.mark_line(strokeWidth=1.8), points.encode(tooltip=tooltip)]
+    if not ends:
+        return curve
+    low, high = (f"{end}:Q" for end in ends)
+    return [lines.mark_rule().encode(y=low, y2=high), *curve]

@@ -4,11 +4,13 @@ of their page, formulas and icons without a network.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import hashlib
 import os
 import re
 import shutil
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 from lib import ROOT
-from lib.page import execution, origin
+from lib.page import execution
 from lib.page.vega import VEGALITE
 
 FONT_AWESOME = "theme/pydata_sphinx_theme/static/vendor/fontawesome/6.5.2/js/all.min.js"
@@ -41,8 +43,6 @@ def setup(app) -> dict:
     app.connect("config-inited", _look)
     # Before myst-nb opens its cache
     app.connect("config-inited", _forget_stale_outputs, priority=100)
-    # What other extensions read and compute while the first chapters run
-    app.before_chapters = (lambda: None,) * 2
     # After the kernels' settings are known
     app.connect("config-inited", _execute_side_by_side, priority=900)
     # Starts threads, of which a fork would lack those that answer
@@ -75,23 +75,19 @@ class CodeAtTheEnd(SphinxPostTransform):
                 shown = parts.get("cell_code_output", nodes.container())
                 cell["classes"] = []  # else docutils would not let go of them
                 cell.replace_self(list(shown.children))
-        drawn = origin.drawn_by(cell.astext() for cell in code)
+        options = self.config.html_theme_options
+        address = options.get("repository_url") or ""
+        files = address and f"{address}/blob/{options.get('repository_branch') or 'main'}"
+        drawn = drawn_by(cell.astext() for cell in code)
         for output in self.document.findall(nodes.raw):
             if "book-figure" in output.astext():
-                text = origin.told(output.astext(), drawn, self._repository())
+                text = with_origins(output.astext(), drawn, files)
                 output.children = [nodes.Text(text)]
         if code:
             opened = '<details class="book-code"><summary>The code of this page</summary>'
-            around = [nodes.raw("", text, format="html") for text in (opened, "</details>")]
+            before, after = (nodes.raw("", text, format="html") for text in (opened, "</details>"))
             page = next(iter(self.document.findall(nodes.section)))
-            before, after = around
             page += [before, *code, after]
-
-    def _repository(self) -> str:
-        """The address of the repository's files; "" where _config.yml does not have it."""
-        options = self.config.html_theme_options
-        address = options.get("repository_url") or ""
-        return address and f"{address}/blob/{options.get('repository_branch') or 'main'}"
 
 
 def _citations_as_anchors(app, doctree) -> None:
@@ -162,6 +158,7 @@ def _execute_side_by_side(app, config) -> None:
     if config.nb_execution_mode == "cache":
         folder = config.nb_execution_cache_path or _build(app) / ".jupyter_cache"
         with contextlib.suppress(Exception):
+            # `lib.claims.front` says what is read and computed while the first chapters run
             execution.side_by_side(Path(folder), config.nb_execution_timeout, *app.before_chapters)
 
 
@@ -178,11 +175,78 @@ def _remember_inputs(app, exception) -> None:
 def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None:
     """Leave out unused scripts and styles; templates/ adds the book's own."""
     for kind in ("script_files", "css_files"):
-        context[kind][:] = [asset for asset in context[kind] if not _is_unused(asset)]
+        context[kind][:] = [
+            asset
+            for asset in context[kind]
+            if not UNUSED.search(f"{asset.filename or ''} {asset.attributes.get('body', '')}")
+        ]
 
 
-def _is_unused(asset) -> bool:
-    return bool(UNUSED.search(f"{asset.filename or ''} {asset.attributes.get('body', '')}"))
+# --- which function drew a figure -----------------------------------------------------------------
+
+LINK = re.compile(r'<a href="#([^"]+)">Link to this figure</a>')  # as `prose.figure` writes it
+# Whose functions draw; those of `lib.page.charts` only arrange
+OURS = ("chapters.", "lib.page.shared_figures.")
+
+
+def with_origins(text: str, drawn: dict[str, str], repository: str) -> str:
+    """HTML whose figures name the function that drew them.
+
+    Args:
+        drawn: of `drawn_by`.
+        repository: the address of its files, up to their paths; "" where it is not known: then the
+            file is named and not linked.
+    """
+
+    def line(found: re.Match) -> str:
+        if found[1] not in drawn:
+            return found[0]
+        module, _, function = drawn[found[1]].rpartition(".")
+        file = module.replace(".", "/") + ".py"
+        text = (ROOT / file).read_text(encoding="utf-8")
+        before, *_ = text.partition(f"def {function}(")
+        number = before.count("\n") + 1
+        place = f"{file}, line {number}"
+        if repository:
+            place = f'<a href="{repository}/{file}#L{number}">{place}</a>'
+        return f"{found[0]} · drawn by <code>{function}</code>, {place}"
+
+    return LINK.sub(line, text)
+
+
+def drawn_by(cells: Iterable[str]) -> dict[str, str]:
+    """The functions whose charts a page's cells hand to `prose.figure`, by the figure's name:
+    {"fig-x": "chapters.x.x_figures.chart"}; without figures that a cell draws by itself.
+
+    Args:
+        cells: Python, in the order of the page.
+    """
+    known, values, found = {}, {}, {}
+    for node in ast.parse("\n".join(cells)).body:
+        if isinstance(node, ast.ImportFrom):
+            known |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
+        elif isinstance(node, ast.Assign):
+            values[ast.unparse(node.targets[0])] = node.value
+        for call in ast.walk(node):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "prose.figure":
+                name = re.search(r"'(fig-[^']+)'", ast.unparse(call))
+                every = _functions(call.args[0], known, values)
+                ours = [function for function in every if function.startswith(OURS)]
+                if name and ours:
+                    found[name[1]] = ours[0]
+    return found
+
+
+def _functions(node: ast.AST, known: dict, values: dict) -> Iterator[str]:
+    """The dotted names of the functions that make an expression's value, the outermost first."""
+    if isinstance(node, ast.Name) and node.id in values:
+        left = dict(values)
+        yield from _functions(left.pop(node.id), known, left)
+    if isinstance(node, ast.Call):
+        root, *rest = ast.unparse(node.func).split(".")
+        yield ".".join([known.get(root, ""), *rest])
+    for part in ast.iter_child_nodes(node):
+        yield from _functions(part, known, values)
 
 
 # --- formulas -------------------------------------------------------------------------------------
@@ -215,22 +279,6 @@ ICONS = (
     "expand file file-lines file-pdf github house lightbulb list magnifying-glass moon outdent "
     "pencil play rocket square-github sun xmark"
 ).split()
-ICON_STYLE = """:is(.fa-solid, .fas, .fa-regular, .far, .fa-brands, .fab) {
-  display: inline-block; width: 1em; height: 1em; vertical-align: -0.125em;
-  background: currentColor;
-  -webkit-mask: var(--icon) center / contain no-repeat;
-  mask: var(--icon) center / contain no-repeat;
-}
-.fa-lg { font-size: 1.25em; }
-a.github:before, a.gitlab:before, a.reference.download:before, .nav-external:after,
-li > a.reference.external:after,
-.admonition > .admonition-title:after, span.versionmodified:before, p.highlight-link a:before {
-  content: none !important; }
-.bd-sidebar-secondary.hide:not(:hover) .onthispage:after { content: "▾" !important;
-  font-family: inherit !important; }
-ul.bd-breadcrumbs li.breadcrumb-item:not(.breadcrumb-home):before { content: "›" !important;
-  font-family: inherit !important; }
-"""
 
 
 def icons_css(collection: str) -> str:
@@ -248,4 +296,4 @@ def icons_css(collection: str) -> str:
         svg = f"<svg {box}><path d='{path}'/></svg>".replace("#", "%23")
         address = f"data:image/svg+xml,{svg}"
         rules.append(f'.fa-{name} {{ --icon: url("{address}"); }}\n')
-    return ICON_STYLE + "".join(rules)
+    return "".join(rules)

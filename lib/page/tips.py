@@ -8,17 +8,17 @@ import altair as alt
 import pandas as pd
 
 
-def tip(field: str, title: str, format: str | None = None) -> alt.Tooltip:
+def tip(field: str, title: str, format: str = alt.Undefined) -> alt.Tooltip:
     """A column with its type ("error:Q"), the words for it, and how Vega prints it."""
-    return alt.Tooltip(field, title=title, **({"format": format} if format else {}))
+    return alt.Tooltip(field, title=title, format=format)
 
 
 def listed(columns: Mapping[str, str]) -> list[alt.Tooltip]:
     """A tooltip a column: its type, and how Vega prints it after a bar, and the words for it, as in
     {"error:Q|.2%": "test error"}.
     """
-    parts = ((*column.partition("|"), title) for column, title in columns.items())
-    return [tip(field, title, format) for field, _, format, title in parts]
+    parts = ((title, *column.split("|")) for column, title in columns.items())
+    return [tip(field, title, *format) for title, field, *format in parts]
 
 
 BATCH_SIZE = tip("batch_size:Q", "batch size", ",")
@@ -30,18 +30,13 @@ INTERVAL = tip("interval:N", "5–95 %")
 SEARCHES = tip("replicates:Q", "searches")
 TRIALS = tip("trials:Q", "trials of a search")
 # What tells curves apart, in words
-FIELDS = {
-    "algorithm": "training method",
-    "method": "how it was pruned",
-    "part": "curve",
-}
+FIELDS = {"algorithm": "training method", "method": "how it was pruned", "part": "curve"}
 KNOWN_FROM = {False: "its own searches", True: "the scatter of other networks' searches"}
 
 
-def ends(low: str = "low", high: str = "high") -> list[alt.Tooltip]:
+def ends() -> list[alt.Tooltip]:
     """Both ends of an interval of steps."""
-    titles = {low: "interval, from", high: "interval, to"}
-    return [tip(f"{name}:Q", title, ",.0f") for name, title in titles.items()]
+    return listed({"low:Q|,.0f": "interval, from", "high:Q|,.0f": "interval, to"})
 
 
 def points(field: str, regime: bool = True) -> list[alt.Tooltip]:

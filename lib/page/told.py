@@ -27,10 +27,9 @@ def ratios(effects: Mapping[str, object], whole: Collection[str]) -> dict[str, f
     """
     found = {}
     for name, effect in effects.items():
-        keys = (name, f"{name}_low", f"{name}_high")
-        row = effect.row(name) if effect else dict.fromkeys(keys, math.nan)
-        shown = keys if name in whole else keys[:1]
-        found |= {key: row[key] if math.isfinite(row[key]) else None for key in shown}
+        row = effect.row(name) if effect else {}
+        keys = [name, f"{name}_low", f"{name}_high"][: 3 if name in whole else 1]
+        found |= {key: row[key] if math.isfinite(row.get(key, math.nan)) else None for key in keys}
     return found
 
 
@@ -52,32 +51,21 @@ def predictions(rows: Iterable[tuple[str, float, float, object]]) -> pd.DataFram
     """
     found = []
     for what, low, high, came in rows:
-        if not low:
-            told = f"under {number(high)}"
-        elif high == math.inf:
-            told = f"over {number(low)}"
-        else:
-            told = f"{number(low)}–{number(high)}"
+        told = f"over {number(low)}" if high == math.inf else f"{number(low)}–{number(high)}"
+        told = told if low else f"under {number(high)}"
         found.append((what, told, *_fits(low, high, came)))
     return pd.DataFrame(found, columns=["what", "predicted", MEASURED, "fits"])
 
 
 def _fits(low: float, high: float, came: object) -> tuple[str, str]:
-    """What was measured, and whether it fits a range."""
+    """What was measured, with digits enough to compare it with a range, and whether it fits it."""
     if came is None:
         return "—", "—"
-    if isinstance(came, tuple):
-        return _said(*came), _by_interval(low, high, *came[1:])
-    return number(came), f"{'yes' if low <= came <= high else 'no'}, by the estimate"
-
-
-def _said(value: float, least: float, most: float) -> str:
-    """With digits enough to compare it with a range."""
+    if not isinstance(came, tuple):
+        return number(came), f"{'yes' if low <= came <= high else 'no'}, by the estimate"
+    value, least, most = came
     ends = (number(end if end < BEYOND else math.inf) for end in (least, most))
-    return f"{number(value)} ({(' to ' if least < 0 else '–').join(ends)})"
-
-
-def _by_interval(low: float, high: float, least: float, most: float) -> str:
+    said = f"{number(value)} ({(' to ' if least < 0 else '–').join(ends)})"
     if low <= least and most <= high:
-        return "yes"
-    return "no" if most < low or least > high else "not decided"
+        return said, "yes"
+    return said, "no" if most < low or least > high else "not decided"

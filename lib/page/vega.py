@@ -63,8 +63,7 @@ def packed(spec: dict) -> str:
     columns = {}
     for name, rows in spec.get("datasets", {}).items():
         fields = dict.fromkeys(field for row in rows for field in row)
-        table = {field: [row.get(field) for row in rows] for field in fields}
-        columns[name] = table
+        columns[name] = {field: [row.get(field) for row in rows] for field in fields}
     told = spec | {"datasets": columns}
     text = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c")  # "<!--<script>" would swallow the end tag
@@ -74,7 +73,7 @@ def picture(spec: dict) -> str:
     """The chart as SVG, STATIC_WIDTH wide, with tenths of a pixel and no words but those drawn."""
     text = json.dumps(spec).replace('"width": "container"', f'"width": {STATIC_WIDTH}')
     still = json.loads(text)
-    still["config"] = still.get("config", {}) | {"aria": False}
+    still.setdefault("config", {})["aria"] = False
     return re.sub("<[^>]*>", lambda tag: re.sub(r"(\.\d)\d{2,}", r"\1", tag[0]), svg(still))
 
 
