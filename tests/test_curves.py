@@ -132,9 +132,10 @@ def planted(random, constants, shared, limit=np.inf):
     return scattered(logs, SIX, np.log(limit))
 
 
-def scattered(logs, sizes, limit=np.inf):
-    """The curve of searches [n, m] on splits of their own, missed where they exceed a limit."""
-    index = pd.MultiIndex.from_arrays([range(len(logs))] * 2, names=scaling.SEARCH)
+def scattered(logs, sizes, limit=np.inf, splits=None):
+    """The curve of searches [n, m], missed where they exceed a limit; on splits of their own, or on these."""
+    n = len(logs)
+    index = pd.MultiIndex.from_arrays([range(n), range(n) if splits is None else splits], names=scaling.SEARCH)
     frames = (pd.DataFrame(v, index, np.asarray(sizes, int)) for v in (np.minimum(logs, limit), logs > limit))
     return scaling.Curve(*frames, scatter=0.45)
 
