@@ -16,6 +16,7 @@ from lib.measuring import sweeps
 from lib.methods.intervals import LEE2021
 from lib.records import on_record
 from lib.studies import plans
+from lib.studies.cells import Cell
 from lib.workloads.catalogue import workload
 from tests.conftest import recorded
 
@@ -286,6 +287,14 @@ FEWER = {  # searches below 0.9 that make no curve
 def test_a_curve_that_is_too_short_keeps_its_network_as_published(low):
     """Pruned curves are divided by the dense one, which two ranges of momentum must not be."""
     assert joined([in_range(0.0, 5, 100), in_range(0.9, 5, 300)], low) == {}
+
+
+def test_a_search_with_a_longer_limit_stands_for_the_usual_one_and_a_shorter_does_not(monkeypatch):
+    """It is the same search up to the workload's own limit, here 40,000 steps."""
+    cells = [Cell("mnist-simple-cnn", 4, max_steps=most) for most in (80_000, 40_000, 20_000, None)]
+    monkeypatch.setattr(on_record, "recorded_of", iter)
+    assert [c.max_steps for c in on_record._with_fields(cells, plans.USUAL)] == [80_000, None]
+    assert [c.max_steps for c in on_record._with_fields(cells, {"max_steps": 20_000})] == [20_000]
 
 
 KEY = ("digits-mlp", "momentum", "connection-sensitivity", 0.0)

@@ -94,8 +94,10 @@ def spreads(paths: pd.DataFrame) -> pd.DataFrame:
     """By network, method and quantity, ln of the full gradient's `spread`: the median over a
     search's paths, the mean over searches (effect)."""
     network = ["workload", "algorithm"]
-    logs = np.log(paths[[f"{name}_spread" for name in QUANTITIES]])
-    searches = logs.groupby([paths[c] for c in (*network, "replicate")], sort=False).median()
+    wanted = [f"{name}_spread" for name in QUANTITIES]
+    logs = np.log(paths[wanted])
+    by = [paths[column] for column in (*network, "replicate")]
+    searches = logs.groupby(by, sort=False).median()
     searches.columns = list(QUANTITIES.values())
     rows = [
         (*key, title, mean_of(values))

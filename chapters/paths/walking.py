@@ -79,7 +79,8 @@ def walked(rerun: Rerun, steps: int, at: set[int]) -> Trace:
         if step in at:
             seen[step] = before.float(), g
         norms.append(g.norm().item())
-        lengths.append((rerun.w[0] - before).float().norm().item())
+        moved = (rerun.w[0] - before).float()
+        lengths.append(moved.norm().item())
     rerun.executor = executor
     return Trace(rerun.w[0].float(), seen, np.array(lengths), np.array(norms))
 

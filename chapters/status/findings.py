@@ -180,11 +180,13 @@ def of_paths() -> pd.DataFrame:
     rows = []
     for name, own in tracks.TRACKS.items():
         found = own.results()
-        spent = [head["wall_s"] / 3600 for head in found.attrs["provenance"]]
-        told = (front.data_set(name), len(spent), found.attrs["planned"], len(found), sum(spent))
+        heads = found.attrs["provenance"]
+        planned = found.attrs["planned"]
+        hours = sum(head["wall_s"] for head in heads) / 3600
+        told = front.data_set(name), len(heads), planned, len(found), hours
         rows.append(told)
-    heads = ["paths on", "followed", "planned", "points", "core-hours"]
-    return pd.DataFrame(rows, columns=heads)
+    columns = ["paths on", "followed", "planned", "points", "core-hours"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def of_spaces() -> pd.DataFrame:

@@ -238,10 +238,11 @@ def what_decides(groups: Sequence[Group], kind: str, threshold: float) -> str:
     """
     needed = {}
     for group in groups:
-        effect = abs(group.effect) if kind == "within" else group.effect
-        reach = (group.high - group.low) / 2
-        if math.isfinite(effect + reach):
-            needed[group.name] = (reach / max(abs(effect - threshold), 1e-9)) ** 2
+        if group.n and all(map(math.isfinite, (group.effect, group.low, group.high))):
+            effect = abs(group.effect) if kind == "within" else group.effect
+            room = abs(effect - threshold)
+            reach = (group.high - group.low) / 2
+            needed[group.name] = (reach / room) ** 2 if room else math.inf
     if not needed:
         return "Searches of the networks named."
     nearest = min(needed, key=needed.get)

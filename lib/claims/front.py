@@ -40,12 +40,13 @@ def _scope() -> dict:
     heads = [store.head(record(cell)) for cell in cells]
     names = {cell.workload for cell in cells}
     trained = {workload(name) for name in names}
-    found = {data_set(w.dataset) for w in trained}
+    networks = {(w.dataset, w.model) for w in trained}
+    found = {data_set(dataset) for dataset, _ in networks}
     return {
         "searches": len(cells),
         "trials": sum(head["rows"] for head in heads),
         "core_hours": sum(head["wall_s"] for head in heads) / 3600,
-        "networks": len({(w.dataset, w.model) for w in trained}),
+        "networks": len(networks),
         "data_sets": [title for title in DATA_SETS.values() if title in found],
     }
 

@@ -7,6 +7,7 @@ import ctypes
 import datetime
 import functools
 import hashlib
+import os
 import platform
 import re
 import warnings
@@ -55,7 +56,8 @@ def libraries() -> str:
     blas = re.findall(r"BLAS_INFO=(\w+)", built)
     blas += re.findall(r"Math Kernel Library Version ([\d.]+)", built)
     others = [f"oneDNN {version}" for version in re.findall(r"MKL-DNN v([\d.]+)", built)]
-    return ", ".join(filter(None, [" ".join(blas), *others]))
+    ceiling = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()  # of what oneDNN may use
+    return ", ".join(filter(None, [" ".join(blas), *others, ceiling and f"at most {ceiling}"]))
 
 
 def rounding(precision: str) -> str:

@@ -122,13 +122,14 @@ def trials(frame: pd.DataFrame) -> str:
     return span((frame["trials"].min(), frame["trials"].max())) if len(frame) else "—"
 
 
-# A cell of more than 32 characters is no value but a sentence
+LONG = 20  # rows
+SENTENCE = 32  # characters of a cell, above which it is no value
 TABLE = """\
-<table class="book-table{{ ' book-names' if names }}{{ ' book-long' if rows|length > 20 }}">
+<table class="book-table{{ ' book-names' if names }}{{ ' book-long' if rows|length > LONG }}">
 <thead><tr>{% for name in columns %}<th>{{ name }}</th>{% endfor %}</tr></thead><tbody>
 {% for row in rows %}<tr>{% for text in row %}
 <td{% if numeric[loop.index0] %} style="text-align:right"
-{%- elif text|length > 32 %} class="book-words"{% endif %}>{{ text }}</td>
+{%- elif text|length > SENTENCE %} class="book-words"{% endif %}>{{ text }}</td>
 {%- endfor %}</tr>
 {% endfor %}</tbody></table>"""
 
@@ -153,6 +154,8 @@ def table(frame: pd.DataFrame, **formats: str) -> Html:
         rows=list(zip(*cells)),
         numeric=numeric,
         names=not any(numeric[:1]),
+        LONG=LONG,
+        SENTENCE=SENTENCE,
     )
 
 

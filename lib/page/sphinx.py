@@ -201,7 +201,8 @@ def with_origins(text: str, drawn: dict[str, str], repository: str) -> str:
     def line(found: re.Match) -> str:
         if found[1] not in drawn:
             return found[0]
-        module, _, function = drawn[found[1]].rpartition(".")
+        drawer = drawn[found[1]]
+        module, _, function = drawer.rpartition(".")
         file = module.replace(".", "/") + ".py"
         text = (ROOT / file).read_text(encoding="utf-8")
         before, *_ = text.partition(f"def {function}(")
