@@ -1,0 +1,62 @@
+"""What this chapter measures besides searches: ResNet-20 as Shi et al. (2019) train it."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from lib import SOURCE
+from lib.fields import SHARE, Count, Whole, spec
+from lib.measuring.experiment import Collection
+from lib.records import store
+
+COMPRESSORS = ("dense", "top-k", "gaussian-k")
+
+
+@spec
+class Published:
+    """A run by the settings of the authors' released code, on 16 workers of 32 images each.
+
+    seed: of weights, order and augmentation.  epochs: of 98 steps.  precision: of the arithmetic;
+    weights, messages and updates are float32.
+    """
+
+    compressor: Literal[*COMPRESSORS]
+    seed: Whole(0, 9999) = 0
+    epochs: Count(10_000) = 120
+    density: SHARE = 0.001
+    precision: Literal["bfloat16", "float32"] = "bfloat16"
+
+    def measure(self) -> pd.DataFrame:
+        """As `published.trained`.  An unfinished run is kept beside its record, and goes on."""
+        from chapters.messages import published
+        from lib.engine.checkpoint import Checkpoint
+        from lib.workloads import datasets
+
+        file = PUBLISHED.record(self).with_suffix(".part")
+        code = hashlib.sha256(Path(published.__file__).read_bytes()).hexdigest()
+        checkpoint = Checkpoint(file, f"{store.digest(self)} {SOURCE} {code}")
+        images, test = datasets.whole("cifar-10"), datasets.load("cifar-10").test
+        found = published.trained(self, checkpoint, images, test)
+        file.unlink(missing_ok=True)
+        return found
+
+
+def planned() -> tuple[Published, ...]:
+    """A seed of every compressor."""
+    return tuple(Published(compressor) for compressor in COMPRESSORS)
+
+
+ABOUT = "Train ResNet-20 as Shi et al. (2019) did, with dense and sparse messages (4 hours a run)."
+PUBLISHED = Collection(
+    "resnet-20-as-published",
+    "runs",
+    "{0.compressor}-seed-{0.seed}".format,
+    planned,
+    ABOUT,
+    precision=None,
+)
+EXPERIMENTS = {"resnet-20-as-published": PUBLISHED}

@@ -1,0 +1,201 @@
+"""ResNet-20 on CIFAR-10 as the released code of Shi et al. (2019) trains it: batch normalisation,
+crops and flips, weight decay, a rate that warms up and falls, a density that warms up.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import torch
+from torch import Tensor, nn
+
+from lib.engine.checkpoint import Checkpoint
+from lib.engine.flattening import flatten
+from lib.engine.sequential import SequentialExecutor
+from lib.messages import Messages
+from lib.messages.exchanges import Exchange
+from lib.workloads import models
+from lib.workloads.datasets import Split
+
+if TYPE_CHECKING:
+    from chapters.messages.experiments import Published
+
+WORKERS, BATCH = 16, 512
+EPOCH = 98  # steps: 97 of 512 images, and one of the 336 that are left
+RATE, MOMENTUM, DECAY = 0.1, 0.9, 1e-4
+WARM_UP = 5  # epochs in which the rate rises in proportion to the step
+DROPS = (81, 122)  # epochs after which it is a tenth of what it was
+MARGIN, SIDE = 4, 32  # pixels around an image, from which it is cropped again
+NEWEST = 0.1  # weight of a batch in the running averages of batch normalisation
+EVERY = 3  # epochs between two tests
+
+
+class Averaging(SequentialExecutor):
+    """Batch normalisation keeps running averages, as in the authors' first process, which tests.
+
+    averages: of every such layer, means and variances [2, C], float32 whatever the arithmetic.
+    """
+
+    def __init__(self, module: nn.Module, *settings):
+        super().__init__(module, *settings)
+        norms = [layer for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
+        begun = torch.tensor([[0.0], [1.0]])
+        self.averages = {norm: begun.repeat(1, norm.num_features) for norm in norms}
+        self.listening = False
+        for norm in norms:
+            norm.register_forward_pre_hook(self._listen)
+
+    def _listen(self, norm: nn.BatchNorm2d, inputs: tuple[Tensor]) -> None:
+        if self.listening:
+            x = inputs[0].detach().float()
+            variance, mean = torch.var_mean(x, (0, 2, 3))
+            self.averages[norm].lerp_(torch.stack([mean, variance]), NEWEST)
+
+    def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> tuple:
+        """As `SequentialExecutor.gradients_by_worker`; the first worker's share moves averages."""
+        found = []
+        for place, share in enumerate(zip(x.chunk(workers), y.chunk(workers), strict=True)):
+            self.listening = place == 0
+            found.append(self.gradients(w, *share))
+        self.listening = False
+        return tuple(map(torch.stack, zip(*found, strict=True)))
+
+    def error(self, w: Tensor, x: Tensor, y: Tensor) -> float:
+        """The share of examples x [N, ...] that weights w [1, P] get wrong, by the averages."""
+        for norm, averages in self.averages.items():
+            norm.running_mean, norm.running_var = averages.to(self.dtype)
+            norm.eval()
+        wrong = 0
+        for some_x, some_y in zip(x.split(500), y.split(500), strict=True):
+            told = self.logits(w, some_x)[0].argmax(1)
+            wrong += (told != some_y).sum().item()
+        for norm in self.averages:
+            norm.running_mean = norm.running_var = None
+            norm.train()
+        return wrong / len(y)
+
+
+def rate(step: int) -> float:
+    """The learning rate of update number `step`, from 0."""
+    warmed = min((step + 1) / (WARM_UP * EPOCH), 1.0)
+    drops = sum(step >= EPOCH * epoch for epoch in DROPS)
+    return RATE * warmed / 10**drops
+
+
+def augmented(x: Tensor, random: torch.Generator) -> Tensor:
+    """Images [B, C, 32, 32] shifted by up to MARGIN pixels, half of them mirrored.
+
+    Black surrounds them: the least value of each channel, of standardised images that hold some.
+    """
+    size = SIDE + 2 * MARGIN
+    black = x.amin((0, 2, 3))
+    padded = black[:, None, None].expand(len(x), -1, size, size).clone()
+    inner = slice(MARGIN, MARGIN + SIDE)
+    padded[:, :, inner, inner] = x
+    corners = torch.randint(2 * MARGIN + 1, (len(x), 2), generator=random)
+    cropped = torch.empty_like(x)
+    for place, (top, left) in enumerate(corners.tolist()):
+        cropped[place] = padded[place, :, top : top + SIDE, left : left + SIDE]
+    mirrored = torch.rand(len(x), generator=random) < 0.5
+    cropped[mirrored] = cropped[mirrored].flip(-1)
+    return cropped
+
+
+def decayed(module: nn.Module) -> Tensor:
+    """Where weights decay, [P] of zeros and ones: not in biases and normalisation."""
+    parts = [torch.full((p.numel(),), float(p.dim() > 1)) for p in module.parameters()]
+    return torch.cat(parts)
+
+
+class Run:
+    """A training under way.
+
+    Attributes:
+        steps: taken so far.
+        w, velocity: weights and momentum's sum [1, P].
+        losses: of the steps since the last test.
+    """
+
+    def __init__(self, spec: Published):
+        module = models.fresh("resnet-20", spec.seed)
+        self.steps, self.losses = 0, []
+        self.w = flatten(module)[None]
+        self.velocity = torch.zeros_like(self.w)
+        self.decay = DECAY * decayed(module)
+        self.executor = Averaging(module, getattr(torch, spec.precision))
+        messages = Messages(WORKERS, spec.compressor, spec.density, warm_up=EPOCH)
+        sizes = [p.numel() for p in module.parameters()]
+        self.exchange = Exchange(messages, self.w, None, sizes, spec.seed)
+
+    def step(self, x: Tensor, y: Tensor) -> None:
+        """Take a step on images x [B, ...] with labels y [B]."""
+        inputs = self.executor.inputs(x)
+        loss, g, _ = self.exchange.gradients(self.executor, self.w, inputs, y)
+        self.velocity = MOMENTUM * self.velocity + g + self.decay * self.w
+        self.w = self.w - rate(self.steps) * self.velocity
+        self.losses.append(loss.item())
+        self.steps += 1
+
+    def tested(self, test: Split) -> dict[str, float]:
+        """Mean loss since the last test, the error on the test set, and entries that a worker has
+        sent, per step.
+        """
+        loss = sum(self.losses) / len(self.losses)
+        self.losses = []
+        error = self.executor.error(self.w, self.executor.inputs(test.x), test.y)
+        sent = self.exchange.sent.item() / self.steps
+        return {"loss": loss, "test_error": error, "sent": sent}
+
+    def parts(self) -> dict:
+        """All that the next step depends on."""
+        names = ("steps", "losses", "w", "velocity")
+        averages = list(self.executor.averages.values())
+        own = {name: getattr(self, name) for name in names}
+        return own | {"averages": averages, "exchange": self.exchange.parts()}
+
+    def restore(self, parts: dict) -> None:
+        """Go on from these `parts`."""
+        for name in ("steps", "losses", "w", "velocity"):
+            setattr(self, name, parts[name])
+        self.exchange.restore(parts["exchange"])
+        for averages, known in zip(self.executor.averages.values(), parts["averages"], strict=True):
+            averages.copy_(known)
+
+
+def trained(
+    spec: Published, checkpoint: Checkpoint, images: Split, test: Split, every: int = EVERY
+) -> pd.DataFrame:
+    """A row per test: epoch, step, rate, `Run.tested`, and seconds of training.
+
+    Args:
+        checkpoint: of an unfinished run, which goes on.
+        images: all training images, 50,000 of them in the book's runs.
+        every: epochs between two tests; there is one at the end.
+    """
+    run, rows, spent = Run(spec), [], 0.0
+    if saved := checkpoint.load():
+        run.restore(saved["run"])
+        rows, spent = saved["rows"], saved["seconds"]
+    began = time.perf_counter() - spent
+    while run.steps < spec.epochs * EPOCH:
+        run.step(*batch(spec.seed, images, run.steps))
+        seconds = round(time.perf_counter() - began, 1)
+        epoch, left = divmod(run.steps, EPOCH)
+        if not left and (epoch % every == 0 or epoch == spec.epochs):
+            about = {"epoch": epoch, "step": run.steps, "rate": rate(run.steps - 1)}
+            rows.append(about | run.tested(test) | {"seconds": seconds})
+        state = {"rows": rows, "seconds": seconds}
+        checkpoint.save(lambda: state | {"run": run.parts()})  # noqa: B023, called at once
+    return pd.DataFrame(rows)
+
+
+def batch(seed: int, images: Split, step: int) -> tuple[Tensor, Tensor]:
+    """The images of a step, augmented, and their labels: every epoch has all in another order."""
+    epoch, place = divmod(step, EPOCH)
+    order = torch.Generator().manual_seed(10**6 * seed + epoch)
+    every = torch.randperm(len(images.y), generator=order)
+    chosen = every.split(BATCH)[place]
+    random = torch.Generator().manual_seed(10**6 * seed + 10**5 + step)
+    return augmented(images.x[chosen], random), images.y[chosen]

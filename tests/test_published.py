@@ -1,0 +1,126 @@
+"""ResNet-20 as Shi et al. (2019) train it, against PyTorch's own optimiser and normalisation."""
+
+import pytest
+import torch
+from torch import nn
+
+from chapters.messages import published
+from chapters.messages.experiments import Published
+from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint
+from lib.engine.flattening import flatten, unflatten
+from lib.messages import WARM_UP
+from lib.workloads import models
+from lib.workloads.datasets import Split
+
+
+@pytest.fixture
+def images(monkeypatch):
+    """Two steps of 32 images an epoch, two for each worker."""
+    for name, value in (("BATCH", 32), ("EPOCH", 2)):
+        monkeypatch.setattr(published, name, value)
+    random = torch.Generator().manual_seed(0)
+    return Split(torch.randn(64, 3, 32, 32, generator=random), torch.randint(10, (64,), generator=random))
+
+
+def run(images, compressor="dense", epochs=2, checkpoint=NO_CHECKPOINT, seed=1):
+    spec = Published(compressor, seed, epochs, density=0.01, precision="float32")
+    return published.trained(spec, checkpoint, images, images, every=1)
+
+
+def by_torch(images, epochs):
+    """Losses and test errors of the same run with SGD and batch normalisation of PyTorch."""
+    net = models.fresh("resnet-20", 1)
+    net.to(memory_format=torch.channels_last)
+    norms = [layer for layer in net.modules() if isinstance(layer, nn.BatchNorm2d)]
+    tracking = [nn.BatchNorm2d(norm.num_features) for norm in norms]
+    beside = dict(zip(norms, tracking))
+
+    def track(norm, inputs):
+        if first:
+            beside[norm](inputs[0].detach())
+
+    for norm in norms:
+        norm.register_forward_pre_hook(track)
+    wide, narrow = ([p for p in net.parameters() if (p.dim() > 1) == asked] for asked in (True, False))
+    groups = [{"params": wide, "weight_decay": 1e-4}, {"params": narrow}]
+    sgd = torch.optim.SGD(groups, lr=1.0, momentum=0.9)
+    rows = []
+    for step in range(2 * epochs):
+        for group in sgd.param_groups:
+            group["lr"] = published.rate(step)
+        x, y = published.batch(1, images, step)
+        sgd.zero_grad()
+        total = 0
+        for worker, (own_x, own_y) in enumerate(zip(x.chunk(16), y.chunk(16))):
+            first = worker == 0
+            loss = nn.functional.cross_entropy(net(own_x), own_y) / 16
+            loss.backward()
+            total += loss.item()
+        sgd.step()
+        rows.append(total)
+    first = False
+    for norm, own in zip(norms, tracking):
+        norm.running_mean, norm.running_var = own.running_mean, own.running_var
+        norm.eval()
+    with torch.no_grad():
+        error = (net(images.x).argmax(1) != images.y).float().mean().item()
+    return [sum(rows[i : i + 2]) / 2 for i in range(0, len(rows), 2)], error
+
+
+def test_dense_messages_are_pytorchs_sgd_with_decay_and_the_first_workers_averages(images, monkeypatch):
+    monkeypatch.setattr(published, "WARM_UP", 1)
+    found, (losses, error) = run(images), by_torch(images, 2)
+    assert found.loss.tolist() == pytest.approx(losses, rel=1e-4) and found.sent.tolist() == [269_722] * 2
+    assert found.test_error.iloc[-1] == pytest.approx(error, abs=2 / 64)
+
+
+def test_weights_decay_but_not_biases_or_gains():
+    net = models.fresh("resnet-20", 0)
+    kept = [bool(part.any()) for part in unflatten(published.decayed(net), net)]
+    assert kept == [p.dim() > 1 for p in net.parameters()] and 0 < sum(kept) < len(kept)
+    assert len(published.decayed(net)) == len(flatten(net))
+
+
+def test_the_rate_rises_for_five_epochs_and_falls_tenfold_after_81():
+    epoch = published.EPOCH
+    assert published.rate(0) == pytest.approx(0.1 / (5 * epoch)) and published.rate(5 * epoch - 1) == pytest.approx(0.1)
+    assert [published.rate(epoch * e - 1) for e in (81, 82)] == pytest.approx([0.1, 0.01])
+
+
+def test_an_epoch_has_every_image_once_in_an_order_of_its_own(images):
+    marked = Split(images.x, torch.arange(64))
+    epochs = [[published.batch(0, marked, step)[1] for step in pair] for pair in ((0, 1), (2, 3))]
+    assert all(sorted(torch.cat(own).tolist()) == list(range(64)) for own in epochs)
+    assert not torch.equal(epochs[0][0], epochs[1][0])
+
+
+def test_images_are_shifted_by_up_to_four_pixels_on_black_and_half_of_them_mirrored():
+    x = torch.zeros(2000, 3, 32, 32) - 2
+    x[:, :, 16, 10] = 1.0
+    found = published.augmented(x, torch.Generator().manual_seed(0))
+    _, row, column = (found[:, 0] == 1).nonzero().T
+    assert sorted(set(row.tolist())) == list(range(12, 21)) and found.shape == x.shape
+    as_they_are, mirrored = (set(range(at - 4, at + 5)) for at in (10, 21))
+    assert set(column.tolist()) == as_they_are | mirrored and set(found.unique().tolist()) == {-2.0, 1.0}
+    assert (column > 17).float().mean() == pytest.approx(0.43, abs=0.1)
+
+
+@pytest.mark.parametrize("compressor", ["top-k", "gaussian-k"])
+def test_an_interrupted_run_goes_on_as_if_it_had_not_been(images, compressor, tmp_path, monkeypatch):
+    whole, kept = run(images, compressor), Checkpoint(tmp_path / "run.part", "one")
+    monkeypatch.setattr(kept, "pause", 0.0)
+    save = kept.save
+
+    def stopped(state):
+        kept.pause = 0.0
+        save(state)
+        if state()["run"]["steps"] == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(kept, "save", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        run(images, compressor, checkpoint=kept)
+    again = run(images, compressor, checkpoint=Checkpoint(tmp_path / "run.part", "one"))
+    assert again.drop(columns="seconds").equals(whole.drop(columns="seconds"))
+    if compressor == "top-k":
+        assert whole.sent.iloc[0] == pytest.approx(WARM_UP[0] * 269_722, rel=1e-3)
