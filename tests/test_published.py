@@ -1,11 +1,16 @@
 """ResNet-20 as Shi et al. (2019) train it, against PyTorch's own optimiser and normalisation."""
 
+from types import SimpleNamespace
+
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
-from chapters.messages import published
+from chapters.messages import claims, experiments, published
 from chapters.messages.experiments import Published
+from lib.claims.claim import judged
+from lib.claims.judging import registered
 from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint
 from lib.engine.flattening import flatten, unflatten
 from lib.messages import WARM_UP
@@ -124,3 +129,15 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_been(images, compressor, tm
     assert again.drop(columns="seconds").equals(whole.drop(columns="seconds"))
     if compressor == "top-k":
         assert whole.sent.iloc[0] == pytest.approx(WARM_UP[0] * 269_722, rel=1e-3)
+
+
+@pytest.mark.parametrize("behind, seeds, verdict", [(0.2, 3, "for"), (2.0, 3, "against"), (2.0, 1, "not decided")])
+def test_a_planted_loss_by_the_recipe_is_judged_where_several_seeds_have_it(monkeypatch, behind, seeds, verdict):
+    ends = {"dense": 0.08, "top-k": 0.08 + behind / 100}
+    rows = [(name, seed, 120, 11_760, error + 0.001 * seed) for name, error in ends.items() for seed in range(seeds)]
+    found = pd.DataFrame(rows, columns=["compressor", "seed", "epoch", "step", "test_error"]).assign(epochs=120)
+    found["test_error"] += (found.compressor == "top-k") * 1e-4 * found.seed
+    monkeypatch.setattr(experiments, "PUBLISHED", SimpleNamespace(results=lambda: found))
+    (group,) = judged(registered()["T4"], claims.as_published("top-k", "dense")).groups
+    assert group.own and group.verdict == verdict and group.note == "11,760 steps" and group.n == seeds
+    assert claims.as_published("gaussian-k", "top-k") == []

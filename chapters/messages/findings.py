@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from chapters.messages import message_results
+from chapters.messages import experiments, message_results
 from chapters.messages.claims import DENSITY, sent, sent_longer
 from lib.analysis.scaling import mean_of
 from lib.claims import Claim
@@ -14,6 +14,8 @@ from lib.claims.claim import UNDECIDED, Group
 from lib.methods.intervals import HIGHER_RATES, SHI2019
 from lib.wording import between, brief, number, percent
 from lib.workloads import catalogue
+
+OTHERWISE = ("warmed up", "as published")  # rows of other settings than the page's
 
 
 def findings(shown: pd.DataFrame, networks: list[str], chosen, judged: Mapping[str, Claim]) -> dict:
@@ -48,13 +50,14 @@ def findings(shown: pd.DataFrame, networks: list[str], chosen, judged: Mapping[s
         **_every(shown, share, max(chosen.densities)),
         "longer_top": _longer("Top-k", "dense"),
         "longer_guess": _longer("Gaussian-k", "Top-k"),
+        "recipe": _by_recipe(),
     }
 
 
 def _judged(judged: Mapping[str, Claim]) -> dict:
     """What is lost on networks of several seeds, and with a warm-up, as the claims have it."""
     several = {
-        key: [g for g in judged[key].groups if g.n > 1 and "warmed" not in g.name]
+        key: [g for g in judged[key].groups if g.n > 1 and not g.name.endswith(OTHERWISE)]
         for key in ("T4", "T5")
     }
     guessed = several["T5"]
@@ -85,6 +88,20 @@ def _longer(method: str, rival: str) -> list[str]:
             ends = f"{brief(change.low)} to {brief(change.high)}"
             title = catalogue.workload(name).title
             told.append(f"{brief(change.value)} points ({ends}) on {title}")
+    return told
+
+
+def _by_recipe() -> list[str]:
+    """How runs of ResNet-20 by the authors' recipe end, a phrase per compressor."""
+    runs = experiments.PUBLISHED.results()
+    if not len(runs):
+        return []
+    ends = runs[runs.epoch == runs.epochs]
+    errors = ends.groupby("compressor", sort=False).test_error.mean()
+    told = []
+    for compressor, error in errors.items():
+        name = message_results.NAMES[compressor, compressor != "dense"]
+        told.append(f"{percent(error)} with {name}")
     return told
 
 

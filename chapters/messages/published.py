@@ -40,12 +40,12 @@ class Averaging(SequentialExecutor):
 
     def __init__(self, module: nn.Module, *settings):
         super().__init__(module, *settings)
-        norms = [layer for layer in module.modules() if isinstance(layer, nn.BatchNorm2d)]
+        self.averages, self.listening = {}, False
         begun = torch.tensor([[0.0], [1.0]])
-        self.averages = {norm: begun.repeat(1, norm.num_features) for norm in norms}
-        self.listening = False
-        for norm in norms:
-            norm.register_forward_pre_hook(self._listen)
+        for layer in module.modules():
+            if isinstance(layer, nn.BatchNorm2d):
+                self.averages[layer] = begun.repeat(1, layer.num_features)
+                layer.register_forward_pre_hook(self._listen)
 
     def _listen(self, norm: nn.BatchNorm2d, inputs: tuple[Tensor]) -> None:
         if self.listening:
