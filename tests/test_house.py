@@ -11,9 +11,9 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (112, 110_900, 13.0, 18.4, 22.0, 0),
-    "chapters/*/*.py": (184, 139_800, 13.0, 19.5, 28.1, 145),
-    "tests/*.py": (70, 120_600, 16.2, 23.6, 29.8, 522),
+    "lib/**/*.py": (99, 107_660, 13.0, 18.4, 20.9, 0),
+    "chapters/*/*.py": (173, 141_060, 13.0, 19.4, 28.1, 141),
+    "tests/*.py": (71, 117_450, 16.2, 23.9, 29.8, 517),
 }
 
 

@@ -18,7 +18,8 @@ def by_step(differences: pd.DataFrame, units: dict[str, float]) -> alt.LayerChar
     differences: workers, precision, step, difference; units: precision -> rounding unit, drawn as
     lines across.
     """
-    shown = differences.assign(height=differences.difference.clip(lower=10.0**FLOOR))
+    height = differences.difference.clip(lower=10.0**FLOOR)
+    shown = differences.assign(height=height)
     # Dense enough for the eye
     shown = shown[(shown.step <= 20) | (shown.step % 10 == 0)]
     up = alt.Scale(type="log", domain=[10.0**FLOOR, 1])

@@ -135,7 +135,8 @@ def rand_k_over_dense():
     known = sent()
     dense = known[known.method == "dense"]
     found = message_results.best(pd.concat(bare))
-    gaps = message_results.gaps(pd.concat([dense, found]), "Rand-k")
+    both = pd.concat([dense, found])
+    gaps = message_results.gaps(both, "Rand-k")
     return groups(gaps)
 
 

@@ -154,7 +154,8 @@ class _Simulation:
         self.random = np.random.default_rng(seed)
         self.now = 0.0
         self.rates = team.rates(self.random)
-        self.online = self.random.random(team.peers) < team.online
+        drawn = self.random.random(team.peers)
+        self.online = drawn < team.online
         # A heap, by seconds
         self.changes = [(self._lasts(peer), peer) for peer in range(team.peers) if team.away]
         heapq.heapify(self.changes)

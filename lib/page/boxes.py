@@ -274,9 +274,13 @@ def _footer(found: list[dict], planned: int, searches: bool) -> Html:
         return Html('<p class="book-provenance">No records.</p>')
     heads = pd.DataFrame(found).reindex(columns=HEADS)
     made = heads[["torch", "device", "precision"]]
-    told = {name: ", ".join(sorted(set(map(str, values)))) for name, values in made.items()}
-    told["days"] = " to ".join(dict.fromkeys([heads.date.min(), heads.date.max()]))
-    told["versions"] = list(heads.source.value_counts().index)  # the most used first
+    told = {}
+    for name, values in made.items():
+        told[name] = ", ".join(sorted(set(map(str, values))))
+    days = dict.fromkeys([heads.date.min(), heads.date.max()])
+    told["days"] = " to ".join(days)
+    most_used_first = heads.source.value_counts()
+    told["versions"] = list(most_used_first.index)
     seconds = heads.wall_s.sum()
     unit, least = next(unit for unit in UNITS.items() if seconds >= unit[1])
     told["time"] = f"{seconds / max(least, 1):.1f} {unit}"

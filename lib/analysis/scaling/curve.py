@@ -320,7 +320,8 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     freedoms = [freedom for *_, freedom in moves]
     for (_, factor, freedom), values in zip(moves, parts):
         centre = values.mean(0) if freedom < np.inf else whole
-        variances.append(factor * ((values - centre) ** 2).sum(0))
+        squares = (values - centre) ** 2
+        variances.append(factor * squares.sum(0))
     errors = np.sqrt(sum(variances))
     found = np.transpose([whole, errors, satterthwaite(variances, freedoms)])
     n = min(curve.n for curve in curves)
