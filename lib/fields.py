@@ -110,16 +110,18 @@ def _refusal(error: ValidationError, kinds: dict, *of: Any) -> ValueError:
     told = first.get("ctx", {}).get("error")
     if isinstance(told, ValueError) and not isinstance(told, Unfit):
         return told
-    field, value = of or (first["loc"][0], first["input"])
+    field, *inside = (*of[:1], *first["loc"])
     if isinstance(field, int) and field < len(kinds):  # given by its place
         field = list(kinds)[field]
+    value = of[1] if of else first["input"]
     if first["type"] == "missing":
         return ValueError(f"{field}: missing; it must be {allowed(kinds[field])}")
     if field not in kinds:
         words = f"left out{nearest(str(field), kinds)} (known are {', '.join(kinds)})"
     else:
         words = told or allowed(kinds[field])
-    return ValueError(f"{field}: {shown(value)} is not allowed; it must be {words}")
+    part = f" ({shown(first['input'])} is none)" if of and inside else ""
+    return ValueError(f"{field}: {shown(value)} is not allowed; it must be {words}{part}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

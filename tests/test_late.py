@@ -80,7 +80,7 @@ def test_the_engine_takes_the_steps_of_a_plain_loop(name, delays):
 
 
 def test_a_method_with_gradients_of_its_own_cannot_be_late():
-    with pytest.raises(ValueError, match="staleness: 1 is not allowed; it must be 0 with kfac"):
+    with pytest.raises(ValueError, match="staleness: 1 is not allowed; it must be 0 for digits-mlp with kfac"):
         Cell("digits-mlp", 64, "kfac", staleness=1)
 
 

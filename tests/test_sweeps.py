@@ -104,13 +104,13 @@ import pathlib, sys
 from lib.engine import checkpoint, lockstep
 from lib.measuring import sweeps
 from lib.__main__ import main
-from lib.records import on_record, results
+from lib.records import on_record, results, store
 from lib.studies import plans
 folder = pathlib.Path(sys.argv[1])
 study = on_record.grid("digits-cnn", [64], ["momentum"], [0.0, 0.5, 0.9], trials=100, hits=100, max_steps=10**6)
 plans.STUDIES["s"] = study
-sweeps.DATA = folder
-results.missing.__defaults__ = (folder,)
+for function in (results.missing, sweeps.run, results.check):
+    function.__defaults__ = tuple(folder if v == store.DATA else v for v in function.__defaults__)
 checkpoint.SAVE_EVERY = 0.0
 main(["run", "s", "--jobs", "2"])
 """

@@ -91,7 +91,7 @@ def ratios(
 
 
 def scaling_chart(
-    curve: pd.DataFrame, colour: alt.Color, *controls: tuple, height: int
+    curve: pd.DataFrame, colour: alt.Color, *controls: tuple, height: int = 380
 ) -> alt.LayerChart:
     """Steps to result against batch size: lines, 5-95 % bars, a line of perfect scaling per curve,
     legend selection.
