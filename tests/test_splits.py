@@ -22,7 +22,7 @@ def test_their_validation_images_are_the_first_tenth_of_their_shuffled_list():
 
 
 def test_theirs_is_one_split():
-    with pytest.raises(ValueError, match="split: 2 is not allowed; it must be 0 for mnist-simple-cnn-lee2021, whose examples are split in one way"):
+    with pytest.raises(ValueError, match="split: 2 is not allowed; it must be 0 for mnist-simple-cnn-lee2021, whose examples"):
         Cell("mnist-simple-cnn-lee2021", 64, split=2)
 
 
