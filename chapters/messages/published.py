@@ -167,7 +167,7 @@ class Run:
 def trained(
     spec: Published, checkpoint: Checkpoint, images: Split, test: Split, every: int = EVERY
 ) -> pd.DataFrame:
-    """A row per test: epoch, step, rate, `Run.tested`, and seconds of training.
+    """A row per test: epoch, step, rate, `Run.tested`, and core-seconds of training.
 
     Args:
         checkpoint: of an unfinished run, which goes on.
@@ -178,10 +178,10 @@ def trained(
     if saved := checkpoint.load():
         run.restore(saved["run"])
         rows, spent = saved["rows"], saved["seconds"]
-    began = time.perf_counter() - spent
+    began = time.process_time() - spent  # of this process, which may be paused
     while run.steps < spec.epochs * EPOCH:
         run.step(*batch(spec.seed, images, run.steps))
-        seconds = round(time.perf_counter() - began, 1)
+        seconds = round(time.process_time() - began, 1)
         epoch, left = divmod(run.steps, EPOCH)
         if not left and (epoch % every == 0 or epoch == spec.epochs):
             about = {"epoch": epoch, "step": run.steps, "rate": rate(run.steps - 1)}
