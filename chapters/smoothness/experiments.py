@@ -10,13 +10,33 @@ from lib.studies import plans
 
 
 def planned() -> list[Track]:
-    """Twins of the dense networks on digits that were trained with momentum: the same trials in
-    sparse networks, same hyperparameters, same initialisation before pruning, as many steps.
+    """Trials followed in one network alone, in the other: the same hyperparameters, the same
+    initialisation before pruning, as many steps.
     """
+    return _of_digits() + _of_images()
+
+
+def _of_digits() -> list[Track]:
+    """Of the dense networks that were trained with momentum, at every sparsity."""
     dense = [t for t in tracks.digits() if t.sparsity == 0 and t.algorithm == "momentum"]
-    alike = [replace(track, steps=tracks.last_step(track)) for track in dense]
-    return [replace(track, sparsity=s) for s in plans.LEVELS[1:] for track in alike]
+    return [_twin(track, sparsity) for sparsity in plans.LEVELS[1:] for track in dense]
 
 
-TWINS = tracks.experiment("digits-twins", planned)
-EXPERIMENTS = {"noise-along-digits-twins": TWINS}
+def _of_images() -> list[Track]:
+    """Of Simple-CNN's winners, dense and pruned, the other where it did not win too."""
+    followed = [track for track in tracks.TRACKS["mnist"].planned() if track.smoothness]
+    densest, sparsest = plans.DENSE_AND_SPARSE
+    others = {track: sparsest if track.sparsity == densest else densest for track in followed}
+    return [
+        _twin(track, other)
+        for track, other in others.items()
+        if replace(track, sparsity=other) not in followed
+    ]
+
+
+def _twin(track: Track, sparsity: float) -> Track:
+    return replace(track, sparsity=sparsity, steps=tracks.last_step(track))
+
+
+TWINS = tracks.experiment("twins", planned)
+EXPERIMENTS = {"noise-along-twins": TWINS}
