@@ -30,7 +30,7 @@ class Published:
     density: SHARE = 0.001
     precision: Literal["bfloat16", "float32"] = "bfloat16"
 
-    def measure(self) -> pd.DataFrame:
+    def measure(self, device: str = "cpu") -> pd.DataFrame:
         """As `published.trained`.  An unfinished run is kept beside its record, and goes on."""
         from chapters.messages import published
         from lib.engine.checkpoint import Checkpoint
@@ -39,8 +39,9 @@ class Published:
         file = PUBLISHED.record(self).with_suffix(".part")
         code = hashlib.sha256(Path(published.__file__).read_bytes()).hexdigest()
         checkpoint = Checkpoint(file, f"{store.digest(self)} {SOURCE} {code}")
-        images, test = datasets.whole("cifar-10"), datasets.load("cifar-10").test
-        found = published.trained(self, checkpoint, images, test)
+        found = published.trained(
+            self, checkpoint, *datasets.canonical("cifar-10"), device=device
+        )
         file.unlink(missing_ok=True)
         return found
 
@@ -58,5 +59,6 @@ PUBLISHED = Collection(
     planned,
     ABOUT,
     precision=None,
+    on_device=True,
 )
 EXPERIMENTS = {"resnet-20-as-published": PUBLISHED}

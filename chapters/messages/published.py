@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from lib.engine.checkpoint import Checkpoint
 from lib.engine.flattening import flatten
-from lib.engine.sequential import SequentialExecutor
+from lib.engine.sequential import CapturedExecutor, SequentialExecutor
 from lib.messages import Messages
 from lib.messages.exchanges import Exchange
 from lib.workloads import models
@@ -32,16 +32,19 @@ NEWEST = 0.1  # weight of a batch in the running averages of batch normalisation
 EVERY = 3  # epochs between two tests
 
 
-class Averaging(SequentialExecutor):
+class Averaging:
     """Batch normalisation keeps running averages, as in the authors' first process, which tests.
 
-    averages: of every such layer, means and variances [2, C], float32 whatever the arithmetic.
+    Attributes:
+        executor: of the network; on a graphics processor it records its kernels.
+        averages: of every such layer, means and variances [2, C], float32 whatever the arithmetic.
     """
 
-    def __init__(self, module: nn.Module, *settings):
-        super().__init__(module, *settings)
-        self.averages, self.listening = {}, False
-        begun = torch.tensor([[0.0], [1.0]])
+    def __init__(self, module: nn.Module, dtype: torch.dtype, device: str = "cpu"):
+        on_gpu = torch.device(device).type == "cuda"
+        kind = CapturedExecutor if on_gpu else SequentialExecutor
+        self.executor, self.averages, self.listening = kind(module, dtype, device), {}, False
+        begun = torch.tensor([[0.0], [1.0]], device=device)
         for layer in module.modules():
             if isinstance(layer, nn.BatchNorm2d):
                 self.averages[layer] = begun.repeat(1, layer.num_features)
@@ -49,27 +52,26 @@ class Averaging(SequentialExecutor):
 
     def _listen(self, norm: nn.BatchNorm2d, inputs: tuple[Tensor]) -> None:
         if self.listening:
-            x = inputs[0].detach().float()
-            variance, mean = torch.var_mean(x, (0, 2, 3))
+            variance, mean = torch.var_mean(inputs[0].float(), (0, 2, 3))
             self.averages[norm].lerp_(torch.stack([mean, variance]), NEWEST)
 
     def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> tuple:
-        """As `SequentialExecutor.gradients_by_worker`; the first worker's share moves averages."""
-        found = []
-        for place, share in enumerate(zip(x.chunk(workers), y.chunk(workers), strict=True)):
-            self.listening = place == 0
-            found.append(self.gradients(w, *share))
+        """As `SequentialExecutor.gradients_by_worker`; the first worker's share moves averages, in
+        a pass of its own, since recorded kernels call nothing.
+        """
+        self.listening = True
+        self.executor.logits(w, x.chunk(workers)[0])
         self.listening = False
-        return tuple(map(torch.stack, zip(*found, strict=True)))
+        return self.executor.gradients_by_worker(w, x, y, workers)
 
     def error(self, w: Tensor, x: Tensor, y: Tensor) -> float:
         """The share of examples x [N, ...] that weights w [1, P] get wrong, by the averages."""
         for norm, averages in self.averages.items():
-            norm.running_mean, norm.running_var = averages.to(self.dtype)
+            norm.running_mean, norm.running_var = averages.to(self.executor.dtype)
             norm.eval()
         wrong = 0
         for some_x, some_y in zip(x.split(500), y.split(500), strict=True):
-            told = self.logits(w, some_x)[0].argmax(1)
+            told = self.executor.logits(w, some_x)[0].argmax(1)
             wrong += (told != some_y).sum().item()
         for norm in self.averages:
             norm.running_mean = norm.running_var = None
@@ -118,21 +120,24 @@ class Run:
         losses: of the steps since the last test.
     """
 
-    def __init__(self, spec: Published):
+    def __init__(self, spec: Published, device: str = "cpu"):
         module = models.fresh("resnet-20", spec.seed)
-        self.steps, self.losses = 0, []
-        self.w = flatten(module)[None]
+        self.steps, self.losses, self.device = 0, [], device
+        self.w = flatten(module)[None].to(device)
         self.velocity = torch.zeros_like(self.w)
-        self.decay = DECAY * decayed(module)
-        self.executor = Averaging(module, getattr(torch, spec.precision))
+        self.decay = DECAY * decayed(module).to(device)
+        self.network = Averaging(module, getattr(torch, spec.precision), device)
         messages = Messages(WORKERS, spec.compressor, spec.density, warm_up=EPOCH)
         sizes = [p.numel() for p in module.parameters()]
         self.exchange = Exchange(messages, self.w, None, sizes, spec.seed)
 
+    def given(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Images and labels as the network takes them."""
+        return self.network.executor.inputs(x), y.to(self.device)
+
     def step(self, x: Tensor, y: Tensor) -> None:
         """Take a step on images x [B, ...] with labels y [B]."""
-        inputs = self.executor.inputs(x)
-        loss, g, _ = self.exchange.gradients(self.executor, self.w, inputs, y)
+        loss, g, _ = self.exchange.gradients(self.network, self.w, *self.given(x, y))
         self.velocity = MOMENTUM * self.velocity + g + self.decay * self.w
         self.w = self.w - rate(self.steps) * self.velocity
         self.losses.append(loss.item())
@@ -144,28 +149,33 @@ class Run:
         """
         loss = sum(self.losses) / len(self.losses)
         self.losses = []
-        error = self.executor.error(self.w, self.executor.inputs(test.x), test.y)
+        error = self.network.error(self.w, *self.given(test.x, test.y))
         sent = self.exchange.sent.item() / self.steps
         return {"loss": loss, "test_error": error, "sent": sent}
 
     def parts(self) -> dict:
         """All that the next step depends on."""
         names = ("steps", "losses", "w", "velocity")
-        averages = list(self.executor.averages.values())
+        averages = list(self.network.averages.values())
         own = {name: getattr(self, name) for name in names}
         return own | {"averages": averages, "exchange": self.exchange.parts()}
 
     def restore(self, parts: dict) -> None:
         """Go on from these `parts`."""
-        for name in ("steps", "losses", "w", "velocity"):
-            setattr(self, name, parts[name])
+        self.steps, self.losses = parts["steps"], parts["losses"]
+        self.w, self.velocity = (parts[name].to(self.device) for name in ("w", "velocity"))
         self.exchange.restore(parts["exchange"])
-        for averages, known in zip(self.executor.averages.values(), parts["averages"], strict=True):
+        for averages, known in zip(self.network.averages.values(), parts["averages"], strict=True):
             averages.copy_(known)
 
 
 def trained(
-    spec: Published, checkpoint: Checkpoint, images: Split, test: Split, every: int = EVERY
+    spec: Published,
+    checkpoint: Checkpoint,
+    images: Split,
+    test: Split,
+    every: int = EVERY,
+    device: str = "cpu",
 ) -> pd.DataFrame:
     """A row per test: epoch, step, rate, `Run.tested`, and core-seconds of training.
 
@@ -173,8 +183,9 @@ def trained(
         checkpoint: of an unfinished run, which goes on.
         images: all training images, 50,000 of them in the book's runs.
         every: epochs between two tests; there is one at the end.
+        device: "cpu", "cuda", "cuda:1", ...
     """
-    run, rows, spent = Run(spec), [], 0.0
+    run, rows, spent = Run(spec, device), [], 0.0
     if saved := checkpoint.load():
         run.restore(saved["run"])
         rows, spent = saved["rows"], saved["seconds"]

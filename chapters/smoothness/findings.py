@@ -37,8 +37,10 @@ def panels(every: pd.DataFrame) -> pd.DataFrame:
 def twins(every: pd.DataFrame) -> pd.DataFrame:
     """Sparse paths over dense ones of the same trial: same hyperparameters and initialisation."""
     again = pd.concat([experiments.TWINS.results(), tracks.TRACKS["mnist"].results()])
+    again = again.dropna(subset="lipschitz")
+    all_points = pd.concat([every, again]).drop_duplicates([*PATH, "step"])
     same = [column for column in PATH if column != "sparsity"]
-    return followed_paths.over_dense(again.dropna(subset="lipschitz"), every, same)
+    return followed_paths.over_dense(again, all_points, same)
 
 
 def findings(every: pd.DataFrame, pairs: pd.DataFrame, claim: Claim) -> dict:

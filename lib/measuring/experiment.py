@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ class Collection:
             several apart.
         more: what else a record's first line says.
         alone: whether nothing else may run meanwhile, of this experiment or of others.
+        on_device: whether `measure` takes the device; otherwise it has one of its own, or none.
+        device: on which it is measured, "cpu", "cuda", "cuda:1", ...
     """
 
     name: str
@@ -43,8 +46,8 @@ class Collection:
     precision: str | None = ""
     more: dict = field(default_factory=dict)
     alone: bool = False
-
-    on_device = False  # as of what is told where to measure (`lib.measuring.paper_scale.Shelf`)
+    on_device: bool = False
+    device: str = "cpu"
 
     def record(self, what: Any, data: Path = DATA) -> Path:
         """Where its record lies."""
@@ -70,8 +73,9 @@ class Collection:
         precision = self.precision
         if precision == "":
             precision = what.cell.arithmetic if hasattr(what, "cell") else "float32"
-        where = precision, getattr(what, "device", "cpu")
-        return runner.write(self.record(what, data), what, what.measure, *where, **self.more)
+        device = getattr(what, "device", self.device)
+        take = partial(what.measure, device) if self.on_device else what.measure
+        return runner.write(self.record(what, data), what, take, precision, device, **self.more)
 
 
 class WithCell:

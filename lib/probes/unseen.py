@@ -161,7 +161,7 @@ class Folds(WithCell):
         """
         from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read records
 
-        whole = datasets.whole(workload(self.workload).dataset)
+        whole, _ = datasets.canonical(workload(self.workload).dataset)
 
         def part(rows: np.ndarray) -> datasets.Split:
             return datasets.Split(whole.x[rows], whole.y[rows])

@@ -175,12 +175,15 @@ def whole_size(name: str) -> int:
     return TRAIN_SIZES[name] * 10 // 9
 
 
-def whole(name: str) -> Split:
-    """The training images called `name` before they are split, in their canonical order."""
+def canonical(name: str) -> tuple[Split, Split]:
+    """The training images called `name` before they are split, and the test images, each in their
+    canonical order; they share memory with all that is read of these images.
+    """
     import torch  # slow to import, and most chapters only read records
 
     size = whole_size(name)
-    return Split(*(torch.from_numpy(p[:size]) for p in _standardised(IMAGES_OF.get(name, name))))
+    both = [torch.from_numpy(part) for part in _standardised(IMAGES_OF.get(name, name))]
+    return Split(*(part[:size] for part in both)), Split(*(part[size:] for part in both))
 
 
 @functools.lru_cache(maxsize=1)  # one after the other, splits of the same images
