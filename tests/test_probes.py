@@ -252,7 +252,7 @@ def test_smoothness_is_judged_by_network_and_two_paths_are_shown(monkeypatch):
     found = pd.concat([*own, several(0.0, 1.0, **digits), several(0.9, 0.4, seed=5, **digits)])
     monkeypatch.setattr(tracks, "every", lambda: found)
     told = judged(registered()["L7"], roughness.roughness())
-    assert told.verdict == "on small stand-ins only: against"
+    assert told.verdict == "on stand-ins only: against"
     assert {g.name: (g.own, g.n, g.verdict) for g in told.groups} == {
         "Simple-CNN on MNIST, SGD": (True, 2, "not decided"), "MLP on digits, SGD": (False, 3, "against"),
     }  # fmt: skip
