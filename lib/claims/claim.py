@@ -127,8 +127,8 @@ class Claim:
     """A claim with its rule, and, once judged, its groups and its verdict.
 
     key, title: of the ledger.  chapter: the page that tells of it. paper: what the paper says.
-    source: where.  read: what was at hand of the paper ("text", "abstract", "summary"), or of
-    code ("code"). rule: what decides on each network.  kind, threshold: the interval has to lie
+    source: where.  read: what was at hand of the paper ("text", "abstract", "summary"), of code
+    ("code") or of data ("notes"). rule: what decides on each network.  kind, threshold: the interval has to lie
     above it, below it, or within it, which for a ratio is from 1/threshold to threshold, else from
     -threshold to threshold.
     scale: "ratio", "points" (of error) or "share". since: when the rule got its present form.
