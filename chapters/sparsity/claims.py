@@ -111,7 +111,7 @@ def critical_over_dense(curves):
 
 @claim(
     "L5",
-    "With momentum, pruning makes the critical batch size over twice as large",
+    "With momentum, pruning makes the critical batch size over twice as large (paper: can be much larger)",
     chapter="sparsity",
     paper="With momentum-based algorithms, perfect scaling can break at a much larger batch size for sparse networks than for "
     "dense ones. (Here: the critical batch size, on each network. That it can happen on another is not refuted.)",
