@@ -11,11 +11,11 @@ from chapters.metaparameters import fixed_budgets, rate_rules
 from lib import claims
 from lib.analysis import scaling
 from lib.analysis.ranges import SIZES, growth
-from lib.claims import Claim, judging, names
+from lib.claims import Claim, front, judging, names
 from lib.page import boxes, told
 from lib.records import results
 from lib.studies import plans
-from lib.wording import between, named, percent
+from lib.wording import between, named, percent, with_interval
 from lib.workloads import catalogue
 
 
@@ -23,7 +23,7 @@ def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
     """All values of the page's sentences.
 
     data: what the page is written from: trials (of its searches), rates (of `best_rates`), slopes
-    (of `growths`), costs (of `rate_rules.costs`, by its method) and maps (of
+    (of `growths`), halves (of `halves`), costs (of `rate_rules.costs`, by its method) and maps (of
     `fixed_budgets.maps`).  rises: the claim that the best rate rises.
     """
     work = catalogue.workload(chosen.workload)
@@ -31,6 +31,7 @@ def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
     known = {group.name: group for group in rises.groups}.get(curve)
     seen = [catalogue.workload(name) for name in data.rates.workload.unique()]
     grown = data.slopes.groupby("method").growth.agg(list)
+    points = data.rates.searches[data.rates.workload == chosen.workload]
     # Where rules were retrained, and what a winner's luck is worth
     again = data.costs[data.costs.base.astype(bool) & (data.costs.rule == "no change")]
     return told.plain(
@@ -41,24 +42,43 @@ def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
             "factor": known and known.effect,
             "factor_low": known and known.low,
             "factor_high": known and known.high,
-            "factor_16": known and known.effect**4,
-            "searches": known.n if known else 0,
+            "points_least": int(points.min()),
+            "points_most": int(points.max()),
             "start": int(rate_rules.start(data.trials).batch_size),
             "repeats": rate_rules.REPEATS,
             "networks": len(seen),
             "data": list(dict.fromkeys(w.title.rpartition(" on ")[2].split(",")[0] for w in seen)),
-            "trials": boxes.trials(data.trials),
+            "trials": boxes.trials(data.rates),
             "largest": max((w.train_size for w in seen), default=work.train_size),
             "slopes": len(data.slopes),
             "single": int((data.slopes.n == 1).sum()),
             "sgd": between(*grown["SGD"]),
             "momentum": between(*grown["momentum"]),
             "adam_growth": between(*grown["Adam"]),
+            "adam_searches": between(*data.slopes.n[data.slopes.method == "Adam"]),
             "luck": again.set_index("workload").over.get(chosen.workload),
             "retrained_on": [catalogue.workload(name).title for name in again.workload],
+            **_bend(data.halves, chosen),
             **_shares(data.maps, work),
         }
     )
+
+
+def _bend(halves: pd.DataFrame, chosen) -> dict:
+    """Where the growth of the best rate bends on the network asked for, and by how much it grows on
+    either side; None where this is not known.
+    """
+    own = halves[(halves.workload == chosen.workload) & (halves.algorithm == chosen.algorithm)]
+    ends = [f"{side}{end}" for side in ("below", "above") for end in ("", "_low", "_high")]
+    row = own.iloc[0].to_dict() if len(own) else {}
+    return {
+        "sides": len(halves),
+        "bent": int((halves.below_low > halves.above_high).sum()),
+        "several": rate_rules.SEVERAL,
+        "bends": bool(row) and row["below_low"] > row["above_high"],
+        "bend": row.get("at"),
+        **{name: row.get(name) for name in ends},
+    }
 
 
 def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
@@ -84,10 +104,10 @@ def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
 
 
 def best_rates(searched: pd.DataFrame, chosen) -> pd.DataFrame:
-    """`rate_rules.best_rates` of these searches, with network, and, where records are read, of all
-    other dense networks searched with the method.
+    """`rate_rules.best_rates` of these searches, with network and trials (of a search), and, where
+    records are read, of all other dense networks searched with the method.
     """
-    rates = rate_rules.best_rates(searched)
+    rates = _rates(searched)
     if chosen.budget == "cached":
         every = pd.DataFrame(claims.kept("best-rates", _every_rate))
         every = every[every.algorithm == chosen.algorithm]
@@ -99,8 +119,39 @@ def best_rates(searched: pd.DataFrame, chosen) -> pd.DataFrame:
 
 
 def _every_rate() -> dict[str, list]:
-    trials = judging.published()
-    return rate_rules.best_rates(trials[trials.sparsity == 0]).to_dict("list")
+    trials = judging.trials()
+    return _rates(trials[trials.sparsity == 0]).to_dict("list")
+
+
+def _rates(searched: pd.DataFrame) -> pd.DataFrame:
+    curve = ["workload", "algorithm"]
+    trials = searched.groupby(curve).trials.max()
+    return rate_rules.best_rates(searched).join(trials, on=curve)
+
+
+def halves() -> pd.DataFrame:
+    """`rate_rules.halves` of all that is on record, each network's searches once."""
+    found = claims.kept("rate-halves", lambda: _halves().to_dict("list"))
+    return pd.DataFrame(found)
+
+
+def _halves() -> pd.DataFrame:
+    critical = front.critical()
+    once = ~critical.workload.isin(names.REPEATS)
+    return rate_rules.halves(judging.trials(), critical[once])
+
+
+def on_either_side(halves: pd.DataFrame) -> pd.DataFrame:
+    """The same as a table of the page, with networks and methods in words."""
+    shown = {
+        "network": [catalogue.workload(name).title for name in halves.workload],
+        "method": halves.algorithm.map(named),
+        "up to": halves["at"],
+    }
+    for side, title in (("below", "growth up to it"), ("above", "growth beyond")):
+        ends = halves[[side, f"{side}_low", f"{side}_high"]].to_numpy()
+        shown[title] = [with_interval(*row) for row in ends]
+    return pd.DataFrame(shown | {"searches up to it": halves.below_n, "beyond": halves.above_n})
 
 
 def growths(claim: Claim) -> pd.DataFrame:
