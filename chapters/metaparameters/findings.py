@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from types import SimpleNamespace
 
@@ -31,6 +32,7 @@ def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
     known = {group.name: group for group in rises.groups}.get(curve)
     seen = [catalogue.workload(name) for name in data.rates.workload.unique()]
     grown = data.slopes.groupby("method").growth.agg(list)
+    adam = data.slopes[data.slopes.method == "Adam"]
     points = data.rates.searches[data.rates.workload == chosen.workload]
     # Where rules were retrained, and what a winner's luck is worth
     again = data.costs[data.costs.base.astype(bool) & (data.costs.rule == "no change")]
@@ -54,8 +56,8 @@ def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
             "single": int((data.slopes.n == 1).sum()),
             "sgd": between(*grown["SGD"]),
             "momentum": between(*grown["momentum"]),
-            "adam_growth": between(*grown["Adam"]),
-            "adam_searches": between(*data.slopes.n[data.slopes.method == "Adam"]),
+            "adam_growth": between(*adam.growth),
+            "adam_searches": between(*adam.n),
             "luck": again.set_index("workload").over.get(chosen.workload),
             "retrained_on": [catalogue.workload(name).title for name in again.workload],
             **_bend(data.halves, chosen),
@@ -68,8 +70,8 @@ def _bend(halves: pd.DataFrame, chosen) -> dict:
     """Where the growth of the best rate bends on the network asked for, and by how much it grows on
     either side; None where this is not known.
     """
-    own = halves[(halves.workload == chosen.workload) & (halves.algorithm == chosen.algorithm)]
-    ends = [f"{side}{end}" for side in ("below", "above") for end in ("", "_low", "_high")]
+    same = halves.algorithm == chosen.algorithm
+    own = halves[same & (halves.workload == chosen.workload)]
     row = own.iloc[0].to_dict() if len(own) else {}
     return {
         "sides": len(halves),
@@ -77,7 +79,12 @@ def _bend(halves: pd.DataFrame, chosen) -> dict:
         "several": rate_rules.SEVERAL,
         "bends": bool(row) and row["below_low"] > row["above_high"],
         "bend": row.get("at"),
-        **{name: row.get(name) for name in ends},
+        "below": row.get("below"),
+        "below_low": row.get("below_low"),
+        "below_high": row.get("below_high"),
+        "above": row.get("above"),
+        "above_low": row.get("above_low"),
+        "above_high": row.get("above_high"),
     }
 
 
@@ -143,15 +150,18 @@ def _halves() -> pd.DataFrame:
 
 def on_either_side(halves: pd.DataFrame) -> pd.DataFrame:
     """The same as a table of the page, with networks and methods in words."""
+    below = halves[["below", "below_low", "below_high"]]
+    above = halves[["above", "above_low", "above_high"]]
     shown = {
-        "network": [catalogue.workload(name).title for name in halves.workload],
+        "network": halves.workload.map(names.title),
         "method": halves.algorithm.map(named),
         "up to": halves["at"],
+        "growth up to it": list(itertools.starmap(with_interval, below.to_numpy())),
+        "searches": halves.below_n,
+        "growth beyond": list(itertools.starmap(with_interval, above.to_numpy())),
+        "searches beyond": halves.above_n,
     }
-    for side, title in (("below", "growth up to it"), ("above", "growth beyond")):
-        ends = halves[[side, f"{side}_low", f"{side}_high"]].to_numpy()
-        shown[title] = [with_interval(*row) for row in ends]
-    return pd.DataFrame(shown | {"searches up to it": halves.below_n, "beyond": halves.above_n})
+    return pd.DataFrame(shown)
 
 
 def growths(claim: Claim) -> pd.DataFrame:

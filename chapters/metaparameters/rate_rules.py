@@ -82,15 +82,24 @@ def halves(trials: pd.DataFrame, critical: pd.DataFrame) -> pd.DataFrame:
     rows = []
     dense = trials[trials.sparsity == 0]
     for curve in critical[critical.identified & (critical.sparsity == 0)].itertuples():
-        own = dense[(dense.workload == curve.workload) & (dense.algorithm == curve.algorithm)]
+        same = dense.algorithm == curve.algorithm
+        own = dense[same & (dense.workload == curve.workload)]
         sizes = own.batch_size
         at = sizes.iloc[np.log(sizes / curve.critical).abs().argmin()]
-        sides = pd.concat([growth(own[sizes <= at], SIDE), growth(own[sizes >= at], SIDE)])
-        if len(sides) < 2 or sides.searches.min() < SEVERAL:
+        below = growth(own[sizes <= at], SIDE)
+        above = growth(own[sizes >= at], SIDE)
+        both = pd.concat([below, above])
+        if len(both) < 2 or both.searches.min() < SEVERAL:
             continue
-        row = {"workload": curve.workload, "algorithm": curve.algorithm, "at": int(at)}
-        for name, side in zip(("below", "above"), sides.itertuples()):
-            row |= {**side.effect.row(name), f"{name}_n": side.searches}
+        row = {
+            "workload": curve.workload,
+            "algorithm": curve.algorithm,
+            "at": int(at),
+            "below_n": below.searches.item(),
+            "above_n": above.searches.item(),
+        }
+        row |= below.effect.item().row("below")
+        row |= above.effect.item().row("above")
         rows.append(row)
     return pd.DataFrame(rows)
 
