@@ -86,7 +86,8 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str
             effects = {work: over(part, what, *both) for work, part in some.items()}
             effects = {work: one for work, one in effects.items() if one}
             ratios = {work: float(np.exp(one.value)) for work, one in effects.items()}
-            values[f"{what}_{kind}_open"] = sum(one.low <= 0 <= one.high for one in effects.values())
+            undecided = [one for one in effects.values() if one.low <= 0 <= one.high]
+            values[f"{what}_{kind}_open"] = len(undecided)
             values[f"{what}_{kind}"] = list(ratios.values())
             values[f"{what}_{kind}_cnn"] = ratios.get("digits-cnn")
         base = own[(own.skewed == skewed) & (own.arm == LARGE)].dropna(subset="rounds")
