@@ -163,7 +163,15 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame) -> dict:
         "sparse_1": over(found, fewer, WHOLE),
         "critical": critical(found),
     }
-    alone = [log for n in (OFTEN, SELDOM) for log in _effects(found, n, (DILOCO, 1), (INNER, 1))]
+    every = _alone(found)
+    sizes = experiments.SIZES
+    judged = {at: log for at, log in every.items() if at[0] != RARELY and at[1] in sizes}
+    alone = list(judged.values())
+    dearest = max(judged, key=lambda at: judged[at].value)
+    smallest, *larger = _ratios([log for at, log in every.items() if at[0] == OFTEN])
+    inner = found[found.way == INNER].groupby(["local_steps", "batch_size"])
+    rounds = inner.rounds.mean()
+    coarse = (1, SELDOM, sizes[-1], 1.0)
     many = [_effects(found, n, (DILOCO, MANY), (DILOCO, 1)) for n in (OFTEN, SELDOM)]
     column = f"rounds@{GOAL:g}"
     best = trials.dropna(subset=column).sort_values(column, kind="stable")
@@ -174,6 +182,14 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame) -> dict:
         "alone": _ratios(alone),
         "alone_points": len(alone),
         "alone_open": sum(log.low <= 0 <= log.high for log in alone),
+        "alone_smallest": smallest,
+        "alone_larger": larger,
+        "dearest_round": int(dearest[0]),
+        "dearest_size": int(dearest[1]),
+        "dearest_longest": rounds.idxmax() == dearest,
+        "coarse_adam": of(found, (INNER, *coarse)).rounds.to_list(),
+        "coarse_alone": of(found, (DILOCO, *coarse)).rounds.to_list(),
+        "most": experiments.MOST_STEPS[MIDDLE],
         "many_often": _ratios(many[0]),
         "many_seldom": _ratios(many[1]),
         "exchanged": _exchanged(found),
@@ -189,6 +205,14 @@ def _effects(found: pd.DataFrame, steps: int, one: tuple, other: tuple) -> list[
     places = [(steps, size, 1.0) for size in experiments.SIZES]
     logs = (over(found, (*one, *at), (*other, *at)) for at in places)
     return [log for log in logs if log]
+
+
+def _alone(found: pd.DataFrame) -> dict[tuple, Effect]:
+    """ln of the steps of one replica over those of Adam, by local steps and batch size."""
+    logs = {}
+    for at, _ in found[found.way == INNER].groupby(["local_steps", "batch_size"]):
+        logs[at] = over(found, (DILOCO, 1, *at, 1.0), (INNER, 1, *at, 1.0))
+    return {at: log for at, log in logs.items() if log}
 
 
 def _ratios(logs: list[Effect]) -> list[float]:
