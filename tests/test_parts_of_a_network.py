@@ -241,7 +241,8 @@ def test_claims_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
     monkeypatch.setattr(network_parts, "halves", lambda: planted(halves, (1, 2, 3), missed))
     first, second = claims.halves_apart()
     assert [(g.effect, g.n) for g in (first, second)] == [(1, 3), (0, 3)]
-    assert first.name == f"{recovered}, batches of 16" and first.note == "without recovery: 0 of 3 searches"
+    assert first.name == f"{recovered}, batches of 16"
+    assert first.note == "without recovery: 0 of 3 searches"
     assert second.note == "without recovery: 3 of 3 searches"
 
 
