@@ -100,7 +100,7 @@ def errors(method, setting, buffers):
     return [g[:, one.where] for one in layers if len(one.shape) == 1]
 
 
-def test_with_a_small_beta_it_is_feedback_alignment_with_lower_layers_slowed_down(setting):
+def test_with_equal_matrices_and_a_small_beta_errors_are_scaled_ones_of_feedback_alignment(setting):
     _, layers, w, _ = setting
     buffers, beta = local_alignment.begin(w, layers), 1e-3
     plain = errors(local_alignment.FEEDBACK, setting, buffers)

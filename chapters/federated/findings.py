@@ -84,7 +84,10 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str
         some = dict(list(own[own.skewed == skewed].groupby("workload")))
         for what, both in pairs.items():
             effects = {work: over(part, what, *both) for work, part in some.items()}
-            ratios = {work: float(np.exp(one.value)) for work, one in effects.items() if one}
+            effects = {work: one for work, one in effects.items() if one}
+            ratios = {work: float(np.exp(one.value)) for work, one in effects.items()}
+            undecided = [one for one in effects.values() if one.low <= 0 <= one.high]
+            values[f"{what}_{kind}_open"] = len(undecided)
             values[f"{what}_{kind}"] = list(ratios.values())
             values[f"{what}_{kind}_cnn"] = ratios.get("digits-cnn")
         base = own[(own.skewed == skewed) & (own.arm == LARGE)].dropna(subset="rounds")
@@ -103,6 +106,7 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame, goal: float) -> dict[str
         **{
             name: values[name] for name in ("base_alike", "base_skewed", "longer_mlp", "longer_cnn")
         },
+        "skewed_open": values["rounds_skewed_open"],
         "longer_missed": int(longer.rounds.isna().sum()),
         "goal": percent(goal),
         "clients": experiments.CLIENTS,

@@ -163,19 +163,33 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame) -> dict:
         "sparse_1": over(found, fewer, WHOLE),
         "critical": critical(found),
     }
-    alone = [log for n in (OFTEN, SELDOM) for log in _effects(found, n, (DILOCO, 1), (INNER, 1))]
-    many = [_effects(found, n, (DILOCO, MANY), (DILOCO, 1)) for n in (OFTEN, SELDOM)]
+    sizes = experiments.SIZES
+    every = _effects(found, (DILOCO, 1), (INNER, 1))
+    alone = {at: log for at, log in every.items() if at[0] != RARELY and at[1] in sizes}
+    dearest = max(alone, key=lambda at: alone[at].value)
+    smallest, *larger = _ratios(every, OFTEN)
+    rounds = found[found.way == INNER].groupby(["local_steps", "batch_size"]).rounds.mean()
+    coarse = (1, SELDOM, sizes[-1], 1.0)
+    many = _effects(found, (DILOCO, MANY), (DILOCO, 1))
     column = f"rounds@{GOAL:g}"
     best = trials.dropna(subset=column).sort_values(column, kind="stable")
     outer = best[best.way == DILOCO].groupby([*POINT, "replicate"]).outer_rate.first()
     return {
         **told.ratios(effects, ("critical",)),
         "sparse_1_bounded": bounded(found, fewer, WHOLE),
-        "alone": _ratios(alone),
+        "alone": _ratios(alone, OFTEN) + _ratios(alone, SELDOM),
         "alone_points": len(alone),
-        "alone_open": sum(log.low <= 0 <= log.high for log in alone),
-        "many_often": _ratios(many[0]),
-        "many_seldom": _ratios(many[1]),
+        "alone_open": sum(log.low <= 0 <= log.high for log in alone.values()),
+        "alone_smallest": smallest,
+        "alone_larger": larger,
+        "dearest_round": int(dearest[0]),
+        "dearest_size": int(dearest[1]),
+        "dearest_longest": rounds.idxmax() == dearest,
+        "coarse_adam": of(found, (INNER, *coarse)).rounds.to_list(),
+        "coarse_alone": of(found, (DILOCO, *coarse)).rounds.to_list(),
+        "most": experiments.MOST_STEPS[MIDDLE],
+        "many_often": _ratios(many, OFTEN),
+        "many_seldom": _ratios(many, SELDOM),
         "exchanged": _exchanged(found),
         "goal": percent(GOAL),
         "searches": int(trials.replicate.nunique()),
@@ -184,15 +198,19 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame) -> dict:
     }
 
 
-def _effects(found: pd.DataFrame, steps: int, one: tuple, other: tuple) -> list[Effect]:
-    """ln of the steps of a way over another's, each with its replicas, at every batch size."""
-    places = [(steps, size, 1.0) for size in experiments.SIZES]
-    logs = (over(found, (*one, *at), (*other, *at)) for at in places)
-    return [log for log in logs if log]
+def _effects(found: pd.DataFrame, one: tuple, other: tuple) -> dict[tuple, Effect]:
+    """ln of the steps of a way over another's, each with its replicas, by local steps and batch
+    size.
+    """
+    logs = {}
+    for at, _ in found[found.way == INNER].groupby(["local_steps", "batch_size"]):
+        logs[at] = over(found, (*one, *at, 1.0), (*other, *at, 1.0))
+    return {at: log for at, log in logs.items() if log}
 
 
-def _ratios(logs: list[Effect]) -> list[float]:
-    return [float(np.exp(log.value)) for log in logs]
+def _ratios(logs: dict[tuple, Effect], steps: int) -> list[float]:
+    """Those of rounds of so many local steps."""
+    return [float(np.exp(log.value)) for at, log in logs.items() if at[0] == steps]
 
 
 def _exchanged(found: pd.DataFrame) -> list[float]:

@@ -20,7 +20,8 @@ def findings(trials: list[pd.DataFrame], *ratios: pd.DataFrame) -> dict:
     own = parts.loc[network_parts.PARTS]
     apart = cut.loc[network_parts.APART, "steps"]
     recovered = cut.loc[network_parts.RECOVERED].effect
-    adds = grown.effect.xs("adds", level="what")
+    growth = grown.loc[network_parts.GROWN, "adds"]
+    small = grown.loc[network_parts.SMALL, "adds"]
     ends = own[["effect", "low", "high"]]
     return told.plain(
         {
@@ -32,8 +33,13 @@ def findings(trials: list[pd.DataFrame], *ratios: pd.DataFrame) -> dict:
             "four_steps": with_interval(*ends.loc["steps", 4]),
             "eight_met": own.met["steps", 8],
             "eight_all": own.n["steps", 8],
-            "grown": between(*adds[network_parts.GROWN]),
-            "small": between(*adds[network_parts.SMALL]),
+            "most": experiments.Subnetworks.max_steps,
+            "growing_most": list(experiments.GROWING_STEPS.values()),
+            "halves_most": list(experiments.HALVES_STEPS.values()),
+            "grown": between(*growth.effect),
+            "grown_open": sum((growth.low <= 1) & (growth.high >= 1)),
+            "grown_all": len(growth),
+            "small": between(*small.effect),
             "missed": apart.n.sum() - apart.met.sum(),
             "halved": apart.n.sum(),
             "recovery_sent": between(*recovered["sent"]),

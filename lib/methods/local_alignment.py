@@ -9,10 +9,10 @@ matrices E_l [inputs, outputs of layer l] alone:
     LRA                  e_l = f(z_l) - f(z_l - beta E_(l+1) e_(l+1)), the way of a layer to its
                          target; E_l moves as W_l^T does.
 
-Each layer moves by the batch's mean of e_l h_(l-1)^T.  So LRA with a small beta is feedback
-alignment with layer l slowed down by beta^(L-l); and feedback alignment with E_l = W_l^T would be
-backpropagation.  Matrices begin as the transposed weights, shuffled: as large as those, and
-strangers to them.
+Each layer moves by the batch's mean of e_l h_(l-1)^T.  With equal matrices and a small beta,
+errors of LRA are those of feedback alignment times beta^(L-l); but its matrices learn, so the two
+part after the first step.  Feedback alignment with E_l = W_l^T would be backpropagation.  Matrices
+begin as the transposed weights, shuffled: as large as those, and strangers to them.
 """
 
 from __future__ import annotations
