@@ -68,7 +68,7 @@ def _alone(goals: pd.DataFrame, repeated: pd.DataFrame) -> list[str]:
 
 
 def _by_the_clock(ratios: pd.DataFrame, goals: pd.DataFrame) -> dict[str, object]:
-    """How one run's clock times differ from what is computed: of all networks, and of one's goals."""
+    """How clock times of one run differ from processor times (ratios), and what they gain (goals)."""
     off = np.abs(np.log(ratios.waiting / ratios.ratio))[ratios.system != ONE].median()
     return {
         "queued": percent(float(ratios.waited.median().clip(0, 1))),
