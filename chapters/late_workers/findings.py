@@ -21,8 +21,10 @@ def findings(trials: pd.DataFrame, curves: dict, turns: dict, delays: pd.DataFra
     fixed = plain[plain.delays == "fixed"].set_index("staleness")
     drawn = plain[plain.delays == "uniform"].iloc[-1]
     last = fixed.iloc[-1]
-    theory = _theory(trials, fixed.index)
     own = trials[trials.workload == WORK]
+    fit = late_results.on_time(late_results.points(own[own.algorithm == "sgd"]))
+    noise = {size: fit.c1[0] / fit.c2[0] / size for size in SIZES}
+    theory = {size: (share + fixed.floor) / (share + 1) for size, share in noise.items()}
     searches = own.groupby(["algorithm", "delays", "staleness"]).replicate.nunique()
     deep = "digits-mlp-64x4", "sgd", "fixed", JUDGED
     shallow = "digits-mlp-64x1", "sgd", "fixed", JUDGED
@@ -40,7 +42,7 @@ def findings(trials: pd.DataFrame, curves: dict, turns: dict, delays: pd.DataFra
         "latest": int(last.name),
         "latest_large": float(last.large),
         "late_small": float(fixed.small[JUDGED]),
-        "late_small_theory": theory[SIZES[0]][JUDGED],
+        "late_small_theory": float(theory[SIZES[0]][JUDGED]),
         "latest_theory": float(last.floor),
         "theory_off": float(np.exp(np.abs(np.log(fixed.large / theory[SIZES[-1]])).max())),
         "most_gradients": [f"{brief(own.max())} ({named(m)})" for m, own in ratios.items()],
@@ -57,16 +59,6 @@ def findings(trials: pd.DataFrame, curves: dict, turns: dict, delays: pd.DataFra
         "depth": ranged(*depth.row("").values()),
         "depth_searches": depth.n,
         "in_turn_percent": float(100 * experiments.in_turn(delays)),
-    }
-
-
-def _theory(trials: pd.DataFrame, delays: pd.Index) -> dict[int, pd.Series]:
-    """By what factor delays multiply SGD's steps in theory, by batch size: a value for each."""
-    plain = (trials.workload == WORK) & (trials.algorithm == "sgd")
-    points = late_results.points(trials[plain & (trials.delays == "fixed")])
-    return {
-        size: pd.Series([late_results.rises(points, s, size) for s in delays], delays)
-        for size in (SIZES[0], SIZES[-1])
     }
 
 

@@ -17,6 +17,7 @@ import pandas as pd
 from chapters.late_workers.studies import STUDIES
 from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect
+from lib.forms import Fits
 from lib.records import results
 from lib.studies.study import Study
 
@@ -90,25 +91,19 @@ def lines(points: pd.DataFrame) -> pd.DataFrame:
     """What the curve without delay predicts for every staleness of plain SGD, along the batch sizes
     of its points: c1/B + `floor` c2 (staleness, batch_size, steps).
     """
+    fit = on_time(points)
     rows = []
     for s, part in points.groupby("staleness"):
         sizes = np.geomspace(part.batch_size.min(), part.batch_size.max(), 40)
-        steps = _predicted(points, s, sizes)
+        steps = fit.c1[0] / sizes + floor(s) * fit.c2[0]
         rows.append(pd.DataFrame({"staleness": s, "batch_size": sizes, "steps": steps}))
     return pd.concat(rows)
 
 
-def rises(points: pd.DataFrame, staleness: int, size: int) -> float:
-    """By what factor so late a gradient multiplies the steps at a batch size, as `lines` has it."""
-    late, timely = (_predicted(points, s, size) for s in (staleness, 0))
-    return float(late / timely)
-
-
-def _predicted(points: pd.DataFrame, staleness: int, sizes: np.ndarray | int) -> np.ndarray:
-    """c1/B + `floor` c2 at batch sizes [n], or one, of the curve without delay."""
+def on_time(points: pd.DataFrame) -> Fits:
+    """The line (`scaling.fit`) of the curve without delay."""
     timely = points[points.staleness == 0]
-    fit = scaling.fit(timely.batch_size, np.log(timely.steps))
-    return fit.c1[0] / sizes + floor(staleness) * fit.c2[0]
+    return scaling.fit(timely.batch_size, np.log(timely.steps))
 
 
 def over_adam(found: dict[tuple, Curve], staleness: int) -> float:
