@@ -22,7 +22,7 @@ def findings(
     goals: of `framework_costs.to_goal`; repeated: of a second run.  ratios: of
     `framework_costs.ratios`; again: of the second run.
     """
-    alone = [title(name) for name in _alone(goals, repeated) if name != workload]
+    alone = sorted(_alone(goals) & _alone(repeated) - {workload})
     mine = goals[goals.workload == workload]
     repeated = repeated[repeated.workload == workload]
     best, best_again = fastest(mine), fastest(repeated)
@@ -33,11 +33,12 @@ def findings(
     large = heaviest(ratios).iloc[0]
     return {
         "network": title(workload),
+        "curve": mine.curve.iloc[0],
         "shared": best.system != ONE,
         "framework": best.framework,
         "size": int(best.batch_size),
         "gain": gain(mine),
-        "alone": alone,
+        "alone": [title(name) for name in alone],
         "searches": between(mine.replicates.min(), mine.replicates.max()),
         "networks": goals.curve.unique().tolist(),
         "pays": bool(bandwidth > 0),
@@ -47,7 +48,6 @@ def findings(
         "large": int(ratios.batch_size.max()),
         "ddp_small": between(ddp.min().iloc[0], ddp.max().iloc[0]),
         "ddp_large": between(ddp.min().iloc[-1], ddp.max().iloc[-1]),
-        "sharded": between(*_sharded(ratios), *_sharded(again)),
         **_by_the_clock(ratios, mine),
         **{f"again_{name}": value for name, value in _by_the_clock(again, repeated).items()},
         "again_range": between(change.min(), change.max()),
@@ -61,27 +61,19 @@ def findings(
     }
 
 
-def _alone(goals: pd.DataFrame, repeated: pd.DataFrame) -> list[str]:
-    """The workloads on which one process is fastest in both runs."""
-    best = [run.groupby("workload")[[*run]].apply(fastest) for run in (goals, repeated)]
-    return best[0].index[(best[0].system == ONE) & (best[1].system == ONE)].to_list()
+def _alone(goals: pd.DataFrame) -> set[str]:
+    """The workloads on which one process is fastest."""
+    return {name for name, own in goals.groupby("workload") if fastest(own).system == ONE}
 
 
 def _by_the_clock(ratios: pd.DataFrame, goals: pd.DataFrame) -> dict[str, object]:
-    """How clock times of one run differ from processor times (ratios), and what they gain (goals)."""
+    """How clock times of a run differ from processor times, and what is gained by them."""
     off = np.abs(np.log(ratios.waiting / ratios.ratio))[ratios.system != ONE].median()
     return {
         "queued": percent(float(ratios.waited.median().clip(0, 1))),
         "off": float(np.exp(off)),
         "clock": f"{gain(goals.assign(time=goals.wall * goals.steps)):.2f}",
     }
-
-
-def _sharded(ratios: pd.DataFrame) -> pd.Series:
-    """Sharded states over data parallelism, by batch size, of the network of `heaviest`."""
-    own = ratios[(ratios.algorithm == "adam") & (ratios.weights == ratios.weights.max())]
-    wide = own.pivot(index="batch_size", columns="system", values="ratio")
-    return wide.zero / wide.ddp
 
 
 def gain(goals: pd.DataFrame) -> float:
