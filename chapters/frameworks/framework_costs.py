@@ -54,10 +54,10 @@ def to_goal(points: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
     times.
 
     points: of `scaling.across_replicates`; times: of `experiments.measured`.  Adds to the latter:
-    framework (its name), curve (network and method), goal, steps, time (seconds), time_low and
-    time_high (of the quartiles of a step).
+    framework (its name), curve (network and method), goal, steps, replicates (searches),
+    time (seconds), time_low and time_high (of the quartiles of a step).
     """
-    both = times.merge(points[[*KEYS, "goal", "steps"]], on=KEYS)
+    both = times.merge(points[[*KEYS, "goal", "steps", "replicates"]], on=KEYS)
     curve = [f"{workload(w).title} with {named(a)}" for w, a in zip(both.workload, both.algorithm)]
     spent = both[["seconds", "low", "high"]].mul(both.steps, axis=0)
     spent.columns = ["time", "time_low", "time_high"]

@@ -22,6 +22,9 @@ def findings(trials: pd.DataFrame, curves: dict, turns: dict, delays: pd.DataFra
     drawn = plain[plain.delays == "uniform"].iloc[-1]
     last = fixed.iloc[-1]
     own = trials[trials.workload == WORK]
+    fit = late_results.on_time(late_results.points(own[own.algorithm == "sgd"]))
+    noise = {size: fit.c1[0] / fit.c2[0] / size for size in SIZES}
+    theory = {size: (share + fixed.floor) / (share + 1) for size, share in noise.items()}
     searches = own.groupby(["algorithm", "delays", "staleness"]).replicate.nunique()
     deep = "digits-mlp-64x4", "sgd", "fixed", JUDGED
     shallow = "digits-mlp-64x1", "sgd", "fixed", JUDGED
@@ -38,9 +41,10 @@ def findings(trials: pd.DataFrame, curves: dict, turns: dict, delays: pd.DataFra
         "trials": int(trials.trials.min()),
         "latest": int(last.name),
         "latest_large": float(last.large),
-        "latest_small": float(last.small),
+        "late_small": float(fixed.small[JUDGED]),
+        "late_small_theory": float(theory[SIZES[0]][JUDGED]),
         "latest_theory": float(last.floor),
-        "theory_off": float(np.exp(np.abs(np.log(fixed.large / fixed.floor)).max())),
+        "theory_off": float(np.exp(np.abs(np.log(fixed.large / theory[SIZES[-1]])).max())),
         "most_gradients": [f"{brief(own.max())} ({named(m)})" for m, own in ratios.items()],
         "workers": workers,
         "late": JUDGED,

@@ -110,4 +110,5 @@ def told() -> dict:
         "worst_near": "{} of {}".format(*by.loc[(name, method)]),
         "optuna": len(other),
         "optuna_near": int(other.near.sum()),
+        "optuna_cost": float(other.runs.mean() / mine.runs.mean()),
     }

@@ -150,9 +150,12 @@ def goal(trials: pd.DataFrame, work: Workload) -> float:
     raise Told(f"{met}{easier}, or a larger max_steps")
 
 
-def doubts(table: pd.DataFrame, trials: pd.DataFrame, work: Workload) -> list[str]:
-    """What to know before the answer (`points`, and their trials) is used, a sentence or two each:
-    steps that cannot be, missed goals, a validation set too small for the goal, an easy goal.
+def doubts(
+    table: pd.DataFrame, law: adaptive.Estimate | None, trials: pd.DataFrame, work: Workload
+) -> list[str]:
+    """What to know before the answer (`points`, their fit and trials) is used, a sentence or two
+    each: steps that cannot be or that the fit misses, missed goals, a validation set too small for
+    the goal, an easy goal.
     """
     written, goal, hardest = work.asks.written, trials.goal.iloc[0], min(work.goals)
     found = []
@@ -163,6 +166,13 @@ def doubts(table: pd.DataFrame, trials: pd.DataFrame, work: Workload) -> list[st
                 f"{brief(one.steps / other.steps)} times, which no curve does: search more at the "
                 f"smaller one before you trust the critical batch size."
             )
+    if law:
+        fitted = law.steps(table.batch_size)
+        off = table.batch_size[(fitted < table.low) | (fitted > table.high)]
+        found += [
+            f"At batch size {size:,} the fitted curve lies outside the measured interval."
+            for size in off
+        ]
     if goal > hardest:
         met = trials.dropna(subset=f"steps@{hardest:g}").batch_size.nunique()
         found.append(
@@ -244,6 +254,7 @@ def findings(
         "smallest": smallest,
         "biggest": biggest,
         "inside": law is not None and smallest < law.critical < biggest,
+        "starred": bool(table.edges.map(len).any()),
         "side": law and ("above" if law.critical >= biggest else "below"),
         **{name: getattr(law, name, None) for name in ("critical", "low", "high", "searches")},
         "there": int(use.replicates),

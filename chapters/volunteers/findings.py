@@ -9,13 +9,16 @@ import numpy as np
 import pandas as pd
 
 from chapters.volunteers import volunteers
-from chapters.volunteers.volunteers import START
+from chapters.volunteers.volunteers import SETTINGS, START
 from lib.analysis import hardware, ranges, scaling
 from lib.claims import judging
 from lib.claims.judging import kept
 from lib.records import on_record
 from lib.studies import plans
-from lib.wording import percent
+from lib.wording import percent, ranged
+from lib.workloads.catalogue import workload
+
+UNSURE = 10  # times its lower end, the upper end of a badly measured point's interval
 
 
 def rounds(team: volunteers.Team, points: pd.DataFrame) -> pd.DataFrame:
@@ -59,12 +62,23 @@ def findings(
         "speed": START["speed"],
         "best": float(volunteers.best_batch(critical, START["latency"], START["speed"])),
         "off_root": percent(volunteers.most_lost(2**0.5)),
-        "off_two": percent(volunteers.most_lost(2)),
         "inside": len(here) > 0,
         "fastest": lost == 0,
         "near": near and int(near),
         "slower": near and percent(lost),
         **_of_all(points, rounds, compared),
+    }
+
+
+def _worst(points: pd.DataFrame, compared: pd.DataFrame) -> dict:
+    """The largest loss, with how well the steps at the batch picked are known."""
+    worst = compared.loc[compared.lost.idxmax()]
+    at = points[(points.curve == worst.curve) & (points.batch_size == worst.picked)].iloc[0]
+    return {
+        "worst": percent(worst.lost),
+        "worst_curve": worst.curve,
+        "worst_steps": ranged(at.steps, at.low, at.high),
+        "unsure": bool(at.high > UNSURE * at.low),
     }
 
 
@@ -76,10 +90,14 @@ def _of_all(points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame) 
     leaving = compared.groupby("departures").lost.quantile(0.9)
     logs = np.log1p(compared.lost).groupby(compared.curve).mean()
     mean, low, high = scaling.mean_of(logs).row("time").values()
+    every = points.curve.nunique() * len(rounds.drop_duplicates([*SETTINGS]))
     return {
+        "networks": int(points.workload.map(lambda name: workload(name).model).nunique()),
+        "all": every,
+        "left_out": every - len(compared),
+        **_worst(points, compared),
         "curves": int(compared.curve.nunique()),
         "lost": percent(most),
-        "worst": percent(compared.lost.max()),
         "leaving": percent(leaving.max()),
         "time": f"{mean:.2f}",
         "time_range": f"{low:.2f} to {high:.2f}",
