@@ -143,11 +143,15 @@ def _by_gaussian_k(shown: pd.DataFrame, share: float, denser: float) -> dict:
     networks that are run long enough to judge.
     """
     guess = message_results.gaps(shown, "Gaussian-k", "Top-k")
-    long = guess[guess.budget * guess.density >= 1]
-    means = long.groupby(["density", "network"])[["over", "gap"]].mean()
-    thin, thick = (means[means.index.isin([d], level="density")] for d in (share, denser))
+    waits = guess.budget * guess.density
+    long = guess[waits >= 1]
+    means = long.groupby(["network", "density"])
+    means = means[["over", "gap"]].mean().reset_index()
+    thin = means[means.density == share]
+    thick = means[means.density == denser]
+    both = len(thin) and len(thick)
     return {
-        "sent_measured": bool(len(thin) and len(thick) and share < denser),
+        "sent_measured": bool(both and share < denser),
         "sent": between(*thin.over),
         "sent_denser": between(*thick.over),
         "guess_denser": between(*thick.gap),

@@ -134,13 +134,18 @@ def hook_keeps(data: Measured) -> float:
     which the hook spares: as if it did not overlap with computing.
     """
     larger = data.hooked.iloc[-1]
-    choices = data.core[data.core.compressor == "top-k"]
+    d = int(larger.d)
+    timed = data.core.compressor == "top-k"
+    choices = data.core[timed]
     reduced = exchanges(data, 2)
-    spared = np.interp(larger.d, reduced.d, reduced["all-reduce"])
-    choose = np.interp(larger.d, choices.d, choices.seconds)
-    sent = links.gather(2, target(CORE.density, int(larger.d)), *links.link(data.real))
-    more = (larger["top-k"] - larger["all-reduce"]) / 1e3
-    return (more + spared - choose - sent) / larger.d
+    link = links.link(data.real)
+    spared = np.interp(d, reduced.d, reduced["all-reduce"])
+    choose = np.interp(d, choices.d, choices.seconds)
+    k = target(CORE.density, d)
+    sent = links.gather(2, k, *link)
+    more = larger["top-k"] - larger["all-reduce"]
+    added = more / 1e3 + spared
+    return (added - choose - sent) / d
 
 
 def exchanges(data: Measured, workers: int) -> pd.DataFrame:
