@@ -9,7 +9,6 @@ from scipy.special import ndtri
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from chapters.contraction import energy_bounds as bounds
 from chapters.gradients import findings as gradients
 from chapters.gradients.claims import bell_shaped
 from chapters.paths import path_geometry, walking
@@ -146,7 +145,7 @@ def test_a_bell_has_one_peak_at_zero_and_is_not_flat(kind, bell):
     }[kind]
     table = portraits.describe(vector).assign(workload="w", compressor="top-k", density=0.001, feedback=True, step=1)
     shapes = portraits.shapes(table)
-    assert shapes.bell.tolist() == [bounds.bell(vector)]
+    assert shapes.bell.all() == portraits.bell(portraits.profile(vector), portraits.FINE, 5e-5)
     assert shapes.far.iloc[0] == pytest.approx(np.abs(vector).max() / vector.std(), rel=1e-6)
     assert bell_shaped(shapes).tolist() == [bell]
 
