@@ -6,8 +6,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from lib import require
-from lib.fields import AMOUNT, check
-from lib.probes.portraits import profile
+from lib.probes import portraits
 
 
 def check_density(density: np.ndarray) -> None:
@@ -40,19 +39,14 @@ def gaussian(density: np.ndarray) -> np.ndarray:
     return 1 - density - 2 * t * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
 
 
-def bell(u: np.ndarray, bins: int = 100, tolerance: float = 0.0) -> bool:
-    """Whether u's squared sorted profile is convex and ends at zero, as far as `bins` bins can
-    tell.
+def bell(u: np.ndarray, bins: int = portraits.FINE) -> bool:
+    """Whether u's squared sorted profile is convex and ends at zero, as far as `bins` bins can tell
+    (`portraits.bell`).
 
-    Convex: second differences of the bins are at least -tolerance.  Ends at zero: the last bin
-    holds at most a third of the one before, as on a straight line that reaches zero at the end.
-    With tolerance 0 this is enough for left(u, m / bins) <= (1 - m / bins)^2 at every m: less twice
-    the last bin's multiple of the line, the bins are a sum of hinges (j - b)+ with 2 <= j <= bins,
-    and of a hinge (j - m)(j - m - 1) / j(j - 1) is left if m < j, else nothing, which is less than
-    the line leaves.  Between bins the excess is at most 1 / (4 bins^2): `left` is convex in the
-    density, so that it lies below the chords of its bound, and these are no further above it.
-    Raises ValueError for a tolerance that is negative.
+    This is enough for left(u, m / bins) <= (1 - m / bins)^2 at every m: less twice the last bin's
+    multiple of the line, the bins are a sum of hinges (j - b)+ with 2 <= j <= bins, and of a hinge
+    (j - m)(j - m - 1) / j(j - 1) is left if m < j, else nothing, which is less than the line
+    leaves.  Between bins the excess is at most 1 / (4 bins^2): `left` is convex in the density, so
+    that it lies below the chords of its bound, and these are no further above it.
     """
-    check("tolerance", tolerance, AMOUNT)
-    p = profile(u, bins)
-    return bool((np.diff(p, 2) >= -tolerance).all() and p[-1] <= p[-2] / 3 + tolerance)
+    return portraits.bell(portraits.profile(u, bins), bins)

@@ -14,6 +14,8 @@ GRID = portraits.DENSITIES
 NORMAL = "normal"
 ENTRIES = 100_000  # of a made-up vector
 AT = 0.1  # density at which bounds and vectors are compared
+BINS = (10, 20, portraits.FINE, portraits.PROFILE)  # in which profiles are judged
+NORMALS = 20  # vectors of every network's length
 
 
 def made_up() -> dict[str, np.ndarray]:
@@ -88,22 +90,19 @@ def inside(rows: pd.DataFrame) -> float:
     return float((rows.value <= energy_bounds.tighter(rows.x) + 1e-6).mean())
 
 
-def findings(
-    left: pd.DataFrame, shapes: pd.DataFrame, normal: np.ndarray, density: float
-) -> dict[str, object]:
+def findings(left: pd.DataFrame, shapes: pd.DataFrame, density: float) -> dict[str, object]:
     """All values of the page's sentences.
 
     Args:
         left: what is left of vectors from training, of `portraits.results`.
         shapes: of `portraits.shapes`.
-        normal: a synthetic normal vector.
         density: share of the entries that is sent.
     """
     levels, fed = band(left), with_feedback(shapes)
     middle, most = (np.interp(density, levels.x, levels[name]) for name in ("middle", "high"))
     bound = float(energy_bounds.tighter(density))
     room = np.interp(AT, levels.x, energy_bounds.tighter(levels.x) - levels.high)
-    met = fed.convex == 1
+    failing = fed.workload[~fed.bell].unique()
     vectors = left.groupby(["workload", "compressor", "feedback", "step"])
     return {
         "density": f"{density:g}",
@@ -113,14 +112,16 @@ def findings(
         "loose": bool(middle < bound),
         "obeyed": inside(left) == 1,
         "within": percent(inside(left)),
-        "met": int(met.sum()),
+        "met": int(fed.bell.sum()),
         "of": len(fed),
+        "bins": portraits.FINE,
+        "apiece": NORMALS,
+        "failing": [catalogue.workload(name).title for name in failing],
         "roomy": bool(room > 0),
         "room": percent(room),
         "vectors": vectors.ngroups,
         "networks": sorted({catalogue.workload(name).title for name in left.workload}),
         "below_line": bool(shapes.above.max() == 0),
-        "convex_normal": percent(portraits.convex(portraits.profile(normal))),
     }
 
 
@@ -130,7 +131,7 @@ def findings(
 def of_condition(made: dict[str, np.ndarray]) -> pd.DataFrame:
     """Whether synthetic vectors meet the condition and obey the bound."""
     left = [own for _, own in shares_left(made).groupby("vector", sort=False)]
-    bells = [energy_bounds.bell(vector, tolerance=2e-3) for vector in made.values()]
+    bells = [energy_bounds.bell(vector) for vector in made.values()]
     return pd.DataFrame(
         {
             "vector": list(made),
@@ -138,3 +139,32 @@ def of_condition(made: dict[str, np.ndarray]) -> pd.DataFrame:
             "densities within (1 − k/d)²": [percent(inside(own)) for own in left],
         }
     )
+
+
+def of_bins(taken: pd.DataFrame) -> pd.DataFrame:
+    """How many vectors meet the condition in how many bins: those with Top-k and feedback, and
+    normal ones.
+
+    taken: of `portraits.results`.
+    """
+    fed = with_feedback(taken[taken.measure == "profile"]).sort_values("x")
+    trained = [own.value.to_numpy() for _, own in fed.groupby(portraits.KEY)]
+    normal = [p for name in fed.workload.unique() for p in _normal_profiles(name)]
+    both = {"from training": trained, "normal, of the same lengths": normal}
+    table = {name: [_met(profiles, bins) for bins in BINS] for name, profiles in both.items()}
+    return pd.DataFrame({"bins": BINS, **table})
+
+
+def _normal_profiles(workload: str) -> list[np.ndarray]:
+    """Profiles of normal vectors as long as a workload's."""
+    from lib.workloads import models  # brings PyTorch, which is slow to import
+
+    d = models.parameter_count(models.build(catalogue.workload(workload).model))
+    r = np.random.default_rng(0)
+    return [portraits.profile(r.normal(size=d), portraits.PROFILE) for _ in range(NORMALS)]
+
+
+def _met(profiles: list[np.ndarray], bins: int) -> str:
+    """How many meet the condition, for values of five digits, as those on record."""
+    met = [portraits.bell(profile, bins, rounding=5e-5) for profile in profiles]
+    return f"{sum(met)} of {len(met)}"

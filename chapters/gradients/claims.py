@@ -28,11 +28,19 @@ def bell_shaped(shapes):
     chapter="gradients",
     paper="The vector that Top-k compresses is bell-shaped around zero, for fully connected, convolutional and recurrent networks.",
     source="Shi et al. 2019, abstract",
-    rule="On over half of the networks, most vectors of a run with Top-k and feedback have one peak at zero and are rounder than a "
-    "semicircle. A bell is no normal curve: its tails are another question.",
+    rule="On over half of the networks, most vectors of a run with Top-k and feedback have one "
+    "peak, a mean within a tenth of a deviation of zero, 40 to 60 % positive entries, and a "
+    "kurtosis and a height at zero above a semicircle's. A bell is no normal curve: its tails are "
+    "another question.",
     above=0.5,
     scale="share",
+    since="2026-11-28",
     history=[
+        Change(
+            "2026-11-28",
+            "the same conditions, with those on the mean and on the positive entries unsaid",
+            "the rule could not be followed from its text; what is tested did not change",
+        ),
         Change(
             "2026-11-26",
             "over half of the vectors of each kind of network, each vector counted",

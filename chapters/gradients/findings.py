@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from scipy import stats
 
+from lib.claims import Claim
 from lib.probes import portraits
 from lib.probes.portraits import Portrait
 from lib.wording import between, brief, percent
@@ -88,7 +89,7 @@ def entries(taken: pd.DataFrame, every: int) -> pd.DataFrame:
 
 
 def findings(
-    single: pd.DataFrame, tails: pd.DataFrame, asked: Portrait, step: int, verdict: str
+    single: pd.DataFrame, tails: pd.DataFrame, asked: Portrait, step: int, judged: Claim
 ) -> dict[str, object]:
     """All values of the page's sentences.
 
@@ -97,8 +98,9 @@ def findings(
         tails: of `tails`.
         asked: the first of `planned`.
         step: at which distributions are shown first.
-        verdict: on T1.
+        judged: T1, of one row.
     """
+    (row,) = judged.groups
     own_way = way(asked.compressor, asked.feedback)
     networks, first = sorted(single.network.unique()), threshold(asked.density)
     shown = single[(single.network == networks[0]) & (single.step == step)].set_index("way")
@@ -106,7 +108,8 @@ def findings(
     usual = 2 * portraits.REACH / portraits.BINS * stats.norm.pdf(0)  # entries in the middle bin
     own, guessed = (tails[tails.way == name] for name in (own_way, GUESSED))
     return {
-        "T1": verdict,
+        "bells": round(row.effect * row.n),
+        "judged_on": row.n,
         "networks": networks,
         "network": networks[0],
         "step": step,

@@ -7,13 +7,10 @@ import pandas as pd
 from chapters.messages import experiments, message_results
 from lib.analysis.scaling import mean_of
 from lib.claims.claim import Change, claim, difference
-from lib.claims.names import title
+from lib.claims.names import SHI2019, title
 from lib.records import results
 from lib.studies import plans
 from lib.wording import number
-
-# How the names of the networks of Shi et al. (2019) begin
-SHI2019 = ("mnist-fnn-3", "mnist-lenet-5", "cifar-10-resnet-20")
 
 DENSITY = 0.001  # of the authors' runs
 ABSTRACT = "Shi et al. 2019, abstract"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping
 
 import pandas as pd
@@ -10,9 +12,9 @@ from chapters.messages import experiments, message_results
 from chapters.messages.claims import DENSITY, sent, sent_longer
 from lib.analysis.scaling import mean_of
 from lib.claims import Claim
-from lib.claims.claim import UNDECIDED, Group
+from lib.claims.claim import AGAINST, FOR, UNDECIDED, Group
 from lib.methods.intervals import HIGHER_RATES, SHI2019
-from lib.wording import between, brief, number, percent
+from lib.wording import between, brief, joined, number, percent
 from lib.workloads import catalogue
 
 OTHERWISE = ("warmed up", "as published")  # rows of other settings than the page's
@@ -43,11 +45,12 @@ def findings(shown: pd.DataFrame, networks: list[str], chosen, judged: Mapping[s
         "denser": f"{max(chosen.densities):g}",
         "wait": round(1 / share),
         "waits": f"{chosen.steps * share:.1g}",
-        "enough": round(2 / share),
         "even": percent(1 / chosen.workers),
         **_judged(judged),
-        **_first(shown, networks[0], share, max(chosen.densities)),
+        **_first(shown, networks[0], share),
         **_every(shown, share, max(chosen.densities)),
+        **_by_gaussian_k(shown, share, max(chosen.densities)),
+        "lengths": _shortest(),
         "longer_top": _longer("Top-k", "dense"),
         "longer_guess": _longer("Gaussian-k", "Top-k"),
         "recipe": _by_recipe(),
@@ -69,6 +72,7 @@ def _judged(judged: Mapping[str, Claim]) -> dict:
         "seeds": max((g.n for g in guessed), default=None),
         "top_decided": _decided(several["T4"]),
         "guess_decided": _decided(guessed),
+        "undecided": any(g.verdict == UNDECIDED for g in several["T4"] + guessed),
         "random": between(*(g.effect for g in judged["T4b"].groups if g.n)),
         "warm": warm[0] if warm else None,
     }
@@ -105,24 +109,52 @@ def _by_recipe() -> list[str]:
     return told
 
 
-def _decided(groups: list[Group]) -> int:
-    return sum(group.verdict != UNDECIDED for group in groups)
+def _decided(groups: list[Group]) -> str:
+    """On how many networks a method passes and on how many it fails."""
+    counts = Counter(group.verdict for group in groups)
+    words = {FOR: "passes", AGAINST: "fails"}
+    told = [f"{word} on {counts[verdict]}" for verdict, word in words.items() if counts[verdict]]
+    return joined(told) or "is undecided"
 
 
-def _first(shown: pd.DataFrame, network: str, share: float, denser: float) -> dict:
+def _shortest() -> float | None:
+    """The fewest d/k steps of the runs that T4 judges, to a tenth."""
+    top = message_results.gaps(sent(), "Top-k")
+    lengths = (top.budget * top.density)[top.density == DENSITY]
+    long = lengths[lengths >= 1]
+    return math.floor(10 * long.min()) / 10 if len(long) else None
+
+
+def _first(shown: pd.DataFrame, network: str, share: float) -> dict:
     """Top-k and Gaussian-k on the network that is shown first."""
     own = shown[shown.network == network]
     top, guess = (message_results.gaps(own, name) for name in ("Top-k", "Gaussian-k"))
     lost = [gap[gap.density == share].gap.mean() for gap in (top, guess)]
-    sent = [guess[guess.density == density].over.mean() for density in (share, denser)]
     return {
         "network": network,
         "both_measured": bool(pd.notna(lost).all()),
         "top": lost[0],
         "guess": lost[1],
-        "sent_measured": bool(pd.notna(sent).all()),
-        "sent": sent[0],
-        "sent_denser": sent[1],
+    }
+
+
+def _by_gaussian_k(shown: pd.DataFrame, share: float, denser: float) -> dict:
+    """What Gaussian-k sends, over k, at two densities and loses to Top-k at the larger one, over
+    networks that are run long enough to judge.
+    """
+    guess = message_results.gaps(shown, "Gaussian-k", "Top-k")
+    waits = guess.budget * guess.density
+    long = guess[waits >= 1]
+    means = long.groupby(["network", "density"])
+    means = means[["over", "gap"]].mean().reset_index()
+    thin = means[means.density == share]
+    thick = means[means.density == denser]
+    both = len(thin) and len(thick)
+    return {
+        "sent_measured": bool(both and share < denser),
+        "sent": between(*thin.over),
+        "sent_denser": between(*thick.over),
+        "guess_denser": between(*thick.gap),
     }
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 REACH, BINS = 6.0, 97  # the histogram: standard deviations on either side, and bins
 PROFILE = 100
+FINE = 50  # bins in which a profile is judged: in a hundred, noise bends that of a normal vector
 DENSITIES = np.unique([*np.geomspace(1e-3, 0.1, 13), *np.linspace(0.1, 0.9, 17)]).round(6)
 TEXT_RATE = 0.3  # the recurrent network's: 0.01 is so small that it hardly learns in these steps
 KEY = ["workload", "compressor", "density", "feedback", "step"]  # of a vector
@@ -142,12 +143,16 @@ def profile(u: np.ndarray, bins: int = 100) -> np.ndarray:
     return np.diff(energy) / (len(u) / bins) / total[1]
 
 
-def convex(profile: np.ndarray, rounding: float = 0.0) -> float:
-    """The share of a profile's second differences that are not negative, for values rounded by so
-    much of themselves.
+def bell(profile: np.ndarray, bins: int, rounding: float = 0.0) -> bool:
+    """Whether a profile, of a multiple of these bins, is convex in them and ends at zero, for
+    values rounded by so much of themselves.
+
+    Ends at zero: the last bin holds at most a third of the one before, as on a straight line that
+    reaches zero at the end.
     """
-    p = np.asarray(profile)
-    return float((np.diff(p, 2) >= -4 * rounding * p[1:-1]).mean())
+    p = profile.reshape(bins, -1).mean(1)
+    convex = np.diff(p, 2) >= -4 * rounding * p[1:-1]
+    return convex.all() and p[-1] <= p[-2] / 3
 
 
 # --- measuring ------------------------------------------------------------------------------------
@@ -230,7 +235,7 @@ def shapes(taken: pd.DataFrame) -> pd.DataFrame:
     peak: the density at zero over that of a normal distribution.
     rise: by how much the histogram, in bins of 3/8 of a standard deviation, rises again beyond its
     highest bin, over that.
-    convex: `convex` of the profile.
+    bell: `bell` of the profile in `FINE` bins.
     """
     rows = []
     for key, numbers in taken.groupby(KEY) if len(taken) else ():
@@ -246,7 +251,7 @@ def shapes(taken: pd.DataFrame) -> pd.DataFrame:
             np.sqrt(energy),
             density[BINS // 2] * np.sqrt(2 * np.pi),
             risen / coarse[top],
-            convex(falling, rounding=5e-5),  # of five digits
+            bell(falling, FINE, rounding=5e-5),  # of five digits
         ]
         rows.append([*key, *single, *shape])
-    return pd.DataFrame(rows, columns=[*KEY, *SINGLE, "far", "peak", "rise", "convex"])
+    return pd.DataFrame(rows, columns=[*KEY, *SINGLE, "far", "peak", "rise", "bell"])
