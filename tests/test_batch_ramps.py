@@ -11,7 +11,7 @@ from torch import nn
 from chapters.batch_ramps import experiments
 from chapters.batch_ramps.experiments import DECAY, QUARTER, SCHEDULES, SEESAW, WHOLE, Search
 from chapters.batch_ramps.ramps import Ramp
-from lib.claims import AGAINST, FOR
+from lib.claims import AGAINST, FOR, UNDECIDED
 from lib.engine import lockstep
 from lib.measuring import one_cell
 from lib.studies.cells import Cell
@@ -125,3 +125,11 @@ def test_planted_costs_are_judged_as_they_are(steps, examples, verdict, judge):
     either, whole = judge(planted(steps, examples), "H1", "H2")
     assert [group.verdict for group in either.groups] == [verdict] * 6
     assert [group.verdict for group in whole.groups] == [verdict] * 3
+
+
+@pytest.mark.parametrize(("first", "verdict", "n"), [(4, FOR, 3), (2, UNDECIDED, 4)])
+def test_replicates_in_which_both_miss_tell_nothing(first, verdict, n, judge):
+    trials = planted(0.6, 1.1)
+    trials.loc[trials.replicate >= first, trials.columns.str.contains("@")] = np.nan
+    for claim in judge(trials, "H1", "H2"):
+        assert {(group.verdict, group.n) for group in claim.groups} == {(verdict, n)}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import altair as alt
 import numpy as np
 import pandas as pd
@@ -9,10 +12,10 @@ import pandas as pd
 from chapters.batch_ramps import experiments as ramps
 from chapters.batch_ramps.experiments import DECAY, FC, MLP, NETWORKS, QUARTER, SEESAW, TEXT, WHOLE
 from lib.analysis import replicates
-from lib.claims.claim import Group, ratio, unmeasured
+from lib.claims.claim import Group, ratio
 from lib.claims.names import title
 from lib.page import charts, tips, told
-from lib.wording import percent
+from lib.wording import between, percent
 
 COSTS = {"steps": "serial steps", "examples": "examples"}
 COLOURS = dict(zip(COSTS.values(), (charts.BLUE, charts.ORANGE)))
@@ -66,20 +69,45 @@ def beside(what: str, starts: tuple[str, ...] = ramps.STARTS) -> list[Group]:
     rows = []
     for (work, start), own in found[found.start.isin(starts)].groupby(["workload", "start"]):
         name = f"{title(work)}, from {start}"
-        effect = over(own, work, start, SEESAW, what)
-        missed = int((~own[own.schedule.isin((DECAY, SEESAW))].met).sum())
-        note = f"searches that miss the goal: {missed}" if missed else ""
-        rows.append(ratio(name, effect, note=note) if effect else unmeasured(name, note=note))
+        both = [own[own.schedule == schedule] for schedule in (SEESAW, DECAY)]
+        words = [share_met(one) for one in both]
+        note = f"goal met by {words[0]} searches with Seesaw, {words[1]} with the rate halved"
+        if effect := over(own, work, start, SEESAW, what):
+            rows.append(ratio(name, effect, note=note))
+        else:
+            # Measured, and no bound
+            ends = math.nan, 0.0, math.inf
+            rows.append(Group(name, *ends, min(map(len, both)), note=note))
     return rows
 
 
+def share_met(own: pd.DataFrame) -> str:
+    """How many of these searches met the goal, in words."""
+    return f"{own.met.sum()} of {len(own)}"
+
+
 def over(found: pd.DataFrame, work: str, start: str, schedule: str, what: str):
-    """ln of what a schedule costs over halving the rate; None unless at least half of the searches
-    of either meet the goal; found: of `searched`.
+    """ln of what a schedule costs over halving the rate, of the replicates in which either meets
+    the goal; None unless at least half of the searches of either do; found: of `searched`.
     """
     own = found[(found.workload == work) & (found.start == start)]
     both = [own[own.schedule == name] for name in (schedule, DECAY)]
-    return replicates.over(*both, what) if min(own.met.mean() for own in both) >= 0.5 else None
+    enough = all(one.met.mean() >= 0.5 for one in both)
+    # Where both miss, the ratio is that of last steps, which the plan sets
+    met = pd.concat(both).groupby("replicate").met.any()
+    return replicates.over(*(one[one.replicate.map(met)] for one in both), what) if enough else None
+
+
+def bounded(found: pd.DataFrame, start: str) -> bool:
+    """Whether Seesaw's ratios from this start are bounds from below: on every network compared, a
+    search of its own alone misses the goal, and none of halving the rate does so.
+    """
+    own = found[found.start == start]
+    met = own.pivot(index=["workload", "replicate"], columns="schedule", values="met")
+    seesaw, halved = (met[name].eq(True) for name in (SEESAW, DECAY))
+    lost, won = (one.groupby("workload").any() for one in (halved & ~seesaw, seesaw & ~halved))
+    known = [work for work in lost.index if over(found, work, start, SEESAW, "steps")]
+    return bool(known and lost[known].all() and not won[known].any())
 
 
 def points(found: pd.DataFrame) -> pd.DataFrame:
@@ -90,7 +118,7 @@ def points(found: pd.DataFrame) -> pd.DataFrame:
     for (work, schedule, start), own in found.groupby(POINT[:3]):
         for what, name in COSTS.items():
             if effect := over(found, work, start, schedule, what):
-                ends = effect.row().values() if len(own) > 1 else [np.exp(effect.value)] * 3
+                ends = effect.row().values() if effect.n > 1 else [np.exp(effect.value)] * 3
                 ends = [1.0, 1.0, 1.0] if schedule == DECAY else ends
                 rows.append((title(work), start, schedule, name, *ends, len(own), own.met.sum()))
     value = ["value", "value_low", "value_high"]
@@ -122,33 +150,55 @@ def predictions(found: pd.DataFrame) -> pd.DataFrame:
         effect = over(found, work, start, schedule, what)
         words = f"{title(work)}, from {start}: {schedule}, {COSTS[what]}"
         rows.append((words, low, high, told.interval(effect)))
-    return told.predictions(rows)
+    return told.predictions(rows).replace(r"\(0–∞\)", "(one search)", regex=True)
 
 
-def whole_missed(found: pd.DataFrame) -> list[str]:
-    """How many searches from the critical batch size miss a goal, of each network, in words."""
-    told = []
-    for work, own in found[found.start == WHOLE].groupby("workload"):
-        lost = (~own.met).groupby(own.schedule).agg(["sum", "size"])
-        parts = [f"{lost['sum'][name]} of {lost['size'][name]}" for name in (SEESAW, DECAY)]
-        told.append(f"{title(work)}, {parts[0]} with Seesaw and {parts[1]} with the rate halved")
-    return told
+def met(found: pd.DataFrame) -> pd.DataFrame:
+    """How many searches met the goal, a row per start and network and a column per schedule."""
+    rows = []
+    for (start, work), own in found.groupby(["start", "workload"]):
+        cells = {name: share_met(one) for name, one in own.groupby("schedule")}
+        rows.append({"first batch": start, "network": title(work)} | cells)
+    return pd.DataFrame(rows, columns=["network", "first batch", *ramps.SCHEDULES])
+
+
+def fewer() -> float:
+    """By which share of the examples a search with Seesaw ends earlier than with the rate halved,
+    at most, as a last large batch may not fit.
+    """
+    ends = []
+    for work, start in itertools.product(NETWORKS, ramps.STARTS):
+        seesaw, halved = (ramps.Search(work, how, start).most[1] for how in (SEESAW, DECAY))
+        ends.append(1 - seesaw / halved)
+    return max(ends)
+
+
+def from_start(found: pd.DataFrame, name: str, start: str) -> dict:
+    """Seesaw's ratios from one start, whether they are bounds, and how many searches miss the goal
+    with it and with the rate halved, under names that begin with this one.
+    """
+    values = {f"{name}_bound": bounded(found, start)}
+    for what in COSTS:
+        effects = {work: over(found, work, start, SEESAW, what) for work in NETWORKS}
+        ratios = told.ratios(effects, ()).values()
+        values[f"{name}_{what}"] = [value for value in ratios if value is not None]
+    lost = found[(found.start == start) & ~found.met].schedule
+    values[f"{name}_seesaw"] = int((lost == SEESAW).sum())
+    values[f"{name}_halved"] = int((lost == DECAY).sum())
+    return values
 
 
 def findings(found: pd.DataFrame, trials: pd.DataFrame) -> dict:
     """All values of the page's sentences; found: of `searched`, trials: the records."""
-    values = {}
-    for name, start in (("quarter", QUARTER), ("whole", WHOLE)):
-        for what in COSTS:
-            effects = {work: over(found, work, start, SEESAW, what) for work in NETWORKS}
-            ratios = told.ratios(effects, ()).values()
-            values[f"{what}_{name}"] = [value for value in ratios if value is not None]
-    whole = found[(found.start == WHOLE) & (found.schedule == SEESAW)]
+    quarter = from_start(found, "quarter", QUARTER)
     highest = found.workload.map(trials.groupby("workload").learning_rate.max())
     upper = (found.learning_rate > highest / 2)[found.met]
-    counts = trials.groupby("workload").replicate.nunique()
+    of_points = trials.groupby(POINT[:3]).replicate.nunique().groupby("workload")
+    counts = {work: between(*own) for work, own in of_points}
+    larger = found[(found.workload == FC) & (found.start == WHOLE)]
     return {
-        **values,
+        **quarter,
+        **from_start(found, "whole", WHOLE),
         "error": percent(NETWORKS[FC].goals[0]),
         "loss": NETWORKS[TEXT].goals[0],
         "searches": [
@@ -157,10 +207,11 @@ def findings(found: pd.DataFrame, trials: pd.DataFrame) -> dict:
             for work, network in NETWORKS.items()
         ],
         "missed": int((~found.met).sum()),
-        "whole_met": int(whole.met.sum()),
-        "whole_searches": len(whole),
-        "whole_missed": whole_missed(found),
-        "decided": len(values["steps_quarter"]),
+        "tried": len(found[(found.start == QUARTER) & (found.schedule == SEESAW)]),
+        "constant_met": share_met(larger[larger.schedule == ramps.CONSTANT]),
+        "halved_met": share_met(larger[larger.schedule == DECAY]),
+        "decided": len(quarter["quarter_steps"]),
         "networks": found.workload.nunique(),
         "upper": percent(upper.mean()),
+        "fewer": percent(fewer(), 0),
     }

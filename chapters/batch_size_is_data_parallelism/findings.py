@@ -66,7 +66,7 @@ def findings(plain: Run, equal: pd.DataFrame, runs: int, seconds: float) -> dict
     """
     early = equal[equal.step <= plain.steps].groupby("precision").difference.max()
     units = max(float(early[name] / unit) for name, unit in UNITS.items())
-    late = equal[equal.workers == 2].groupby("precision").difference.last()
+    long = equal[equal.workers == 2].groupby("precision").difference
     return {
         "steps": plain.steps,
         "batch_size": plain.batch_size,
@@ -78,6 +78,6 @@ def findings(plain: Run, equal: pd.DataFrame, runs: int, seconds: float) -> dict
         "rounding": units <= plain.steps,  # one unit a step
         "exact": bool(equal.difference[equal.workers == 1].max() == 0),
         "units": units,
-        "late_single": float(late.float32),
-        "late_double": float(late.float64),
+        "late_single": float(long.last().float32),
+        "long_units": float(long.max().float64 / UNITS["float64"]),
     }

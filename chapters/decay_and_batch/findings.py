@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import altair as alt
+import numpy as np
 import pandas as pd
 
 from chapters.decay_and_batch import experiments, rates
@@ -25,7 +26,7 @@ def findings(good: pd.DataFrame, growths: pd.DataFrame, found: pd.DataFrame) -> 
 
     good, growths: of `rates`.  found: the trials of `experiments.DECAYED`.
     """
-    values, gains = {}, []
+    values, gains, highs = {}, [], []
     powers = growths.effect.map(rates.power)
     for name in experiments.SPACES:
         own = good[good.algorithm == name]
@@ -33,12 +34,15 @@ def findings(good: pd.DataFrame, growths: pd.DataFrame, found: pd.DataFrame) -> 
         gains.append(effects["gain"])
         ratios = {f"{name}_{key}": effects[key] for key in ("moves", "gain")}
         values |= told.ratios(ratios, ratios)
-        values[f"{name}_decay"] = effects["decay"] and effects["decay"].value
+        values |= _decay(name, own, effects["decay"])
+        highs.append(values[f"{name}_decay_high"])
         values[f"{name}_shares"] = own.timescale.tolist()
         values[f"{name}_powers"] = powers[growths.algorithm == name].dropna().tolist()
     counts = found.groupby("algorithm").replicate.nunique()
     return {
         **values,
+        # Than in proportion to the batch
+        "slower": all(high is not None and high < 1 for high in highs),
         "worth": any(one.low > 0 for one in gains if one),
         "known_powers": powers.dropna().tolist(),
         "methods": int(growths.algorithm.nunique()),
@@ -55,6 +59,16 @@ def findings(good: pd.DataFrame, growths: pd.DataFrame, found: pd.DataFrame) -> 
         "diverged": percent(found.loss.isna().mean()),
         "decays": [*experiments.DECAYS],
     }
+
+
+def _decay(name: str, own: pd.DataFrame, effect: object) -> dict[str, object]:
+    """As which power of the batch one method's best decay grows, with the ends of its interval, and
+    the mean timescale at every batch size.
+    """
+    names = [f"{name}_decay{end}" for end in ("", "_low", "_high")]
+    powers = told.interval(effect, log=False) or [None] * 3
+    means = np.log(own.timescale).groupby(own.batch_size).mean()
+    return {**dict(zip(names, powers)), f"{name}_means": np.exp(means).tolist()}
 
 
 def points(single: pd.DataFrame) -> pd.DataFrame:

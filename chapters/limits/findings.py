@@ -8,7 +8,7 @@ from chapters.limits import families
 from lib.analysis import scaling
 from lib.claims.names import title
 from lib.page import boxes
-from lib.wording import ranged
+from lib.wording import number, ranged
 
 TOLD = {
     "kind": families.MNIST_MODEL_EASIER,
@@ -20,9 +20,11 @@ TOLD = {
 }
 
 
-def findings(trials: pd.DataFrame, networks: pd.DataFrame, effects: pd.DataFrame) -> dict:
+def findings(
+    trials: pd.DataFrame, networks: pd.DataFrame, effects: pd.DataFrame, asked: float
+) -> dict:
     """All values of the page's sentences, of `families.results`, `networks` and
-    `families.effects`.
+    `families.effects`; asked: by which factor claims ask a change to move a critical batch size.
     """
     sure = networks[(networks.algorithm == "sgd") & (networks.replicates >= scaling.ENOUGH)]
     ratios = effects.set_index("family")[["ratio", "ratio_low", "ratio_high"]]
@@ -32,7 +34,8 @@ def findings(trials: pd.DataFrame, networks: pd.DataFrame, effects: pd.DataFrame
         "most_over_least": sure.critical.max() / sure.critical.min(),
         "curves": len(networks),
         "single": int((networks.replicates == 1).sum()),
-        "trials": boxes.trials(trials),
+        "trials": boxes.trials(trials[trials.family.isin(effects.family[effects.n == 1])]),
+        "asked": number(asked),
         "clear": int(effects.clear.sum()),
         "clear_single": int((effects.clear & (effects.n == 1)).sum()),
         "changes": len(effects),
