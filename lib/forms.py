@@ -217,14 +217,17 @@ def test_form(sizes: np.ndarray, logs: np.ndarray) -> FormTest:
 
 def _noncentrality(chi2: float, freedom: int, within: int) -> np.ndarray:
     """What a wrong form adds to chi2: its expectation beyond `freedom`, and its 90 % interval from
-    the F distribution.
+    the F distribution.  A chi2 that is small by luck does not narrow it: for the upper end, chi2 is
+    its expectation at least.
     """
-    most = 4 * chi2 + 100.0
 
-    def at(level: float) -> float:
+    def at(level: float, found: float) -> float:
+        most = 4 * found + 100.0
+
         def beyond(added: float) -> float:
-            return float(ncfdtr(freedom, within, added, chi2 / freedom)) - level
+            return float(ncfdtr(freedom, within, added, found / freedom)) - level
 
         return brentq(beyond, 0.0, most) if beyond(0.0) > 0 > beyond(most) else 0.0
 
-    return np.array([max(chi2 - freedom, 0.0), at(0.95), at(0.05)])
+    expected = float(max(chi2, freedom))
+    return np.array([max(chi2 - freedom, 0.0), at(0.95, chi2), at(0.05, expected)])

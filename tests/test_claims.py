@@ -73,7 +73,7 @@ CASES = {
     "O4": ({"momentum": WORSE, "momentum-ema": SAME}, {"momentum": SAME, "momentum-ema": WORSE}),
     "O5": ({"momentum": WORSE, "kfac": SAME}, {"momentum": SAME, "kfac": WORSE}),
     "O6": ({"muon": BETTER, "adam": SAME}, {"muon": SAME, "adam": BETTER}),
-    "O7": ({"sgd": SAME, "momentum": SAME, "adam": SAME}, {"sgd": WORSE, "momentum": WORSE, "adam": SAME}),
+    "O7": ({"sgd": SAME, "momentum": SAME, "muon": SAME, "adam": SAME}, {"sgd": WORSE, "momentum": WORSE, "adam": SAME}),
     "O8": ({"adam": SAME, "soap": BETTER, "soap-10": BETTER}, {"adam": BETTER, "soap": SAME, "soap-10": SAME}),
     "O9": ({"soap": BETTER, "soap-10": BETTER, "adam": SAME}, {"soap": SAME, "soap-10": SAME, "adam": BETTER}),
 }  # fmt: skip

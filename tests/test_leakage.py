@@ -60,10 +60,10 @@ def test_of_many_trials_it_is_that_of_each_and_scale_and_place_do_not_matter(unb
 
 @pytest.mark.parametrize("n", [8, 64])
 def test_of_independent_data_the_unbiased_estimate_is_zero_in_the_mean_and_the_usual_one_is_not(n):
-    x, y = torch.randn(2, 400, n, 8, dtype=torch.float64)
+    x, y = torch.randn(2, 400, n, 64, dtype=torch.float64)
     free, usual = (correlation(distances(x), distances(y), unbiased) for unbiased in (True, False))
     assert abs(free.mean()) < 4 * free.std() / 400**0.5
-    assert usual.mean() > {8: 0.8, 64: 0.2}[n]
+    assert usual.mean() > {8: 0.95, 64: 0.7}[n]
 
 
 def test_activations_that_are_all_alike_tell_nothing_and_have_a_gradient():

@@ -39,6 +39,7 @@ def test_participation_where_it_is_known():
     site = np.arange(SITES)
     one, even, wave = np.eye(SITES)[5], np.ones(SITES), np.cos(2 * np.pi * 4 * site / SITES)
     assert findings.participation(np.stack([one, even, wave])) == pytest.approx([SITES, 1, 1.5])
+    assert findings.together(np.stack([one, even])).tolist() == [1, findings.WINDOW / SITES]
     noise = np.random.default_rng(0).standard_normal((4000, SITES))
     assert findings.participation(noise).mean() == pytest.approx(3, abs=0.15)
     fresh = models.initialise(ring.network(), 0)[0].weight.detach().numpy()

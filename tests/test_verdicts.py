@@ -65,9 +65,9 @@ def test_the_papers_own_networks_come_first():
     assert word((True, yes), (False, yes), (False, maybe)) == claims.REPRODUCED
     assert word((True, yes), (False, no)) == word((True, yes), (True, no)) == claims.PART
     assert word((True, no), (False, yes)) == word((True, no), (True, maybe)) == claims.CONTRADICTED
-    assert word((True, maybe), (False, yes)) == "on small stand-ins only: for"
-    assert word((False, no)) == "on small stand-ins only: against"
-    assert word((False, no), (False, yes)) == "on small stand-ins only: for and against"
+    assert word((True, maybe), (False, yes)) == "on stand-ins only: for"
+    assert word((False, no)) == "on stand-ins only: against"
+    assert word((False, no), (False, yes)) == "on stand-ins only: for and against"
     assert word((True, maybe)) == word() == claims.OPEN
 
 

@@ -8,12 +8,16 @@ import pandas as pd
 
 from chapters.accuracy import fixed_budgets
 from chapters.accuracy.claims import with_enough_steps
+from lib.analysis.fixed_budgets import whole
+from lib.analysis.scaling import Effect
 from lib.claims import FOR, Claim
 from lib.page import boxes
 from lib.records import results
 from lib.studies import plans
-from lib.wording import brief, percent
+from lib.wording import between, brief, percent, ranged
 from lib.workloads import catalogue, datasets
+
+SMOOTHED = plans.study("digits-smoothing")
 
 
 def findings(
@@ -55,6 +59,8 @@ def findings(
         "test_examples": datasets.test_size(work.dataset),
         "test_error": 100 * fixed_budgets.largest(steps).noise.mean() if len(steps) else None,
         **_settled(judged["S14"], work.title),
+        **_against(workload),
+        **_lacking(judged["S9"], judged["S14"]),
     }
 
 
@@ -62,15 +68,56 @@ def _settled(claim: Claim, network: str) -> dict:
     """What larger batches cost this network, and every other, with enough steps."""
     own = next((group for group in claim.groups if group.name == network), None)
     ends = ("effect", "low", "high", "n")
-    bound = max((group.high for group in claim.groups), default=None)
     return {
         "changes": [f"{brief(group.effect)} ({group.name})" for group in claim.groups],
         "settled_on": [group.name for group in claim.groups],
-        "bound": bound,
-        "bound_over": bound and 6 * bound,
         "spared": own is not None and own.verdict == FOR,
         "harmed": own is not None and bool(own.low > 0),
         **{name: getattr(own, name, None) for name in ends},
+    }
+
+
+def _against(workload: str) -> dict:
+    """What speaks against S14's slopes, in points per doubling: those without the smallest batches,
+    and that of the one search of more trials at more batch sizes; None each where there is none.
+    """
+    several, single = with_enough_steps()
+    smallest = several.batch_size.min()
+    later = fixed_budgets.risen(several[several.batch_size > smallest])
+    ends = {catalogue.workload(name).title: _points(slope) for name, slope in later.items()}
+    bound = max((high for _, _, high in ends.values()), default=None)
+    own = single[(single.workload == workload) & (single.label_smoothing == 0)]
+    alone = fixed_budgets.risen(own).get(workload) if workload in set(several.workload) else None
+    value, low, high = _points(alone) if alone else (None, None, None)
+    searched = whole()
+    return {
+        "smallest": int(smallest),
+        "without": [f"{ranged(*slope)} ({name})" for name, slope in ends.items()],
+        "bound": bound,
+        "bound_over": bound and 6 * bound,  # doublings
+        "disagree": alone is not None and low > 0 and value > bound,
+        "alone": value,
+        "alone_low": low,
+        "alone_high": high,
+        "alone_sizes": len(own),
+        "alone_trials": boxes.trials(searched[searched.workload == workload]),
+        "each": SMOOTHED.cells[0].trials,
+    }
+
+
+def _points(slope: Effect) -> list[float]:
+    return [100 * end for end in slope.row(log=False).values()]
+
+
+def _lacking(helped: Claim, risen: Claim) -> dict:
+    """What is not measured of the searches with and without label smoothing, and on how many either
+    claim rests.
+    """
+    return {
+        "lacking": len(results.missing(SMOOTHED)),
+        "planned": len(SMOOTHED.cells),
+        "helped_on": between(*(group.n for group in helped.groups)),
+        "risen_on": between(*(group.n for group in risen.groups)),
     }
 
 
@@ -94,5 +141,5 @@ def settled() -> tuple[tuple[pd.DataFrame, pd.DataFrame], pd.DataFrame]:
     both = pd.concat([several, single[~single.workload.isin(several.workload)]])
     plain = both[both.label_smoothing == 0]
     sizes = plain.groupby("workload").batch_size.transform("nunique")
-    searched = results.read(plans.study("digits-smoothing"))
+    searched = results.read(SMOOTHED)
     return (several, searched), plain[sizes > 2]  # fewer show no trend

@@ -10,16 +10,18 @@ import pandas as pd
 from chapters.answers import shares
 from lib.analysis import hardware, scaling
 from lib.analysis.ranges import built_up, effective
-from lib.claims import Claim, front, judging
+from lib.claims import AGAINST, FOR, UNDECIDED, Claim, front, judging
 from lib.claims.judging import kept
 from lib.page import boxes, prose
 from lib.probes import timings
-from lib.wording import between, named, percent
+from lib.wording import between, named, percent, ranged
 from lib.workloads.catalogue import workload
 
 SEVERAL = 3  # searches of a network that counts
 NEAR = 3  # times the fastest trial's steps: fast
 SIZES = 4  # batch sizes that a slope takes
+APART = 16  # factor between two batch sizes that tell the critical one
+NEAR_C = 2  # factor within which they tell it
 DROPPED = 1024  # examples of a batch, for what the last one leaves out
 PLACES = {"below": (0, 0.25), "at": (0.7, 1.4), "above": (4, np.inf)}  # of the critical batch size
 CLAIMS = ("S4", "S7", "S10", "S10b", "L3", "M1", "W2")
@@ -41,7 +43,8 @@ def findings(judged: Mapping[str, Claim]) -> dict[str, object]:
         **_shares(),
         **_slope(dense, points),
         **_noise(judged["M1"]),
-        **_pruned(judged["L3"]),
+        **_pruned(),
+        **_pairs(dense),
         **_decayed(judged.get("W2")),
         **{key: prose.pill(judged[key]) if key in judged else None for key in CLAIMS},
     }
@@ -63,16 +66,15 @@ def _limits(dense: pd.DataFrame) -> dict[str, object]:
 
 def _one_run(run: pd.DataFrame) -> dict[str, object]:
     """What one training takes at its fastest, cheapest and largest batch size."""
-    names = "fastest", "fast_cores", "cheapest", "largest", "slower", "dearer", "run_searches"
+    names = "fastest", "fast_cores", "cheapest", "largest", "dearer", "run_searches"
     if run.empty:
         return dict.fromkeys(names)
     fast, cheap, last = run.loc[run.seconds.idxmin()], run.loc[run.price.idxmin()], run.iloc[-1]
     return {
-        "fastest": int(fast.batch_size),
+        "fastest": f"{fast.batch_size} ({front.best_sizes(run, 'soonest')})",
         "fast_cores": int(fast.fast),
-        "cheapest": int(cheap.batch_size),
+        "cheapest": f"{cheap.batch_size} ({front.best_sizes(run, 'cheapest')})",
         "largest": int(last.batch_size),
-        "slower": float(last.seconds / fast.seconds),
         "dearer": float(last.price / cheap.price),
         "run_searches": between(*run.replicates),
     }
@@ -181,13 +183,19 @@ def most_lost(factor: float) -> float:
 
 
 def _noise(claim: Claim) -> dict[str, object]:
-    """Critical batch size over noise scale."""
-    several = [g for g in claim.groups if g.n >= SEVERAL]
-    single = [g.effect for g in claim.groups if 0 < g.n < SEVERAL]
+    """Critical batch size over noise scale, where this is decided and where not."""
+    known = claim.decided(FOR) + claim.decided(AGAINST)
+    rest = [g for g in claim.decided(UNDECIDED) if g.n and g.high < np.inf]
+    networks = [g.name.rpartition(" on ")[2] for g in known]
+    data = dict.fromkeys(name.partition(",")[0] for name in networks)
+    effects = [g.effect for g in known]
+    splits = [g.n for g in known]
     return {
-        "over_noise": between(*(g.effect for g in several)),
-        "noise_networks": len(several),
-        "single_noise": between(*single) if single else None,
+        "over_noise": between(*effects),
+        "noise_networks": len(known),
+        "noise_data": list(data),
+        "noise_splits": max(splits, default=0),
+        "noise_open": [f"{ranged(g.effect, g.low, g.high)} with {g.name}" for g in rest],
     }
 
 
@@ -206,9 +214,8 @@ def _decayed(claim: Claim | None) -> dict[str, object]:
 # --- pruning --------------------------------------------------------------------------------------
 
 
-def _pruned(claim: Claim) -> dict[str, object]:
+def _pruned() -> dict[str, object]:
     """What pruned networks cost in steps, and how a step's time grows with the batch."""
-    several = [g.effect for g in claim.groups if g.n >= SEVERAL]
     timed = timings.one_core(front.RUN[0])
     sizes = (16, 1024)
     ratio = None
@@ -216,7 +223,53 @@ def _pruned(claim: Claim) -> dict[str, object]:
         few, many = hardware.interpolated(timed, np.array(sizes))
         ratio = float(many / few)
     return {
-        "pruned": between(*several),
+        "pruned": between(*front.pruned_over_dense().ratio),
         "examples_ratio": sizes[1] // sizes[0],
         "step_ratio": ratio,
     }
+
+
+# --- two batch sizes ------------------------------------------------------------------------------
+
+
+def _pairs(dense: pd.DataFrame) -> dict[str, object]:
+    """How often single searches at two batch sizes tell the critical batch size within `NEAR_C`,
+    where one lies below it and the other above, and where both lie on one side.
+    """
+
+    def compute() -> dict[str, list]:
+        curves = judging.curves()
+        keys = dense[scaling.CURVE].itertuples(index=False, name=None)
+        tables = [pairs(curves[key], c) for key, c in zip(keys, dense.critical)]
+        return pd.concat(tables).to_dict("list")
+
+    found = pd.DataFrame(kept("answers-pairs", compute))
+    near = found.over.between(1 / NEAR_C, NEAR_C)
+    return {
+        "apart": APART,
+        "pairs": len(found),
+        "near_around": percent(near[found.around].mean()),
+        "near_aside": percent(near[~found.around].mean()),
+    }
+
+
+def pairs(curve: scaling.Curve, critical: float) -> pd.DataFrame:
+    """A row per search and pair of batch sizes B and `APART` B of a curve: over, the critical batch
+    size that the ratio of their steps gives over the curve's; around, whether that lies between B
+    and `APART` B.
+
+    Steps as 1 + C/B: ratio = (1 + C/B) / (1 + C/(APART B)).
+    """
+    logs = curve.logs.where(~curve.missed)
+    tables = []
+    for size in logs.columns.intersection(logs.columns / APART):
+        large = APART * size
+        difference = logs[size] - logs[large]
+        ratio = np.exp(difference).dropna()
+        told = size * (ratio - 1) / (1 - ratio / APART)
+        # Steps that fall as fast as batches grow have no end in sight
+        told = told.where(ratio < APART, np.inf)
+        around = size <= critical <= large
+        rows = {"over": told / critical, "around": around}
+        tables.append(pd.DataFrame(rows))
+    return pd.concat(tables) if tables else pd.DataFrame()

@@ -16,8 +16,9 @@ from lib.analysis.scaling import LEVEL
 def findings(judged: Sequence[claims.Claim]) -> dict[str, object]:
     """All values of the page's sentences."""
     verdicts = Counter(claim.verdict.partition(":")[0] for claim in judged)
-    known = [(claim, group) for claim in judged for group in claim.groups]
-    decided = [(claim, group) for claim, group in known if group.verdict != claims.UNDECIDED]
+    measured = [(claim, group) for claim in judged for group in claim.measured]
+    decided = [group for _, group in measured if group.verdict != claims.UNDECIDED]
+    wrong = round((1 - LEVEL) / 2 * len(measured))  # in each test, at one side's share
     return {
         "claims": len(judged),
         "reproduced": verdicts[claims.REPRODUCED],
@@ -26,30 +27,34 @@ def findings(judged: Sequence[claims.Claim]) -> dict[str, object]:
         "in_part": verdicts[claims.PART],
         "stand_ins": verdicts[claims.STAND_INS],
         "open": verdicts[claims.OPEN],
+        "measured": len(measured),
         "decided": len(decided),
-        # Each was decided at one side's share of 1 - LEVEL
-        "wrong": round((1 - LEVEL) / 2 * len(decided)),
-        "kept": _discoveries(decided),
+        "wrong": wrong,
+        "one_in": round(len(decided) / wrong) if wrong else None,
+        "kept": _discoveries(measured),
         "fixed": sum(claim.fixed for claim in judged),
     }
 
 
-def _discoveries(decided: Sequence[tuple[claims.Claim, claims.Group]]) -> int:
-    """How many of them are discoveries at a false discovery rate of 0.1 over all claims (Benjamini
-    and Hochberg 1995).
+def _discoveries(measured: Sequence[tuple[claims.Claim, claims.Group]]) -> int:
+    """How many of them are decided and discoveries at a false discovery rate of 0.1 over all that
+    is measured (Benjamini and Hochberg 1995).
     """
-    p_values = [_p_value(claim, group) for claim, group in decided]
-    return int((stats.false_discovery_control(p_values) <= 0.1).sum())
+    if not measured:
+        return 0
+    p_values = [_p_value(claim, group) for claim, group in measured]
+    found = stats.false_discovery_control(p_values) <= 0.1
+    decided = [group.verdict != claims.UNDECIDED for _, group in measured]
+    return int((found & decided).sum())
 
 
 def _p_value(claim: claims.Claim, group: claims.Group) -> float:
-    """Of the test by which a group is decided, were the effect at the threshold; 0.05 where its
-    error is not known.
+    """Of the test that decides a group for or against, so that both sides count, were the effect at
+    the nearer threshold.  Where its error is not known, that of its verdict.
     """
     if not 0 < group.error < math.inf:
-        return 0.0 if group.error == 0 else 0.05
+        return 1.0 if group.verdict == claims.UNDECIDED else 1 - LEVEL
     effect, edge = claim.inner(group.effect), claim.inner(claim.threshold)
     edges = (-edge, edge) if claim.kind == "within" else (edge,)
     beyond = [float(stdtr(group.freedom, -abs(effect - at) / group.error)) for at in edges]
-    inside = claim.kind == "within" and abs(effect) < edge
-    return max(beyond) if inside else min(beyond)
+    return min(1.0, 2 * max(beyond))

@@ -80,9 +80,9 @@ DETAILS = """\
 {% for claim, box in judged %}
 <details class="book-claim" id="claim-{{ claim.key }}" data-paper="{{ claim.key[0] }}"><summary><b>
 {{- claim.key }}</b> {{ claim.title }}: {{ claim.verdict }}</summary>{{ box }}
-<p>Rule since {{ claim.since }}. The number of searches was {{ "not " if not claim.fixed }}fixed in advance.</p>
+<p>Rule since {{ since(claim) }}. The number of searches was {{ "not " if not claim.fixed }}fixed in advance.</p>
 {% if claim.history %}<ul>{% for change in claim.history %}
-<li>Until {{ change.when }}: {{ change.was }}. Changed
+<li>Until {{ change.when }}: {{ change.was.rstrip(".") }}. Changed
 {{ "with the records known" if change.records_known else "before the records were known" }}: {{ change.why }}.</li>
 {% endfor %}</ul>{% endif %}
 <p><a href="{{ claim.chapter }}.html">The chapter that measures it</a></p></details>
@@ -113,4 +113,10 @@ def matrix(judged: Iterable) -> Html:
 
 def details(judged: Iterable) -> Html:
     """Everything about each claim, folded; #claim-KEY opens one."""
-    return boxes.html(DETAILS, judged=[(claim, boxes.claim(claim)) for claim in judged])
+    both = [(claim, boxes.claim(claim)) for claim in judged]
+    return boxes.html(DETAILS, judged=both, since=since)
+
+
+def since(claim) -> str:
+    """When its rule got its present form."""
+    return max([claim.since, *(change.when for change in claim.history)])

@@ -240,8 +240,9 @@ def _on_own(c) -> str:
     searches = " to ".join(map(str, counts))
     state = "robust" if all(g.robust for g in shown) else "fragile"
     state = state if decided else "not decided"
-    left = len(own) - len(shown)
-    rest = f"; {left} of {len(own)} own curves not decided or fragile" if left else ""
+    left = [g.name for g in own if g not in shown]
+    which = f" ({joined(left)})" if len(left) < 3 else ""
+    rest = f"; {len(left)} of {len(own)} own curves not decided or fragile{which}" if left else ""
     return f"{names}: {effects}; n = {searches}; {state}{rest}"
 
 

@@ -86,6 +86,7 @@ def _pruned(trials: pd.DataFrame, layers: pd.DataFrame) -> dict:
         "pruned_low": over.ratio_low.min(),
         "pruned_high": over.ratio_high.max(),
         "pruned_searches": over.n.max(),
+        "pruned_sizes": over.batch_size.tolist(),
         "pruned_missed": over.missed.any(),
         "sparsity": f"{layers.sparsity.iloc[0]:g}",
         "values_left": percent(left["value"]),

@@ -18,6 +18,7 @@ POINT = ["workload", "unbiased", "alpha", "batch_size"]
 GOAL, HARDEST = 0.06, 0.04  # at which leakage is judged, and accuracy
 MEASURES = {"dcor": "distance correlation", "rebuilt": "variance rebuilt by a decoder"}
 MLP = "digits-mlp"
+PREDICTED = 3.0  # the penalty whose steps were predicted
 
 
 def measured() -> pd.DataFrame:
@@ -32,6 +33,17 @@ def with_penalty(found: pd.DataFrame, goal: float):
     for key, some in own[own.alpha > 0].groupby(POINT) if len(own) else ():
         plain = (own.alpha == 0) & (own.workload == key[0]) & (own.batch_size == key[3])
         yield key, some, own[plain]
+
+
+def of_classes(split: int) -> tuple[float, float]:
+    """`leakage` of digits in this split if labels are sent in place of activations."""
+    from torch.nn import functional  # slow to import, and most chapters only read
+
+    from lib.workloads import datasets
+
+    digits = datasets.load("digits", split)
+    parts = digits.train, digits.validation
+    return experiments.leakage(*((part.x, functional.one_hot(part.y).double()) for part in parts))
 
 
 def points(found: pd.DataFrame, goal: float) -> pd.DataFrame:
@@ -76,6 +88,10 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
             if (what, name) == ("lost", "small"):  # predicted: over twice
                 values["refuted"] = bool(effect and effect.high < np.log(2))
                 values["lost_open"] = bool(effect and effect.low <= 0 <= effect.high)
+                values["few"] = effect.n if effect and effect.n < experiments.REPLICATES else None
+            if (what, name) == ("lost", "large"):  # predicted: within a factor of 1.25
+                most = effect and max(-effect.low, effect.high)
+                values["held"] = bool(effect and most < np.log(1.25))
     parts = {"mlp": (MLP, top), "cnn": ("digits-cnn", max(experiments.PLANNED["digits-cnn"][1]))}
     for name, (work, alpha) in parts.items():
         pairs = [both for key, both in own.items() if (key[0], key[2]) == (work, alpha)]
@@ -84,6 +100,9 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
         for place, when in enumerate(("hidden", "plain")):
             values[f"{when}_{name}"] = [float(100 * both[place].rebuilt.mean()) for both in pairs]
         values[f"told_{name}"] = [float(both[1].dcor.mean()) for both in pairs]
+    small = [both for key, both in own.items() if key[1:] == (False, PREDICTED, sizes[0])]
+    predicted = list(filter(None, (replicates.over(*both, "steps") for both in small)))
+    classes = np.array([of_classes(split) for split in sorted(found.replicate.unique())])
     values |= dict.fromkeys(("both_met", "steps_usual", "steps_unbiased"))
     for alpha in sorted(set(alphas) - {0.0}):  # the largest with which all searches met the goal
         pairs = [own.get((MLP, kind, alpha, sizes[0])) for kind in ESTIMATORS]
@@ -96,6 +115,11 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
         **ends,
         "top": f"{top:g}",
         "top_cnn": f"{parts['cnn'][1]:g}",
+        "third": [float(np.exp(effect.value)) for effect in predicted],
+        "third_wrong": any(effect.high < np.log(2) for effect in predicted),
+        "predicted": f"{PREDICTED:g}",
+        "class_told": classes[:, 0].tolist(),
+        "class_rebuilt": (100 * classes[:, 1]).tolist(),
         "goal": percent(goal),
         "searches": int(found.replicate.nunique()),
         "trials": int(found.trials.max()),

@@ -82,7 +82,7 @@ def _group(found: pd.DataFrame, one: tuple, other: tuple) -> Group:
     note = f"searches that miss the goal: {missed}" if missed else ""
     if bounded(found, one, other):
         note += f", all of the {one[0]}, so that the ratio is a bound from below"
-    return ratio(words(one), over(found, one, other), note=note)
+    return ratio(words(one), with_misses(found, one, other, "steps"), note=note)
 
 
 def bounded(found: pd.DataFrame, one: tuple, other: tuple) -> bool:

@@ -83,6 +83,8 @@ def findings(found: pd.DataFrame, goal: float) -> dict:
     bent, easy = bends(known), bends(curves(found, GOALS[-1]))
     means = [over(known, mean_steps_ratio, rank) for rank in RANKS]
     own = found[found.goal == goal]
+    ends = [own[own.batch_size == of(MOST_STEPS)] for of in (min, max)]
+    small, large = (beside_full(some, "steps") for some in ends)
     high = {"high_low": over(known, critical_ratio, HIGH, LOW)}
     return {
         **told.ratios(high, ("high_low",)),
@@ -92,7 +94,10 @@ def findings(found: pd.DataFrame, goal: float) -> dict:
         "slower": _ratios(means),
         "bend_low": told.times(bent[0]),
         "bend_high": told.times(bent[-1]),
-        "rates": rates(own),
+        "rates": beside_full(own, "learning_rate"),
+        "slower_small": small,
+        "slower_large": large,
+        "small_dearer": bool(small) and all(one > other for one, other in zip(small, large)),
         "under": sum(effect.high < 0 for effect in bent if effect),
         "over": sum(effect.low > 0 for effect in bent if effect),
         "bends_easy": _ratios(easy),
@@ -111,8 +116,8 @@ def _ratios(effects: list[Effect | None]) -> list[float]:
     return [np.exp(effect.value) for effect in effects if effect]
 
 
-def rates(own: pd.DataFrame) -> list[float]:
-    """Geometric means of the best rates at each rank over those in full, search by search."""
-    logs = np.log(own.set_index(["replicate", "batch_size", "rank"]).learning_rate.unstack())
+def beside_full(own: pd.DataFrame, value: str) -> list[float]:
+    """Geometric means of a column at each rank over those in full, search by search."""
+    logs = np.log(own.set_index(["replicate", "batch_size", "rank"])[value].unstack())
     found = logs.reindex(columns=NAMES).sub(logs[FULL], axis=0).mean().drop(FULL)
     return np.exp(found.dropna()).tolist()

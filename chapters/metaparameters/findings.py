@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from types import SimpleNamespace
 
@@ -11,11 +12,11 @@ from chapters.metaparameters import fixed_budgets, rate_rules
 from lib import claims
 from lib.analysis import scaling
 from lib.analysis.ranges import SIZES, growth
-from lib.claims import Claim, judging, names
+from lib.claims import Claim, front, judging, names
 from lib.page import boxes, told
 from lib.records import results
 from lib.studies import plans
-from lib.wording import between, named, percent
+from lib.wording import between, named, percent, with_interval
 from lib.workloads import catalogue
 
 
@@ -23,7 +24,7 @@ def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
     """All values of the page's sentences.
 
     data: what the page is written from: trials (of its searches), rates (of `best_rates`), slopes
-    (of `growths`), costs (of `rate_rules.costs`, by its method) and maps (of
+    (of `growths`), halves (of `halves`), costs (of `rate_rules.costs`, by its method) and maps (of
     `fixed_budgets.maps`).  rises: the claim that the best rate rises.
     """
     work = catalogue.workload(chosen.workload)
@@ -31,6 +32,8 @@ def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
     known = {group.name: group for group in rises.groups}.get(curve)
     seen = [catalogue.workload(name) for name in data.rates.workload.unique()]
     grown = data.slopes.groupby("method").growth.agg(list)
+    adam = data.slopes[data.slopes.method == "Adam"]
+    points = data.rates.searches[data.rates.workload == chosen.workload]
     # Where rules were retrained, and what a winner's luck is worth
     again = data.costs[data.costs.base.astype(bool) & (data.costs.rule == "no change")]
     return told.plain(
@@ -41,24 +44,48 @@ def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
             "factor": known and known.effect,
             "factor_low": known and known.low,
             "factor_high": known and known.high,
-            "factor_16": known and known.effect**4,
-            "searches": known.n if known else 0,
+            "points_least": int(points.min()),
+            "points_most": int(points.max()),
             "start": int(rate_rules.start(data.trials).batch_size),
             "repeats": rate_rules.REPEATS,
             "networks": len(seen),
             "data": list(dict.fromkeys(w.title.rpartition(" on ")[2].split(",")[0] for w in seen)),
-            "trials": boxes.trials(data.trials),
+            "trials": boxes.trials(data.rates),
             "largest": max((w.train_size for w in seen), default=work.train_size),
             "slopes": len(data.slopes),
             "single": int((data.slopes.n == 1).sum()),
             "sgd": between(*grown["SGD"]),
             "momentum": between(*grown["momentum"]),
-            "adam_growth": between(*grown["Adam"]),
+            "adam_growth": between(*adam.growth),
+            "adam_searches": between(*adam.n),
             "luck": again.set_index("workload").over.get(chosen.workload),
             "retrained_on": [catalogue.workload(name).title for name in again.workload],
+            **_bend(data.halves, chosen),
             **_shares(data.maps, work),
         }
     )
+
+
+def _bend(halves: pd.DataFrame, chosen) -> dict:
+    """Where the growth of the best rate bends on the network asked for, and by how much it grows on
+    either side; None where this is not known.
+    """
+    same = halves.algorithm == chosen.algorithm
+    own = halves[same & (halves.workload == chosen.workload)]
+    row = own.iloc[0].to_dict() if len(own) else {}
+    return {
+        "sides": len(halves),
+        "bent": int((halves.below_low > halves.above_high).sum()),
+        "several": rate_rules.SEVERAL,
+        "bends": bool(row) and row["below_low"] > row["above_high"],
+        "bend": row.get("at"),
+        "below": row.get("below"),
+        "below_low": row.get("below_low"),
+        "below_high": row.get("below_high"),
+        "above": row.get("above"),
+        "above_low": row.get("above_low"),
+        "above_high": row.get("above_high"),
+    }
 
 
 def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
@@ -84,10 +111,10 @@ def _shares(maps: pd.DataFrame, work: catalogue.Workload) -> dict:
 
 
 def best_rates(searched: pd.DataFrame, chosen) -> pd.DataFrame:
-    """`rate_rules.best_rates` of these searches, with network, and, where records are read, of all
-    other dense networks searched with the method.
+    """`rate_rules.best_rates` of these searches, with network and trials (of a search), and, where
+    records are read, of all other dense networks searched with the method.
     """
-    rates = rate_rules.best_rates(searched)
+    rates = _rates(searched)
     if chosen.budget == "cached":
         every = pd.DataFrame(claims.kept("best-rates", _every_rate))
         every = every[every.algorithm == chosen.algorithm]
@@ -99,8 +126,42 @@ def best_rates(searched: pd.DataFrame, chosen) -> pd.DataFrame:
 
 
 def _every_rate() -> dict[str, list]:
-    trials = judging.published()
-    return rate_rules.best_rates(trials[trials.sparsity == 0]).to_dict("list")
+    trials = judging.trials()
+    return _rates(trials[trials.sparsity == 0]).to_dict("list")
+
+
+def _rates(searched: pd.DataFrame) -> pd.DataFrame:
+    curve = ["workload", "algorithm"]
+    trials = searched.groupby(curve).trials.max()
+    return rate_rules.best_rates(searched).join(trials, on=curve)
+
+
+def halves() -> pd.DataFrame:
+    """`rate_rules.halves` of all that is on record, each network's searches once."""
+    found = claims.kept("rate-halves", lambda: _halves().to_dict("list"))
+    return pd.DataFrame(found)
+
+
+def _halves() -> pd.DataFrame:
+    critical = front.critical()
+    once = ~critical.workload.isin(names.REPEATS)
+    return rate_rules.halves(judging.trials(), critical[once])
+
+
+def on_either_side(halves: pd.DataFrame) -> pd.DataFrame:
+    """The same as a table of the page, with networks and methods in words."""
+    below = halves[["below", "below_low", "below_high"]]
+    above = halves[["above", "above_low", "above_high"]]
+    shown = {
+        "network": halves.workload.map(names.title),
+        "method": halves.algorithm.map(named),
+        "up to": halves["at"],
+        "growth up to it": list(itertools.starmap(with_interval, below.to_numpy())),
+        "searches": halves.below_n,
+        "growth beyond": list(itertools.starmap(with_interval, above.to_numpy())),
+        "searches beyond": halves.above_n,
+    }
+    return pd.DataFrame(shown)
 
 
 def growths(claim: Claim) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from lib.analysis.ranges import POWERS, effective, fast, winners
+from lib.analysis.ranges import POWERS, effective, fast, growth, winners
 from lib.analysis.scaling import SEARCH, mean_of
 from lib.measuring import sweeps
 from lib.methods import method, spaces
@@ -27,6 +27,7 @@ HALF_LIVES = {
 }
 BASE = 16  # batch size from whose winner the rules start
 REPEATS = 5  # initialisations with which a rule's settings are trained
+SIDE, SEVERAL = 3, 3  # batch sizes and searches that tell a growth on either side of a bend
 
 
 def searched(chosen, workloads: Iterable[str], algorithm: str) -> Study:
@@ -68,6 +69,39 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
         ends = np.exp([mean.value, mean.value - reach, mean.value + reach])
         rows.append((*key, *ends.tolist(), mean.n))
     return pd.DataFrame(rows, columns=[*point, "rate", "low", "high", "searches"])
+
+
+def halves(trials: pd.DataFrame, critical: pd.DataFrame) -> pd.DataFrame:
+    """The best rate's growth per doubling up to the critical batch size and from there on, a row
+    per dense network and method of which SEVERAL searches tell both.
+
+    trials: at their goals.  critical: of `lib.claims.front.critical`.  Columns: workload,
+    algorithm; at (the batch size nearest the critical one, part of both sides); below and above
+    (factors), each with _low, _high and _n (searches).
+    """
+    rows = []
+    dense = trials[trials.sparsity == 0]
+    for curve in critical[critical.identified & (critical.sparsity == 0)].itertuples():
+        same = dense.algorithm == curve.algorithm
+        own = dense[same & (dense.workload == curve.workload)]
+        sizes = own.batch_size
+        at = sizes.iloc[np.log(sizes / curve.critical).abs().argmin()]
+        below = growth(own[sizes <= at], SIDE)
+        above = growth(own[sizes >= at], SIDE)
+        both = pd.concat([below, above])
+        if len(both) < 2 or both.searches.min() < SEVERAL:
+            continue
+        row = {
+            "workload": curve.workload,
+            "algorithm": curve.algorithm,
+            "at": int(at),
+            "below_n": below.searches.item(),
+            "above_n": above.searches.item(),
+        }
+        row |= below.effect.item().row("below")
+        row |= above.effect.item().row("above")
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def start(trials: pd.DataFrame) -> pd.Series:

@@ -79,6 +79,7 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
         "timing_large": told.times(ends[1]),
         "rewired": [values[mask] for mask in ("steps", "examples") if mask in values],
         "thinned": values.get("thinned"),
+        **_gradual(found, goal),
         "thin_least": percent(thin.min()),
         "thin_most": percent(thin.max()),
         "little": all(max(-own.low, own.high) <= ALIKE for own in means.values()),
@@ -92,6 +93,21 @@ def findings(found: pd.DataFrame, goal: float) -> dict[str, object]:
         "drop": percent(experiments.DROP),
         "searches": int(found.replicate.nunique()),
         "trials": int(found.trials.max()),
+    }
+
+
+def _gradual(found: pd.DataFrame, goal: float) -> dict[str, object]:
+    """How gradual pruning fares at the ends of the range of batch sizes, and at the other goals."""
+    by_size = effects(curves(found, goal), scaling.steps_ratio).get("thinned")
+    ends = [None, None] if by_size is None else by_size.ratio.iloc[[0, -1]].tolist()
+    others = [curves(found, other) for other in sorted(set(found.goal) - {goal})]
+    means = [effects(known, scaling.mean_steps_ratio).get("thinned") for known in others]
+    bends = [effects(known, scaling.critical_ratio).get("thinned") for known in others]
+    return {
+        "thinned_small": ends[0],
+        "thinned_large": ends[1],
+        "thinned_elsewhere": [own.row("ratio")["ratio"] for own in means if own],
+        "critical_elsewhere": list(map(told.times, bends)),
     }
 
 

@@ -17,12 +17,16 @@ def findings(rows: pd.DataFrame) -> dict[str, object]:
     """All values of the page's sentences; rows: of `predicted.beside`."""
     missed, planned = predicted.misses(rows), experiments.planned()
     spread = predicted.spread(missed)
+    differing = missed[missed.index.isin(predicted.OTHERS, level="algorithm")]
+    theirs = predicted.spread(differing)
     each = np.exp(missed)
     means = np.exp(missed[OWN].groupby("algorithm").mean())
     adam, muon = (each[OWN].xs(name, level="algorithm").tolist() for name in ("adam", "muon"))
     return {
         "own_told": spread and with_interval(*spread),
         "own_open": bool(spread and spread[1] <= 1 <= spread[2]),
+        "others_told": theirs and with_interval(*theirs),
+        "others": len(differing),
         "own_each": each[OWN].tolist(),
         "euclid_each": each[EUCLID].tolist(),
         "adam_misses": means["adam"],

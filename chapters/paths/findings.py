@@ -13,7 +13,7 @@ from lib.analysis import scaling
 from lib.claims import Claim
 from lib.claims.names import title
 from lib.studies import plans
-from lib.wording import named, percent
+from lib.wording import between, named, percent
 
 whole = functools.partial(percent, places=0)  # a share in whole percent
 
@@ -29,6 +29,10 @@ def findings(points: pd.DataFrame, paths: pd.DataFrame, judged: Claim) -> dict:
     digits = on_digits(paths)
     shares = path_geometry.shares_of_chance(digits)
     least, most = int(shares.index.min()), int(shares.index.max())
+    small = digits[digits.batch_size == least]
+    full = small.groupby(path_geometry.CURVE).cosine.mean()
+    pruned = small.sparsity > 0
+    on_dense, on_pruned = map(path_geometry.shares_of_chance, (small[~pruned], small[pruned]))
     return {
         "paths": len(paths),
         "networks": [title(name) for name in paths.workload.unique()],
@@ -40,13 +44,16 @@ def findings(points: pd.DataFrame, paths: pd.DataFrame, judged: Claim) -> dict:
         "chance_large": whole(shares.batch[most]),
         "chance_full": whole(shares.full[least]),
         "chance_full_large": whole(shares.full[most]),
-        "mostly_chance": bool(shares.batch[least] > 0.5),
+        "chance_dense": whole(on_dense.batch[least]),
+        "chance_pruned": whole(on_pruned.batch[least]),
+        "full_cosine": between(*full),
         "walk_root": f"{_walks(on_digits(points)):.2f}",
-        "positive": _positive(digits[digits.batch_size == least]),
+        "positive": _positive(small),
         "limit": int(judged.threshold),
         "met": len(judged.decided(claims.FOR)),
         "missed": len(judged.decided(claims.AGAINST)),
         "judged": len(judged.groups),
+        "undrawn": len(judged.groups) - len(path_geometry.spreads(digits)),
     }
 
 

@@ -77,11 +77,14 @@ def _saved(wide: pd.DataFrame) -> dict[str, object]:
     shared = wide.dropna()
     known = len(shared) > 1 and len(wide.columns) > 1
     saved = (shared.iloc[0] / shared.iloc[-1]).sort_values() if known else pd.Series(dtype=float)
+    worst = shared.get(saved.index[0]) if known else None
     return {
         "saving_known": known,
         "saved_least": float(saved.min()),
         "saved_most": float(saved.max()),
         "saved_worst": named(saved.index[0]) if known else None,
+        "saved_later": float(worst.iloc[1] / worst.iloc[-1]) if known else None,
+        "second": int(shared.index[1]) if known else None,
         "saved_best": named(saved.index[-1]) if known else None,
     }
 

@@ -26,8 +26,9 @@ def beside_gaussian():
     "R2",
     "Fully connected networks learn local fields",
     chapter="receptive_fields",
-    paper="Fully connected networks learn a convolutional structure from their inputs. (Tested: that fields are local; not "
-    "that they are copies of each other.)",
+    paper="Fully connected networks learn a convolutional structure from their inputs. (Tested: "
+    "that few sites have most of the weight; not that these are neighbours, nor that fields are "
+    "copies.)",
     source=SOURCE,
     rule="On inputs with edges, the participation of fields at the goal is over 1.25 times that of weights as they are "
     "drawn, in the mean over batch sizes 128, 512 and 2,048; five searches.",

@@ -17,6 +17,7 @@ from lib.wording import percent
 
 # Expected of weights as they are drawn, from a normal distribution cut at two standard deviations
 DRAWN = float(3 + stats.truncnorm(-2, 2).stats("k"))
+WINDOW = 18  # sites: about those that a field with edges lies on, by its participation
 KEYS = ["gain", "sparsity", "batch_size", "replicate", "goal"]
 INPUTS = {EDGED: "with edges", 0.0: "Gaussian"}
 COLOURS = dict(zip(INPUTS.values(), (charts.ORANGE, charts.BLUE)))
@@ -41,6 +42,14 @@ def participation(fields: np.ndarray) -> np.ndarray:
         return SITES * (fields**4).sum(-1) / (fields**2).sum(-1) ** 2
 
 
+def together(fields: np.ndarray) -> np.ndarray:
+    """The largest share of Σ w² that WINDOW neighbouring sites have, of fields [..., SITES]."""
+    squares = fields**2
+    summed = sum(np.roll(squares, place, -1) for place in range(WINDOW))
+    with np.errstate(invalid="ignore"):
+        return summed.max(-1) / squares.sum(-1)
+
+
 def neighbours(fields: np.ndarray) -> float:
     """How often the next site of a kept weight is kept, over how often it would be if each unit
     scattered as many weights at random.
@@ -55,13 +64,21 @@ def neighbours(fields: np.ndarray) -> float:
 
 
 def by_search(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per search and goal: KEYS, steps, participation (the units' median) and neighbours."""
+    """A row per search and goal: KEYS, steps, the units' medians of participation, together and, if
+    sites are shuffled, together; and neighbours.
+    """
     found = []
-    for key, own in rows.groupby(KEYS) if len(rows) else ():
-        fields, steps = own[SITE].to_numpy(), own.steps.iloc[0]
-        median = np.nan if np.isnan(steps) else np.nanmedian(participation(fields))
-        found.append((*key, steps, median, neighbours(fields)))
-    return pd.DataFrame(found, columns=[*KEYS, "steps", "participation", "neighbours"])
+    random = np.random.default_rng(0)
+    groups = rows.groupby(KEYS) if len(rows) else ()
+    for key, own in groups:
+        fields = own[SITE].to_numpy()
+        steps = own.steps.iloc[0]
+        shuffled = random.permuted(fields, axis=1)
+        every = participation(fields), together(fields), together(shuffled)
+        medians = np.nanmedian(every, axis=1) if steps > 0 else [np.nan] * len(every)
+        found.append((*key, steps, *medians, neighbours(fields)))
+    measures = ["participation", "together", "shuffled", "neighbours"]
+    return pd.DataFrame(found, columns=[*KEYS, "steps", *measures])
 
 
 def at_goal(found: pd.DataFrame, rank: int = 0) -> pd.DataFrame:
@@ -93,7 +110,9 @@ def effects(own: pd.DataFrame) -> dict[str, Effect | None]:
 def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
     """All values of the page's sentences; found: of `by_search`, goal: in RANKS."""
     rank = RANKS[goal]
-    measured = effects(at_goal(found, rank))
+    own = at_goal(found, rank)
+    measured = effects(own)
+    shares = own.groupby("gain")[["together", "shuffled"]].mean().to_dict()
     values = told.ratios(measured, ("over", "edged_sizes"))
     edged, gaussian = (values[f"{name}_drawn"] for name in ("edged", "gaussian"))
     pruned = found[found.sparsity > 0]
@@ -103,6 +122,11 @@ def findings(found: pd.DataFrame, goal: str) -> dict[str, object]:
         "edged": edged and edged * DRAWN,
         "gaussian": gaussian and gaussian * DRAWN,
         "sites": edged and SITES / (edged * DRAWN),
+        "drawn_sites": SITES / DRAWN,
+        "window": WINDOW,
+        "edged_together": shares["together"].get(EDGED),
+        "edged_shuffled": shares["shuffled"].get(EDGED),
+        "gaussian_together": shares["together"].get(0.0),
         "drawn": DRAWN,
         "searches": measured["over"].n if measured["over"] else None,
         "planned": len(experiments.REPLICATES),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import pandas as pd
 
 from chapters.smoothness import experiments, followed_paths
 from chapters.smoothness.followed_paths import MEASURES
-from lib.claims import AGAINST, FOR, UNDECIDED, Claim
+from lib.claims import AGAINST, FOR, Claim
 from lib.claims.names import is_lee2021
 from lib.page.shared_figures import arranged
 from lib.probes import tracks
@@ -53,9 +55,12 @@ def findings(every: pd.DataFrame, pairs: pd.DataFrame, claim: Claim) -> dict:
     """
     against = claim.decided(AGAINST)
     smoother = [group.effect for group in against]
-    rest = claim.decided(UNDECIDED)
+    own = pairs.workload.map(is_lee2021).astype(bool)
+    smaller = pairs.lipschitz < 1
     return {
-        "smoother": bool(smoother and not claim.decided(FOR) and all(g.own for g in rest)),
+        "smoother": bool(smoother and not claim.decided(FOR)),
+        "smoother_in": len(against),
+        "small": sum(not group.own for group in claim.measured),
         "smoother_least": min(smoother, default=None),
         "smoother_most": max(smoother, default=None),
         "smoother_high": max((group.high for group in against), default=None),
@@ -64,11 +69,24 @@ def findings(every: pd.DataFrame, pairs: pd.DataFrame, claim: Claim) -> dict:
         "trials": len(every.drop_duplicates([*PATH, "trials"])),
         "networks": sorted({workload(name).title for name in every.workload}),
         "twins": len(pairs),
-        "twins_smoother": int((pairs.lipschitz < 1).sum()),
+        "twins_smoother": int(smaller.sum()),
+        "own_twins": int(own.sum()),
+        "own_twins_smoother": int((own & smaller).sum()),
+        "own_reach": _reaches(claim),
         **_counts(every),
         **_samples(every),
         **_ends(every),
     }
+
+
+def _reaches(claim: Claim) -> list[str]:
+    """How wide the intervals are on the paper's own networks of several searches."""
+    told = []
+    for group in claim.measured:
+        if group.own and math.isfinite(group.high):
+            factor = math.sqrt(group.high / group.low)
+            told.append(f"a factor of {brief(factor)} either way on {group.name}")
+    return told
 
 
 def _counts(every: pd.DataFrame) -> dict[str, int]:

@@ -4,9 +4,12 @@ over dense.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
+from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 from lib.probes import tracks
 from lib.probes.tracks import PATH, steps_around
@@ -47,25 +50,20 @@ def lipschitz_ratios(means: pd.DataFrame) -> dict[tuple[str, str], Effect]:
     """ln of the Lipschitz constant at the highest sparsity over the dense network's, by (workload,
     algorithm).
 
-    means: of `typical`.  Within a search geometric means over its followed paths are compared, and
-    searches of several batch sizes averaged; the standard error is Welch's, with Satterthwaite's
-    degrees of freedom.  n: paths of the sparse network.
+    means: of `typical`.  A search counts with the geometric mean over its followed paths, which are
+    no independent repeats.  Searches of one batch size and split are compared, and the error is by
+    the scatter of these ratios.  n: splits, since searches of one at several batch sizes share
+    their examples.
     """
     logs = np.log(means.lipschitz)
-    by = ["workload", "algorithm", "batch_size", "sparsity"]
-    found = logs.groupby([means[c] for c in by]).agg(["mean", "var", "size"]).reset_index()
+    by = ["workload", "algorithm", "replicate", "split", "batch_size", "sparsity"]
+    searches = logs.groupby([means[c] for c in by]).mean().unstack("sparsity")
     effects = {}
-    for key, own in found.groupby(by[:2]):
-        own = own[own.sparsity.isin([0.0, own.sparsity.max()])]
-        both = own[own.groupby("batch_size").sparsity.transform("size") == 2]
-        if both.empty:
-            continue
-        sparse = both.sparsity > 0
-        sizes = both.batch_size.nunique()
-        difference = both["mean"].where(sparse, -both["mean"]).sum() / sizes
-        parts = both["var"] / both["size"] / sizes**2
-        error = np.sqrt(parts.sum(skipna=False))
-        freedom = parts.sum() ** 2 / (parts**2 / (both["size"] - 1)).sum()
-        n = int(both["size"][sparse].sum())
-        effects[key] = Effect(float(difference), float(error), float(freedom), n)
+    for key, own in searches.groupby(by[:2]):
+        highest = own.dropna(axis=1, how="all").columns.max()
+        both = own[[0.0, highest]].dropna() if 0.0 in own and highest > 0 else own[:0]
+        if len(both):
+            ratios = both[highest] - both[0.0]
+            splits = ratios.groupby(["replicate", "split"]).ngroups
+            effects[key] = replace(scaling.mean_of(ratios), n=splits)
     return effects

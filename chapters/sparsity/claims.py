@@ -86,7 +86,7 @@ def steps_over_dense(curves):
 
 @claim(
     "L4",
-    "Larger batches help pruned networks no less",
+    "Larger batches help pruned networks no less (here: over 0.8 times)",
     chapter="sparsity",
     paper="Data parallelism in sparse training is no worse than in dense training.",
     source="Lee et al. 2021, abstract of an earlier version; Lee et al. 2020, abstract",
@@ -111,10 +111,10 @@ def critical_over_dense(curves):
 
 @claim(
     "L5",
-    "With momentum, pruning can make the critical batch size much larger (here: over twice)",
+    "With momentum, pruning makes the critical batch size over twice as large (paper: can be much larger)",
     chapter="sparsity",
     paper="With momentum-based algorithms, perfect scaling can break at a much larger batch size for sparse networks than for "
-    "dense ones.",
+    "dense ones. (Here: the critical batch size, on each network. That it can happen on another is not refuted.)",
     source="Lee et al. 2020, abstract",
     rule="On a network, with momentum, the critical batch size at the highest sparsity is over twice the dense one's. Nesterov "
     "momentum is shown beside it, without ★, which marks momentum alone; L4 judges the direction.",

@@ -1,7 +1,10 @@
 """The claim on spiking networks, and its rule; of the paper we read the abstract."""
 
+import math
+
 from chapters.spiking import experiments, findings
 from lib.claims.claim import claim, ratio
+from lib.wording import brief
 
 
 @claim(
@@ -20,4 +23,8 @@ from lib.claims.claim import claim, ratio
 def rate_over_rectifiers():
     rows = experiments.SPIKES.results()
     effect = findings.over(rows, "rate") if len(rows) else None
-    return [ratio("MLP on digits, 8 time steps", effect)] if effect else []
+    if not effect:
+        return []
+    summed = brief(experiments.TIME * math.exp(effect.value))
+    note = f"in all, a unit fires {summed} times for every time that a rectifier is on"
+    return [ratio("MLP on digits, 8 time steps", effect, note=note)]

@@ -24,16 +24,24 @@ RANGES = {  # as predicted before the records
     "silent_over": ("silent units, over rectifiers never on", 1, np.inf),
     "longer_steps": (f"steps, {LONGER} over {TIME} time steps", 1 / 1.5, 1.5),
     "pruned_over": ("what pruning costs spikes, over rectifiers", 1, np.inf),
-    "cnn_steps": ("CNN: steps of spikes over rectifiers", 0.5, 2),
-    "cnn_rate": ("CNN: firing over rectifiers on", 0, 0.8),
+    "cnn_steps": ("CNN, to 8 % error: steps of spikes over rectifiers", 0.5, 2),
+    "cnn_rate": ("CNN, to 8 % error: firing over rectifiers on", 0, 0.8),
     "longer_more": (f"steps, {LONGER} over {TIME} time steps, batch size {MORE[0]}", 1 / 1.5, 1.5),
 }
 
 
-def met(rows: pd.DataFrame, time: int, sparsity: float = 0.0, model: str = "mlp") -> pd.DataFrame:
-    """Of the records: searches of these networks that met the goal they are compared at."""
+def met(
+    rows: pd.DataFrame,
+    time: int,
+    sparsity: float = 0.0,
+    model: str = "mlp",
+    goal: float | None = None,
+) -> pd.DataFrame:
+    """Of the records: searches of these networks that met the goal, by default the one that they
+    are compared at.
+    """
     chosen = (rows.time == time) & (rows.sparsity == sparsity) & (rows.model == model)
-    return rows[chosen & (rows.goal == JUDGED[model])].dropna(subset="steps")
+    return rows[chosen & (rows.goal == (goal or JUDGED[model]))].dropna(subset="steps")
 
 
 def over(rows: pd.DataFrame, value: str, *pair, sizes: tuple = BATCH_SIZES) -> Effect | None:
@@ -61,6 +69,7 @@ def slower(times: pd.DataFrame, size: int) -> float | None:
 def effects(rows: pd.DataFrame) -> dict[str, Effect | None]:
     """ln of every ratio of the page; rows: the records."""
     longer, cnn = ((LONGER,), (TIME,)), ((TIME, 0.0, "cnn"), (0, 0.0, "cnn"))
+    harder, sizes = [(*one, JUDGED["mlp"]) for one in cnn], experiments.CNN_SIZES
     level, size = PRUNED["sparsity"], (PRUNED["batch_size"],)
     return {
         "steps_over": over(rows, "steps"),
@@ -69,29 +78,37 @@ def effects(rows: pd.DataFrame) -> dict[str, Effect | None]:
         "rate_over": over(rows, "rate"),
         "longer_steps": over(rows, "steps", *longer, sizes=FEW),
         "longer_more": over(rows, "steps", *longer, sizes=MORE),
+        "longer_over": over(rows, "steps", (LONGER,), (0,), sizes=(*FEW, *MORE)),
+        "longer_large": over(rows, "steps", (LONGER,), (0,), sizes=FEW[-1:]),
         "plain_pruned": over(rows, "steps", (0, level), (0,), sizes=size),
         "spiking_pruned": over(rows, "steps", (TIME, level), (TIME,), sizes=size),
-        "cnn_steps": over(rows, "steps", *cnn, sizes=experiments.CNN_SIZES),
-        "cnn_rate": over(rows, "rate", *cnn, sizes=experiments.CNN_SIZES),
+        "cnn_steps": over(rows, "steps", *cnn, sizes=sizes),
+        "cnn_rate": over(rows, "rate", *cnn, sizes=sizes),
+        "cnn_harder": over(rows, "steps", *harder, sizes=sizes),
+        "cnn_harder_large": over(rows, "steps", *harder, sizes=sizes[-1:]),
     }
 
 
 def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict:
     """All values of the page's sentences; rows, times: the records."""
     known = effects(rows)
-    in_words = {"steps_over", "small_over", "large_over", "longer_steps", "longer_more"}
-    numbers = {name: one for name, one in known.items() if name not in in_words}
-    values = told.ratios(numbers, ("rate_over", "cnn_steps"))
+    in_numbers = "rate_over", "plain_pruned", "spiking_pruned", "cnn_steps", "cnn_rate"
+    values = told.ratios({name: known[name] for name in in_numbers}, ("rate_over", "cnn_steps"))
     ratio, plain, spiking = (values[n] for n in ("rate_over", "plain_pruned", "spiking_pruned"))
     silent, never_on = (mean(rows, time, "silent") for time in (TIME, 0))
     pruned = rows[(rows.sparsity > 0) & (rows.goal == JUDGED["mlp"])]
     done = pruned.groupby("time").steps.count().to_dict()
+    unmet = pruned[(pruned.time == TIME) & pruned.steps.isna()]  # told before their first step
+    harder = rows[(rows.model == "cnn") & (rows.goal == JUDGED["mlp"])]
     return {
         **values,
         "steps_told": told.times(known["steps_over"]),
         "small_told": told.times(known["small_over"]),
         "large_told": told.times(known["large_over"]),
         "large_open": bool((large := known["large_over"]) and large.low < 0 < large.high),
+        "longer_told": told.times(known["longer_steps"]),
+        "longer_over": told.times(known["longer_over"]),
+        "longer_large": told.times(known["longer_large"]),
         "longer_searches": known["longer_steps"].n if known["longer_steps"] else 0,
         "slow_small": slower(times, SMALL),
         "slow_large": slower(times, LARGE),
@@ -111,8 +128,13 @@ def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict:
         "plain_met": done.get(0, 0),
         "spiking_met": done.get(TIME, 0),
         "pruned_over": plain and spiking and spiking / plain,
+        "unmet_rate": (100 * unmet.rate).tolist(),
+        "unmet_silent": (100 * unmet.silent).tolist(),
         "cnn_searches": known["cnn_steps"].n if known["cnn_steps"] else 0,
         "cnn_trials": experiments.CNN["trials"],
+        "cnn_all": bool(harder.steps.notna().all()),
+        "cnn_harder": told.times(known["cnn_harder"]),
+        "cnn_harder_large": told.times(known["cnn_harder_large"]),
     }
 
 

@@ -11,7 +11,7 @@ from lib import claims, wording
 from lib.analysis import scaling
 from lib.claims import front
 from lib.methods import METHODS, spaces
-from lib.probes import tracks
+from lib.probes import replays, tracks
 from lib.records import store
 from lib.records.store import DATA, record
 from lib.studies import plans
@@ -38,6 +38,7 @@ USUAL = {"precision": "bfloat16", "checks": "geometric"}
 def findings(
     studies: pd.DataFrame,
     again: pd.DataFrame,
+    each: pd.DataFrame,
     compared: pd.DataFrame,
     priced: pd.DataFrame,
     pool: tuple[float, float, float],
@@ -47,6 +48,7 @@ def findings(
     Args:
         studies: of `on_record.status`, with title.
         again: of `replays.summary`.
+        each: of `replays.every`.
         compared: of `ways`.
         priced, pool: of `prices.table` and `prices.together`.
     """
@@ -73,16 +75,39 @@ def findings(
         "lacking": int((partly.planned - partly.done).sum()),
         "some_wait": waiting > 0,
         "waiting": waiting,
-        "replayed": int(again.searches.sum()),
-        "all_same": bool((again.equal_result == again.searches).all()),
-        "same": int(again.equal_result.sum()),
-        "equal": int(again.equal.sum()),
+        **_replayed(each),
         "rounded_since": "mnist" in set(apart.study),
         "between_processors": list(elsewhere.study),
         "batch_size": int(compared.batch_size.max()),
         "ways": len(others),
-        "agree": int(others.overlaps.sum()),
+        "over_usual": wording.between(*others.over),
+        "pairs_span": wording.between(*others.lowest, *others.highest),
         **_prices(priced, pool),
+    }
+
+
+def _replayed(each: pd.DataFrame) -> dict:
+    """How many searches gave the same when measured again, by data set and by rounding."""
+    stepless = each.recorded.isna() & each.again.isna()
+    with_steps = each[~stepless]
+    digits = with_steps.workload.str.startswith("digits")
+    small, images = with_steps[digits], with_steps[~digits]
+    later = each[each.measured_by != each.source]
+    alike = later[later.same_rounding.eq(True)]
+    unlike = images[images.same_rounding.eq(False)]
+    return {
+        "replayed": len(each),
+        "replay_minutes": replays.Replay.longest / 60,
+        "equal": int(each.equal.sum()),
+        "stepless": int(stepless.sum()),
+        "on_digits": len(small),
+        "same_on_digits": int(small.equal_result.sum()),
+        "on_images": len(images),
+        "same_on_images": int(images.equal_result.sum()),
+        "rounded_apart": len(unlike),
+        "same_apart": int(unlike.equal_result.sum()),
+        "rounded_alike": len(alike),
+        "equal_alike": int(alike.equal.sum()),
     }
 
 
@@ -118,17 +143,16 @@ def _data_sets() -> dict[str, int]:
 
 def ways(trials: pd.DataFrame) -> pd.DataFrame:
     """Steps to result by arithmetic and times of the checks: WAY, batch_size, steps, low and high
-    (5 and 95 % of half as many trials), usual, overlaps (the interval that of the usual way).
+    (5 and 95 % of half as many trials), usual; over, lowest, highest (steps over those of the same
+    trial searched in the usual way: median, 5 and 95 % of pairs) and pairs, their number.
     """
     found = scaling.steps_to_result(trials)
     half = {}
     for way, steps in trials.groupby(WAY).steps:
         half[way] = scaling.best_of_k(steps.to_numpy(), len(steps) // 2)
     lows, _, highs = zip(*[half[tuple(way)] for way in found[WAY].to_numpy()])
-    usual = _usual(found)
-    found = found.assign(low=lows, high=highs, usual=usual)
-    base = found[usual].set_index("sparsity").loc[found.sparsity].reset_index()
-    return found.assign(overlaps=(found.low <= base.high) & (base.low <= found.high))
+    found = found.assign(low=lows, high=highs, usual=_usual(found))
+    return found.merge(_over_usual(trials), on=WAY)
 
 
 def _usual(rows: pd.DataFrame) -> pd.Series:
@@ -136,29 +160,34 @@ def _usual(rows: pd.DataFrame) -> pd.Series:
     return (rows[list(USUAL)] == list(USUAL.values())).all(axis=1)
 
 
-# --- tables ---------------------------------------------------------------------------------------
-
-
-def of_ways(trials: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
-    """Each way beside the usual one, trial by trial; compared: of `ways`."""
+def _over_usual(trials: pd.DataFrame) -> pd.DataFrame:
+    """What `ways` says of pairs, by WAY, over all goals that both of a pair met."""
     goals = [column for column in trials if column.startswith("steps@")]
     met = trials.melt([*WAY, "trial"], goals, "at", "first").dropna(subset="first")
     used = met[_usual(met)].drop(columns=list(USUAL))
     pairs = met.merge(used, on=["sparsity", "trial", "at"], suffixes=("", "_used"))
     over = pairs.assign(over=pairs["first"] / pairs.first_used).groupby(WAY).over
-    beside = {
-        "trial by trial": over.median(),
-        "of pairs, 5–95 %": over.agg(scaling.span_of).map(wording.span),
-        "pairs": over.size(),
-    }
+    lowest, highest = zip(*over.agg(scaling.span_of))
+    table = over.agg(over="median", pairs="size")
+    return table.assign(lowest=lowest, highest=highest).reset_index()
+
+
+# --- tables ---------------------------------------------------------------------------------------
+
+
+def of_ways(compared: pd.DataFrame) -> pd.DataFrame:
+    """Each way beside the usual one, trial by trial; compared: of `ways`."""
     spans = [wording.span(ends) for ends in zip(compared.low, compared.high)]
-    table = compared.assign(interval=spans)
-    table = table[[*WAY, "steps", "interval"]].merge(pd.DataFrame(beside), on=WAY)
+    beside = [wording.span(ends) for ends in zip(compared.lowest, compared.highest)]
+    table = compared.assign(interval=spans, beside=beside)
+    table = table[[*WAY, "steps", "interval", "over", "beside", "pairs"]]
     words = {"geometric": "geometrically", "every-100": "every 100 steps"}
     heads = {
         "precision": "arithmetic",
         "steps": "steps to result",
         "interval": "of half as many trials, 5–95 %",
+        "over": "trial by trial",
+        "beside": "of pairs, 5–95 %",
     }
     return table.replace({"checks": words}).rename(columns=heads)
 

@@ -2,6 +2,8 @@
 batch size.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from lib.analysis import scaling
@@ -32,6 +34,11 @@ from lib.probes import tracks
             "median over curves, overall and with SGD",
             "factors were divided that are near one, where logarithms belong: it could hardly fail",
         ),
+        Change(
+            "2026-11-28",
+            "the same, with an interval that closed on one where the residuals are small by luck",
+            "four searches cannot tell that a curve departs by nothing",
+        ),
     ],
 )
 def departure_from_form(curves):
@@ -59,14 +66,15 @@ def departure_from_form(curves):
     source="McCandlish et al. 2018, in our words",
     read="summary",
     rule="On a dense network, the critical batch size is within a factor of two of the noise scale along the fastest trials, in "
-    "the geometric mean over batch sizes; momentum at 0.9 or more, as in these trials.",
+    "the geometric mean over batch sizes (n: splits); momentum at 0.9 or more, as in these trials.",
     within=2.0,
     history=[
         Change(
             "2026-11-26",
             "less than a factor of two apart in the median over curves of a workload, dense and sparse",
             "a median over curves hid methods that disagree, and how far two values lie apart hid the direction",
-        )
+        ),
+        Change("2026-11-28", "the same, n counted batch sizes", "searches of one split share examples"),
     ],
 )
 def critical_over_noise(published_curves):
@@ -79,6 +87,8 @@ def critical_over_noise(published_curves):
         # Each of a search of its own
         by_size = np.log(own.noise_scale).groupby(own.batch_size).mean()
         if len(by_size):
-            effects[key] = scaling.less(scaling.critical(curve), scaling.mean_of(by_size))
-            notes[key] = "the trials of a single search were followed" * (len(by_size) == 1)
+            splits = len(own.drop_duplicates(["replicate", "split"]))
+            predicted = replace(scaling.mean_of(by_size), n=splits)
+            effects[key] = scaling.less(scaling.critical(curve), predicted)
+            notes[key] = f"batch sizes: {len(by_size)}"
     return rows(effects, note=lambda key, effect: notes[key])

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.theory.experiments import JOBS
+from lib import forms
 from lib.analysis import ranges, scaling
 from lib.claims import AGAINST, FOR, Claim, front, judging
 from lib.claims.names import REPEATS
@@ -33,10 +34,10 @@ def _keys(table: pd.DataFrame) -> Iterator[tuple]:
 
 
 def residuals(trials: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
-    """The points of `labelled` curves of LEAST batch sizes, with over: steps over what their
-    curve's c1/B + c2 says.
+    """The points of `labelled` curves of LEAST batch sizes, every curve once, with over: steps over
+    what their curve's c1/B + c2 says.
     """
-    long = summary[summary.sizes >= LEAST]
+    long = summary[(summary.sizes >= LEAST) & ~summary.workload.isin(REPEATS)]
     constants = long[[*scaling.CURVE, "curve", "method", "c1", "c2", "critical"]]
     both = judging.points(trials).merge(constants, on=scaling.CURVE)
     return both.assign(over=both.steps / (both.c1 / both.batch_size + both.c2))
@@ -68,6 +69,7 @@ def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
 def findings(
     summary: pd.DataFrame,
     tested: pd.DataFrame,
+    usual: pd.DataFrame,
     along: pd.DataFrame,
     noise: pd.DataFrame,
     judged: Mapping[str, Claim],
@@ -78,6 +80,7 @@ def findings(
     Args:
         summary: `labelled` curves.
         tested: of `tested_forms`.
+        usual: the same, momentum over the published range alone.
         along: of `followed`.
         noise: of `noise_scales`.
         judged: all claims.
@@ -85,6 +88,7 @@ def findings(
     """
     mine = tested[(tested.workload == asked[0]) & (tested.algorithm == asked[1])]
     once = summary[~summary.workload.isin(REPEATS)]
+    free = once[once.sizes >= forms.LONG]
     unbounded = ~once.identified.astype(bool) | (once.sizes < LEAST)
     return {
         "first": next(iter(mine.method), None),
@@ -92,8 +96,12 @@ def findings(
         "data": sorted({front.data_set(workload(name).dataset) for name in summary.workload}),
         "methods": sorted(map(named, summary.algorithm.unique())),
         "unbounded": int(unbounded.sum()),
+        "untested": int((once.sizes >= LEAST).sum()) - len(tested),
+        "free_from": forms.LONG,
+        "critical_over": (free.critical * free.c2 / free.c1).tolist(),
         **_rule(summary, asked),
         **_form(tested),
+        **_ranges(tested, usual),
         **_noise(along, noise, judged["M1"]),
         **_jobs(),
     }
@@ -110,14 +118,13 @@ def _rule(summary: pd.DataFrame, asked: tuple[str, str]) -> dict:
         "rule_level": next(iter(level), None),
         "rule_c2": float(row.c2.sum()),
         "rule_bend": float(bend.sum()),
+        "rule_critical": float(row.critical.sum()),
     }
 
 
 def _form(tested: pd.DataFrame) -> dict:
-    """On how many curves the form is rejected, and whether the range of momentum decides it."""
+    """On how many curves the form is rejected, and how far these depart from it."""
     lost = tested.p_value <= SURE
-    share = lost.groupby(tested.method).mean()
-    usual, whole = share.reindex(["momentum", "momentum, whole range"], fill_value=0.5)
     departs = [percent(factor - 1) for factor in sorted(tested.depart[lost])]
     return {
         "tested": len(tested),
@@ -125,7 +132,24 @@ def _form(tested: pd.DataFrame) -> dict:
         "departs_least": departs[0] if departs else None,
         "departs_most": departs[-1] if departs else None,
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
-        "range_bends": bool(usual > 0.5 > whole),
+    }
+
+
+def _ranges(tested: pd.DataFrame, usual: pd.DataFrame) -> dict:
+    """Whether the published range of momentum bends curves, and what the whole range does."""
+    mine = tested[tested.method == "momentum"]
+    lost = (mine.p_value <= SURE).mean()
+    whole = tested[tested.method == "momentum, whole range"]
+    rejected = [own.set_index(scaling.CURVE).p_value <= SURE for own in (usual, whole)]
+    both = pd.concat(rejected, axis=1, join="inner", keys=["usual", "whole"])
+    nesterov = tested[tested.algorithm == "nesterov"]
+    return {
+        "range_bends": bool(lost > 0.5 and mine.exponent.max() < 1),
+        "both": len(both),
+        "both_usual": int(both.usual.sum()),
+        "both_whole": int(both.whole.sum()),
+        "nesterov": len(nesterov),
+        "nesterov_rejected": int((nesterov.p_value <= SURE).sum()),
     }
 
 
@@ -135,6 +159,7 @@ def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict:
     inside = noise[noise.identified.astype(bool)]
     alone = tracks.noise_scales(along).merge(inside, on=keys)
     off = np.log(alone.critical / alone.noise_scale).abs().max()
+    pruned = inside[inside.sparsity > 0]
     verdicts = {}
     for group in claim.measured:
         network = group.name.rpartition(", ")[0]
@@ -149,6 +174,7 @@ def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict:
         "apart_on": apart,
         "some_open": decided < len(verdicts),
         "off": float(np.exp(off)),
+        "pruned_over": (pruned.critical / pruned.predicted).tolist(),
         "rise": between(*growth.quantile([0.05, 0.95])),
     }
 

@@ -68,9 +68,11 @@ def findings(
         "train_size": work.train_size,
         "nearly_all": max(chosen.batch_sizes) > work.train_size / 2,
         "image_trials": boxes.trials(_on_images(every)),
+        "goal_panels": of_several_goals(every).workload.nunique(),
         **_asked(asked_for(every, chosen), lines),
         **_judged(judged["L1"], judged["S2"], judged["S7"]),
         **_ranges(one_network.before_and_after(published, every, whole)),
+        **_draws(every[every.workload == "digits-mlp"]),
     }
 
 
@@ -90,6 +92,7 @@ def _asked(asked: pd.DataFrame, lines: pd.DataFrame) -> dict[str, object]:
         "guided": bool(len(line)),
         "c1": c1,
         "c2": c2,
+        "bend": c1 / c2,
         "critical": critical,
         "quarter": critical / 4,
         "fourfold": 4 * critical,
@@ -133,6 +136,15 @@ def _ranges(rows: pd.DataFrame) -> dict[str, object]:
     }
 
 
+def _draws(every: pd.DataFrame) -> dict[str, str]:
+    """Trials of a dense search with momentum and with SGD."""
+    dense = every[every.sparsity == 0]
+    return {
+        f"{name}_trials": boxes.trials(dense[dense.algorithm == name])
+        for name in ("momentum", "sgd")
+    }
+
+
 def _on_images(every: pd.DataFrame) -> pd.DataFrame:
     """The trials of curves of larger images that have three batch sizes."""
     digits = every.workload.str.startswith("digits")
@@ -167,10 +179,15 @@ def of_networks(every: pd.DataFrame) -> alt.FacetChart:
     return regime_figures.panels_chart(points, "algorithm", colour, LARGE)
 
 
+def of_several_goals(every: pd.DataFrame) -> pd.DataFrame:
+    """The dense trials with momentum that `of_goals` draws."""
+    own = every[(every.sparsity == 0) & (every.algorithm == "momentum")]
+    return of_sizes(own[own.workload.isin(SEVERAL_GOALS)], 4)
+
+
 def of_goals(every: pd.DataFrame) -> alt.FacetChart:
     """The figure of dense networks at every goal of their ladders, with momentum, a panel each."""
-    own = every[(every.sparsity == 0) & (every.algorithm == "momentum")]
-    own = of_sizes(own[own.workload.isin(SEVERAL_GOALS)], 4)
+    own = of_several_goals(every)
     if not len(own):
         return charts.nothing("No dense network is measured with momentum.")
     parts = [

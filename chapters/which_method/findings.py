@@ -7,6 +7,7 @@ import pandas as pd
 
 from chapters.which_method import method_tables as tables
 from lib.analysis import method_results, scaling
+from lib.analysis.scaling import Effect
 from lib.page import boxes, told
 from lib.wording import between, brief, named, percent
 from lib.workloads import catalogue
@@ -37,6 +38,7 @@ def findings(every: pd.DataFrame, curves: dict, timed: pd.DataFrame) -> dict[str
     first, gains = tables.best_of(common)
     own = timed[timed.algorithm == first]
     slow = own[own.workload.isin(common.workload)].drop_duplicates("workload")
+    sizes = zip(slow.batch_size, slow.network)
     own = own[own.workload == FIRST]
     goals = every.groupby("workload").goal.first()
     whole = every.workload[every.space == "whole"].unique()
@@ -44,6 +46,7 @@ def findings(every: pd.DataFrame, curves: dict, timed: pd.DataFrame) -> dict[str
         "first": method_results.title(first),
         "raised": between(*gains.ratio),
         "dear": between(*slow.time),
+        "smallest": [f"{size} ({network})" for size, network in sizes],
         "methods": every.algorithm.nunique(),
         "searches_most": max(curve.n for curve in curves.values()),
         "trials": boxes.trials(every[every.space != "whole"]),
@@ -51,6 +54,9 @@ def findings(every: pd.DataFrame, curves: dict, timed: pd.DataFrame) -> dict[str
         "whole_range_on": sorted(map(tables.name_of, whole)),
         "whole_everywhere": len(whole) == every.workload.nunique(),
         "model_off": _model(rows),
+        "fair": tables.FAIR,
+        **_beside_first(rows),
+        **_beside_adam(curves),
         **dict(zip(("time_low", "time_high"), own.batch_size.iloc[[0, -1]])),
         **dict(zip(("time_before", "time_after"), own.time.iloc[[0, -1]])),
         **_soap(curves),
@@ -67,6 +73,41 @@ def _model(rows: pd.DataFrame) -> list[str]:
         f"{brief(says[m])} with {named(m)} (measured: {between(*ratios)})"
         for m, ratios in own.groupby("algorithm").ratio
     ]
+
+
+def _beside_first(rows: pd.DataFrame) -> dict[str, str]:
+    """How far other methods raise the critical batch size over SGD's, and their steps at small
+    batches.
+    """
+    critical = rows[rows.what == "critical"]
+    layers = rows[rows.algorithm.isin(["lars", "clars"])]
+    ratios = layers.groupby("what").ratio.agg(list)
+    return {
+        "kfac_raised": between(*critical.ratio[critical.algorithm == "kfac"]),
+        "layers_raised": between(*ratios["critical"]),
+        "layers_small": between(*ratios["small"]),
+    }
+
+
+def _beside_adam(curves: dict) -> dict[str, object]:
+    """Steps at the smallest batches over Adam's, of methods that O7 leaves out, and K-FAC's
+    critical batch size over Adam's, of SEVERAL searches.
+    """
+    critical = _over_adam(curves, "kfac", "critical")
+    small = {}
+    for method in ("kfac", "soap", "lars", "clars"):
+        effects = _over_adam(curves, method, "small").values()
+        small[f"{method}_at_small"] = between(*(np.exp(effect.value) for effect in effects))
+    return {
+        "reordered": any(effect.high < 0 for effect in critical.values()),
+        "kfac_over": [f"{told.times(e)} ({tables.name_of(name)})" for name, e in critical.items()],
+        **small,
+    }
+
+
+def _over_adam(curves: dict, method: str, what: str) -> dict[str, Effect]:
+    found = method_results.between(curves, method, "adam", method_results.QUANTITIES[what])
+    return {name: effect for name, effect in found.items() if effect.n >= tables.SEVERAL}
 
 
 def _soap(curves: dict) -> dict[str, object]:

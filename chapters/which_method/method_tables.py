@@ -11,6 +11,7 @@ from lib.page import charts
 from lib.workloads import catalogue
 
 SEVERAL = 3  # searches from which on sentences speak of a method
+FAIR = 1.2  # times SGD's steps that a method's smallest batches may take
 
 
 def name_of(workload: str) -> str:
@@ -37,7 +38,7 @@ def best_of(common: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     are dear gains nothing by a larger critical batch size.
     """
     dear = common[common.what == "small"].groupby("algorithm").ratio.max()
-    fair = common[(common.what == "critical") & common.algorithm.map(dear).le(1.2)]
+    fair = common[(common.what == "critical") & common.algorithm.map(dear).le(FAIR)]
     first = fair.groupby("algorithm").ratio_low.min().idxmax()  # on every network
     return first, fair[fair.algorithm == first]
 

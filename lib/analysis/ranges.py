@@ -185,12 +185,12 @@ def fast(trials: pd.DataFrame) -> pd.DataFrame:
     return built_up(met[met.steps <= NEAR * met.groupby(point).steps.transform("min")])
 
 
-def growth(trials: pd.DataFrame) -> pd.DataFrame:
+def growth(trials: pd.DataFrame, least: int = SIZES) -> pd.DataFrame:
     """How fast the best effective learning rate grows, a row per network and training method.
 
     trials: at their goals; of those NEAR the fastest of their search, the ones that are `built_up`
     count. Columns: workload, algorithm; sizes, searches (counts of those that tell); effect (ln of
-    a factor per doubling).  The slope of a search of SIZES batch sizes or more is one value,
+    a factor per doubling).  The slope of a search of `least` batch sizes or more is one value,
     Student's t over searches; of a single search the interval is that of the scatter of its trials.
     """
     if trials.empty:
@@ -200,7 +200,7 @@ def growth(trials: pd.DataFrame) -> pd.DataFrame:
         found = [
             slope(np.log2(search.batch_size), np.log(effective(search)))
             for _, search in own.groupby([*SEARCH])
-            if search.batch_size.nunique() >= SIZES
+            if search.batch_size.nunique() >= least
         ]
         if found:
             rows.append((*key, own.batch_size.nunique(), len(found), mean_over(found)))

@@ -37,7 +37,7 @@ from lib.wording import brief, joined
 FOR, AGAINST, UNDECIDED = "for", "against", "not decided"
 SAID = {FOR: "for it", AGAINST: "against it", UNDECIDED: "not decided"}
 REPRODUCED, PART, CONTRADICTED, OPEN = "reproduced", "in part", "contradicted", "open"
-STAND_INS = "on small stand-ins only"
+STAND_INS = "on stand-ins only"
 # Times the threshold (of a ratio: its logarithm), at which verdicts are shown, too
 STRICTER, LAXER = 4 / 3, 3 / 4
 KINDS = ("above", "below", "within")
@@ -127,8 +127,8 @@ class Claim:
     """A claim with its rule, and, once judged, its groups and its verdict.
 
     key, title: of the ledger.  chapter: the page that tells of it. paper: what the paper says.
-    source: where.  read: what was at hand of the paper ("text", "abstract", "summary"), or of
-    code ("code"). rule: what decides on each network.  kind, threshold: the interval has to lie
+    source: where.  read: what was at hand of the paper ("text", "abstract", "summary"), of code
+    ("code") or of data ("notes"). rule: what decides on each network.  kind, threshold: the interval has to lie
     above it, below it, or within it, which for a ratio is from 1/threshold to threshold, else from
     -threshold to threshold.
     scale: "ratio", "points" (of error) or "share". since: when the rule got its present form.
@@ -233,22 +233,23 @@ def judged(claim: Claim, groups: Sequence[Group]) -> Claim:
 
 
 def what_decides(groups: Sequence[Group], kind: str, threshold: float) -> str:
-    """How many times the searches would decide the network nearest to it: intervals narrow with the
-    square root of n.  All on the inner scale.
+    """How many times as large an n would decide the network nearest to it: intervals narrow with
+    the square root of n.  All on the inner scale.
     """
     needed = {}
     for group in groups:
         if group.n and all(map(math.isfinite, (group.effect, group.low, group.high))):
-            effect = abs(group.effect) if kind == "within" else group.effect
-            room = abs(effect - threshold)
-            reach = (group.high - group.low) / 2
+            below = kind == "within" and group.effect < 0
+            room = group.effect - (-threshold if below else threshold)
+            # Of a lopsided interval, the arm that faces the threshold
+            reach = group.effect - group.low if room > 0 else group.high - group.effect
             needed[group.name] = (reach / room) ** 2 if room else math.inf
     if not needed:
         return "Searches of the networks named."
     nearest = min(needed, key=needed.get)
     times = needed[nearest]
-    words = "over a hundred" if times > 100 else brief(max(times, 1.1))
-    return f"About {words} times the searches of {nearest}."
+    words = "Over a hundred" if times > 100 else f"About {brief(max(times, 1.1))}"
+    return f"{words} times as large an n: {nearest}."
 
 
 def summed_up(groups: Sequence[Group]) -> str:
@@ -256,8 +257,8 @@ def summed_up(groups: Sequence[Group]) -> str:
 
     reproduced: for it on all that is decided, one of the paper's own networks among them.
     contradicted: against it on every own network that is decided.  in part: both, with an own
-    network among what is decided. on small stand-ins only: no own network is decided; for, against,
-    or for and against it.  open: nothing is decided.
+    network among what is decided. on stand-ins only: no own network is decided; for, against, or
+    for and against it.  open: nothing is decided.
     """
     every = {g.verdict for g in groups} - {UNDECIDED}
     own = {g.verdict for g in groups if g.own} - {UNDECIDED}

@@ -12,18 +12,15 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from lib.analysis import hardware, method_results, ranges, scaling
 from lib.claims import judging
 from lib.claims.judging import kept
-from lib.probes import unseen
 from lib.records import on_record, store
 from lib.records.store import record
 from lib.studies import plans
-from lib.wording import DATA_SETS, percent
-from lib.workloads import datasets
+from lib.wording import DATA_SETS, span
 from lib.workloads.catalogue import workload
 
 
@@ -113,8 +110,9 @@ def one_run() -> pd.DataFrame:
 
     goal, batch_size, steps, replicates (count of searches); seconds on `fast` cores, where it is
     soonest; price in core-seconds on `cheap` cores, where that is least; times as measured on one
-    core (`timings`), the exchange of gradients as `hardware.step_time` has it.  Empty where no step
-    was timed.
+    core (`timings`), the exchange of gradients as `hardware.step_time` has it; soonest, cheapest
+    (whether the best size by seconds or price may be this one: the 5 to 95 % range over drawn
+    searches).  Empty where no step was timed.
     """
     from lib.probes import timings  # both bring PyTorch, which is slow to import
     from lib.workloads import models
@@ -126,12 +124,37 @@ def one_run() -> pd.DataFrame:
     dense = dense.sort_values("batch_size").set_index("batch_size", drop=False)
     weights = models.parameter_count(models.build(workload(RUN[0]).model))
     step = hardware.best_step(DEVICES, dense.index, weights, timed)
+    curve = scaling.curve_of(scaling.steps_to_result(judging.trials().query(DENSE)))
+    drawn = scaling.draws(curve)[dense.index]
+
+    def possible(cost: pd.Series) -> pd.Series:
+        ends = scaling.span_of((drawn * cost).idxmin(axis=1))
+        return dense.batch_size.between(*ends)
+
     return dense["goal batch_size steps replicates".split()].assign(
         seconds=dense.steps * step.seconds,
         fast=step.fast,
         price=dense.steps * step.price * 3600,
         cheap=step.cheap,
+        soonest=possible(step.seconds),
+        cheapest=possible(step.price),
     )
+
+
+def best_sizes(run: pd.DataFrame, what: str) -> str:
+    """The range of the best batch size, "16–64"; what: "soonest" or "cheapest" of `one_run`."""
+    sizes = run.batch_size[run[what]]
+    return span((sizes.min(), sizes.max()))
+
+
+@_kept
+def pruned_over_dense() -> pd.DataFrame:
+    """Steps of networks that lost 90 % of their weights before training over the dense ones', a
+    row per curve of several searches and batch size: as of `scaling.steps_over_dense`.
+    """
+    found = scaling.steps_over_dense(judging.curves()).drop(columns="effect")
+    usual = found.pruning == "connection-sensitivity"
+    return found[usual & (found.sparsity == 0.9) & (found.n >= scaling.ENOUGH)]
 
 
 @_kept
@@ -160,21 +183,6 @@ def data_set(name: str) -> str:
     return next((title for known, title in DATA_SETS.items() if name.startswith(known)), name)
 
 
-def harder_than() -> list[str]:
-    """How hard the book's own draw of MNIST's validation images is, as several networks see it: of
-    how many random draws it is harder, "98 % (FC-128×3)"; [] where nothing is on record.
-    """
-    asked, told = unseen.FOLDS.results(), []
-    for name in asked.workload.unique() if len(asked) else ():
-        share = unseen.shares(asked, name)
-        error = share[datasets.held_out("mnist", 0)].mean()
-        among = unseen.drawn(share)
-        harder = np.mean([among < error - 1e-12, among <= error + 1e-12])  # ties count half
-        title, *_ = workload(name).title.split(" on ")
-        told.append(f"{percent(harder)} ({title})")
-    return told
-
-
 # --- before a build -------------------------------------------------------------------------------
 
 
@@ -195,5 +203,5 @@ def _read() -> None:
 
 def _judge() -> None:
     with contextlib.suppress(Exception):
-        for compute in (judging.judge, critical, curves, scope):
+        for compute in (judging.judge, critical, curves, scope, pruned_over_dense):
             compute()

@@ -24,7 +24,7 @@ WORDS = {
     "open": "open",
     "holds": "yes",
     "does not hold": "no",
-    "on small stand-ins only": "part",
+    "on stand-ins only": "part",
 }
 
 
@@ -122,7 +122,7 @@ def pill(claim, folder: str = "") -> Html:
     lie, "chapters/".
     """
     # The ledger has it in full
-    word = claim.verdict.replace("on small stand-ins only", "stand-ins")
+    word = claim.verdict.replace("on stand-ins only", "stand-ins")
     return html(PILL, claim=claim, folder=folder, kind=kind(claim.verdict), word=word)
 
 

@@ -103,13 +103,11 @@ def _machine(about: dict) -> str:
     return about.get("processor", about["device"])
 
 
-def summary(folder: Path = FOLDER) -> pd.DataFrame:
-    """A row per study that has been replayed: all its replays together, of a search that several
-    measured the newest.
+def every(folder: Path = FOLDER) -> pd.DataFrame:
+    """A row per search that has been replayed, by the newest of its replays.
 
-    Columns: study; searches (how many were measured again), equal (tables), equal_steps (to every
-    goal), equal_result (K*), factor (largest of K* again over recorded, or of its inverse);
-    measured_on, replayed_on (models of processors); source (the newest replay's code).
+    Columns: those of `_compared`; study; source, replayed_on (of the replay); factor (K* again over
+    recorded, or its inverse), equal_result (K*).
     """
     read = map(store.read, sorted(folder.glob("*.csv")))
     # The newest last; dates tell the day alone
@@ -126,8 +124,17 @@ def summary(folder: Path = FOLDER) -> pd.DataFrame:
     rows = rows.drop_duplicates(["study", "record"], keep="last")
     off = np.log(rows.again / rows.recorded).abs()
     unmet = rows.recorded.isna() & rows.again.isna() & rows.equal_steps
-    rows = rows.assign(factor=np.exp(off), equal_result=(off == 0) | unmet)
-    by = rows.groupby("study")
+    return rows.assign(factor=np.exp(off), equal_result=(off == 0) | unmet)
+
+
+def summary(folder: Path = FOLDER) -> pd.DataFrame:
+    """A row per study that has been replayed: all its replays together (`every`).
+
+    Columns: study; searches (how many were measured again), equal (tables), equal_steps (to every
+    goal), equal_result (K*), factor (the largest); measured_on, replayed_on (models of processors);
+    source (the newest replay's code).
+    """
+    by = every(folder).groupby("study")
     return by.agg(
         searches=("record", "size"),
         **{name: (name, "sum") for name in ("equal", "equal_steps", "equal_result")},
