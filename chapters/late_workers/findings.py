@@ -22,9 +22,8 @@ def findings(trials: pd.DataFrame, curves: dict, turns: dict, delays: pd.DataFra
     drawn = plain[plain.delays == "uniform"].iloc[-1]
     last = fixed.iloc[-1]
     own = trials[trials.workload == WORK]
-    fit = late_results.on_time(late_results.points(own[own.algorithm == "sgd"]))
-    noise = {size: fit.c1[0] / fit.c2[0] / size for size in SIZES}
-    theory = {size: (share + fixed.floor) / (share + 1) for size, share in noise.items()}
+    theory = _theory(own, fixed.floor)
+    off = np.abs(np.log(fixed.large / theory[SIZES[-1]])).max()
     searches = own.groupby(["algorithm", "delays", "staleness"]).replicate.nunique()
     deep = "digits-mlp-64x4", "sgd", "fixed", JUDGED
     shallow = "digits-mlp-64x1", "sgd", "fixed", JUDGED
@@ -44,7 +43,7 @@ def findings(trials: pd.DataFrame, curves: dict, turns: dict, delays: pd.DataFra
         "late_small": float(fixed.small[JUDGED]),
         "late_small_theory": float(theory[SIZES[0]][JUDGED]),
         "latest_theory": float(last.floor),
-        "theory_off": float(np.exp(np.abs(np.log(fixed.large / theory[SIZES[-1]])).max())),
+        "theory_off": float(np.exp(off)),
         "most_gradients": [f"{brief(own.max())} ({named(m)})" for m, own in ratios.items()],
         "workers": workers,
         "late": JUDGED,
@@ -60,6 +59,13 @@ def findings(trials: pd.DataFrame, curves: dict, turns: dict, delays: pd.DataFra
         "depth_searches": depth.n,
         "in_turn_percent": float(100 * experiments.in_turn(delays)),
     }
+
+
+def _theory(trials: pd.DataFrame, floors: pd.Series) -> dict[int, pd.Series]:
+    """By what factors late gradients multiply SGD's steps at a batch size, from those of floors."""
+    fit = late_results.on_time(late_results.points(trials[trials.algorithm == "sgd"]))
+    noise = {size: fit.c1[0] / fit.c2[0] / size for size in SIZES}
+    return {size: (share + floors) / (share + 1) for size, share in noise.items()}
 
 
 def _large(row: pd.Series) -> str:

@@ -90,9 +90,10 @@ def _of_all(points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame) 
     leaving = compared.groupby("departures").lost.quantile(0.9)
     logs = np.log1p(compared.lost).groupby(compared.curve).mean()
     mean, low, high = scaling.mean_of(logs).row("time").values()
-    every = points.curve.nunique() * len(rounds.drop_duplicates([*SETTINGS]))
+    settings = rounds.drop_duplicates([*SETTINGS])
+    every = points.curve.nunique() * len(settings)
     return {
-        "networks": int(points.workload.map(lambda name: workload(name).model).nunique()),
+        "networks": len({workload(name).model for name in points.workload}),
         "all": every,
         "left_out": every - len(compared),
         **_worst(points, compared),
