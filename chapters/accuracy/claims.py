@@ -37,7 +37,9 @@ def slopes(found):
     groups = []
     for name, own in effects.items():
         work, smoothing = name if isinstance(name, tuple) else (name, 0)
-        words = title(work) + f", smoothing {smoothing:g}" * bool(smoothing)
+        words = title(work)
+        if smoothing:
+            words += f", smoothing {smoothing:g}"
         if np.isfinite(own.value):
             theirs = is_shallue2019(work)
             note = ALONE * (own.n == 1)

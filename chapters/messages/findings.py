@@ -63,16 +63,17 @@ def _judged(judged: Mapping[str, Claim]) -> dict:
         key: [g for g in judged[key].groups if g.n > 1 and not g.name.endswith(OTHERWISE)]
         for key in ("T4", "T5")
     }
+    topped = several["T4"]
     guessed = several["T5"]
     warm = [g.effect for g in judged["T5"].groups if "warmed" in g.name and g.n]
     return {
-        "lost": between(*(g.effect for g in several["T4"])),
+        "lost": between(*(g.effect for g in topped)),
         "behind": between(*(g.effect for g in guessed)),
         "guessed": len(guessed),
         "seeds": max((g.n for g in guessed), default=None),
-        "top_decided": _decided(several["T4"]),
+        "top_decided": _decided(topped),
         "guess_decided": _decided(guessed),
-        "undecided": any(g.verdict == UNDECIDED for g in several["T4"] + guessed),
+        "undecided": any(g.verdict == UNDECIDED for g in topped + guessed),
         "random": between(*(g.effect for g in judged["T4b"].groups if g.n)),
         "warm": warm[0] if warm else None,
     }

@@ -46,7 +46,9 @@ def read() -> Measured:
     """The timings on record."""
     core, card, fed = map(timings.results, (CORE, CARD, FEEDBACK))
     real = timings.results(*BETWEEN)
-    wide = timings.results(*HOOKS).pivot_table(index=["model", "d"], columns="what", values="seconds")
+    wide = timings.results(*HOOKS).pivot_table(
+        index=["model", "d"], columns="what", values="seconds"
+    )
     hooked = (1e3 * wide).sort_values("d").reset_index()
     for name in ("top-k", "gaussian-k"):
         hooked[f"{name} / all-reduce"] = hooked[name] / hooked["all-reduce"]
@@ -117,13 +119,14 @@ def seconds_of_messages(data: Measured, chosen) -> dict[str, float]:
     here = data.core[data.core.d == d].set_index("compressor")
     sent = links.gather(chosen.workers, here.elements["top-k"], *link)
     spent = d * (data.keeping + data.rebuilding)
+    hook = d * hook_keeps(data)
     choose = here.seconds["top-k"]
     return {
         DENSE: links.ring(chosen.workers, d, *link),
         OURS: choose + sent + spent,
         "torch.topk": here.seconds["torch.topk"] + sent + spent,
         "our Top-k without feedback and reassembly": choose + sent,
-        HOOK: choose + sent + d * hook_keeps(data),
+        HOOK: choose + sent + hook,
     }
 
 

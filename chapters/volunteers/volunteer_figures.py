@@ -48,7 +48,8 @@ def by_batch_size(points: pd.DataFrame, rounds: pd.DataFrame, curve: str) -> alt
     menu = charts.menu("curve", list(points.curve.unique()), curve, "network")
     sizes = sorted(map(int, points.batch_size.unique()))
     ends = {"least": ("batch_size", "min"), "most": ("batch_size", "max")}
-    lines = points.groupby("curve").agg(c1=("c1", "first"), c2=("c2", "first"), **ends)
+    law = {"c1": ("c1", "first"), "c2": ("c2", "first")}
+    lines = points.groupby("curve").agg(**law, **ends)
     known = f"{json.dumps(lines.T.to_dict('list'))}[curve_chosen]"
     numbers = {"c1": f"{known}[0]", "c2": f"{known}[1]"}
     numbers |= {name: dials[name][1] for name in ("latency", "speed")}
@@ -82,7 +83,8 @@ def by_batch_size(points: pd.DataFrame, rounds: pd.DataFrame, curve: str) -> alt
         tips.tip("value:Q", "simulated time (min)", ",.2r"),
         tips.tip("formula:Q", "time by the formula (min)", ",.2r"),
     ]
-    bars = base.mark_rule(color=SIMULATED, strokeWidth=2).encode(y=alt.Y("least:Q"), y2="most:Q")
+    bars = base.mark_rule(color=SIMULATED, strokeWidth=2)
+    bars = bars.encode(y=alt.Y("least:Q"), y2="most:Q")
     dots = base.mark_point(color=SIMULATED, filled=True, size=65, opacity=1)
     ring = base.transform_filter("datum.value <= datum.lowest * 1.0001")
     ring = ring.mark_point(color=SIMULATED, size=220, strokeWidth=3).encode(y=y)

@@ -40,6 +40,7 @@ def findings(every: pd.DataFrame, curves: dict, timed: pd.DataFrame) -> dict[str
     slow = own[own.workload.isin(common.workload)].drop_duplicates("workload")
     sizes = zip(slow.batch_size, slow.network)
     own = own[own.workload == FIRST]
+    low, high = own.iloc[0], own.iloc[-1]
     goals = every.groupby("workload").goal.first()
     whole = every.workload[every.space == "whole"].unique()
     found = {
@@ -57,8 +58,10 @@ def findings(every: pd.DataFrame, curves: dict, timed: pd.DataFrame) -> dict[str
         "fair": tables.FAIR,
         **_beside_first(rows),
         **_beside_adam(curves),
-        **dict(zip(("time_low", "time_high"), own.batch_size.iloc[[0, -1]])),
-        **dict(zip(("time_before", "time_after"), own.time.iloc[[0, -1]])),
+        "time_low": low.batch_size,
+        "time_high": high.batch_size,
+        "time_before": low.time,
+        "time_after": high.time,
         **_soap(curves),
         **_lars(every[every.sparsity == 0]),
     }

@@ -128,9 +128,9 @@ class Claim:
 
     key, title: of the ledger.  chapter: the page that tells of it. paper: what the paper says.
     source: where.  read: what was at hand of the paper ("text", "abstract", "summary"), of code
-    ("code") or of data ("notes"). rule: what decides on each network.  kind, threshold: the interval has to lie
-    above it, below it, or within it, which for a ratio is from 1/threshold to threshold, else from
-    -threshold to threshold.
+    ("code") or of data ("notes"). rule: what decides on each network.  kind, threshold: the
+    interval has to lie above it, below it, or within it, which for a ratio is from 1/threshold to
+    threshold, else from -threshold to threshold.
     scale: "ratio", "points" (of error) or "share". since: when the rule got its present form.
     history: its earlier ones. fixed: whether the number of searches was fixed before they were
     made. groups, verdict, price: filled in by `judged`; price: what would decide it, where nothing
@@ -156,7 +156,7 @@ class Claim:
 
     def inner(self, value: float) -> float:
         """A value on the scale on which errors are: the logarithm of a ratio, else itself."""
-        if self.scale != "ratio":
+        if self.scale != "ratio" or math.isnan(value):
             return value
         return math.log(value) if value > 0 else -math.inf
 
