@@ -25,7 +25,7 @@ def images():
 
     One generator shuffles the list of images, which is then cut, and the list of those kept, epoch after epoch.
     """
-    numbers, whole = np.random.RandomState(seed=0), datasets.whole("mnist")
+    numbers, whole = np.random.RandomState(seed=0), datasets.canonical("mnist")[0]
     indices = list(range(60_000))
     numbers.shuffle(indices)
     remain, epoch = indices[6000:], list(range(54_000))

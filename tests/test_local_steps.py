@@ -149,7 +149,7 @@ def planted(alone, sparse):
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize(("alone", "sparse", "verdict"), [(0.8, 0.9, FOR), (1.3, 1.2, AGAINST)])
+@pytest.mark.parametrize(("alone", "sparse", "verdict"), [(0.6, 0.7, FOR), (1.3, 1.2, AGAINST)])
 def test_planted_rounds_are_judged_as_they_are(alone, sparse, verdict, judge):
     for told in judge(planted(alone, sparse), "D1", "D2"):
         assert {group.verdict for group in told.groups} == {verdict}

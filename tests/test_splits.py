@@ -28,7 +28,7 @@ def test_theirs_is_one_split():
 
 def test_networks_of_a_fold_are_trained_as_the_engine_trains_them():
     """One fold by hand: plain modules, torch's momentum."""
-    what, whole = unseen.Folds("digits-mlp", networks=2, steps=20, folds=3, learning_rate=0.05), datasets.whole("digits")
+    what, whole = unseen.Folds("digits-mlp", networks=2, steps=20, folds=3, learning_rate=0.05), datasets.canonical("digits")[0]
     rows = what.measure().set_index("image").wrong
     asked = torch.from_numpy(what.parts(1500)[1])
     kept = torch.from_numpy(np.setdiff1d(np.arange(1500), asked.numpy()))
