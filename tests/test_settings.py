@@ -75,7 +75,7 @@ def test_slopes_are_judged_by_network_and_a_crowded_edge_is_noted():
     off, near = rules_of.off_the_rules(trials)
     assert [off.effect, near.effect] == pytest.approx([2**0.3, 1])
     assert near.high < rules_of.PER_DOUBLING
-    assert (off.low, off.high) == (1, math.inf), "a growth bounded from below may be that of the rule above it"
+    assert (off.low, off.high) == (1, math.inf)  # it may be that of the rule above it
 
 
 def test_the_authors_trial_two():
