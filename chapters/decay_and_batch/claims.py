@@ -60,17 +60,22 @@ def muon_rate():
     ],
 )
 def timescale():
-    trials, found = experiments.DECAYED.results(), []
-    if trials.empty:
-        return found
-    for name, own in rates.good(trials).groupby("algorithm"):
+    return [
+        ratio(title, effects["moves"], note=note)
+        for title, effects, note in _by_method()
+        if effects["moves"]
+    ]
+
+
+def _by_method():
+    """Of each method on record: its title, `rates.effects`, and whether decay is shown to gain."""
+    trials = experiments.DECAYED.results()
+    by_method = rates.good(trials).groupby("algorithm") if len(trials) else ()
+    for name, own in by_method:
         effects = rates.effects(own)
-        moves, gain = effects["moves"], effects["gain"]
+        gain = effects["gain"]
         note = NO_GAIN if gain and gain.low <= 0 else ""
-        title = f"MLP on digits, {named(name)}"
-        if moves:
-            found.append(ratio(title, moves, note=note))
-    return found
+        yield f"MLP on digits, {named(name)}", effects, note
 
 
 @claim(
@@ -87,16 +92,11 @@ def timescale():
     history=[Change("2026-11-28", "not judged, only shown", "the page's table decides it")],
 )
 def decay_growth():
-    trials, found = experiments.DECAYED.results(), []
-    if trials.empty:
-        return found
-    for name, own in rates.good(trials).groupby("algorithm"):
-        effects = rates.effects(own)
-        power, gain = effects["decay"], effects["gain"]
+    scale, found = np.log(2), []
+    for title, effects, note in _by_method():
+        power = effects["decay"]
         if power:
-            scale = np.log(2)
             value, error = (power.value - 1) * scale, power.error * scale
-            note = NO_GAIN if gain and gain.low <= 0 else ""
-            title = f"MLP on digits, {named(name)}"
-            found.append(ratio(title, replace(power, value=value, error=error), note=note))
+            growth = replace(power, value=value, error=error)
+            found.append(ratio(title, growth, note=note))
     return found
