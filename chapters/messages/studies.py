@@ -62,7 +62,10 @@ def _messages_resnet() -> Iterable[Cell]:
 
 def _longer() -> Iterable[Cell]:
     """Four times as long: does what Top-k loses come back, and does Gaussian-k without warm-up?"""
-    sent = [DENSE, *(Messages(compressor=one, density=min(SENT)) for one in ("top-k", "gaussian-k"))]
+    sent = [
+        DENSE,
+        *(Messages(compressor=one, density=min(SENT)) for one in ("top-k", "gaussian-k")),
+    ]
     long = SHARED | {"max_steps": 4 * SHARED["max_steps"]}
     names = ("mnist-fnn-3", "mnist-lenet-5")
     return grid(workload=names, messages=sent, replicate=range(3), **long)
@@ -136,6 +139,17 @@ STUDIES = (
         apart=True,
     ),
     Study("messages-longer", "Sparse messages: four times as long", _longer(), apart=True),
+    Study(
+        "messages-higher-rate",
+        "Sparse messages: dense ones at a rate above those that did best at an edge",
+        grid(
+            workload="mnist-fnn-3",
+            messages=DENSE,
+            replicate=range(3),
+            **SHARED | {"max_steps": 8192, "trials": 1, "space": "learning_rate=0.3,momentum=0.9"},
+        ),
+        apart=True,
+    ),
     Study("messages-resnet-20", "Sparse messages: ResNet-20 on CIFAR-10", _messages_resnet()),
     Study(
         "both-sparsities",
