@@ -35,7 +35,7 @@ def check(study: Study, folder: Path = DATA) -> None:
 
 def _check_tensors(study: Study, folder: Path) -> None:
     for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
-        same_data(name, folder)
+        same_data(name, folder, methods={c.algorithm for c in study.cells})
 
 
 def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd.DataFrame:
