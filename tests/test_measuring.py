@@ -65,7 +65,8 @@ runner.run(range(2), waits, "t", "u", jobs=2, folder=sys.argv[1])
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
 def test_workers_end_with_the_process_that_started_them(name, tmp_path):
     """Nobody tells them of its death, and they would train on."""
-    process = subprocess.Popen([sys.executable, "-c", TWO_JOBS, str(tmp_path)], cwd=ROOT, stderr=subprocess.DEVNULL)
+    command = sys.executable, "-c", TWO_JOBS, str(tmp_path)
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
     try:
         _until(lambda: len([*tmp_path.iterdir()]) == 2)
         workers = [int(file.name) for file in tmp_path.iterdir()]
@@ -86,7 +87,8 @@ def _until(true: Callable[[], bool]) -> None:
 def _runs(number: int) -> bool:
     """Whether there is such a process, that nobody has to bury."""
     with contextlib.suppress(OSError):
-        return Path(f"/proc/{number}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0] != "Z"
+        status = Path(f"/proc/{number}/stat").read_text(encoding="utf-8")
+        return status.rpartition(")")[2].split()[0] != "Z"
     return False
 
 

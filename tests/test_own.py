@@ -2,8 +2,7 @@
 in silence is refused (what is wrong in a file, tests/test_wrong_workloads.py tries).
 """
 
-import hashlib
-import json
+import dataclasses
 import os
 import random
 import sys
@@ -12,6 +11,7 @@ import types
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -109,19 +109,18 @@ def test_no_file_that_a_record_names_is_run(write, tmp_path, field):
     """Whoever may write into data/ gets nothing executed."""
     folder, ran = tmp_path / "data", tmp_path / "ran"
     study = grid(write(), [4], ["sgd"], [0.0], trials=2)
+    name = study.cells[0].workload
     sweeps.run(study, folder)
     foreign = tmp_path / "foreign.py"
-    foreign.write_text(f"open({str(ran)!r}, 'w').close()\ndef f(): raise SystemExit\n", encoding="utf-8")
-    first, _, body = record(study.cells[0], folder).read_text(encoding="utf-8").partition("\n")
-    head = {**json.loads(first), "sha256_of": store.TABLE, "sha256": hashlib.sha256(body.encode()).hexdigest()}
-    head["cell"][field] = f"{foreign}:f"
+    foreign.write_text(f"open({str(ran)!r}, 'w').close()\n", encoding="utf-8")
+    fields = {"workload": name, "batch_size": 4, "algorithm": "sgd", field: f"{foreign}:f"}
     file = record(study.cells[0], folder).with_name("batch-4-deadbeef.csv")
-    file.write_text(f"{json.dumps(head)}\n{body}", encoding="utf-8")
+    store.write(file, dataclasses.make_dataclass("Cell", fields)(**fields), pd.DataFrame(), {})
     assert store.head(file)["cell"][field] == f"{foreign}:f"
-    store.same_data("mine.py:task", folder)
+    store.same_data(name, folder)
     assert len(sweeps.results(study, folder=folder)) == 2
-    assert [*hardware.exact("mine.py:task", folder).cells] == [*study.cells]
-    assert hardware.adaptive("mine.py:task", folder).empty and not ran.exists()
+    assert [*hardware.exact(name, folder).cells] == [*study.cells]
+    assert hardware.adaptive(name, folder).empty and not ran.exists()
 
 
 def test_a_file_that_changes_while_a_cell_trains_gives_no_record(write, tmp_path, monkeypatch):

@@ -84,10 +84,11 @@ def test_a_full_disk_names_the_file_and_leaves_nothing_behind(tmp_path, monkeypa
     assert caught.value.errno == errno.ENOSPC and not list(file.parent.iterdir())
 
 
-def test_every_byte_of_a_record_is_under_its_sum(record):
+def test_whatever_changes_in_a_record_its_sum_tells(record):
     text = record.read_text(encoding="utf-8")
-    for at in range(len(text)):
-        record.write_text(text[:at] + ("x" if text[at] != "x" else "y") + text[at + 1 :], encoding="utf-8")
+    for at in range(0, len(text), 5):
+        other = "y" if text[at] == "x" else "x"
+        record.write_text(f"{text[:at]}{other}{text[at + 1 :]}", encoding="utf-8")
         with pytest.raises(store.RecordError, match=str(record)):
             store.read(record, CELL)
 
@@ -132,8 +133,8 @@ def test_a_file_system_without_modes_and_fsync_keeps_records(tmp_path, monkeypat
 @pytest.mark.parametrize("bytes_", [255, 256])
 def test_a_name_is_tried_before_anything_is_measured(tmp_path, bytes_):
     file = tmp_path / f"{'b' * (bytes_ - 5)}.part"
-    fits = contextlib.nullcontext() if bytes_ == 255 else pytest.raises(OSError, match=str(file)[:400])
-    with fits:
+    refused = pytest.raises(OSError, match=f"cannot be written .*{file.name}")
+    with refused if bytes_ > 255 else contextlib.nullcontext():
         store.prepare(file)
         store.write(file.with_suffix(".csv"), CELL, TABLE, {})
 
@@ -149,7 +150,8 @@ def test_a_rename_is_tried_before_anything_is_measured(tmp_path, monkeypatch):
 def test_a_long_path_makes_a_name_that_fits():
     deep = "/very/deep" * 40 + "/mine.py:task"
     name = own.folder_name(deep)
-    assert len(name) < 200 and name.endswith("mine.py-task") and name != own.folder_name("/other" + deep)
+    assert len(name) < 200 and name.endswith("mine.py-task")
+    assert name != own.folder_name("/other" + deep)
     assert own.folder_name("/" + 250 * "a") == "-" + 250 * "a"
 
 

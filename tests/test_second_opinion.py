@@ -25,7 +25,7 @@ FASHION = ("fashion-mnist", "fashion-mnist-fc-128x3-easier", 0.14)
 
 @cache
 def records(folder):
-    """Every search of a workload: its fields and the text of its table, from its archive and from single files."""
+    """Every search of a workload: its fields and its table's text, from its archive and from single files."""
     packed = folder / "records.jsonl.xz"
     texts = [*pd.read_json(packed, lines=True)[1]] if packed.exists() else []
     texts += [file.read_text(encoding="utf-8") for file in folder.rglob("batch-*.csv")]

@@ -118,7 +118,8 @@ def best_step(
 def readers(name: str, *methods: str) -> Study:
     """The cells of a reader's own workload that `exact` finds; of another workload none.
 
-    methods: as of `exact`.  Raises ValueError if there are none, and RecordError as `lib.records.store.read`.
+    methods: as of `exact`.  Raises ValueError if there are none, and RecordError as
+    `lib.records.store.read`.
     """
     found = exact(name, methods=methods)
     if not found.cells and own.is_own(name):

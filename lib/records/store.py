@@ -120,7 +120,7 @@ TABLE = "the table"
 
 
 def prepare(file: Path) -> None:
-    """Do all that it takes to write a record, but under a name that nobody reads, before anything is
+    """Do all that it takes to write a record, under a name that nobody reads, before anything is
     computed.  Raises OSError naming the file.
     """
     trial = file.with_suffix(".part")
@@ -179,7 +179,7 @@ def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
     Raises RecordError, naming the file and what to do, if it is damaged, was measured under another
     protocol, or (where `cell` is given) belongs to another cell.
     """
-    return head(file, cell), _table((_body(file),)).copy()
+    return head(file, cell), _table(_bodies([file])).copy()
 
 
 def read_all(
@@ -198,11 +198,12 @@ def read_all(
     if not files:
         return [], pd.DataFrame(), pd.DataFrame()
     heads = [head(file, cell) for file, cell in files.items()]
-    bodies = {file: _body(file) for file in sorted(files, key=str)}  # one archive after the other
+    counts = [about["rows"] for about in heads]
     told = pd.DataFrame(map(fields, files.values()))
-    told = told.loc[told.index.repeat([about["rows"] for about in heads])]
-    table = _table(tuple(bodies[file] for file in files), without)
-    return heads, told.reset_index(drop=True), table.copy(deep=False)
+    told = told.loc[told.index.repeat(counts)]
+    told = told.reset_index(drop=True)
+    table = _table(_bodies(files), without)
+    return heads, told, table.copy(deep=False)
 
 
 def head(file: Path, cell=None) -> dict:
@@ -243,7 +244,9 @@ def _filled(told: object, own: object) -> object:
 
 @functools.lru_cache(maxsize=2**16)  # chapters read the same records many times
 def _loose(file: Path, known: archive.Stamp) -> dict | str:
-    """`_checked` of a file; known: its `archive.stamp`, so that it is read again if that changed."""
+    """`_checked` of a file; known: its `archive.stamp`, so that it is read again if that has
+    changed.
+    """
     try:
         return _checked(file, archive.text(file))
     except ValueError:  # UnicodeDecodeError
@@ -276,9 +279,10 @@ def _checked(file: Path, text: str) -> dict | str:
     return about
 
 
-def _body(file: Path) -> str:
-    """The text of a record's table."""
-    return archive.text(file).partition("\n")[2]
+def _bodies(files: Collection[Path]) -> tuple[str, ...]:
+    """The texts of records' tables; those in an archive are read one archive after the other."""
+    texts = {file: archive.text(file) for file in sorted(files, key=str)}
+    return tuple(texts[file].partition("\n")[2] for file in files)
 
 
 @functools.lru_cache(maxsize=64)
@@ -343,13 +347,13 @@ def of_own(name: str, folder: Path = DATA, methods: Collection[str] = ()) -> Ite
         # One that was in the data before the reader's file changed may be of no cell now
         with contextlib.suppress(TypeError, ValueError, KeyError, RecordError):
             fields = head(file)["cell"]
-            if fields["workload"] == name and _is_loaded(fields["algorithm"], methods):
+            if fields["workload"] == name and _may_load(fields["algorithm"], methods):
                 cell = Cell(**fields)
                 if record(cell, folder) == file:
                     yield cell
 
 
-def _is_loaded(algorithm: str, methods: Collection[str]) -> bool:
+def _may_load(algorithm: str, methods: Collection[str]) -> bool:
     return algorithm in methods or not own.is_own(algorithm)
 
 
