@@ -36,7 +36,7 @@ def check(study: Study, folder: Path = DATA) -> None:
 def check_tensors(study: Study, folder: Path) -> None:
     """Raise OwnError if records of a reader's own workload are of tensors that differ."""
     for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
-        same_data(name, folder)
+        same_data(name, folder, methods={c.algorithm for c in study.cells})
 
 
 def of_searches(study: Study, folder: Path = DATA) -> pd.DataFrame:
