@@ -17,7 +17,7 @@ import pandas as pd
 from lib.analysis import hardware, method_results, ranges, scaling
 from lib.claims import judging
 from lib.claims.judging import kept
-from lib.records import on_record, store
+from lib.records import on_record, searches, store
 from lib.records.store import record
 from lib.studies import plans
 from lib.wording import DATA_SETS, span
@@ -34,15 +34,16 @@ def scope() -> dict:
 def _scope() -> dict:
     every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
     cells = list(on_record.recorded_of(every))
-    heads = [store.head(record(cell)) for cell in cells]
+    every = searches.table().drop_duplicates("record")
+    heads = every[every.record.isin({record(c).relative_to(store.DATA).as_posix() for c in cells})]
     names = {cell.workload for cell in cells}
     trained = {workload(name) for name in names}
     networks = {(w.dataset, w.model) for w in trained}
     found = {data_set(dataset) for dataset, _ in networks}
     return {
         "searches": len(cells),
-        "trials": sum(head["rows"] for head in heads),
-        "core_hours": sum(head["wall_s"] for head in heads) / 3600,
+        "trials": int(heads.trials.sum()),
+        "core_hours": float(heads.core_seconds.sum() / 3600),
         "networks": len(networks),
         "data_sets": [title for title in DATA_SETS.values() if title in found],
     }

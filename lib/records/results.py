@@ -16,7 +16,8 @@ from lib.studies.study import Study
 
 def missing(study: Study, folder: Path = DATA) -> list[Cell]:
     """The study's cells that have no record."""
-    return store.missing(study.cells, record, folder)
+    there = set(searches.recorded(study.cells, folder).values())
+    return [cell for cell in study.cells if cell not in there]
 
 
 def check(study: Study, folder: Path = DATA) -> None:
@@ -50,7 +51,7 @@ def of_searches(study: Study, folder: Path = DATA) -> pd.DataFrame:
         OwnError: as `check`.
     """
     check_tensors(study, folder)
-    files = store.existing(study.cells, record, folder)
+    files = searches.recorded(study.cells, folder)
     places = [file.relative_to(folder).as_posix() for file in files]
     book = folder == DATA and not any("own" in file.parts for file in files)
     rows = searches.table() if book else searches.summary(files, folder)
@@ -65,7 +66,9 @@ def of_searches(study: Study, folder: Path = DATA) -> pd.DataFrame:
     if files:
         frame["steps"] = _at_own_goal(frame)
         frame["record"] = places
-    heads = about.rename(columns=searches.HEAD).reset_index(names="sha256")
+    heads = (
+        about.drop(columns="precision").rename(columns=searches.HEAD).reset_index(names="sha256")
+    )
     heads["workload"], heads["algorithm"] = frame.get("workload"), frame.get("algorithm")
     return _with_attrs(frame, study, files, heads.to_dict("records"))
 

@@ -54,7 +54,7 @@ OUTCOME = "trial seed status cause last_step best_error best_step sent".split()
 ORDER = [f"k{i}" for i in range(1, FIRST + 1)]
 COUNTS = ["met", "well"]
 # What a record's first line calls these columns
-HEAD = {"core_seconds": "wall_s", "trials": "rows"}
+HEAD = {"core_seconds": "wall_s", "trials": "rows", "arithmetic": "precision"}
 
 
 def rows_of(record: str, head: Mapping, trials: pd.DataFrame) -> Iterator[dict]:
@@ -186,8 +186,21 @@ def table(*more: str, data: Path = DATA) -> pd.DataFrame:
         RecordError: naming a loose record that is damaged.
     """
     loose = [f for f in data.glob("*/*/*/sparsity-*/batch-*.csv") if "own" not in f.parts]
-    stamps = *map(store.stamp, (data / FILE, data / SEAL, *loose)), *map(str, loose)
+    stamps = *map(archive.stamp, (data / FILE, data / SEAL, *loose)), *map(str, loose)
     return _read(data, tuple(loose), more, stamps).copy(deep=False)
+
+
+def recorded(cells: Iterable[Cell], data: Path = DATA) -> dict[Path, Cell]:
+    """Those that have a record, by where it lies: of the book's as the table says, so that no
+    archive is opened.
+    """
+    if data != DATA:
+        return store.existing(cells, store.record, data)
+    known = set(table().record)
+    files = {store.record(cell): cell for cell in cells}
+    places = {file: file.relative_to(data) for file in files}
+    own = {file for file, place in places.items() if place.parts[0] == "own" and file.exists()}
+    return {f: cell for f, cell in files.items() if places[f].as_posix() in known or f in own}
 
 
 def with_winners(rows: pd.DataFrame, data: Path = DATA) -> pd.DataFrame:
