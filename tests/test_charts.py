@@ -56,7 +56,8 @@ def test_what_is_short_of_the_whole_never_reads_as_the_whole_nor_a_little_as_not
     rounded = [wording.percent(share, 0) for share in (0.9951, 0.004, 0.994, 0.0, 1.0)]
     assert rounded == [f"{one}\u00a0%" for one in ("99.5", "0.4", "99", "0", "100")]
     assert wording.percent(1 - 1e-5, 2) == "99.999\u00a0%"
-    assert wording.number(0.9996) == wording.brief(0.9996) == "0.9996" and wording.number(1.0) == "1"
+    assert wording.number(0.9996) == wording.brief(0.9996) == "0.9996"
+    assert wording.number(1.0) == "1"
     assert wording.span((0.2, 0.999)) == "0.20–0.999"
 
 
