@@ -17,6 +17,7 @@ from lib.methods.spaces import intervals
 from lib.records import on_record, store
 from lib.studies import plans
 from lib.studies.study import Study
+from lib.wording import percent
 from lib.workloads.catalogue import workload
 
 WHOLE = "whole"  # the space of searches of the whole range
@@ -137,7 +138,7 @@ def marks(edges: pd.DataFrame) -> dict[tuple, str]:
         name = row["hyperparameter"].replace("_", " ")
         for end in ENDS:
             if row[end] > MOST:
-                words = f"{100 * row[end]:.0f}\u00a0% at the {end} edge of {name}"
+                words = f"{percent(row[end], 0)} at the {end} edge of {name}"
                 found.setdefault(tuple(row[c] for c in CURVE), []).append(words)
     return {key: "; ".join(words) for key, words in found.items()}
 

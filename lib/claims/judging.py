@@ -12,7 +12,6 @@ import importlib
 import inspect
 import json
 import os
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from pydantic import TypeAdapter
 
 from lib import ROOT, code, whole
 from lib.analysis import ranges, scaling
-from lib.claims.claim import REGISTRY, Claim, Group, judged
+from lib.claims.claim import REGISTRY, Claim, Group, judged, place
 from lib.records import on_record, results
 from lib.records.store import DATA
 from lib.studies.study import Study
@@ -163,11 +162,7 @@ def registered() -> dict[str, Claim]:
     """Every claim before it is judged, in the order of keys' papers and numbers."""
     for file in sorted(ROOT.glob("chapters/*/claims.py")):
         importlib.import_module(f"chapters.{file.parent.name}.claims")
-    return dict(sorted(REGISTRY.claims.items(), key=lambda item: _order(item[0])))
-
-
-def _order(key: str) -> tuple:
-    return "LSTMOGABIPFNURHDQWVC".find(key[0]), int(re.sub(r"\D", "", key)), key
+    return dict(sorted(REGISTRY.claims.items(), key=lambda item: place(item[0])))
 
 
 def _judge() -> dict[str, dict]:
