@@ -186,6 +186,24 @@ def _searched() -> str:
     return on_record.status().to_string(index=False, float_format="{:.2f}".format)
 
 
+COMMANDS = {  # no docstrings, which `python -OO` leaves out
+    "run": (run, "run what a study or an experiment still lacks, and save the results under data/"),
+    "list": (listed, "list all studies and experiments with a short description of each"),
+    "status": (
+        status,
+        "show what has been measured and what is missing, one line for each study and experiment",
+    ),
+    "archive": (
+        pack,
+        "pack the records of searches under data/ into one archive for each workload, without loss",
+    ),
+    "verify": (
+        verify,
+        "repeat recorded searches, save the results in data/replays/, and report how many agree",
+    ),
+}
+
+
 # --- the parser -----------------------------------------------------------------------------------
 
 
@@ -196,11 +214,9 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m lib", description=ABOUT, epilog=STARTS, formatter_class=plain
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND", title="commands")
-    calls = {"run": run, "list": listed, "status": status, "archive": pack, "verify": verify}
     adds = {}
-    for name, call in calls.items():
-        told = call.__doc__[0].lower() + call.__doc__[1:].rstrip(".")
-        added = commands.add_parser(name, help=told, description=call.__doc__)
+    for name, (call, told) in COMMANDS.items():
+        added = commands.add_parser(name, help=told, description=f"{told[0].upper()}{told[1:]}.")
         added.set_defaults(call=call, refuse=added.error)
         adds[name] = added.add_argument
     add, known = adds["run"], "a study or an experiment; 'list' shows their names"
