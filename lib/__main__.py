@@ -15,7 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 from lib import ROOT, Told, fields
-from lib.measuring import paper_scale, sweeps
+from lib.measuring import codes, paper_scale, sweeps
 from lib.measuring.experiment import Collection
 from lib.measuring.paper_scale import Shelf
 from lib.measuring.runner import MOST, stoppable
@@ -160,6 +160,13 @@ def status(_: argparse.Namespace) -> None:
         _say(name, experiment)
 
 
+def unlisted(_: argparse.Namespace) -> None:
+    """Show what data/codes.yaml lacks after a change of the code that measures experiments."""
+    collections = [one for one in EXPERIMENTS.values() if isinstance(one, Collection)]
+    kinds = {(one.name, type(what)) for one in collections for what in one.planned()}
+    print(*(codes.unlisted(kinds) or ["nothing is lacking"]), sep="\n")
+
+
 def verify(chosen: argparse.Namespace) -> None:
     """Repeat recorded searches, save the results in data/replays/, and report how many agree."""
     what = replays.Replay(chosen.study, chosen.sample, longest=chosen.longest)
@@ -179,7 +186,10 @@ def pack(_: argparse.Namespace) -> None:
 
 def _say(name: str, experiment: Collection | Shelf | Searches) -> None:
     todo, planned = len(experiment.missing()), len(experiment.planned())
-    print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure")
+    print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure", end="")
+    other = len(experiment.outdated()) if todo and isinstance(experiment, Collection) else 0
+    told = f"; {planned - todo} are measured by this code, {other} by other code"
+    print(told if other else "")
 
 
 def _searched() -> str:
@@ -197,6 +207,7 @@ def parser() -> argparse.ArgumentParser:
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND", title="commands")
     calls = {"run": run, "list": listed, "status": status, "archive": pack, "verify": verify}
+    calls["codes"] = unlisted
     adds = {}
     for name, call in calls.items():
         told = call.__doc__[0].lower() + call.__doc__[1:].rstrip(".")
