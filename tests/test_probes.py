@@ -439,7 +439,7 @@ def test_status_and_codes_tell_what_other_code_measured(edit, monkeypatch, capsy
 
 
 def test_data_lists_the_code_of_every_experiment():
-    """If changed code measures the same, put its line as shown; if not, leave its last code alone."""
+    """If changed code measures the same, put its line as shown; else leave its last code alone."""
     collections = [one for one in EXPERIMENTS.values() if isinstance(one, Collection)]
     kinds = {(one.name, type(what)) for one in collections for what in one.planned()}
     lacking = codes.unlisted(kinds)

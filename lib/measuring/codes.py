@@ -51,13 +51,17 @@ def unlisted(kinds: Iterable[tuple[str, type]]) -> list[str]:
     """What is to be changed in data/codes.yaml: a line for each code of today that is not listed,
     and for each that nothing has any more; kinds: as of `same`, all there are.
     """
-    today = {f"{name}/{kind.__name__}": digest(kind) for name, kind in kinds}
-    lines = [f"{key}: no experiment has it" for key in LISTED.keys() - today.keys()]
-    for key, code in today.items():
+    lines, gone = [], {*LISTED}
+    for name, kind in kinds:
+        key = f"{name}/{kind.__name__}"
+        gone.discard(key)
         listed = LISTED.get(key, "").split()
-        if code not in listed:
-            lines.append(f"{key}: {' '.join([*listed, code])}")
-    return lines
+        today = digest(kind)
+        if today not in listed:
+            codes = " ".join([*listed, today])
+            lines.append(f"{key}: {codes}")
+    lines += [f"{key}: no experiment has it" for key in gone]
+    return sorted(lines)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -65,14 +69,17 @@ def digest(kind: type) -> str:
     """Twelve hex digits of the code that a spec's `measure` runs.  Comments, docstrings,
     annotations, layout and the files in which definitions lie are no part of it.
     """
-    forms, names = set(), dict.fromkeys([f"{kind.__module__}.{kind.__qualname__}"])
-    todo = [*names]
-    for name in todo:  # which grows
-        for form, others in _definitions(name):
-            forms.add(form)
-            todo += [other for other in others if other not in names]
-            names |= dict.fromkeys(others)
-    return hashlib.sha256("\n".join(sorted(forms)).encode()).hexdigest()[:12]
+    start = f"{kind.__module__}.{kind.__qualname__}"
+    forms, followed, todo = set(), set(), [start]
+    while todo:
+        name = todo.pop()
+        if name not in followed:
+            followed.add(name)
+            for form, others in _definitions(name):
+                forms.add(form)
+                todo += others
+    text = "\n".join(sorted(forms))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _definitions(name: str) -> Iterator[tuple[str, list[str]]]:
