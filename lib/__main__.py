@@ -15,12 +15,12 @@ from typing import Any
 from tqdm import tqdm
 
 from lib import ROOT, Told, fields
-from lib.measuring import paper_scale, sweeps
+from lib.measuring import codes, paper_scale, sweeps
 from lib.measuring.experiment import Collection
 from lib.measuring.paper_scale import Shelf
 from lib.measuring.runner import MOST, stoppable
 from lib.probes import portraits, replays, timings, tracks, unseen
-from lib.records import archive, on_record, results, store
+from lib.records import archive, on_record, results, searches, store
 from lib.records.store import DATA
 from lib.studies import plans
 from lib.studies.study import Study
@@ -160,6 +160,13 @@ def status(_: argparse.Namespace) -> None:
         _say(name, experiment)
 
 
+def unlisted(_: argparse.Namespace) -> None:
+    """Show what data/codes.yaml lacks after a change of the code that measures experiments."""
+    collections = [one for one in EXPERIMENTS.values() if isinstance(one, Collection)]
+    kinds = {(one.name, type(what)) for one in collections for what in one.planned()}
+    print(*(codes.unlisted(kinds) or ["nothing is lacking"]), sep="\n")
+
+
 def verify(chosen: argparse.Namespace) -> None:
     """Repeat recorded searches, save the results in data/replays/, and report how many agree."""
     what = replays.Replay(chosen.study, chosen.sample, longest=chosen.longest)
@@ -168,18 +175,24 @@ def verify(chosen: argparse.Namespace) -> None:
     print(replays.summary().to_string(index=False))
 
 
-def pack(_: argparse.Namespace) -> None:
-    """Pack the records of searches under data/ into one archive for each workload, without loss."""
+def pack(chosen: argparse.Namespace) -> None:
+    """Pack the records of searches under data/ into one archive for each workload, without loss,
+    and add them to the table of searches.
+    """
     files = [f for f in DATA.glob("*/*/*/sparsity-*/batch-*.csv") if f.parents[3].name != "own"]
     for file in files:
         store.head(file)  # raises for what is no record
-    for folder in tqdm(sorted({file.parents[2] for file in files}), "archive", unit="workload"):
-        archive.pack(folder)
+    with searches.packing(files, anew=chosen.rebuild):
+        for folder in tqdm(sorted({f.parents[2] for f in files}), "archive", unit="workload"):
+            archive.pack(folder)
 
 
 def _say(name: str, experiment: Collection | Shelf | Searches) -> None:
     todo, planned = len(experiment.missing()), len(experiment.planned())
-    print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure")
+    print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure", end="")
+    other = len(experiment.outdated()) if todo and isinstance(experiment, Collection) else 0
+    told = f"; {planned - todo} are measured by this code, {other} by other code"
+    print(told if other else "")
 
 
 def _searched() -> str:
@@ -197,6 +210,7 @@ COMMANDS = {  # no docstrings, which `python -OO` leaves out
         pack,
         "pack the records of searches under data/ into one archive for each workload, without loss",
     ),
+    "codes": (unlisted, "show what data/codes.yaml lacks after a change of measuring code"),
     "verify": (
         verify,
         "repeat recorded searches, save the results in data/replays/, and report how many agree",
@@ -224,6 +238,8 @@ def parser() -> argparse.ArgumentParser:
     add("--device", type=usable, default="cpu", help='"cpu" (default), "cuda", "cuda:1", ...')
     most = "stop after so many minutes; what is unfinished is kept (default: go on to the end)"
     add("--minutes", type=of_kind(MINUTES), help=most)
+    anew = "make the table of searches (data/searches.csv.xz) anew from all records"
+    adds["archive"]("--rebuild", action="store_true", help=anew)
     add, known = adds["verify"], "a study; 'list' shows their names"
     add("study", choices=[*plans.STUDIES], metavar="STUDY", help=known)
     drawn = "number of searches, drawn at random (default: 20)"

@@ -125,11 +125,32 @@ def rebuild(data: Path = DATA) -> pd.DataFrame:
         OSError: naming a file that cannot be written.
     """
     frame = _made(data)
+    _write(frame, data)
+    return frame
+
+
+@contextlib.contextmanager
+def packing(files: Iterable[Path], data: Path = DATA, anew: bool = False) -> Iterator[None]:
+    """A block in which these loose records are packed: at its end the table has their rows.
+
+    anew: make all rows anew; else so only where the table does not belong to the archives before.
+    """
+    whole_before = not anew and (data / SEAL).exists() and _sealed(data)
+    rows = pd.DataFrame(_summarised(files, data))
+    yield
+    if not whole_before:
+        rebuild(data)
+    elif len(rows):
+        before = pd.read_csv(data / FILE, low_memory=False)
+        _write(_ordered(pd.concat([before, rows], ignore_index=True)), data)
+
+
+def _write(frame: pd.DataFrame, data: Path) -> None:
+    """Write the table and its seal."""
     body = lzma.compress(frame.to_csv(index=False, float_format="%.8g").encode())
     for name, content in ((FILE, body), (SEAL, json.dumps(_seal(data, body), indent=1).encode())):
         with whole(data / name) as stream:
             stream.write(content)
-    return frame
 
 
 def _made(data: Path) -> pd.DataFrame:
@@ -169,6 +190,16 @@ def _seal(data: Path, body: bytes) -> dict[str, str]:
     files = [folder / archive.PACKED for folder in folders(data)]
     parts = {file.relative_to(data).as_posix(): file.read_bytes() for file in files}
     return {name: hashlib.sha256(part).hexdigest() for name, part in {FILE: body, **parts}.items()}
+
+
+def _sealed(data: Path) -> bytes | None:
+    """The table's bytes; None if its seal says that it is not of the archives that are there.
+
+    Raises:
+        OSError, ValueError: where one of the two cannot be read.
+    """
+    body = (data / FILE).read_bytes()
+    return body if json.loads((data / SEAL).read_text("utf-8")) == _seal(data, body) else None
 
 
 def table(*more: str, data: Path = DATA) -> pd.DataFrame:
@@ -227,8 +258,7 @@ def _read(data: Path, loose: tuple[Path, ...], more: tuple[str, ...], _: tuple) 
 def _packed(data: Path, columns: list[str]) -> pd.DataFrame:
     """Those columns of the file, or else of the table made anew."""
     try:
-        body = (data / FILE).read_bytes()
-        if json.loads((data / SEAL).read_text("utf-8")) == _seal(data, body):
+        if body := _sealed(data):
             text = io.BytesIO(lzma.decompress(body))
             types = dict.fromkeys(TEXT, "category")
             # What no record has, a table without columns lacks
