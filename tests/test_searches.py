@@ -72,6 +72,14 @@ def test_loose_records_are_rows_as_soon_as_they_are_there(data):
     other.write_text(archive.text(loose), encoding="utf-8")
     after = searches.table(data=data)
     assert len(after) == len(before) + (before.record == place).sum()
+    loose.write_text(other.read_text(encoding="utf-8"), encoding="utf-8")  # packed, and not yet removed
+    assert len(searches.table(data=data)) == len(after)
+    with searches.packing([loose, other], data):
+        archive.pack(loose.parents[2])
+    packed = pd.read_csv(data / searches.FILE).sort_values(["record", "goal"], ignore_index=True)
+    searches.rebuild(data)
+    anew = pd.read_csv(data / searches.FILE).sort_values(["record", "goal"], ignore_index=True)
+    pd.testing.assert_frame_equal(packed, anew)
 
 
 def test_middles_are_geometric_and_of_one_minus_the_momentum():

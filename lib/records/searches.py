@@ -142,7 +142,8 @@ def packing(files: Iterable[Path], data: Path = DATA, anew: bool = False) -> Ite
         rebuild(data)
     elif len(rows):
         before = pd.read_csv(data / FILE, low_memory=False)
-        _write(_ordered(pd.concat([before, rows], ignore_index=True)), data)
+        every = pd.concat([before, rows], ignore_index=True)
+        _write(_ordered(every.drop_duplicates(["record", "goal"])), data)
 
 
 def _write(frame: pd.DataFrame, data: Path) -> None:
@@ -155,9 +156,8 @@ def _write(frame: pd.DataFrame, data: Path) -> None:
 
 def _made(data: Path) -> pd.DataFrame:
     """The table of all packed records."""
-    packed = ([folder / name for name in archive.names(folder)] for folder in folders(data))
-    rows = [row for files in packed for row in _summarised(files, data)]
-    return _ordered(pd.DataFrame(rows))
+    packed = (folder / name for folder in folders(data) for name in archive.names(folder))
+    return _ordered(pd.DataFrame(_summarised(packed, data)))
 
 
 def summary(files: Iterable[Path], data: Path = DATA) -> pd.DataFrame:
@@ -167,14 +167,16 @@ def summary(files: Iterable[Path], data: Path = DATA) -> pd.DataFrame:
 
 
 def _summarised(files: Iterable[Path], data: Path) -> list[dict]:
-    """The rows of these records."""
-    files = dict.fromkeys(files)
-    heads, _, trials = store.read_all(files, lambda _: {}, ("best@", "test@", "loss@", "sent@"))
-    ends = np.cumsum([head["rows"] for head in heads])
+    """The rows of these records, read by workload, since goals are a workload's."""
     rows = []
-    for file, head, end in zip(files, heads, ends):
-        own = trials.iloc[end - head["rows"] : end]
-        rows += rows_of(file.relative_to(data).as_posix(), head, own)
+    for _, group in itertools.groupby(sorted(files), lambda file: file.parents[2]):
+        places = dict.fromkeys(group)
+        budgets = ("best@", "test@", "loss@", "sent@")
+        heads, _, trials = store.read_all(places, lambda _: {}, budgets)
+        ends = np.cumsum([head["rows"] for head in heads])
+        for file, head, end in zip(places, heads, ends):
+            own = trials.iloc[end - head["rows"] : end]
+            rows += rows_of(file.relative_to(data).as_posix(), head, own)
     return rows
 
 
@@ -248,10 +250,9 @@ def with_winners(rows: pd.DataFrame, data: Path = DATA) -> pd.DataFrame:
 def _read(data: Path, loose: tuple[Path, ...], more: tuple[str, ...], _: tuple) -> pd.DataFrame:
     columns = [*FIELDS, "goal", "k1", *more, *COUNTS, *COSTS, *ORIGIN, "record"]
     frame = _packed(data, columns)
-    by_workload = itertools.groupby(sorted(loose), lambda file: file.parents[2])
-    rows = [row for _, files in by_workload for row in _summarised(files, data)]
-    if rows:
+    if rows := _summarised(loose, data):
         frame = pd.concat([frame, pd.DataFrame(rows).reindex(columns=columns)], ignore_index=True)
+        frame = frame.drop_duplicates(["record", "goal"])  # packed, but not yet removed
     return frame.astype({name: "category" for name in (*TEXT, *FLAGS)})
 
 
