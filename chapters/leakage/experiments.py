@@ -125,7 +125,7 @@ def leakage(train: tuple[Tensor, Tensor], held: tuple[Tensor, Tensor]) -> tuple[
 
 
 def _features(z: Tensor, train_z: Tensor) -> Tensor:
-    """Activations z [n, d], scaled as those of training, a one, and random ReLU features of them."""
+    """Activations z [n, d], scaled as those of training, a one, random ReLU features of both."""
     import torch
 
     scaled = (z - train_z.mean(0)) / train_z.std().clamp(min=TINY)

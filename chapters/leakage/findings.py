@@ -31,7 +31,7 @@ def with_penalty(found: pd.DataFrame, goal: float):
 
 
 def of_classes(split: int) -> float:
-    """What a decoder rebuilds of digits in this split if labels are sent in place of activations."""
+    """What a decoder rebuilds of digits in this split if labels are sent, not activations."""
     from torch.nn import functional  # slow to import, and most chapters only read
 
     from lib.workloads import datasets

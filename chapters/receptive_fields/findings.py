@@ -24,7 +24,7 @@ RANGES = {  # as predicted before the records
 
 
 def at_goal(searches: pd.DataFrame) -> pd.DataFrame:
-    """Of `locality.by_search`: dense searches at the harder goal of their inputs, if they met it."""
+    """Of `locality.by_search`: dense searches that met the harder goal of their inputs."""
     goals = searches.gain.map({gain: harder for gain, (harder, _) in GOALS.items()})
     return searches[(searches.goal == goals) & (searches.sparsity == 0) & searches.steps.notna()]
 
@@ -56,7 +56,7 @@ def findings(met: pd.DataFrame) -> dict[str, object]:
 
 
 def predictions(searches: pd.DataFrame) -> pd.DataFrame:
-    """What was predicted before the records, beside what came; searches: of `locality.by_search`."""
+    """What was predicted, beside what came; searches: of `locality.by_search`."""
     came = {name: told.interval(one) for name, one in effects(at_goal(searches)).items()}
     pruned = searches[(searches.sparsity > 0) & (searches.gain == EDGED)]
     came["neighbours"] = float(pruned.neighbours.mean())

@@ -48,8 +48,8 @@ def folds(own: pd.DataFrame) -> np.ndarray:
 
 
 def convergence(table: pd.DataFrame) -> pd.DataFrame:
-    """Of runs of one flip a step on all examples: features, kind, and slower: ln of the steps of the
-    last of FOLDS e-folds over those of the first, 0 for an exponential, with the jackknife's error.
+    """Of runs of one flip a step on all examples: features, kind, and slower: ln of the last of
+    FOLDS e-folds' steps over the first's, 0 for an exponential, with the jackknife's error.
     """
     rows = []
     singly = table[(table.flips == 1) & (table.batch_size == table.batch_size.max())]
