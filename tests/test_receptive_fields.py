@@ -100,16 +100,16 @@ def test_a_search_that_meets_no_goal_keeps_what_pruning_left(tmp_path, monkeypat
     assert not any(findings.effects(met).values())
 
 
-def planted(ratio, noise=0.02):
+def planted(ratio):
     """`by_search` of five searches; on edges participation is so many times as on Gaussian."""
     random, rows = np.random.default_rng(1), []
     for search in experiments.planned():
         if not search.sparsity:
-            luck = np.exp(noise * random.standard_normal())
+            luck = np.exp(0.02 * random.standard_normal())
             value = (ratio if search.gain else 1) * 2 * luck
             key = (search.gain, 0.0, search.batch_size, search.replicate, search.goals[0])
-            rows.append((*key, 100.0, value, 1.0))
-    return pd.DataFrame(rows, columns=[*locality.KEYS, "steps", "participation", "neighbours"])
+            rows.append((*key, 100.0, value))
+    return pd.DataFrame(rows, columns=[*locality.KEYS, "steps", "participation"])
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.6, "for"), (1.0, "against"), (1.25, "not decided")])

@@ -138,7 +138,7 @@ def planted(ratio, noise=0.02):
     random, rows = np.random.default_rng(1), []
     for search in experiments.planned():
         value = (ratio if search.time else 1) * 0.5 * np.exp(noise * random.standard_normal())
-        told = {"goal": experiments.JUDGED[search.model], "steps": 100.0, "rate": value, "silent": 0.1, "first": value}
+        told = {"goal": experiments.JUDGED[search.model], "steps": 100.0, "rate": value}
         rows.append({**dataclasses.asdict(search), **told})
     return pd.DataFrame(rows)
 
