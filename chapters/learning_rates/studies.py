@@ -5,6 +5,7 @@ good trial touches, and everything else is held.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lib.studies.cells import Cell
 from lib.studies.study import ALL_POWERS, DENSE_AND_SPARSE, DIGITS, Study, grid
@@ -23,6 +24,15 @@ SPLITS = range(101, 104)  # of which no other search has any
 MORE = range(104, 106)
 
 
+def _within(cells: Iterable[Cell]) -> Iterable[Cell]:
+    """The searches with limits of some ten times the steps that tuned ones took in a pilot: where a
+    split does not allow five hits of the hardest goal, a search would go on for 100,000.
+    """
+    for cell in cells:
+        limit = max(256, 8192 // cell.batch_size)
+        yield replace(cell, max_steps=4 * limit if cell.sparsity else limit)
+
+
 def _rates(methods: Iterable[str], **fields) -> Iterable[Cell]:
     """Exact searches up to the fifth hit, of one method after the other."""
     for method in methods:
@@ -36,8 +46,8 @@ STUDIES = (
         "rates-digits",
         "Digits: the learning rate alone, on splits of their own",
         (
-            *_rates(RATES, search=SPLITS, workload=DIGITS, batch_size=ALL_POWERS),
-            *_rates(list(RATES)[1:], search=MORE, workload=DIGITS, batch_size=ALL_POWERS),
+            *_within(_rates(RATES, search=SPLITS, workload=DIGITS, batch_size=ALL_POWERS)),
+            *_within(_rates(list(RATES)[1:], search=MORE, workload=DIGITS, batch_size=ALL_POWERS)),
         ),
         apart=True,
     ),

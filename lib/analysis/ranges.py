@@ -53,7 +53,8 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     by = joined.groupby(POINT)
     searched = [name for name in ("hits", "race", "rungs") if name in joined]
     joined[searched] = by[searched].transform("first")  # of the union, not of a half
-    joined["trials"] = by.trials.transform("size")
+    # Of searches, a row each, or of trials
+    joined["trials"] = by.trials.transform("sum" if "record" in joined else "size")
     joined["trials"] = joined.groupby(CURVE).trials.transform("first")
     rest = published[~_among(published, long)]
     found = pd.concat([rest, joined], ignore_index=True)
@@ -94,7 +95,8 @@ def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
     """The share of winners in the outer tenth of every interval, a row per curve and
     hyperparameter.
 
-    trials: of `lib.records.results.read`; a winner is one a search and batch size.  Columns: those
+    trials: of `lib.records.results.read`, or winners (`searches.with_winners`); a winner is one a
+    search and batch size.  Columns: those
     of CURVE; hyperparameter; lower, upper (shares); marked (whether either exceeds MOST of FEWEST
     winners or more).
     """

@@ -75,7 +75,7 @@ def critical() -> pd.DataFrame:
     inside the batch sizes measured).
     """
     summary = judging.summary()
-    whole = ranges.whole_curves(judging.trials())
+    whole = ranges.whole_curves(judging.searches())
     keys = summary[scaling.CURVE].itertuples(index=False, name=None)
     found = ["whole" if key in whole else "published" for key in keys]
     return summary.assign(range=found)[CRITICAL]
@@ -86,7 +86,7 @@ def curves() -> pd.DataFrame:
     """A row per point of every curve: curve, workload, network (data set and kind), algorithm,
     sparsity, goal, batch_size, steps, replicates (count of searches).
     """
-    points = judging.points(judging.trials())
+    points = judging.points(judging.searches())
     names = points.workload.map(network)
     place = names.str.partition(",")[0].map([*DATA_SETS.values()].index)
     points = points.assign(
@@ -124,7 +124,7 @@ def one_run() -> pd.DataFrame:
     dense = dense.sort_values("batch_size").set_index("batch_size", drop=False)
     weights = models.parameter_count(models.build(workload(RUN[0]).model))
     step = hardware.best_step(DEVICES, dense.index, weights, timed)
-    curve = scaling.curve_of(scaling.steps_to_result(judging.trials().query(DENSE)))
+    curve = scaling.curve_of(scaling.steps_to_result(judging.searches().query(DENSE)))
     drawn = scaling.draws(curve)[dense.index]
 
     def possible(cost: pd.Series) -> pd.Series:
@@ -164,9 +164,11 @@ def one_search(batch_size: int) -> pd.DataFrame:
     trial, goal (validation error, a share), step (the first at which that trial met that goal); a
     row per goal met.  Empty where the search is not on record.
     """
-    searches = judging.trials().query(f"{DENSE} and batch_size == {batch_size}")
+    known = judging.searches().query(f"{DENSE} and batch_size == {batch_size}")
+    first = known[known.replicate == known.replicate.min()]
+    searches = pd.concat(store.read(store.DATA / place)[1] for place in first.record)
     columns = {f"steps@{goal:g}": goal for goal in workload(RUN[0]).goals}
-    rows = searches[searches.replicate == searches.replicate.min()].rename(columns=columns)
+    rows = searches.rename(columns=columns)
     known = [goal for goal in columns.values() if goal in rows]
     rows["trial"] = range(len(rows))  # both halves of a whole range count theirs from 0
     return rows.melt("trial", known, "goal", "step").dropna()
@@ -197,7 +199,7 @@ def setup(app) -> dict:
 
 def _read() -> None:
     with contextlib.suppress(Exception):  # the chapters will tell
-        judging.trials()
+        judging.searches()
         method_results.compared()
 
 
