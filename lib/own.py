@@ -128,7 +128,8 @@ def raised(error: BaseException) -> str:
     """
     where = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if MODULE.fullmatch(frame.f_globals.get("__name__", "")):
+        read = MODULE.fullmatch(frame.f_globals.get("__name__", ""))
+        if read and frame.f_code.co_filename == frame.f_globals["__file__"]:
             where = f" ({Path(frame.f_code.co_filename).name}, line {line})"
     return f"{type(error).__name__}: {error}{where}"
 

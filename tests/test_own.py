@@ -6,6 +6,7 @@ import dataclasses
 import os
 import random
 import sys
+import textwrap
 import threading
 import types
 
@@ -233,6 +234,59 @@ def test_random_numbers_and_settings_are_the_readers_and_change_nothing(write, t
         torch.set_default_dtype(torch.float32)
     assert torch.equal(torch.get_rng_state(), numbers[0])
     assert (np.random.get_state()[1].tolist(), random.getstate()) == numbers[1:]
+
+
+MODULE = {
+    "a dataclass": """
+        @dataclass
+        class Config:
+            width: int = 8
+    """,
+    "hints by name": """
+        class Pair(typing.NamedTuple):
+            x: torch.Tensor
+        typing.get_type_hints(Pair)
+    """,
+    "a module beside it": "from beside import WIDTH",
+}
+
+
+@pytest.mark.parametrize("kind", MODULE)
+def test_a_file_is_a_module_in_its_folder(write, tmp_path, kind):
+    (tmp_path / "beside.py").write_text("WIDTH = 8\n")
+    top = "from __future__ import annotations\nimport typing\nfrom dataclasses import dataclass\n"
+    name = write(top + GOOD + textwrap.dedent(MODULE[kind]))
+    assert own_file.load(name).goals == (0.1, 0.2)
+
+
+def test_modules_of_one_name_beside_two_files_are_two(write, tmp_path):
+    text = GOOD.replace("goals=(0.1, 0.2)", "goals=GOALS") + "\nfrom beside_two import GOALS\n"
+    for goal in (0.1, 0.2, 0.1):
+        folder = tmp_path / str(goal)
+        folder.mkdir(exist_ok=True)
+        (folder / "beside_two.py").write_text(f"GOALS = ({goal},)\n")
+        own_file._load.cache_clear()
+        assert own_file.load(write(text, f"{goal}/mine.py")).goals == (goal,)
+
+
+def test_a_loaders_processes_import_what_is_in_the_file(write):
+    text = GOOD.replace("import Own", "import Training") + """
+class Pairs(torch.utils.data.Dataset):
+    def __len__(self): return 16
+    def __getitem__(self, i): return torch.arange(4.0) + i, i % 2
+
+def loaded(batch_size, seed):
+    context = "forkserver" if batch_size == 16 else None
+    return torch.utils.data.DataLoader(Pairs(), batch_size, num_workers=1, multiprocessing_context=context)
+
+def task():
+    x = torch.randn(40, 4)
+    return Training(build, loaded, (torch.ones(4, 4), torch.arange(4) % 2), (0.2,), examples=16)
+"""
+    own = own_file.load(write(text))
+    with own_network.alone():
+        x, _ = next(iter(own.train(16, 0)))
+    assert x.shape == (16, 4) and x[3, 0] == 3
 
 
 def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_other(
