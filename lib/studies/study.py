@@ -111,7 +111,8 @@ def grid(**fields: object) -> Iterator[Cell]:
     Args:
         **fields: of `Cell`, each a value, or several in a tuple, list or range; text such as 3..12,
             or 1..*2..1024 for powers of two, is a range, too. `search` stands for `replicate` and
-            `split`: searches on splits of their own. `messages` may be a dictionary of fields of
+            `split`: searches on splits of their own. `examples` and `least` stand for `max_steps`:
+            the steps that so many examples make, and at least so many. `messages` may be a dictionary of fields of
             `Messages`, of which all combinations are meant, too.
 
     Raises ValueError as `Cell`.
@@ -119,6 +120,9 @@ def grid(**fields: object) -> Iterator[Cell]:
     for chosen in _combinations(fields):
         if "search" in chosen:
             chosen["replicate"] = chosen["split"] = chosen.pop("search")
+        if "examples" in chosen:
+            steps = chosen.pop("examples") // chosen["batch_size"]
+            chosen["max_steps"] = max(steps, chosen.pop("least", 1))
         yield Cell(**chosen)
 
 
