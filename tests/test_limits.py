@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from chapters.batch_size_is_data_parallelism.parallel_runs import Run
-from chapters.contraction import energy_bounds as bounds
+from chapters.gradients import energy_bounds as bounds
 from lib import fields
 from lib.analysis.hardware import Hardware
 from lib.messages import target

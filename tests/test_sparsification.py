@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from chapters.contraction import energy_bounds as bounds
+from chapters.gradients import energy_bounds as bounds
 from lib.measuring import one_cell
 from lib.messages import Messages, exchanges
 from lib.messages.exchanges import COMPRESSORS

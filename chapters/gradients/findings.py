@@ -1,18 +1,22 @@
-"""What the page on workers' gradients says, as numbers and words, its plan and its tables."""
+"""What the page on the vectors that Top-k compresses says, its plan and its tables."""
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 from scipy import stats
 
-from lib.claims import Claim
+from chapters.gradients import energy_bounds
 from lib.probes import portraits
 from lib.probes.portraits import Portrait
-from lib.wording import between, brief, percent
+from lib.wording import percent
 from lib.workloads.catalogue import workload
 
-GUESSED, WHOLE = "Gaussian-k, with feedback", "everything sent"
+WHOLE = "everything sent"
 MOST = 4500  # entries of distributions that the page can carry
+BINS = (10, 20, portraits.FINE, portraits.PROFILE)  # in which profiles are judged
+NORMALS = 20  # vectors of every network's length
+ROUNDING = 5e-5  # of values of five digits, as those on record
 
 
 def planned(
@@ -53,6 +57,62 @@ def named(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(network=[workload(name).title for name in rows.workload], way=ways)
 
 
+# --- what is left ---------------------------------------------------------------------------------
+
+
+def bounds() -> pd.DataFrame:
+    """What bounds, and a normal vector, leave at each recorded density: bound, x, value."""
+    curves = {
+        "1 − k/d (any vector)": energy_bounds.classical,
+        "(1 − k/d)² (bell)": energy_bounds.tighter,
+        "normal distribution": energy_bounds.gaussian,
+    }
+    x = portraits.DENSITIES
+    return pd.concat(pd.DataFrame({"bound": n, "x": x, "value": f(x)}) for n, f in curves.items())
+
+
+def fed(rows: pd.DataFrame, compressor: str) -> pd.DataFrame:
+    """Vectors of runs with this compressor and feedback."""
+    return rows[rows.feedback.astype(bool) & (rows.compressor == compressor)]
+
+
+def band(left: pd.DataFrame) -> pd.DataFrame:
+    """What is left, over vectors: x (density), low, middle, high."""
+    levels = left.groupby("x").value
+    found = {"low": levels.min(), "middle": levels.median(), "high": levels.max()}
+    return pd.DataFrame(found).reset_index()
+
+
+def of_bins(taken: pd.DataFrame, compressor: str) -> pd.DataFrame:
+    """How many vectors meet the condition in how many bins: those with feedback, and normal ones.
+
+    taken: of `portraits.results`.
+    """
+    own = fed(taken[taken.measure == "profile"], compressor).sort_values("x")
+    trained = [vector.value.to_numpy() for _, vector in own.groupby(portraits.KEY)]
+    normal = [p for name in own.workload.unique() for p in _normal_profiles(name)]
+    both = {"from training": trained, "normal, of the same lengths": normal}
+    table = {name: [_met(profiles, bins) for bins in BINS] for name, profiles in both.items()}
+    return pd.DataFrame({"bins": BINS, **table})
+
+
+def _normal_profiles(name: str) -> list[np.ndarray]:
+    """Profiles of normal vectors as long as a workload's."""
+    from lib.workloads import models  # brings PyTorch, which is slow to import
+
+    d = models.parameter_count(models.build(workload(name).model))
+    r = np.random.default_rng(0)
+    return [portraits.profile(r.normal(size=d), portraits.PROFILE) for _ in range(NORMALS)]
+
+
+def _met(profiles: list[np.ndarray], bins: int) -> str:
+    met = [portraits.bell(profile, bins, ROUNDING) for profile in profiles]
+    return f"{sum(met)} of {len(met)}"
+
+
+# --- how entries are distributed ------------------------------------------------------------------
+
+
 def threshold(density: float) -> float:
     """Beyond how many standard deviations a normal distribution has this share of its entries."""
     return float(stats.norm.isf(density / 2))
@@ -72,13 +132,15 @@ def beyond(taken: pd.DataFrame, deviations: float) -> pd.Series:
 
 def tails(taken: pd.DataFrame, single: pd.DataFrame, density: float) -> pd.DataFrame:
     """Entries beyond the first two thresholds of Gaussian-k, over k, and the largest entry in
-    deviations (far): medians over a run's vectors, a row per network and way.
+    deviations: medians over a run's vectors, a row per network and way.
     """
     vectors = single.set_index(["workload", "compressor", "feedback", "step"])
     at = [threshold(density) * 1.5**i for i in (0, 1)]
-    over = {f"over_{i}": beyond(taken, at[i]) / density for i in (0, 1)}
+    heads = [f"beyond {deviations:.1f} deviations, over k" for deviations in at]
+    over = {head: beyond(taken, deviations) / density for head, deviations in zip(heads, at)}
     runs = vectors.assign(**over).groupby(["network", "way"])
-    return runs[["over_0", "over_1", "far"]].median().reset_index()
+    found = runs[[*heads, "far"]].median().reset_index().round(4)
+    return found.rename(columns={"way": "sent", "far": "largest entry, deviations"})
 
 
 def entries(taken: pd.DataFrame, every: int) -> pd.DataFrame:
@@ -88,77 +150,38 @@ def entries(taken: pd.DataFrame, every: int) -> pd.DataFrame:
     return found[found.step % (2 * every) == 0] if len(found) > MOST else found
 
 
-def findings(
-    single: pd.DataFrame, tails: pd.DataFrame, asked: Portrait, step: int, judged: Claim
-) -> dict[str, object]:
+# --- sentences ------------------------------------------------------------------------------------
+
+
+def findings(taken: pd.DataFrame, single: pd.DataFrame, asked: Portrait) -> dict[str, object]:
     """All values of the page's sentences.
 
     Args:
+        taken: of `portraits.results`, `named`.
         single: of `portraits.shapes`, `named`.
-        tails: of `tails`.
         asked: the first of `planned`.
-        step: at which distributions are shown first.
-        judged: T1, of one row.
     """
-    (row,) = judged.groups
-    own_way = way(asked.compressor, asked.feedback)
-    networks, first = sorted(single.network.unique()), threshold(asked.density)
-    shown = single[(single.network == networks[0]) & (single.step == step)].set_index("way")
-    fed, whole = shown.reindex([own_way, WHOLE]).to_dict("records")
-    usual = 2 * portraits.REACH / portraits.BINS * stats.norm.pdf(0)  # entries in the middle bin
-    own, guessed = (tails[tails.way == name] for name in (own_way, GUESSED))
+    left = taken[(taken.measure == "left") & (taken.compressor != "dense")]
+    obeys = left.value <= energy_bounds.tighter(left.x) + 1e-6
+    levels = band(fed(left, asked.compressor))
+    middle, most = (np.interp(asked.density, levels.x, levels[end]) for end in ("middle", "high"))
+    networks, last = sorted(single.network.unique()), int(single.step.max())
+    shown = single[(single.network == networks[0]) & (single.step == last)].set_index("way")
+    far = shown.far.reindex([way(asked.compressor, True), WHOLE])
     return {
-        "bells": round(row.effect * row.n),
-        "judged_on": row.n,
-        "networks": networks,
-        "network": networks[0],
-        "step": step,
-        "workers": asked.workers,
-        "density": f"{asked.density:g}",
         "compressor": asked.compressor.capitalize(),
-        "both_shown": bool({own_way, WHOLE} <= set(shown.index)),
-        "far_fed": fed["far"],
-        "far_whole": whole["far"],
-        "middle_fed": percent(fed["peak"] * usual),
-        "middle_whole": percent(whole["peak"] * usual),
-        "middle_normal": percent(usual),
-        "compared": bool(len(own) and len(guessed)),
-        "threshold": first,
-        "third": first * 1.5**2,
-        "cut_off": bool((own.over_0 < 1).all()),
-        "tail_most": float(own.over_0.max()),
-        "tail_guessed": between(*guessed.over_0),
-        "tail_second": between(*guessed.over_1),
-        "tail_far": between(*guessed.far),
+        "density": f"{asked.density:g}",
+        "workers": asked.workers,
+        "networks": networks,
+        "vectors": left.groupby(["workload", "compressor", "feedback", "step"]).ngroups,
+        "obeyed": bool(obeys.all()),
+        "within": percent(obeys.mean()),
+        "sent": percent(1 - middle),
+        "least_sent": percent(1 - most),
+        "promised": percent(1 - float(energy_bounds.tighter(asked.density))),
+        "network": networks[0],
+        "step": last,
+        "both_shown": bool(far.notna().all()),
+        "far_fed": float(far.iloc[0]),
+        "far_whole": float(far.iloc[1]),
     }
-
-
-# --- tables ---------------------------------------------------------------------------------------
-
-
-def of_tails(tails: pd.DataFrame, first: float) -> pd.DataFrame:
-    """tails: of `tails`; first: the first threshold, in deviations."""
-    heads = {
-        "way": "sent",
-        "over_0": f"beyond {first:.1f} deviations, over k",
-        "over_1": f"beyond {1.5 * first:.1f}, over k",
-        "far": "largest entry, deviations",
-    }
-    return tails.rename(columns=heads).round(4)
-
-
-def of_last(single: pd.DataFrame) -> pd.DataFrame:
-    """Moments of the last vector of every run."""
-    last = single.sort_values("step").groupby(["network", "way"]).tail(1)
-    last = last.sort_values(["network", "way"])
-    return pd.DataFrame(
-        {
-            "network": last.network,
-            "sent": last.way,
-            "step": last.step,
-            "mean / deviation": (last["mean"] / last["std"]).map(brief),
-            "skew": last["skew"].map(brief),
-            "excess kurtosis": last["kurtosis"].map(brief),
-            "positive entries": last.positive.map(percent),
-        }
-    )

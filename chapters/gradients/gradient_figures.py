@@ -1,4 +1,4 @@
-"""The figure of how a gradient's entries are distributed."""
+"""Figures of what Top-k leaves of a vector, and of how the vector's entries are distributed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,36 @@ import pandas as pd
 
 from lib.page import charts
 from lib.page.tips import tip
+
+BOUNDS = {
+    "1 − k/d (any vector)": charts.GUIDE,
+    "(1 − k/d)² (bell)": charts.RED,
+    "normal distribution": charts.TEAL,
+}
+
+
+def bounds(curves: pd.DataFrame, band: pd.DataFrame) -> alt.LayerChart:
+    """What Top-k leaves of the energy against the density: bounds, and the range of what was
+    measured.
+
+    Args:
+        curves: bound (of BOUNDS), x and value.
+        band: x, low, middle and high.
+    """
+    title = "share of the energy that is left"
+    axis = alt.Axis(values=[0.001, 0.01, 0.1, 1], format="~g")
+    x = alt.X("x:Q", title="density k/d", axis=axis).scale(type="log", domain=[1e-3, 1])
+    y = alt.Y("value:Q", title=title).scale(domain=[0, 1]).axis(format="%")
+    ends = {"low": "least left", "middle": "median left", "high": "most left"}
+    density = tip("x:Q", "density", ".2~g")
+    within = [density, *(tip(f"{end}:Q", words, ".2%") for end, words in ends.items())]
+    area = alt.Chart(band).mark_area(opacity=0.35, color=charts.BLUE)
+    area = area.encode(x=x, y=alt.Y("low:Q", title=title), y2="high:Q", tooltip=within)
+    told = [tip("bound:N", "curve"), density, tip("value:Q", "left", ".2%")]
+    colour = charts.by_name("bound", BOUNDS, columns=1)
+    lines = alt.Chart(curves).mark_line(strokeWidth=2)
+    lines = lines.encode(x=x, y=y, color=colour, tooltip=told)
+    return charts.sized(alt.layer(area, lines), 280)
 
 
 def colours_of(ways: list[str]) -> dict[str, str]:
