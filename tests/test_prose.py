@@ -26,7 +26,7 @@ def whole_article(page):
 
 
 APPENDICES = (
-    "batch_size_is_data_parallelism noisy_quadratic gradients operator_cost claims "
+    "batch_size_is_data_parallelism gradients operator_cost claims "
     "status glossary protocol steps_to_result frameworks"
 ).split()
 

@@ -19,6 +19,7 @@ from lib.workloads.catalogue import workload
 
 SURE = 0.05  # p-value below which a form is rejected
 LEAST = 5  # batch sizes of a curve that is drawn
+NEAR = 1.1  # factor within which a point is near the form
 
 
 def labelled(table: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
@@ -73,6 +74,7 @@ def findings(
     usual: pd.DataFrame,
     along: pd.DataFrame,
     noise: pd.DataFrame,
+    points: pd.DataFrame,
     judged: Mapping[str, Claim],
     asked: tuple[str, str],
 ) -> dict:
@@ -84,6 +86,7 @@ def findings(
         usual: the same, momentum over the published range alone.
         along: of `followed`.
         noise: of `noise_scales`.
+        points: of `residuals`.
         judged: all claims.
         asked: the workload and the method that figures begin with.
     """
@@ -97,10 +100,9 @@ def findings(
         "data": sorted({front.data_set(workload(name).dataset) for name in summary.workload}),
         "methods": sorted(map(named, summary.algorithm.unique())),
         "unbounded": int(unbounded.sum()),
-        "untested": int((once.sizes >= LEAST).sum()) - len(tested),
+        "close": percent(points.over.between(1 / NEAR, NEAR).mean()) if len(points) else None,
         "free_from": forms.LONG,
         "critical_over": (free.critical * free.c2 / free.c1).tolist(),
-        **_rule(summary, asked),
         **_form(tested),
         **_ranges(tested, usual),
         **_noise(along, noise, judged["M1"]),
@@ -108,30 +110,11 @@ def findings(
     }
 
 
-def _rule(summary: pd.DataFrame, asked: tuple[str, str]) -> dict:
-    """Both constants of the curve asked for, or else of any."""
-    mine = (summary.workload == asked[0]) & (summary.algorithm == asked[1])
-    row = summary[mine if mine.any() else ~mine].nsmallest(1, "sparsity")
-    level = row.sparsity.map("{:g}".format)
-    bend = row.c1 / row.c2
-    return {
-        "rule_curve": next(iter(row.curve), None),
-        "rule_level": next(iter(level), None),
-        "rule_c2": float(row.c2.sum()),
-        "rule_bend": float(bend.sum()),
-        "rule_critical": float(row.critical.sum()),
-    }
-
-
 def _form(tested: pd.DataFrame) -> dict:
-    """On how many curves the form is rejected, and how far these depart from it."""
-    lost = tested.p_value <= SURE
-    departs = [percent(factor - 1) for factor in sorted(tested.depart[lost])]
+    """On how many curves the form is rejected, and how far curves depart from it."""
     return {
         "tested": len(tested),
-        "rejected": int(lost.sum()),
-        "departs_least": departs[0] if departs else None,
-        "departs_most": departs[-1] if departs else None,
+        "rejected": int((tested.p_value <= SURE).sum()),
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
     }
 
@@ -143,23 +126,17 @@ def _ranges(tested: pd.DataFrame, usual: pd.DataFrame) -> dict:
     whole = tested[tested.method == "momentum, whole range"]
     rejected = [own.set_index(scaling.CURVE).p_value <= SURE for own in (usual, whole)]
     both = pd.concat(rejected, axis=1, join="inner", keys=["usual", "whole"])
-    nesterov = tested[tested.algorithm == "nesterov"]
     return {
         "range_bends": bool(lost > 0.5 and mine.exponent.max() < 1),
         "both": len(both),
         "both_usual": int(both.usual.sum()),
         "both_whole": int(both.whole.sum()),
-        "nesterov": len(nesterov),
-        "nesterov_rejected": int((nesterov.p_value <= SURE).sum()),
     }
 
 
 def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict:
     """How far critical batch sizes are from noise scales, and how these grow."""
-    keys = ["workload", "algorithm", "sparsity"]
     inside = noise[noise.identified.astype(bool)]
-    alone = tracks.noise_scales(along).merge(inside, on=keys)
-    off = np.log(alone.critical / alone.noise_scale).abs().max()
     pruned = inside[inside.sparsity > 0]
     verdicts = {}
     for group in claim.measured:
@@ -174,27 +151,19 @@ def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict:
         "near": near,
         "apart_on": apart,
         "some_open": decided < len(verdicts),
-        "off": float(np.exp(off)),
         "pruned_over": (pruned.critical / pruned.predicted).tolist(),
         "rise": between(*growth.quantile([0.05, 0.95])),
     }
 
 
 def _jobs() -> dict:
-    """What the hook estimated in running jobs: which share of its intervals holds the offline
-    estimate, and by what factor single steps lie above that.
-    """
+    """Which share of the hook's intervals in running jobs holds the offline estimate."""
     jobs = JOBS.results()
     network = jobs.workload.map(lambda name: workload(name).title)
     offline = jobs.offline.fillna(np.inf)
     inside = (jobs.low <= offline) & (offline <= jobs.high.fillna(np.inf))
     held = inside.groupby(network, sort=False).mean()
-    ahead = (jobs.single / jobs.offline).groupby(network, sort=False).median()
-    return {
-        "jobs": held.index.tolist(),
-        "held": held.map(percent).tolist(),
-        "ahead": between(*ahead),
-    }
+    return {"jobs": held.index.tolist(), "held": held.map(percent).tolist()}
 
 
 # --- tables ---------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from chapters.theory.quadratic import DIMENSIONS
 from lib.page import charts, shared_figures, tips
 
 
@@ -58,3 +59,32 @@ def noise(curves: pd.DataFrame) -> alt.LayerChart:
     colours = {label: charts.sparsity_colour(levels[label]) for label in ordered}
     title = "critical batch size over noise scale"
     return shared_figures.ratios(rows, title, charts.by_name("label", colours), (0.5, 1, 2))
+
+
+def exact_curves(shown: pd.DataFrame) -> alt.LayerChart:
+    """Exact steps against batch size, a line per method, one condition and noise at a time; shown:
+    of `quadratic.exact_curves`.
+    """
+    pick, faded = charts.picked("kind")
+    colours = [charts.ORANGE, charts.BLUE, charts.TEAL]
+    scale = alt.Scale(type="log", base=2, nice=False, padding=8)
+    tooltip = [
+        tips.tip("kind:N", "training method"),
+        tips.BATCH_SIZE,
+        tips.STEPS,
+        tips.tip("rate:Q", "best learning rate", ".2r"),
+        tips.tip("momentum:Q", "best momentum"),
+    ]
+    line = alt.Chart(shown).mark_line(point=alt.OverlayMarkDef(size=50)).add_params(pick)
+    line = line.encode(
+        x=charts.batch_axis(shown.batch_size),
+        y=alt.Y("steps:Q", title="steps to the target loss", scale=scale),
+        color=charts.by_name("kind", dict(zip(dict.fromkeys(shown.kind), colours)), columns=2),
+        opacity=faded,
+        tooltip=tooltip,
+    )
+    conditions = [int(d) for d in sorted(shown.dimensions.unique())]
+    told = "'condition number ' + format(value, ',')"
+    slider = charts.slider("dimensions", conditions, DIMENSIONS, "condition number", told)
+    menu = charts.menu("noise", list(shown.noise.unique()), "1", "noise")
+    return charts.sized(charts.controlled([line], slider, menu), 340)

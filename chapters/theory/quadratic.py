@@ -1,0 +1,141 @@
+"""The noisy quadratic model, whose steps are known exactly: its curves, and what a search with the
+book's analysis makes of them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lib.analysis import scaling
+from lib.analysis.noisy_quadratic import Model, best, power_law, steps
+from lib.methods import spaces
+from lib.wording import percent, span
+
+DIMENSIONS, TRIALS, SEARCHES = 1000, 100, 3
+FINE = np.r_[np.geomspace(1e-5, 1.9, 240), np.linspace(1.9, 1.999, 12)]  # learning rates
+COARSE = np.r_[np.geomspace(1e-4, 1.9, 44), 1.95, 1.99]
+SIZES = 2.0 ** np.arange(0, 17)
+KINDS = {
+    "SGD": {},
+    "momentum": {"momenta": (0.0, 0.5, 0.9, 0.99)},
+    "averaged SGD": {"averages": (None, 0.9, 0.99)},
+}
+CONDITIONS, NOISES = (10, 100, DIMENSIONS), (0.25, 1.0, 4.0, 16.0)
+
+
+def curve(model: Model, batch_sizes: np.ndarray, rates: np.ndarray, **grid: tuple) -> pd.DataFrame:
+    """`best` as rows: batch_size, steps, rate, momentum; sizes at which the target is not reached
+    are left out.
+    """
+    fewest, points = best(model, batch_sizes, rates, **grid)
+    rows = pd.DataFrame(points, columns=["rate", "momentum", "average"]).drop(columns="average")
+    rows = rows.assign(batch_size=batch_sizes, steps=fewest)
+    return rows[np.isfinite(rows.steps)].reset_index(drop=True)
+
+
+def exact_curves() -> pd.DataFrame:
+    """Exact curves of every kind, condition and noise: `curve`, kind, dimensions, noise."""
+    parts = []
+    for d in CONDITIONS:
+        units = 2.0 ** np.arange(-4, 21, 1 if d == DIMENSIONS else 2)
+        for kind, grid in KINDS.items():
+            own = curve(power_law(d), units, COARSE, **grid)
+            parts.append(own.assign(kind=kind, dimensions=d))
+    curves = pd.concat(parts)
+    # Four times the noise is a batch four times as large
+    every = [curves.assign(noise=f"{s:g}", batch_size=curves.batch_size * s) for s in NOISES]
+    shown = pd.concat(every)
+    return shown[shown.batch_size.between(1, SIZES[-1])]
+
+
+def searched(model: Model, replicate: int) -> pd.DataFrame:
+    """The result of a search over TRIALS learning rates per batch size with SGD, as a table of
+    `lib.records.results.read`.
+
+    Rates come from the sequence of every search of this book, doubled so that they reach the edge
+    of stability.
+    """
+    tried = 2 * spaces.draw("lee2021", "sgd", TRIALS, replicate=replicate)["learning_rate"]
+    needed = np.array([steps(model, SIZES, rate) for rate in tried])  # [trials, sizes]
+    met = np.where(np.isinf(needed), np.nan, needed).T
+    about = {"workload": "quadratic", "algorithm": "sgd", "pruning": "none", "sparsity": 0.0}
+    about |= {"trials": TRIALS, "replicate": replicate, "split": 0, "goal": model.target}
+    columns = {
+        "batch_size": np.repeat(SIZES.astype(int), TRIALS),
+        "steps": met.ravel(),
+        f"steps@{model.target:g}": met.ravel(),
+        "last_step": np.repeat(np.nanmax(met, axis=1, initial=0), TRIALS),
+    }
+    table = pd.DataFrame(columns).assign(status="complete", **about)
+    return table[table.last_step > 0]
+
+
+def compared(model: Model) -> pd.DataFrame:
+    """Searches of a model beside its exact curve, a row per quantity: quantity, exact, value, low,
+    high.
+    """
+    truth = curve(model, SIZES, FINE)
+    line, ends = scaling.fit(truth.batch_size, np.log(truth.steps)), scaling.regimes(truth)
+    table = pd.concat([searched(model, replicate) for replicate in range(SEARCHES)])
+    (own,) = scaling.curves(table).values()
+    points = scaling.across_replicates(scaling.steps_to_result(table))
+    over = points.steps / points.batch_size.map(truth.set_index("batch_size").steps)
+    means = scaling.regimes(points)
+    _, perfect, useful = scaling.regime_ends(own.sizes, scaling.draws(own).to_numpy())
+    c1, c2 = (effect.row().values() for effect in scaling.estimate(_log_line, own))
+    rows = [
+        ("steps over the fewest possible, median", 1, over.median(), None, None),
+        ("perfect scaling ends", ends.perfect_end, means.perfect_end, *scaling.span_of(perfect)),
+        ("floor begins", ends.useful_end, means.useful_end, *scaling.span_of(useful)),
+        ("c₁ (examples)", line.c1[0], *c1),
+        ("c₂ (steps)", line.c2[0], *c2),
+        ("critical batch size", critical_of(truth), *scaling.critical(own).row().values()),
+    ]
+    return pd.DataFrame(rows, columns=["quantity", "exact", "value", "low", "high"])
+
+
+def critical_of(truth: pd.DataFrame) -> float:
+    """The batch size at which the exact curve's elasticity is one half; this needs no fit."""
+    slope = np.gradient(np.log(truth.steps), np.log(truth.batch_size))
+    return float(np.exp(np.interp(-0.5, slope, np.log(truth.batch_size))))
+
+
+def _log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
+    line = scaling.fit(*own)
+    return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """The table of quantities of `compared`."""
+    ends = zip(rows.low.round(), rows.high.round())
+    digits = ["{:,.3f}" if row.exact == 1 else "{:,.0f}" for row in rows.itertuples()]
+    return pd.DataFrame(
+        {
+            "quantity": rows.quantity,
+            "exact curve": [f.format(value) for f, value in zip(digits, rows.exact)],
+            "by the searches": [f.format(value) for f, value in zip(digits, rows.value)],
+            "90 %": [span(pair) if pair[0] == pair[0] else "—" for pair in ends],
+        }
+    )
+
+
+def findings(rows: pd.DataFrame, shown: pd.DataFrame) -> dict[str, object]:
+    """Values of the section's sentences.
+
+    Args:
+        rows: of `compared`.
+        shown: of `exact_curves`.
+    """
+    excess, critical = rows.iloc[0].value, rows.iloc[-1]
+    off = max(critical.value / critical.exact, critical.exact / critical.value)
+    own = shown[(shown.dimensions == DIMENSIONS) & (shown.noise == "1")]
+    wide = own.pivot_table(index="batch_size", columns="kind", values="steps").dropna()
+    share = wide["momentum"] / wide["SGD"]
+    return {
+        "excess": percent(excess - 1),
+        "critical_off": percent(off - 1),
+        "momentum_small": percent(share.iloc[0]),
+        "momentum_large": percent(share.iloc[-1]),
+    }
