@@ -162,7 +162,7 @@ def test_code_edited_after_it_was_loaded_does_not_measure(monkeypatch):
 
 READING = (
     *("lib.analysis.scaling", "lib.analysis.ranges", "lib.claims", "lib.probes.portraits"),
-    *("chapters.paths.experiments", "chapters.limits.families", "chapters.messages.message_results"),
+    *("chapters.smoothness.experiments", "chapters.limits.families", "chapters.messages.message_results"),
 )
 
 

@@ -1,12 +1,22 @@
-"""What this chapter measures besides searches."""
+"""What this chapter measures besides searches: smoothness in the other network's winners, and how
+gradients of winners point to where they end.
+"""
 
 from __future__ import annotations
 
+import functools
 from dataclasses import replace
 
+import pandas as pd
+
+from lib.fields import Count, spec
+from lib.measuring.experiment import Collection
 from lib.probes import tracks
-from lib.probes.tracks import Track
+from lib.probes.tracks import Again, Track
+from lib.records import store
 from lib.studies import plans
+from lib.studies.cells import Cell
+from lib.workloads.catalogue import WorkloadName
 
 
 def planned() -> list[Track]:
@@ -42,4 +52,74 @@ def _twin(track: Track, sparsity: float) -> Track:
 
 
 TWINS = tracks.experiment("twins", planned)
-EXPERIMENTS = {"noise-along-twins": TWINS}
+
+
+# --- where gradients point ------------------------------------------------------------------------
+
+SIZES = (4, 16, 64, 256, 1024)
+SEARCHES = range(3, 9)  # of "digits-searches", each on a split of its own
+METHODS = ("sgd", "momentum")
+
+
+@spec
+class Walk(Again):
+    """One trial of a recorded search, trained again up to the step at which it met the goal: w* is
+    where it then is.
+
+    points: how many steps are looked at, evenly spaced.
+    examples: of the training set, for the gradient that stands for all of it (0: all of them).
+    chunk: examples per gradient, of which that one and the noise scale are made.
+    """
+
+    workload: WorkloadName
+    batch_size: int
+    algorithm: str
+    sparsity: float
+    trials: int
+    trial: int
+    hits: int
+    replicate: int = 0
+    split: int = 0
+    points: Count(10**6) = 40
+    examples: int = 0
+    chunk: int = 50
+
+    def measure(self) -> pd.DataFrame:
+        from chapters.smoothness import walking  # brings PyTorch, which is slow to import
+
+        return walking.measured(self)
+
+
+@functools.cache  # it asks hundreds of records who won
+def winners() -> tuple[Walk, ...]:
+    """The winners of searches on digits, search by search, so that fewer are fewer of all; and of
+    a few on images, on a thirtieth of the training set, a search each.
+    """
+    digits = [
+        Cell(name, size, algorithm, sparsity, replicate=search, split=search, hits=1)
+        for search in SEARCHES
+        for name in plans.DIGITS
+        for algorithm in METHODS
+        for size in SIZES
+        for sparsity in plans.DENSE_AND_SPARSE
+    ]
+    images = [
+        cell
+        for cell in plans.study("mnist").cells
+        if (cell.workload, cell.algorithm, cell.sparsity) == ("mnist-simple-cnn", "momentum", 0)
+        and cell.batch_size in (64, 256)
+    ]
+    walks = [walk for cell in digits for walk in tracks.fastest(Walk, cell, 1)]
+    on_images = {"points": 20, "examples": 2000}
+    walks += [walk for cell in images for walk in tracks.fastest(Walk, cell, 1, **on_images)]
+    return tuple(walks)
+
+
+WALKS = Collection(
+    "paths",
+    "trajectories",
+    store.beginning,
+    winners,
+    "Train the fastest trials again and record where their gradients point, into data/paths/.",
+)
+EXPERIMENTS = {"noise-along-twins": TWINS, "trajectories": WALKS}

@@ -1,20 +1,19 @@
-"""The values of the sentences on smoothness, the table, and the data of the figure."""
+"""The values of the sentences on smoothness and paths, the table, and the data of the figures."""
 
 from __future__ import annotations
 
-import math
-
 import pandas as pd
 
-from chapters.smoothness import experiments, followed_paths
+from chapters.smoothness import experiments, followed_paths, path_geometry
 from chapters.smoothness.followed_paths import MEASURES
-from lib.claims import AGAINST, FOR, Claim
-from lib.claims.names import is_lee2021
+from lib.analysis import scaling
+from lib.claims import Claim
+from lib.claims.names import is_lee2021, title
 from lib.page.shared_figures import arranged
 from lib.probes import tracks
 from lib.probes.tracks import PATH
 from lib.studies import plans
-from lib.wording import brief, named, number
+from lib.wording import brief, named, percent
 from lib.workloads.catalogue import workload
 
 
@@ -46,87 +45,57 @@ def twins(every: pd.DataFrame) -> pd.DataFrame:
 
 
 def findings(every: pd.DataFrame, pairs: pd.DataFrame, claim: Claim) -> dict:
-    """All values of the page's sentences.
+    """The values of the sentences on smoothness.
 
     Args:
         every: of `followed_paths.followed`.
         pairs: of `twins`.
         claim: L7.
     """
-    against = claim.decided(AGAINST)
-    smoother = [group.effect for group in against]
-    own = pairs.workload.map(is_lee2021).astype(bool)
-    smaller = pairs.lipschitz < 1
-    return {
-        "smoother": bool(smoother and not claim.decided(FOR)),
-        "smoother_in": len(against),
-        "small": sum(not group.own for group in claim.measured),
-        "smoother_least": min(smoother, default=None),
-        "smoother_most": max(smoother, default=None),
-        "smoother_high": max((group.high for group in against), default=None),
-        "part": claim.part,
-        "level": f"{every.sparsity.max():g}",
-        "trials": len(every.drop_duplicates([*PATH, "trials"])),
-        "networks": sorted({workload(name).title for name in every.workload}),
-        "twins": len(pairs),
-        "twins_smoother": int(smaller.sum()),
-        "own_twins": int(own.sum()),
-        "own_twins_smoother": int((own & smaller).sum()),
-        "own_reach": _reaches(claim),
-        **_counts(every),
-        **_samples(every),
-        **_ends(every),
-    }
-
-
-def _reaches(claim: Claim) -> list[str]:
-    """How wide the intervals are on the paper's own networks of several searches."""
-    told = []
-    for group in claim.measured:
-        if group.own and math.isfinite(group.high):
-            factor = math.sqrt(group.high / group.low)
-            told.append(f"a factor of {brief(factor)} either way on {group.name}")
-    return told
-
-
-def _counts(every: pd.DataFrame) -> dict[str, int]:
-    """In how many trials the sparsest path is smoother, and rougher."""
     over = followed_paths.over_dense(every, every, ["workload", "algorithm", "batch_size"])
     most = over.groupby(["workload", "algorithm"]).sparsity.transform("max")
     over = over[over.sparsity == most]
-    own = over.workload.map(is_lee2021).astype(bool)
-    rougher = over.lipschitz > 1
+    own, rougher = over.workload.map(is_lee2021).astype(bool), over.lipschitz > 1
+    digits = [group.effect for group in claim.measured if not group.own]
+    lee = every[every.workload.map(is_lee2021).astype(bool) & (every.sparsity == 0)]
+    searches = lee.drop_duplicates(PATH[:-1]).groupby("workload").size()
     return {
         "digits_smoother": int((~own & ~rougher).sum()),
         "digits_paths": int((~own).sum()),
         "own_rougher": int((own & rougher).sum()),
         "own_paths": int(own.sum()),
-    }
-
-
-def _samples(every: pd.DataFrame) -> dict:
-    """How many searches of the papers' networks were followed, and the training images on which
-    their gradients are estimated where these are not all.
-    """
-    own = every[every.workload.map(is_lee2021).astype(bool)]
-    searches = own[own.sparsity == 0].drop_duplicates(PATH[:-1]).groupby("workload").size()
-    return {
+        "ratio_least": min(digits, default=None),
+        "ratio_most": max(digits, default=None),
+        "level": f"{every.sparsity.max():g}",
+        "trials": len(every.drop_duplicates([*PATH, "trials"])),
+        "networks": sorted({workload(name).title for name in every.workload}),
         "own_searches": [f"{count} of {workload(name).title}" for name, count in searches.items()],
-        "sampled": [number(count) for count in sorted(own.examples[own.examples > 0].unique())],
+        "twins": len(pairs),
+        "twins_smoother": int((pairs.lipschitz < 1).sum()),
     }
 
 
-def _ends(every: pd.DataFrame) -> dict:
-    """How many paths on images end above their goal, which bfloat16 may do."""
-    images = every[~every.workload.isin(plans.DIGITS)].sort_values("step")
-    last = images.groupby(PATH)[["error"]].last().reset_index()
-    goals = last.workload.map(lambda name: workload(name).goal)
-    behind = last.error / goals
+def directions(paths: pd.DataFrame) -> dict:
+    """The values of the sentences on where gradients point; paths: of `path_geometry.by_path`."""
+    digits = paths[paths.workload.isin(plans.DIGITS)]  # they have all batch sizes
+    shares = path_geometry.shares_of_chance(digits)
+    least, most = int(shares.index.min()), int(shares.index.max())
     return {
-        "image_paths": len(behind),
-        "image_missed": int((behind > 1).sum()),
-        "image_worst": f"{behind.max():.2f}",
+        "walks": len(paths),
+        "walked": [title(name) for name in paths.workload.unique()],
+        "methods": [named(name) for name in paths.algorithm.unique()],
+        "least": least,
+        "most": most,
+        "chance": percent(shares.batch[least], 0),
+        "chance_large": percent(shares.batch[most], 0),
+        "chance_full": percent(shares.full[least], 0),
     }
+
+
+def titled(frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with `curve`, the name of its row's network, method and sparsity."""
+    pruned = frame.sparsity.map(lambda s: f", sparsity {s:g}" if s else "")
+    return frame.assign(curve=scaling.curve_names(frame) + pruned)
 
 
 def of_twins(pairs: pd.DataFrame) -> pd.DataFrame:

@@ -29,8 +29,7 @@ def middle(points: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_path(points: pd.DataFrame) -> pd.DataFrame:
-    """One row per path: means of KINDS over its middle; NAME_positive, the share of all its points
-    where a batch's and a random cosine are above zero; NAME_spread of QUANTITIES, `spread` of the
+    """One row per path: means of KINDS over its middle; NAME_spread of QUANTITIES, `spread` of the
     full gradient's over its middle.
 
     full_random: the cosine that the full gradient has by chance, `random` times its cosine with the
@@ -38,10 +37,8 @@ def by_path(points: pd.DataFrame) -> pd.DataFrame:
     """
     full = points.assign(full_random=points.random * points.between)
     by = middle(full).groupby(PATH)
-    signs = full[["batch_cosine", "random"]].gt(0).groupby([full[c] for c in PATH]).mean()
     spreads = by[[*QUANTITIES]].agg(spread).add_suffix("_spread")
-    found = [by[[*KINDS]].mean(), signs.add_suffix("_positive"), spreads]
-    return pd.concat(found, axis=1).reset_index()
+    return pd.concat([by[[*KINDS]].mean(), spreads], axis=1).reset_index()
 
 
 def spread(values: pd.Series) -> float:
@@ -66,28 +63,6 @@ def shares_of_chance(paths: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(
         {"full": means.full_random / means.cosine, "batch": means.random / means.batch_cosine}
     )
-
-
-def along(points: pd.DataFrame, parts: int = 10) -> pd.DataFrame:
-    """QUANTITIES of the full gradient over their medians along the path, by the share of it
-    completed, in `parts` equal parts.
-
-    CURVE, batch_size, part (its middle, 0 to 1), kind, value (median over searches), low, high
-    (10 and 90 %).  Points where a quantity is not positive are left out.
-    """
-    before = points.step - 1
-    done = before / (before + points.left)
-    own = points.rename(columns=QUANTITIES)
-    own["part"] = (np.floor(done * parts) + 0.5) / parts
-    long = own.melt([*PATH, "part"], [*QUANTITIES.values()], "kind", "value")
-    long = long[long.value > 0]
-    long["value"] /= long.groupby([*PATH, "kind"]).value.transform("median")
-    each = long.groupby([*PATH, "part", "kind"]).value.median()
-    groups = each.groupby([*CURVE, "batch_size", "part", "kind"])
-    low = groups.quantile(0.1)
-    high = groups.quantile(0.9)
-    found = {"value": groups.median(), "low": low, "high": high}
-    return pd.DataFrame(found).reset_index()
 
 
 def spreads(paths: pd.DataFrame) -> pd.DataFrame:
