@@ -9,7 +9,7 @@ from tests import fuzz
 OWN = {"workload": "chapters/own/next_letter.py:next_letter", "trials": 32}
 ONCE = [  # what once ended in a raw error
     (fuzz.RAN, "steps_to_result", OWN),
-    (fuzz.LACKING, "pruning_methods", {"trials": 4}),
+    (fuzz.LACKING, "sparsity", {"trials": 4}),
     (fuzz.REFUSED, "operator_cost", {"compute": -1}),
 ]
 

@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 
 from chapters.sparsity.claims import critical_ratios, sparsest
-from lib.analysis import ranges, scaling
+from lib.analysis import scaling
 from lib.analysis.scaling import SEARCH, Curve
-from lib.claims import FOR, UNDECIDED, Claim, judging
+from lib.claims import Claim, front, judging
 from lib.claims.names import curve_title, is_lee2021, title
 from lib.page.shared_figures import arranged
 from lib.page.told import times
@@ -25,130 +25,54 @@ Curves = dict[tuple, Curve]
 # Those of Lee et al. (2021), and below them this book's smallest
 PAPERS = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8", *plans.DIGITS)
 METHODS = ("sgd", "momentum", "nesterov")
-# Of the digits, on which pruned networks take several times the steps to the hardest goal, or hardly
-# get there
-HARD_SPLITS = (9, 13)
 
 
-def findings(
-    trials: pd.DataFrame,
-    curves: Curves,
-    published: Curves,
-    judged: Mapping[str, Claim],
-) -> dict:
-    """What the sentences say, but for the curve asked for and for higher sparsities.
+def findings(trials: pd.DataFrame, curves: Curves, judged: Mapping[str, Claim]) -> dict:
+    """What the sentences on connection sensitivity say, but for higher sparsities.
 
     Args:
         trials: all that are compared, each workload at its goal.
         curves: theirs, of `scaling.summaries`.
-        published: these curves, momentum from the published range alone.
         judged: all claims.
     """
-    pairs = sparsest(curves)
-    means = [scaling.mean_steps_ratio(*both) for both in pairs.values()]
-    costs = [float(np.exp(mean.value)) for mean in means]
     over = scaling.steps_over_dense(curves)
     sparse = over[over.sparsity == over.sparsity.max()]
     critical = [effect.row("ratio") for effect in critical_ratios(curves).values()]
-    own = [both for key, both in pairs.items() if is_lee2021(key[0])]
+    drawn = trials[trials.workload.isin(PAPERS)].groupby("workload", sort=False).goal.first()
+    goals = [
+        f"{percent(goal)} on {title(name).partition(' on ')[2]}" for name, goal in drawn.items()
+    ]
     pruned = trials[trials.sparsity > 0].workload.unique()
     networks = dict.fromkeys(title(name).split(", ")[0] for name in pruned)
-    no_less, larger = judged["L4"], judged["L5"]
-    judged_pairs = no_less.measured
-    momentum = [group for group in larger.groups if group.own or ", momentum" in group.name]
     return {
-        "no_less_for": len(no_less.decided(FOR)),
-        "no_less_all": len(judged_pairs),
-        "no_less_open": sum(group.verdict == UNDECIDED for group in judged_pairs),
-        "no_less": f"{no_less.threshold:g}",
-        "much_larger": f"{larger.threshold:g}",
-        "pairs_measured": bool(costs),
-        "cost_least": min(costs, default=None),
-        "cost_most": max(costs, default=None),
-        "cost_most_single": bool(means) and max(means, key=lambda mean: mean.value).n == 1,
+        "cost": between(*front.pruned_over_dense().ratio),
+        "goals": [*dict.fromkeys(goals)] or ["none"],
         "networks": [*networks] or ["no pruned network yet"],
+        "pairs_measured": bool(critical),
         "costlier": int((sparse.ratio > 1).sum()),
         "compared": len(sparse),
         "sparsest": f"{over.sparsity.max():g}" if len(over) else None,
         "bend_pairs": len(critical),
         "bend_larger": sum(ratio["ratio_low"] > 1 for ratio in critical),
         "bend_smaller": sum(ratio["ratio_high"] < 1 for ratio in critical),
-        "with_momentum": len(momentum),
-        "raised": sum(group.low > 1 for group in momentum),
-        "not_twice": sum(group.high < larger.threshold for group in momentum),
-        "twice": sum(group.low > larger.threshold for group in momentum) or "none",
-        "own_curves": len(own),
-        "own_single": sum(min(c.n for c in both) < scaling.ENOUGH for both in own),
-        "hard_splits": [*HARD_SPLITS],
-        **_protocol(trials),
-        **_narrow_range(trials, curves, published),
+        "no_less": f"{judged['L4'].threshold:g}",
+        "much_larger": f"{judged['L5'].threshold:g}",
     }
 
 
-def _protocol(trials: pd.DataFrame) -> dict[str, list[str]]:
-    """Goals, numbers of trials and wide ranges of momentum of the networks in the first figure."""
-    own = trials[trials.workload.isin(PAPERS)]
-    whole = {key[0] for key in ranges.whole_curves(own)}
-    found = {"goals": [], "tried": [], "widely": []}
-    for name, rows in own.groupby("workload", sort=False):
-        data = title(name).partition(" on ")[2]
-        found["goals"].append(f"{percent(rows.goal.iloc[0])} on {data}")
-        found["tried"].append(f"{between(*rows.trials.unique())} on {data}")
-        found["widely"] += [data] if name in whole else []
-    return {name: [*dict.fromkeys(texts)] or ["none"] for name, texts in found.items()}
-
-
-def _narrow_range(trials: pd.DataFrame, curves: Curves, published: Curves) -> dict:
-    """By what factors the published range of momentum alone changes ratios of critical batch
-    sizes.
-    """
-    whole = ranges.whole_curves(trials)
-    ratios, narrow = (critical_ratios(found) for found in (curves, published))
-    both = [key for key in ratios if key in whole and key in narrow]
-    factors = [np.exp(narrow[key].value - ratios[key].value) for key in both]
-    return {"both_ranges": bool(factors), "narrow": between(*factors)}
-
-
-def asked_for(relative: pd.DataFrame, curve: str, levels: list[float]) -> dict:
-    """What the highest sparsity asked for costs on a curve of `relative_steps`."""
-    own = relative[(relative.curve == curve) & relative.sparsity.isin(levels)]
-    most = own[own.sparsity == own.sparsity.max()]
-    return {
-        "curve": curve,
-        "curve_pruned": len(most) > 0,
-        "level": f"{most.sparsity.max():g}",
-        "steps_least": float(most.relative.min()),
-        "steps_most": float(most.relative.max()),
-    }
-
-
-def sparser_still(longer: pd.DataFrame, published: pd.DataFrame) -> dict:
-    """How much longer the networks of `longer` take than their dense ones, which are among those
-    published, and how many of their searches missed the goal.
+def sparser_still(longer: pd.DataFrame, published: pd.DataFrame) -> str | None:
+    """How many times as long the networks of `longer` take as their dense ones, which are among
+    those published.
     """
     own = longer[["workload", "algorithm"]].drop_duplicates()
     dense = published[published.sparsity == 0].merge(own)
     curves = scaling.curves(pd.concat([dense, longer]))
     pairs = [pair for _, *pair in scaling.with_partner(curves, scaling.dense_key)]
     factors = [np.exp(scaling.mean_steps_ratio(*pair).value) for pair in pairs]
-    return {
-        "beyond": between(*factors) if factors else None,
-        "beyond_missed": sum(int(sparse.missed.sum().sum()) for sparse, _ in pairs),
-        "beyond_searches": sum(int(sparse.logs.count().sum()) for sparse, _ in pairs),
-    }
+    return between(*factors) if factors else None
 
 
 # --- what the figures draw ------------------------------------------------------------------------
-
-
-def relative_steps(curves: Curves) -> pd.DataFrame:
-    """Steps over the dense network's, a row per sparse curve and batch size, each by its curve's
-    name: CURVE, curve, batch_size, relative, relative_low, relative_high (90 %), replicates
-    (searches compared).
-    """
-    rows = scaling.steps_over_dense(curves).drop(columns="effect")
-    rows.columns = rows.columns.str.replace("ratio", "relative")
-    return rows.rename(columns={"n": "replicates"}).assign(curve=scaling.curve_names(rows))
 
 
 def panels(
