@@ -154,5 +154,3 @@ def planted(alone, sparse):
 def test_planted_rounds_are_judged_as_they_are(alone, sparse, verdict, judge):
     for told in judge(planted(alone, sparse), "D1", "D2"):
         assert {group.verdict for group in told.groups} == {verdict}
-
-

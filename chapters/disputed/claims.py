@@ -98,12 +98,12 @@ BELOW_ONE = Change(
 @claim(
     "D1",
     "One replica with an outer step beats its inner method",
-    paper="With a single replica, DiLoCo reaches a lower loss than data parallelism at every size of "
-    "the model.",
+    paper="With a single replica, DiLoCo reaches a lower loss than data parallelism at every size "
+    "of the model.",
     source="Charles et al. 2025, in our words",
     read="text",
-    rule="With one replica and rounds of 5 or of 30 steps, DiLoCo takes under 0.8 times the steps of "
-    "Adam that is looked at as often, to 5 % error; a search that misses it counts as its last "
+    rule="With one replica and rounds of 5 or of 30 steps, DiLoCo takes under 0.8 times the steps "
+    "of Adam that is looked at as often, to 5 % error; a search that misses it counts as its last "
     "step, which is a bound.",
     below=0.8,
     history=[BELOW_ONE],
@@ -116,11 +116,12 @@ def one_replica():
 @claim(
     "D2",
     "Sparse changes train better than whole ones",
-    paper="Changes of which 1 to 3 % are sent, with error feedback, outperform DiLoCo's whole ones.",
+    paper="Changes of which 1 to 3 % are sent, with error feedback, outperform DiLoCo's whole "
+    "ones.",
     source="Sarfi et al. 2025, abstract",
     rule="With eight replicas and rounds of 30 steps at batch size 64, the sparse form with 1 % or "
-    "3 % takes under 0.8 times the steps of DiLoCo, to 5 % error; a search that misses it counts as "
-    "its last step, which is a bound.",
+    "3 % takes under 0.8 times the steps of DiLoCo, to 5 % error; a search that misses it counts "
+    "as its last step, which is a bound.",
     below=0.8,
     history=[BELOW_ONE],
     **FIXED,
@@ -201,8 +202,9 @@ def muon_rate():
 @claim(
     "W2",
     "The timescale of weight decay stays where it is",
-    paper=f"{GROWS}; the timescale that rate, decay and batch make together depends on the data for "
-    "each parameter. (Tested: the timescale, to within a factor of two. W2b has the first half.)",
+    paper=f"{GROWS}; the timescale that rate, decay and batch make together depends on the data "
+    "for each parameter. (Tested: the timescale, to within a factor of two. W2b has the first "
+    "half.)",
     rule="From batches of 16 to 256, the timescale of the best trials with decay changes by less "
     "than a factor of two.",
     within=2.0,
@@ -223,8 +225,8 @@ def timescale():
     "W2b",
     "The best weight decay grows in proportion to the batch",
     paper=f"{GROWS}.",
-    rule="From batches of 16 to 256, the growth of the best decay with every doubling of the batch, "
-    "over 2, is within a factor of 1.05 of one.  Rate and decay are tuned together.",
+    rule="From batches of 16 to 256, the growth of the best decay with every doubling of the "
+    "batch, over 2, is within a factor of 1.05 of one.  Rate and decay are tuned together.",
     within=PER_DOUBLING,
     history=[Change(SECOND, "not judged, only shown", "the page's table decides it")],
     **{**TIMESCALE, "since": SECOND},
@@ -281,8 +283,9 @@ LORA = {**FIXED, "source": "Schulman et al. 2025", "read": "summary"}
     "LoRA tolerates large batches less",
     paper="LoRA is less tolerant of large batch sizes than training in full. (Here: its critical "
     "batch size.)",
-    rule="At each rank the critical batch size is under 0.8 times that of the same matrices trained "
-    "in full, to 2.5 nats, from the batch sizes from 1 to 256 that both have; three searches.",
+    rule="At each rank the critical batch size is under 0.8 times that of the same matrices "
+    "trained in full, to 2.5 nats, from the batch sizes from 1 to 256 that both have; three "
+    "searches.",
     below=0.8,
     **LORA,
 )

@@ -49,8 +49,8 @@ PREDICTED = {  # of an arm's costs over those of halving the rate, before the re
 
 
 def searched(trials: pd.DataFrame) -> pd.DataFrame:
-    """A row per search: ARM, replicate, COSTS to its network's hardest goal, and met.  A search that
-    misses it counts as its last step; trials: of `RAMPS`.
+    """A row per search: ARM, replicate, COSTS to its network's hardest goal, and met.  A search
+    that misses it counts as its last step; trials: of `RAMPS`.
     """
     if not len(trials):
         return trials

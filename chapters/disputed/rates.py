@@ -69,7 +69,7 @@ def _slope(own: pd.DataFrame, value: str) -> Effect | None:
 
 
 def by_method() -> Iterator[tuple[str, dict[str, Effect | None], str]]:
-    """Of each method on record: its network and name, its `effects`, and a note on what decay gains."""
+    """Of each method on record: its network and name, its `effects`, and a note on its gain."""
     trials = DECAYED.results()
     for name, own in good(trials).groupby("algorithm") if len(trials) else ():
         known = effects(own)
