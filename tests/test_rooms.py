@@ -143,6 +143,13 @@ def test_what_one_chapter_alone_needs_lies_beside_it():
     assert of_one_chapter() == {}
 
 
+def test_no_circle_of_files_beside_the_disputed_questions():
+    brought = re.compile(r"from chapters\.disputed\b(.*)")
+    files = ROOT.glob("chapters/disputed/*.py")
+    lines = {file.stem: " ".join(brought.findall(file.read_text(encoding="utf-8"))) for file in files}
+    assert circle({name: set(re.findall(r"\w+", line)) for name, line in lines.items()}) == []
+
+
 def test_what_lies_beside_a_chapter_is_used_by_it_alone():
     for chapter in {file.parent.name for file in BESIDE} - {"own"}:
         name = re.compile(rf"^\s*(from|import) chapters\.{chapter}\b", re.M)

@@ -52,18 +52,19 @@ def chart(judged: Iterable[Claim]) -> alt.LayerChart:
         name, edge = NAMES[claim.key], claim.threshold
         least = {"above": edge, "below": ENDS[0], "within": 1 / edge}[claim.kind]
         needed.append((name, least, ENDS[1] if claim.kind == "above" else edge))
-        for place, group in enumerate(claim.measured):
+        known = [group for group in claim.measured if np.isfinite(group.effect)]
+        for place, group in enumerate(known):
             ends = np.clip([group.effect, group.low, group.high], *ENDS)
-            height = (place + 0.5) / len(claim.measured)
+            height = (place + 0.5) / len(known)
             rows.append((name, height, group.name, WORDS[group.verdict], *ends, group.n))
     columns = ["claim", "height", "case", "verdict", "ratio", "ratio_low", "ratio_high", "searches"]
-    rows = pd.DataFrame(rows, columns=columns).dropna()
+    rows = pd.DataFrame(rows, columns=columns)
     scale = charts.log(domain=ENDS, clamp=True)
     y = alt.Y("claim:N", title=None, sort=list(NAMES.values()), axis=charts.broken())
     region = alt.Chart(pd.DataFrame(needed, columns=["claim", "least", "most"]))
-    region = region.mark_bar(color=charts.GUIDE, opacity=0.18)
+    region = region.mark_rule(strokeWidth=26, color=charts.GUIDE, opacity=0.18)
     region = region.encode(y=y, x=alt.X("least:Q", scale=scale), x2="most:Q")
-    colour = charts.by_name("verdict", COLOURS, 2)
+    colour = charts.by_name("verdict", COLOURS, 1, 3)
     offset = alt.YOffset("height:Q", scale=alt.Scale(domain=[0, 1]))
     base = alt.Chart(rows).encode(y=y, yOffset=offset, color=colour)
     words = "ratio that the claim is about"

@@ -8,19 +8,8 @@ import altair as alt
 import pandas as pd
 
 from chapters.disputed import arms
-from chapters.disputed.local_steps_experiments import (
-    DILOCO,
-    INNER,
-    LOCAL,
-    MIDDLE,
-    MOST_STEPS,
-    OFTEN,
-    RARELY,
-    REPLICAS,
-    SELDOM,
-    SIZES,
-    SPARSE,
-)
+from chapters.disputed import local_steps_experiments as measured
+from chapters.disputed.local_steps_experiments import DILOCO, INNER, OFTEN, RARELY, SELDOM, SPARSE
 from lib.analysis import replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.claim import Group, ratio
@@ -30,13 +19,13 @@ from lib.wording import percent
 GOAL = 0.05
 ARM = ["way", "replicas", "local_steps", "batch_size", "density"]
 COLOURS = [charts.GUIDE, charts.BLUE, charts.TEAL, charts.ORANGE, charts.RED]
-WHOLE = (DILOCO, REPLICAS[-1], SELDOM, MIDDLE, 1.0)
+WHOLE = (DILOCO, measured.REPLICAS[-1], SELDOM, measured.MIDDLE, 1.0)
 PART = (SPARSE, *WHOLE[1:4])
 # One replica beside Adam, in rounds of either length
 ALONE = [
     ((DILOCO, 1, steps, size, 1.0), (INNER, 1, steps, size, 1.0))
     for steps in (OFTEN, SELDOM)
-    for size in SIZES
+    for size in measured.SIZES
 ]
 RANGES = (  # two arms, and the steps of the first over the second as predicted
     (*ALONE[1], 0.6, 1.2),
@@ -53,13 +42,13 @@ RANGES = (  # two arms, and the steps of the first over the second as predicted
 
 def searched(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per search: ARM, replicate, steps and rounds to the goal, sent (bytes of a replica by
-    then) and met.  A search that misses the goal counts as its last step; trials: of `LOCAL`.
+    then) and met.  A search that misses the goal counts as its last step.  trials: of LOCAL.
     """
     if not len(trials):
         return trials
     trials = trials.rename(columns={f"rounds@{GOAL:g}": "rounds"})
     found = trials.groupby([*ARM, "replicate"], as_index=False)[["rounds", "bytes"]].min()
-    last = found.batch_size.map(MOST_STEPS) // found.local_steps
+    last = found.batch_size.map(measured.MOST_STEPS) // found.local_steps
     found = found.assign(met=found.rounds.notna(), rounds=found.rounds.fillna(last))
     sent = found.rounds * found.bytes
     return found.assign(steps=found.rounds * found.local_steps, sent=sent)
@@ -89,7 +78,7 @@ def critical(found: pd.DataFrame) -> Effect | None:
 
 def groups(pairs: list[tuple[tuple, tuple]]) -> list[Group]:
     """Of each pair of arms, steps of the first over the second; [] without records."""
-    found = searched(LOCAL.results())
+    found = searched(measured.LOCAL.results())
     return [_group(found, *pair) for pair in pairs] if len(found) else []
 
 
@@ -99,11 +88,18 @@ def _group(found: pd.DataFrame, one: tuple, other: tuple) -> Group:
     return ratio(words(one), over(found, one, other), note=note)
 
 
-def words(arm: tuple) -> str:
-    """An arm as tables and groups name it."""
+def parts(arm: tuple) -> list[str]:
+    """An arm in words: the method, the rounds, the batch size."""
     way, replicas, steps, size, density = arm
     how = f", {percent(density)}" if way == SPARSE else ""
-    return f"{way}{how}, {replicas} × {steps} steps, batch size {size}"
+    return [f"{way}{how}", f"{replicas} × {steps} steps", f"batch size {size}"]
+
+
+def words(one: tuple, other: tuple | None = None) -> str:
+    """An arm as groups name it; beside another, of which is named what differs, as tables do."""
+    name = ", ".join(parts(one))
+    differs = [part for part in parts(other or one) if part not in parts(one)]
+    return f"{name}, over {', '.join(differs)}" if other else name
 
 
 def values(found: pd.DataFrame) -> dict[str, object]:
@@ -119,8 +115,7 @@ def values(found: pd.DataFrame) -> dict[str, object]:
 def table(found: pd.DataFrame) -> pd.DataFrame:
     """Ratios of steps beside what was predicted; found: of `searched`."""
     rows: list[arms.Row] = [
-        (f"{words(one)}, over {words(other)}", *ends, over(found, one, other))
-        for one, other, *ends in RANGES
+        (words(one, other), *ends, over(found, one, other)) for one, other, *ends in RANGES
     ]
     rows.append(("critical batch size of one replica, over Adam’s", 0.7, 1.5, critical(found)))
     return arms.table(rows)
@@ -131,7 +126,7 @@ def chart(found: pd.DataFrame) -> alt.LayerChart:
     chooses the length of rounds.
     """
     names = {(INNER, 1): "Adam alone"}
-    names |= {(DILOCO, n): f"{n} replica{'s' * (n > 1)}" for n in REPLICAS}
+    names |= {(DILOCO, n): f"{n} replica{'s' * (n > 1)}" for n in measured.REPLICAS}
     dense = found[(found.way != SPARSE) & (found.local_steps != RARELY)]
     rows = replicates.by_size(dense, "steps", by=("way", "replicas", "local_steps"))
     rows = rows.rename(columns={"steps_low": "low", "steps_high": "high"})

@@ -8,17 +8,8 @@ import math
 import pandas as pd
 
 from chapters.disputed import arms
-from chapters.disputed.masks_experiments import (
-    EXAMPLES,
-    GOALS,
-    HORIZON,
-    LONGEST,
-    MASKED,
-    MASKS,
-    STEPS,
-    Search,
-    search,
-)
+from chapters.disputed import masks_experiments as searches
+from chapters.disputed.masks_experiments import GOALS, HORIZON, MASKS, Search
 from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect, critical_ratio, mean_steps_ratio
 from lib.claims.claim import Group, ratio
@@ -28,8 +19,8 @@ from lib.wording import percent
 
 STAYS = MASKS[0]
 NAMES = {
-    "steps": f"rewired every {STEPS} steps",
-    "examples": f"rewired every {EXAMPLES} examples",
+    "steps": f"rewired every {searches.STEPS} steps",
+    "examples": f"rewired every {searches.EXAMPLES} examples",
     "thinned": "thinned out",
 }
 # Predicted of steps over those of the mask that stays
@@ -38,14 +29,14 @@ RANGES = {"steps": (0.8, math.inf), "examples": (0.8, math.inf), "thinned": (0.8
 
 def measured(found: pd.DataFrame) -> pd.DataFrame:
     """A row per search and goal, as of `arms.curves`; masked: which of MASKS, twice where that is
-    the same; found: of `MASKED`.
+    the same; found: of `searches.MASKED`.
     """
     if not len(found):
         return found
-    every = [(mask, search(mask, size, 1)) for mask in MASKS for size in HORIZON]
+    every = [(mask, searches.search(mask, size, 1)) for mask in MASKS for size in HORIZON]
     rows = [(mask, one.mask, one.every, one.batch_size) for mask, one in every]
     both = found.merge(pd.DataFrame(rows, columns=["masked", "mask", "every", "batch_size"]))
-    last = both.batch_size.map(HORIZON) * LONGEST
+    last = both.batch_size.map(HORIZON) * searches.LONGEST
     return both.assign(workload=Search.workload, last_step=last)
 
 
@@ -87,7 +78,7 @@ def groups(*rows: tuple[str, str, str]) -> list[Group]:
     """A row for the name of a mask, and two masks: the steps of the first over those of the second,
     the mean over batch sizes.
     """
-    known = curves(measured(MASKED.results()))
+    known = curves(measured(searches.MASKED.results()))
     effects = {name: arms.over(known, mean_steps_ratio, *pair) for name, *pair in rows}
     work = title(Search.workload)
     return [ratio(f"{name}, {work}", effect) for name, effect in effects.items() if effect]

@@ -8,22 +8,16 @@ import math
 import pandas as pd
 
 from chapters.disputed import arms
+from chapters.disputed import ramps_experiments as measured
 from chapters.disputed.ramps_experiments import (
-    CONSTANT,
     DECAY,
-    DOUBLING,
     FC,
-    LATE,
     MLP,
     NETWORKS,
     QUARTER,
-    RAMPS,
-    SCHEDULES,
     SEESAW,
-    STARTS,
     TEXT,
     WHOLE,
-    Search,
 )
 from lib.analysis import replicates
 from lib.analysis.scaling import Effect
@@ -35,22 +29,22 @@ COSTS = ["steps", "examples"]
 ARM = ["workload", "start", "schedule"]
 PREDICTED = {  # of an arm's costs over those of halving the rate, before the records
     (FC, QUARTER, SEESAW): "steps 0.6–0.8, examples 1–1.2",
-    (FC, QUARTER, DOUBLING): "examples 1.05–1.4",
-    (FC, QUARTER, LATE): "steps 1.05–1.4",
-    (FC, QUARTER, CONSTANT): "examples 1.1–1.5",
+    (FC, QUARTER, measured.DOUBLING): "examples 1.05–1.4",
+    (FC, QUARTER, measured.LATE): "steps 1.05–1.4",
+    (FC, QUARTER, measured.CONSTANT): "examples 1.1–1.5",
     (FC, WHOLE, SEESAW): "examples 1.25–3",
     (MLP, QUARTER, SEESAW): "steps 0.6–0.8, examples 1–1.2",
-    (MLP, QUARTER, CONSTANT): "examples 0.9–1.15",
+    (MLP, QUARTER, measured.CONSTANT): "examples 0.9–1.15",
     (MLP, WHOLE, SEESAW): "examples 1.1–1.6",
     (TEXT, QUARTER, SEESAW): "steps 0.6–0.85, examples 1–1.2",
-    (TEXT, QUARTER, CONSTANT): "examples 1–1.4",
+    (TEXT, QUARTER, measured.CONSTANT): "examples 1–1.4",
     (TEXT, WHOLE, SEESAW): "examples 1.05–1.6",
 }
 
 
 def searched(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per search: ARM, replicate, COSTS to its network's hardest goal, and met.  A search
-    that misses it counts as its last step; trials: of `RAMPS`.
+    that misses it counts as its last step; trials: of `measured.RAMPS`.
     """
     if not len(trials):
         return trials
@@ -60,7 +54,9 @@ def searched(trials: pd.DataFrame) -> pd.DataFrame:
         own = own.rename(columns=columns)
         parts.append(own.groupby([*ARM, "replicate"], as_index=False)[COSTS].min())
     found = pd.concat(parts, ignore_index=True)
-    last = [Search(row.workload, row.schedule, row.start).most for row in found.itertuples()]
+    last = [
+        measured.Search(row.workload, row.schedule, row.start).most for row in found.itertuples()
+    ]
     met = found.steps.notna()
     return found.fillna(pd.DataFrame(last, columns=COSTS)).assign(met=met)
 
@@ -85,11 +81,11 @@ def share_met(found: pd.DataFrame, **arm: str) -> str:
     return f"{met.sum()} of {len(met)}"
 
 
-def groups(cost: str, starts: tuple[str, ...] = STARTS) -> list[Group]:
+def groups(cost: str, starts: tuple[str, ...] = measured.STARTS) -> list[Group]:
     """Seesaw's steps or examples over those of halving the rate, a row per network and start; []
     without records.
     """
-    found = searched(RAMPS.results())
+    found = searched(measured.RAMPS.results())
     points = itertools.product(NETWORKS, starts) if len(found) else ()
     return [_group(found, work, start, cost) for work, start in points]
 
@@ -118,7 +114,7 @@ def table(found: pd.DataFrame) -> pd.DataFrame:
     what was predicted of these; found: of `searched`.
     """
     rows = []
-    for arm in itertools.product(NETWORKS, STARTS, SCHEDULES[1:]):
+    for arm in itertools.product(NETWORKS, measured.STARTS, measured.SCHEDULES[1:]):
         rows.append(
             {
                 "network": title(arm[0]),
