@@ -21,6 +21,7 @@ from lib.studies.cells import Cell
 from lib.workloads import batches, kinds
 
 START = """
+import time
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -304,6 +305,7 @@ EXTRA = """
     def get_extra_state(self): return VALUE
     def set_extra_state(self, calls): self.calls = calls
 """
+OWN_TENSORS = "self.seen, self.made = {'last': torch.zeros(1)}, time.time()"
 GROWING = 'self.register_buffer("seen", torch.zeros(0))'
 KEPT = {
     "an extra state": (*COUNTED, EXTRA.replace("VALUE", "self.calls")),
@@ -313,6 +315,7 @@ KEPT = {
         "len(self.seen)",
         "",
     ),
+    "what it made of the last batch": (OWN_TENSORS, "self.seen = {'last': x}", "0", ""),
 }
 LOST = {
     "calls": (*COUNTED, ""),
