@@ -60,7 +60,7 @@ def scores(
             class-balanced sample of the training set.
             "grasp-200": the same with outputs divided by 200 before the loss, on fewer examples, as
             in their code.
-            "synflow": |w * dR/dw|, float64, of the scores that are left when all but the last of 100 rounds
+            "synflow": |w * dR/dw| of the scores that are left when all but the last of 100 rounds
             have pruned (Tanaka et al. 2020, and their code); needs the sparsity, and no data.
         w: [P].
         executor: of the network.
