@@ -10,6 +10,7 @@ When a module that the file imports is changed, they have to be moved out of dat
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -183,8 +184,14 @@ def is_text(name: str) -> bool:
     return isinstance(name, str) and text_parts(name)[0].endswith(".txt")
 
 
+LONGEST = 255  # bytes of a file's name
+
+
 def folder_name(name: str) -> str:
     """The name of a workload or a training method with a hyphen for whatever no file name should
-    hold.
+    hold; of one that is too long its end and a digest.
     """
-    return re.sub(r"[^\w.-]+", "-", name)
+    plain = re.sub(r"[^\w.-]+", "-", name)
+    if len(plain.encode()) <= LONGEST:
+        return plain
+    return f"{hashlib.sha256(name.encode()).hexdigest()[:12]}-{plain[-50:]}"

@@ -28,6 +28,16 @@ from tests.test_curves import scattered
 SIZES = (1, 4, 16, 64, 256, 1024)
 
 
+def test_a_key_tells_its_paper_and_its_number_or_is_refused_by_name():
+    keys = list(registered())
+    assert keys[0] == "L1" and keys.index("S9") < keys.index("S10") < keys.index("T1")
+    assert {key[0] for key in keys} <= set(claims.PAPERS)
+    for key in ("X1", "L", "", "12"):
+        with pytest.raises(ValueError, match=f"key: {key!r} is not allowed; .*L, M, S"):
+            claims.claim.claim(key, "a title", above=1.0)
+    assert list(registered()) == keys
+
+
 def line(c1, c2, sizes=SIZES):
     """c1/B + c2 by batch size B."""
     return {b: c1 / b + c2 for b in sizes}

@@ -2,6 +2,7 @@
 in silence is refused (what is wrong in a file, tests/test_wrong_workloads.py tries).
 """
 
+import dataclasses
 import os
 import random
 import sys
@@ -11,10 +12,12 @@ import types
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from lib import ROOT, own
+from lib.analysis import hardware
 from lib.engine import checkpoint, flattening, training_state
 from lib.measuring import one_cell, sweeps
 from lib.records import store
@@ -102,6 +105,25 @@ def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_blo
         sweeps.results(study, folder=folder)
 
 
+@pytest.mark.parametrize("field", ["workload", "algorithm"])
+def test_no_file_that_a_record_names_is_run(write, tmp_path, field):
+    """Whoever may write into data/ gets nothing executed."""
+    folder, ran = tmp_path / "data", tmp_path / "ran"
+    study = grid(write(), [4], ["sgd"], [0.0], trials=2)
+    name = study.cells[0].workload
+    sweeps.run(study, folder)
+    foreign = tmp_path / "foreign.py"
+    foreign.write_text(f"open({str(ran)!r}, 'w').close()\n", encoding="utf-8")
+    fields = {"workload": name, "batch_size": 4, "algorithm": "sgd", field: f"{foreign}:f"}
+    file = record(study.cells[0], folder).with_name("batch-4-deadbeef.csv")
+    store.write(file, dataclasses.make_dataclass("Cell", fields)(**fields), pd.DataFrame(), {})
+    assert store.head(file)["cell"][field] == f"{foreign}:f"
+    store.same_data(name, folder)
+    assert len(sweeps.results(study, folder=folder)) == 2
+    assert [*hardware.exact(name, folder).cells] == [*study.cells]
+    assert hardware.adaptive(name, folder).empty and not ran.exists()
+
+
 def test_a_file_that_changes_while_a_cell_trains_gives_no_record(write, tmp_path, monkeypatch):
     cell, train = Cell(write(), 4, "sgd", **TINY), one_cell.train_cell
 
@@ -185,7 +207,7 @@ def test_a_worker_with_threads_gives_the_same_records(write, tmp_path):
     assert found == bodies(tmp_path / "serial") and len(found) == 8
     for cell in study.cells:
         one, other = (store.head(record(cell, tmp_path / at)) for at in ("serial", "threads"))
-        changing = dict.fromkeys(("date", "wall_s"))
+        changing = dict.fromkeys(("date", "wall_s", "sha256"))
         assert {**one, **changing} == {**other, **changing}
 
 

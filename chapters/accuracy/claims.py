@@ -5,7 +5,6 @@ judge it.
 import functools
 
 import numpy as np
-import pandas as pd
 
 from chapters.accuracy import fixed_budgets
 from lib.claims.claim import Change, claim, difference, interval
@@ -22,10 +21,8 @@ ONE_LEVEL = "one level for all intervals; a network and not all of them is judge
 @functools.cache
 def with_enough_steps():
     """`fixed_budgets.longest` of the networks with several searches, and of those with one."""
-    longer = results.read(plans.study("mnist-longer-budget"))
-    single = pd.concat([fixed_budgets.whole(), longer])
     several = results.read(plans.study("digits-smoothing"))
-    return fixed_budgets.longest(several), fixed_budgets.longest(single)
+    return fixed_budgets.longest(several), fixed_budgets.longest(fixed_budgets.whole())
 
 
 def slopes(found):

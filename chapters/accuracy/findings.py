@@ -17,7 +17,7 @@ from lib.studies import plans
 from lib.wording import between, brief, percent, ranged
 from lib.workloads import catalogue, datasets
 
-SMOOTHED = plans.study("digits-smoothing")
+SMOOTHED = "digits-smoothing"
 
 
 def findings(
@@ -60,7 +60,7 @@ def findings(
         "test_error": 100 * fixed_budgets.largest(steps).noise.mean() if len(steps) else None,
         **_settled(judged["S14"], work.title),
         **_against(workload),
-        **_lacking(judged["S9"], judged["S14"]),
+        **_rests(judged["S9"], judged["S14"]),
     }
 
 
@@ -101,7 +101,7 @@ def _against(workload: str) -> dict:
         "alone_high": high,
         "alone_sizes": len(own),
         "alone_trials": boxes.trials(searched[searched.workload == workload]),
-        "each": SMOOTHED.cells[0].trials,
+        "each": plans.study(SMOOTHED).cells[0].trials,
     }
 
 
@@ -109,13 +109,9 @@ def _points(slope: Effect) -> list[float]:
     return [100 * end for end in slope.row(log=False).values()]
 
 
-def _lacking(helped: Claim, risen: Claim) -> dict:
-    """What is not measured of the searches with and without label smoothing, and on how many either
-    claim rests.
-    """
+def _rests(helped: Claim, risen: Claim) -> dict:
+    """On how many searches with label smoothing, and without, a row of either claim rests."""
     return {
-        "lacking": len(results.missing(SMOOTHED)),
-        "planned": len(SMOOTHED.cells),
         "helped_on": between(*(group.n for group in helped.groups)),
         "risen_on": between(*(group.n for group in risen.groups)),
     }
@@ -141,5 +137,5 @@ def settled() -> tuple[tuple[pd.DataFrame, pd.DataFrame], pd.DataFrame]:
     both = pd.concat([several, single[~single.workload.isin(several.workload)]])
     plain = both[both.label_smoothing == 0]
     sizes = plain.groupby("workload").batch_size.transform("nunique")
-    searched = results.read(SMOOTHED)
+    searched = results.read(plans.study(SMOOTHED))
     return (several, searched), plain[sizes > 2]  # fewer show no trend

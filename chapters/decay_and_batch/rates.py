@@ -10,8 +10,8 @@ import pandas as pd
 from chapters.decay_and_batch.experiments import BATCH_SIZES
 from lib.analysis import method_results, ranges, replicates, scaling
 from lib.analysis.scaling import Effect
-from lib.claims import judging
 from lib.claims.judging import kept
+from lib.records import results
 from lib.workloads.catalogue import workload
 
 BEST = 4  # trials of a search that count as good, of those with decay
@@ -81,7 +81,9 @@ def growths() -> pd.DataFrame:
 
 
 def _growths() -> dict[str, list]:
-    trials = scaling.at_goals(ranges.whole(method_results.compared(), judging.low()))
+    halves = (method_results.studied(), ranges.low_momentum())
+    read = [results.read(study, without=scaling.WITHIN_BUDGETS) for study in halves]
+    trials = scaling.at_goals(ranges.whole(scaling.at_goals(read[0]), read[1]))
     trials, rows = trials[trials.sparsity == 0], []
     edges = ranges.at_edges(trials).query("hyperparameter == 'learning_rate' and marked")
     crowded = {*zip(edges.workload, edges.algorithm)}

@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from chapters.language_model.studies import TEXT_WIDTHS
 from lib import forms
 from lib.analysis import scaling
 from lib.claims.claim import Change, claim, ratio, unmeasured
 from lib.records import results
 from lib.studies import plans
 
+TEXT_WIDTHS = {"shakespeare-width-32": 32, "shakespeare-width-128": 128}  # half and double
 WITHIN = "no effect has to stay within what an effect exceeds"
 
 

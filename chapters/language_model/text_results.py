@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 import random
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pandas as pd
 
-from chapters.language_model import experiments, studies
+from chapters.language_model import experiments
 from lib import Told, whole
 from lib.analysis import scaling
 from lib.measuring import sweeps
 from lib.methods import method as known_method
 from lib.records.on_record import recorded_of
 from lib.records.store import SMOKE
+from lib.studies import plans, study
 from lib.studies.study import Study
 from lib.workloads import texts
 from lib.workloads.catalogue import EASIER, WORKLOADS, workload
 
 METHODS = ("adam", "muon", "momentum", "sgd")
 MAIN = "adam"  # beside which the others are put
+# Of a trial at batch size 1, at most; at others over the root of the batch size: larger batches take
+# fewer steps, which cost more
+STEPS = 40_000
 
 
 def read(chosen) -> SimpleNamespace:
@@ -37,8 +43,8 @@ def read(chosen) -> SimpleNamespace:
         sizes, name = [1, 2, 4, 8, 16], write_toy(SMOKE / "toy.txt")
     work = workload(name)
     asked = chosen.methods, chosen.searches, chosen.trials
-    study = grid(work.name, sizes, *asked, beyond=chosen.budget != "cached")
-    trials = sweeps.results(study, chosen.budget)
+    planned = grid(work.name, sizes, *asked, beyond=chosen.budget != "cached")
+    trials = sweeps.results(planned, chosen.budget)
     if work.source:
         rungs = experiments.climb(texts.read(work.name).ids, 4)
     else:
@@ -81,14 +87,22 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
     asked = set(itertools.product(range(searches), batch_sizes, methods))
     planned = [
         cell
-        for cell in itertools.chain(*(study.cells for study in studies.STUDIES))
+        for cell in itertools.chain(*(one.cells for one in plans.STUDIES.values()))
         if cell.workload in (name, name + EASIER) and cell.trials == trials and point(cell) in asked
     ]
     # Of several at a point the first on record, or else the last
     chosen = [*planned, *reversed([*recorded_of(planned)])]
     cells = {(point(cell), cell.sparsity): cell for cell in chosen}
     number = "replicate" if workload(name).source else "search"  # a reader's text has one split
-    every = studies.on_text(range(searches), methods, batch_sizes, name, number, trials=trials)
+    every = study.grid(
+        **{number: range(searches), "batch_size": batch_sizes},
+        trials=trials,
+        hits=1,
+        race=3.0,  # a wide one, since no record tells what races do on texts
+        algorithm=methods,
+        workload=name,
+    )
+    every = (replace(c, max_steps=math.ceil(STEPS / math.sqrt(c.batch_size))) for c in every)
     more = [cell for cell in every if (point(cell), 0.0) not in cells]
     more = more if beyond or not planned else recorded_of(more)
     return Study(name, workload(name).title, (*cells.values(), *more))

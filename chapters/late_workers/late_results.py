@@ -14,11 +14,11 @@ import math
 import numpy as np
 import pandas as pd
 
-from chapters.late_workers.studies import STUDIES
 from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect
 from lib.forms import Fits
 from lib.records import results
+from lib.studies import plans
 from lib.studies.study import Study
 
 WORK = "digits-mlp"
@@ -29,7 +29,8 @@ JUDGED = 7  # the staleness at which methods and depths are compared
 
 def measured() -> pd.DataFrame:
     """All trials with late gradients, and without, each workload at its goal."""
-    cells = tuple(cell for study in STUDIES for cell in study.cells)
+    names = "staleness", "staleness-depth"
+    cells = (cell for name in names for cell in plans.study(name).cells)
     return scaling.at_goals(results.read(Study("late", "Late gradients", cells)))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chapters.pruning_methods.studies import STUDIES
 from lib.engine.vocabulary import METHODS
 from lib.measuring import sweeps
 from lib.records import on_record, store
@@ -72,7 +71,7 @@ def _grid(chosen, method: str, level: float, network: str) -> Study:
 
 def _planned(chosen, pruning: str, level: float, network: str) -> Study:
     """What the book's studies have of a network, at the batch sizes of all methods."""
-    asked = {c.batch_size for s in STUDIES for c in s.cells if c.workload == network}
+    asked = {c.batch_size for c in plans.study("mnist-methods").cells}
     fields = {"algorithm": chosen.algorithm, "pruning": pruning, "sparsity": level, "stop": "goal"}
     every = on_record.gathered(workload=network, **fields).cells
     return Study(network, network, tuple(cell for cell in every if cell.batch_size in asked))

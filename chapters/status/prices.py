@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 
 from lib import forms
 from lib.records import on_record, results
-from lib.studies.study import Study, powers
+from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
 FOLD = 64  # graphics processors of the largest price
@@ -48,11 +48,15 @@ class Figure:
 
 
 LEE = {"sparsities": (0.0, 0.5, 0.7, 0.9), "methods": ("sgd", "momentum", "nesterov")}
-LEE |= {"sizes": powers(1, 14), "paper": "Lee et al. (2021)", "shows": "steps to result"}
+LEE |= {
+    "sizes": [2**k for k in range(1, 15)],
+    "paper": "Lee et al. (2021)",
+    "shows": "steps to result",
+}
 RECALLED = "sparsities, batch sizes"
 SHALLUE = {"sparsities": (0.0,), "paper": "Shallue et al. (2019)"}
 RELEASED = (1, 2, 8, 32, 128, 512, 2048, 8192, 32_768, 55_000)
-EVERY = (*powers(0, 15), 55_000)
+EVERY = (*(2**k for k in range(16)), 55_000)
 CNN, FASHION, RESNET = "mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8"
 FIGURES = (
     Figure(workload=CNN, goal=0.02, limit=40_000, recalled=RECALLED, **LEE),
@@ -78,7 +82,7 @@ FIGURES = (
         shows="Figures 1 and 4, ResNet-8",
         workload=RESNET,
         methods=("sgd", "nesterov"),
-        sizes=powers(1, 13),
+        sizes=[2**k for k in range(1, 14)],
         goal=0.3,
         **SHALLUE,
     ),
@@ -119,7 +123,7 @@ def searched() -> pd.DataFrame:
     """
     names = {figure.workload for figure in FIGURES}
     every = on_record.gathered(label_smoothing=0.0)
-    read = results.read(Study("prices", "", (c for c in every.cells if c.workload in names)))
+    read = results.of_searches(Study("prices", "", (c for c in every.cells if c.workload in names)))
     heads = pd.DataFrame(list(read.attrs["provenance"]))
     return heads.assign(cpu=heads.device.str.startswith("cpu"))
 

@@ -5,11 +5,11 @@ Of these papers the abstracts were at hand, not the texts.
 
 from chapters.without_backpropagation import without_backpropagation as without
 from chapters.without_backpropagation.experiments import READOUTS
-from chapters.without_backpropagation.studies import STUDIES
 from lib.claims.claim import Change, claim, difference, ratio
 from lib.claims.names import title
 from lib.methods.local_alignment import THEIRS
 from lib.records import results
+from lib.studies import plans
 
 BOUND = "no effect has to stay within the bound that an effect has to exceed"
 
@@ -28,7 +28,7 @@ BOUND = "no effect has to stay within the bound that an effect has to exceed"
     since="2026-11-24",
 )
 def test_error():
-    study = STUDIES[1]
+    study = plans.study("digits-local-budget")
     network = title(study.cells[0].workload)
     found = without.lost(results.read(study))
     return [difference(f"{without.ARMS[arm]}, {network}", effect) for arm, effect in found.items()]

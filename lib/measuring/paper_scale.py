@@ -22,7 +22,7 @@ from lib.records import store
 from lib.records.store import DATA
 from lib.studies import plans
 from lib.studies.cells import Cell
-from lib.studies.study import Study, races
+from lib.studies.study import BY_LOSSES, Study, grid
 
 # A search that is measured again with other rounding finds its result within this factor: so did
 # all replays on record (`lib.probes.replays`).
@@ -39,12 +39,14 @@ def wanted() -> Iterator[Cell]:
     """
     for name in ("mnist-own-splits", "mnist-low-momentum", "cifar-10-gpu"):
         yield from plans.study(name).cells
-    yield from races(
+    yield from grid(
         search=range(2),
         batch_size=(128, 512, 32, 2048, 8),
         algorithm=("nesterov", "sgd"),
-        workload=plans.RESNET,
+        workload="cifar-10-resnet-8",
         trials=16,
+        hits=1,
+        **BY_LOSSES,
     )
     for search in (1, 2):
         for cell in plans.study("shakespeare-widths").cells:

@@ -1,21 +1,44 @@
-"""Studies: named sets of cells, most of them grids; and which searches are races
-(`lib.engine.lockstep`), by which rule, which the chapter steps_to_result judges on record.
+"""Studies: named sets of cells, which a file plans as grids; and by which rules searches race
+(`lib.engine.lockstep`), which the chapter steps_to_result judges on record.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import itertools
-import operator
-from collections.abc import Iterable, Iterator
+import re
+from collections import UserDict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
 
-from lib import require
-from lib.methods import METHODS
+import yaml
+
+from lib import Told, require
+from lib.fields import spec
 from lib.own import is_own
 from lib.studies.cells import Cell
 from lib.workloads import own_file
-from lib.workloads.catalogue import EASIER, THEIR_SPLIT, Workload
+from lib.workloads.catalogue import Workload
 from lib.workloads.datasets import LEE2021
+
+# --- races ----------------------------------------------------------------------------------------
+
+# Data sets: the digits' validation sets are too small for a race; CIFAR-10 gains little
+RACED = ("mnist", LEE2021, "fashion-mnist")
+BY_GOALS = {"race": 2.5}  # fields of a cell
+# Wide, since at twice the steps a winner with Nesterov momentum is gone
+BY_LOSSES = {"race": 3.0, "rungs": "losses"}
+# times the factor, for the second race where nobody wins the first: its leader may stall short of
+# the goal
+WIDER = 4
+SLOW_TO_START = ("muon",)  # training methods whose winners a race on losses loses
+# a race that nobody can lose: an exact search of which the record says when losses fell, too
+WATCHED = 1e6
+
+# --- studies --------------------------------------------------------------------------------------
 
 LIGHT = 256  # numbers in an example of which a toy can be trained in seconds
 # What a toy trains, by how its trials stop
@@ -56,16 +79,17 @@ class Study:
         able = light or all(c.stop == "budget" for c in self.cells)
         allowed = f"cached, or full with few trials, for {first.workload}; smoke is for examples"
         require(able, "budget", "smoke", f"{allowed} of at most {LIGHT} numbers, as the digits are")
-        toys = [
-            replace(c, replicate=0, split=0, **(TOYS[c.stop] if light else HEAVY_TOY))
-            for c in self.cells
-            if (c.algorithm, c.workload) == (first.algorithm, first.workload)
-        ]
-        sizes = sorted({c.batch_size for c in toys})
+        network = first.workload, first.algorithm
+        alike = [c for c in self.cells if (c.workload, c.algorithm) == network]
+        sizes = sorted({c.batch_size for c in alike})
         sizes = {sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]}
-        levels = sorted(c.sparsity for c in toys)
-        kept = (c for c in toys if c.batch_size in sizes and c.sparsity in (levels[0], levels[-1]))
-        return replace(self, cells=kept)
+        levels = sorted(c.sparsity for c in alike)
+        toys = (
+            replace(c, replicate=0, split=0, **(TOYS[c.stop] if light else HEAVY_TOY))
+            for c in alike
+            if c.batch_size in sizes and c.sparsity in (levels[0], levels[-1])
+        )
+        return replace(self, cells=toys)
 
 
 def _is_light(work: Workload) -> bool:
@@ -75,89 +99,143 @@ def _is_light(work: Workload) -> bool:
     return work.train().x[0].numel() <= LIGHT if work.source else work.dataset == "digits"
 
 
+# --- grids ----------------------------------------------------------------------------------------
+
+RANGE = re.compile(r"(\d+)\.\.(?:\*([2-9]|[1-9]\d+)\.\.)?(\d+)")
+RANGES = "a range that ends at its last number, such as 3..12 or 1..*2..1024"
+
+
 def grid(**fields: object) -> Iterator[Cell]:
     """All combinations of these fields' values, the first field the slowest.
 
     Args:
-        **fields: of `Cell`, each a value, or several in a tuple, list or range. `search` stands
-            for `replicate` and `split`: searches on splits of their own.
+        **fields: of `Cell`, each a value, or several in a tuple, list or range; text such as 3..12,
+            or 1..*2..1024 for powers of two, is a range, too. `search` stands for `replicate` and
+            `split`: searches on splits of their own. `examples` and `least` stand for `max_steps`:
+            the steps that so many examples make, and at least so many. `messages` may be a dictionary of fields of
+            `Messages`, of which all combinations are meant, too.
+
+    Raises ValueError as `Cell`.
     """
-    several = (tuple, list, range)
-    axes = [value if isinstance(value, several) else (value,) for value in fields.values()]
-    for values in itertools.product(*axes):
-        chosen = dict(zip(fields, values))
+    for chosen in _combinations(fields):
         if "search" in chosen:
             chosen["replicate"] = chosen["split"] = chosen.pop("search")
+        if "examples" in chosen:
+            steps = chosen.pop("examples") // chosen["batch_size"]
+            chosen["max_steps"] = max(steps, chosen.pop("least", 1))
         yield Cell(**chosen)
 
 
-def to_budget(examples: int, **fields) -> Iterator[Cell]:
-    """Every trial to its budget: 4,096 steps, or more where a small batch needs more for so many
-    examples.
+def _combinations(fields: dict) -> Iterator[dict]:
+    axes = (_values(name, value) for name, value in fields.items())
+    for values in itertools.product(*axes):
+        yield dict(zip(fields, values))
+
+
+def _values(name: str, value: object) -> Iterable:
+    """The values of a field that one in a grid stands for."""
+    if isinstance(value, (tuple, list, range)):
+        return [one for part in value for one in _values(name, part)]
+    if isinstance(value, dict):
+        return _combinations(value)
+    parts = RANGE.fullmatch(value) if isinstance(value, str) else None
+    return _range(name, *parts.groups()) if parts else [value]
+
+
+def _range(name: str, *ends: str | None) -> Sequence[int]:
+    first, factor, last = (end and int(end) for end in ends)
+    numbers = range(first, last + 1)
+    if factor:
+        powers = (first * factor**k for k in range(last.bit_length()))
+        numbers = [number for number in powers if number <= last]
+    text = f"{first}..*{factor}..{last}" if factor else f"{first}..{last}"
+    require(numbers and numbers[-1] == last, name, text, RANGES)
+    return numbers
+
+
+# --- files of studies -----------------------------------------------------------------------------
+
+
+@spec
+class _Entry:
+    """A study in a file."""
+
+    title: str
+    grids: Annotated[list[dict], "a list of grids, each with its fields in braces"]
+    all: Annotated[dict | None, "fields in braces"] = None
+    apart: bool = False
+
+
+class _Mapping(dict):
+    """A mapping in a file that knows the place of each of its keys: "FILE, line N"."""
+
+    def __init__(self, loader: yaml.SafeLoader, node: yaml.MappingNode):
+        super().__init__()
+        self.places = {}
+        for key, value in node.value:
+            name, mark = str(loader.construct_object(key)), key.start_mark
+            place = f"{mark.name}, line {mark.line + 1}"
+            if name in self:
+                raise Told(f"{place}: {name} comes twice, first at {self.places[name]}")
+            self[name] = loader.construct_object(value, deep=True)
+            self.places[name] = place
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    """Reads mappings as `_Mapping`, and nothing but plain values in them."""
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _Mapping)
+
+
+def read(file: Path) -> dict[str, Study]:
+    """The studies of a YAML file by name, in its order; its head says how they are written.
+
+    Raises:
+        ValueError: naming file and line, and the study, field, value and what is allowed.
     """
-    for cell in grid(stop="budget", **fields):
-        yield replace(cell, max_steps=max(4096, examples // cell.batch_size))
+    with file.open(encoding="utf-8") as stream:
+        try:
+            entries = yaml.load(stream, _Loader)
+        except yaml.YAMLError as error:
+            raise Told(str(error)) from None
+    require(isinstance(entries, _Mapping), str(file), entries, "studies by name")
+    return {name: _study(name, entries) for name in entries}
 
 
-def powers(low: int, high: int, every: int = 1) -> list[int]:
-    """2**low ... 2**high, `every` so many powers."""
-    return [2**k for k in range(low, high + 1, every)]
+class Studies(UserDict):
+    """Studies by name, which a file is `read` for when the first is asked for."""
+
+    def __init__(self, file: Path):
+        self.file = file
+
+    @functools.cached_property
+    def data(self) -> dict[str, Study]:
+        return read(self.file)
 
 
-DENSE_AND_SPARSE = (0.0, 0.9)
-ALL_POWERS = powers(0, 10, 2) + powers(1, 9, 2)  # every fourth power before those between
-DIGITS = ("digits-mlp", "digits-cnn")
-EXACT = {"trials": 32, "hits": 2}  # an image network's search that is no race
-
-# --- races ----------------------------------------------------------------------------------------
-
-# Data sets: the digits' validation sets are too small for a race; CIFAR-10 gains little
-RACED = ("mnist", LEE2021, "fashion-mnist")
-BY_GOALS = {"race": 2.5}  # fields of a cell
-# Wide, since at twice the steps a winner with Nesterov momentum is gone
-BY_LOSSES = {"race": 3.0, "rungs": "losses"}
-# times the factor, for the second race where nobody wins the first: its leader may stall short of
-# the goal
-WIDER = 4
-SLOW_TO_START = ("muon",)  # training methods whose winners a race on losses loses
-# a race that nobody can lose: an exact search of which the record says when losses fell, too
-WATCHED = 1e6
-
-_FC, _FASHION = f"mnist-fc-128x3{EASIER}", f"fashion-mnist-fc-128x3{EASIER}"
-_CNN = "mnist-simple-cnn"
-_FROM_16, _TO_1024 = (16, 64, 256, 1024, 4096), (4, 16, 64, 256, 1024)
-# What was measured when goals alone were rungs: workloads, methods, sparsities, searches, batch
-# sizes.
-_EARLIER = (
-    ((_FC, _FASHION), ("momentum", "sgd"), (0.0,), range(1, 6), (4, *_FROM_16)),
-    ((_FC, _FASHION), ("momentum",), (0.9,), range(1, 6), _FROM_16),
-    ((_FC, _FASHION), ("sgd",), (0.9,), (1, 2), _FROM_16),
-    ((_FC,), ("sgd",), (0.9,), (3,), (64, 1024, 4096)),
-    ((_FASHION,), ("sgd",), (0.9,), (3,), (16, 64)),
-    ((_FC,), METHODS, (0.0,), (1,), _FROM_16),
-    ((_FC,), ("adam",), (0.0,), (2,), (64,)),
-    ((_CNN + EASIER,), ("momentum",), (0.0,), (1, 2), _TO_1024),
-    ((_CNN + EASIER,), ("momentum",), (0.9,), (1,), _TO_1024),
-    ((_CNN + EASIER,), ("momentum",), (0.9,), (2,), (4, 16, 64, 256)),
-    ((_CNN + THEIR_SPLIT,), ("momentum",), (0.0,), (0,), (64,)),
-    ((_CNN,), ("momentum",), (0.0,), (0,), (512,)),
-    ((_CNN,), ("momentum",), (0.9,), (0,), (8,)),
-    ((_CNN,), ("momentum",), (0.5,), (0,), (1024,)),
-)
-_ON_GOALS = {search for row in _EARLIER for search in itertools.product(*row)}
-_searched = operator.attrgetter("workload", "algorithm", "sparsity", "replicate", "batch_size")
+def _study(name: str, entries: _Mapping) -> Study:
+    entry = entries[name]
+    with _placed(name, entries.places[name], entry):
+        require(isinstance(entry, _Mapping), name, entry, "a study's title and grids")
+        _Entry(**entry)
+    shared = entry.get("all") or {}
+    cells = []
+    for fields in entry["grids"]:
+        start = next(iter(fields.places.values()), entry.places["grids"])
+        with _placed(name, start, fields, shared):
+            cells += grid(**{**shared, **fields})
+    return Study(name, entry["title"], cells, entry.get("apart", False))
 
 
-def raced(cell: Cell) -> Cell:
-    """The search as a race, up to its first hit: on losses; on goals alone if it was measured so,
-    or its method starts slowly.
+@contextlib.contextmanager
+def _placed(name: str, place: str, *mappings: object) -> Iterator[None]:
+    """A ValueError names the place of its field in these mappings, or else this place, and the
+    study.
     """
-    earlier = _searched(cell) in _ON_GOALS or cell.algorithm in SLOW_TO_START
-    return replace(cell, hits=1, **(BY_GOALS if earlier else BY_LOSSES))
-
-
-def races(**fields) -> Iterator[Cell]:
-    """A `grid` of searches of 32 trials that are races: what was not measured before races were
-    calibrated.
-    """
-    return map(raced, grid(**{"trials": 32} | fields))
+    try:
+        yield
+    except ValueError as error:
+        field = str(error).partition(":")[0]
+        places = (m.places[field] for m in mappings if isinstance(m, _Mapping) and field in m)
+        raise Told(f"{next(places, place)}, study {name}: {error}") from None
