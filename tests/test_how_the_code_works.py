@@ -46,7 +46,7 @@ def test_every_name_of_the_walk_is_defined_where_it_says():
         for name in names:
             defined = rf"^ *(def|class) {name.rpartition('.')[2]}\b|^{name}\b.* = "
             assert path.endswith(".ipynb") or re.search(defined, source, re.M), (path, name)
-    assert WALK.count("\n### ") == 9
+    assert WALK.count("\n### ") == 10
 
 
 def test_the_method_of_the_page_learns_the_workload_of_the_page(write, tmp_path):
