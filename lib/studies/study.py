@@ -81,15 +81,20 @@ class Study:
         require(able, "budget", "smoke", f"{allowed} of at most {LIGHT} numbers, as the digits are")
         network = first.workload, first.algorithm
         alike = [c for c in self.cells if (c.workload, c.algorithm) == network]
-        sizes = sorted({c.batch_size for c in alike})
-        sizes = {sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]}
-        levels = sorted(c.sparsity for c in alike)
-        toys = (
-            replace(c, replicate=0, split=0, **(TOYS[c.stop] if light else HEAVY_TOY))
-            for c in alike
-            if c.batch_size in sizes and c.sparsity in (levels[0], levels[-1])
-        )
+        toys = []
+        for cell in _thinned(alike):
+            fields = TOYS[cell.stop] if light else HEAVY_TOY
+            toys.append(replace(cell, replicate=0, split=0, **fields))
         return replace(self, cells=toys)
+
+
+def _thinned(cells: Sequence[Cell]) -> list[Cell]:
+    """Those of three batch sizes, from the median up, and of the ends of the sparsities."""
+    sizes = sorted({c.batch_size for c in cells})
+    sizes = sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]
+    levels = sorted(c.sparsity for c in cells)
+    levels = levels[0], levels[-1]
+    return [c for c in cells if c.batch_size in sizes and c.sparsity in levels]
 
 
 def _is_light(work: Workload) -> bool:
@@ -134,18 +139,17 @@ def _values(name: str, value: object) -> Iterable:
         return [one for part in value for one in _values(name, part)]
     if isinstance(value, dict):
         return _combinations(value)
-    parts = RANGE.fullmatch(value) if isinstance(value, str) else None
-    return _range(name, *parts.groups()) if parts else [value]
+    if isinstance(value, str) and (ends := RANGE.fullmatch(value)):
+        return _range(name, value, *ends.groups("1"))
+    return [value]
 
 
-def _range(name: str, *ends: str | None) -> Sequence[int]:
-    first, factor, last = (end and int(end) for end in ends)
-    numbers = range(first, last + 1)
-    if factor:
-        powers = (first * factor**k for k in range(last.bit_length()))
-        numbers = [number for number in powers if number <= last]
-    text = f"{first}..*{factor}..{last}" if factor else f"{first}..{last}"
-    require(numbers and numbers[-1] == last, name, text, RANGES)
+def _range(name: str, text: str, *ends: str) -> list[int]:
+    first, factor, last = map(int, ends)
+    numbers = [first]
+    while numbers[-1] < last:
+        numbers.append(max(numbers[-1] + 1, numbers[-1] * factor))
+    require(numbers[-1] == last, name, text, RANGES)
     return numbers
 
 
@@ -169,7 +173,8 @@ class _Mapping(dict):
         super().__init__()
         self.places = {}
         for key, value in node.value:
-            name, mark = str(loader.construct_object(key)), key.start_mark
+            name = str(loader.construct_object(key))
+            mark = key.start_mark
             place = f"{mark.name}, line {mark.line + 1}"
             if name in self:
                 raise Told(f"{place}: {name} comes twice, first at {self.places[name]}")
