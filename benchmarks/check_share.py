@@ -9,12 +9,12 @@ steps that its checks lie as far apart as in most of a search.
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import replace
 
 from torch import Tensor
 
+import benchmarks
 from lib.engine import lockstep
 from lib.engine.batched import BatchedExecutor
 from lib.engine.sequential import SequentialExecutor
@@ -81,6 +81,6 @@ def share(cell: Cell) -> str:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or CELLS:
+    for name in benchmarks.chosen(__doc__, CELLS):
         for cell in CELLS[name]:
             print(share(cell), flush=True)

@@ -10,7 +10,6 @@ Run it on an idle machine.  Every ratio compares two things measured side by sid
 from __future__ import annotations
 
 import functools
-import sys
 import time
 from collections.abc import Callable
 
@@ -19,6 +18,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+import benchmarks
 from lib.engine import flattening, lockstep, sequential
 from lib.measuring import machine, one_cell
 from lib.methods import method
@@ -252,5 +252,5 @@ if __name__ == "__main__":
     known = {"digits": digits, "decoder": decoder, "peak": peak,
              "convolutions": convolutions, "simple_cnn": simple_cnn, "recorded": recorded,
              "exhaustive": exhaustive}  # fmt: skip
-    for name in sys.argv[1:] or known:
+    for name in benchmarks.chosen(__doc__, known):
         known[name]()

@@ -9,7 +9,6 @@ Run it on an idle machine.  Every ratio compares things measured side by side, a
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,6 +21,7 @@ import torch.multiprocessing as mp
 import torch.nn.functional as F
 from torch import nn
 
+import benchmarks
 from chapters.operator_cost.message_times import library_top_k
 from lib.engine.sequential import SequentialExecutor
 from lib.measuring import machine
@@ -118,5 +118,6 @@ def hook() -> None:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or ["operators", "feedback", "hook"]:
-        {"operators": operators, "feedback": feedback, "hook": hook}[name]()
+    every = {"operators": operators, "feedback": feedback, "hook": hook}
+    for name in benchmarks.chosen(__doc__, every):
+        every[name]()

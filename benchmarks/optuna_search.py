@@ -15,10 +15,11 @@ import dataclasses
 import functools
 import math
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import optuna
 import pandas as pd
 
+import benchmarks
 from chapters.own_workload import adaptive
 from chapters.own_workload import experiments as replays
 from lib.engine import trainings
@@ -26,6 +27,9 @@ from lib.engine.vocabulary import next_check
 from lib.measuring import one_cell, runner
 from lib.records import store
 from lib.studies.cells import Cell
+
+if TYPE_CHECKING:  # `--help` needs no optuna
+    import optuna
 
 LIMIT = 4  # times the steps of the adaptive search
 STARTUP = 3  # trials before the pruner judges
@@ -70,6 +74,8 @@ class Objective:
             self.taken += one.steps
 
     def _trained(self, trial: optuna.Trial, one: trainings.Trial, until: int) -> float:
+        import optuna
+
         error = math.nan
         while one.finite and one.steps < until:
             check = next_check(one.steps, one.job.checks)
@@ -88,6 +94,8 @@ class Objective:
 
 def searched(what: replays.Replay) -> pd.DataFrame:
     """Rows as of `Replay.measure`."""
+    import optuna
+
     beside = dataclasses.replace(what, rule="adaptive")
     _, known = store.read(replays.REPLAYS.record(beside), beside)
     share, rows = adaptive.MOST / len(known), []
@@ -119,6 +127,9 @@ class Searches(replays.Replays):
 
 
 if __name__ == "__main__":
+    benchmarks.chosen(__doc__)
+    import optuna
+
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     usual = replays.REPLAYS
     record = Searches(usual.name, usual.units, usual.file, usual.planned)

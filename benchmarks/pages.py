@@ -6,7 +6,7 @@ all that it loads until its end was reached.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
@@ -66,4 +66,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "_build" / "html").resolve())
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path, nargs="?", default=ROOT / "_build" / "html")
+    main(parser.parse_args().folder.resolve())

@@ -4,6 +4,7 @@ charts.
 
 import codecs
 import contextlib
+import errno
 import hashlib
 import os
 import tempfile
@@ -50,23 +51,36 @@ def require(fine: object, field: str, value: object, allowed: str | Iterable) ->
         raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
 
 
+LOST = (errno.EIO, errno.ENOSPC, errno.EDQUOT)  # what was written may not be there
+
+
 @contextlib.contextmanager
 def whole(file: Path) -> Iterator[BinaryIO]:
     """A stream to a file beside `file` that takes its place at the end; where anything fails,
-    nothing is left of it.
+    nothing is left of it.  The folder is made if need be.
+
+    A file system that knows no modes or cannot wait for the disk (CIFS, exFAT, FUSE) goes without.
 
     Raises OSError naming `file` if its folder cannot be written or the disk is full.
     """
     name = ""
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        # Shortened, so that it fits wherever the name itself does
+        prefix = f".{file.name[:50]}."
         with tempfile.NamedTemporaryFile(
-            dir=file.parent, prefix=f".{file.name}.", suffix=".part", delete=False
+            dir=file.parent, prefix=prefix, suffix=".part", delete=False
         ) as part:
             name = part.name
             yield part
             part.flush()
-            os.fsync(part.fileno())
-        os.chmod(name, 0o644)
+            try:
+                os.fsync(part.fileno())
+            except OSError as error:
+                if error.errno in LOST:
+                    raise
+        with contextlib.suppress(OSError):
+            os.chmod(name, 0o644)
         os.replace(name, file)
     except BaseException as error:
         with contextlib.suppress(OSError):

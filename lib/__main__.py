@@ -15,12 +15,12 @@ from typing import Any
 from tqdm import tqdm
 
 from lib import ROOT, Told, fields
-from lib.measuring import paper_scale, sweeps
+from lib.measuring import codes, paper_scale, sweeps
 from lib.measuring.experiment import Collection
 from lib.measuring.paper_scale import Shelf
 from lib.measuring.runner import MOST, stoppable
 from lib.probes import portraits, replays, timings, tracks, unseen
-from lib.records import archive, on_record, results, store
+from lib.records import archive, on_record, results, searches, store
 from lib.records.store import DATA
 from lib.studies import plans
 from lib.studies.study import Study
@@ -160,6 +160,13 @@ def status(_: argparse.Namespace) -> None:
         _say(name, experiment)
 
 
+def unlisted(_: argparse.Namespace) -> None:
+    """Show what data/codes.yaml lacks after a change of the code that measures experiments."""
+    collections = [one for one in EXPERIMENTS.values() if isinstance(one, Collection)]
+    kinds = {(one.name, type(what)) for one in collections for what in one.planned()}
+    print(*(codes.unlisted(kinds) or ["nothing is lacking"]), sep="\n")
+
+
 def verify(chosen: argparse.Namespace) -> None:
     """Repeat recorded searches, save the results in data/replays/, and report how many agree."""
     what = replays.Replay(chosen.study, chosen.sample, longest=chosen.longest)
@@ -168,22 +175,47 @@ def verify(chosen: argparse.Namespace) -> None:
     print(replays.summary().to_string(index=False))
 
 
-def pack(_: argparse.Namespace) -> None:
-    """Pack the records of searches under data/ into one archive for each workload, without loss."""
+def pack(chosen: argparse.Namespace) -> None:
+    """Pack the records of searches under data/ into one archive for each workload, without loss,
+    and add them to the table of searches.
+    """
     files = [f for f in DATA.glob("*/*/*/sparsity-*/batch-*.csv") if f.parents[3].name != "own"]
     for file in files:
         store.head(file)  # raises for what is no record
-    for folder in tqdm(sorted({file.parents[2] for file in files}), "archive", unit="workload"):
-        archive.pack(folder)
+    with searches.packing(files, anew=chosen.rebuild):
+        for folder in tqdm(sorted({f.parents[2] for f in files}), "archive", unit="workload"):
+            archive.pack(folder)
 
 
 def _say(name: str, experiment: Collection | Shelf | Searches) -> None:
     todo, planned = len(experiment.missing()), len(experiment.planned())
-    print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure")
+    print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure", end="")
+    other = len(experiment.outdated()) if todo and isinstance(experiment, Collection) else 0
+    told = f"; {planned - todo} are measured by this code, {other} by other code"
+    print(told if other else "")
 
 
 def _searched() -> str:
     return on_record.status().to_string(index=False, float_format="{:.2f}".format)
+
+
+COMMANDS = {  # no docstrings, which `python -OO` leaves out
+    "run": (run, "run what a study or an experiment still lacks, and save the results under data/"),
+    "list": (listed, "list all studies and experiments with a short description of each"),
+    "status": (
+        status,
+        "show what has been measured and what is missing, one line for each study and experiment",
+    ),
+    "archive": (
+        pack,
+        "pack the records of searches under data/ into one archive for each workload, without loss",
+    ),
+    "codes": (unlisted, "show what data/codes.yaml lacks after a change of measuring code"),
+    "verify": (
+        verify,
+        "repeat recorded searches, save the results in data/replays/, and report how many agree",
+    ),
+}
 
 
 # --- the parser -----------------------------------------------------------------------------------
@@ -196,11 +228,9 @@ def parser() -> argparse.ArgumentParser:
         prog="python -m lib", description=ABOUT, epilog=STARTS, formatter_class=plain
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND", title="commands")
-    calls = {"run": run, "list": listed, "status": status, "archive": pack, "verify": verify}
     adds = {}
-    for name, call in calls.items():
-        told = call.__doc__[0].lower() + call.__doc__[1:].rstrip(".")
-        added = commands.add_parser(name, help=told, description=call.__doc__)
+    for name, (call, told) in COMMANDS.items():
+        added = commands.add_parser(name, help=told, description=f"{told[0].upper()}{told[1:]}.")
         added.set_defaults(call=call, refuse=added.error)
         adds[name] = added.add_argument
     add, known = adds["run"], "a study or an experiment; 'list' shows their names"
@@ -208,6 +238,8 @@ def parser() -> argparse.ArgumentParser:
     add("--device", type=usable, default="cpu", help='"cpu" (default), "cuda", "cuda:1", ...')
     most = "stop after so many minutes; what is unfinished is kept (default: go on to the end)"
     add("--minutes", type=of_kind(MINUTES), help=most)
+    anew = "make the table of searches (data/searches.csv.xz) anew from all records"
+    adds["archive"]("--rebuild", action="store_true", help=anew)
     add, known = adds["verify"], "a study; 'list' shows their names"
     add("study", choices=[*plans.STUDIES], metavar="STUDY", help=known)
     drawn = "number of searches, drawn at random (default: 20)"

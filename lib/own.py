@@ -10,6 +10,7 @@ When a module that the file imports is changed, they have to be moved out of dat
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -88,17 +89,21 @@ class Training:
     after the other.
 
     model: builds an nn.Module on the CPU, from the random numbers of torch, numpy or Python, which
-    are seeded for every trial: with whatever buffers, modes and parameters, tied, frozen or loaded.
+    are seeded for every trial: with whatever buffers, modes and parameters, tied, frozen, loaded or
+    complex (which count as pairs of numbers).  What it remembers from step to step is in these or
+    in an extra state (get_extra_state): the search ends with what is lost before it keeps a state.
     train, validation: tensors [N, ...], a tuple or a dictionary of any number; or a Dataset, whose
     examples are collated as a DataLoader does; or a function of a batch size and a seed that
-    returns the batches of one pass, such as a DataLoader (of validation it must be the same ones).
+    returns the batches of one pass, such as a DataLoader (of validation it must be the same ones),
+    all of that size, but for the last one if it is what is left of the examples.
     goals: values of the metric, the hardest first.  loss: a name in `lib.workloads.kinds.KINDS`, or
     a function of model and batch that returns a scalar.  metric: a name there, too, or a `Metric`;
     None for that of the loss.  Of named losses and metrics and of whole ones, outputs are
     model(*batch[:-1]) for targets batch[-1], or of a dictionary model(**rest) for batch["labels"];
     of outputs that are no tensor, their logits.
     examples: to train on; to be told where train is a function.  at_once: examples that are
-    computed together; gradients of larger batches are added up.  title, max_steps: as of `Own`.
+    computed together; gradients of larger batches are added up, each target with the same weight,
+    and refused where they are not that of the whole batch.  title, max_steps: as of `Own`.
     precision: "float32", or "bfloat16" for torch.autocast.
     """
 
@@ -127,7 +132,8 @@ def raised(error: BaseException) -> str:
     """
     where = ""
     for frame, line in traceback.walk_tb(error.__traceback__):
-        if MODULE.fullmatch(frame.f_globals.get("__name__", "")):
+        read = MODULE.fullmatch(frame.f_globals.get("__name__", ""))
+        if read and frame.f_code.co_filename == frame.f_globals["__file__"]:
             where = f" ({Path(frame.f_code.co_filename).name}, line {line})"
     return f"{type(error).__name__}: {error}{where}"
 
@@ -178,8 +184,14 @@ def is_text(name: str) -> bool:
     return isinstance(name, str) and text_parts(name)[0].endswith(".txt")
 
 
+LONGEST = 255  # bytes of a file's name
+
+
 def folder_name(name: str) -> str:
     """The name of a workload or a training method with a hyphen for whatever no file name should
-    hold.
+    hold; of one that is too long its end and a digest.
     """
-    return re.sub(r"[^\w.-]+", "-", name)
+    plain = re.sub(r"[^\w.-]+", "-", name)
+    if len(plain.encode()) <= LONGEST:
+        return plain
+    return f"{hashlib.sha256(name.encode()).hexdigest()[:12]}-{plain[-50:]}"

@@ -44,7 +44,7 @@ def number(value: object) -> str:
     # From 999.5 on three digits would make 1e+03
     if float(value).is_integer() or abs(value) >= 999.5:
         return signed(f"{value + 0.0:,.0f}")
-    digits, _, power = f"{value:.3g}".partition("e")
+    digits, _, power = _short_of(1, value, f"{value:.3g}").partition("e")
     times = f"\u00a0×\u00a0{power_of_ten(int(power))}" if power else ""
     return signed(digits) + times
 
@@ -72,7 +72,18 @@ def brief(value: float) -> str:
     if not math.isfinite(value) or (value == round(value) and abs(value) < 100):
         return number(value)
     rounded = float(f"{value:.2g}")
-    return signed(f"{value:#.2g}".rstrip(".")) if 0.001 <= abs(rounded) < 100 else number(rounded)
+    digits = _short_of(1, value, f"{value:#.2g}".rstrip("."))
+    return signed(digits) if 0.001 <= abs(rounded) < 100 else number(rounded)
+
+
+def _short_of(whole: float, value: float, digits: str) -> str:
+    """The digits of a value; as many more as it takes where they read as the whole, of which it is
+    short.
+    """
+    if not abs(value) < whole == abs(float(digits)):
+        return digits
+    rest = float(f"{whole - abs(value):.1g}")
+    return repr(math.copysign(whole - rest, value))
 
 
 def with_interval(value: float, low: float, high: float) -> str:
@@ -96,14 +107,18 @@ def ranged(value: float, low: float, high: float) -> str:
 
 
 def percent(share: float, places: int | None = None) -> str:
-    """A share as the prose prints it: 5 %, 0.5 %, −5 %.
+    """A share as the prose prints it: 5 %, 0.5 %, −5 %; never 100 % or 0 % of what is neither.
 
     Args:
         places: after the point; None: as many as two digits take.
     """
     value = 100 * share
-    digits = number(float(f"{value:.2g}")) if places is None else signed(f"{value:.{places}f}")
-    return f"{digits}\u00a0%"
+    fixed = f"{value:.2g}" if places is None else f"{value:.{places}f}"
+    digits = _short_of(100, value, fixed)
+    lost = value and not float(fixed)
+    if digits == fixed and (places is None or lost):
+        digits = number(float(f"{value:.2g}"))
+    return f"{signed(digits)}\u00a0%"
 
 
 def printed(text: str) -> str:

@@ -249,3 +249,13 @@ def test_an_exact_search_comes_first_and_the_page_says_what_to_run(tmp_path, mon
     trials = hardware_tables.measured("mine.py:task")
     assert "adaptive" not in set(trials.space) and set(trials.trials) == {4}
     assert {head["trials"] for head in trials.attrs["provenance"]} == {4}
+
+
+def test_searches_over_in_no_measurable_time_have_a_time_and_an_answer():
+    """Older records round to hundredths of a second."""
+    keys = dict.fromkeys(scaling.CURVE, "x") | {"trial_steps": 9}
+    heads = [keys | {"batch_size": b, "wall_s": s} for b, s in ((4, 0.0), (16, 0.0), (64, 1.0))]
+    trials = pd.DataFrame()
+    trials.attrs["provenance"] = heads
+    table = hardware.step_seconds(trials).assign(steps=[9.0, 5.0, 3.0])
+    assert (table.seconds > 0).all() and len(answers.choice(table, None)) >= 1

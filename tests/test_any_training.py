@@ -1,6 +1,9 @@
 """Any training of PyTorch runs from a short file, exact and resumable, or is refused by name."""
 
+import collections
+import contextlib
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,13 +11,17 @@ import torch
 from torch import nn
 
 from lib import ROOT, methods
-from lib.engine import lockstep, trainings
+from lib.engine import checkpoint, lockstep, trainings
 from lib.measuring import one_cell, sweeps
-from lib.methods.optimisers import Schedule
+from lib.methods.intervals import Interval
+from lib.methods.optimisers import Optimiser, Schedule
+from lib.own import OwnError, Training
 from lib.records.on_record import grid
 from lib.studies.cells import Cell
+from lib.workloads import batches, kinds
 
 START = """
+import time
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -179,6 +186,217 @@ def test_accumulated_gradients_are_those_of_the_batch(write):
     assert torch.allclose(*found, atol=1e-6) and not torch.equal(*found)
 
 
+def trained(own, method, steps=1, batch_size=16, **drawn):
+    job = trainings.Job(own, methods.method(method), batch_size, 1000, (0.0,))
+    trial = trainings.Trial(job, 0, drawn)
+    trial.run(steps)
+    return trial
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 5])
+def test_in_parts_a_position_counts_once_and_an_example_without_any_not_at_all(at_once):
+    ids = torch.randint(6, (40, 5))
+    length = torch.arange(40)[:, None] % 5
+    targets = torch.where(torch.arange(5) < length, ids.flip(1), kinds.IGNORED)
+
+    def model():
+        return nn.Sequential(nn.Embedding(6, 8), nn.Linear(8, 6))
+
+    found = []
+    for parts in (None, at_once):
+        data = {"train": (ids, targets), "validation": (ids, targets)}
+        own = Training(model, goals=(1.0,), loss="tokens", at_once=parts, **data)
+        trial = trained(own, "torch.optim:SGD(lr=1)", learning_rate=1.0)
+        found.append(torch.cat([p.detach().flatten() for p in trial.module.parameters()]))
+    assert torch.allclose(*found, atol=1e-6)
+
+
+class Fourier(nn.Module):
+    """Complex weights between the transforms of Fourier, and real ones."""
+
+    def __init__(self):
+        super().__init__()
+        self.real = nn.Linear(5, 5)  # an odd number of weights before the complex ones
+        self.w = nn.Parameter(0.3 * torch.randn(3, dtype=torch.cfloat))
+        self.mix = nn.Linear(3, 3, dtype=torch.cfloat)
+
+    def forward(self, x):
+        return torch.fft.irfft(self.mix(torch.fft.rfft(x) * self.w), n=5) + self.real(x)
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "drawn"),
+    [
+        ("adam", "torch.optim:Adam(lr=0.01)", {"beta1": 0.9, "beta2": 0.999}),
+        ("momentum", "torch.optim:SGD(lr=0.01,momentum=0.9)", {"momentum": 0.9}),
+        ("lars", None, {"momentum": 0.9, "weight_decay": 1e-4}),
+        ("muon", None, {"momentum": 0.9, "aux_ratio": 0.1}),
+        ("soap", None, {"beta1": 0.9, "beta2": 0.99}),
+    ],
+)
+def test_complex_weights_move_as_pairs_of_numbers(mine, theirs, drawn):
+    x = torch.randn(64, 5)
+    own = Training(Fourier, (x, x.roll(1, 1)), (x, x.roll(1, 1)), goals=(0.0,), loss="regression")
+    trial = trained(own, mine, 30, learning_rate=0.01, **drawn)
+    weights = list(trial.module.parameters())
+    assert all(p.isfinite().all() for p in weights)
+    if theirs:
+        other = trained(own, theirs, 30, learning_rate=0.01).module.parameters()
+        assert all(torch.allclose(p, q, atol=1e-5) for p, q in zip(weights, other, strict=True))
+
+
+LOADER = """
+    pairs = [(x[i], int(y[i])) for i in range(80)]
+    def task():
+        def train(batch_size, seed): return DataLoader(pairs, SIZE, shuffle=True, drop_last=DROPPED)
+        return Training(mlp, examples=EXAMPLES, **{**given, "train": train})
+"""
+
+
+@pytest.mark.parametrize(
+    ("size", "examples", "dropped", "told"),
+    [
+        ("batch_size", 80, False, ""),
+        ("batch_size", 80, True, ""),
+        ("8", 80, False, "train: a batch of 8 examples is not allowed; it must be of the 64 asked"),
+        ("min(batch_size, 32)", 80, False, "train: a batch of 32 examples .* of the 64 asked for"),
+        ("batch_size", 160, False, "train: a batch of 16 examples .* of 160 in all the last batch"),
+        ("batch_size", 160, True, "examples: 160 is not .* of a pass over train, of which .* 64"),
+        ("batch_size", 30, False, "train: a batch of 20 examples .* of 30 in all"),
+    ],
+)
+def test_every_batch_is_of_the_size_on_record(write, size, examples, dropped, told):
+    text = LOADER.replace("SIZE", size).replace("EXAMPLES", str(examples))
+    name = write(text.replace("DROPPED", str(dropped)))
+    cell = Cell(name, min(64, examples), "momentum", trials=1, max_steps=5)
+    with pytest.raises(OwnError, match=told) if told else contextlib.nullcontext():
+        one_cell.train_cell(cell)
+
+
+def test_a_batch_keeps_its_type():
+    class Encoding(collections.UserDict):
+        pass
+
+    pair = collections.namedtuple("pair", "x y")(torch.arange(4), [torch.arange(4), "text"])
+    for part in batches.cut(pair, 3):
+        assert type(part) is type(pair) and type(part.y) is list and part.y[1] == "text"
+    (one, _) = batches.cut(Encoding(x=torch.arange(4)), 3)
+    assert type(one) is Encoding and len(one["x"]) == 3
+    kept = batches.each(collections.defaultdict(list, x=torch.arange(4)), torch.neg)
+    assert kept["x"][3] == -3
+
+
+REMEMBERING = """
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = mlp()
+        BEGIN
+
+    def forward(self, x):
+        if self.training:
+            UPDATE
+        return self.net(x) * (1 + 0.1 * SCALE)
+MORE
+def task(): return Training(Net, **given)
+"""
+COUNTED = ("self.calls = 0", "self.calls += 1", "self.calls")
+EXTRA = """
+    def get_extra_state(self): return VALUE
+    def set_extra_state(self, calls): self.calls = calls
+"""
+OWN_TENSORS = "self.seen, self.made = {'last': torch.zeros(1)}, time.time()"
+GROWING = 'self.register_buffer("seen", torch.zeros(0))'
+KEPT = {
+    "an extra state": (*COUNTED, EXTRA.replace("VALUE", "self.calls")),
+    "a buffer that grows": (
+        GROWING,
+        "self.seen = torch.cat([self.seen, x[:1, 0]])",
+        "len(self.seen)",
+        "",
+    ),
+    "what it made of the last batch": (OWN_TENSORS, "self.seen = {'last': x}", "0", ""),
+}
+LOST = {
+    "calls": (*COUNTED, ""),
+    "mean": (
+        "self.mean = torch.zeros(4)",
+        "self.mean = 0.9 * self.mean + 0.1 * x.mean(0)",
+        "self.mean.mean()",
+        "",
+    ),
+    "going on from a state it raised": (
+        *COUNTED,
+        EXTRA.replace("VALUE", "(self.calls, F.relu)").replace("= calls", "= calls[0]"),
+    ),
+}
+
+
+def remembering(begin, update, scale, more):
+    text = REMEMBERING.replace("BEGIN", begin).replace("UPDATE", update)
+    return text.replace("SCALE", scale).replace("MORE", more)
+
+
+@pytest.mark.parametrize("kind", KEPT)
+def test_what_a_module_keeps_goes_on(write, tmp_path, interrupt, kind):
+    cell = Cell(write(remembering(*KEPT[kind])), 16, "adam", trials=2, hits=2, max_steps=40)
+    whole = one_cell.table(cell, one_cell.train_cell(cell))
+    interrupt(19, owner=trainings.Trial, name="_step")
+    with pytest.raises(KeyboardInterrupt):
+        one_cell.train_cell(cell, unfinished=tmp_path / "state.part")
+    again = one_cell.table(cell, one_cell.train_cell(cell, unfinished=tmp_path / "state.part"))
+    assert again.equals(whole) and not list(tmp_path.glob("*.set-aside"))
+
+
+@pytest.mark.parametrize("told", LOST)
+def test_what_a_module_would_forget_is_refused_by_name(write, tmp_path, monkeypatch, told):
+    cell = Cell(write(remembering(*LOST[told])), 16, "adam", trials=2, hits=2, max_steps=40)
+    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
+    with pytest.raises(OwnError, match=f"model: .*{told}"):
+        one_cell.train_cell(cell, unfinished=tmp_path / "state.part")
+    assert not list(tmp_path.glob("state.*"))
+
+
+def test_a_state_that_cannot_be_taken_up_is_set_aside(write, tmp_path, monkeypatch):
+    cell = Cell(write(KINDS["multi-label"]), 16, "adam", trials=2, hits=2, max_steps=30)
+    whole = one_cell.table(cell, one_cell.train_cell(cell))
+    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
+    one_cell.train_cell(cell, unfinished=tmp_path / "state.part")
+    with monkeypatch.context() as patch:
+        patch.setattr(trainings.Trial, "take_up", lambda *_: 1 / 0)
+        patch.setattr(trainings, "check_state", lambda *_: None)
+        with pytest.warns(RuntimeWarning, match="cannot be taken up .ZeroDivisionError"):
+            again = one_cell.train_cell(cell, unfinished=tmp_path / "state.part")
+    assert one_cell.table(cell, again).equals(whole)
+
+
+def test_a_method_of_the_book_has_denormal_numbers_flushed_as_in_lock_step(monkeypatch):
+    x, kept, step = torch.randn(32, 4), [], methods.METHODS["sgd"].step
+
+    def loss(model, batch):
+        kept.append(bool((torch.tensor([1e-40]) * 1).any()))
+        return model(batch[0]).square().mean()
+
+    def watched(*arguments):
+        kept.append(bool((torch.tensor([1e-40]) * 1).any()))
+        step(*arguments)
+
+    watching = replace(methods.METHODS["sgd"], step=watched)
+    monkeypatch.setitem(methods.EVERY, "sgd", watching)
+    own = Training(lambda: nn.Linear(4, 1), (x, x), (x, x), (0.0,), loss, "regression")
+    trained(own, "sgd", 2, learning_rate=0.1)
+    assert kept == [True, False, True, False], "the reader's code has them, the step has none"
+
+
+def test_what_is_tuned_is_tried_with_what_it_will_have():
+    text = "torch.optim:SGD(momentum=0..0.99,nesterov=True)"
+    tuned = {"momentum": Interval(0.5, 0.99, "reverse-log")}
+    assert methods.method(text).space["momentum"].high == 0.99
+    assert Optimiser("SGD", tuned, {"nesterov": True}).made([torch.zeros(2)], {"momentum": 0.5})
+    with pytest.raises(ValueError, match="tuned or fixed: .*rho"):
+        Optimiser("Adadelta", {"rho": Interval(0.5, 2.0)})
+
+
 def test_a_schedule_warms_up_and_falls():
     for shape, after in (("constant", 1.0), ("linear", 0.5), ("cosine", 0.5)):
         found = [Schedule(0.1, shape).factor(step, 100) for step in (1, 9, 10, 11, 56, 1000)]
@@ -202,6 +420,8 @@ def test_autocast_is_on_record_and_changes_the_arithmetic(write):
         ({"algorithm": "kfac"}, "algorithm: 'kfac' is not .* steps from plain gradients"),
         ({"algorithm": "torch.optim:Adamm"}, "kind: 'Adamm' is not .* torch.optim: .*AdamW"),
         ({"algorithm": "torch.optim:AdamW(lr=1..0.1)"}, "algorithm: .*high: 0.1 is not allowed"),
+        ({"algorithm": "torch.optim:AdamW(eps=1e-8"}, "form: 'AdamW.eps=1e-8' is not allowed"),
+        ({"algorithm": "torch.optim:AdamW(lr=1,lr=2)"}, "argument: 'lr' is not .* there once"),
         ({"algorithm": "torch.optim:LBFGS"}, "kind: 'LBFGS' is not allowed; it must be a class"),
     ],
 )

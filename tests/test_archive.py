@@ -1,7 +1,12 @@
 """Packed records: found, read and checked as files are, and given back to the byte."""
 
+import contextlib
 import dataclasses
 import lzma
+import os
+import signal
+import time
+import types
 
 import numpy as np
 import pandas as pd
@@ -66,9 +71,12 @@ def test_later_records_are_added(data, folder):
 
 
 def test_pandas_alone_reads_it(data, folder, tmp_path):
-    """By the very lines that the page on the code shows."""
+    """By the very lines that the page on the code shows; one is not packed yet."""
     before = results.read(STUDY, data).rename(columns={"algorithm": "method"})
+    late, body = next(iter(files(data).items()))
+    late.unlink()
     archive.pack(folder)
+    late.write_bytes(body)
     page = (ROOT / "chapters/how_the_code_works.md").read_text(encoding="utf-8")
     lines = page.partition("## Read the records")[2].partition("```python\n")[2].partition("print(")[0]
     found = {}
@@ -77,14 +85,49 @@ def test_pandas_alone_reads_it(data, folder, tmp_path):
     assert steps.to_dict() == before.groupby(["method", "batch_size"])["steps@0.05"].sum().to_dict()
 
 
-@pytest.mark.parametrize("what", ["heads", "trials"])
-@pytest.mark.parametrize("how", ["cut", "altered"])
-def test_a_damaged_archive_is_named(data, folder, what, how):
+@pytest.mark.parametrize("how", ["cut", "head", "trials"])
+def test_a_damaged_archive_is_named(data, folder, how):
     archive.pack(folder)
-    (file, *_) = sorted(folder.glob(f"{what}*.xz"))
+    file = folder / archive.PACKED
     body = file.read_bytes()
-    plain = lzma.decompress(body).replace(b'size": 16', b'size": 17').replace(b"0.33", b"0.34")
+    here, there = {"head": (b'size\\": 16', b'size\\": 17')}.get(how, (b"0.33", b"0.34"))
+    plain = lzma.decompress(body).replace(here, there)
+    assert plain != lzma.decompress(body)
     file.write_bytes(body[:-20] if how == "cut" else lzma.compress(plain))
-    archive._texts.cache_clear(), store._checked.cache_clear()  # as in a new process
-    with pytest.raises(store.RecordError, match=str(folder)):
+    with pytest.raises(store.RecordError, match=f"{folder}.* (not a readable|damaged)"):
         results.read(STUDY, data)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_what_another_packs_meanwhile_is_kept(data, folder, monkeypatch, held):
+    """Two processes, of which one waits while it compresses; also where no lock holds the other."""
+    bodies, (late, *_) = files(data), files(data)
+    late.unlink()
+    go, compress = data / "go", lzma.compress
+    if not held:
+        monkeypatch.setattr(archive, "FileLock", contextlib.nullcontext)
+    if (other := os.fork()) == 0:
+
+        def waiting(body):
+            go.touch()
+            time.sleep(0.5)
+            return compress(body)
+
+        archive.lzma = types.SimpleNamespace(compress=waiting, decompress=lzma.decompress)
+        os._exit(archive.pack(folder) != len(CELLS) - 1)
+    while not go.exists():
+        time.sleep(0.01)
+    late.write_bytes(bodies[late])
+    archive.pack(folder)
+    assert os.waitpid(other, 0)[1] == 0 and not files(data)
+    assert {file: archive.text(file).encode() for file in bodies} == bodies
+
+
+def test_what_a_killed_one_has_left_is_removed(data, folder, monkeypatch):
+    if (other := os.fork()) == 0:
+        monkeypatch.setattr(os, "fsync", lambda _: os.kill(os.getpid(), signal.SIGKILL))
+        archive.pack(folder)
+    os.waitpid(other, 0)
+    assert len(files(data)) == len(CELLS) and list(folder.glob(".*.part"))
+    assert archive.pack(folder) == len(CELLS) and not list(folder.glob(".*.part"))
+    assert results.missing(STUDY, data) == []

@@ -4,17 +4,24 @@ import json
 import re
 
 import altair as alt
+import nbformat
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup, Comment
+from docutils.core import publish_parts
+from myst_parser.docutils_ import Parser
+from nbconvert import HTMLExporter
+from nbconvert.filters.markdown_mistune import markdown2html_mistune
+from traitlets.config import Config
 
 from chapters.claims import ledger
 from chapters.intro import front_figures
-from lib import claims
+from lib import ROOT, claims
 from lib.claims import claim
-from lib.page import boxes, charts, told, vega
+from lib.page import boxes, charts, prose, told, vega
 from lib.records import store
 from lib.studies.cells import Cell
+from tests.conftest import needs_browser
 
 CELL = Cell("digits-mlp", 64, "sgd")
 USUAL = {"workload": "digits-mlp", "rows": 2, "trial_steps": 10, "wall_s": 3600.0}
@@ -48,7 +55,9 @@ def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():
         boxes.some(pd.DataFrame(), "paths")
 
 
-TITLES = ["<!--<script>alert(1)</script>", "a & b <i>c</i> &lt; ]]> it's \"quoted\" \\ `x` {y}"]
+EVIL = "<img src=x onerror=alert(1)><script>alert(2)</script> [m](javascript:alert(3)) *b* $x$ |"
+HARD = "a & b <i>c</i> &lt; ]]> it's \"quoted\" \\ `x` {y}"
+TITLES = [EVIL, "<!--<script>alert(1)</script>", HARD]
 
 
 def shows(text, title, times=1):
@@ -87,6 +96,108 @@ def test_charts_show_it_as_text_and_their_scripts_end_where_they_should(title):
     assert [p["value"] for p in spec["params"] if p["name"] == "curve_chosen"] == [title]
     tags = BeautifulSoup(drawn.replace(inside, ""), "html.parser").find_all()
     assert {tag.name for tag in tags} == {"div", "script", "img"}
+
+
+# --- in both renderers of Markdown ----------------------------------------------------------------
+
+MARKUP = [
+    *("1. a", "- a", "+ a", "# a", "> a", "% a", "+++", "===", "(a)=", "* * *", "`a`", "``` a"),
+    *("__a__ b_c_ _d_", r"\(x\) \[y\] \$z\$", "$$x$$", "&lt; &#42; &amp;", "![i](j)", "[a]: b"),
+    *("[^1]", "{doc}`intro`", "<!-- a -->", "a\n\n    b\n# c", "|a|b|\n|---|---|\n|c|d|"),
+    *("C:\\a\\", "a\tb", "~~a~~ ~b", "plain <q and r>, a*b*c"),
+]
+PLAIN = "0.34 (0.2–0.5)", "FC-128×3", "−5\u00a0%", "digits_mlp, a to b"
+
+
+def myst(text):
+    """The text as the built book shows it."""
+    about = {"myst_enable_extensions": ["dollarmath"], "halt_level": 5, "report_level": 5}
+    how = {"parser": Parser(), "writer_name": "html5", "settings_overrides": about}
+    return publish_parts(text, **how)["body"]
+
+
+def page_alone(*shown):
+    """The page of a rerun notebook that shows these."""
+    kinds = ["text/html" if isinstance(one, prose.Html) else "text/markdown" for one in shown]
+    data = [{kind: str(one)} for kind, one in zip(kinds, shown)]
+    outputs = [nbformat.v4.new_output("display_data", one) for one in data]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=outputs)])
+    config, file = Config(), ROOT / "lib" / "page" / "alone.py"
+    exec(compile(file.read_text(encoding="utf-8"), file, "exec"), {"get_config": lambda: config})
+    return HTMLExporter(config=config).from_notebook_node(notebook)[0]
+
+
+def words(page):
+    """What is read, but for blanks; no `$` meets another in it, which MathJax would pair."""
+    texts = list(BeautifulSoup(page, "html.parser").strings)
+    assert all(text.count("$") < 2 for text in texts)
+    return " ".join("".join(texts).split())
+
+
+@pytest.mark.parametrize("value", [EVIL, *MARKUP, *PLAIN])
+def test_a_value_reads_as_the_text_that_it_is(value):
+    template = "{{ value }}\n\nIn {{ value }}.\n\n- {{ value }} and {{ value }}\n"
+    text = prose.say(template, value=value)
+    as_text = " ".join(value.split())
+    expected = f"{as_text} In {as_text}. {as_text} and {as_text}"
+    assert words(myst(text)) == expected
+    assert words(markdown2html_mistune(text)) == expected
+    assert prose._inline(text).count("<") == text.count("<")
+
+
+def test_what_a_page_makes_itself_stays_markup_and_ordinary_values_stay_as_they_are():
+    pill = prose.html("<b>{{ word }}</b>", word="a*b")
+    text = prose.say("{{ pill }} {{ [pill, 'x'] | joined }}", pill=pill)
+    assert text == "<b>a&#42;b</b> <b>a&#42;b</b> and x"
+    assert [prose.say("{{ value }}", value=value) for value in PLAIN] == list(PLAIN)
+
+
+def test_money_in_a_sentence_leaves_no_value_out():
+    text = prose.say("It costs $5 for {{ n }} or \\$6 ($7); $64 B$ and $c_1/B$.", n=3)
+    page = BeautifulSoup(myst(text), "html.parser")
+    formulas = [formula.extract().get_text() for formula in page.find_all(class_="formula")]
+    assert len(formulas) == 2
+    assert " ".join(page.get_text().split()) == "It costs $5 for 3 or $6 ($7); and ."
+
+
+def everywhere(evil):
+    """All that a page makes of what a record, a reader's file or a parameter may say."""
+    charts.enable()
+    head = dict.fromkeys(("torch", "device", "precision", "source", "date"), evil)
+    frame = pd.DataFrame({"workload": [evil], evil: [1.0]})
+    heads = [{**USUAL, **head, "workload": evil, "sha256": evil}]
+    frame.attrs.update(provenance=heads, missing=(), planned=1)
+    values = {"title": evil, "measure": evil, "settings": [evil, evil]}
+    template = "On {{ title }}, to {{ measure }}: {{ settings | joined }}"
+    yield prose.say(template, values)
+    yield prose.lead(template, template, (), values)
+    yield prose.figure(chart(evil), template, template, "fig-x", evil, values)
+    yield from (boxes.provenance(frame), boxes.sources(frame), boxes.table(frame))
+    yield boxes.warned([evil])
+    yield boxes.stated(evil, evil, "holds", evil)
+
+
+def test_no_field_of_a_record_or_of_a_readers_file_becomes_markup():
+    every = list(everywhere(EVIL))
+    in_book = (shown if isinstance(shown, prose.Html) else myst(shown) for shown in every)
+    for page in (page_alone(*every), *in_book):
+        made = BeautifulSoup(page, "html.parser")
+        assert not made.select("[onerror], [href^='javascript:']")
+        assert not [s for s in made("script") if s.get("type") is None and "alert(" in s.text]
+        assert EVIL in made.get_text()
+
+
+@needs_browser
+def test_no_script_of_a_value_runs_in_the_page_of_a_rerun(browser):
+    tab, alerts = browser.new_page(), []
+    tab.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
+    tab.route("**/*", lambda route: route.abort())  # MathJax, which lies elsewhere
+    tab.set_content(page_alone(*everywhere(EVIL)), wait_until="load")
+    assert tab.locator("body").inner_text().count("<script>alert(2)</script> [m]") >= 15
+    for link in tab.locator("a[href^='javascript:']").all():
+        link.click()
+    tab.close()
+    assert not alerts
 
 
 def test_predictions_stand_beside_what_came():

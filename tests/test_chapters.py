@@ -3,13 +3,16 @@
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 
 import nbformat
+import pytest
 
 from lib import ROOT
 
+HARNESSES = sorted(f"benchmarks.{file.stem}" for file in (ROOT / "benchmarks").glob("[!_]*.py"))
 CHAPTERS = sorted((ROOT / "chapters").glob("*.ipynb"))
 
 
@@ -79,3 +82,14 @@ def test_chapters_are_committed_clean():
         assert notebook["metadata"]["kernelspec"]["name"] == "python3", chapter.name
         assert not any(c["outputs"] or c["execution_count"] for c in code), chapter.name
         nbformat.validate(nbformat.read(chapter, 4))
+
+
+@pytest.mark.parametrize("module", [*HARNESSES, "tests.fuzz", "tests.kills"])
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules")
+def test_a_harness_says_how_it_is_called(module, monkeypatch, capsys):
+    for given, status in (["--help"], 0), (["--nonsense"], 2):
+        monkeypatch.setattr(sys, "argv", [module, *given])
+        with pytest.raises(SystemExit) as left:
+            runpy.run_module(module, run_name="__main__")
+        told = capsys.readouterr()
+        assert left.value.code == status and "usage: " in told.out + told.err

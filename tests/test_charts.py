@@ -49,6 +49,18 @@ def test_numbers_read_as_prose():
     assert list(map(wording.number, values)) == told
 
 
+def test_what_is_short_of_the_whole_never_reads_as_the_whole_nor_a_little_as_nothing():
+    shares = 0.995, 0.9999, 172 / 173, -0.9999, 0.99999999, 1.0, 0.0, 0.004
+    told = ["99.5", "99.99", "99", "−99.99", "99.999999", "100", "0", "0.4"]
+    assert list(map(wording.percent, shares)) == [f"{one}\u00a0%" for one in told]
+    rounded = [wording.percent(share, 0) for share in (0.9951, 0.004, 0.994, 0.0, 1.0)]
+    assert rounded == [f"{one}\u00a0%" for one in ("99.5", "0.4", "99", "0", "100")]
+    assert wording.percent(1 - 1e-5, 2) == "99.999\u00a0%"
+    assert wording.number(0.9996) == wording.brief(0.9996) == "0.9996"
+    assert wording.number(1.0) == "1"
+    assert wording.span((0.2, 0.999)) == "0.20–0.999"
+
+
 def test_a_box_says_each_network():
     rule = claims.Claim("S7", "t", "three_regimes", "p.", "s", "r.", "above", 1.25)
     images = claims.Group("images <b>", 1.0, 0.5, 3.0, 2, own=True)

@@ -28,6 +28,16 @@ from tests.test_curves import scattered
 SIZES = (1, 4, 16, 64, 256, 1024)
 
 
+def test_a_key_tells_its_paper_and_its_number_or_is_refused_by_name():
+    keys = list(registered())
+    assert keys[0] == "L1" and keys.index("S9") < keys.index("S10") < keys.index("T1")
+    assert {key[0] for key in keys} <= set(claims.PAPERS)
+    for key in ("X1", "L", "", "12"):
+        with pytest.raises(ValueError, match=f"key: {key!r} is not allowed; .*L, M, S"):
+            claims.claim.claim(key, "a title", above=1.0)
+    assert list(registered()) == keys
+
+
 def line(c1, c2, sizes=SIZES):
     """c1/B + c2 by batch size B."""
     return {b: c1 / b + c2 for b in sizes}
@@ -218,7 +228,7 @@ def test_three_regimes_are_judged_by_their_definitions(steps, verdict):
 def test_momentum_beside_sgd_by_its_bend_and_by_its_smallest_batch(c1, c2, bend, smallest):
     parts = [searched(line(c1, c2), seed=1), searched(line(1600, 25), "sgd")]
     table = pd.concat(parts, ignore_index=True)
-    provided = {"trials": table, "published_curves": curves(table), "curves": curves(table)}
+    provided = {"searches": table, "published_curves": curves(table), "curves": curves(table)}
     assert verdicts("S7", **provided) == {MLP: bend} and verdicts("S7b", **provided) == {MLP: smallest}
 
 
@@ -227,7 +237,7 @@ def test_another_goal_moves_the_critical_batch_size_either_way(factor, verdict):
     hard = searched(line(1600, 25, DOUBLED), goal=0.05)
     easy = searched(line(1600 * factor, 25, DOUBLED))
     table = hard.assign(**{"steps@0.1": easy.steps})
-    assert verdicts("S2", trials=table, curves=curves(hard)) == {MLP: verdict}
+    assert verdicts("S2", searches=table, curves=curves(hard)) == {MLP: verdict}
 
 
 def of_family(bends, family=WIDTH, searches=8):

@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.fsdp import FullyShardedDataParallel
 
 from lib import ROOT
 from lib.engine import lockstep
@@ -20,6 +21,7 @@ from lib.engine.sequential import SequentialExecutor
 from lib.messages import COMPRESSORS, Messages, exchanges
 from lib.workers import processes
 from lib.workers.hook import SparseState, sparse_hook
+from lib.workers.noise_hook import NoiseState, noise_hook
 from lib.workloads import datasets, models
 
 EXCHANGES = [
@@ -334,9 +336,11 @@ def alone(monkeypatch):
 def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(alone):
     state = SparseState(nn.parallel.DistributedDataParallel(nn.Linear(8, 5)))
     counts = {"steps": 3, "elements": 4, "entries": 5}
-    good = {"residual": [torch.ones(40), torch.ones(5)], **counts}
-    for foreign in (None, good | {"epoch": 3}, good | {"residual": [torch.ones(40), torch.ones(4)]}):
-        with pytest.raises(ValueError, match=r"^saved: .* of shapes .*\(40,\), \(5,\)"):
+    good = {"worker": "rank 0 of 1", "residual": [torch.ones(40), torch.ones(5)], **counts}
+    others = {"epoch": 3}, {"residual": [torch.ones(40), torch.ones(4)]}
+    workers = {"worker": "rank 0 of 2"}, {"worker": "rank 1 of 1"}
+    for foreign in (None, *(good | other for other in others + workers)):
+        with pytest.raises(ValueError, match=r"^saved: .* of shapes .*rank 0 of 1.*\(40,\), \(5,\)"):
             state.load_state_dict(foreign)
     assert not _flat(state.residual.values()).any() and state.stats()["steps"] == 0
     state.load_state_dict(good)
@@ -344,6 +348,56 @@ def test_a_foreign_dictionary_is_refused_by_name_and_changes_nothing(alone):
     unused = nn.parallel.DistributedDataParallel(nn.Linear(8, 5), find_unused_parameters=True)
     with pytest.raises(ValueError, match="^find_unused_parameters: True is not allowed"):
         SparseState(unused)
+
+
+class Complex(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(3, dtype=torch.cfloat))
+
+
+def test_a_model_that_the_hooks_do_not_know_is_refused_by_name(alone):
+    plain, ddp = nn.Linear(8, 5), nn.parallel.DistributedDataParallel
+    parts = FullyShardedDataParallel(nn.Linear(8, 5), device_id=torch.device("cpu"))
+    partly = nn.Linear(8, 5)
+    ddp._set_params_and_buffers_to_ignore_for_model(partly, ["weight"])
+    for model, said in (
+        (plain, "model: 'Linear' is not"),
+        (parts, "model: 'FullyShardedDataParallel' is not"),
+        (ddp(partly), r"ignored parameters: \['weight'\] is not"),
+        (ddp(Complex()), r"complex parameters: \['w'\] is not"),
+    ):
+        with pytest.raises(ValueError, match=f"^{said} allowed"):
+            SparseState(model)
+    for model in (plain, parts):
+        with pytest.raises(ValueError, match="^model: .* it must be the DistributedDataParallel"):
+            NoiseState(model, 8)
+
+
+def _by_group(rank):
+    """Of two models that pairs of processes train, and a fifth process that trains none: how far
+    each hook's gradient lies from that without a hook.
+    """
+    groups, off = [dist.new_group(ranks) for ranks in ([0, 1], [2, 3])], [0.0, 0.0]
+    if rank < 4:
+        torch.manual_seed(rank // 2)
+        networks = [nn.Linear(10, 5)]
+        networks += [copy.deepcopy(networks[0]) for _ in range(2)]
+        group = {"process_group": groups[rank // 2]}
+        plain, sparse, noise = (nn.parallel.DistributedDataParallel(n, **group) for n in networks)
+        sparse.register_comm_hook(SparseState(sparse, density=1.0), sparse_hook)
+        noise.register_comm_hook(NoiseState(noise, 8), noise_hook)
+        x = torch.randn(8, 10, generator=torch.Generator().manual_seed(rank))
+        for model in (plain, sparse, noise):
+            _backward(model, x)
+        right, *found = map(_gradients, networks)
+        off = [float((g - right).norm() / right.norm()) for g in found]
+    return _everyone(off)
+
+
+def test_the_hooks_average_over_the_models_own_group():
+    found = processes.launch(_by_group, 5, 100)
+    assert all(sparse < 1e-6 and noise == 0 for sparse, noise in found)
 
 
 def test_the_command_trains_a_workload_between_processes():

@@ -11,9 +11,9 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (99, 107_950, 13.0, 18.4, 20.9, 0),
+    "lib/**/*.py": (99, 108_180, 13.0, 18.4, 20.9, 0),
     "chapters/*/*.py": (173, 149_050, 13.0, 19.4, 28.1, 143),
-    "tests/*.py": (71, 117_800, 16.2, 23.9, 29.8, 521),
+    "tests/*.py": (71, 119_536, 16.2, 23.9, 29.8, 521),
 }
 
 

@@ -121,12 +121,12 @@ def planted(hidden, met):
     """Searches whose decoder is left so many times the error with a penalty, and how many then
     meet the hardest goal.
     """
-    rows, luck = [], {1: 0.95, 2: 1.0, 3: 1.05, 4: 1.02, 5: 0.98}
+    rows = []
     arms = (0.0, False), (3.0, False), (3.0, True)
-    cases = itertools.product(experiments.PLANNED, arms, luck, experiments.GOALS)
+    cases = itertools.product(experiments.PLANNED, arms, range(1, 6), experiments.GOALS)
     for network, (alpha, unbiased), replicate, goal in cases:
         steps = np.nan if goal == 0.04 and alpha and replicate > met else 50.0
-        lost = 0.1 * luck[replicate] * (hidden if alpha else 1)
+        lost = replicate / 50 * (hidden if alpha else 1)
         rows.append((network, alpha, unbiased, replicate, goal, steps, 1 - lost))
     names = ["workload", "alpha", "unbiased", "replicate", "goal", "steps", "rebuilt"]
     return pd.DataFrame(rows, columns=names).assign(batch_size=128)

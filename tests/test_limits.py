@@ -102,6 +102,7 @@ WRONG = [  # a part of PLANNED, what stands there instead, the line, and what is
     ("hits: 1", "hist: 1", 3, "hist: 1 is not allowed; .*did you mean hits"),
     ("digits-mlp", "digits-mpl", 3, "workload: 'digits-mpl' is unknown; allowed: digits-mlp"),
     ("size: 8", "size: 0", 6, "batch_size: 0 is not allowed; it must be a whole number from 1 to"),
+    ("size: 8", "size: 8, examples: all", 6, "examples: .all. is not allowed; it must be a whole"),
     ("4..*4..64", "64..4", 5, "batch_size: '64..4' is not allowed; it must be a range"),
     ("4..*4..64", "4..*4..65", 5, r"batch_size: '4..\*4..65' is not allowed; it must be a range"),
     ("workers: 4", "by_layer: 2", 5, "by_layer: 2 is not allowed; it must be True or False"),

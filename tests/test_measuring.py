@@ -1,5 +1,6 @@
 """Commands say how they ended, records on what they were measured, and a search measured again is the same."""
 
+import contextlib
 import dataclasses
 import errno
 import math
@@ -7,6 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -45,6 +49,47 @@ def test_a_signal_is_told_in_one_line_and_its_handlers_are_put_back(name, heard,
     assert ended.value.code == 128 + number
     assert capsys.readouterr().err == f"stopped by {name}; 3 of 4 are kept; to continue: again\n"
     assert [signal.getsignal(s) for s in runner.SIGNALS] == before
+
+
+TWO_JOBS = """
+import os, pathlib, sys, time
+from lib.measuring import runner
+def waits(_, folder):
+    pathlib.Path(folder, str(os.getpid())).touch()
+    time.sleep(60)
+runner.run(range(2), waits, "t", "u", jobs=2, folder=sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="tells who runs by /proc")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
+def test_workers_end_with_the_process_that_started_them(name, tmp_path):
+    """Nobody tells them of its death, and they would train on."""
+    command = sys.executable, "-c", TWO_JOBS, str(tmp_path)
+    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+    try:
+        _until(lambda: len([*tmp_path.iterdir()]) == 2)
+        workers = [int(file.name) for file in tmp_path.iterdir()]
+        assert all(map(_runs, workers))
+    finally:
+        process.send_signal(getattr(signal, name))
+        process.wait()
+    _until(lambda: not any(map(_runs, workers)))
+
+
+def _until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def _runs(number: int) -> bool:
+    """Whether there is such a process, that nobody has to bury."""
+    with contextlib.suppress(OSError):
+        status = Path(f"/proc/{number}/stat").read_text(encoding="utf-8")
+        return status.rpartition(")")[2].split()[0] != "Z"
+    return False
 
 
 def _dies(_: int) -> None:

@@ -68,6 +68,13 @@ def test_a_planted_noise_scale_is_found(sizes):
     assert found.square == pytest.approx(1, rel=0.4)
 
 
+def test_very_unequal_micro_batches_tell_both_without_bias():
+    """A step's estimates scatter by 25 and 2.6."""
+    found = heard(NoiseMeter(Quadratic(), span=1e6), range(400), (16, 16, 1)).estimate()
+    assert found.trace == pytest.approx(PLANTED, abs=4 * 25 / 20)
+    assert found.square == pytest.approx(1, abs=4 * 2.6 / 20)
+
+
 def test_a_step_gives_the_mean_inner_product_and_the_scatter_between_groups():
     g = np.random.default_rng(0).normal(0.3, 1, size=(4, 7))
     small, big = (g**2).sum(1).mean(), (g.mean(0) ** 2).sum()
@@ -193,7 +200,94 @@ def test_the_file_needs_torch_and_the_standard_library_alone():
     assert {name.split(".")[0] for name in names} - {"torch"} <= sys.stdlib_module_names
 
 
+class Fourier(nn.Module):
+    """Complex weights, or the same as pairs of numbers, and real ones."""
+
+    def __init__(self, pairs):
+        super().__init__()
+        torch.manual_seed(0)
+        w = torch.randn(5, dtype=torch.cfloat)
+        self.w, self.line = nn.Parameter(torch.view_as_real(w) if pairs else w), nn.Linear(8, 8)
+
+    def forward(self, x):
+        w = self.w if self.w.is_complex() else torch.view_as_complex(self.w)
+        return (torch.fft.irfft(torch.fft.rfft(x) * w, n=8) + self.line(x)).square().mean()
+
+
+def test_complex_weights_have_the_noise_of_both_their_parts():
+    torch.manual_seed(1)
+    rows = torch.randn(20, 24, 8)
+    meters = [NoiseMeter(Fourier(pairs)) for pairs in (False, True)]
+    for meter in meters:
+        for x in rows:
+            meter.model.zero_grad()
+            for part in x.split(8):
+                meter.model(part).backward()
+                meter.micro_batch(8)
+            meter.step()
+    found, expected = (meter.estimate() for meter in meters)
+    assert (found.trace, found.square) == pytest.approx((expected.trace, expected.square), rel=1e-4)
+
+
+def disturbed(how):
+    """The meter after ten steps of two micro-batches, between which others do as they like."""
+    meter = NoiseMeter(Quadratic())
+    w = meter.model.w
+    for k in range(10):
+        if how != "never zeroed":
+            meter.model.zero_grad(set_to_none=how != "zeros")
+        for i, x in enumerate(points(k, 32).split(16)):
+            if i and how == "zeroed between":
+                meter.model.zero_grad()
+            if i and how == "changed by a hook":
+                w.grad.data.mul_(0.5)
+            if i and how == "a step between":
+                torch.optim.SGD([w], lr=0.1).step()
+            if how == "two passes":
+                (meter.model(x) / 2).backward()
+            if how == "looked at":
+                torch.autograd.grad(meter.model(x), w)
+            (meter.model(x) / (2 if how == "two passes" else 1)).backward()
+            meter.micro_batch(16)
+        meter.step()
+        torch.nn.utils.clip_grad_norm_(w, 0.1)
+        if how == "looked at":
+            torch.autograd.grad(meter.model(x), w)
+    return meter.estimate()
+
+
+@pytest.mark.parametrize("how", ["never zeroed", "zeroed between", "changed by a hook", "a step between"])
+def test_what_others_do_to_gradients_within_a_step_is_noticed(how):
+    with pytest.warns() if how != "a step between" else contextlib.nullcontext():
+        with pytest.raises(ValueError, match="^(gradients|parameters): 'changed .* it must be"):
+            disturbed(how)
+
+
+@pytest.mark.parametrize("how", ["zeros", "two passes", "looked at"])
+def test_what_others_may_do_is_not_taken_for_a_change(how):
+    assert disturbed(how).noise_scale == pytest.approx(disturbed("nothing").noise_scale, rel=1e-4)
+
+
+def one_pass(model, x):
+    meter = NoiseMeter(model)
+    model(x).square().mean().backward()
+    meter.micro_batch(len(x))
+
+
+def test_a_sparse_gradient_and_none_are_refused():
+    with pytest.raises(ValueError, match="^gradient: 'a sparse tensor.*sparse=False"):
+        one_pass(nn.Embedding(9, 4, sparse=True), torch.arange(3))
+    fused = nn.Linear(4, 1)
+    for p in fused.parameters():
+        p.register_post_accumulate_grad_hook(lambda p: setattr(p, "grad", None))
+    with pytest.raises(ValueError, match="^gradients: None is not allowed; it must be in .grad"):
+        one_pass(fused, torch.ones(3, 4))
+
+
 REFUSED = [
+    (lambda: NoiseMeter(len), "model: 'builtin_.*' is not allowed; it must be an nn.Module"),
+    (lambda: NoiseMeter(Quadratic()).micro_batch(), "examples: None .* it must be a number from 1"),
+    (lambda: NoiseState(examples=8), "model: 'NoneType' .* it must be the DistributedDataParallel"),
     (lambda: heard(NoiseMeter(Quadratic(), 16), [0], sizes=(16,)), "micro-batches: 1 is not allowed; it must be at least 2 a step"),
     (
         lambda: NoiseMeter(Quadratic(), 4).backward_in_parts(len, [torch.zeros(4), torch.zeros(3)]),
@@ -226,28 +320,100 @@ def plain_loop(count):
     return meter.estimate().noise_scale
 
 
-def test_a_lightning_callback_hears_what_a_plain_loop_hears(tmp_path, capsys):
+@pytest.fixture
+def lit(tmp_path):
+    """A Lightning module's class, and what fits one to rows, in batches, and returns the trainer."""
     lightning = pytest.importorskip("lightning.pytorch", reason="Lightning is not installed")
 
     class Module(Quadratic, lightning.LightningModule):
         def training_step(self, batch, _):
             return self(batch)
 
+        def validation_step(self, batch, _):
+            pass
+
+        test_step = validation_step
+
         def configure_optimizers(self):
             return torch.optim.SGD(self.parameters(), lr=0.0)
 
-    callback = noise_meter.lightning_callback(examples=16, every=10)
-    quiet = {name: False for name in ("logger", "enable_progress_bar", "enable_model_summary", "enable_checkpointing")}
-    trainer = lightning.Trainer(
-        accelerator="cpu", max_epochs=1, accumulate_grad_batches=4, callbacks=[callback], default_root_dir=tmp_path, **quiet
-    )
-    loader = torch.utils.data.DataLoader(torch.cat(ROWS), batch_size=16)
-    trainer.fit(Module(), loader)
+    extras = "enable_progress_bar", "enable_model_summary", "enable_checkpointing", "logger"
+    more = {name: False for name in extras} | {"accelerator": "cpu", "max_epochs": 1}
+    more["default_root_dir"] = tmp_path
+
+    def fit(callback, module, rows=None, size=16, accumulate=4):
+        rows = torch.cat(ROWS) if rows is None else rows
+        more["accumulate_grad_batches"] = accumulate
+        trainer = lightning.Trainer(callbacks=[callback], **more)
+        trainer.fit(module, torch.utils.data.DataLoader(rows, batch_size=size))
+        return trainer
+
+    return Module, fit
+
+
+@pytest.mark.filterwarnings("ignore:.*(num_workers|log_every|LeafSpec)")
+def test_a_lightning_callback_hears_what_a_plain_loop_hears(lit, capsys):
+    module, fit = lit
+    callback, net = noise_meter.lightning_callback(every=10), module()
+    trainer = fit(callback, net)
     assert callback.meter.estimate().noise_scale == pytest.approx(plain_loop(4), rel=1e-4)
     told = capsys.readouterr().out
     assert told.count("noise scale") >= 3 and "at 64" in told
-    with pytest.raises(ValueError, match="micro-batches: 1 is not allowed"):
-        lightning.Trainer(accelerator="cpu", max_epochs=1, callbacks=[callback], **quiet).fit(Module(), loader)
+    saved, loader = callback.state_dict(), torch.utils.data.DataLoader(ROWS[0], batch_size=16)
+    trainer.test(net, loader, verbose=False)
+    trainer.validate(net, loader, verbose=False)
+    assert callback.state_dict() == saved, "neither test nor validation begins anew"
+    fit(callback, net)
+    assert callback.meter.estimate().steps == 40
+
+
+@pytest.mark.filterwarnings("ignore:.*(num_workers|log_every|LeafSpec)")
+def test_a_lightning_callback_reads_the_size_of_every_batch(lit):
+    """Told 16; of 32 and, at the end of a pass, of one."""
+    module, fit = lit
+    callback, x = noise_meter.lightning_callback(examples=16), points(0, 6 * 32 - 31)
+    meter = NoiseMeter(Quadratic())
+    fit(callback, module(), x, size=32, accumulate=3)
+    for step in x[:96].split(32), x[96:].split(32):
+        meter.model.zero_grad()
+        for part in step:
+            (meter.model(part) / 3).backward()
+            meter.micro_batch(len(part), 1 / 3)
+        meter.step()
+    found, expected = callback.meter.estimate(), meter.estimate()
+    assert (found.trace, found.square) == pytest.approx((expected.trace, expected.square), rel=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:.*(num_workers|log_every|LeafSpec)")
+def test_a_lightning_callback_warns_and_goes_on_where_it_cannot_measure(lit, capsys):
+    module, fit = lit
+
+    class Manual(module):
+        def __init__(self):
+            super().__init__()
+            self.automatic_optimization = False
+
+        def training_step(self, batch, _):
+            self.optimizers().zero_grad()
+            self.manual_backward(self(batch))
+            self.optimizers().step()
+
+    class Changing(module):
+        def on_after_backward(self):
+            self.w.grad.mul_(0.5)
+
+    cases = {
+        "micro-batches: 1": (module, 1),
+        "automatic_optimization: False": (Manual, 1),
+        "gradients: 'changed": (Changing, 4),
+    }
+    for why, (kind, accumulate) in cases.items():
+        callback = noise_meter.lightning_callback()
+        with pytest.warns(UserWarning, match=f"noise scale not measured, because {why}"):
+            fit(callback, kind(), accumulate=accumulate)
+        assert f"not measured, because {why}" in capsys.readouterr().out
+        with pytest.raises(ValueError, match=f"^{why}"):
+            callback.meter.estimate()
 
 
 def test_a_trainer_callback_hears_what_a_plain_loop_hears(tmp_path, capsys):
@@ -259,10 +425,16 @@ def test_a_trainer_callback_hears_what_a_plain_loop_hears(tmp_path, capsys):
         def forward(self, x):
             return {"loss": super().forward(x)}
 
-    def run(callback, **more):
+    class Small(transformers.Trainer):
+        def training_step(self, model, inputs, *rest, **named):
+            if len(inputs["x"]) > 16:  # Trainer then tries nine tenths
+                raise RuntimeError("CUDA out of memory.")
+            return super().training_step(model, inputs, *rest, **named)
+
+    def run(callback, size=16, **more):
         told = {"max_grad_norm": 0.1, "learning_rate": 0.0, "num_train_epochs": 1, "report_to": "none", "use_cpu": True, **more}
-        arguments = transformers.TrainingArguments(str(tmp_path), per_device_train_batch_size=16, save_strategy="no", **told)
-        trainer = transformers.Trainer(Model(), arguments, train_dataset=rows, callbacks=[callback])
+        arguments = transformers.TrainingArguments(str(tmp_path), per_device_train_batch_size=size, save_strategy="no", **told)
+        trainer = Small(Model(), arguments, train_dataset=rows, callbacks=[callback])
         trainer._get_train_sampler = lambda *_: torch.utils.data.SequentialSampler(rows)
         trainer.train()
 
@@ -272,8 +444,18 @@ def test_a_trainer_callback_hears_what_a_plain_loop_hears(tmp_path, capsys):
     assert callback.meter.estimate().noise_scale == pytest.approx(plain_loop(3), rel=1e-4)
     told = capsys.readouterr().out
     assert told.count("noise scale") >= 3 and "at 64" in told
-    with pytest.raises(ValueError, match="micro-batches: 1 is not allowed"):
+    callback = noise_meter.trainer_callback()
+    accumulate = {"gradient_accumulation_steps": 4, "max_grad_norm": 0.0}
+    run(callback, size=18, auto_find_batch_size=True, **accumulate)
+    assert callback.meter.estimate().noise_scale == pytest.approx(plain_loop(4), rel=1e-4)
+    assert "at 64" in capsys.readouterr().out
+    rows += rows[:15]  # a last micro-batch of 15: its step is left out
+    run(callback, gradient_accumulation_steps=2, max_grad_norm=0.0)
+    assert (callback.meter.averages.steps, callback.meter.skipped) == (40, 1)
+    callback = noise_meter.trainer_callback()
+    with pytest.warns(UserWarning, match="not measured, because micro-batches: 1 is not allowed"):
         run(callback, gradient_accumulation_steps=2)
+    assert "not measured, because micro-batches: 1" in capsys.readouterr().out
 
 
 def simulated(workers, examples, steps, scale, spectrum, random, freedom=None, shrink=0.0):
@@ -326,10 +508,17 @@ def some(steps, count=32):
     return [points(1000 + 2 * k + dist.get_rank(), count) for k in steps]
 
 
-def listened(state, batches, model=None, **options):
+def listening(examples=32, model=None, ddp=None, **more):
+    """A model whose gradients a state listens to, and the state."""
+    model = DistributedDataParallel(model or Quadratic(), **(ddp or {}))
+    state = NoiseState(model, examples, **more)
+    model.register_comm_hook(state, noise_hook)
+    return model, state
+
+
+def listened(batches, *model, **more):
     """What the state tells after a backward pass of each batch, without training."""
-    ddp = DistributedDataParallel(model or Quadratic(), **options)
-    ddp.register_comm_hook(state, noise_hook)
+    ddp, state = listening(*model, **more)
     for x in batches:
         ddp.zero_grad()
         ddp(x).backward()
@@ -354,7 +543,7 @@ def _paths(rank):
             if hook is sparse_hook:
                 own = SparseState(ddp, compressor="top-k", density=0.02, by_layer=True)
             if listening:
-                ddp.register_comm_hook(NoiseState(16, hook=hook, hook_state=own), noise_hook)
+                ddp.register_comm_hook(NoiseState(ddp, 16, hook=hook, hook_state=own), noise_hook)
             elif hook:
                 ddp.register_comm_hook(own, hook)
             optimizer = torch.optim.SGD(ddp.parameters(), lr=0.05, momentum=0.9)
@@ -371,11 +560,11 @@ def _paths(rank):
 def _planted(rank):
     """Planted noise: from random sums, fewer than entries; from unequal shares of 10 and 30."""
     hooks.ENTRIES = 16
-    inside = listened(NoiseState(16, span=300, hook=allreduce_hook), some(range(400), 16))
+    inside = listened(some(range(400), 16), 16, span=300, hook=allreduce_hook)
     unequal = (10, 30)[rank]
     return {
         "inside": inside,
-        "unequal": listened(NoiseState(unequal, span=300), some(range(400), unequal)),
+        "unequal": listened(some(range(400), unequal), unequal, span=300),
     }
 
 
@@ -383,8 +572,7 @@ def _accumulated(rank):
     """The same 32 examples at once, and in four passes."""
     found, batches = {}, some(range(20))
     for passes in (1, 4):
-        state, ddp = NoiseState(32), DistributedDataParallel(Quadratic())
-        ddp.register_comm_hook(state, noise_hook)
+        ddp, state = listening()
         for batch in batches:
             ddp.zero_grad()
             *first, last = batch.chunk(passes)
@@ -399,40 +587,67 @@ def _accumulated(rank):
 def _scaler(rank):
     """With a scaler that grows every third step, and one worker's gradient not finite at two steps; beside the plain."""
     scaler = torch.amp.GradScaler("cpu", init_scale=2.0**12, growth_interval=3)
-    state, ddp = NoiseState(32, scaler=scaler), DistributedDataParallel(Quadratic())
-    ddp.register_comm_hook(state, noise_hook)
+    ddp, state = listening(scaler=scaler)
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.0)
     for k, bad in BAD:
         ddp.zero_grad()
         scaler.scale(ddp(some([k])[0]) + (ddp.module.w[3] * bad if bad and rank else 0)).backward()
         scaler.step(optimizer)
         scaler.update()
-    return {"plain": listened(NoiseState(32), some(range(9))), "scaled": told(state)}
+    return {"plain": listened(some(range(9))), "scaled": told(state)}
 
 
 def _jobs(rank):
     """bfloat16; a static graph; one worker with fewer batches; a sparse gradient, which is refused; all with the same data."""
     batches = some(range(12))
     found = {
-        "plain": listened(NoiseState(32), batches),
-        "bfloat16": listened(NoiseState(32), [x.bfloat16() for x in batches], Quadratic().bfloat16()),
-        "static graph": listened(NoiseState(32), batches, static_graph=True),
+        "plain": listened(batches),
+        "bfloat16": listened([x.bfloat16() for x in batches], model=Quadratic().bfloat16()),
+        "static graph": listened(batches, ddp={"static_graph": True}),
     }
     for hook in (None, allreduce_hook):
-        state, ddp = NoiseState(32, hook=hook), DistributedDataParallel(Quadratic())
+        ddp, state = listening(hook=hook)
         with ddp.join():
-            ddp.register_comm_hook(state, noise_hook)
             for x in batches[: 4 if rank == 0 else 9]:
                 ddp.zero_grad()
                 ddp(x).backward()
         found[f"joined {hook is None}"] = told(state)
-        found[f"short {hook is None}"] = listened(NoiseState(32, hook=hook), batches[:4])
-    embedding = DistributedDataParallel(nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 2)))
-    embedding.register_comm_hook(NoiseState(32), noise_hook)
+        found[f"short {hook is None}"] = listened(batches[:4], hook=hook)
+    embedding, _ = listening(model=nn.Sequential(nn.Embedding(9, 4, sparse=True), nn.Linear(4, 2)))
     try:
         embedding(torch.arange(3)).sum().backward()
     except ValueError as error:
         found["sparse"] = str(error)
+    return found
+
+
+def _told_once(rank):
+    """Every third batch is of 5 examples: left out, or told; gradients that are never zeroed."""
+    sizes = [5 if k % 3 == 2 else 32 for k in range(12)]
+    batches = [x[:size] for x, size in zip(some(range(12)), sizes, strict=True)]
+    found = {"long": listened([x for x in batches if len(x) == 32]), "short": listened(batches)}
+    for how in ("zeros", "never zeroed", "told"):
+        ddp, state = listening(ddp={"gradient_as_bucket_view": how == "zeros"})
+        for x in some(range(12)) if how == "zeros" else batches:
+            if how != "never zeroed":
+                ddp.zero_grad(set_to_none=how == "told")
+            state.examples = len(x)
+            ddp(x).backward()
+        try:
+            found[how] = told(state)
+        except ValueError as error:
+            found[how] = str(error)
+    return found
+
+
+def _refusals(rank):
+    """What becomes of a state of three workers, and of one of another total."""
+    found, (_, state) = [], listening()
+    for other in ({"workers": 3}, {"total": 100}, {"span": 7.0}):
+        try:
+            state.load_state_dict(state.state_dict() | other)
+        except ValueError as error:
+            found.append(str(error))
     return found
 
 
@@ -443,7 +658,7 @@ def _cases(rank, names):
 @pytest.fixture(scope="module")
 def two():
     """What two processes find in all cases."""
-    return processes.launch(_cases, 2, 300, ["_planted", "_accumulated", "_scaler", "_jobs"])
+    return processes.launch(_cases, 2, 300, ["_planted", "_accumulated", "_scaler", "_jobs", "_told_once", "_refusals"])
 
 
 @pytest.fixture(scope="module")
@@ -486,7 +701,20 @@ def test_half_precision_static_graphs_and_uneven_batches_are_listened_to(two):
     assert found["sparse"].startswith("gradient: 'a sparse tensor") and "sparse=False" in found["sparse"]
 
 
+def test_the_hook_reads_every_batchs_size_and_leaves_out_what_is_not_told(two):
+    found = two["_told_once"]
+    assert found["short"] == found["long"] | {"skipped": 4}
+    assert found["told"]["steps"] == 12 and found["told"]["skipped"] == 0 and found["zeros"]["steps"] == 12
+    assert found["never zeroed"].startswith("gradients: 'not zero where a step begins' is not allowed")
+
+
+def test_a_state_of_another_number_of_workers_is_refused(two):
+    allowed = "it must be what state_dict() has returned, with span 200.0, workers 2, total None"
+    assert [allowed in said for said in two["_refusals"]] == [True] * 3
+
+
 def test_a_single_worker_has_nothing_to_compare(monkeypatch):
     monkeypatch.setattr(dist, "get_world_size", lambda group=None: 1)
+    monkeypatch.setattr(hooks, "group_of", lambda model: None)
     with pytest.raises(ValueError, match="workers: 1 is not allowed; it must be at least 2: .* nothing to be compared"):
-        NoiseState(32)
+        NoiseState(Quadratic(), 32)

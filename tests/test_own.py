@@ -2,18 +2,22 @@
 in silence is refused (what is wrong in a file, tests/test_wrong_workloads.py tries).
 """
 
+import dataclasses
 import os
 import random
 import sys
+import textwrap
 import threading
 import types
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from lib import ROOT, own
+from lib.analysis import hardware
 from lib.engine import checkpoint, flattening, training_state
 from lib.measuring import one_cell, sweeps
 from lib.records import store
@@ -101,6 +105,25 @@ def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_blo
         sweeps.results(study, folder=folder)
 
 
+@pytest.mark.parametrize("field", ["workload", "algorithm"])
+def test_no_file_that_a_record_names_is_run(write, tmp_path, field):
+    """Whoever may write into data/ gets nothing executed."""
+    folder, ran = tmp_path / "data", tmp_path / "ran"
+    study = grid(write(), [4], ["sgd"], [0.0], trials=2)
+    name = study.cells[0].workload
+    sweeps.run(study, folder)
+    foreign = tmp_path / "foreign.py"
+    foreign.write_text(f"open({str(ran)!r}, 'w').close()\n", encoding="utf-8")
+    fields = {"workload": name, "batch_size": 4, "algorithm": "sgd", field: f"{foreign}:f"}
+    file = record(study.cells[0], folder).with_name("batch-4-deadbeef.csv")
+    store.write(file, dataclasses.make_dataclass("Cell", fields)(**fields), pd.DataFrame(), {})
+    assert store.head(file)["cell"][field] == f"{foreign}:f"
+    store.same_data(name, folder)
+    assert len(sweeps.results(study, folder=folder)) == 2
+    assert [*hardware.exact(name, folder).cells] == [*study.cells]
+    assert hardware.adaptive(name, folder).empty and not ran.exists()
+
+
 def test_a_file_that_changes_while_a_cell_trains_gives_no_record(write, tmp_path, monkeypatch):
     cell, train = Cell(write(), 4, "sgd", **TINY), one_cell.train_cell
 
@@ -184,7 +207,7 @@ def test_a_worker_with_threads_gives_the_same_records(write, tmp_path):
     assert found == bodies(tmp_path / "serial") and len(found) == 8
     for cell in study.cells:
         one, other = (store.head(record(cell, tmp_path / at)) for at in ("serial", "threads"))
-        changing = dict.fromkeys(("date", "wall_s"))
+        changing = dict.fromkeys(("date", "wall_s", "sha256"))
         assert {**one, **changing} == {**other, **changing}
 
 
@@ -211,6 +234,61 @@ def test_random_numbers_and_settings_are_the_readers_and_change_nothing(write, t
         torch.set_default_dtype(torch.float32)
     assert torch.equal(torch.get_rng_state(), numbers[0])
     assert (np.random.get_state()[1].tolist(), random.getstate()) == numbers[1:]
+
+
+MODULE = {
+    "a dataclass": """
+        @dataclass
+        class Config:
+            width: int = 8
+    """,
+    "hints by name": """
+        class Pair(typing.NamedTuple):
+            x: torch.Tensor
+        typing.get_type_hints(Pair)
+    """,
+    "a module beside it": "from beside import WIDTH",
+}
+
+
+@pytest.mark.parametrize("kind", MODULE)
+def test_a_file_is_a_module_in_its_folder(write, tmp_path, kind):
+    (tmp_path / "beside.py").write_text("WIDTH = 8\n")
+    top = "from __future__ import annotations\nimport typing\nfrom dataclasses import dataclass\n"
+    name = write(top + GOOD + textwrap.dedent(MODULE[kind]))
+    assert own_file.load(name).goals == (0.1, 0.2)
+
+
+def test_modules_of_one_name_beside_two_files_are_two(write, tmp_path):
+    text = GOOD.replace("goals=(0.1, 0.2)", "goals=GOALS") + "\nfrom beside_two import GOALS\n"
+    for goal in (0.1, 0.2, 0.1):
+        folder = tmp_path / str(goal)
+        folder.mkdir(exist_ok=True)
+        (folder / "beside_two.py").write_text(f"GOALS = ({goal},)\n")
+        own_file._load.cache_clear()
+        assert own_file.load(write(text, f"{goal}/mine.py")).goals == (goal,)
+
+
+def test_a_loaders_processes_import_what_is_in_the_file(write):
+    text = GOOD.replace("import Own", "import Training") + """
+from torch.utils.data import DataLoader, Dataset
+
+class Pairs(Dataset):
+    def __len__(self): return 16
+    def __getitem__(self, i): return torch.arange(4.0) + i, i % 2
+
+def loaded(batch_size, seed):
+    workers = {"num_workers": 1, "multiprocessing_context": "forkserver"}
+    return DataLoader(Pairs(), batch_size, **(workers if batch_size == 16 else {}))
+
+def task():
+    x = torch.randn(40, 4)
+    return Training(build, loaded, (torch.ones(4, 4), torch.arange(4) % 2), (0.2,), examples=16)
+"""
+    own = own_file.load(write(text))
+    with own_network.alone():
+        x, _ = next(iter(own.train(16, 0)))
+    assert x.shape == (16, 4) and x[3, 0] == 3
 
 
 def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_other(

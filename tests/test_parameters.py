@@ -37,7 +37,7 @@ def one(kind, value):
 
 
 def test_the_defaults_pass_typed_among_what_a_notebook_keeps_for_itself():
-    own = {"_": "1", "_i12": "x = 1", "_oh": {}}
+    own = {"_": "1", "_i12": "x = 1", "_3": 4, "_oh": {}, "__doc__": "", "_iii": "", "___": 2}
     chosen = parameters.guard(Chosen, notebook(**own))
     assert chosen == Chosen(64, 1.0, "cached") and type(chosen.learning_rate) is float
 
@@ -50,6 +50,8 @@ def test_the_defaults_pass_typed_among_what_a_notebook_keeps_for_itself():
         ({"batch_size": "64"}, "batch_size: '64' is not allowed; .* a whole number from 1 to 512"),
         ({"learning_rate": math.nan}, r"learning_rate: nan is not allowed; .* number in \(0, 1\]"),
         ({"budget": "full!"}, "budget: 'full!' is not allowed; .* one of cached, smoke, full"),
+        ({"_x": 1}, "_x: unknown parameter .*allowed: batch_size"),
+        ({"_batch_size": 1, "__private": 2}, "__private: .*_batch_size: .*did you mean batch_size"),
         ({"zzz": 3, "batch_size": 0, "budget": 3}, "zzz.*batch_size: 0.*budget: 3"),
     ],
 )

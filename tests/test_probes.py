@@ -9,19 +9,27 @@ from scipy.special import ndtri
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from chapters.federated.experiments import Search as Federated
 from chapters.gradients import findings as gradients
 from chapters.gradients.claims import bell_shaped
+from chapters.local_steps.experiments import LOCAL
+from chapters.local_steps.experiments import Search as Local
+from chapters.moving_masks.experiments import Search as Masked
 from chapters.paths import path_geometry, walking
 from chapters.paths.experiments import Walk
+from chapters.receptive_fields.experiments import Search as Fields
 from chapters.smoothness import claims as roughness
 from chapters.smoothness import followed_paths
 from chapters.sparsity import findings as sparsity
 from chapters.theory.experiments import JOBS, Job
+from lib.__main__ import EXPERIMENTS, main
 from lib.claims.claim import judged
 from lib.claims.judging import registered
 from lib.engine import flattening, lockstep
-from lib.measuring import sweeps
+from lib.measuring import codes, sweeps
+from lib.measuring.experiment import Collection
 from lib.methods import method
+from lib.page import boxes
 from lib.probes import noise_scale, portraits, tracks, unseen
 from lib.records import store
 from lib.records.store import record
@@ -281,6 +289,7 @@ def test_a_running_job_records_what_a_single_process_finds(tmp_path):
     whole_trace, whole_square = noise_scale.estimate(noise_scale.gram(chunks), 50, 1350)
     assert table.running[0] == pytest.approx(trace / square, rel=1e-3)
     assert table.offline[0] == table.single[0] == pytest.approx(whole_trace / whole_square, rel=1e-3)
+    assert table.attrs["provenance"][0]["code"] == codes.digest(Job)
     assert table.step.tolist() == [1, 2, 3, 4, 5, 6] and table.high.isna()[0] and table.low[0] == 0
     assert table.single.nunique() == 6, "the weights move"
 
@@ -310,3 +319,128 @@ def test_dense_and_pruned_winners_are_paired_by_search():
     (found,) = sparsity.of_winners(pd.concat([dense, pruned])).itertuples()
     assert (found.dense, found.pruned) == pytest.approx((0.155 / 3, 0.185 / 3))
     assert (found.more_low, found.more, found.more_high, found.n) == pytest.approx((0.01, 0.01, 0.01, 3))
+
+
+# --- the code that measures ---
+
+
+@pytest.fixture
+def edit(monkeypatch):
+    """Changes a module's text as far as digests of code see."""
+
+    def edit(module, old, new):
+        text = codes.TEXTS.get(module, b"").decode()
+        assert old in text
+        changed = text.replace(old, new) if old else new
+        monkeypatch.setitem(codes.TEXTS, module, changed.encode())
+        codes.digest.cache_clear()
+
+    yield edit
+    monkeypatch.undo()
+    codes.digest.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("kind", "module", "old", "new"),
+    [
+        (Local, "chapters.local_steps.experiments", "Interval(0.2, 1.0)", "Interval(0.2, 2.0)"),
+        (Fields, "lib.measuring.rerun", "hits=1,", "hits=2,"),
+        (Federated, "lib.measuring.experiment", "0.01..3", "0.01..5"),
+        (tracks.Track, "lib.probes.noise_scale", "np.diag(products)", "2 * np.diag(products)"),
+        (Masked, "chapters.moving_masks.moving", "def _rank", "def _ranks"),
+        (Job, "lib.workers.noise_meter", "LEVEL = 0.9", "LEVEL = 0.8"),
+    ],
+)  # fmt: skip
+def test_a_change_of_what_measures_is_other_code(kind, module, old, new, edit):
+    """Be it in the spec's file, in a base class, or in what a function imports when called."""
+    before = codes.digest(kind)
+    edit(module, old, new)
+    assert codes.digest(kind) != before
+
+
+SPEC = """
+RATES = (0.2, 1.0)
+
+class Search:
+    trials: int = 4
+    def measure(self):
+        from chapters.planted import steps
+        return steps.trained(RATES)
+
+def planned():
+    return [Search()]
+"""
+STEPS = """import numpy as np
+HITS = 1
+def trained(rates):
+    return np.ones(HITS)
+def drawn():
+    return 3
+"""
+MOVED = "chapters.planted.moved"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "equal"),
+    [
+        ("HITS = 1", "HITS = 1  # one", True),
+        ("HITS = 1\n", "HITS = (\n    1\n)\n\n", True),
+        ("(rates):", "(rates: tuple) -> list:\n    'Ones.'", True),
+        ("return 3", "return 4", True),
+        (STEPS, f"from {MOVED} import trained", True),
+        ("HITS = 1", "HITS = 2", False),
+        ("HITS = 1\n", "HITS = 1\nHITS += 1\n", False),
+        ("import numpy as np", "import torch as np", False),
+    ],
+)
+def test_code_is_the_same_wherever_it_lies_and_whatever_is_said_of_it(old, new, equal, edit):
+    kind = type("Search", (), {"__module__": "chapters.planted.experiments"})
+    for module, text in (("experiments", SPEC), ("steps", STEPS), ("moved", STEPS)):
+        edit(f"chapters.planted.{module}", "", text)
+    before = codes.digest(kind)
+    edit("chapters.planted.steps", old, new)
+    assert (codes.digest(kind) == before) == equal
+
+
+def test_other_code_measures_anew_beside_what_is_on_record(edit, tmp_path, monkeypatch):
+    steps = iter((10.0, 20.0))
+    monkeypatch.setattr(Local, "measure", lambda self: pd.DataFrame({"steps": [next(steps)]}))
+    asked = [Local("inner method", 1, 5, 16)]
+    LOCAL.run(asked, tmp_path)
+    (old,) = tmp_path.rglob("*.csv")
+    edit("chapters.local_steps.experiments", "Interval(0.2, 1.0)", "Interval(0.2, 2.0)")
+    assert LOCAL.missing(asked, tmp_path) == LOCAL.outdated(asked, tmp_path) == asked
+    table = LOCAL.results(asked, tmp_path)
+    assert "(1 of them by other code than today’s)" in boxes.sources(table)
+    assert table.steps.tolist() == [10]
+    LOCAL.run(asked, tmp_path)
+    new = LOCAL.record(asked[0], tmp_path)
+    assert {*tmp_path.rglob("*.csv")} == {old, new} and store.head(new)["code"] in new.name
+    table = LOCAL.results(asked, tmp_path)
+    assert table.steps.tolist() == [20] and "by other code" not in boxes.sources(table)
+    assert LOCAL.missing(asked, tmp_path) == []
+    # Declared to measure the same: the old one stands for both
+    listed = f"{codes.LISTED['local-steps/Search']} {codes.digest(Local)}"
+    monkeypatch.setitem(codes.LISTED, "local-steps/Search", listed)
+    assert LOCAL.record(asked[0], tmp_path) == old
+    assert LOCAL.results(asked, tmp_path).attrs["other_code"] == 0
+
+
+def test_status_and_codes_tell_what_other_code_measured(edit, monkeypatch, capsys):
+    edit("chapters.local_steps.experiments", "Interval(0.2, 1.0)", "Interval(0.2, 2.0)")
+    monkeypatch.setattr("lib.__main__.EXPERIMENTS", {"local-steps": LOCAL})
+    monkeypatch.setattr("lib.__main__._searched", str)
+    main(["status"])
+    counted = "164 of 164 searches to measure; 0 are measured by this code, 164 by other code"
+    assert f"local-steps: {counted}\n" in capsys.readouterr().out
+    main(["codes"])
+    line = f"local-steps/Search: {codes.LISTED['local-steps/Search']} {codes.digest(Local)}\n"
+    assert line in capsys.readouterr().out
+
+
+def test_data_lists_the_code_of_every_experiment():
+    """If changed code measures the same, put its line as shown; else leave its last code alone."""
+    collections = [one for one in EXPERIMENTS.values() if isinstance(one, Collection)]
+    kinds = {(one.name, type(what)) for one in collections for what in one.planned()}
+    lacking = codes.unlisted(kinds)
+    assert not lacking, "\n".join(["data/codes.yaml lacks, or has too many of", *lacking])

@@ -130,6 +130,33 @@ def test_synflow_is_the_published_code_where_outputs_may_fall_with_a_weight(acti
     assert (mine >= 0).all() and torch.allclose(mine.double(), scores, rtol=1e-5)
 
 
+def test_the_order_of_units_chooses_no_mask():
+    """Paths of one weight in and one out tie, and so do all that lead to units that are off."""
+    draw, masks = torch.randperm(50, generator=torch.Generator().manual_seed(1)), []
+    for order in (torch.arange(50), draw):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(20, 50), nn.LayerNorm(50), nn.ReLU(), nn.Linear(50, 10))
+        for part in (net[0].weight, net[0].bias, net[1].weight, net[1].bias):
+            part.data = part.data[order]
+        net[3].weight.data = net[3].weight.data[:, order]
+        x = torch.ones(1, 20, dtype=torch.float64)
+        scores = pruning.synflow(net, flattening.flatten(net), x, 0.97)
+        mask = pruning.chosen("synflow", scores, 0.97)
+        first, *_, last, _ = flattening.unflatten(mask, net)
+        masks.append((first[order.argsort()], last[:, order.argsort()]))
+    assert all(map(torch.equal, *masks))
+
+
+def test_synflow_takes_batch_normalisation_without_statistics_for_that_before_any_training():
+    x, scores = torch.ones(1, 6, dtype=torch.float64), []
+    for known in (True, False):
+        torch.manual_seed(0)
+        norm = nn.BatchNorm1d(12, track_running_stats=known).double().train(not known)
+        net = nn.Sequential(nn.Linear(6, 12), norm, nn.ReLU(), nn.Linear(12, 3))
+        scores.append(pruning.synflow(net, flattening.flatten(net), x, 0.8))
+    assert torch.equal(*scores) and scores[0].any()
+
+
 @pytest.mark.parametrize(("method", "value"), [("grasp", torch.nan), ("synflow", -1.0)])
 def test_scores_that_no_method_gives_are_refused(method, value):
     scores = 1 + torch.rand(50, generator=torch.Generator().manual_seed(0))

@@ -19,6 +19,13 @@ COMMANDS = [
 ]
 
 
+def test_the_command_line_needs_no_docstrings(monkeypatch):
+    """`python -OO` leaves them out."""
+    for call in (command.run, command.listed, command.status, command.pack, command.verify):
+        monkeypatch.setattr(call, "__doc__", None)
+    assert "show what has been measured" in command.parser().format_help()
+
+
 def test_papermill_lines_name_chapters_and_their_parameters():
     lines = [c for c in COMMANDS if c.startswith("papermill chapters/")]
     assert len(lines) >= 2

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.receptive_fields import claims, experiments, findings, ring
-from chapters.receptive_fields.experiments import EDGED, SITE, SITES, Search
+from chapters.receptive_fields import claims, experiments, findings, locality, ring
+from chapters.receptive_fields.experiments import EDGED, Search
+from chapters.receptive_fields.ring import SITES
 from lib.claims.claim import REGISTRY, judged
 from lib.engine import lockstep
 from lib.methods import spaces
@@ -38,22 +39,22 @@ def test_inputs_have_no_mean_unit_variance_and_the_correlations_of_their_classes
 def test_participation_where_it_is_known():
     site = np.arange(SITES)
     one, even, wave = np.eye(SITES)[5], np.ones(SITES), np.cos(2 * np.pi * 4 * site / SITES)
-    assert findings.participation(np.stack([one, even, wave])) == pytest.approx([SITES, 1, 1.5])
-    assert findings.together(np.stack([one, even])).tolist() == [1, findings.WINDOW / SITES]
+    assert locality.participation(np.stack([one, even, wave])) == pytest.approx([SITES, 1, 1.5])
+    assert locality.together(np.stack([one, even])).tolist() == [1, locality.WINDOW / SITES]
     noise = np.random.default_rng(0).standard_normal((4000, SITES))
-    assert findings.participation(noise).mean() == pytest.approx(3, abs=0.15)
+    assert locality.participation(noise).mean() == pytest.approx(3, abs=0.15)
     fresh = models.initialise(ring.network(), 0)[0].weight.detach().numpy()
-    assert findings.participation(fresh).mean() == pytest.approx(findings.DRAWN, abs=0.15)
+    assert locality.participation(fresh).mean() == pytest.approx(findings.DRAWN, abs=0.15)
 
 
 def test_neighbours_are_as_often_kept_as_any_by_chance_and_more_often_in_blocks():
     """Units that keep few weights and units that keep many are no neighbourhood."""
     share = np.linspace(0.1, 0.9, 500)[:, None]
     scattered = np.random.default_rng(0).random((500, SITES)) < share
-    assert findings.neighbours(scattered * 1.0) == pytest.approx(1, abs=0.02)
+    assert locality.neighbours(scattered * 1.0) == pytest.approx(1, abs=0.02)
     block = np.arange(SITES) < SITES // 2
-    assert findings.neighbours(block[None] * 1.0) == pytest.approx(31 / (32 * 31 / 63))
-    assert np.isnan(findings.neighbours(np.eye(SITES)[:3]))
+    assert locality.neighbours(block[None] * 1.0) == pytest.approx(31 / (32 * 31 / 63))
+    assert np.isnan(locality.neighbours(np.eye(SITES)[:3]))
 
 
 def plainly(search, trial, steps):
@@ -78,11 +79,11 @@ def test_a_record_holds_the_fields_of_the_first_trial_that_meets_the_goal(monkey
     monkeypatch.setitem(experiments.GOALS, 0.0, (0.42, 0.46))
     search = Search(0.0, 256, trials=8, max_steps=600)
     rows = search.measure()
-    assert len(rows) == 2 * experiments.HIDDEN and rows.steps.notna().all()
+    assert len(rows) == 2 * ring.HIDDEN and rows.steps.notna().all()
     held = ring.samples(ring.VALIDATION, 0.0, 2 * search.replicate + 1)
     for goal, own in rows.groupby("goal"):
         module, fields = plainly(search, int(own.trial.iloc[0]), int(own.steps.iloc[0]))
-        np.testing.assert_allclose(own[SITE], fields, atol=2e-3)
+        np.testing.assert_allclose(own.filter(regex="^site_"), fields, atol=2e-3)
         wrong = (module(held.x).argmax(1) != held.y).float().mean()
         assert wrong <= goal + 1e-3
 
@@ -92,27 +93,27 @@ def test_a_search_that_meets_no_goal_keeps_what_pruning_left(tmp_path, monkeypat
     search = Search(EDGED, 100, 0.5, trials=2, max_steps=2)
     experiments.FIELDS.run([search], tmp_path)
     rows = experiments.FIELDS.results([search], tmp_path)
-    (told, _) = findings.by_search(rows).itertuples()
+    (told, _) = locality.by_search(rows).itertuples()
     assert np.isnan(told.steps) and np.isnan(told.participation) and told.neighbours > 0
-    assert 0.3 < (rows[SITE] != 0).to_numpy().mean() < 0.6
-    met = findings.at_goal(findings.by_search(rows))
+    assert 0.3 < (rows.filter(regex="^site_") != 0).to_numpy().mean() < 0.6
+    met = findings.at_goal(locality.by_search(rows))
     assert not any(findings.effects(met).values())
 
 
-def planted(ratio, noise=0.02):
+def planted(ratio):
     """`by_search` of five searches; on edges participation is so many times as on Gaussian."""
     random, rows = np.random.default_rng(1), []
     for search in experiments.planned():
         if not search.sparsity:
-            luck = np.exp(noise * random.standard_normal())
+            luck = np.exp(0.02 * random.standard_normal())
             value = (ratio if search.gain else 1) * 2 * luck
             key = (search.gain, 0.0, search.batch_size, search.replicate, search.goals[0])
-            rows.append((*key, 100.0, value, 1.0))
-    return pd.DataFrame(rows, columns=[*findings.KEYS, "steps", "participation", "neighbours"])
+            rows.append((*key, 100.0, value))
+    return pd.DataFrame(rows, columns=[*locality.KEYS, "steps", "participation"])
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.6, "for"), (1.0, "against"), (1.25, "not decided")])
 def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
-    monkeypatch.setattr(findings, "by_search", lambda _: planted(ratio))
+    monkeypatch.setattr(locality, "by_search", lambda _: planted(ratio))
     (group,) = judged(REGISTRY.claims["R1"], claims.beside_gaussian()).groups
     assert group.verdict == verdict and group.n == 5

@@ -1,7 +1,10 @@
 """Records: whole or absent, and never mixed with those of another cell or protocol."""
 
+import contextlib
 import dataclasses
 import errno
+import hashlib
+import json
 import os
 
 import numpy as np
@@ -56,7 +59,8 @@ def test_a_changed_workload_is_another_cell(monkeypatch):
 
 DAMAGE = {
     "damaged": lambda text: text[:-10],
-    "batch_size": lambda text: text.replace('"batch_size": 16', '"batch_size": 32'),
+    "damaged .*": lambda text: text.replace('"batch_size": 16', '"batch_size": 32'),
+    "damaged .* altered": lambda text: text.replace('"rows": 2', '"rows": 1'),
     "not a record .* move it out of data/": lambda text: text.replace("complete", "\udcff"),
 }
 
@@ -80,6 +84,77 @@ def test_a_full_disk_names_the_file_and_leaves_nothing_behind(tmp_path, monkeypa
     assert caught.value.errno == errno.ENOSPC and not list(file.parent.iterdir())
 
 
+def test_whatever_changes_in_a_record_its_sum_tells(record):
+    text = record.read_text(encoding="utf-8")
+    for at in range(0, len(text), 5):
+        other = "y" if text[at] == "x" else "x"
+        record.write_text(f"{text[:at]}{other}{text[at + 1 :]}", encoding="utf-8")
+        with pytest.raises(store.RecordError, match=str(record)):
+            store.read(record, CELL)
+
+
+def test_an_older_record_is_read_and_says_that_its_sum_is_of_the_table(record, tmp_path):
+    """Its number of rows is compared all the same, and whose it is."""
+    assert store.head(record)["sha256_of"] == store.ALL
+    first, _, body = record.read_text(encoding="utf-8").partition("\n")
+    older = json.loads(first) | {"sha256": hashlib.sha256(body.encode()).hexdigest()}
+    del older["sha256_of"]
+    record.write_text(f"{json.dumps(older)}\n{body}", encoding="utf-8")
+    head, table = store.read(record, CELL)
+    assert head == older | {"sha256_of": store.TABLE} and len(table) == 2
+    for change, says in {"rows": "damaged", "cell": r"another cell \(batch_size differ\)"}.items():
+        other = {"rows": 1, "cell": older["cell"] | {"batch_size": 32}}[change]
+        record.write_text(f"{json.dumps(older | {change: other})}\n{body}", encoding="utf-8")
+        with pytest.raises(store.RecordError, match=says):
+            store.read(record, CELL)
+
+
+REFUSALS = errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP
+
+
+def refusing(number):
+    def refuse(*_, **__):
+        raise OSError(number, os.strerror(number))
+
+    return refuse
+
+
+@pytest.mark.parametrize("number", REFUSALS)
+def test_a_file_system_without_modes_and_fsync_keeps_records(tmp_path, monkeypatch, number):
+    monkeypatch.setattr(os, "chmod", refusing(number))
+    monkeypatch.setattr(os, "fsync", refusing(number))
+    file = store.path(tmp_path, CELL)
+    store.prepare(file)
+    assert not list(file.parent.iterdir())
+    store.write(file, CELL, TABLE, {})
+    assert store.head(file, CELL)["rows"] == 2 and list(file.parent.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("bytes_", [255, 256])
+def test_a_name_is_tried_before_anything_is_measured(tmp_path, bytes_):
+    file = tmp_path / f"{'b' * (bytes_ - 5)}.part"
+    refused = pytest.raises(OSError, match=f"cannot be written .*{file.name}")
+    with refused if bytes_ > 255 else contextlib.nullcontext():
+        store.prepare(file)
+        store.write(file.with_suffix(".csv"), CELL, TABLE, {})
+
+
+def test_a_rename_is_tried_before_anything_is_measured(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "replace", refusing(errno.EPERM))
+    file = store.path(tmp_path, CELL)
+    with pytest.raises(OSError, match=rf"cannot be written \(Operation not permitted\): '{file}'"):
+        store.prepare(file)
+    assert not list(file.parent.iterdir())
+
+
+def test_a_long_path_makes_a_name_that_fits():
+    deep = "/very/deep" * 40 + "/mine.py:task"
+    name = own.folder_name(deep)
+    assert len(name) < 200 and name.endswith("mine.py-task")
+    assert name != own.folder_name("/other" + deep)
+    assert own.folder_name("/" + 250 * "a") == "-" + 250 * "a"
+
+
 def kinds():
     """Folder under data/ -> where such a record lies, and the kinds of what it tells of by name."""
     found = {"replays": (replays.place, {"Replay": replays.Replay})}
@@ -97,7 +172,7 @@ def committed():
     for file in DATA.rglob("*.csv"):
         if "own" not in file.relative_to(DATA).parts or ours in file.parts:
             yield file
-    for file in DATA.rglob(archive.HEADS):
+    for file in DATA.rglob(archive.PACKED):
         yield from (file.parent / name for name in archive.names(file.parent))
 
 

@@ -143,6 +143,17 @@ def test_what_one_chapter_alone_needs_lies_beside_it():
     assert of_one_chapter() == {}
 
 
+CIRCULAR = {"messages", "parts_of_a_network"}  # one that loses its circle leaves
+
+
+def test_no_circle_of_files_beside_a_chapter():
+    for page in {file.parent.name for file in BESIDE} - CIRCULAR:
+        texts = {file.stem: SOURCES[page, file] for file in BESIDE if file.parent.name == page}
+        names = re.compile(rf"^ *from chapters\.{page}\b(.*)", re.M)
+        graph = {file: set(re.findall(r"\w+", " ".join(names.findall(text)))) for file, text in texts.items()}
+        assert circle(graph) == []
+
+
 def test_what_lies_beside_a_chapter_is_used_by_it_alone():
     for chapter in {file.parent.name for file in BESIDE} - {"own"}:
         name = re.compile(rf"^\s*(from|import) chapters\.{chapter}\b", re.M)

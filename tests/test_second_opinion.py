@@ -3,6 +3,7 @@
 What the book prints is asked of it in a process of its own.
 """
 
+import io
 import json
 import subprocess
 import sys
@@ -24,18 +25,12 @@ FASHION = ("fashion-mnist", "fashion-mnist-fc-128x3-easier", 0.14)
 
 @cache
 def records(folder):
-    """Every search of a workload: its fields and its table of trials, from its archive and from single files."""
-    found = []
-    if (packed := folder / "heads.jsonl.xz").exists():
-        heads = pd.read_json(packed, lines=True)
-        for name, of_table in heads.groupby("table"):
-            table, counts = pd.read_csv(folder / name, low_memory=False), of_table["head"].str["rows"]
-            parts = [table[end - count : end] for count, end in zip(counts, counts.cumsum(), strict=True)]
-            found += zip(of_table["head"].str["cell"], parts, strict=True)
-    for file in folder.rglob("batch-*.csv"):
-        with file.open(encoding="utf-8") as lines:
-            found.append((json.loads(next(lines))["cell"], pd.read_csv(lines)))
-    return found
+    """Every search of a workload: its fields and its table's text, from its archive and from single files."""
+    packed = folder / "records.jsonl.xz"
+    texts = [*pd.read_json(packed, lines=True)[1]] if packed.exists() else []
+    texts += [file.read_text(encoding="utf-8") for file in folder.rglob("batch-*.csv")]
+    parts = (text.split("\n", 1) for text in texts)
+    return [(json.loads(first)["cell"], table) for first, table in parts]
 
 
 @cache
@@ -43,9 +38,9 @@ def searches(data_set, workload, algorithm, sparsity, goal):
     """K* of every search: space, replicate, split, batch_size, steps (NaN if missed)."""
     usual = {**PLAIN, "algorithm": algorithm, "sparsity": sparsity}
     rows = []
-    for cell, trials in records(ROOT / "data" / data_set / workload):
+    for cell, text in records(ROOT / "data" / data_set / workload):
         if all(cell.get(name, value) == value for name, value in usual.items()):
-            best = trials[f"steps@{goal:g}"].min()
+            best = pd.read_csv(io.StringIO(text), low_memory=False)[f"steps@{goal:g}"].min()
             rows.append((cell.get("space"), cell["replicate"], cell.get("split", 0), cell["batch_size"], best))
     found = pd.DataFrame(rows, columns=["space", "replicate", "split", "batch_size", "steps"])
     return found.groupby(["space", "replicate", "split", "batch_size"], dropna=False).steps.min().reset_index()

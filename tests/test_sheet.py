@@ -47,6 +47,31 @@ def test_the_form_answers_as_the_formula_does(browser):
     assert page.locator("output").inner_text() == said
     page.fill("[name=times]", "16 1.6\n64 6.4")
     assert "proportional" in page.locator("output").inner_text()
-    page.fill("[name=times]", "sixteen")
-    assert "two batch sizes" in page.locator("output").inner_text()
+    page.close()
+
+
+@needs_browser
+def test_the_form_takes_commas_and_names_a_line_that_it_cannot_read(browser):
+    page = browser.new_page()
+    page.set_content(str(decide.form(timings(1e-3, 1e-4), 150)))
+
+    def said(times, steps="", critical="150"):
+        for name, text in (("times", times), ("steps", steps), ("critical", critical)):
+            page.fill(f"[name={name}]", text)
+        return page.locator("output").inner_text()
+
+    plain = said("64 0.0421\n1024 0.5")
+    assert plain.startswith("Use about")
+    for times in ("64 0,0421\n1,024 0.5", "64; 0.0421\n\n1,024, 0,5", "64,0.0421\n1024\t5e-1"):
+        assert said(times) == plain
+    for form in (".0f", ",.0f"):
+        steps = "\n".join(f"{size} {format(3000 + 450_000 / size, form)}" for size in SIZES)
+        assert said("64 0.0421\n1024 0.5", steps, "") == plain
+    thousands = [said("64 0.0421\n1024 0.5", critical=text) for text in ("1,500", "1500")]
+    assert thousands[0] == thousands[1] != plain
+    unread = ["sixteen", "1,024", "1 024 0.5", "64 2.1 ms", "1.024 0,5", "16 1,234", "0 1"]
+    for line in [*unread, "-64 0.1", "64 0.0.1"]:
+        assert f"“{line}” cannot be read" in said(f"64 0.0421\n{line}")
+    assert "“many” cannot be read" in said("64 0.0421\n1024 0.5", critical="many")
+    assert "two batch sizes" in said("64 0.0421")
     page.close()

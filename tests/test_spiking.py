@@ -138,7 +138,7 @@ def planted(ratio, noise=0.02):
     random, rows = np.random.default_rng(1), []
     for search in experiments.planned():
         value = (ratio if search.time else 1) * 0.5 * np.exp(noise * random.standard_normal())
-        told = {"goal": experiments.JUDGED[search.model], "steps": 100.0, "rate": value, "silent": 0.1, "first": value}
+        told = {"goal": experiments.JUDGED[search.model], "steps": 100.0, "rate": value}
         rows.append({**dataclasses.asdict(search), **told})
     return pd.DataFrame(rows)
 
@@ -151,9 +151,6 @@ def test_the_rule_says_what_is_planted(ratio, verdict, judge):
 
 def test_the_convolutional_network_is_compared_at_its_own_sizes_and_goal():
     rows = planted(0.5, noise=0)
-    both = [(time, 0.0, "cnn") for time in (experiments.TIME, 0)]
-    found = findings.over(rows, "rate", *both, sizes=experiments.CNN_SIZES)
+    found = findings.over(rows, "rate", *findings.CNNS, sizes=experiments.CNN_SIZES)
     assert found.n == 3 and found.value == pytest.approx(np.log(0.5))
-    assert findings.over(rows, "rate", *both) is None
-
-
+    assert findings.over(rows, "rate", *findings.CNNS) is None

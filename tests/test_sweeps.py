@@ -145,7 +145,7 @@ def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(by, to, heard, tmp_
 
 def test_a_folder_that_cannot_be_written_is_named_before_any_training(tmp_path, monkeypatch):
     monkeypatch.setattr(one_cell, "train_cell", lambda *_, **__: pytest.fail("trained"))
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", lambda **_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
     file = record(tiny().cells[0], tmp_path)
     with pytest.raises(PermissionError, match=rf"cannot be written \(Permission denied\): '{file}'"):
         sweeps.run(tiny(), tmp_path)

@@ -100,6 +100,7 @@ OWN = [
     ("model=lambda: build(first=[Odd(lambda m, h: h - h.mean(0))])", "asked example by example"),
     ("model=lambda: build(first=[nn.ReLU(inplace=True)])", "outputs: .* or changed inputs"),
     ("model=lambda: build(first=[Odd(lambda m, h: m.w.weight.data.mul_(0.9) @ h.T)])", "model: "),
+    ("model=lambda: build(first=[nn.Linear(3, 3).to(torch.cfloat)])", "complex parameters .*0.w"),
     ("model=lambda: Odd(lambda m, h: {'logits': h})", f"layer: .* output.*{SHARED}"),
 ]
 TRAINING = [
@@ -117,6 +118,14 @@ TRAINING = [
      "validation: .* metric: 2.0 is above its highest, 1"),
     ("metric=Metric(lambda m, b: torch.tensor(float('nan')), 'F1')", "goals: 0.2 is not allowed"),
     ("at_once=0", "at_once: 0 is not allowed; it must be None or a whole number from 1"),
+    ("at_once=2, metric='tokens', loss=lambda m, b: nn.functional.cross_entropy(m(b[0]), b[1], "
+     "reduction='sum')", "at_once: 2, where the gradient of a batch in parts is off by 0.9"),
+    ("at_once=2, metric='tokens', loss=lambda m, b: nn.functional.cross_entropy(m(b[0]), b[1], "
+     "ignore_index=0)", "at_once: 2, where the gradient of a batch in parts is off by"),
+    ("at_once=8, model=lambda: build(nn.BatchNorm1d(2))", "at_once: 8, .* no batch normalisation"),
+    ("train=(x + 1j, y)", "RuntimeError"),
+    ("train=(x + 1j * float('inf'), y)", "train: .* finite"),
+    ("model=lambda: Odd(lambda m, h: h + 1j)", "outputs: torch.complex64 is not allowed"),
     ("train=lambda b, s: []", "examples: None is not allowed; it must be how many train has"),
     ("train=lambda b, s: [], examples=40", "ValueError: no batch of 8 examples in a pass"),
     ("train=lambda b, s: [(x, y)], examples=40", "train: a batch of 60 .* of the 8 asked for"),

@@ -4,31 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lib.claims import PAPERS
 from lib.page import boxes
 from lib.page.prose import Html
 
-PAPERS = {  # by a key's first letter
-    "L": "Lee et al.",
-    "M": "McCandlish et al.",
-    "S": "Shallue et al.",
-    "T": "Shi et al.",
-    "O": "papers on training methods",
-    "G": "papers on language models",
-    "A": "Dai et al.",
-    "B": "papers on training without backpropagation",
-    "I": "papers on parts of a network",
-    "P": "Guille-Escuret et al.",
-    "F": "papers on training where the data lie",
-    "N": "Vepakomma et al.",
-    "U": "Sun et al.",
-    "R": "Ingrosso and Goldt",
-    "H": "papers on batches that grow",
-    "D": "papers on local steps",
-    "Q": "Naganuma et al.",
-    "V": "papers on masks that move",
-    "W": "papers and code on rates and decay",
-    "C": "Schulman et al.",
-}
 SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
 KINDS = {"for": "yes", "against": "no", "not decided": "open"}  # of a network's verdict
 
@@ -71,7 +50,7 @@ body:has(#paper-{{ letter }}:checked) [data-paper]:not([data-paper="{{ letter }}
 <span data-paper="{{ claim.key[0] }}">{{ claim.verdict }}</span>
 <span data-paper="{{ claim.key[0] }}" class="book-chips">
 {%- for g in claim.groups|sort(attribute="own", reverse=true) -%}
-<span class="book-{{ kinds[g.verdict] }}{{ " book-own" if g.own }}" title="{{ told(g, claim.scale) }}">
+<span class="book-{{ kinds[g.verdict] }}{{ " book-own" if g.own }}" title="{{ told(g, claim.scale)|e }}">
 {{- signs[g.verdict] }}</span>
 {%- endfor %}</span>
 {% endfor %}</div>"""

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import math
 
@@ -51,6 +50,13 @@ CAPTION = (
     "Points: means over searches; hollow if a search missed the goal. "
     "Bars: 90 % confidence intervals. Lines: c₁/B + c₂. Diamonds: critical batch sizes."
 )
+VIEW = """\
+<div class="book-explore"><script type="application/json" class="ex-data">{{ data }}</script>\
+<figure class="book-figure" id="fig-explore"><p class="book-title">{{ title }}</p>\
+<img class="ex-still" alt="{{ description|e }}" src="{{ picture }}">\
+<figcaption>{{ caption }}</figcaption>\
+<p class="book-tools"><a href="#fig-explore">Link to this figure</a></p></figure>\
+<div class="ex-tables"><div class="ex-scroll">{{ table }}</div></div></div>"""
 
 
 def packed(
@@ -216,15 +222,9 @@ def view(
     table of what it draws.
     """
     picture = vega.address(vega.picture(vega.tidy(chart.to_dict())))
-    return Html(
-        f'<div class="book-explore"><script type="application/json" class="ex-data">{data}</script>'
-        '<figure class="book-figure" id="fig-explore">'
-        f'<p class="book-title">{html.escape(title)}</p>'
-        f'<img class="ex-still" alt="{html.escape(description)}" src="{picture}">'
-        f"<figcaption>{CAPTION}</figcaption>"
-        '<p class="book-tools"><a href="#fig-explore">Link to this figure</a></p></figure>'
-        f'<div class="ex-tables"><div class="ex-scroll">{boxes.table(shown)}</div></div></div>'
-    )
+    about = {"title": title, "description": description, "caption": CAPTION}
+    parts = {"data": Html(data), "picture": Html(picture), "table": boxes.table(shown)}
+    return boxes.html(VIEW, **about, **parts)
 
 
 def columns() -> pd.DataFrame:

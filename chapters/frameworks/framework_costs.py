@@ -1,5 +1,5 @@
-"""What frameworks make of two processes: seconds of a step over those of one process, time to the
-goal, and the link that pays.
+"""What frameworks make of two processes: time to the goal, by the clock and in computing, over that
+of one process, and the link that pays.
 
 Time to the goal is K* times the seconds of a step, and K* is that of one process for every
 framework but sparse messages, which may need more steps.
@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import pandas as pd
 
+from lib.claims.names import title
 from lib.records import on_record, results
 from lib.studies import plans
 from lib.studies.study import Study
-from lib.wording import named
-from lib.workloads.catalogue import workload
 
 NAMES = {
     "one": "one process",
@@ -27,18 +26,6 @@ ONE, SPARSE = "one", "sparse"
 KEYS = ["workload", "algorithm", "batch_size"]
 
 
-def ratios(times: pd.DataFrame) -> pd.DataFrame:
-    """`experiments.measured` with four columns more, over one process with the same workload, method
-    and batch size: ratio (of seconds), ratio_low and ratio_high (its quartiles), waiting (of clock
-    times).
-    """
-    one = times[times.system == ONE].set_index(KEYS)
-    base = one.loc[pd.MultiIndex.from_frame(times[KEYS])].set_index(times.index)
-    over = times[["seconds", "low", "high"]].div(base.seconds, axis=0)
-    over.columns = ["ratio", "ratio_low", "ratio_high"]
-    return times.join(over).assign(waiting=times.wall / base.wall)
-
-
 def searched(times: pd.DataFrame) -> pd.DataFrame:
     """The trials on record (`lib.records.results`) of dense networks with the methods that are
     timed.
@@ -49,27 +36,18 @@ def searched(times: pd.DataFrame) -> pd.DataFrame:
     return results.read(Study("timed", "", cells))
 
 
-def to_goal(points: pd.DataFrame, times: pd.DataFrame) -> pd.DataFrame:
-    """Time to the goal of every framework at the batch sizes that have both steps on record and
-    times.
+def gains(points: pd.DataFrame, times: pd.DataFrame, seconds: str) -> pd.Series:
+    """How many times as fast as one process each framework reaches the goal, both at their best
+    batch size; by network and framework, without sparse messages, which may need more steps.
 
-    points: of `scaling.across_replicates`; times: of `experiments.measured`.  Adds to the latter:
-    framework (its name), curve (network and method), goal, steps, replicates (searches),
-    time (seconds), time_low and time_high (of the quartiles of a step).
+    points: of `scaling.across_replicates`; times: of `experiments.measured`.  seconds: their column
+    for the time of a step: "wall" by the clock, "seconds" of computing.
     """
-    both = times.merge(points[[*KEYS, "goal", "steps", "replicates"]], on=KEYS)
-    curve = [f"{workload(w).title} with {named(a)}" for w, a in zip(both.workload, both.algorithm)]
-    spent = both[["seconds", "low", "high"]].mul(both.steps, axis=0)
-    spent.columns = ["time", "time_low", "time_high"]
-    return both.assign(framework=both.system.map(NAMES), curve=curve).join(spent)
-
-
-def fastest(goals: pd.DataFrame) -> pd.Series:
-    """The row of `to_goal` with the shortest time, of frameworks that take the steps of one
-    process.
-    """
-    exact = goals[goals.system != SPARSE]
-    return exact.loc[exact.time.idxmin()]
+    both = times.merge(points[[*KEYS, "steps"]], on=KEYS)
+    both["time"] = both.steps * both[seconds]
+    names = both.assign(network=both.workload.map(title), framework=both.system.map(NAMES))
+    best = names[names.system != SPARSE].groupby(["network", "framework"]).time.min().unstack()
+    return best.rdiv(best[NAMES[ONE]], axis=0).drop(columns=NAMES[ONE]).stack()
 
 
 def slowest_link(times: pd.DataFrame) -> tuple[float, float]:

@@ -87,16 +87,16 @@ class Case:
         return optimum(self.of(curve).steps, drawn, self.step(curve), what)
 
 
-def measured(name: str) -> pd.DataFrame:
+def measured(name: str, *methods: str) -> pd.DataFrame:
     """The trials of all curves, the book's at their goals; of a reader's own network those of its
     exact searches, and of adaptive ones for a curve that has none.
 
-    Raises ValueError if there are none of a reader's own.
+    methods: as of `hardware.exact`.  Raises ValueError if there are none of a reader's own.
     """
-    exact = hardware.exact(name)
+    exact = hardware.exact(name, methods=methods)
     book = judging.to_goals(on_record.gathered(exact, **plans.USUAL))
     book = ranges.whole(book, judging.low())
-    more = hardware.adaptive(name)
+    more = hardware.adaptive(name, methods=methods)
     known = {(cell.algorithm, cell.sparsity) for cell in exact.cells}
     if own.is_own(name) and more.empty and not known:
         raise ValueError(

@@ -117,23 +117,35 @@ def leakage(train: tuple[Tensor, Tensor], held: tuple[Tensor, Tensor]) -> tuple[
     train, held: images [n, ...] and activations [n, ...].  The decoder is ridge regression on the
     activations and random ReLU features of them, by the ridge that is best on held-out images.
     """
+    x, z, held_x, held_z = (a.flatten(1).double() for a in (*train, *held))
+    correlated = correlation(distances(held_x), distances(held_z), unbiased=True)
+    mean = x.mean(0)
+    lost = _lost(_features(z, z), x - mean, _features(held_z, z), held_x - mean)
+    return float(correlated), 1 - lost / float((held_x - mean).square().sum())
+
+
+def _features(z: Tensor, train_z: Tensor) -> Tensor:
+    """Activations z [n, d], scaled as those of training, a one, random ReLU features of both."""
     import torch
 
-    (x, z), (other_x, other_z) = ((a.flatten(1).double() for a in pair) for pair in (train, held))
-    told = correlation(distances(other_x), distances(other_z), unbiased=True)
-    random, middle, scale = torch.Generator().manual_seed(0), z.mean(0), z.std().clamp(min=TINY)
-    matrix = torch.randn(z.shape[1] + 1, FEATURES, generator=random, dtype=z.dtype)
+    scaled = (z - train_z.mean(0)) / train_z.std().clamp(min=TINY)
+    scaled = torch.cat([scaled, torch.ones(len(z), 1)], 1)
+    random = torch.Generator().manual_seed(0)
+    matrix = torch.randn(scaled.shape[1], FEATURES, generator=random, dtype=z.dtype)
+    return torch.cat([scaled, torch.relu(scaled @ matrix)], 1)
 
-    def features(z: Tensor) -> Tensor:
-        z = torch.cat([(z - middle) / scale, torch.ones(len(z), 1)], 1)
-        return torch.cat([z, torch.relu(z @ matrix)], 1)
 
-    f, wanted = features(z), other_x - x.mean(0)
-    gram, reach = f.T @ f, f.T @ (x - x.mean(0))
-    ridges = (ridge * torch.eye(len(gram)) * len(z) for ridge in RIDGES)
-    found = (features(other_z) @ torch.linalg.solve(gram + ridge, reach) for ridge in ridges)
-    lost = min(float((wanted - answer).square().sum()) for answer in found)
-    return float(told), 1 - lost / float(wanted.square().sum())
+def _lost(f: Tensor, x: Tensor, held_f: Tensor, held_x: Tensor) -> float:
+    """Squared error of ridge regression from f [n, d] to x [n, p] on held-out ones, by the best
+    ridge.
+    """
+    import torch
+
+    gram, moments, losses = f.T @ f, f.T @ x, []
+    for ridge in RIDGES:
+        weights = torch.linalg.solve(gram + ridge * torch.eye(len(gram)) * len(f), moments)
+        losses.append(float((held_x - held_f @ weights).square().sum()))
+    return min(losses)
 
 
 def planned() -> tuple[Search, ...]:

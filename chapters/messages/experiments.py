@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
 from typing import Literal
 
 import pandas as pd
 
 from lib import SOURCE
 from lib.fields import SHARE, Count, Whole, spec
+from lib.measuring import codes
 from lib.measuring.experiment import Collection
 from lib.records import store
 
+FOLDER = "resnet-20-as-published"
+NAME = "{0.compressor}-seed-{0.seed}"
 COMPRESSORS = ("dense", "top-k", "gaussian-k")
 
 
@@ -36,9 +37,9 @@ class Published:
         from lib.engine.checkpoint import Checkpoint
         from lib.workloads import datasets
 
-        file = PUBLISHED.record(self).with_suffix(".part")
-        code = hashlib.sha256(Path(published.__file__).read_bytes()).hexdigest()
-        checkpoint = Checkpoint(file, f"{store.digest(self)} {SOURCE} {code}")
+        file = store.DATA / FOLDER / f"{NAME.format(self)}-{store.digest(self)}.part"
+        key = f"{store.digest(self)} {SOURCE} {codes.digest(type(self))}"
+        checkpoint = Checkpoint(file, key)
         found = published.trained(self, checkpoint, *datasets.canonical("cifar-10"), device=device)
         file.unlink(missing_ok=True)
         return found
@@ -54,12 +55,12 @@ ABOUT = (
     "a core without bfloat16)."
 )
 PUBLISHED = Collection(
-    "resnet-20-as-published",
+    FOLDER,
     "runs",
-    "{0.compressor}-seed-{0.seed}".format,
+    NAME.format,
     planned,
     ABOUT,
     precision=None,
     on_device=True,
 )
-EXPERIMENTS = {"resnet-20-as-published": PUBLISHED}
+EXPERIMENTS = {FOLDER: PUBLISHED}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from lib.page import boxes, charts
-from lib.wording import brief
+from lib.wording import brief, percent
 from lib.workloads import catalogue
 
 # In the published figures; Rand-k without feedback, as there
@@ -40,7 +40,7 @@ stroke-width="3"/></svg> {{ method }}</span>
 {% endfor %}</div><div class="book-runs">
 {% for network, below, lines, told in panels %}
 <div><small><b>{{ network }}</b></small>
-<svg viewBox="-26 -6 190 116" role="img" aria-label="{{ network }}: {{ told }}">
+<svg viewBox="-26 -6 190 116" role="img" aria-label="{{ network|e }}: {{ told|e }}">
 <title>{{ told }}</title>
 {% if lines %}
 {% for tick in (0, 50, 100) %}
@@ -90,7 +90,7 @@ def panels(
     for network in dict.fromkeys([*networks, *EPOCHS]):
         own = lines[lines.network == network]
         found = [(m, own[own.method == m]) for m in METHODS if m in set(own.method)]
-        ends = [f"{m} {100 * (1 - rows.error.iloc[-1]):.1f} %" for m, rows in found]
+        ends = [f"{m} {percent(1 - rows.error.iloc[-1], 1)}" for m, rows in found]
         points = [(METHODS[m], _points(rows)) for m, rows in found]
         told = ", ".join(ends) or "not measured"
         drawn.append((network, _epochs(own, EPOCHS.get(network)), points, told))

@@ -149,7 +149,7 @@ def findings(
         "directions": len(model.curvature),
         "all_held": bool(held.all()),
         "held": int(held.sum()),
-        "misfit": f"{100 * np.abs(truth.fit / truth.steps - 1).max():.0f} %",
+        "misfit": percent(np.abs(truth.fit / truth.steps - 1).max(), 0),
         **_beside_sgd(drawn),
         **_noise_scale(model, truth),
     }

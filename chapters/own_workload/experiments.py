@@ -18,7 +18,6 @@ from lib.analysis import scaling
 from lib.fields import spec
 from lib.measuring.experiment import Collection
 from lib.records import on_record, results
-from lib.records.store import DATA
 from lib.studies.cells import NUMBER
 from lib.studies.plans import STUDIES, USUAL
 from lib.studies.study import Study
@@ -60,8 +59,8 @@ class Replay:
 class Replays(Collection):
     """Records whose names tell all fields."""
 
-    def record(self, what: Replay, data: Path = DATA) -> Path:
-        return data / self.name / self.file(what)
+    def stem(self, what: Replay) -> str:
+        return self.file(what)
 
 
 def planned(rule: str = "adaptive") -> list[Replay]:
@@ -72,7 +71,7 @@ def planned(rule: str = "adaptive") -> list[Replay]:
 REPLAYS = Replays(
     "adaptive",
     "replays",
-    "{0.rule}-{0.workload}-{0.algorithm}-split-{0.split}.csv".format,
+    "{0.rule}-{0.workload}-{0.algorithm}-split-{0.split}".format,
     planned,
     "Search digits adaptively where exact searches are on record, into data/adaptive/.",
 )

@@ -20,7 +20,7 @@ from lib.measuring import sweeps
 from lib.methods import spaces
 from lib.page import parameters
 from lib.records import on_record
-from lib.wording import brief, joined, named, with_interval
+from lib.wording import brief, joined, named, percent, with_interval
 from lib.workloads import own_file
 from lib.workloads.catalogue import Workload, workload
 
@@ -191,12 +191,12 @@ def doubts(
         if goal < UNSURE * spread:
             found.append(
                 f"The validation set has {known.values:,} examples. At a goal of {written(goal)}, "
-                f"chance alone moves the error by {100 * spread:.2g} %. Validate on more."
+                f"chance alone moves the error by {percent(spread)}. Validate on more."
             )
         if goal > known.chance / EASY:
             found.append(
                 f"The goal of {written(goal)} is easy: answers that are all the same miss "
-                f"{100 * known.chance:.2g} %."
+                f"{percent(known.chance)}."
             )
     return found
 

@@ -13,7 +13,7 @@ from lib.analysis import scaling
 from lib.engine import flattening, pruning, vocabulary
 from lib.measuring import one_cell
 from lib.studies.cells import Cell
-from lib.wording import brief, named
+from lib.wording import brief, named, percent
 from lib.workloads import catalogue, models
 from lib.workloads.tasks import TASKS
 
@@ -138,12 +138,12 @@ def by_layer(layers: pd.DataFrame) -> pd.DataFrame:
     """What the methods keep of the first and the last layer's weights, and of biases."""
     biases = layers[~layers.layer.str.endswith("weight")]
     left = biases.groupby(["method", "seed"]).kept.sum().groupby("method").mean()
-    shares = densities(layers).reindex(vocabulary.METHODS).map("{:.0%}".format)
+    shares = densities(layers).reindex(vocabulary.METHODS).map(lambda share: percent(share, 0))
     return pd.DataFrame(
         {
             "criterion": shares.index,
-            "weights kept in the first layer": shares.iloc[:, 0].str.replace("%", " %").to_numpy(),
-            "in the last": shares.iloc[:, -1].str.replace("%", " %").to_numpy(),
+            "weights kept in the first layer": shares.iloc[:, 0].to_numpy(),
+            "in the last": shares.iloc[:, -1].to_numpy(),
             "biases kept": left.reindex(shares.index, fill_value=0).map("{:.0f}".format).to_numpy(),
         }
     )

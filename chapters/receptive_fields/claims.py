@@ -1,6 +1,6 @@
 """Claims on receptive fields, and the rules that judge them; of the paper we read the abstract."""
 
-from chapters.receptive_fields import experiments, findings
+from chapters.receptive_fields import experiments, findings, locality
 from lib.claims.claim import claim, ratio
 
 SOURCE = "Ingrosso and Goldt 2022, abstract"
@@ -41,6 +41,6 @@ def beside_drawn():
 
 
 def _judged(what):
-    own = findings.at_goal(findings.by_search(experiments.FIELDS.results()))
-    effect = findings.effects(own)[what]
+    met = findings.at_goal(locality.by_search(experiments.FIELDS.results()))
+    effect = findings.effects(met)[what]
     return [ratio("two layers on a ring", effect)] if effect else []

@@ -9,8 +9,6 @@ from lib.measuring.experiment import Collection
 
 EDGED = 3.0  # the gain of inputs with edges
 GOALS = {0.0: (0.05, 0.15), EDGED: (0.15, 0.2)}  # errors, by gain, the harder first
-SITES, HIDDEN = 64, 16
-SITE = [f"site_{place}" for place in range(SITES)]
 BATCH_SIZES = (128, 512, 2048)
 REPLICATES = (2, 3, 4, 5, 6)  # the pilot's draws were those of the first
 PRUNED = {"sparsity": 0.8, "batch_size": 512, "trials": 1, "max_steps": 1}  # for the mask alone
@@ -41,7 +39,9 @@ class Search:
         return {"inputs": "ring", "goals": self.goals}
 
     def measure(self) -> pd.DataFrame:
-        """A row per goal and hidden unit of the winner: what `winners` tells, unit, and SITE."""
+        """A row per goal and hidden unit of the winner: what `winners` tells, unit, and its weights
+        along the ring, site_0, site_1, and so on.
+        """
         from chapters.receptive_fields import ring
         from lib.measuring import rerun
 
@@ -56,8 +56,8 @@ class Search:
         )
         found = []
         for told, module in rerun.winners(asked):
-            weights = pd.DataFrame(module[0].weight.detach().numpy().round(5), columns=SITE)
-            about = pd.DataFrame([told] * HIDDEN).assign(unit=range(HIDDEN))
+            weights = pd.DataFrame(module[0].weight.detach().numpy().round(5)).add_prefix("site_")
+            about = pd.DataFrame([told] * len(weights)).assign(unit=weights.index)
             found.append(pd.concat([about, weights], axis=1))
         return pd.concat(found, ignore_index=True)
 

@@ -9,9 +9,9 @@ import math
 import torch
 from torch import Tensor, nn
 
-from chapters.receptive_fields.experiments import HIDDEN, SITES
 from lib.workloads.datasets import Split
 
+SITES, HIDDEN = 64, 16
 NEAR, FAR = 3.0, 6.0  # correlation lengths of the two classes, in sites
 TRAIN, VALIDATION = 65_536, 4_096
 START = 0.1  # of the usual first weights, so that fields are learnt and not drawn

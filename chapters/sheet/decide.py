@@ -104,8 +104,23 @@ FORM = """<style>
 <output aria-live="polite">{{ without }}</output></form>
 <script>(() => {
   const form = document.querySelector(".book-decide"), out = form.querySelector("output");
-  const pairs = text => text.trim().split(/\\n+/).map(line => (line.match(/[\\d.]+(?:e[-+]?\\d+)?/gi) || [])
-    .map(Number)).filter(p => p.length === 2 && p.every(v => v > 0));
+  const grouped = text => /^[1-9]\\d{0,2}(,\\d{3})+(\\.\\d*)?$/.test(text);
+  const number = text => {
+    const plain = grouped(text) ? text.replace(/,/g, "") : text.replace(",", ".");
+    return /^(\\d+\\.?\\d*|\\.\\d+)(e[-+]?\\d+)?$/i.test(plain) ? +plain : NaN; };
+  // A comma alone parts two numbers, unless it may be one of thousands
+  const pair = (line, example) => {
+    const apart = line.replace(/,(?=\\s)|[;:]/g, " ").trim().split(/\\s+/);
+    const [size, value = "", ...more] = apart.length > 1 || grouped(line) ? apart : line.split(",");
+    // 1,234 seconds may be a thousand, or one and a bit
+    const either = example === SECONDS && grouped(value) && !value.includes(".");
+    const read = [number(size), either ? NaN : number(value)];
+    if (more.length || !Number.isInteger(read[0]) || !read.every(v => v > 0))
+      throw new RangeError(`The line “${line}” cannot be read: write a pair such as ${example}.`);
+    return read; };
+  const SECONDS = "1024 0.5", STEPS = "1024 350";
+  const pairs = (text, example) => text.split(/\\n/).map(line => line.trim()).filter(Boolean)
+    .map(line => pair(line, example));
   const fitted = (points, p, q) => { // least squares of relative distances
     let [a, b, c, d, e] = [0, 0, 0, 0, 0];
     for (const [size, value] of points) { const u = size ** p / value, v = size ** q / value;
@@ -113,11 +128,13 @@ FORM = """<style>
     const whole = a * c - b * b; return [(d * c - e * b) / whole, (a * e - b * d) / whole]; };
   const short = v => v >= 100 ? Math.round(+v.toPrecision(2)).toLocaleString("en") : String(+v.toPrecision(2));
   const say = () => {
-    const times = pairs(form.times.value), steps = pairs(form.steps.value);
+    const times = pairs(form.times.value, SECONDS), steps = pairs(form.steps.value, STEPS);
     const sizes = points => new Set(points.map(p => p[0])).size;
     if (sizes(times) < 2) return "Enter the time of a step at two batch sizes or more.";
     const [overhead, example] = fitted(times, 0, 1);
-    let critical = +form.critical.value;
+    const typed = form.critical.value.trim();
+    let critical = number(typed);
+    if (typed && !(critical > 0)) return `“${typed}” cannot be read as a critical batch size.`;
     if (sizes(steps) > 1) { const [floor, falling] = fitted(steps, 0, -1);
       if (floor <= 0) return "Steps fall in proportion to the batch: measure a larger batch.";
       if (falling <= 0) return "Steps do not fall: measure a smaller batch."; critical = falling / floor; }
@@ -132,7 +149,8 @@ FORM = """<style>
       `${short(best * reach)}, the run takes at most {{ percent }} % longer. ` +
       `The critical batch size is ${short(critical)}; doubling this batch saves ` +
       `${short(100 * critical / (2 * (best + critical)))} % of the steps.`; };
-  const show = () => { out.textContent = say(); };
+  const show = () => { try { out.textContent = say(); } catch (error) {
+    if (!(error instanceof RangeError)) throw error; out.textContent = error.message; } };
   form.addEventListener("input", show); show(); })();</script>"""
 
 

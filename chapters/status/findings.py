@@ -28,6 +28,7 @@ SEARCHES = {  # columns of the file of all searches, and what they hold
     "split": "which draw of training and validation images; 0 unless searches drew their own",
     "replicate": "which of several searches: other hyperparameters, weights and order of examples",
     "trials": "runs of the search",
+    "space": "range of the hyperparameters where it is not the workload's own",
     "steps": "steps to result: the fewest after which a trial met the goal; empty if none did",
     "last_step": "where the search stopped",
     "hits_seen": "trials that met the goal before the search stopped",

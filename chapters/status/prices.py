@@ -123,7 +123,7 @@ def searched() -> pd.DataFrame:
     """
     names = {figure.workload for figure in FIGURES}
     every = on_record.gathered(label_smoothing=0.0)
-    read = results.read(Study("prices", "", (c for c in every.cells if c.workload in names)))
+    read = results.of_searches(Study("prices", "", (c for c in every.cells if c.workload in names)))
     heads = pd.DataFrame(list(read.attrs["provenance"]))
     return heads.assign(cpu=heads.device.str.startswith("cpu"))
 

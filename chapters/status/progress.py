@@ -25,8 +25,8 @@ html[data-theme="dark"] .book-progress progress { color-scheme: dark; }
 </style><div class="book-progress">
 <b>study</b><b></b><b class="book-right">searches</b><b class="book-right book-time">core-hours</b>
 {% for row in rows %}
-<span title="{{ row.title }}">{{ row.study }}</span>
-<progress value="{{ row.done }}" max="{{ row.planned }}" aria-label="{{ row.title }}"></progress>
+<span title="{{ row.title|e }}">{{ row.study }}</span>
+<progress value="{{ row.done }}" max="{{ row.planned }}" aria-label="{{ row.title|e }}"></progress>
 <span class="book-right">{{ row.done|count }} of {{ row.planned|count }}</span>
 <span class="book-right book-time">{{ hours(row.hours) }} h</span>
 {% endfor %}</div>"""

@@ -85,7 +85,8 @@ def _listen(rank: int, job: Job) -> list[dict]:
     data = work.train()
     network = models.fresh(work.model, job.trial)
     ddp = DistributedDataParallel(network)
-    state = NoiseState(job.batch_size // job.workers, total=len(data), span=job.span)
+    examples = job.batch_size // job.workers
+    state = NoiseState(ddp, examples, total=len(data), span=job.span)
     ddp.register_comm_hook(state, noise_hook)
     rates = {"lr": drawn["learning_rate"], "momentum": drawn.get("momentum", 0.0)}
     optimizer = torch.optim.SGD(ddp.parameters(), **rates)

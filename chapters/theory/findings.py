@@ -13,6 +13,7 @@ from lib.analysis import ranges, scaling
 from lib.claims import AGAINST, FOR, Claim, front, judging
 from lib.claims.names import REPEATS
 from lib.probes import tracks
+from lib.records import searches
 from lib.wording import between, brief, named, number, percent, span
 from lib.workloads.catalogue import workload
 
@@ -222,7 +223,7 @@ def every_curve(summary: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
     """Both constants of every `labelled` curve, its critical batch size, and where its winners
     crowd.
     """
-    crowded = ranges.marks(ranges.at_edges(trials))
+    crowded = ranges.marks(ranges.at_edges(searches.with_winners(trials)))
     critical = summary[["critical", "critical_low", "critical_high"]].to_numpy()
     return pd.DataFrame(
         {

@@ -120,15 +120,15 @@ def all_three(b, k, below, above):
         )
     ],
 )
-def critical_by_goal(trials, curves):
-    easiest = easiest_goals(trials)
+def critical_by_goal(searches, curves):
+    easiest = easiest_goals(searches)
     both = {key: (easiest[key], curve) for key, curve in dense(curves).items() if key in easiest}
     return rows({key: scaling.critical_ratio(*pair) for key, pair in both.items()}, is_shallue2019)
 
 
-def easiest_goals(trials):
+def easiest_goals(searches):
     """The dense curves of every workload with another goal on its ladder, at the easiest."""
-    dense = trials[trials.sparsity == 0]
+    dense = searches[searches.sparsity == 0]
     easiest = {}
     for error in scaling.goals(dense):  # the easiest last
         met = dense.workload[dense[f"steps@{error:g}"].notna()]
@@ -171,8 +171,8 @@ NOT_SEPARATE = "any effect was enough; 1.25 counts as one everywhere; " + POOLED
         WHERE,
     ],
 )
-def critical_with_momentum(trials, curves, published_curves):
-    return _beside_sgd(trials, curves, published_curves, scaling.critical_ratio)
+def critical_with_momentum(searches, curves, published_curves):
+    return _beside_sgd(searches, curves, published_curves, scaling.critical_ratio)
 
 
 @claim(
@@ -194,19 +194,19 @@ def critical_with_momentum(trials, curves, published_curves):
         WHERE,
     ],
 )
-def steps_at_smallest(trials, curves, published_curves):
+def steps_at_smallest(searches, curves, published_curves):
     def compare(above, below):
         return scaling.steps_ratio(above, below).effect[0]
 
-    return _beside_sgd(trials, curves, published_curves, compare)
+    return _beside_sgd(searches, curves, published_curves, compare)
 
 
-def _beside_sgd(trials, curves, published_curves, compare):
+def _beside_sgd(searches, curves, published_curves, compare):
     """A group per network and method with momentum; where that is over the whole range, the
     published one in a note.
     """
     groups = []
-    whole = ranges.whole_curves(trials)
+    whole = ranges.whole_curves(searches)
     for key, curve in dense(curves).items():
         below = curves.get((key[0], "sgd", *key[2:]))
         if key[1] not in WITH_MOMENTUM or below is None or (found := compare(curve, below)) is None:

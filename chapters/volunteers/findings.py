@@ -28,9 +28,13 @@ def rounds(team: volunteers.Team, points: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(kept(name, lambda: volunteers.of_settings(*asked).to_dict("list")))
 
 
-def measured(workload: str) -> pd.DataFrame:
-    """All dense trials at their goals, a reader's own workload among them."""
-    own = on_record.gathered(hardware.readers(workload), sparsity=0.0, **plans.USUAL)
+def measured(workload: str, *methods: str) -> pd.DataFrame:
+    """All dense trials at their goals, a reader's own workload among them.
+
+    methods: as of `hardware.exact`.
+    """
+    readers = hardware.readers(workload, *methods)
+    own = on_record.gathered(readers, sparsity=0.0, **plans.USUAL)
     return scaling.at_goals(ranges.whole(judging.to_goals(own), judging.low()))
 
 

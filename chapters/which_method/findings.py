@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 
 from chapters.which_method import method_tables as tables
-from lib.analysis import method_results, scaling
+from lib.analysis import method_results
 from lib.analysis.scaling import Effect
 from lib.page import boxes, told
+from lib.records import store
 from lib.wording import between, brief, named, percent
 from lib.workloads import catalogue
 
@@ -129,10 +130,10 @@ def _soap(curves: dict) -> dict[str, object]:
     return {"soap_held": sum(held), **ratios}
 
 
-def _lars(trials: pd.DataFrame) -> dict[str, object]:
+def _lars(searches: pd.DataFrame) -> dict[str, object]:
     """The share of LARS's draws with rates above any that reached a goal, and that goal."""
     goal = catalogue.workload(FIRST).goals[1]
-    own = trials[(trials.algorithm == "lars") & (trials.workload == FIRST)]
-    own = scaling.at_goal(own, goal)
-    highest = own.learning_rate[own.steps.notna()].max()
+    own = searches[(searches.algorithm == "lars") & (searches.workload == FIRST)]
+    own = pd.concat(store.read(store.DATA / place)[1] for place in own.record)
+    highest = own.learning_rate[own[f"steps@{goal:g}"].notna()].max()
     return {"lars_lost": percent((own.learning_rate > highest).mean()), "lars_goal": percent(goal)}

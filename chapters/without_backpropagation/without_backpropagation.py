@@ -4,8 +4,6 @@ readout's error down.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 
@@ -49,35 +47,19 @@ def folds(own: pd.DataFrame) -> np.ndarray:
     return np.array([np.interp(levels, one, own.index) for one in fallen.T])
 
 
-def _singly(table: pd.DataFrame) -> Iterator[tuple[str, int, pd.DataFrame]]:
-    """Kind, number of features and `excess` of runs of one flip a step on all examples."""
-    own = table[(table.flips == 1) & (table.batch_size == table.batch_size.max())]
-    for (features, whitened), runs in own.groupby(["features", "whitened"]):
-        yield KINDS[whitened], features, excess(runs)
-
-
-def falls(table: pd.DataFrame) -> pd.DataFrame:
-    """Their mean `excess`: kind, features, visits (steps over features), excess."""
-    parts = []
-    for kind, features, own in _singly(table):
-        mean = own.mean(axis=1).iloc[1:]
-        found = {"visits": mean.index / features, "excess": mean}
-        parts.append(pd.DataFrame(found).assign(kind=kind, features=features))
-    return pd.concat(parts).round(4)
-
-
 def convergence(table: pd.DataFrame) -> pd.DataFrame:
-    """Their features, kind, and slower: ln of the steps of the last of FOLDS e-folds over those of
-    the first, 0 for an exponential, with the error of the jackknife.
+    """Of runs of one flip a step on all examples: features, kind, and slower: ln of the last of
+    FOLDS e-folds' steps over the first's, 0 for an exponential, with the jackknife's error.
     """
     rows = []
-    for kind, features, own in _singly(table):
-        found = folds(own)
+    singly = table[(table.flips == 1) & (table.batch_size == table.batch_size.max())]
+    for (features, whitened), own in singly.groupby(["features", "whitened"]):
+        found = folds(excess(own))
         last = found[:, -1] - found[:, -2]
         every, *others = np.log(last / found[:, 0])
         runs = len(others)
         square = (runs - 1) * np.var(others)
         slower = Effect(float(every), float(np.sqrt(square)), runs - 1.0, runs)
-        rows.append((features, kind, slower))
+        rows.append((features, KINDS[whitened], slower))
     columns = ["features", "kind", "slower"]
     return pd.DataFrame(rows, columns=columns)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from lib.workloads.catalogue import workload
 
 SEEDS = 10  # of an adaptive search of a batch size: each of its trials has its own
 BYTES = 4  # per weight and per gradient entry
+LEAST = 0.005  # seconds of a search: older records round them to hundredths, the shortest to none
 
 
 @spec
@@ -114,12 +115,13 @@ def best_step(
     return pd.DataFrame(table, index=batch_size)
 
 
-def readers(name: str) -> Study:
+def readers(name: str, *methods: str) -> Study:
     """The cells of a reader's own workload that `exact` finds; of another workload none.
 
-    Raises ValueError if there are none, and RecordError as `lib.records.store.read`.
+    methods: as of `exact`.  Raises ValueError if there are none, and RecordError as
+    `lib.records.store.read`.
     """
-    found = exact(name)
+    found = exact(name, methods=methods)
     if not found.cells and own.is_own(name):
         raise ValueError(
             f"workload: no exact search is on record of {found.name!r}; measure it with "
@@ -128,15 +130,15 @@ def readers(name: str) -> Study:
     return found
 
 
-def exact(name: str, folder: Path = DATA) -> Study:
+def exact(name: str, folder: Path = DATA, *, methods: Collection[str] = ()) -> Study:
     """The cells of a reader's own workload that are on record, of each curve's largest search, but
     for those of adaptive searches; of another workload none.
 
-    Raises RecordError as `lib.records.store.read`.
+    methods: as of `lib.records.store.of_own`.  Raises RecordError as `lib.records.store.read`.
     """
     name = workload(name).name
     # An adaptive search's trials are of several spaces
-    found = [cell for cell in of_own(name, folder) if cell.space is None]
+    found = [cell for cell in of_own(name, folder, methods) if cell.space is None]
     searches = Counter((c.algorithm, c.sparsity, c.trials) for c in found)
     # By curve, the trials of the search with most batch sizes, or of these with most trials
     ordered = sorted(searches, key=lambda search: (searches[search], search[2]))
@@ -145,21 +147,28 @@ def exact(name: str, folder: Path = DATA) -> Study:
     return Study(name, name, kept)
 
 
-def adaptive(name: str, folder: Path = DATA, cells: Iterable[Cell] | None = None) -> pd.DataFrame:
+def adaptive(
+    name: str,
+    folder: Path = DATA,
+    cells: Iterable[Cell] | None = None,
+    *,
+    methods: Collection[str] = (),
+) -> pd.DataFrame:
     """Trials of adaptive searches as of `lib.records.results.read`, of which curves are made:
     `replicate` is the number of the search, and what tells the cells of a search apart is the same.
 
     cells: of one plan; None: all of a reader's own workload that are on record, in its own
     precision.  Plans of other outermost batch sizes share their records: what several plans tried
-    as the same search of a batch size counts as one search.  Raises RecordError as
-    `lib.records.store.read`.
+    as the same search of a batch size counts as one search.
+
+    methods: as of `lib.records.store.of_own`.  Raises RecordError as `lib.records.store.read`.
     """
     work = workload(name)
     if cells is None:
         usual = USUAL.keys() - {"space", "max_steps"}  # of which every trial has its own
         cells = [
             cell
-            for cell in of_own(work.name, folder)
+            for cell in of_own(work.name, folder, methods)
             if cell.space is not None and all(getattr(cell, f) == USUAL[f] for f in usual)
         ]
     study = Study(work.name, "", tuple(cells))
@@ -178,5 +187,7 @@ def step_seconds(trials: pd.DataFrame) -> pd.DataFrame:
     """
     keys = [*scaling.CURVE, "batch_size"]
     heads = pd.DataFrame([*trials.attrs["provenance"]])
-    heads = heads[heads.trial_steps > 0].groupby(keys)[["wall_s", "trial_steps"]].sum()
+    heads = heads[heads.trial_steps > 0]
+    heads = heads.assign(wall_s=heads.wall_s.clip(lower=LEAST))
+    heads = heads.groupby(keys)[["wall_s", "trial_steps"]].sum()
     return (heads.wall_s / heads.trial_steps).rename("seconds").reset_index()

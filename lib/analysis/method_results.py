@@ -4,7 +4,6 @@ time that they take.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -15,36 +14,33 @@ from lib.analysis.scaling import Curve, Effect
 from lib.methods import method as known_method
 from lib.records import on_record, results, store
 from lib.studies import plans
-from lib.studies.cells import Cell
 from lib.studies.study import Study
 
 BASE = "sgd"  # by which ratios of methods divide
 ENDS = 2  # batch sizes at either end of a curve that count as the smallest, or the largest
 
 
+def studied(*more: Study) -> Study:
+    """The cells on record of the networks that were searched with many methods, and of `more`."""
+    asked = [*map(plans.study, plans.WHICH), *more]
+    names = {cell.workload for study in asked for cell in study.cells}
+    cells = on_record.gathered(*asked, **plans.USUAL).cells
+    return Study("compared", "Training methods", (c for c in cells if c.workload in names))
+
+
 def compared(*more: Study) -> pd.DataFrame:
-    """All trials on record of the networks that were searched with many methods, and of `more`,
+    """All searches on record of the networks that were searched with many methods, and of `more`,
     each at its goal.
 
-    A table as `results.read`, without `scaling.WITHIN_BUDGETS`.  Momentum as published:
+    A table as of `results.of_searches`.  Momentum as published:
     `ranges.whole` joins the lower half of its range.
     """
-    studies = [plans.study(name) for name in plans.WHICH]
-    asked = [*studies, *more]
-    every = on_record.gathered(*asked, **plans.USUAL)
-    names = {cell.workload for study in asked for cell in study.cells}
-    cells = tuple(cell for cell in every.cells if cell.workload in names)
-    found = _at_goals(cells).copy(deep=False)
-    lacking = dict.fromkeys(cell for own in studies for cell in results.missing(own))
-    planned = len(every.cells) + len(lacking)
+    known = studied(*more)
+    found = scaling.at_goals(results.of_searches(known))
+    lacking = dict.fromkeys(c for name in plans.WHICH for c in results.missing(plans.study(name)))
+    planned = len(known.cells) + len(lacking)
     found.attrs.update(missing=store.Shared(lacking), cells_planned=planned)
     return found
-
-
-@functools.lru_cache(maxsize=1)  # of claims, and of several pages that a build makes
-def _at_goals(cells: tuple[Cell, ...]) -> pd.DataFrame:
-    study = Study("compared", "Training methods", cells)
-    return scaling.at_goals(results.read(study, without=scaling.WITHIN_BUDGETS))
 
 
 def title(name: str) -> str:

@@ -17,6 +17,7 @@ from lib.methods.spaces import intervals
 from lib.records import on_record, store
 from lib.studies import plans
 from lib.studies.study import Study
+from lib.wording import percent
 from lib.workloads.catalogue import workload
 
 WHOLE = "whole"  # the space of searches of the whole range
@@ -53,7 +54,8 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     by = joined.groupby(POINT)
     searched = [name for name in ("hits", "race", "rungs") if name in joined]
     joined[searched] = by[searched].transform("first")  # of the union, not of a half
-    joined["trials"] = by.trials.transform("size")
+    # Of searches, a row each, or of trials
+    joined["trials"] = by.trials.transform("sum" if "record" in joined else "size")
     joined["trials"] = joined.groupby(CURVE).trials.transform("first")
     rest = published[~_among(published, long)]
     found = pd.concat([rest, joined], ignore_index=True)
@@ -94,7 +96,8 @@ def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
     """The share of winners in the outer tenth of every interval, a row per curve and
     hyperparameter.
 
-    trials: of `lib.records.results.read`; a winner is one a search and batch size.  Columns: those
+    trials: of `lib.records.results.read`, or winners (`searches.with_winners`); a winner is one a
+    search and batch size.  Columns: those
     of CURVE; hyperparameter; lower, upper (shares); marked (whether either exceeds MOST of FEWEST
     winners or more).
     """
@@ -135,7 +138,7 @@ def marks(edges: pd.DataFrame) -> dict[tuple, str]:
         name = row["hyperparameter"].replace("_", " ")
         for end in ENDS:
             if row[end] > MOST:
-                words = f"{100 * row[end]:.0f}\u00a0% at the {end} edge of {name}"
+                words = f"{percent(row[end], 0)} at the {end} edge of {name}"
                 found.setdefault(tuple(row[c] for c in CURVE), []).append(words)
     return {key: "; ".join(words) for key, words in found.items()}
 

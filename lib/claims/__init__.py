@@ -7,6 +7,7 @@ from lib.claims.claim import (
     CONTRADICTED,
     FOR,
     OPEN,
+    PAPERS,
     PART,
     REPRODUCED,
     STAND_INS,

@@ -23,6 +23,7 @@ A claim's function is given what its parameters name (`lib.claims.judging.PROVID
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
@@ -30,6 +31,7 @@ from types import SimpleNamespace
 import numpy as np
 from scipy.special import ndtri
 
+from lib import require
 from lib.analysis import scaling
 from lib.analysis.scaling import ENOUGH, LEVEL, Effect
 from lib.wording import brief, joined
@@ -274,16 +276,52 @@ def summed_up(groups: Sequence[Group]) -> str:
 # --- the registry ---------------------------------------------------------------------------------
 
 
+# Whose claims they are, by a key's first letter, in the order of the ledger
+PAPERS = {
+    "L": "Lee et al.",
+    "M": "McCandlish et al.",
+    "S": "Shallue et al.",
+    "T": "Shi et al.",
+    "O": "papers on training methods",
+    "G": "papers on language models",
+    "A": "Dai et al.",
+    "B": "papers on training without backpropagation",
+    "I": "papers on parts of a network",
+    "P": "Guille-Escuret et al.",
+    "F": "papers on training where the data lie",
+    "N": "Vepakomma et al.",
+    "U": "Sun et al.",
+    "R": "Ingrosso and Goldt",
+    "H": "papers on batches that grow",
+    "D": "papers on local steps",
+    "Q": "Naganuma et al.",
+    "V": "papers on masks that move",
+    "W": "papers and code on rates and decay",
+    "C": "Schulman et al.",
+}
 # Claims and their functions by key, in the order in which they were written down
 REGISTRY = SimpleNamespace(claims={}, functions={})
+
+
+def place(key: str) -> tuple[int, int, str]:
+    """What claims are sorted by: their paper's letter, their number, and the key.
+
+    Raises:
+        ValueError: if the key does not begin with a letter of PAPERS and a number.
+    """
+    parts = re.match(r"(.)(\d+)", key)
+    allowed = f"a paper's letter ({', '.join(PAPERS)}) and a number, as in L1"
+    require(parts and parts[1] in PAPERS, "key", key, allowed)
+    return list(PAPERS).index(parts[1]), int(parts[2]), key
 
 
 def claim(key: str, title: str, history: Sequence[Change] = (), **fields) -> Callable:
     """A decorator that registers a function under a claim.
 
     fields: of `Claim`, with the kind of its rule for the threshold, as above=1.25. Raises
-    ValueError unless there is one such kind.
+    ValueError unless there is one such kind, and as `place`.
     """
+    place(key)
     ((kind, threshold),) = [(kind, fields.pop(kind)) for kind in KINDS if kind in fields]
     rule = {"kind": kind, "threshold": threshold, "history": tuple(history)}
     REGISTRY.claims[key] = Claim(key, title, **rule, **fields)

@@ -17,7 +17,7 @@ import pandas as pd
 from lib.analysis import hardware, method_results, ranges, scaling
 from lib.claims import judging
 from lib.claims.judging import kept
-from lib.records import on_record, store
+from lib.records import on_record, searches, store
 from lib.records.store import record
 from lib.studies import plans
 from lib.wording import DATA_SETS, span
@@ -34,15 +34,16 @@ def scope() -> dict:
 def _scope() -> dict:
     every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
     cells = list(on_record.recorded_of(every))
-    heads = [store.head(record(cell)) for cell in cells]
+    every = searches.table().drop_duplicates("record")
+    heads = every[every.record.isin({record(c).relative_to(store.DATA).as_posix() for c in cells})]
     names = {cell.workload for cell in cells}
     trained = {workload(name) for name in names}
     networks = {(w.dataset, w.model) for w in trained}
     found = {data_set(dataset) for dataset, _ in networks}
     return {
         "searches": len(cells),
-        "trials": sum(head["rows"] for head in heads),
-        "core_hours": sum(head["wall_s"] for head in heads) / 3600,
+        "trials": int(heads.trials.sum()),
+        "core_hours": float(heads.core_seconds.sum() / 3600),
         "networks": len(networks),
         "data_sets": [title for title in DATA_SETS.values() if title in found],
     }
@@ -75,7 +76,7 @@ def critical() -> pd.DataFrame:
     inside the batch sizes measured).
     """
     summary = judging.summary()
-    whole = ranges.whole_curves(judging.trials())
+    whole = ranges.whole_curves(judging.searches())
     keys = summary[scaling.CURVE].itertuples(index=False, name=None)
     found = ["whole" if key in whole else "published" for key in keys]
     return summary.assign(range=found)[CRITICAL]
@@ -86,7 +87,7 @@ def curves() -> pd.DataFrame:
     """A row per point of every curve: curve, workload, network (data set and kind), algorithm,
     sparsity, goal, batch_size, steps, replicates (count of searches).
     """
-    points = judging.points(judging.trials())
+    points = judging.points(judging.searches())
     names = points.workload.map(network)
     place = names.str.partition(",")[0].map([*DATA_SETS.values()].index)
     points = points.assign(
@@ -124,7 +125,7 @@ def one_run() -> pd.DataFrame:
     dense = dense.sort_values("batch_size").set_index("batch_size", drop=False)
     weights = models.parameter_count(models.build(workload(RUN[0]).model))
     step = hardware.best_step(DEVICES, dense.index, weights, timed)
-    curve = scaling.curve_of(scaling.steps_to_result(judging.trials().query(DENSE)))
+    curve = scaling.curve_of(scaling.steps_to_result(judging.searches().query(DENSE)))
     drawn = scaling.draws(curve)[dense.index]
 
     def possible(cost: pd.Series) -> pd.Series:
@@ -164,9 +165,11 @@ def one_search(batch_size: int) -> pd.DataFrame:
     trial, goal (validation error, a share), step (the first at which that trial met that goal); a
     row per goal met.  Empty where the search is not on record.
     """
-    searches = judging.trials().query(f"{DENSE} and batch_size == {batch_size}")
+    known = judging.searches().query(f"{DENSE} and batch_size == {batch_size}")
+    first = known[known.replicate == known.replicate.min()]
+    searches = pd.concat(store.read(store.DATA / place)[1] for place in first.record)
     columns = {f"steps@{goal:g}": goal for goal in workload(RUN[0]).goals}
-    rows = searches[searches.replicate == searches.replicate.min()].rename(columns=columns)
+    rows = searches.rename(columns=columns)
     known = [goal for goal in columns.values() if goal in rows]
     rows["trial"] = range(len(rows))  # both halves of a whole range count theirs from 0
     return rows.melt("trial", known, "goal", "step").dropna()
@@ -197,7 +200,7 @@ def setup(app) -> dict:
 
 def _read() -> None:
     with contextlib.suppress(Exception):  # the chapters will tell
-        judging.trials()
+        judging.searches()
         method_results.compared()
 
 

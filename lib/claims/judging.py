@@ -12,7 +12,6 @@ import importlib
 import inspect
 import json
 import os
-import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from pydantic import TypeAdapter
 
 from lib import ROOT, code, whole
 from lib.analysis import ranges, scaling
-from lib.claims.claim import REGISTRY, Claim, Group, judged
+from lib.claims.claim import REGISTRY, Claim, Group, judged, place
 from lib.records import on_record, results
 from lib.records.store import DATA
 from lib.studies.study import Study
@@ -77,20 +76,28 @@ def _digest() -> str:
 
 
 @functools.cache
-def trials() -> pd.DataFrame:
-    """All trials that pages compare, each workload at its goal, momentum over its whole range where
-    that is measured; without what they had met within budgets.
+def searches() -> pd.DataFrame:
+    """All searches that pages compare, a row each, each workload at its goal, momentum over its
+    whole range where that is measured (then a row for each half).
     """
     return at_goals(on_record.compared())[1]
 
 
 @functools.cache
+def trials() -> pd.DataFrame:
+    """All trials of `searches`; without what they had met within budgets.  Seconds, and 300 MB."""
+    halves = (on_record.compared(), ranges.low_momentum())
+    read = [results.read(study, without=scaling.WITHIN_BUDGETS) for study in halves]
+    return scaling.at_goals(ranges.whole(scaling.at_goals(read[0]), read[1]))
+
+
+@functools.cache
 def published() -> pd.DataFrame:
-    """As `trials`, momentum over the published range alone."""
+    """As `searches`, momentum over the published range alone."""
     return at_goals(on_record.compared())[0]
 
 
-@functools.lru_cache(maxsize=2)  # a table takes seconds to read
+@functools.lru_cache(maxsize=2)
 def at_goals(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`published` and `trials` of another study.  Raises RecordError as `results.read`."""
     found = scaling.at_goals(to_goals(study))
@@ -99,23 +106,21 @@ def at_goals(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 @functools.cache
 def low() -> pd.DataFrame:
-    """The trials below the published range of momentum."""
+    """The searches below the published range of momentum."""
     return to_goals(ranges.low_momentum())
 
 
 def to_goals(study: Study) -> pd.DataFrame:
-    """The study's trials as of `results.read`, but for their fifty columns of errors within budgets
-    and of losses, which take half of the time.
-    """
-    return results.read(study, without=scaling.WITHIN_BUDGETS)
+    """The study's searches (`results.of_searches`)."""
+    return results.of_searches(study)
 
 
 def _once(compute: Callable) -> Callable:
-    """A function of a table of trials that computes it once for all who ask it of `trials`."""
-    known = functools.cache(lambda: compute(trials()))
+    """A function of a table of searches that computes it once for all who ask it of `searches`."""
+    known = functools.cache(lambda: compute(searches()))
 
     def of(found: pd.DataFrame) -> object:
-        asked = trials.cache_info().currsize and found is trials()  # not read for this
+        asked = searches.cache_info().currsize and found is searches()  # not read for this
         return known() if asked else compute(found)
 
     return of
@@ -127,12 +132,12 @@ points = _once(lambda found: scaling.across_replicates(scaling.steps_to_result(f
 
 def summary() -> pd.DataFrame:
     """Every curve on one row (`scaling.summaries`)."""
-    return summaries(trials())[0]
+    return summaries(searches())[0]
 
 
 def curves() -> dict[tuple, scaling.Curve]:
     """Every curve by its key (workload, algorithm, pruning, sparsity)."""
-    return summaries(trials())[1]
+    return summaries(searches())[1]
 
 
 @functools.cache
@@ -142,7 +147,7 @@ def published_curves() -> dict[tuple, scaling.Curve]:
     return scaling.curves(found[found.sparsity == 0])
 
 
-PROVIDED = {f.__name__: f for f in (trials, published, published_curves, summary, curves)}
+PROVIDED = {f.__name__: f for f in (searches, trials, published, published_curves, summary, curves)}
 
 
 # --- judging --------------------------------------------------------------------------------------
@@ -157,11 +162,7 @@ def registered() -> dict[str, Claim]:
     """Every claim before it is judged, in the order of keys' papers and numbers."""
     for file in sorted(ROOT.glob("chapters/*/claims.py")):
         importlib.import_module(f"chapters.{file.parent.name}.claims")
-    return dict(sorted(REGISTRY.claims.items(), key=lambda item: _order(item[0])))
-
-
-def _order(key: str) -> tuple:
-    return "LSTMOGABIPFNURHDQWVC".find(key[0]), int(re.sub(r"\D", "", key)), key
+    return dict(sorted(REGISTRY.claims.items(), key=lambda item: place(item[0])))
 
 
 def _judge() -> dict[str, dict]:

@@ -39,9 +39,9 @@ class Checkpoint:
         began = time.perf_counter()
         if self.file is None or began - self.saved < min(self.pause, SAVE_EVERY):
             return
-        body = io.BytesIO()
-        torch.save({"identity": self.identity, **state()}, body)
-        content = body.getvalue()
+        parts = state()
+        began = time.perf_counter()
+        content = packed({"identity": self.identity, **parts})
         checksum = hashlib.sha256(content).hexdigest()
         with whole(self.file) as stream:
             stream.write(checksum.encode() + b"\n")
@@ -59,18 +59,34 @@ class Checkpoint:
         reason = "damaged (truncated or altered), or no state of a cell"
         if checksum == hashlib.sha256(body).hexdigest().encode():
             try:  # nothing in the file is run
-                state = torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
+                state = unpacked(body)
                 if state["identity"] == self.identity:
                     return state
                 reason = "of another cell, or of other code"
             except Exception as error:  # whatever such a file makes torch raise
                 reason = f"cannot be read ({type(error).__name__})"
+        self.set_aside(reason)
+        return None
+
+    def set_aside(self, reason: str) -> None:
+        """Rename the file, which will not do, with a warning that names it and says why."""
         aside = self.file.with_suffix(".set-aside")
         with contextlib.suppress(FileNotFoundError):  # another runner has been here
             os.replace(self.file, aside)
         message = f"{self.file}: {reason}; set aside as {aside.name}, the cell begins anew"
         warnings.warn(message, RuntimeWarning, stacklevel=3)
-        return None
+
+
+def packed(state: dict) -> bytes:
+    """A state of tensors, numbers, texts, and lists of them."""
+    body = io.BytesIO()
+    torch.save(state, body)
+    return body.getvalue()
+
+
+def unpacked(body: bytes) -> dict:
+    """A `packed` state, on the CPU; nothing in it is run."""
+    return torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
 
 
 NO_CHECKPOINT = Checkpoint()

@@ -21,7 +21,7 @@ def layers(module: nn.Module, chosen: dict[str, Tensor] | None = None) -> tuple[
     found = []
     at = 0
     for name, p in (every if chosen is None else chosen).items():
-        where = slice(at, at + p.numel())
+        where = slice(at, at + p.numel() * (1 + p.is_complex()))
         found.append(Layer(name, where, tuple(p.shape), _kind_of(module, name)))
         at = where.stop
     return tuple(found)
@@ -33,6 +33,8 @@ def _kind_of(module: nn.Module, name: str) -> str:
     if leaf != "weight":
         return ""
     layer = module.get_submodule(owner)
+    if layer.weight.is_complex():
+        return ""
     if isinstance(layer, nn.Linear):
         return "last" if layer is head(module) else "linear"
     if isinstance(layer, nn.Conv2d) and layer.groups == 1:

@@ -33,7 +33,7 @@ from lib.engine.validation import Validation
 from lib.engine.vocabulary import LOSSES, last_check, next_check
 from lib.messages.exchanges import Exchange
 from lib.methods.method import Method
-from lib.own import raised
+from lib.own import OwnError, raised
 from lib.workloads.datasets import Split
 
 LOG = logging.getLogger("lib.training")  # how far a search is, which its bar shows
@@ -66,9 +66,13 @@ class TrialError(RuntimeError):
 
 @contextlib.contextmanager
 def naming(where: str) -> Iterator[None]:
-    """A block that raises a `TrialError`, which begins with these words, for any exception."""
+    """A block that raises a `TrialError`, which begins with these words, for any exception; an
+    OwnError stays one.
+    """
     try:
         yield
+    except OwnError as error:
+        raise OwnError(f"{where}: {error}") from error
     except Exception as error:
         raise TrialError(f"{where}: {raised(error)}") from error
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+from collections.abc import Iterator
+
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from lib import require
 from lib.engine.flattening import cast, layers, outputs
@@ -18,6 +24,7 @@ PASS_BATCH = 100  # Lee et al. (2021) sum the gradient over the training set in 
 # be negative.
 GRASP = {"grasp": (100, 1.0), "grasp-200": (25, 200.0)}
 SYNFLOW_ROUNDS = 100
+BELOW = 2.0**-26  # a change, relative to a number, that is none in float32
 # Equal scores that are not zero: of millions drawn in float32, no more fall together
 BY_CHANCE = 16
 
@@ -127,15 +134,45 @@ def synflow(
     absolute value; round r keeps a share density^(r / rounds).  In double precision, since R
     multiplies whole layers.  R rises with every weight of a ReLU network; where layers are
     normalised or attend it may fall, so a score is the size of a weight's part in it.
+
+    Weights of one path alone have one score but for rounding, which hangs on the order of units:
+    what is equal in single precision counts as equal.  Equal scores stay together from round to
+    round; the last ones are in the order of |w|.
     """
     size = w.abs().double()
-    left = torch.ones_like(w, dtype=torch.float64)
+    left = torch.ones_like(size)
     for r in range(1, rounds + 1):
         v = (size * left).requires_grad_()
-        (slope,) = torch.autograd.grad(outputs(module, v, torch.ones_like(x)).sum(), v)
-        score = (v * slope).detach().abs()
-        left = global_mask(score, 1 - (1 - sparsity) ** (r / rounds)).double()
-    return score.float()
+        with _unnormalised(module):
+            flow = outputs(module, v, torch.ones_like(x)).sum()
+        (slope,) = torch.autograd.grad(flow, v)
+        mantissa, exponent = (v * slope).detach().abs().frexp()
+        score = torch.ldexp(mantissa.float().double(), exponent)
+        count = kept(len(w), 1 - (1 - sparsity) ** (r / rounds))
+        left = (score >= score.topk(count).values[-1]).double()
+    return score * (1 + BELOW * size / size.max())
+
+
+@contextlib.contextmanager
+def _unnormalised(module: nn.Module) -> Iterator[None]:
+    """A block in which batch normalisation that knows a batch's statistics alone, of which one
+    example has none, takes means of 0 and variances of 1: the running ones before any training,
+    with which the authors' code prunes.
+    """
+    norms = [layer for layer in module.modules() if isinstance(layer, _BatchNorm)]
+    norms = [layer for layer in norms if not layer.track_running_stats]
+    for layer in norms:
+        layer.forward = functools.partial(_scaled, layer)
+    try:
+        yield
+    finally:
+        for layer in norms:
+            del layer.forward
+
+
+def _scaled(layer: _BatchNorm, x: Tensor) -> Tensor:
+    means = x.new_zeros(layer.num_features)
+    return functional.batch_norm(x, means, means + 1, layer.weight, layer.bias, eps=layer.eps)
 
 
 def layer_densities(mask: Tensor, module: nn.Module) -> list[tuple[str, int, int]]:

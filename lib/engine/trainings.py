@@ -4,26 +4,31 @@ the next check.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import joblib
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from lib.engine import flattening, lockstep
-from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint
+from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint, packed, unpacked
 from lib.engine.training_state import Outcome
 from lib.engine.vocabulary import next_check
 from lib.methods.method import Method
-from lib.own import Training
+from lib.own import Training, raised, require, telling
 from lib.workloads import batches, kinds, own_network
 from lib.workloads.kinds import arithmetic
 
 EXACT = 1e-12  # by which an error may exceed the goal that it meets
+TRIED = 3  # steps after which a state is tried
+# What every module holds besides its tensors, and need not be compared
+USUAL = vars(nn.Module()).keys() - {"training"}
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,8 @@ class Job:
         limit: steps.
         goals: errors on record, the hardest first.
         batch_size, order_seed, device, precision, checks: as of a cell.
+
+    Raises OwnError where a batch in parts is not the whole (`own_network.check_parts`).
     """
 
     own: Training
@@ -48,6 +55,9 @@ class Job:
     precision: str = "float32"
     checks: str = "geometric"
 
+    def __post_init__(self):
+        own_network.check_parts(self.own)
+
     @functools.cached_property
     def data(self) -> object:
         """What is trained on: tensors on the device, a Dataset or a function as they are."""
@@ -58,16 +68,21 @@ class Job:
 class MethodOptimiser:
     """A training method of the book for one module, in the place of a torch.optim.Optimizer.
 
-    Its trainable parameters are views of one vector w [1, P].
+    Its trainable parameters are views of one vector w [1, P], complex ones as pairs of numbers.
     """
 
     def __init__(self, method: Method, module: nn.Module, drawn: dict[str, float]):
-        trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
+        trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
+        # Pairs lie at even places
+        trained = dict(sorted(trained, key=lambda named: not named[1].is_complex()))
         self.method = method
         self.parameters = list(trained.values())
         self.layers = flattening.layers(module, trained)
-        self.w = torch.cat([p.detach().reshape(-1) for p in self.parameters])[None]
-        nn.utils.vector_to_parameters(self.w[0], self.parameters)
+        self.w = _flat([p.detach() for p in self.parameters])
+        for p, layer in zip(self.parameters, self.layers):
+            view = self.w[0, layer.where]
+            view = torch.view_as_complex(view.unflatten(0, (-1, 2))) if p.is_complex() else view
+            p.data = view.view(p.shape)
         self.buffers = method.begin(self.w.clone(), self.layers)
         self.drawn = {name: self.w.new_full((1, 1), value) for name, value in drawn.items()}
         self.k = 0
@@ -77,8 +92,9 @@ class MethodOptimiser:
         """An update from the gradients that the parameters hold."""
         self.k += 1
         grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
-        g = torch.cat([grad.reshape(-1) for grad in grads])[None]
-        self.method.step(self.w, g, self.buffers, dict(self.drawn), self.k, self.layers)
+        with own_network.flushing():
+            drawn = dict(self.drawn)
+            self.method.step(self.w, _flat(grads), self.buffers, drawn, self.k, self.layers)
 
     def state_dict(self) -> dict:
         return {"buffers": self.buffers, "k": self.k}
@@ -87,6 +103,11 @@ class MethodOptimiser:
         for name, buffer in self.buffers.items():
             buffer.copy_(state["buffers"][name])
         self.k = state["k"]
+
+
+def _flat(values: list[Tensor]) -> Tensor:
+    """Tensors as one vector [1, P] (a copy)."""
+    return torch.cat([kinds.real(value).reshape(-1) for value in values])[None]
 
 
 class Trial:
@@ -104,7 +125,8 @@ class Trial:
         self.finite = True
         self.passes = None
         if callable(job.data):
-            self.passes = batches.Passes(job.data, job.batch_size, 10_000 * job.order_seed)
+            every = own_network.own_examples(job.own)
+            self.passes = batches.Passes(job.data, job.batch_size, 10_000 * job.order_seed, every)
         self.given = self.passes or self._batches()
         with own_network.alone(seed):
             self.module = own_network.made(job.own).to(job.device)
@@ -118,7 +140,9 @@ class Trial:
             drawn = self.drawn | {"batch_size": float(job.batch_size)}
             return MethodOptimiser(job.method, self.module, drawn)
         own = {"lr" if n == "learning_rate" else n: v for n, v in self.drawn.items()}
-        return made.made([p for p in self.module.parameters() if p.requires_grad], own)
+        trained = [p for p in self.module.parameters() if p.requires_grad]
+        with telling(f"algorithm: {job.method.name}, for the model's parameters, raised"):
+            return made.made(trained, own)
 
     def run(self, until: int, tick: Callable[[], None] = lambda: None) -> None:
         """Train to this step, or until a loss is not finite; tick is called after every step."""
@@ -150,11 +174,9 @@ class Trial:
         batch = batches.to(batch, job.device)
         self.steps += 1
         self.module.zero_grad()
-        examples = max(1, batches.size(batch))
-        for part in batches.cut(batch, job.own.at_once):
+        for part, share in kinds.parts(job.own, batch):
             with arithmetic(job.device, job.precision):
                 loss = kinds.loss(job.own, self.module, part)
-            share = batches.size(part) / examples
             (loss * share).backward()
             total += float(loss.detach()) * share
         self.finite = math.isfinite(total)
@@ -176,26 +198,65 @@ class Trial:
         """All of it that changes, of tensors, numbers and texts."""
         return {
             "known": (self.steps, self.finite),
-            "tensors": self._tensors(),
+            "module": self.module.state_dict(),
+            "buffers": dict(self.module.named_buffers()),
             "optimiser": self.optimiser.state_dict(),
             "passes": self.passes and self.passes.at,
             "random": self.random or batches.randomness(),
         }
 
-    def _tensors(self) -> list[Tensor]:
-        return [*self.module.parameters(), *self.module.buffers()]
-
     @torch.no_grad()
     def take_up(self, state: dict) -> None:
         """Go on from a `state`."""
-        for tensor, saved in zip(self._tensors(), state["tensors"], strict=True):
-            tensor.copy_(saved)
+        held = dict(self.module.named_buffers())
+        for name, saved in state["buffers"].items():
+            if name in held and held[name].shape == saved.shape:
+                held[name].copy_(saved)
+            else:
+                owner, _, leaf = name.rpartition(".")
+                owner = self.module.get_submodule(owner)
+                owner.register_buffer(leaf, saved.to(self.job.device), name in state["module"])
+        self.module.load_state_dict(state["module"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.steps, self.finite = state["known"]
         if self.passes:
             with own_network.alone():
                 self.passes.go_to(*state["passes"])
         self.random = state["random"]
+
+
+def check_state(job: Job, seed: int, drawn: dict[str, float]) -> None:
+    """Raise OwnError where a trial that goes on from its state is not the one that it was: after a
+    few steps of a copy, on a few examples and the CPU, the next step is taken twice.
+    """
+    job = replace(job, device="cpu", batch_size=min(own_network.PROBED, job.batch_size))
+    with own_network.alone(), telling("model: going on from a state it raised"):
+        one, other = pair = [Trial(job, seed, drawn) for _ in range(2)]
+        begun, alike = (_memory(trial.module) for trial in pair)
+        one.run(TRIED)
+        other.take_up(unpacked(packed(one.state())))
+        for trial in pair:
+            trial.run(TRIED + 1)
+        kept, found = (_memory(trial.module) for trial in pair)
+    differ = [name for name in kept | found if kept.get(name) != found.get(name)]
+    lost = [name for name in differ if begun.get(name) == alike.get(name)]
+    told = f"one that forgets {', '.join(lost[:3])} when training goes on from a file,"
+    allowed = "one that keeps all it remembers in parameters, in buffers or by get_extra_state and "
+    allowed += "set_extra_state, with a loss and batches that remember nothing"
+    require(not lost, "model", told, allowed)
+
+
+def _memory(module: nn.Module) -> dict[str, str]:
+    """Digests of all that a module holds, attributes first, by name; without what has none."""
+    found = {}
+    for owner, part in module.named_modules():
+        for name in sorted(vars(part).keys() - USUAL):
+            with contextlib.suppress(Exception):
+                value = batches.each(vars(part)[name], batches.digest)
+                found[f"{owner}.{name}".lstrip(".")] = joblib.hash(value)
+    for name, tensor in itertools.chain(module.named_parameters(), module.named_buffers()):
+        found[name] = f"{batches.digest(tensor)} {tensor.requires_grad}"
+    return found
 
 
 def train(
@@ -207,20 +268,36 @@ def train(
 ) -> Outcome:
     """Train trials of these seeds and hyperparameters until `hits` met the hardest goal.
 
-    checkpoint: as of `lockstep.train`.  Raises `lockstep.TrialError` for what the reader's code
-    raises, and OSError naming a file that cannot be written.
+    checkpoint: as of `lockstep.train`; a state that cannot be taken up is set aside.  Raises
+    `lockstep.TrialError` for what the reader's code raises, OwnError for what is refused, before
+    the first state is kept also for what `check_state` says, and OSError naming a file that cannot
+    be written.
     """
-    out = Outcome(len(seeds), len(job.goals))
-    trials = []
-    for n, seed in enumerate(seeds):
-        with lockstep.naming(f"trial {n}"):
-            trials.append(Trial(job, seed, {name: float(v[n]) for name, v in drawn.items()}))
+    each = [{name: float(v[n]) for name, v in drawn.items()} for n in range(len(seeds))]
+
+    def start() -> tuple[Outcome, list[Trial]]:
+        trials = []
+        for n, seed in enumerate(seeds):
+            with lockstep.naming(f"trial {n}"):
+                trials.append(Trial(job, seed, each[n]))
+        return Outcome(len(seeds), len(job.goals)), trials
+
+    out, trials = start()
     if saved := checkpoint.load():
-        out.restore(saved["outcome"])
-        for trial, parts in zip(trials, saved["trials"], strict=True):
-            trial.take_up(parts)
+        try:
+            out.restore(saved["outcome"])
+            for trial, parts in zip(trials, saved["trials"], strict=True):
+                trial.take_up(parts)
+        except Exception as error:  # whatever a reader's module makes of it
+            checkpoint.set_aside(f"cannot be taken up ({raised(error)})")
+            out, trials = start()
+
+    @functools.cache
+    def tried() -> None:
+        check_state(job, seeds[0], each[0])
 
     def state() -> dict:
+        tried()
         return {"outcome": out.parts(), "trials": [trial.state() for trial in trials]}
 
     while out.goes_on(hits) and out.steps < job.limit and (out.status == "").any():

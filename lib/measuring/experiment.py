@@ -4,6 +4,7 @@ study.
 
 from __future__ import annotations
 
+import glob
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -12,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 
-from lib.measuring import runner
+from lib.measuring import codes, runner
 from lib.records import store
 from lib.records.store import DATA
 from lib.studies.cells import Cell
@@ -49,19 +50,42 @@ class Collection:
     on_device: bool = False
     device: str = "cpu"
 
+    def stem(self, what: Any) -> str:
+        """How the path of its records begins in the folder, whatever code measures it."""
+        return f"{self.file(what)}-{store.digest(what)}"
+
     def record(self, what: Any, data: Path = DATA) -> Path:
-        """Where its record lies."""
-        return data / self.name / f"{self.file(what)}-{store.digest(what)}.csv"
+        """Where its record by this code lies, or will."""
+        begins = f"{data / self.name / self.stem(what)}"
+        same = codes.same(self.name, type(what))
+        ends = ("" if code == codes.UNNAMED else f"-{code}" for code in same)
+        files = [Path(f"{begins}{end}.csv") for end in ends]
+        return next((file for file in files if file.exists()), files[0])
+
+    def kept(self, what: Any, data: Path = DATA) -> Path:
+        """Where its record lies: by this code, or else the newest by other code."""
+        file, folder = self.record(what, data), data / self.name
+        others = [] if file.exists() else folder.glob(f"{glob.escape(self.stem(what))}[.-]*csv")
+        return max(others, key=lambda other: store.head(other)["date"], default=file)
 
     def results(self, planned: Iterable | None = None, data: Path = DATA) -> pd.DataFrame:
-        """The rows of those that have a record, with their fields, as of
-        `lib.records.store.gather`; None: of all planned.
+        """The rows of those that have a record, by other code if there is none by this, with their
+        fields, as of `lib.records.store.gather`; None: of all planned.
+
+        attrs: "other_code" (count of those by other code), too.
         """
-        return store.gather(self.planned() if planned is None else planned, self.record, data)
+        planned = self.planned() if planned is None else [*planned]
+        frame = store.gather(planned, self.kept, data)
+        frame.attrs["other_code"] = len(self.outdated(planned, data))
+        return frame
 
     def missing(self, planned: Iterable | None = None, data: Path = DATA) -> list:
-        """Those that have no record."""
+        """Those that have no record by this code."""
         return store.missing(self.planned() if planned is None else planned, self.record, data)
+
+    def outdated(self, planned: Iterable | None = None, data: Path = DATA) -> list:
+        """Those of them that have a record by other code."""
+        return [*store.existing(self.missing(planned, data), self.kept, data).values()]
 
     def run(self, planned: Iterable | None = None, data: Path = DATA, jobs: int = 1) -> None:
         """Measure those that have no record, one a job, under a bar."""
@@ -75,7 +99,8 @@ class Collection:
             precision = what.cell.arithmetic if hasattr(what, "cell") else "float32"
         device = getattr(what, "device", self.device)
         take = partial(what.measure, device) if self.on_device else what.measure
-        return runner.write(self.record(what, data), what, take, precision, device, **self.more)
+        about = {"code": codes.digest(type(what)), **self.more}
+        return runner.write(self.record(what, data), what, take, precision, device, **about)
 
 
 class WithCell:

@@ -128,7 +128,7 @@ def provenance(measured_with: dict, wall_s: float, **more) -> dict:
     more, and the seconds taken.
     """
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    return {"date": date, **measured_with, **more, "wall_s": round(wall_s, 2)}
+    return {"date": date, **measured_with, **more, "wall_s": round(wall_s, 6)}
 
 
 def use_one_core() -> None:

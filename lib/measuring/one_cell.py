@@ -322,4 +322,4 @@ def _agree(cell: Cell, folder: Path, file: Path) -> None:
             "run the rest anew"
         )
     if own.is_own(cell.workload):
-        same_data(cell.workload, folder, own_file.data(cell.workload))
+        same_data(cell.workload, folder, own_file.data(cell.workload), [cell.algorithm])

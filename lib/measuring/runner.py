@@ -6,10 +6,13 @@ Whatever is stopped goes on when it is called again: what has a record is left a
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
+import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -48,7 +51,8 @@ def run(
     """
     if not todo:
         return
-    calls = (joblib.delayed(measure)(what, **options) for what in todo)
+    each = (functools.partial(measure, what, **options) for what in todo)
+    calls = (joblib.delayed(_for_parent)(os.getpid(), call) for call in each)
     parallel = joblib.Parallel(
         n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1
     )
@@ -67,6 +71,25 @@ def run(
             _tell_terminal(f"\n{told}\n")
             raise Stopped(told) from stop
     _tell_terminal("\n")
+
+
+def _for_parent(parent: int, call: Callable[[], object]) -> None:
+    """Call it; in a process that joblib has started for `parent`, as one that ends with it."""
+    if multiprocessing.current_process().name.startswith("LokyProcess"):
+        _end_with(parent)
+    call()
+
+
+@functools.cache
+def _end_with(parent: int) -> None:
+    """End this process soon after its parent, whose death by a signal nobody tells it of."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 class _Bar(tqdm):

@@ -12,12 +12,11 @@ momentum.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 
 from lib.methods.intervals import Interval
-from lib.methods.method import Method, aligned
+from lib.methods.method import Method, aligned, eigen
 
 # of the factors' averages; before, they are plain means of all steps (Martens and Grosse 2015,
 # section 5)
@@ -98,8 +97,6 @@ def _average(buffers, name, new, k):
     """Mix the factor of step k into its average, and decompose it if it is time.  new: [T, n, n],
     or [1, n, n] for all.
     """
-    import torch
-
     average = buffers[name]
     # A trial that diverges must not stop the others
     fine = (new.abs().amax((1, 2)) < LARGEST)[:, None, None]
@@ -110,8 +107,8 @@ def _average(buffers, name, new, k):
     rows = range(len(average)) if len(new) > 1 else [slice(None)]
     for row, factor in zip(rows, average):  # one by one: aligned, as of `aligned`
         # Without, it keeps its last axes, at first zeros, which move nothing
-        with contextlib.suppress(torch.linalg.LinAlgError):
-            curves, axes = torch.linalg.eigh(factor)
+        if found := eigen(factor):
+            curves, axes = found
             buffers[f"{name} curves"][row] = curves.clamp_(min=0)
             buffers[f"{name} axes"][row] = axes
 

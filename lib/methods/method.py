@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,9 +14,9 @@ SIDE = 16  # float32 numbers in a cache line
 @dataclass(frozen=True)
 class Layer:
     """A parameter's name, where it lies in the flat vector, and its shape there (a kernel's:
-    outputs, height, width, inputs).
+    outputs, height, width, inputs); a complex number lies there as two.
 
-    kind: whose it is, if it is the weight of a "linear" layer, of the "last" of them, or of a
+    kind: whose it is, if it is the real weight of a "linear" layer, of the "last" of them, or of a
     "convolution" of one group.
     """
 
@@ -83,3 +84,17 @@ def aligned(m):
 
     rows, columns = (-side % SIDE for side in m.shape[1:])
     return F.pad(m, (0, columns, 0, rows)) if rows or columns else m
+
+
+def eigen(m):
+    """Eigenvalues [n], rising, and eigenvectors [n, n] of a symmetric matrix m; None where the
+    library raises or returns NaN, as it may for what diverges and for denormal numbers: that must
+    not stop other trials.
+    """
+    import torch
+
+    with contextlib.suppress(torch.linalg.LinAlgError):
+        found = torch.linalg.eigh(m)
+        if found[1].isfinite().all():
+            return found
+    return None

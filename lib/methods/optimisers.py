@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from dataclasses import field
 from typing import Annotated, Literal
 
@@ -19,10 +20,12 @@ from lib.methods.method import Method
 
 PREFIX = "torch.optim:"
 FORM = f"{PREFIX}CLASS, or such as {PREFIX}AdamW(lr=1e-4..1e-2,weight_decay=0.1)"
+NAMED = re.compile(rf"{PREFIX}(\w+)(?:\(([^()]*)\))?")
 AROUND = 100.0  # times its usual one and more or less: where a learning rate is drawn from
 NEAR_ONE = "momentum", "alpha", "rho"  # drawn by how far they are from one
 # Steps that take several losses, or gradients that are not dense
 APART = "Optimizer", "LBFGS", "SparseAdam"
+PLACES = 1e-9, 0.5, 1 - 1e-9  # of the intervals, where a class is tried: no end is ever drawn
 
 
 @spec
@@ -79,11 +82,12 @@ class Optimiser:
         require(self.kind in allowed, "kind", self.kind, words)
         # The class itself refuses what its arguments must not be called, and must not be
         try:
-            usual = float(self.made([torch.zeros(2, 2)], {}).defaults["lr"])
+            for place in PLACES:
+                drawn = {name: float(at.at(place)) for name, at in self.tuned.items()}
+                usual = float(self.made([torch.zeros(2, 2)], drawn).defaults["lr"])
             around = Interval(usual / AROUND, usual * AROUND)
             rates = LEE2021["learning_rate"] if self.kind == "SGD" else around
             object.__setattr__(self, "tuned", {"lr": rates, **self.tuned})
-            self.made([torch.zeros(2, 2)], {name: at.low for name, at in self.tuned.items()})
         except (TypeError, ValueError) as error:
             given = {**self.tuned, **self.fixed}
             raise ValueError(f"tuned or fixed: {given} is not allowed; {error}") from None
@@ -105,12 +109,15 @@ def named(name: str) -> Method:
     """The method called "torch.optim:CLASS" or "torch.optim:CLASS(ARGUMENTS)".  Raises ValueError
     that says what a name may be.
     """
-    kind, bracket, rest = name.removeprefix(PREFIX).partition("(")
     tuned = {}
     fixed = {}
     try:
-        for word in filter(None, rest.removesuffix(")").split(",")):
+        form = NAMED.fullmatch(name)
+        require(form, "form", name.removeprefix(PREFIX), "a class, and arguments in brackets")
+        kind, rest = form.groups()
+        for word in rest.split(",") if rest else ():
             argument, value = word.split("=")
+            require(argument not in {**tuned, **fixed}, "argument", argument, "there once")
             low, *high = map(_number, value.split(".."))
             if high or argument == "lr":
                 scale = "reverse-log" if argument in NEAR_ONE else "log"

@@ -8,11 +8,10 @@ time.  All other parameters move by Adam.  As in the authors' code, the first st
 
 from __future__ import annotations
 
-import contextlib
 import functools
 
 from lib.methods import adam
-from lib.methods.method import Method, aligned
+from lib.methods.method import Method, aligned, eigen
 
 SIDES = ("outputs", "inputs")  # of a matrix, the rows before the columns
 
@@ -89,13 +88,10 @@ def _turn_back(values, layer, axes):
 
 def _first_axes(buffers, layer):
     """Eigenvectors, that of the largest value first."""
-    import torch
-
     for name, axes in zip(SIDES, _axes(buffers, layer)):
         for row, average in enumerate(buffers[f"{layer.name} {name}"]):
-            # A trial that diverges must not stop the others
-            with contextlib.suppress(torch.linalg.LinAlgError):
-                axes[row] = torch.linalg.eigh(average)[1].flip(1)
+            if found := eigen(average):
+                axes[row] = found[1].flip(1)
 
 
 def _next_axes(buffers, layer):

@@ -233,7 +233,9 @@ FOOTER = """\
 <div class="book-provenance">{{ heads|length|count }} of {{ planned|count }} \
 {% if searches %}searches, {{ heads.rows.sum()|count }} trials, \
 {{ heads.trial_steps.sum()|count }} training steps in {{ time }}\
-{% else %}records{% endif %}; measured {{ days }} with PyTorch {{ torch }} on {{ device }}\
+{% else %}records{% endif %}\
+{% if other %} ({{ other|count }} of them by other code than today’s){% endif %}; \
+measured {{ days }} with PyTorch {{ torch }} on {{ device }}\
 {% if searches %} in {{ precision }}.
 <details><summary>{{ versions|length }} version{{ "s" if versions|length > 1 }} of the code\
 </summary>{{ versions[:6]|join(", ") }}{% if versions|length > 6 %}, \
@@ -265,11 +267,14 @@ def sources(*frames: pd.DataFrame) -> Html:
     """The same for records that are not cells."""
     heads = [head for frame in frames for head in frame.attrs["provenance"]]
     planned = sum(frame.attrs["planned"] for frame in frames)
-    return _footer(heads, planned, searches=False)
+    other = sum(frame.attrs.get("other_code", 0) for frame in frames)
+    return _footer(heads, planned, searches=False, other=other)
 
 
-def _footer(found: list[dict], planned: int, searches: bool) -> Html:
-    """With what these records were made, and on which day or from which to which."""
+def _footer(found: list[dict], planned: int, searches: bool, other: int = 0) -> Html:
+    """With what these records were made, and on which day or from which to which; other: how many
+    by other code.
+    """
     if not found:
         return Html('<p class="book-provenance">No records.</p>')
     heads = pd.DataFrame(found).reindex(columns=HEADS)
@@ -284,4 +289,4 @@ def _footer(found: list[dict], planned: int, searches: bool) -> Html:
     seconds = heads.wall_s.sum()
     unit, least = next(unit for unit in UNITS.items() if seconds >= unit[1])
     told["time"] = f"{seconds / max(least, 1):.1f} {unit}"
-    return html(FOOTER, heads=heads, planned=planned, searches=searches, **told)
+    return html(FOOTER, heads=heads, planned=planned, searches=searches, other=other, **told)

@@ -20,6 +20,7 @@ as good.  What depends on several parameters, the guard cell checks with `requir
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
@@ -33,6 +34,8 @@ from lib.workloads import catalogue
 
 T = TypeVar("T")
 BEFORE = "_before_parameters"  # where `begin` leaves what it saw
+# What a notebook keeps for itself: _, _i12, _12, _dh, __builtins__
+KEPT = re.compile(rf"_+|_(i+|i?\d+|[dios]h|exit_code)|__\w+__|{BEFORE}")
 INJECTED = (type(None), bool, int, float, str, list, dict)  # all that papermill can inject
 MOST = 100  # entries of a list
 Whole, Count = fields.Whole, fields.Count
@@ -157,8 +160,7 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
     before, problems = namespace[BEFORE], []
     for name in sorted(namespace.keys() - types.keys()):
         came = before.get(name, before) is not namespace[name]
-        own = name.startswith("_")  # as what a notebook keeps for itself
-        if came and not own and isinstance(namespace[name], INJECTED):
+        if came and not KEPT.fullmatch(name) and isinstance(namespace[name], INJECTED):
             words = f"unknown parameter{nearest(name, types)} (allowed: {', '.join(types)})"
             problems.append(f"{name}: {words}")
     for name, allowed in types.items():

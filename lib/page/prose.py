@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 import altair as alt
 import numpy as np
 from jinja2 import Environment, StrictUndefined, meta
+from markupsafe import escape
 
 from lib import require
 from lib.page import vega
@@ -53,16 +54,40 @@ class Lead(Markdown):
         return str(self), {"findings": self.findings}
 
 
+# What either renderer of Markdown takes for more than text; at the beginning of a line, or item
+MARK = re.compile(r"[*`~|\[\]\n\r\t]|(?<![^\W_])_|_(?![^\W_])|^[-+#=%(:]|^\d(?=\d*[.)](?:\s|$))")
+# What MathJax reads in the finished page, elements of which it does not join
+TEX = re.compile(r"[$\\]")
+
+
+def escaped(value: object) -> Html:
+    """HTML, and Markdown, that shows a value as the text that it is: a reader's own title may hold
+    anything, and so may a record; `Html` and `Markdown` stay.
+
+    In an attribute, Jinja2's own `|e` does.
+    """
+    if isinstance(value, Markdown) or hasattr(value, "__html__"):
+        return Html(value)
+    text = MARK.sub(_reference, str(escape(value)))
+    return Html(TEX.sub(lambda sign: f"<span>{_reference(sign)}</span>", text))
+
+
+def _reference(character: re.Match) -> str:
+    return f"&#{ord(character[0])};"
+
+
 PAGES = Environment(
-    autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    autoescape=True,
+    finalize=lambda value: escaped(value) if isinstance(value, str) else value,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
 )
 PAGES.filters["count"] = "{:,}".format
 
 
 def html(template: str, **values: object) -> Html:
-    """HTML of a Jinja2 template, values as text that shows them, since a reader's own title may
-    hold anything; `Html` stays as it is.
-    """
+    """HTML of a Jinja2 template and its values, `escaped`."""
     return Html(PAGES.from_string(template).render(values))
 
 
@@ -70,8 +95,9 @@ def say(text: str, values: Mapping[str, object] | None = None, /, **more: object
     """The sentences that a Jinja2 template and its values make.
 
     Args:
-        text: the template. Numbers print with two digits, counts and texts as they are, None as a
-            dash; $formulas$ stay untouched. Lines of a paragraph are joined; a blank line ends it.
+        text: the template. Numbers print with two digits, counts as they are, None as a dash, texts
+            `escaped`; $formulas$ stay untouched. Lines of a paragraph are joined; a blank line ends
+            it.
         values: what the template may name, as a chapter's findings; it need not use them all.
         **more: further values.
 
@@ -114,7 +140,7 @@ def kind(verdict: str) -> str:
 
 PILL = """\
 <a class="book-pill book-{{ kind }}" href="{{ folder }}claims.html#claim-{{ claim.key }}" \
-title="{{ claim.paper }}">{{ claim.key }} {{ word }}</a>"""
+title="{{ claim.paper|e }}">{{ claim.key }} {{ word }}</a>"""
 
 
 def pill(claim, folder: str = "") -> Html:
@@ -197,12 +223,17 @@ def _source(text: str) -> str:
     """
     item = r"(?![-*|#] |\d+\. )"
     lines = re.sub(rf"(?<=\S)[ \t]*\n[ \t]*{item}(?=\S)", " ", text)
-    return FORMULA.sub(r"{% raw %}\g<0>{% endraw %}", lines)
+    return DOLLAR.sub(_raw, lines)
 
 
-def _word(value: object) -> str:
+def _raw(dollar: re.Match) -> str:
+    """A formula as Jinja2 leaves it alone, or a sign that stands for money."""
+    return f"{{% raw %}}{dollar[1]}{{% endraw %}}" if dollar[1] else escaped("$")
+
+
+def _word(value: object) -> Html:
     """A value of a sentence: counts as they are, other numbers to two digits."""
-    return number(value) if isinstance(value, COUNTS) else brief(value)
+    return escaped(number(value) if isinstance(value, COUNTS) else brief(value))
 
 
 def _inline(text: str) -> Html:
@@ -218,11 +249,12 @@ def _unless_none(write: Callable[..., str]) -> Callable[..., str]:
 
 
 COUNTS = (str, int, np.integer, type(None))
-FORMULA = re.compile(r"\$[^$]*\$")
+# As Pandoc, a formula has no blank inside its signs, and no digit after them
+DOLLAR = re.compile(r"(?<!\\)(\$[^\s$](?:[^$]*[^\s$])?\$(?!\d))|\\?\$")
 TEMPLATES = Environment(undefined=StrictUndefined, finalize=_word)
 TEMPLATES.filters |= {
     "percent": _unless_none(percent),
     "span": _unless_none(span),
     "between": _unless_none(lambda values: between(*values)),
-    "joined": _unless_none(lambda items: joined([_word(item) for item in items])),
+    "joined": _unless_none(lambda items: Html(joined([_word(item) for item in items]))),
 }

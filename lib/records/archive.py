@@ -1,25 +1,21 @@
-"""Records of finished searches, packed: a few compressed files a workload, not one a search.
-
-A workload's folder (data/digits/digits-mlp) then holds `heads.jsonl.xz`, a line per record with its
-place in the folder, the name of its table and its first line; and tables `trials-DIGEST.csv.xz`,
-each with the trials of all records that have the same columns, in the order of the heads.  Text is
-kept to the last byte, so that the checksums of the records hold and `text` gives back every file.
+"""Records of finished searches, packed: a workload's folder (data/digits/digits-mlp) then holds
+`records.jsonl.xz`, a line per record with its place in the folder and its text, to the last byte.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import io
-import itertools
 import json
 import lzma
 from pathlib import Path
 
+from filelock import FileLock
+
 from lib import whole
 
-HEADS = "heads.jsonl.xz"
+PACKED = "records.jsonl.xz"
+LOCK = ".records.lock"
 Stamp = tuple[int, int]  # when a file was last written, and its size
 
 
@@ -38,36 +34,9 @@ def stamp(file: Path) -> Stamp | None:
     return about.st_mtime_ns, about.st_size
 
 
-def names(folder: Path) -> dict[str, dict]:
-    """What a workload's archive holds: each record's line of the heads, by its place there."""
-    return _heads(folder, stamp(folder / HEADS))
-
-
-def text(file: Path) -> str:
-    """The record that lay there, to the byte; KeyError if the archive holds none."""
-    folder = file.parents[2]
-    return _texts(folder, stamp(folder / HEADS))[name(file)]
-
-
-def pack(folder: Path) -> int:
-    """Move every record of a workload's folder into its archive; how many were moved.
-
-    A file is removed only after the archive, read back, has given the same bytes.
-    """
-    loose = {file: file.read_bytes().decode() for file in folder.glob("*/sparsity-*/batch-*.csv")}
-    if not loose:
-        return 0
-    new = {name(file): body for file, body in loose.items()}
-    _write(folder, _texts(folder, stamp(folder / HEADS)) | new)
-    for file, body in loose.items():
-        if text(file) != body:
-            raise RuntimeError(f"{file}: differs from what the archive gives back; nothing is lost")
-    for file in loose:
-        file.unlink()
-    for inner in sorted(folder.rglob("*/"), reverse=True):
-        with contextlib.suppress(OSError):  # not empty
-            inner.rmdir()
-    return len(loose)
+def names(folder: Path) -> frozenset[str]:
+    """The places of the records in a workload's archive, as of `name`."""
+    return _names(folder, stamp(folder / PACKED))
 
 
 def name(file: Path) -> str:
@@ -75,66 +44,69 @@ def name(file: Path) -> str:
     return "/".join(file.parts[-3:])
 
 
-def _write(folder: Path, records: dict[str, str]) -> None:
-    """The archive of these records, by name: tables first, so that the heads never name one that is
-    not there.
+def text(file: Path) -> str:
+    """A record, from its file or else from the archive, to the byte; KeyError if it is in neither.
+
+    Whoever asks for many asks for those of one workload after the other: the last archives' alone
+    are kept.
     """
-    parts = {name: record.split("\n", 2) for name, record in sorted(records.items())}
-    tables: dict[str, str] = {}  # by their line of columns
-    for _, columns, rows in parts.values():
-        tables[columns] = tables.get(columns, f"{columns}\n") + rows
-    written = {}
-    for columns, table in tables.items():
-        digest = hashlib.sha256(table.encode()).hexdigest()[:8]
-        written[columns] = f"trials-{digest}.csv.xz"
-        _compress(folder / written[columns], table)
-    lines = ""
-    for name, (first, columns, _) in parts.items():
-        line = {
-            "file": name,
-            "table": written[columns],
-            "head": json.loads(first),
-        }
-        lines += f"{json.dumps(line)}\n"
-    _compress(folder / HEADS, lines)
-    for old in folder.glob("trials-*.csv.xz"):
-        if old.name not in written.values():
-            old.unlink()
+    with contextlib.suppress(FileNotFoundError):
+        return file.read_bytes().decode()
+    return texts(file.parents[2])[name(file)]
 
 
-def _compress(file: Path, content: str) -> None:
+def texts(folder: Path) -> dict[str, str]:
+    """All records in a workload's archive, by place.  Raises RecordError if it cannot be read."""
+    return _texts(folder, stamp(folder / PACKED))
+
+
+def pack(folder: Path) -> int:
+    """Move every record of a workload's folder into its archive; how many were moved.
+
+    Of several processes one waits for the other.  A file is removed only after the archive, read
+    back, has given the same text.
+    """
+    with FileLock(folder / LOCK):
+        for left in folder.glob(".*.part"):  # by a process that was killed
+            left.unlink()
+        loose = {name(file): text(file) for file in folder.glob("*/sparsity-*/batch-*.csv")}
+        if loose:
+            _write(folder, loose)
+        packed = texts(folder)
+        for place, record in loose.items():
+            if packed[place] != record:
+                file = folder / PACKED
+                raise RuntimeError(f"{file}: {place} is not as it was packed; nothing is lost")
+        for place in loose:
+            (folder / place).unlink(missing_ok=True)
+    return len(loose)
+
+
+def _write(folder: Path, records: dict[str, str]) -> None:
+    """Put these records, by place, into the archive."""
+    file, body, seen = folder / PACKED, b"", ()
+    while (now := stamp(file)) != seen:  # again if a process that the lock does not hold was here
+        seen = now
+        every = texts(folder) | records
+        lines = (f"{json.dumps(item)}\n" for item in sorted(every.items()))
+        body = lzma.compress("".join(lines).encode())
     with whole(file) as stream:
-        stream.write(lzma.compress(content.encode()))
-
-
-def _decompressed(file: Path) -> io.StringIO:
-    """The lines of a file.  Raises RecordError that names it."""
-    try:
-        return io.StringIO(lzma.decompress(file.read_bytes()).decode())
-    except (OSError, EOFError, lzma.LZMAError, UnicodeDecodeError) as error:
-        told = f"not a readable part of an archive ({error}); restore it from version control"
-        raise RecordError(f"{file}: {told}") from None
+        stream.write(body)
 
 
 @functools.lru_cache(maxsize=1024)
-def _heads(folder: Path, known: Stamp | None) -> dict[str, dict]:
-    """`names`, in the order of the lines; known: the heads' `stamp`."""
-    lines = map(json.loads, _decompressed(folder / HEADS)) if known else ()
-    return {line["file"]: line for line in lines}
+def _names(folder: Path, known: Stamp | None) -> frozenset[str]:
+    """`names`; known: the archive's `stamp`."""
+    return frozenset(_texts(folder, known))
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=2)  # the largest has fifty megabytes
 def _texts(folder: Path, known: Stamp | None) -> dict[str, str]:
-    """All records of an archive by name, each as the text of its file."""
-    columns: dict[str, str] = {}
-    rows: dict[str, io.StringIO] = {}
-    texts = {}
-    for name, line in _heads(folder, known).items():
-        head = line["head"]
-        table = line["table"]
-        if table not in rows:
-            rows[table] = _decompressed(folder / table)
-            columns[table] = rows[table].readline()
-        own = itertools.islice(rows[table], head["rows"])
-        texts[name] = "".join([f"{json.dumps(head)}\n", columns[table], *own])
-    return texts
+    """`texts`; known: the archive's `stamp`."""
+    file = folder / PACKED
+    try:
+        lines = lzma.decompress(file.read_bytes()).splitlines() if known else ()
+        return dict(map(json.loads, lines))
+    except (OSError, EOFError, lzma.LZMAError, ValueError, TypeError) as error:
+        message = f"{file}: not a readable archive ({error}); restore it from version control"
+        raise RecordError(message) from None

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import pandas as pd
 
-from lib.records import store
-from lib.records.store import record
+from lib.records import searches, store
+from lib.records.searches import HEAD
 from lib.studies import study
 from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES, TO_BUDGETS, USUAL
@@ -51,7 +51,7 @@ def _on_record(cell: Cell) -> Cell:
 
 def recorded_of(cells: Iterable[Cell]) -> Iterator[Cell]:
     """Those that have a record."""
-    yield from store.existing(cells, record).values()
+    yield from searches.recorded(cells).values()
 
 
 _CURVE = (
@@ -129,10 +129,12 @@ def status() -> pd.DataFrame:
     dates.
     """
     rows, texts = [], ["device", "precision", "torch", "date"]
+    every = searches.table().drop_duplicates("record").set_index("record")
+    every = every.drop(columns="precision").rename(columns=HEAD)
     for s in STUDIES.values():
-        there = store.existing(s.cells, record)
-        heads = [store.head(file, cell) for file, cell in there.items()]
-        told = pd.DataFrame(heads, columns=["rows", "trial_steps", "wall_s", *texts])
+        there = searches.recorded(s.cells)
+        heads = [file.relative_to(store.DATA).as_posix() for file in there]
+        told = every.loc[heads]
         row = {"study": s.name, "cells": len(heads), "planned": len(s.cells)}
         row["trials"], row["training steps"] = told.rows.sum(), told.trial_steps.sum()
         row["core hours"] = told.wall_s.sum() / 3600

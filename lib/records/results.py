@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from lib import own
-from lib.records import store
+from lib.records import searches, store
 from lib.records.store import DATA, record, same_data
 from lib.studies.cells import Cell
 from lib.studies.study import Study
@@ -16,7 +16,8 @@ from lib.studies.study import Study
 
 def missing(study: Study, folder: Path = DATA) -> list[Cell]:
     """The study's cells that have no record."""
-    return store.missing(study.cells, record, folder)
+    there = set(searches.recorded(study.cells, folder).values())
+    return [cell for cell in study.cells if cell not in there]
 
 
 def check(study: Study, folder: Path = DATA) -> None:
@@ -27,15 +28,65 @@ def check(study: Study, folder: Path = DATA) -> None:
         RecordError: for a file that is damaged or foreign.
         OwnError: if records of a reader's own workload are of tensors that differ.
     """
-    _check_tensors(study, folder)
+    check_tensors(study, folder)
     for cell in study.cells:
         if (file := record(cell, folder)).exists():
             store.head(file, cell)
 
 
-def _check_tensors(study: Study, folder: Path) -> None:
+def check_tensors(study: Study, folder: Path) -> None:
+    """Raise OwnError if records of a reader's own workload are of tensors that differ."""
     for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
-        same_data(name, folder)
+        same_data(name, folder, methods={c.algorithm for c in study.cells})
+
+
+def of_searches(study: Study, folder: Path = DATA) -> pd.DataFrame:
+    """The study's searches on record, a row each: its cell's fields, last_step, best_error, goal (the
+    hardest), and steps@GOAL, the fewest steps to each goal, of which `steps` is the first; record.
+
+    attrs: as of `read`.
+
+    Raises:
+        RecordError: for a file that must not be read.
+        OwnError: as `check`.
+    """
+    check_tensors(study, folder)
+    files = searches.recorded(study.cells, folder)
+    places = [file.relative_to(folder).as_posix() for file in files]
+    book = folder == DATA and not any("own" in file.parts for file in files)
+    rows = searches.table() if book else searches.summary(files, folder)
+    rows = rows[rows.record.isin(places)]
+    steps = rows.pivot(index="record", columns="goal", values="k1").reindex(places)
+    about = rows.drop_duplicates("record").set_index("record").reindex(places)
+    frame = pd.DataFrame(map(_fields, files.values())) if files else pd.DataFrame()
+    for name in ("last_step", "best_error") if files else ():
+        frame[name] = about[name].to_numpy()
+    for goal in steps:
+        frame[f"steps@{goal:g}"] = steps[goal].to_numpy()
+    if files:
+        frame["steps"] = _at_own_goal(frame)
+        frame["record"] = places
+    heads = (
+        about.drop(columns="precision").rename(columns=searches.HEAD).reset_index(names="sha256")
+    )
+    heads["workload"], heads["algorithm"] = frame.get("workload"), frame.get("algorithm")
+    return _with_attrs(frame, study, files, heads.to_dict("records"))
+
+
+def _at_own_goal(frame: pd.DataFrame) -> pd.Series:
+    """Steps to every row's goal."""
+    steps = [frame[f"steps@{goal:g}"].where(frame.goal == goal) for goal in frame.goal.unique()]
+    return pd.concat(steps, axis=1).max(axis=1)
+
+
+def _with_attrs(frame: pd.DataFrame, study: Study, files: dict, heads: list[dict]) -> pd.DataFrame:
+    there = set(files.values())
+    frame.attrs.update(
+        missing=store.Shared(cell for cell in study.cells if cell not in there),
+        cells_planned=len(study.cells),
+        provenance=store.Shared(heads),
+    )
+    return frame
 
 
 def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd.DataFrame:
@@ -52,20 +103,14 @@ def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd
         RecordError: for a file that must not be read.
         OwnError: as `check`.
     """
-    _check_tensors(study, folder)
+    check_tensors(study, folder)
     files = store.existing(study.cells, record, folder)
     heads, fields, trials = store.read_all(files, _fields, without)
     frame = _joined(fields, trials) if files else pd.DataFrame()
     told = [store.told(cell) | head for cell, head in zip(files.values(), heads)]
     for about in told:
         del about["cell"]
-    there = set(files.values())
-    frame.attrs.update(
-        missing=store.Shared(cell for cell in study.cells if cell not in there),
-        cells_planned=len(study.cells),
-        provenance=store.Shared(told),
-    )
-    return frame
+    return _with_attrs(frame, study, files, told)
 
 
 def _joined(fields: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:

@@ -13,14 +13,13 @@ import functools
 import hashlib
 import io
 import json
-import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import pandas as pd
 
-from lib import ROOT, code, naming_file, own, whole
+from lib import ROOT, code, own, whole
 from lib.methods import method
 from lib.own import folder_name
 from lib.records import archive
@@ -34,6 +33,7 @@ DATA = ROOT / "data"
 SMOKE = ROOT / "_build" / "smoke" / code(["**/*.py"])
 PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
 T = TypeVar("T")  # what is measured
+FOREIGN = "not a record of this book; move it out of data/"
 AGAIN = "move it out of data/ and measure the cell again"
 
 
@@ -114,15 +114,23 @@ def _record(cell: Cell, folder: Path, work: Workload, source: str) -> Path:
 # --- files ----------------------------------------------------------------------------------------
 
 
+# What a record's sum is of; of records without a field "sha256_of", its table alone
+ALL = "all but itself"
+TABLE = "the table"
+
+
 def prepare(file: Path) -> None:
-    """Make the folder of a record to be, and find out whether it can be written, before anything is
-    computed.  Raises OSError naming the file or the folder.
+    """Do all that it takes to write a record, under a name that nobody reads, before anything is
+    computed.  Raises OSError naming the file.
     """
-    file.parent.mkdir(parents=True, exist_ok=True)
+    trial = file.with_suffix(".part")
     try:
-        tempfile.TemporaryFile(dir=file.parent).close()
+        with whole(trial):
+            pass
+        trial.unlink(missing_ok=True)
     except OSError as error:
-        raise naming_file(error, file) from None
+        error.filename = str(file)
+        raise
 
 
 def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
@@ -135,9 +143,10 @@ def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
         "cell": dataclasses.asdict(cell),
         **provenance,
         "rows": len(trials),
-        "sha256": _sha(body),
+        "sha256_of": ALL,
+        "sha256": "",
     }
-    file.parent.mkdir(parents=True, exist_ok=True)
+    head["sha256"] = _sha(f"{json.dumps(head)}\n{body}")
     with whole(file) as stream:
         stream.write(f"{json.dumps(head)}\n{body}".encode())
 
@@ -170,8 +179,7 @@ def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
     Raises RecordError, naming the file and what to do, if it is damaged, was measured under another
     protocol, or (where `cell` is given) belongs to another cell.
     """
-    about, body = _of(file, cell)
-    return about, _table((body,)).copy()
+    return head(file, cell), _table(_bodies([file])).copy()
 
 
 def read_all(
@@ -189,24 +197,32 @@ def read_all(
     """
     if not files:
         return [], pd.DataFrame(), pd.DataFrame()
-    heads, bodies = zip(*(_of(file, cell) for file, cell in files.items()))
+    heads = [head(file, cell) for file, cell in files.items()]
+    counts = [about["rows"] for about in heads]
     told = pd.DataFrame(map(fields, files.values()))
-    told = told.loc[told.index.repeat([head["rows"] for head in heads])]
-    return [*heads], told.reset_index(drop=True), _table(bodies, without).copy(deep=False)
+    told = told.loc[told.index.repeat(counts)]
+    told = told.reset_index(drop=True)
+    table = _table(_bodies(files), without)
+    return heads, told, table.copy(deep=False)
 
 
 def head(file: Path, cell=None) -> dict:
-    """The first line of a record that is whole.  Raises RecordError as `read` does."""
-    return _of(file, cell)[0]
+    """The first line of a record that is whole; its "sha256_of" says what the checksum is of.
 
-
-def _of(file: Path, cell=None) -> tuple[dict, str]:
-    """A record's first line and the text of its table."""
-    about, body = _checked(file, stamp(file))
+    Raises RecordError as `read` does.
+    """
+    if known := archive.stamp(file):
+        about = _loose(file, known)
+    else:
+        folder = file.parents[2]
+        packed = _packed(folder, archive.stamp(folder / archive.PACKED))
+        about = packed.get(archive.name(file), f"{file}: {FOREIGN}")
+    if isinstance(about, str):
+        raise RecordError(about)
     recorded = about["cell"]
     fields = recorded if cell is None else told(cell)
     if recorded == fields:
-        return about, body
+        return about
     other = recorded.keys() - fields.keys()
     for name, value in fields.items():
         if _filled(recorded.get(name, value), value) != value:
@@ -214,12 +230,7 @@ def _of(file: Path, cell=None) -> tuple[dict, str]:
     if other:
         words = f"belongs to another cell ({', '.join(sorted(other))} differ)"
         raise RecordError(f"{file}: {words}; move it out of data/")
-    return about, body
-
-
-def stamp(file: Path) -> archive.Stamp | None:
-    """What changes with a record: when its file, or its archive's heads, were last changed."""
-    return archive.stamp(file) or archive.stamp(file.parents[2] / archive.HEADS)
+    return about
 
 
 # The fields of a cell as a record's first line tells them; kept, since many pages' tables ask
@@ -232,24 +243,46 @@ def _filled(told: object, own: object) -> object:
 
 
 @functools.lru_cache(maxsize=2**16)  # chapters read the same records many times
-def _checked(file: Path, known: archive.Stamp | None) -> tuple[dict, str]:
-    """`_of` without a cell; known: its `stamp`, so that it is read again if that has changed."""
+def _loose(file: Path, known: archive.Stamp) -> dict | str:
+    """`_checked` of a file; known: its `archive.stamp`, so that it is read again if that has
+    changed.
+    """
     try:
-        there = file.exists()
-        record = file.read_text("utf-8") if there else archive.text(file)
-        first, _, body = record.partition("\n")
+        return _checked(file, archive.text(file))
+    except ValueError:  # UnicodeDecodeError
+        return f"{file}: {FOREIGN}"
+
+
+@functools.lru_cache(maxsize=1024)
+def _packed(folder: Path, known: archive.Stamp | None) -> dict[str, dict | str]:
+    """`_checked` of all records in an archive, by place; known: its `archive.stamp`."""
+    packed = archive.texts(folder).items()
+    return {name: _checked(folder / name, text) for name, text in packed}
+
+
+def _checked(file: Path, text: str) -> dict | str:
+    """The first line of a record with this text, or in words why it must not be read."""
+    first, _, body = text.partition("\n")
+    try:
         about = json.loads(first)
-        protocol = about["protocol"]
-        sha256 = about["sha256"]
+        protocol, rows, sha256 = about["protocol"], about["rows"], about["sha256"]
         dict(about["cell"])
-    except (ValueError, KeyError, TypeError, RecursionError):  # UnicodeDecodeError is a ValueError
-        raise RecordError(f"{file}: not a record of this book; move it out of data/") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return f"{file}: {FOREIGN}"
     if protocol != PROTOCOL:
         versions = f"measured under protocol {protocol}, this is protocol {PROTOCOL}"
-        raise RecordError(f"{file}: {versions}; {AGAIN}")
-    if _sha(body) != sha256:
-        raise RecordError(f"{file}: damaged (truncated or altered); {AGAIN}")
-    return about, body
+        return f"{file}: {versions}; {AGAIN}"
+    summed = about.setdefault("sha256_of", TABLE)
+    covered = body if summed == TABLE else text.replace(f'"{sha256}"', '""', 1)
+    if _sha(covered) != sha256 or rows != body.count("\n") - 1:
+        return f"{file}: damaged (truncated or altered); {AGAIN}"
+    return about
+
+
+def _bodies(files: Collection[Path]) -> tuple[str, ...]:
+    """The texts of records' tables; those in an archive are read one archive after the other."""
+    texts = {file: archive.text(file) for file in sorted(files, key=str)}
+    return tuple(texts[file].partition("\n")[2] for file in files)
 
 
 @functools.lru_cache(maxsize=64)
@@ -302,27 +335,39 @@ def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Pat
     return frame
 
 
-def of_own(name: str, folder: Path = DATA) -> Iterator[Cell]:
+def of_own(name: str, folder: Path = DATA, methods: Collection[str] = ()) -> Iterator[Cell]:
     """The cells of a reader's own workload, as its file and its methods are now, that have a
     record.
+
+    methods: names of the reader's own training methods.  What a record names besides is never
+    loaded, since that would run whatever file it names: records of other methods in files are
+    passed over.
     """
     for file in sorted((folder / "own" / folder_name(name)).rglob("*.csv")):
         # One that was in the data before the reader's file changed may be of no cell now
-        with contextlib.suppress(TypeError, ValueError, RecordError):
-            cell = Cell(**head(file)["cell"])
-            if cell.workload == name and record(cell, folder) == file:
-                yield cell
+        with contextlib.suppress(TypeError, ValueError, KeyError, RecordError):
+            fields = head(file)["cell"]
+            if fields["workload"] == name and _may_load(fields["algorithm"], methods):
+                cell = Cell(**fields)
+                if record(cell, folder) == file:
+                    yield cell
 
 
-def same_data(name: str, folder: Path = DATA, mine: str | None = None) -> None:
+def _may_load(algorithm: str, methods: Collection[str]) -> bool:
+    return algorithm in methods or not own.is_own(algorithm)
+
+
+def same_data(
+    name: str, folder: Path = DATA, mine: str | None = None, methods: Collection[str] = ()
+) -> None:
     """Raise OwnError unless all records of a reader's own workload, as its file is now, are of the
     same tensors.
 
     mine: the digest of the tensors (`own_file.data`) of which another record is to be added.
-    Records that tell none pass.
+    methods: as of `of_own`.  Records that tell none pass.
     """
     found = {} if mine is None else {mine: "what the function returns here and now"}
-    for cell in of_own(name, folder):
+    for cell in of_own(name, folder, methods):
         file = record(cell, folder)
         found.setdefault(head(file).get("data"), file)
     found.pop(None, None)

@@ -17,7 +17,7 @@ from typing import Annotated
 import yaml
 
 from lib import Told, require
-from lib.fields import spec
+from lib.fields import Count, check, spec
 from lib.own import is_own
 from lib.studies.cells import Cell
 from lib.workloads import own_file
@@ -116,15 +116,26 @@ def grid(**fields: object) -> Iterator[Cell]:
     Args:
         **fields: of `Cell`, each a value, or several in a tuple, list or range; text such as 3..12,
             or 1..*2..1024 for powers of two, is a range, too. `search` stands for `replicate` and
-            `split`: searches on splits of their own. `messages` may be a dictionary of fields of
-            `Messages`, of which all combinations are meant, too.
+            `split`: searches on splits of their own. `examples` and `least` stand for `max_steps`:
+            the steps that so many examples make, and at least so many. `messages` may be a
+            dictionary of fields of `Messages`, of which all combinations are meant, too.
 
     Raises ValueError as `Cell`.
     """
     for chosen in _combinations(fields):
         if "search" in chosen:
             chosen["replicate"] = chosen["split"] = chosen.pop("search")
+        if "examples" in chosen:
+            limit = chosen.pop("examples"), chosen.pop("least", 1)
+            chosen["max_steps"] = _steps(chosen.get("batch_size"), *limit)
         yield Cell(**chosen)
+
+
+def _steps(batch_size: object, examples: object, least: object) -> int:
+    """The steps that so many examples make, and at least so many."""
+    for name, value in (("batch_size", batch_size), ("examples", examples), ("least", least)):
+        check(name, value, Count(10**8))
+    return max(examples // batch_size, least)
 
 
 def _combinations(fields: dict) -> Iterator[dict]:

@@ -23,8 +23,8 @@ from torch.utils import _pytree
 from lib import require
 from lib.fields import SEED, check
 from lib.messages import INDEX_BYTES, VALUE_BYTES, Messages, exchanges
-from lib.workers.noise_hook import require_dense
-from lib.workers.noise_meter import scale_of
+from lib.workers.noise_hook import group_of
+from lib.workers.noise_meter import require_dense, scale_of
 
 COUNTS = ("steps", "elements", "entries")  # of a saved state
 
@@ -33,7 +33,7 @@ class SparseState:
     """One worker's side of the exchange: what it keeps back, by parameter, and how much it has
     sent.
 
-    model: the DistributedDataParallel.
+    model: the DistributedDataParallel, whose process group's workers exchange.
     seed: of what compressors draw at random.
     scaler: the torch.amp.GradScaler that multiplies the loss, without which a new scale makes what
     is kept back wrong by the ratio.
@@ -48,7 +48,8 @@ class SparseState:
     every worker, so that a scaler skips it everywhere, and what is kept back stays as it was.
     Passes under `no_sync` add up; within `ddp.join()` a worker without batches sends what it has
     kept back, and sums are divided by the number of all workers.  Every step uses all parameters:
-    find_unused_parameters is refused, and sparse gradients are (ValueError from the hook).
+    find_unused_parameters is refused; so are any other module, parameters that it ignores, complex
+    ones, and sparse gradients (ValueError from the hook).
     """
 
     def __init__(
@@ -59,16 +60,23 @@ class SparseState:
         **messages,
     ):
         check("seed", seed, SEED)
-        self.messages = Messages(workers=dist.get_world_size(), **messages)
+        self.group = group_of(model)
+        workers, rank = dist.get_world_size(self.group), dist.get_rank(self.group)
+        self.messages = Messages(workers=workers, **messages)
         aggregation = self.messages.aggregation
         require(aggregation == "exact", "aggregation", aggregation, "exact for the hook")
         unused = model.find_unused_parameters
         require(not unused, "find_unused_parameters", unused, "False for the hook")
-        self.seed, self.scaler = [seed, dist.get_rank()], scaler
+        self.worker = f"rank {rank} of {workers}"
+        self.seed, self.scaler = [seed, rank], scaler
+        trained = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
+        ignored = sorted(trained.keys() & model.parameters_to_ignore)
+        require(not ignored, "ignored parameters", ignored, "none for the hook")
+        paired = [name for name, p in trained.items() if p.is_complex()]
+        require(not paired, "complex parameters", paired, "none for the hook: view_as_real")
         self.residual = {
             p: p.new_zeros(p.numel(), dtype=torch.promote_types(p.dtype, torch.float32))
-            for p in model.parameters()
-            if p.requires_grad
+            for p in trained.values()
         }
         self.steps = self.elements = self.entries = 0
         # Of the step under way: buckets with what waits for them, and the parts of all parameters
@@ -87,16 +95,22 @@ class SparseState:
         return {"steps": self.steps, "elements": elements, "bytes": pairs, "dense_bytes": dense}
 
     def state_dict(self) -> dict:
-        """All that the next step depends on; what is kept back in the order of the parameters."""
+        """All that the next step depends on, and whose it is; what is kept back in the order of the
+        parameters.
+        """
         counts = {name: getattr(self, name) for name in COUNTS}
-        return {"residual": list(self.residual.values()), **counts}
+        return {"worker": self.worker, "residual": list(self.residual.values()), **counts}
 
     def load_state_dict(self, saved: dict) -> None:
-        """Go on from `state_dict`.  Raises ValueError, and changes nothing, for what is none, or of
-        another network.
+        """Go on from `state_dict`.  Raises ValueError, and changes nothing, for what is none, of
+        another network, of another rank or of another number of workers: what each of them has kept
+        back would be lost.
         """
         own, told = (
-            _pytree.tree_map(lambda leaf: tuple(getattr(leaf, "shape", ())), state)
+            _pytree.tree_map(
+                lambda leaf: leaf if isinstance(leaf, str) else tuple(getattr(leaf, "shape", ())),
+                state,
+            )
             for state in (self.state_dict(), saved)
         )
         require(told == own, "saved", told, f"what state_dict() returned, of shapes {own}")
@@ -107,7 +121,7 @@ class SparseState:
 
 def sparse_hook(state: SparseState, bucket: dist.GradBucket) -> Future[Tensor]:
     """Average the bucket's gradients over the workers through sparse messages; see SparseState."""
-    require_dense(bucket)
+    require_dense(bucket.buffer())
     if bucket.index() == 0:
         state.buckets = []
     future: Future[Tensor] = Future()
@@ -131,7 +145,7 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
     u, sizes = torch.cat(own), [len(part) for part in own]
     state.entries += len(u)
     spoilt = (~_finite(u)).int()
-    dist.all_reduce(spoilt, dist.ReduceOp.MAX)
+    dist.all_reduce(spoilt, dist.ReduceOp.MAX, state.group)
     if not spoilt:
         random = np.random.default_rng([*state.seed, state.steps, 0])
         layers = sizes if messages.by_layer else None
@@ -139,7 +153,8 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
         (chosen,) = exchanges.compress(*asked)
         index = chosen.nonzero()[:, 0]
         state.elements += len(index)
-        mean = sum_of_pairs(index, u[index], len(u)).div_(messages.workers)
+        total = sum_of_pairs(index, u[index], len(u), state.group)
+        mean = total.div_(messages.workers)
         kept = dict(zip(pieces, torch.where(chosen, 0, u).split(sizes), strict=True))
         for (p, piece), part in zip(pieces.items(), mean.split(sizes), strict=True):
             torch.mul(part, scale, out=piece)
@@ -157,28 +172,31 @@ def _finite(x: Tensor) -> Tensor:
     return torch.stack(x.aminmax()).isfinite().all()
 
 
-def sum_of_pairs(index: Tensor, value: Tensor, d: int) -> Tensor:
-    """Sum over the workers of their (index, value) pairs as a vector [d]; every worker may send
-    another number.
+def sum_of_pairs(
+    index: Tensor, value: Tensor, d: int, group: dist.ProcessGroup | None = None
+) -> Tensor:
+    """Sum over the group's workers of their (index, value) pairs as a vector [d]; every worker may
+    send another number.  None: the world's.
     """
-    counts = torch.zeros(dist.get_world_size(), dtype=torch.int64, device=value.device)
-    counts[dist.get_rank()] = len(index)
-    dist.all_reduce(counts)
+    workers = dist.get_world_size(group)
+    counts = torch.zeros(workers, dtype=torch.int64, device=value.device)
+    counts[dist.get_rank(group)] = len(index)
+    dist.all_reduce(counts, group=group)
     counts, total = counts.tolist(), value.new_zeros(d)
     if not any(counts):
         return total
-    indices, values = (_gathered(part, max(counts)) for part in (index.int(), value))
+    indices, values = (_gathered(part, max(counts), group) for part in (index.int(), value))
     # In the order of ranks, on every worker
     for count, at, added in zip(counts, indices, values, strict=True):
         total.index_add_(0, at[:count].long(), added[:count])
     return total
 
 
-def _gathered(part: Tensor, longest: int) -> list[Tensor]:
+def _gathered(part: Tensor, longest: int, group: dist.ProcessGroup | None) -> list[Tensor]:
     """Every worker's vector, padded to the longest."""
     own = nn.functional.pad(part, (0, longest - len(part)))
-    everyone = [torch.empty_like(own) for _ in range(dist.get_world_size())]
-    dist.all_gather(everyone, own)
+    everyone = [torch.empty_like(own) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(everyone, own, group)
     return everyone
 
 

@@ -2,12 +2,12 @@
 
 This file needs PyTorch and nothing else: copy it into your project.  With gradient accumulation:
 
-    meter = NoiseMeter(model, examples=32)  # of a micro-batch, whose loss is a mean
+    meter = NoiseMeter(model)
     for micro_batches in loader:
         optimizer.zero_grad()
         for x, y in micro_batches:
             loss(model(x), y).backward()
-            meter.micro_batch()  # after each backward
+            meter.micro_batch(len(x))  # after each backward; the loss is a mean over x
         meter.step()  # before optimizer.step()
         optimizer.step()
     print(meter.report(batch_size=512))
@@ -29,12 +29,16 @@ steps, each by itself, since a mean of ratios would be biased; the interval come
 
 Training is the same as without, to the last bit.  Memory: a copy of the gradient, from a step's
 first micro-batch to `step()`.  Nothing waits for a graphics processor but a loss scaler that is
-asked for its scale.
+asked for its scale.  So it is noticed some steps late that others have changed gradients between a
+step's micro-batches (SAM, a GAN, a module's own hooks), or never zeroed them: a ValueError then
+takes the estimate's place.
 
 Lightning and Hugging Face's Trainer have callbacks, which print an estimate each `every` steps, and
-what it means at the end of training; in between, it is in their `meter`.
+what it means at the end of training; in between, it is in their `meter`.  They count each batch's
+examples along the first dimension of its first tensor.  Where they cannot measure, they warn once,
+say so in place of a report, and leave training alone.
 
-    trainer = Trainer(accumulate_grad_batches=4, callbacks=[lightning_callback(examples=32)])
+    trainer = Trainer(accumulate_grad_batches=4, callbacks=[lightning_callback()])
 
     arguments = TrainingArguments(gradient_accumulation_steps=4, per_device_train_batch_size=32)
     Trainer(model, arguments, train_dataset=examples, callbacks=[trainer_callback()]).train()
@@ -44,6 +48,8 @@ micro-batches; `skipped` counts them.  Several processes: each has part of the g
 """
 
 import math
+import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
@@ -55,6 +61,7 @@ from torch.utils import _pytree
 LEVEL = 0.9  # of intervals
 BLOCK = 1024  # entries whose squares are added up in single precision
 KEPT = 16  # steps whose sums wait to be read, so that no step waits for its own
+UNCHANGED = "zeroed before a step's first backward, and left alone to its last"
 CAVEATS = """\
 Steps are taken to be proportional to 1 + noise scale / batch size, with the best learning rate at
 each size. What to know before you trust it:
@@ -144,6 +151,8 @@ class Estimate:
         return math.isinf(self.high)
 
     def __str__(self) -> str:
+        if not self.steps:
+            return "noise scale not measured yet"
         window = f"over the last {min(self.steps, round(self.span))} steps or so"
         if self.unbounded:
             return f"noise scale unbounded: at least {self.low:.2g} examples (5 %), {window}"
@@ -247,11 +256,15 @@ class Listener:
     scaler: the torch.amp.GradScaler, if there is one, by whose scale gradients are multiplied.
     """
 
-    def __init__(self, examples: int, span: float, scaler: torch.amp.GradScaler | None):
-        require(examples >= 1, "examples", examples, "a number from 1")
+    def __init__(self, examples: int | None, span: float, scaler: torch.amp.GradScaler | None):
+        require(examples is None or examples >= 1, "examples", examples, "a number from 1")
         require(1 < span < math.inf, "span", span, "a number above 1")
         self.examples, self.scaler, self.averages = examples, scaler, Averages(float(span))
         self.waiting: list = []  # steps whose sums have not been read, the oldest first
+        self.settings = {"span": float(span)}  # that a saved state has, too
+        self.refusal = ""  # why there is no estimate
+        # By parameter, whether all of a micro-batch's backward passes met a changed gradient
+        self.looked: dict[nn.Parameter, bool | Tensor] = {}
 
     @property
     def skipped(self) -> int:
@@ -264,25 +277,43 @@ class Listener:
         return self.averages.steps + self.skipped + len(self.waiting)
 
     def estimate(self) -> Estimate:
-        """Of the steps so far."""
+        """Of the steps so far.  Raises ValueError if they cannot be measured."""
         self._read()
+        if self.refusal:
+            raise ValueError(self.refusal)
         return self.averages.estimate()
+
+    def refuse(self, why: object) -> None:
+        """Measure no more; warn the first time."""
+        if not self.refusal:
+            self.refusal = str(why)
+            warnings.warn(f"noise scale not measured, because {why}", stacklevel=2)
+
+    def look(self, p: nn.Parameter) -> None:
+        """At p's gradient, before a backward pass adds to it."""
+        met = self.looked.get(p, True)
+        if met is not False:  # else an earlier pass has met what it should
+            self.looked[p] = met & differs(p.grad, self.expected(p))
+
+    def expected(self, p: nn.Parameter) -> Tensor | None:
+        """p's gradient before a micro-batch; None: zero."""
+        return None
 
     def state_dict(self) -> dict:
         """All that the next estimate depends on, numbers and tuples of them; between steps."""
         self._read()
-        return asdict(self.averages)
+        return asdict(self.averages) | self.settings
 
     def load_state_dict(self, saved: dict) -> None:
         """Go on from `state_dict`.
 
-        Raises ValueError, and changes nothing, for what is none, and if its span is another.
+        Raises ValueError, and changes nothing, for what is none, and if its settings are others.
         """
-        span = self.averages.span
         fits = isinstance(saved, dict) and saved.keys() == self.state_dict().keys()
-        fits = fits and saved["span"] == span
-        require(fits, "saved", saved, f"what state_dict() has returned, with span {span}")
-        self.averages = Averages(**saved)
+        fits = fits and saved == saved | self.settings
+        settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
+        require(fits, "saved", saved, f"what state_dict() has returned, with {settings}")
+        self.averages = Averages(**{name: saved[name] for name in asdict(self.averages)})
 
     def add(self, step: object) -> None:
         """A step more, whose `estimates()` are read when others have followed."""
@@ -292,14 +323,20 @@ class Listener:
     def _read(self, but: int = 0) -> None:
         """Take the steps that wait into the averages, all but the last so many."""
         while len(self.waiting) > but:
-            self.averages = self.averages.after(*self.waiting.pop(0).estimates())
+            found = math.nan, math.nan
+            try:
+                found = self.waiting.pop(0).estimates()
+            except ValueError as error:
+                self.refuse(error)
+            self.averages = self.averages.after(*found)
 
 
 class NoiseMeter(Listener):
     """Listens to the gradients of a model that one process trains.
 
-    model: whose parameters' `.grad` are read; those without a gradient add nothing.
-    examples: in a micro-batch, of which its gradient is the mean.
+    model: whose parameters' `.grad` are read; those without a gradient add nothing, and of complex
+    ones both parts count.
+    examples: in a micro-batch, of which its gradient is the mean, where `micro_batch` is told none.
     span, scaler: as of `Listener`.
 
     Gradients are zero where a step begins.  In bfloat16, what is measured is what `.grad` holds,
@@ -309,13 +346,18 @@ class NoiseMeter(Listener):
     def __init__(
         self,
         model: nn.Module,
-        examples: int,
+        examples: int | None = None,
         span: float = 200.0,
         scaler: torch.amp.GradScaler | None = None,
     ):
         super().__init__(examples, span, scaler)
+        require(isinstance(model, nn.Module), "model", type(model).__name__, "an nn.Module")
         self.model = model
         self.under_way: _Step | None = None
+        self.watched: set[nn.Parameter] = set()
+
+    def expected(self, p: nn.Parameter) -> Tensor | None:
+        return self.under_way.before.get(p) if self.under_way else None
 
     @torch.no_grad()
     def micro_batch(self, examples: int | None = None, scale: float = 1.0) -> None:
@@ -326,15 +368,17 @@ class NoiseMeter(Listener):
         scale: by what the mean over them is multiplied.  The noise scale is the same without, if
         all are multiplied alike, as where a loss is divided by the number of micro-batches.
 
-        Raises ValueError with several processes.
+        Raises ValueError with several processes, for sparse gradients, and for none.
         """
+        size = self.examples if examples is None else examples
+        require((size or 0) >= 1, "examples", size, "a number from 1")
         if self.under_way is None:
             meet = torch.distributed.is_available() and torch.distributed.is_initialized()
             count = torch.distributed.get_world_size() if meet else 1
             allowed = "1; DistributedDataParallel has hooks for it"
             require(count == 1, "processes", count, allowed)
             self.under_way = _Step(scale_of(self.scaler))
-        self.under_way.take(self.model, examples or self.examples, scale)
+        self.under_way.take(self, size, scale)
 
     def backward_in_parts(
         self, loss: Callable[[object], Tensor], batch: object, parts: int = 2
@@ -368,27 +412,35 @@ class NoiseMeter(Listener):
             mean = mean + cost.detach()
         return mean
 
-    def step(self) -> None:
+    def step(self, scale: float = 1.0) -> None:
         """The micro-batches since the last call were a step's; before optimizer.step().
+
+        scale: by what all of their gradients were multiplied, if it was not told of each.
 
         Raises ValueError if the first step has fewer than two of them; a later one is left out.
         """
         step, self.under_way = self.under_way, None
-        count = step.count if step else 0
+        sizes = step.sizes if step else []
         calls = "at least 2 a step: call micro_batch() after each backward, or backward_in_parts()"
-        require(count >= 2 or self.begun, "micro-batches", count, calls)
-        if count < 2:
-            self.averages = self.averages.after(math.nan, math.nan)
-            return
-        step.end()
-        self.add(step)
+        require(len(sizes) >= 2 or self.begun, "micro-batches", len(sizes), calls)
+        if len(sizes) < 2:
+            self.leave_out()
+        else:
+            step.end(scale)
+            self.add(step)
+        if self.refusal:
+            raise ValueError(self.refusal)
+
+    def leave_out(self) -> None:
+        """The step under way."""
+        self.under_way, self.averages = None, self.averages.after(math.nan, math.nan)
 
     def report(self, batch_size: int) -> str:
         """What the estimate means for a batch of so many examples a step, and what to know."""
         found = self.estimate()
         left_out = f", {self.skipped} left out" if self.skipped else ""
-        caveats = CAVEATS.format(span=found.span)
-        return f"{meaning(found, batch_size)}\n({found.steps} steps{left_out})\n{caveats}"
+        means = meaning(found, batch_size) if found.steps else str(found)
+        return f"{means}\n({found.steps} steps{left_out})\n{CAVEATS.format(span=found.span)}"
 
 
 class _Step:
@@ -402,30 +454,47 @@ class _Step:
     def __init__(self, loss_scale: float):
         self.loss_scale = loss_scale
         self.before: dict[nn.Parameter, Tensor] = {}  # gradients after the last micro-batch
-        self.count = 0  # of micro-batches; sums over them:
+        self.sizes: list[int] = []  # of micro-batches; sums over them:
         self.squares = self.scales = self.weights = self.inverses = 0.0
+        self.changed: list[Tensor] = []  # whether gradients were, by others
+        self.versions: dict[nn.Parameter, int] = {}
 
-    def take(self, model: nn.Module, examples: int, scale: float) -> None:
+    def take(self, meter: NoiseMeter, examples: int, scale: float) -> None:
         """Accumulated gradients after one more micro-batch."""
-        squares = []
-        for p in model.parameters():
+        squares, watched = [], meter.watched
+        for p in meter.model.parameters():
+            same = self.versions.setdefault(p, p._version) == p._version
+            require(same, "parameters", "changed within a step", "left alone until step()")
+            if p in watched and p not in meter.looked:
+                meter.look(p)  # no pass has reached it
             if p.grad is not None:
-                now = p.grad.flatten()
+                require_dense(p.grad)
+                now = real(p.grad)
                 squares.append(squared(now.float() - self.before.get(p, 0)))
                 self.before[p] = now.clone()
-        self.count += 1
-        self.squares += _total(squares)
+                if p not in watched:
+                    watched.add(p)
+                    watch(p, meter)
+        allowed = "in .grad after each backward (no optimiser within it)"
+        require(squares, "gradients", None, allowed)
+        self.changed += filter(torch.is_tensor, meter.looked.values())
+        meter.looked.clear()
+        self.sizes.append(examples)
+        self.squares += summed(squares)
         self.scales += scale
         self.weights += scale**2
         self.inverses += scale**2 / examples
 
-    def end(self) -> None:
+    def end(self, scale: float) -> None:
         """Only lengths are kept, that of the whole gradient with them."""
-        self.whole = _total([squared(g) for g in self.before.values()])
-        self.before = {}
+        self.whole = summed([squared(g) for g in self.before.values()])
+        self.altered = summed(self.changed) if self.changed else 0
+        self.before, self.changed = {}, []
+        self.loss_scale *= scale
 
     def estimates(self) -> tuple[float, float]:
-        """tr(Sigma) and |G|^2."""
+        """tr(Sigma) and |G|^2.  Raises ValueError if others have changed the gradients."""
+        require(not self.altered, "gradients", "changed by others, or never zeroed", UNCHANGED)
         small, big = (square.item() / self.loss_scale**2 for square in (self.squares, self.whole))
         equal = self.scales**2 / self.weights
         examples = self.weights / self.inverses
@@ -436,16 +505,76 @@ def squared(x: Tensor) -> Tensor:
     """|x|^2 of x [d]: blocks in single precision, which is fast, and their sum in double, which is
     exact enough to subtract, where the device has it: Apple's have none.
     """
-    x = x.float()
+    x = real(x).float()
     whole = len(x) // BLOCK * BLOCK
     parts = x[:whole].view(-1, BLOCK), x[whole:].view(1, -1)
     norms = torch.cat([torch.linalg.vector_norm(part, dim=1) for part in parts])
     return norms.to(torch.float32 if x.is_mps else torch.float64).square().sum()
 
 
-def _total(squares: Sequence[Tensor]) -> Tensor:
+def real(x: Tensor) -> Tensor:
+    """Its entries [d], of complex ones both parts."""
+    return torch.view_as_real(x.resolve_conj()).flatten() if x.is_complex() else x.flatten()
+
+
+def summed(numbers: Sequence[Tensor]) -> Tensor:
     """Their sum, on the first one's device."""
-    return torch.stack([square.to(squares[0].device) for square in squares]).sum()
+    return torch.stack([number.to(numbers[0].device) for number in numbers]).sum()
+
+
+def require_dense(gradient: Tensor) -> None:
+    """Raise ValueError if the gradient is a sparse tensor."""
+    sparse = "a sparse tensor, as of nn.Embedding(sparse=True)"
+    require(not gradient.is_sparse, "gradient", sparse, "dense: give the embedding sparse=False")
+
+
+@torch.no_grad()
+def differs(gradient: Tensor | None, before: Tensor | None) -> bool | Tensor:
+    """Whether it is not what it was, where None is zero.  What is not a number counts as the same:
+    its step is left out anyway.
+    """
+    if gradient is before is None:
+        return False
+    zero = torch.zeros(())
+    now = zero if gradient is None else real(gradient)
+    was = zero if before is None else before
+    return ((now != was) & (now == now)).any()
+
+
+def watch(p: nn.Parameter, listener: Listener) -> None:
+    """Let the listener look at p's gradient before each backward pass adds to it."""
+    parameter, hearer = weakref.ref(p), weakref.ref(listener)  # either may go
+
+    def look(_: Tensor) -> None:
+        p, listener = parameter(), hearer()
+        if p is not None and listener is not None and not listener.refusal:
+            listener.look(p)
+
+    p.register_hook(look)
+
+
+def rows(batch: object) -> int:
+    """The first dimension of a batch's first tensor; 0 without one."""
+    leaves = _pytree.tree_leaves(batch)
+    return next((len(x) for x in leaves if isinstance(x, Tensor) and x.ndim), 0)
+
+
+class Rows:
+    """Counts the rows of what a module is given, with gradients to follow."""
+
+    def __init__(self, module: nn.Module):
+        self.count = 0
+        add = torch.compiler.disable(self.add)
+        self.handle = module.register_forward_pre_hook(add, with_kwargs=True)
+
+    def add(self, module: nn.Module, arguments: tuple, named: dict) -> None:
+        if torch.is_grad_enabled():
+            self.count += rows((arguments, named))
+
+    def taken(self) -> int:
+        """The rows since the last call."""
+        count, self.count = self.count, 0
+        return count
 
 
 def scale_of(scaler: torch.amp.GradScaler | None) -> float:
@@ -462,35 +591,85 @@ def require(fine: object, field: str, value: object, allowed: str) -> None:
 # --- in the loops of others -----------------------------------------------------------------------
 
 
-def lightning_callback(examples: int, every: int = 100, span: float = 200.0):
+class Hearer:
+    """What both callbacks do: they keep a meter for as long as its model is trained, and never stop
+    a job that cannot be measured.
+    """
+
+    meter: NoiseMeter | None = None
+
+    def begin(self, model: nn.Module, span: float, scaler: torch.amp.GradScaler | None) -> None:
+        """Another fit, of the same model or another one."""
+        if self.meter is None or self.meter.model is not model:
+            self.meter = NoiseMeter(model, span=span)
+        self.meter.scaler, self.meter.under_way, self.meter.refusal = scaler, None, ""
+
+    def hear(self, call: Callable, *arguments, **named) -> None:
+        """What the meter refuses is told once, in a warning."""
+        try:
+            if not self.meter.refusal:
+                call(*arguments, **named)
+        except ValueError as error:
+            self.meter.refuse(error)
+
+    def tell(self, ask: Callable, *arguments) -> None:
+        """Print it, or why it is not known."""
+        try:
+            print(ask(*arguments))
+        except ValueError as error:
+            print(f"noise scale not measured, because {error}")
+
+
+def lightning_callback(
+    examples: int | Callable[[object], int] | None = None, every: int = 100, span: float = 200.0
+):
     """A lightning.pytorch.Callback; its meter goes into checkpoints.
 
-    examples, span: as `NoiseMeter` takes them.  Needs automatic optimisation, gradient accumulation
-    and one process.  Raises ValueError in training, as `NoiseMeter.step`, without accumulation.
+    examples: of a batch that holds no tensor; or a function that counts a batch's, where it is not
+    the first dimension of its first tensor.
+    span: as `NoiseMeter` takes it.  Needs automatic optimisation, gradient accumulation and one
+    process.
     """
     from lightning.pytorch import Callback
 
-    class NoiseCallback(Callback):
+    Listener(1, span, None)  # refuses what it must before training
+
+    class NoiseCallback(Hearer, Callback):
+        size = largest = 0
+
         def setup(self, trainer, pl_module, stage):
-            scaler = getattr(trainer.precision_plugin, "scaler", None)
-            self.meter = NoiseMeter(pl_module, examples, span, scaler)
+            if stage == "fit":
+                scaler = getattr(trainer.precision_plugin, "scaler", None)
+                self.begin(pl_module, span, scaler)
+                self.largest = 0
+                automatic = pl_module.automatic_optimization
+                self.hear(require, automatic, "automatic_optimization", automatic, True)
+
+        def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
+            self.size = examples(batch) if callable(examples) else rows(batch) or examples
+            self.largest = max(self.largest, self.size or 0)
 
         def on_after_backward(self, trainer, pl_module):
-            self.meter.micro_batch(scale=1 / trainer.accumulate_grad_batches)
+            scale = 1 / trainer.accumulate_grad_batches
+            self.hear(self.meter.micro_batch, self.size, scale)
 
         def on_before_optimizer_step(self, trainer, pl_module, optimizer):
-            self.meter.step()
-            if trainer.global_step % every == every - 1:
-                print(self.meter.estimate())
+            self.hear(self.meter.step)
+            if not self.meter.refusal and trainer.global_step % every == every - 1:
+                self.tell(self.meter.estimate)
 
         def on_train_end(self, trainer, pl_module):
-            print(self.meter.report(examples * trainer.accumulate_grad_batches))
+            self.tell(self.meter.report, self.largest * trainer.accumulate_grad_batches)
 
         def state_dict(self):
-            return self.meter.state_dict()
+            return self.meter.state_dict() if self.meter else {}
 
         def load_state_dict(self, state_dict):
-            self.meter.load_state_dict(state_dict)
+            try:
+                if self.meter:  # else it is no fit
+                    self.meter.load_state_dict(state_dict)
+            except ValueError as error:
+                warnings.warn(f"the noise scale starts anew: {error}", stacklevel=2)
 
     return NoiseCallback()
 
@@ -498,31 +677,48 @@ def lightning_callback(examples: int, every: int = 100, span: float = 200.0):
 def trainer_callback(every: int = 100, span: float = 200.0):
     """A transformers.TrainerCallback.
 
-    span: as `NoiseMeter` takes it.  An epoch's last micro-batch counts as one of full size.
-    Callbacks see a step's last micro-batch only after clipping: it is left out, unless
-    max_grad_norm is 0, so that clipping needs three micro-batches a step.  Checkpoints do not hold
-    the averages, which start anew.  Raises ValueError in training, as `NoiseMeter.step`, for fewer.
+    span: as `NoiseMeter` takes it.  Needs one process.  A step of unequal micro-batches is left
+    out, since models differ in how they weigh them.  Callbacks see a step's last micro-batch only
+    after clipping: it is left out, unless max_grad_norm is 0, so that clipping needs three
+    micro-batches a step.  Checkpoints do not hold the averages, which go on if `train` is called
+    again.
     """
     from transformers import TrainerCallback
 
-    class NoiseCallback(TrainerCallback):
+    Listener(1, span, None)  # refuses what it must before training
+
+    class NoiseCallback(Hearer, TrainerCallback):
+        rows = None
+
         def on_train_begin(self, args, state, control, model=None, optimizer=None, **kwargs):
-            scaler = getattr(optimizer, "scaler", None)
-            self.meter = NoiseMeter(model, args.train_batch_size, span, scaler)
+            self.begin(model, span, getattr(optimizer, "scaler", None))
+            if self.rows:
+                self.rows.handle.remove()
+            self.rows = Rows(model)
 
         def on_substep_end(self, args, state, control, **kwargs):
-            self.meter.micro_batch(scale=1 / args.gradient_accumulation_steps)
+            # No more than the loader gives, where the first dimension is another
+            size = state.train_batch_size
+            self.hear(self.meter.micro_batch, min(self.rows.taken() or size, size))
 
         def on_pre_optimizer_step(self, args, state, control, **kwargs):
             if not args.max_grad_norm:
                 self.on_substep_end(args, state, control)
 
         def on_step_end(self, args, state, control, **kwargs):
-            self.meter.step()  # reads no `.grad`, so that it may come after the optimiser's step
-            if state.global_step % every == 0:
-                print(self.meter.estimate())
+            step = self.meter.under_way
+            if step and len(set(step.sizes)) > 1:
+                self.meter.leave_out()
+            else:
+                count = (len(step.sizes) if step else 0) + bool(args.max_grad_norm)
+                # Reads no `.grad`, so that it may come after the optimiser's step
+                self.hear(self.meter.step, 1 / max(count, 1))
+            self.rows.taken()
+            if not self.meter.refusal and state.global_step % every == 0:
+                self.tell(self.meter.estimate)
 
         def on_train_end(self, args, state, control, **kwargs):
-            print(self.meter.report(args.train_batch_size * args.gradient_accumulation_steps))
+            batch_size = state.train_batch_size * args.gradient_accumulation_steps
+            self.tell(self.meter.report, batch_size)
 
     return NoiseCallback()

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, default_collate
 
+from lib.own import require
+
 READ = 256  # examples of a validation set that are asked together
 SAMPLED = 32  # examples of a Dataset, or of a loader's first batch, that stand for all
 
@@ -54,20 +56,27 @@ def seeded(seed: int) -> None:
 
 
 def each(batch: object, change: Callable[[Tensor], Tensor]) -> object:
-    """The batch with every tensor changed, however they are nested; what is no tensor stays."""
+    """The batch, of its own type, with every tensor changed, however they are nested; what is no
+    tensor stays.
+    """
     if isinstance(batch, Tensor):
         return change(batch)
     if isinstance(batch, Mapping):
-        return {key: each(value, change) for key, value in batch.items()}
-    if isinstance(batch, tuple | list):
-        return tuple(each(part, change) for part in batch)
-    return batch
+        parts = {key: each(value, change) for key, value in batch.items()}
+    elif isinstance(batch, tuple | list):
+        parts = [each(part, change) for part in batch]
+    else:
+        return batch
+    try:
+        return getattr(batch, "_make", type(batch))(parts)
+    except TypeError:  # of a kind that is not made of its parts
+        return parts
 
 
 def tensors(batch: object) -> list[Tensor]:
     """All tensors of a batch."""
     found: list[Tensor] = []
-    each(batch, found.append)
+    each(batch, lambda tensor: found.append(tensor) or tensor)
     return found
 
 
@@ -115,14 +124,18 @@ def to(batch: object, device: str) -> object:
 class Passes:
     """Endless batches of a reader's function, pass after pass, from random numbers of their own.
 
-    Every pass begins at a seed of its own, so that one can be taken up in its middle.
+    Every pass begins at a seed of its own, so that one can be taken up in its middle.  Batches are
+    of the size asked for; the last of a pass over so many examples may be what is left, or missing.
 
     Attributes:
         at: the pass, and the batches that it has given.
     """
 
-    def __init__(self, loaders: Callable[[int, int], Iterable], batch_size: int, seed: int):
+    def __init__(
+        self, loaders: Callable[[int, int], Iterable], batch_size: int, seed: int, examples: int
+    ):
         self.loaders, self.batch_size, self.seed = loaders, batch_size, seed
+        self.examples = examples
         self.at = [-1, 0]
         self.random = randomness()
         self.batches = self._each()
@@ -132,14 +145,27 @@ class Passes:
             self.at = [self.at[0] + 1, 0]
             seed = self.seed + self.at[0]
             seeded(seed)
-            for batch in self.loaders(self.batch_size, seed):
+            left = self.examples
+            batches = iter(self.loaders(self.batch_size, seed))
+            for batch in batches:
+                found = size(batch)
+                left -= found
+                fine = found == self.batch_size
+                fine = fine or (found and not left and next(batches, batches) is batches)
+                allowed = f"of the {self.batch_size} asked for; of {self.examples} in all the last "
+                allowed += "batch may be what is left"
+                require(fine, "train", f"a batch of {found} examples", allowed)
                 self.at[1] += 1
                 yield batch
             if not self.at[1]:
                 raise ValueError(f"no batch of {self.batch_size} examples in a pass over train")
+            allowed = f"those of a pass over train, of which there are {self.examples - left}"
+            require(0 <= left < self.batch_size, "examples", self.examples, allowed)
 
     def __next__(self) -> object:
-        """The next batch.  Raises ValueError for a pass without any."""
+        """The next batch.  Raises ValueError for a pass without any, and OwnError for a batch of
+        another size.
+        """
         with restored():
             go_on(self.random)
             found = next(self.batches)
@@ -164,10 +190,12 @@ def fingerprint(data: object) -> str:
         length = len(data)
         first = chosen(data, range(min(SAMPLED, length)))
         data = torch.tensor(length), first
-    return "".join(_digest(tensor.detach().contiguous()) for tensor in tensors(data))
+    return "".join(map(digest, tensors(data)))
 
 
-def _digest(tensor: Tensor) -> str:
+def digest(tensor: Tensor) -> str:
+    """That of the type, the shape, the device and the bits of a tensor."""
+    tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
     told = hashlib.sha256(f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}".encode())
-    told.update(tensor.view(-1).view(torch.uint8).numpy())
+    told.update(tensor.view(-1).view(torch.uint8).cpu().numpy())
     return told.hexdigest()

@@ -12,12 +12,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from lib.own import Metric, Own, Training
+from lib.own import Metric, Own, Training, require
 from lib.workloads import batches
 from lib.workloads.tasks import TASKS, Task
 
 IGNORED = -100  # the target of a position that is not asked for
 METRICS = dict(zip(TASKS, ("classification", "tokens")))  # what the goals of a task are of
+
+
+def real(tensor: Tensor) -> Tensor:
+    """A complex tensor [...] as pairs of numbers [..., 2], any other as it is."""
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
 
 
 def _alike(out: Tensor, y: Tensor) -> Tensor:
@@ -116,9 +121,29 @@ def answers(model: Callable, batch: object) -> tuple[Tensor, Tensor]:
     else:
         out, y = model(*batch[:-1]), batch[-1]
     out = out.get("logits") if isinstance(out, Mapping) else getattr(out, "logits", out)
-    if not isinstance(out, Tensor):
-        raise ValueError(f"outputs: {type(out).__name__} is not allowed; it must be a tensor")
+    fine = isinstance(out, Tensor) and not (out.is_complex() or y.is_complex())
+    allowed = "a tensor, and with the targets of real numbers (torch.view_as_real)"
+    require(fine, "outputs", getattr(out, "dtype", type(out).__name__), allowed)
     return out, y
+
+
+def weight(own: Training, batch: object) -> int:
+    """What the loss is a mean over: the positions of a batch that are asked for, where some are
+    not, or else examples.
+    """
+    if own.loss not in METRICS.values():
+        return batches.size(batch)
+    y = batch["labels"] if isinstance(batch, Mapping) else batch[-1]
+    return int((y != IGNORED).sum())
+
+
+def parts(own: Training, batch: object) -> list[tuple[object, float]]:
+    """A batch in parts that are computed together, and the share of each in the mean; without those
+    that have none.
+    """
+    cut = batches.cut(batch, own.at_once)
+    weights = [weight(own, part) for part in cut]
+    return [(part, n / sum(weights)) for part, n in zip(cut, weights) if n]
 
 
 def loss(own: Training, model: Callable, batch: object) -> Tensor:
@@ -177,6 +202,8 @@ def error(own: Training, module: nn.Module, *where: str) -> tuple[float, int]:
     else:
         found = _read(own, module, lambda *asked: KINDS[metric].cost(*answers(*asked)), *where)
     values = torch.cat([torch.as_tensor(part).flatten() for part in found])
+    if values.is_complex():
+        raise ValueError("metric: complex numbers are not allowed; it must be real ones")
     value = float(values.double().mean())
     if kind.highest is not None and value > kind.highest:
         raise ValueError(f"metric: {value} is above its highest, {kind.highest:g}")

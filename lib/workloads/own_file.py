@@ -4,9 +4,14 @@ with.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
+import importlib
 import os
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -17,6 +22,8 @@ from lib.own import Own, Training, is_text, named, require, telling, text_parts
 if TYPE_CHECKING:
     from lib.workloads.own_network import Facts
 
+# Of readers' files that were imported, those of lib aside
+FOLDERS: set[Path] = set()
 STEADY = (
     "the same whenever it is called or read (give a random_state, a seed, or a generator of its "
     "own, made inside, to whatever draws)"
@@ -119,17 +126,63 @@ def called(name: str, text: bytes, seed: int) -> object:
 
     file = file_of(name)
     function = name.rpartition(":")[2]
-    # The import system would take a compiled module that is as old and as long for the same
-    module = ModuleType(f"own_{digest(text)}")
-    module.__file__ = str(file)
-    with own_network.alone(seed), named(name):
+    with own_network.alone(seed), named(name), _beside(file.parent):
         with telling(f"{file.name}: cannot be imported; it raised"):
-            exec(compile(text, str(file), "exec", dont_inherit=True), vars(module))
+            module = _module(file, text, f"{function} {seed}")
         made = getattr(module, function, None)
         theirs = [name for name, value in vars(module).items() if callable(value)]
         require(callable(made), "function", repr(function), f"of the file: {', '.join(theirs)}")
         with telling("raised"):
             return made()
+
+
+def _module(file: Path, text: bytes, use: str) -> ModuleType:
+    """The file with this text as a module, run anew, which processes that a loader starts can
+    import, too; another one for another use.
+    """
+    # The import system would take a compiled module that is as old and as long for the same
+    code = f"__file__ = {str(file)!r}\n"
+    code += f"exec(compile({text!r}, __file__, 'exec', dont_inherit=True))\n"
+    name = f"own_{digest(f'{code}{use}'.encode())}"
+    if not sys.modules.pop(name, None):
+        Path(_folder().name, f"{name}.py").write_text(code, encoding="utf-8")
+        importlib.invalidate_caches()
+    return importlib.import_module(name)
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory:
+    """Of modules that are readers' files, on the path as long as this process lasts."""
+    found = tempfile.TemporaryDirectory(prefix="own-")
+    sys.path.append(found.name)
+    return found
+
+
+@contextlib.contextmanager
+def _beside(folder: Path) -> Iterator[None]:
+    """A block in which modules beside a reader's file come first, as beside a script; afterwards
+    they come last, for what is imported or unpickled later, here or in a loader's processes.
+
+    A module of the same name that lies beside another reader's file is imported anew.
+    """
+    here = {path.stem for path in folder.iterdir()}
+    for name, module in [*sys.modules.items()]:
+        top = name.partition(".")[0]
+        file = Path(getattr(module, "__file__", None) or "")
+        theirs = [one for one in FOLDERS - {folder} if file.is_relative_to(one / top)]
+        theirs += [one for one in FOLDERS - {folder} if file == one / f"{top}.py"]
+        if theirs and top in here:
+            del sys.modules[name]
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # the file has changed the path itself
+            sys.path.remove(str(folder))
+        if str(folder) not in sys.path:
+            sys.path.append(str(folder))
+            FOLDERS.add(folder)
 
 
 def digest(text: bytes) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import ModuleType
 from typing import Annotated, Literal
 
 import numpy as np
@@ -30,13 +32,14 @@ SEEDED = (
 )
 PERCENT = " (for an accuracy of 0.95 write 0.05)"  # of goals that are shares of mistakes
 PROBED = 8  # examples on which an untrained network is tried
+CLOSE = 1e-3  # of its length, by which a gradient of parts may differ from that of the whole
 # Held by whoever seeds the global random numbers, which all threads of the process share
 ALONE = threading.RLock()
 
 
 def _dense(x: Tensor) -> bool:
     with contextlib.suppress(Exception):  # of tensors that numpy cannot read
-        return x.dim() > 0 and bool(np.isfinite(x.detach().float().numpy()).all())
+        return x.dim() > 0 and bool(np.isfinite(kinds.real(x.detach()).float().numpy()).all())
     return False
 
 
@@ -110,6 +113,17 @@ SETTINGS = (
 
 
 @contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """A block in which the program is none that a loader's processes would run once more."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
+
+
+@contextlib.contextmanager
 def alone(seed: int | None = None) -> Iterator[None]:
     """A block in which a reader's code finds the same surroundings in every thread and process, and
     leaves none behind.
@@ -118,7 +132,7 @@ def alone(seed: int | None = None) -> Iterator[None]:
     restored after it.  seed: where the numbers of torch, numpy and Python begin; None: where they
     are.
     """
-    with ALONE, batches.restored():
+    with ALONE, batches.restored(), _without_main():
         before = [get() for get, _, _ in SETTINGS]
         for get, put, fresh in SETTINGS:
             if get() != fresh:
@@ -131,6 +145,17 @@ def alone(seed: int | None = None) -> Iterator[None]:
             for (get, put, _), value in zip(SETTINGS, before):
                 if get() != value:  # to set some imports half of PyTorch
                     put(value)
+
+
+@contextlib.contextmanager
+def flushing() -> Iterator[None]:
+    """A block in which denormal numbers are zeros, as where all trials are trained at once."""
+    before = _flushing()
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(before)
 
 
 def build(own: Own | Training, seed: int) -> nn.Module:
@@ -146,6 +171,9 @@ def made(own: Own | Training) -> nn.Module:
     with telling("model: building it raised"):
         module = own.model()
     require(isinstance(module, nn.Module), "model", type(module).__name__, "built as an nn.Module")
+    for tensor in (*module.parameters(), *module.buffers()):
+        if tensor.is_complex():
+            tensor.data = tensor.data.to(torch.complex64)
     return module.float()
 
 
@@ -211,7 +239,7 @@ def check(own: Own | Training) -> Facts:
     told += "initialisation from the same seed,"
     require(fine, "model", told, f"built anew each time, and {SEEDED}")
     trained, kind = kinds.training(own), kinds.of(own)
-    batch = _first(trained)
+    batch = _first(trained, PROBED)
     if isinstance(own, Own):
         _check_shared(own, build(own, 0), build(own, 1), batch[0])
     with telling("validation: asked for its metric it raised"), alone(0):
@@ -226,6 +254,7 @@ def check(own: Own | Training) -> Facts:
     fine = kinds.errors(own)[-1] < chance
     require(fine, "goals", f"{own.goals[-1]:g}", allowed + PERCENT * kind.counted)
     _check_step(trained, module, again, batch)
+    check_parts(trained)
     numbers = sum(tensor.numel() for tensor in batches.tensors(batch)) // batches.size(batch)
     return Facts(own_examples(trained), numbers, values, chance)
 
@@ -241,14 +270,15 @@ def _same(one: nn.Module, other: nn.Module) -> bool:
     return all(map(torch.equal, *tensors))
 
 
-def _first(own: Training) -> object:
-    """The first batch of a few examples."""
-    few = min(PROBED, own_examples(own))
+def _first(own: Training, few: int) -> object:
+    """A batch of a few examples: the first one, or some from end to end."""
+    every = own_examples(own)
+    few = min(few, every)
     with telling(f"train: asked for {few} examples it raised"), alone(0):
         if callable(own.train):
-            batch = next(batches.Passes(own.train, few, 0))
+            batch = next(batches.Passes(own.train, few, 0, every))
         else:
-            batch = batches.chosen(own.train, range(few))
+            batch = batches.chosen(own.train, torch.linspace(0, every - 1, few).long())
     found = batches.size(batch)
     require(found == few, "train", f"a batch of {found} examples", f"of the {few} asked for")
     return batch
@@ -270,6 +300,38 @@ def _check_step(own: Training, module: nn.Module, again: nn.Module, batch: objec
     require(fine, "loss of an untrained model", told, allowed)
 
 
+def check_parts(own: Training) -> None:
+    """Raise OwnError where a batch computed in parts (`at_once`) has another gradient than as a
+    whole.
+
+    Both are taken without dropout and the like, where there is any.
+    """
+    if own.at_once is None:
+        return
+    module, batch = build(own, 0), _first(own, batches.SAMPLED)
+    few = min(own.at_once, max(1, batches.size(batch) // 3))
+    with telling(f"at_once: in parts of {few} examples a batch raised"), alone(0):
+        whole, again = (_gradient(own, module, batch, None) for _ in range(2))
+        if not torch.equal(whole, again):
+            for layer in module.modules():
+                layer.training = isinstance(layer, nn.modules.batchnorm._BatchNorm)
+            whole = _gradient(own, module, batch, None)
+        off = (_gradient(own, module, batch, few) - whole).norm() / whole.norm()
+    told = f"{own.at_once}, where the gradient of a batch in parts is off by {off:.2g},"
+    allowed = "None, or the loss that of a ready name, or a mean over examples, each by itself (no "
+    allowed += "sum, no mean over tokens of which examples have more or less, no batch "
+    require(off <= CLOSE, "at_once", told, allowed + "normalisation)")
+
+
+def _gradient(own: Training, module: nn.Module, batch: object, at_once: int | None) -> Tensor:
+    """That of a batch, in parts of so many examples, by all parameters [P]."""
+    module.zero_grad()
+    for part, share in kinds.parts(replace(own, at_once=at_once), batch):
+        (kinds.loss(own, module, part) * share).backward()
+    grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in module.parameters()]
+    return torch.cat([kinds.real(grad).flatten() for grad in grads])
+
+
 def _check_shared(own: Own, module: nn.Module, other: nn.Module, x: Tensor) -> None:
     """One module serves all trials with parameters of theirs, as the engine runs it: nothing else
     may be remembered in it, and its last layer's outputs are the network's.
@@ -277,7 +339,9 @@ def _check_shared(own: Own, module: nn.Module, other: nn.Module, x: Tensor) -> N
     parameters = dict(module.named_parameters())
     fixed = [name for name, p in parameters.items() if not p.requires_grad]
     fixed += [name for name, _ in module.named_buffers()]
-    told = f"with buffers or parameters that are not trained, {', '.join(fixed[:3])},"
+    fixed += [name for name, p in parameters.items() if p.is_complex()]
+    told = "with buffers or complex parameters or parameters that are not trained, "
+    told += f"{', '.join(fixed[:3])},"
     require(not fixed, "model", told, "trained whole (no batch normalisation)" + OTHERWISE)
     require(not _same(module, other), "model", "the same initialisation from every seed", SEEDED)
     linear = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]

@@ -1,0 +1,170 @@
+"""The code that measures an experiment besides what `lib.SOURCE` names: the definitions in lib and
+chapters that its spec refers to, directly or through others, in whatever file they lie.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import functools
+import hashlib
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+import yaml
+
+from lib import MEASURING, ROOT
+
+# What only plans, checks, stores, runs, words and draws
+PLUMBING = ("*.py", "records/*.py", "studies/*.py", "claims/*.py", "page/*.py")
+PLUMBING += ("measuring/codes.py", "measuring/runner.py", "measuring/sweeps.py")
+UNNAMED = "unnamed"  # the code of records whose first line names none
+LEDGER = ROOT / "data" / "codes.yaml"
+LISTED = yaml.load(LEDGER.read_bytes() if LEDGER.exists() else "", yaml.BaseLoader) or {}
+
+
+def _texts() -> dict[str, bytes]:
+    """The modules that are followed, by name."""
+    left_out = {f for pattern in (*MEASURING, *PLUMBING) for f in ROOT.glob(f"lib/{pattern}")}
+    files = {*ROOT.glob("lib/**/*.py"), *ROOT.glob("chapters/*/*.py")} - left_out
+    names = {file: ".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files}
+    return {name.removesuffix(".__init__"): file.read_bytes() for file, name in names.items()}
+
+
+TEXTS = _texts()  # taken when lib is loaded, as `lib.SOURCE` is
+
+
+def same(name: str, kind: type) -> list[str]:
+    """The codes that measure what today's does, as data/codes.yaml says; today's alone, where it is
+    not listed.
+
+    Args:
+        name: of the collection.
+        kind: of its specs.
+    """
+    today, listed = digest(kind), LISTED.get(f"{name}/{kind.__name__}", "").split()
+    return listed if today in listed else [today]
+
+
+def unlisted(kinds: Iterable[tuple[str, type]]) -> list[str]:
+    """What is to be changed in data/codes.yaml: a line for each code of today that is not listed,
+    and for each that nothing has any more; kinds: as of `same`, all there are.
+    """
+    lines, gone = [], {*LISTED}
+    for name, kind in kinds:
+        key = f"{name}/{kind.__name__}"
+        gone.discard(key)
+        listed = LISTED.get(key, "").split()
+        today = digest(kind)
+        if today not in listed:
+            codes = " ".join([*listed, today])
+            lines.append(f"{key}: {codes}")
+    lines += [f"{key}: no experiment has it" for key in gone]
+    return sorted(lines)
+
+
+@functools.lru_cache(maxsize=1024)
+def digest(kind: type) -> str:
+    """Twelve hex digits of the code that a spec's `measure` runs.  Comments, docstrings,
+    annotations, layout and the files in which definitions lie are no part of it.
+    """
+    start = f"{kind.__module__}.{kind.__qualname__}"
+    forms, followed, todo = set(), set(), [start]
+    while todo:
+        name = todo.pop()
+        if name not in followed:
+            followed.add(name)
+            for form, others in _definitions(name):
+                forms.add(form)
+                todo += others
+    text = "\n".join(sorted(forms))
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _definitions(name: str) -> Iterator[tuple[str, list[str]]]:
+    """Each statement by which a module defines a dotted name or its beginning, in normal form, and
+    the dotted names in it; all statements of a module that is named itself.
+    """
+    module = name
+    while module and module not in TEXTS:
+        module = module.rpartition(".")[0]
+    first, _, rest = name.removeprefix(module).removeprefix(".").partition(".")
+    if not module:
+        yield "" if name.startswith(("lib.", "chapters.")) else name, []
+        return
+    by_name = _statements(TEXTS[module])
+    names = [first, ""] if first else [*by_name]
+    for statement in itertools.chain.from_iterable(by_name.get(n, ()) for n in names):
+        imports = _imports(statement)
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            origins = [imports[first]] if first else imports.values()
+            yield "", [f"{origin}.{rest}".rstrip(".") for origin in origins]
+        else:
+            words, others = [*_words(statement)], []
+            for word in words:
+                if word[0] == "@":
+                    root, _, inner = word[1:].partition(".")
+                    origin = imports.get(root, f"{module}.{root}")
+                    others.append(f"{origin}.{inner}".rstrip("."))
+            yield " ".join(words), others
+
+
+@functools.lru_cache(maxsize=1024)
+def _statements(text: bytes) -> dict[str, list[ast.stmt]]:
+    """A module's statements by each name that they bind; "": those that bind none."""
+    found = defaultdict(list)
+    for statement in ast.parse(text).body:
+        compiled = compile(ast.Module([statement], []), "", "exec")
+        steps = dis.get_instructions(compiled)
+        stored = {step.argval for step in steps if step.opname == "STORE_NAME"}
+        for name in stored or {""}:
+            found[name].append(statement)
+    return found
+
+
+def _imports(node: ast.AST) -> dict[str, str]:
+    """The dotted names that are imported anywhere in it, by what they are called there."""
+    found = {}
+    for part in ast.walk(node):
+        if isinstance(part, ast.ImportFrom):
+            for alias in part.names:
+                found[alias.asname or alias.name] = f"{part.module}.{alias.name}"
+        elif isinstance(part, ast.Import):
+            for alias in part.names:
+                root = alias.name.partition(".")[0]
+                found[alias.asname or root] = alias.name if alias.asname else root
+    return found
+
+
+def _words(node: object) -> Iterator[str]:
+    """Its syntax, the same in every version of Python; dotted names begin with @."""
+    if name := _dotted(node):
+        yield f"@{name}"
+    elif isinstance(node, list):
+        yield "["
+        for one in node:
+            # A docstring says nothing, and imports are followed
+            text = isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
+            if not (text or isinstance(one, ast.Import | ast.ImportFrom)):
+                yield from _words(one)
+        yield "]"
+    elif isinstance(node, ast.AST):
+        yield type(node).__name__
+        for field, value in ast.iter_fields(node):
+            if field not in WITHOUT and value not in (None, []):
+                yield field
+                yield from _words(value)
+        yield "."
+    else:
+        yield repr(node)
+
+
+WITHOUT = {"annotation", "returns", "type_params", "type_comment", "ctx", "kind"}
+
+
+def _dotted(node: object) -> str:
+    """A name with its attributes; "" for anything else."""
+    if isinstance(node, ast.Attribute):
+        return (inner := _dotted(node.value)) and f"{inner}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else ""
