@@ -74,10 +74,12 @@ print(json.dumps([claims, experiments, {line.split()[0]: line for line in lines}
 
 
 def copy(folder):
-    """Copy the book's code and notebooks, without records, into a folder; returns the folder."""
+    """Copy the book's code, notebooks and plan, without records, into a folder; returns it."""
     left_out = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
     for name in ("lib", "chapters"):
         shutil.copytree(ROOT / name, folder / name, ignore=left_out)
+    (folder / "data").mkdir()
+    shutil.copy(ROOT / "data/studies.yaml", folder / "data")
     return folder
 
 
