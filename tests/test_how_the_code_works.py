@@ -114,7 +114,7 @@ def add_chapter(tree):
 
 
 SIDE = (
-    *("batch_ramps", "decay_and_batch", "federated", "leakage", "local_steps", "lora"),
+    *("batch_ramps", "decay_and_batch", "other_workers", "leakage", "local_steps", "lora"),
     *("moving_masks", "noise_in_norms", "receptive_fields", "spiking"),
 )
 
