@@ -1,6 +1,4 @@
-"""What the page measures of late workers besides searches: the delay of every gradient of real workers,
-processes that do not wait for each other.
-"""
+"""The delay of every gradient of real workers, processes that do not wait for each other."""
 
 from __future__ import annotations
 

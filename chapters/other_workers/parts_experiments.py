@@ -37,7 +37,7 @@ HALVES_STEPS = {16: 1000, 64: 800, 256: 600}  # at most, by batch size
 
 
 class Search(OfCell):
-    """A search to the hardest goal or max_steps; its replicate sets draws, seeds, orders and parts."""
+    """A search to the hardest goal or max_steps; its replicate sets draws, seeds, orders, parts."""
 
     soon = False  # whether one is enough; else all, so that the cheapest is known
 
