@@ -12,9 +12,11 @@ from lib.page import told
 from lib.wording import brief, named, percent, with_interval
 
 
-def of_late(found: dict, ratios: dict[str, pd.DataFrame], pushed: pd.DataFrame) -> dict:
-    """Of late gradients; found, ratios: of `late.curves` and `late.turns`; pushed: of
-    `delays.DELAYS`.
+def of_late(
+    trials: pd.DataFrame, found: dict, ratios: dict[str, pd.DataFrame], pushed: pd.DataFrame
+) -> dict:
+    """Of late gradients; trials, found, ratios: of `late.measured`, `late.curves` and
+    `late.turns`; pushed: of `delays.DELAYS`.
     """
     growth = late.growth(found)
     plain = growth[(growth.workload == late.WORK) & (growth.algorithm == "sgd")]
@@ -24,6 +26,7 @@ def of_late(found: dict, ratios: dict[str, pd.DataFrame], pushed: pd.DataFrame) 
     turns = {named(name): own.loc[workers] for name, own in ratios.items()}
     return told.plain(
         {
+            "late_goal": percent(trials.goal[trials.workload == late.WORK].iloc[0]),
             "large": SIZES[-1],
             "latest": last.staleness,
             "latest_large": last.large,
