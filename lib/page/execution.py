@@ -31,7 +31,7 @@ UNREAD = "batch_size_is_data_parallelism noisy_quadratic".split()
 EARLY = "explore hardware".split()
 # Of the others those that take longest, begun first: else one core waits at the end for the other's
 FIRST = """
-which_method three_regimes status sparsity noise_in_norms limits theory steps_to_result
+which_method three_regimes status sparsity disputed limits theory steps_to_result
 metaparameters pruning_methods smoothness
 """.split()
 

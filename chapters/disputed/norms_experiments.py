@@ -51,9 +51,9 @@ class Path(WithCell):
 
     def measure(self) -> pd.DataFrame:
         """A row per point: step (the update about to be made), last (that which met the goal),
-        trial, and what `norms.parts` says of the gradient.
+        trial, and what `gradient_norms.parts` says of the gradient.
         """
-        from chapters.noise_in_norms import norms  # brings PyTorch, which is slow to import
+        from chapters.disputed import gradient_norms  # brings PyTorch, which is slow to import
         from lib.measuring.rerun import Rerun
         from lib.probes.noise_scale import Chunks
 
@@ -63,7 +63,7 @@ class Path(WithCell):
         at = middles(last, self.points)
         for step in range(1, max(at) + 1):
             if step in at:
-                found = norms.look(chunks, rerun.w[0].float(), rerun.layers)
+                found = gradient_norms.look(chunks, rerun.w[0].float(), rerun.layers)
                 rows.append({"step": step, "last": last, "trial": trial, **found})
             rerun.update()
         return pd.DataFrame(rows)

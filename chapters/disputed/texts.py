@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from chapters.lora.experiments import BASE, MODEL, TEXT, WINDOWS
+from chapters.disputed.lora_base import DIGEST, MODEL, TEXT, WINDOWS
 from lib import require
 from lib.engine import lockstep
 from lib.engine.batched import BatchedExecutor
@@ -58,5 +58,5 @@ def base() -> Tensor:
     with np.load(Path(__file__).with_name("base.npz")) as kept:
         w = kept["w"]
     found = hashlib.sha256(w.tobytes()).hexdigest()[:16]
-    require(found == BASE, "base.npz", found, f"the weights whose digest is {BASE}")
+    require(found == DIGEST, "base.npz", found, f"the weights whose digest is {DIGEST}")
     return torch.from_numpy(w.astype(np.float32))

@@ -13,7 +13,7 @@ from lib.methods.intervals import Interval
 from lib.studies.cells import Cell
 
 if TYPE_CHECKING:
-    from chapters.local_steps.replicas import Replicas
+    from chapters.disputed.replicas import Replicas
     from lib.measuring.rerun import Steps
 
 INNER, DILOCO, SPARSE = WAYS = ("inner method", "DiLoCo", "sparse form")
@@ -68,7 +68,7 @@ class Search:
         """The replicas before their first round."""
         import torch
 
-        from chapters.local_steps import replicas
+        from chapters.disputed import replicas
         from lib.engine import clients, flattening
         from lib.methods import METHODS
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from chapters.noise_in_norms.experiments import METHODS, PLANNED
+from chapters.disputed import arms
+from chapters.disputed.norms_experiments import METHODS, PATHS, PLANNED
 from lib.analysis import method_results, scaling
 from lib.analysis.scaling import Effect
 from lib.studies import plans
+from lib.wording import with_interval
 
 EUCLID, ENTRIES, SPECTRUM, OWN = "Euclidean", "ℓ₁", "nuclear", "the method’s own"
 NORMS = {  # noise over gradient, and to which power
@@ -24,7 +26,7 @@ RESAMPLED = 10_000  # times
 def scales(points: pd.DataFrame) -> pd.DataFrame:
     """ln of the noise scale in each of NORMS and in OWN, a row per path: the mean over its points.
 
-    points: of `experiments.PATHS`.
+    points: of `norms_experiments.PATHS`.
     """
     path = [*CURVE, "replicate"]
     logs = points[path].copy()
@@ -41,6 +43,12 @@ def criticals() -> dict[tuple[str, str], Effect]:
     asked = trials.workload.isin(PLANNED) & trials.algorithm.isin(METHODS)
     curves = scaling.curves(trials[asked & (trials.sparsity == 0)])
     return {key[:2]: scaling.critical(curve) for key, curve in curves.items()}
+
+
+def compared() -> pd.DataFrame:
+    """`beside` of all on record."""
+    points = PATHS.results()
+    return beside(*((scales(points), criticals()) if len(points) else (points, {})))
 
 
 def beside(found: pd.DataFrame, critical: dict[tuple, Effect]) -> pd.DataFrame:
@@ -83,3 +91,29 @@ def spread(missed: pd.DataFrame) -> tuple[float, float, float] | None:
     low, high = scaling.span_of(ratios)
     euclid, own = values.std(0, ddof=1)
     return own / euclid, low, high
+
+
+def values(rows: pd.DataFrame) -> dict[str, object]:
+    """What the section's sentences name; rows: of `beside`."""
+    missed = misses(rows)
+    muon = missed[OWN].xs("muon", level="algorithm")
+    return {"spread": with_interval(*spread(missed)), "muon": float(np.exp(muon.mean()))}
+
+
+def table(found: pd.DataFrame, rows: pd.DataFrame) -> pd.DataFrame:
+    """Ratios beside what was predicted of them; found: of `scales`, rows: of `beside`."""
+    missed = misses(rows)
+    differing = missed[missed.index.isin(OTHERS, level="algorithm")]
+    own = np.exp(missed[OWN].groupby("algorithm").mean())
+    # Geometric means over a method's paths
+    over = np.exp((found[OWN] - found[EUCLID]).groupby(found.algorithm).mean())
+    return arms.table(
+        [
+            ("spread with the method’s own norm, over Euclidean", 0.5, 0.8, spread(missed)),
+            ("the same, of Adam and Muon alone", None, None, spread(differing)),
+            ("Adam’s ℓ₁ noise scale over its Euclidean one", 1.5, 2.2, over["adam"]),
+            ("Muon’s nuclear noise scale over its Euclidean one", 2.5, 7, over["muon"]),
+            ("Adam’s critical batch size over its ℓ₁ noise scale", 0.5, 2, own["adam"]),
+            ("Muon’s critical batch size over its nuclear noise scale", 0, 0.5, own["muon"]),
+        ]
+    )

@@ -8,13 +8,11 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from chapters.disputed.lora_base import DIGEST, MODEL, TEXT, WINDOWS
 from lib.fields import Count, spec
 from lib.measuring.experiment import Collection
 from lib.methods import spaces
 
-MODEL, TEXT = "decoder-64x2", "tiny-shakespeare"
-BASE = "d98024a793da17d2"  # digest of the weights that are continued
-WINDOWS = 64  # of the validation part
 FULL = 0  # for a rank: the matrices themselves are trained
 RANKS = (1, 4, 16, 64)
 GOALS = (2.5, 2.6, 2.8)  # nats, the hardest first
@@ -37,14 +35,14 @@ class Search:
     trials: Count(1024) = 8
 
     def definition(self) -> dict:
-        about = {"model": MODEL, "text": TEXT, "base": BASE, "windows": WINDOWS, "space": SPACE}
+        about = {"model": MODEL, "text": TEXT, "base": DIGEST, "windows": WINDOWS, "space": SPACE}
         return {**about, "goals": GOALS, "max_steps": MOST_STEPS[self.batch_size]}
 
     def start(self):
         """The executor, and the trials before their first step."""
         import torch  # slow to import, and most chapters only read
 
-        from chapters.lora import adapters, texts
+        from chapters.disputed import adapters, texts
         from lib.engine.batched import BatchedExecutor
         from lib.engine.training_state import Trials
         from lib.workloads import models
@@ -67,7 +65,7 @@ class Search:
         """A row per goal: goal, and of the trial that met it first its steps (NaN where none did)
         and learning_rate.
         """
-        from chapters.lora import texts
+        from chapters.disputed import texts
         from lib.engine import lockstep
         from lib.methods import METHODS
 

@@ -81,7 +81,7 @@ class Search(OfCell):
 
     def method(self):
         """SGD with the search's mask."""
-        from chapters.moving_masks import moving
+        from chapters.disputed import moving
         from lib.methods import METHODS
 
         sgd = METHODS["sgd"]
@@ -93,7 +93,7 @@ class Search(OfCell):
 
     def _told(self, first: np.ndarray, rate: np.ndarray, horizon: np.ndarray) -> tuple:
         """Steps, rate, horizon and density of the trial that met a goal first."""
-        from chapters.moving_masks import moving
+        from chapters.disputed import moving
 
         if np.isnan(first).all():
             return (np.nan,) * 4

@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from chapters.decay_and_batch.experiments import BATCH_SIZES
+from chapters.disputed.decay_experiments import BATCH_SIZES, DECAYED
 from lib.analysis import method_results, ranges, replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.judging import kept
 from lib.records import results
+from lib.wording import named
 from lib.workloads.catalogue import workload
 
 BEST = 4  # trials of a search that count as good, of those with decay
-VALUES = {
-    "timescale": "timescale of decay (share of the training)",
-    "weight_decay": "weight decay",
-    "learning_rate": "learning rate",
-}
+VALUES = ["timescale", "weight_decay", "learning_rate"]
 KEYS = ["workload", "algorithm", "batch_size", "replicate"]
 GROWTH = ["workload", "algorithm", "sizes", "effect"]
-WIDE = 0.25  # of a power of the batch size
 
 
 def good(found: pd.DataFrame) -> pd.DataFrame:
     """A row per search: KEYS, the geometric means of VALUES over its BEST trials with decay; loss,
     plain: the least validation loss with decay and without.
 
-    found: the trials of `experiments.DECAYED`.
+    found: the trials of `decay_experiments.DECAYED`.
     """
     trials = found.dropna(subset="loss").sort_values("loss", kind="stable")
     decaying = trials[trials.weight_decay > 0]
@@ -37,7 +34,7 @@ def good(found: pd.DataFrame) -> pd.DataFrame:
     examples = best.epochs * [workload(name).train_size for name in best.workload]
     steps = examples / best.batch_size
     best["timescale"] = 1 / (best.learning_rate * best.weight_decay * steps)
-    logs = np.log(best.set_index(KEYS)[[*VALUES]])
+    logs = np.log(best.set_index(KEYS)[VALUES])
     rows = np.exp(logs.groupby(KEYS).mean())
     rows["loss"] = decaying.groupby(KEYS).loss.min()
     rows["plain"] = trials[trials.weight_decay == 0].groupby(KEYS).loss.min()
@@ -71,6 +68,16 @@ def _slope(own: pd.DataFrame, value: str) -> Effect | None:
     return replicates.compared(pd.Series(slopes, dtype=float), 0.0)
 
 
+def by_method() -> Iterator[tuple[str, dict[str, Effect | None], str]]:
+    """Of each method on record: its network and name, its `effects`, and a note on its gain."""
+    trials = DECAYED.results()
+    for name, own in good(trials).groupby("algorithm") if len(trials) else ():
+        known = effects(own)
+        gain = known["gain"]
+        note = "whether decay lowers the loss here is unclear" if gain and gain.low <= 0 else ""
+        yield f"MLP on digits, {named(name)}", known, note
+
+
 def growths() -> pd.DataFrame:
     """How the best rate grows, a row per dense network and method with enough searches: GROWTH.
     sizes: how many batch sizes.  effect: ln of the growth per doubling of the batch, an `Effect`,
@@ -94,11 +101,3 @@ def _growths() -> dict[str, list]:
         key = row.workload, row.algorithm
         rows.append((*key, row.sizes, vars(replace(row.effect, above=key in crowded))))
     return {"rows": rows}
-
-
-def power(growth: Effect) -> float:
-    """Of the batch size, with which a rate grows so per doubling; NaN unless it is told to within
-    WIDE, and not as a bound.
-    """
-    known = growth.high - growth.value <= WIDE * np.log(2)
-    return growth.value / np.log(2) if known else np.nan

@@ -10,7 +10,7 @@ from typing import Literal
 
 import pandas as pd
 
-from chapters.batch_ramps.ramps import Ramp, ramped
+from chapters.disputed.schedules import Ramp, ramped
 from lib.fields import Count, spec
 from lib.measuring.experiment import Collection
 from lib.methods import method
