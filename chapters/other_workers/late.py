@@ -17,7 +17,6 @@ import pandas as pd
 
 from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect
-from lib.forms import Fits
 from lib.page import charts, tips
 from lib.records import results
 from lib.studies import plans
@@ -98,19 +97,14 @@ def lines(points: pd.DataFrame) -> pd.DataFrame:
     """What the curve without delay predicts for every staleness of plain SGD, along the batch sizes
     of its points: c1/B + `floor` c2 (staleness, batch_size, steps).
     """
-    fit = on_time(points)
+    timely = points[points.staleness == 0]
+    fit = scaling.fit(timely.batch_size, np.log(timely.steps))
     rows = []
     for s, part in points.groupby("staleness"):
         sizes = np.geomspace(part.batch_size.min(), part.batch_size.max(), 40)
         steps = fit.c1[0] / sizes + floor(s) * fit.c2[0]
         rows.append(pd.DataFrame({"staleness": s, "batch_size": sizes, "steps": steps}))
     return pd.concat(rows)
-
-
-def on_time(points: pd.DataFrame) -> Fits:
-    """The line (`scaling.fit`) of the curve without delay."""
-    timely = points[points.staleness == 0]
-    return scaling.fit(timely.batch_size, np.log(timely.steps))
 
 
 def without_waiting(found: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
