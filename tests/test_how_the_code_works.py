@@ -115,7 +115,7 @@ def add_chapter(tree):
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), tree / NOTEBOOK)
 
 
-SIDE = "disputed", "federated", "leakage", "receptive_fields", "spiking"
+SIDE = "disputed", "leakage", "other_workers", "receptive_fields", "spiking"
 
 
 def test_chapters_come_and_go_with_their_folders(tmp_path):

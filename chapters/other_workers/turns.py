@@ -25,7 +25,7 @@ TIMEOUT = 600.0  # seconds that a job may take
 
 def push(job) -> dict:
     """delays and workers (of every gradient in the order in which they came, [steps]) and the
-    validation error at the end; job: `experiments.Job`.  Errors are those of `processes.launch`.
+    validation error at the end; job: `delays.Job`.  Errors are those of `processes.launch`.
     """
     return processes.launch(_take_part, job.workers + 1, TIMEOUT, job)
 

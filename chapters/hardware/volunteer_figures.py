@@ -7,7 +7,7 @@ import json
 import altair as alt
 import pandas as pd
 
-from chapters.volunteers.volunteers import EXPRESSIONS, SETTINGS, START
+from chapters.hardware.volunteers import EXPRESSIONS, SETTINGS, START
 from lib.page import charts, tips
 
 FORMULA, SIMULATED = charts.BLUE, charts.ORANGE

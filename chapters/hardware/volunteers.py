@@ -39,13 +39,6 @@ def best_batch(critical: float, latency: float, speed: float) -> float:
     return np.sqrt(critical * latency * speed)
 
 
-def most_lost(factor: float) -> float:
-    """The largest share of time that a batch off by this factor loses, whatever the curve and the
-    peers: where latency times speed is the critical size.
-    """
-    return (factor + 1 / factor - 2) / 4
-
-
 # That are simulated: seconds, examples per second, times a peer leaves per minute online; and those
 # at which the figure's sliders begin
 SETTINGS = {

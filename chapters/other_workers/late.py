@@ -11,20 +11,25 @@ import dataclasses
 import itertools
 import math
 
+import altair as alt
 import numpy as np
 import pandas as pd
 
 from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect
-from lib.forms import Fits
+from lib.page import charts, tips
 from lib.records import results
 from lib.studies import plans
 from lib.studies.study import Study
+from lib.wording import brief, named, with_interval
 
 WORK = "digits-mlp"
 LATE = ["workload", "algorithm", "delays", "staleness"]
 SIZES = (4, 16, 64, 256)  # batch sizes that curves of every delay have
-JUDGED = 7  # the staleness at which methods and depths are compared
+JUDGED = 7  # the staleness at which methods are compared
+METHODS = ("sgd", "momentum", "adam")
+DEPTHS = {"digits-mlp-64x1": ", one hidden layer", "digits-mlp-64x4": ", four hidden layers"}
+COLOURS = (charts.BLUE, charts.TEAL, charts.GREEN, charts.ORANGE, charts.PINK, charts.RED)
 
 
 def measured() -> pd.DataFrame:
@@ -92,25 +97,14 @@ def lines(points: pd.DataFrame) -> pd.DataFrame:
     """What the curve without delay predicts for every staleness of plain SGD, along the batch sizes
     of its points: c1/B + `floor` c2 (staleness, batch_size, steps).
     """
-    fit = on_time(points)
+    timely = points[points.staleness == 0]
+    fit = scaling.fit(timely.batch_size, np.log(timely.steps))
     rows = []
     for s, part in points.groupby("staleness"):
         sizes = np.geomspace(part.batch_size.min(), part.batch_size.max(), 40)
         steps = fit.c1[0] / sizes + floor(s) * fit.c2[0]
         rows.append(pd.DataFrame({"staleness": s, "batch_size": sizes, "steps": steps}))
     return pd.concat(rows)
-
-
-def on_time(points: pd.DataFrame) -> Fits:
-    """The line (`scaling.fit`) of the curve without delay."""
-    timely = points[points.staleness == 0]
-    return scaling.fit(timely.batch_size, np.log(timely.steps))
-
-
-def over_adam(found: dict[tuple, Curve], staleness: int) -> float:
-    """SGD's steps over Adam's with gradients as late, at the largest of SIZES."""
-    sgd, adam = (found[WORK, m, "fixed", staleness] for m in ("sgd", "adam"))
-    return scaling.mean_steps_ratio(sgd, adam, SIZES[-1:]).row()[""]
 
 
 def without_waiting(found: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
@@ -131,3 +125,67 @@ def without_waiting(found: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
         effect = dataclasses.replace(effect, value=effect.value - np.log(workers))
         rows.append({"workers": workers, **effect.row("ratio")})
     return pd.DataFrame(rows)
+
+
+def turns(found: dict[tuple, Curve]) -> dict[str, pd.DataFrame]:
+    """`without_waiting` of every method, a row per number of workers."""
+    return {name: without_waiting(found, name).set_index("workers") for name in METHODS}
+
+
+def table(found: dict[tuple, Curve], ratios: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Every late curve beside the one on time, and workers that take turns beside one batch.
+
+    Args:
+        found: of `curves`.
+        ratios: of `turns`.
+    """
+    rows = growth(found)
+    rows["place"] = rows.algorithm.map(METHODS.index)
+    told = []
+    for row in rows.sort_values(["workload", "place", "delays", "staleness"]).itertuples():
+        plain = row.delays == "fixed" and row.workload == WORK
+        theory = plain and row.algorithm == "sgd"
+        batch = ratios[row.algorithm].reindex([row.staleness + 1]) if plain else None
+        late = f"{row.staleness}" if row.delays == "fixed" else f"0 to {row.staleness}, drawn"
+        told.append(
+            {
+                "training method": named(row.algorithm) + DEPTHS.get(row.workload, ""),
+                "steps late": late,
+                f"steps, batch {SIZES[0]}": with_interval(row.small, row.small_low, row.small_high),
+                f"batch {SIZES[-1]}": with_interval(row.large, row.large_low, row.large_high),
+                "theory, any batch": f"at most {brief(row.floor)}" if theory else "—",
+                "gradients in turn": with_interval(*batch.to_numpy()[0]) if plain else "—",
+                "theory": f"at most {brief(row.floor / (row.staleness + 1))}" if theory else "—",
+            }
+        )
+    return pd.DataFrame(told)
+
+
+def _words(staleness: int) -> str:
+    return "on time" if staleness == 0 else f"{staleness} step{'s' if staleness > 1 else ''} late"
+
+
+def chart(trials: pd.DataFrame) -> alt.LayerChart:
+    """Steps of SGD against batch size, a colour per staleness; dashed: of `lines`."""
+    own = trials[(trials.workload == WORK) & (trials.algorithm == "sgd")]
+    drawn = points(own[own.delays == "fixed"])
+    dashed = lines(drawn)
+    colours = dict(zip(map(_words, sorted(drawn.staleness.unique())), COLOURS))
+    pick, faded = charts.picked("gradients")
+    lowest = min(drawn.low.clip(lower=drawn.steps / 3).min(), dashed.steps.min())
+    within = [lowest / 1.2, drawn.steps.max() * 2.5]
+    ends = {f"bar_{end}": drawn[end].clip(*within) for end in ("low", "high")}
+    drawn = tips.known(drawn).assign(gradients=drawn.staleness.map(_words), **ends)
+    scale = charts.log(domain=within)
+    y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
+    base = alt.Chart(drawn).encode(
+        x=charts.batch_axis(drawn.batch_size),
+        color=charts.by_name("gradients", colours, 2),
+        opacity=faded,
+    )
+    theory = base.properties(data=dashed.assign(gradients=dashed.staleness.map(_words)))
+    theory = theory.mark_line(strokeDash=[5, 4], strokeWidth=2, clip=True).encode(y=y)
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("bar_low:Q", scale=scale), y2="bar_high:Q")
+    dots = base.mark_point(filled=True, size=64, opacity=1)
+    dots = dots.encode(y=y, tooltip=tips.points("gradients", regime=False))
+    return charts.sized(alt.layer(theory.add_params(pick), bars, dots), 340)

@@ -6,15 +6,20 @@ adds (multiply-adds) and sent (numbers).
 
 from __future__ import annotations
 
+import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.parts_of_a_network import experiments
-from chapters.parts_of_a_network.experiments import CLASSES, EXPERIMENTS, INPUTS, UNITS
+from chapters.other_workers import parts_experiments as experiments
+from chapters.other_workers.parts_experiments import EXPERIMENTS
+from chapters.other_workers.sizes import CLASSES, INPUTS, UNITS
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
+from lib.page import charts, tips
+from lib.wording import number, with_interval
 
-COSTS = ["steps", "adds", "sent"]
+COSTS = {"steps": "training steps", "adds": "multiply-adds", "sent": "numbers sent"}
+COLOURS = (charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
 EXAMPLES = 1350  # of the training set
 PARTS, PARALLEL = f"parts, {experiments.PUBLISHED} local steps", "data parallelism"
 LARGE, SMALL, GROWN, *_ = experiments.GROWTHS.values()
@@ -89,6 +94,11 @@ def beside(trials: pd.DataFrame, whole: str) -> pd.DataFrame:
     return found.assign(ratio=found.value / found.value_whole)
 
 
+def over_whole(trials: pd.DataFrame, whole: str) -> pd.DataFrame:
+    """`ratios` of `beside`."""
+    return ratios(beside(trials, whole))
+
+
 def hardest(searches: pd.DataFrame) -> pd.DataFrame:
     """The rows of `beside` at the hardest goal."""
     return searches[searches.goal == searches.goal.min()]
@@ -110,3 +120,48 @@ def ratios(searches: pd.DataFrame) -> pd.DataFrame:
         ends = found.row().values() if found else [np.nan] * 3
         rows.append((*keys, *ends, len(own), own.value.count()))
     return pd.DataFrame(rows, columns=[*by, "effect", "low", "high", "n", "met"])
+
+
+def chart(parts: pd.DataFrame) -> alt.LayerChart:
+    """What parts take over data parallelism; a menu of costs, a slider over goals.
+
+    parts: of `over_whole`, of `subnetworks`.
+    """
+    shown = parts.dropna(subset="effect")
+    shown = shown.assign(what=shown.what.map(COSTS))
+    shown["interval"] = list(map(with_interval, shown.effect, shown.low, shown.high))
+    scale = charts.log(12)
+    axis = charts.fractions(values=[2.0**n for n in range(-6, 7)])
+    y = alt.Y("effect:Q", title=None, scale=scale, axis=axis)
+    colours = dict(zip(shown.arm.unique(), COLOURS))
+    sizes = "workers, each with its own examples"
+    base = alt.Chart(shown).encode(
+        x=alt.X("size:O", title=sizes, axis=alt.Axis(labelAngle=0)),
+        xOffset=alt.XOffset("arm:N", sort=list(colours)),
+        color=charts.by_name("arm", colours),
+    )
+    about = {"arm:N": "way", "size:O": "workers", "interval:N": "ratio (5–95 %)"}
+    bars, _, dots = charts.curve(base, y, scale, tips.listed(about | {"n:Q": "searches"}), 80)
+    menu = charts.menu("what", list(COSTS.values()), COSTS["steps"], "compare")
+    drawn = charts.controlled([bars, dots], menu, charts.goal_slider(sorted(shown.goal.unique())))
+    title = charts.beside(f"what_chosen + ', over those of {PARALLEL}'")
+    return charts.sized(alt.layer(charts.across(1, y=scale), drawn, title), 300)
+
+
+def table(grown: pd.DataFrame, cut: pd.DataFrame) -> pd.DataFrame:
+    """Ratios at the hardest goal, a column per batch size, where all searches meet it.
+
+    Args:
+        grown: of `over_whole`, of `growing`.
+        cut: the same, of `halves`.
+    """
+    shown = pd.concat([hardest(grown).query("what == 'adds'"), hardest(cut)])
+    ends = zip(shown.effect, shown.low, shown.high)
+    missed = "{} of {} meet it".format
+    told = [
+        with_interval(*row) if met == n else missed(met, n)
+        for row, met, n in zip(ends, shown.met, shown.n)
+    ]
+    shown = shown.assign(way=shown.arm, cost=shown.what.map(COSTS), told=told)
+    wide = shown.pivot(index=["way", "cost"], columns="size", values="told")
+    return wide.rename(columns=lambda size: f"batch {number(size)}").fillna("—").reset_index()

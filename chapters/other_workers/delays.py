@@ -1,6 +1,4 @@
-"""What this chapter measures besides searches: the delay of every gradient of real workers,
-processes that do not wait for each other.
-"""
+"""The delay of every gradient of real workers, processes that do not wait for each other."""
 
 from __future__ import annotations
 
@@ -35,7 +33,7 @@ class Job:
     def measure(self) -> pd.DataFrame:
         """worker (from 1), delay and count: how many of this worker's gradients were so many
         updates late; and error, the validation error at the end."""
-        from chapters.late_workers import turns  # brings PyTorch, which is slow to import
+        from chapters.other_workers import turns  # brings PyTorch, which is slow to import
 
         told = turns.push(self)
         every = pd.DataFrame({"worker": told["workers"], "delay": told["delays"]})

@@ -1,5 +1,5 @@
-"""What this chapter measures: searches by SGD of parts of a network, which workers share out, which
-grow, or of which one half is trained after the other.
+"""What the page measures of parts of a network: searches by SGD of parts that workers share out, of
+networks that grow, and of halves, one trained after the other.
 """
 
 from __future__ import annotations
@@ -9,16 +9,15 @@ from typing import Literal
 
 import pandas as pd
 
+from chapters.other_workers.sizes import WIDTHS
 from lib.fields import Count, spec
 from lib.measuring.experiment import Collection, OfCell
 from lib.methods.intervals import Interval
 
 REPLICATES, TRIALS = (1, 2, 3), 32
-INPUTS, UNITS, CLASSES = 64, 64, 10  # of the digits, and of a hidden layer
 
 WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
 PUBLISHED = 20  # local steps of the published runs
-WIDTHS = {"digits-mlp": UNITS, "digits-mlp-256x2": 256}
 
 GROWTHS = {  # first, doublings, scaled and by_norm of what is searched
     (64, 0, False, True): "64 units from the start",
@@ -38,7 +37,7 @@ HALVES_STEPS = {16: 1000, 64: 800, 256: 600}  # at most, by batch size
 
 
 class Search(OfCell):
-    """A search to the hardest goal or max_steps; its replicate sets draws, seeds, orders and parts."""
+    """A search to the hardest goal or max_steps; its replicate sets draws, seeds, orders, parts."""
 
     soon = False  # whether one is enough; else all, so that the cheapest is known
 
@@ -57,7 +56,7 @@ class Search(OfCell):
         import torch
         from scipy.stats import qmc
 
-        from chapters.parts_of_a_network import training
+        from chapters.other_workers import training
         from lib.measuring import one_cell
 
         sobol = qmc.Sobol(1, seed=seed + self.replicate)
@@ -92,7 +91,7 @@ class Subnetworks(Search):
 
     def measure(self) -> pd.DataFrame:
         """A row per trial, with sent: numbers that a worker sends back after a round."""
-        from chapters.parts_of_a_network import training
+        from chapters.other_workers import training
         from lib.measuring import one_cell
 
         parts = training.Parts(self)
