@@ -89,17 +89,21 @@ class Training:
     after the other.
 
     model: builds an nn.Module on the CPU, from the random numbers of torch, numpy or Python, which
-    are seeded for every trial: with whatever buffers, modes and parameters, tied, frozen or loaded.
+    are seeded for every trial: with whatever buffers, modes and parameters, tied, frozen, loaded or
+    complex (which count as pairs of numbers).  What it remembers from step to step is in these or
+    in an extra state (get_extra_state): the search ends with what is lost before it keeps a state.
     train, validation: tensors [N, ...], a tuple or a dictionary of any number; or a Dataset, whose
     examples are collated as a DataLoader does; or a function of a batch size and a seed that
-    returns the batches of one pass, such as a DataLoader (of validation it must be the same ones).
+    returns the batches of one pass, such as a DataLoader (of validation it must be the same ones),
+    all of that size, but for the last one if it is what is left of the examples.
     goals: values of the metric, the hardest first.  loss: a name in `lib.workloads.kinds.KINDS`, or
     a function of model and batch that returns a scalar.  metric: a name there, too, or a `Metric`;
     None for that of the loss.  Of named losses and metrics and of whole ones, outputs are
     model(*batch[:-1]) for targets batch[-1], or of a dictionary model(**rest) for batch["labels"];
     of outputs that are no tensor, their logits.
     examples: to train on; to be told where train is a function.  at_once: examples that are
-    computed together; gradients of larger batches are added up.  title, max_steps: as of `Own`.
+    computed together; gradients of larger batches are added up, each target with the same weight,
+    and refused where they are not that of the whole batch.  title, max_steps: as of `Own`.
     precision: "float32", or "bfloat16" for torch.autocast.
     """
 

@@ -21,6 +21,7 @@ from lib.studies.cells import Cell
 from lib.workloads import batches, kinds
 
 START = """
+import time
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -304,6 +305,7 @@ EXTRA = """
     def get_extra_state(self): return VALUE
     def set_extra_state(self, calls): self.calls = calls
 """
+OWN_TENSORS = "self.seen, self.made = {'last': torch.zeros(1)}, time.time()"
 GROWING = 'self.register_buffer("seen", torch.zeros(0))'
 KEPT = {
     "an extra state": (*COUNTED, EXTRA.replace("VALUE", "self.calls")),
@@ -313,6 +315,7 @@ KEPT = {
         "len(self.seen)",
         "",
     ),
+    "what it made of the last batch": (OWN_TENSORS, "self.seen = {'last': x}", "0", ""),
 }
 LOST = {
     "calls": (*COUNTED, ""),
@@ -368,18 +371,21 @@ def test_a_state_that_cannot_be_taken_up_is_set_aside(write, tmp_path, monkeypat
 
 
 def test_a_method_of_the_book_has_denormal_numbers_flushed_as_in_lock_step(monkeypatch):
-    x = torch.randn(32, 4)
-    own = Training(lambda: nn.Linear(4, 1), (x, x[:, :1]), (x, x[:, :1]), (0.0,), "regression")
-    flushed, step = [], methods.METHODS["sgd"].step
+    x, kept, step = torch.randn(32, 4), [], methods.METHODS["sgd"].step
+
+    def loss(model, batch):
+        kept.append(bool((torch.tensor([1e-40]) * 1).any()))
+        return model(batch[0]).square().mean()
 
     def watched(*arguments):
-        flushed.append(not (torch.tensor([1e-40]) * 1).any())
+        kept.append(bool((torch.tensor([1e-40]) * 1).any()))
         step(*arguments)
 
     watching = replace(methods.METHODS["sgd"], step=watched)
     monkeypatch.setitem(methods.EVERY, "sgd", watching)
-    trained(own, "sgd", learning_rate=0.1)
-    assert flushed == [True] and (torch.tensor([1e-40]) * 1).any()
+    own = Training(lambda: nn.Linear(4, 1), (x, x), (x, x), (0.0,), loss, "regression")
+    trained(own, "sgd", 2, learning_rate=0.1)
+    assert kept == [True, False, True, False], "the reader's code has them, the step has none"
 
 
 def test_what_is_tuned_is_tried_with_what_it_will_have():

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.batch_ramps import experiments
-from chapters.batch_ramps.experiments import DECAY, QUARTER, SCHEDULES, SEESAW, WHOLE, Search
-from chapters.batch_ramps.ramps import Ramp
+from chapters.disputed import ramps_experiments as experiments
+from chapters.disputed.ramps_experiments import DECAY, QUARTER, SCHEDULES, SEESAW, WHOLE, Search
+from chapters.disputed.schedules import Ramp
 from lib.claims import AGAINST, FOR, UNDECIDED
 from lib.engine import lockstep
 from lib.measuring import one_cell

@@ -228,7 +228,7 @@ def test_three_regimes_are_judged_by_their_definitions(steps, verdict):
 def test_momentum_beside_sgd_by_its_bend_and_by_its_smallest_batch(c1, c2, bend, smallest):
     parts = [searched(line(c1, c2), seed=1), searched(line(1600, 25), "sgd")]
     table = pd.concat(parts, ignore_index=True)
-    provided = {"trials": table, "published_curves": curves(table), "curves": curves(table)}
+    provided = {"searches": table, "published_curves": curves(table), "curves": curves(table)}
     assert verdicts("S7", **provided) == {MLP: bend} and verdicts("S7b", **provided) == {MLP: smallest}
 
 
@@ -237,7 +237,7 @@ def test_another_goal_moves_the_critical_batch_size_either_way(factor, verdict):
     hard = searched(line(1600, 25, DOUBLED), goal=0.05)
     easy = searched(line(1600 * factor, 25, DOUBLED))
     table = hard.assign(**{"steps@0.1": easy.steps})
-    assert verdicts("S2", trials=table, curves=curves(hard)) == {MLP: verdict}
+    assert verdicts("S2", searches=table, curves=curves(hard)) == {MLP: verdict}
 
 
 def of_family(bends, family=WIDTH, searches=8):

@@ -9,12 +9,11 @@ import pytest
 import vl_convert as vlc
 
 from chapters.frameworks import framework_costs
-from chapters.hardware import hardware_figures
+from chapters.hardware import hardware_figures, volunteers
+from chapters.hardware.volunteers import Team, simulated
 from chapters.operator_cost import links
 from chapters.operator_cost.message_times import TIMED, Collectives, Hooked, Operators
 from chapters.own_workload import findings as own_workload
-from chapters.volunteers import volunteers
-from chapters.volunteers.volunteers import Team, simulated
 from lib.analysis import hardware
 from lib.page.vega import VEGALITE
 from lib.probes import timings

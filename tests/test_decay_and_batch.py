@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 import torch
 
-from chapters.decay_and_batch import claims, experiments, rates
-from chapters.decay_and_batch.experiments import Search
+from chapters.disputed import claims, rates
+from chapters.disputed import decay_experiments as experiments
+from chapters.disputed.decay_experiments import Search
 from lib.analysis.scaling import Effect
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged

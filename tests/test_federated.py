@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.federated import experiments, findings
-from chapters.federated.experiments import AVERAGING, TURNS, Search, a_round
+from chapters.other_workers import federated
+from chapters.other_workers import federated_experiments as experiments
+from chapters.other_workers.federated_experiments import AVERAGING, TURNS, Search, a_round
 from lib.claims import AGAINST, FOR
 from lib.engine import batched, flattening
 from lib.engine.clients import Halves, shards
@@ -129,7 +130,7 @@ def test_a_search_tells_the_first_round_at_each_goal():
 
 def planted(turns, whole):
     """Trials in which a search takes 10 rounds by an epoch of averaging, and so many by others."""
-    rounds = {findings.EPOCH: 10, findings.TURNS: turns, findings.WHOLE: whole}
+    rounds = {federated.EPOCH: 10, federated.TURNS: turns, federated.WHOLE: whole}
     rows, luck = [], enumerate((0.95, 1.0, 1.05, 1.02), start=1)
     cases = itertools.product(experiments.NETWORKS, (False, True), rounds, luck)
     for network, skewed, arm, (replicate, times) in cases:

@@ -46,7 +46,7 @@ def test_every_name_of_the_walk_is_defined_where_it_says():
         for name in names:
             defined = rf"^ *(def|class) {name.rpartition('.')[2]}\b|^{name}\b.* = "
             assert path.endswith(".ipynb") or re.search(defined, source, re.M), (path, name)
-    assert WALK.count("\n### ") == 9
+    assert WALK.count("\n### ") == 10
 
 
 def test_the_method_of_the_page_learns_the_workload_of_the_page(write, tmp_path):
@@ -74,10 +74,12 @@ print(json.dumps([claims, experiments, {line.split()[0]: line for line in lines}
 
 
 def copy(folder):
-    """Copy the book's code and notebooks, without records, into a folder; returns the folder."""
+    """Copy the book's code, notebooks and plan, without records, into a folder; returns it."""
     left_out = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints")
     for name in ("lib", "chapters"):
         shutil.copytree(ROOT / name, folder / name, ignore=left_out)
+    (folder / "data").mkdir()
+    shutil.copy(ROOT / "data/studies.yaml", folder / "data")
     return folder
 
 
@@ -113,10 +115,7 @@ def add_chapter(tree):
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), tree / NOTEBOOK)
 
 
-SIDE = (
-    *("batch_ramps", "decay_and_batch", "federated", "leakage", "local_steps", "lora"),
-    *("moving_masks", "noise_in_norms", "receptive_fields", "spiking"),
-)
+SIDE = "disputed", "leakage", "other_workers", "receptive_fields", "spiking"
 
 
 def test_chapters_come_and_go_with_their_folders(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from chapters.late_workers import claims, experiments, late_results
+from chapters.other_workers import claims, delays, late
 from chapters.which_method import quadratic_methods
 from lib.analysis import noisy_quadratic as nqm
 from lib.claims import AGAINST, FOR
@@ -85,13 +85,13 @@ def test_a_method_with_gradients_of_its_own_cannot_be_late():
 
 
 def test_real_workers_push_late_gradients_that_train(tmp_path):
-    job = experiments.Job(steps=150)
-    experiments.DELAYS.run([job], tmp_path)
-    table = experiments.DELAYS.results([job], tmp_path)
+    job = delays.Job(steps=150)
+    delays.DELAYS.run([job], tmp_path)
+    table = delays.DELAYS.results([job], tmp_path)
     assert table["count"].sum() == 150
     # Each update makes the gradients under way of the other worker later by one, whatever the pace: only the ends are left out.
     assert np.average(table.delay, weights=table["count"]) == pytest.approx(1, abs=0.05) and table.error.max() < 0.5
-    assert experiments.in_turn(table) == table["count"][table.delay == 1].sum() / 150
+    assert delays.in_turn(table) == table["count"][table.delay == 1].sum() / 150
 
 
 C1, C2 = 2000.0, 25.0
@@ -103,7 +103,7 @@ def test_the_stability_limit_is_that_of_the_characteristic_polynomial(s):
     for share, stable in ((0.999, True), (1.001, False)):
         polynomial = np.zeros(s + 2)  # z^(s+1) - z^s + x
         polynomial[:2] += (1, -1)
-        polynomial[-1] += share * late_results.stability_limit(s)
+        polynomial[-1] += share * late.stability_limit(s)
         assert (np.abs(np.roots(polynomial)).max() < 1) == stable
 
 
@@ -112,17 +112,17 @@ def searched(algorithm, s, factor=None):
     each = [*itertools.product((3, 4, 5), SIZES)]
     found = pd.DataFrame(each, columns=["replicate", "batch_size"])
     off = np.random.default_rng(0).lognormal(0, 0.1, len(each))
-    steps = (C1 / found.batch_size + (factor or late_results.floor(s)) * C2) * off
+    steps = (C1 / found.batch_size + (factor or late.floor(s)) * C2) * off
     found = found.assign(split=found.replicate, steps=steps, last_step=steps, **{"steps@0.04": steps})
     return recorded(found, algorithm=algorithm, staleness=s, delays="fixed")
 
 
 def test_growth_and_workers_are_those_planted():
-    found = late_results.curves(pd.concat([searched("sgd", s) for s in (0, 1, 7)]))
-    growth = late_results.growth(found).set_index("staleness")
-    turns = late_results.without_waiting(found, "sgd").set_index("workers")
+    found = late.curves(pd.concat([searched("sgd", s) for s in (0, 1, 7)]))
+    growth = late.growth(found).set_index("staleness")
+    turns = late.without_waiting(found, "sgd").set_index("workers")
     for s in (1, 7):
-        f, workers = late_results.floor(s), s + 1
+        f, workers = late.floor(s), s + 1
         planted = [(C1 / b + f * C2) / (C1 / b + C2) for b in (4, 256)]
         assert growth.loc[s, ["small", "large"]].tolist() == pytest.approx(planted)
         assert growth.floor[s] == f and growth.small_low[s] <= growth.small[s] * (1 + 1e-9)
@@ -135,7 +135,7 @@ def test_growth_and_workers_are_those_planted():
 def test_the_claims_follow_what_is_planted(rival, verdict, monkeypatch):
     table = [searched("sgd", 0), searched("sgd", 7)]
     table += [searched(m, s, f) for m in ("momentum", "adam") for s, f in ((0, 1.0), (7, rival))]
-    monkeypatch.setattr(late_results, "measured", lambda: pd.concat(table))
+    monkeypatch.setattr(late, "measured", lambda: pd.concat(table))
     slow = judged(REGISTRY.claims["A1"], claims.late_over_timely())
     more = judged(REGISTRY.claims["A2"], claims.beside_sgd())
     assert {g.verdict for g in slow.groups} == {FOR} and len(slow.groups) == 3

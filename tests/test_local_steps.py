@@ -7,9 +7,10 @@ import pandas as pd
 import pytest
 import torch
 
-from chapters.local_steps import experiments, findings
-from chapters.local_steps.experiments import DILOCO, INNER, SPARSE, Search
-from chapters.local_steps.replicas import Replicas
+from chapters.disputed import local_steps
+from chapters.disputed import local_steps_experiments as experiments
+from chapters.disputed.local_steps_experiments import DILOCO, INNER, SPARSE, Search
+from chapters.disputed.replicas import Replicas
 from lib.claims import AGAINST, FOR
 from lib.engine import batched, flattening
 from lib.methods import METHODS
@@ -144,7 +145,7 @@ def planted(alone, sparse):
     for arm in experiments.arms():
         factor = alone if arm[:2] == (DILOCO, 1) else sparse if arm[0] == SPARSE else 1
         for replicate, times in enumerate((0.95, 1.0, 1.05, 1.02), start=1):
-            about = dict(zip(findings.POINT, arm), replicate=replicate, bytes=8.0)
+            about = dict(zip(local_steps.ARM, arm), replicate=replicate, bytes=8.0)
             rows.append({**about, "rounds@0.05": 10 * factor * times})
     return pd.DataFrame(rows)
 
@@ -153,5 +154,3 @@ def planted(alone, sparse):
 def test_planted_rounds_are_judged_as_they_are(alone, sparse, verdict, judge):
     for told in judge(planted(alone, sparse), "D1", "D2"):
         assert {group.verdict for group in told.groups} == {verdict}
-
-

@@ -6,9 +6,11 @@ import pytest
 import torch
 from torch.nn import functional
 
-from chapters.lora import experiments, findings, texts
-from chapters.lora.adapters import ALPHA, Adapted, trained
-from chapters.lora.experiments import FULL, GOALS, MOST_STEPS, RANKS, Search
+from chapters.disputed import lora, texts
+from chapters.disputed import lora_experiments as experiments
+from chapters.disputed.adapters import ALPHA, Adapted, trained
+from chapters.disputed.lora_experiments import FULL, GOALS, MOST_STEPS, RANKS, Search
+from lib.analysis import scaling
 from lib.claims import AGAINST, FOR
 from lib.engine.batched import BatchedExecutor
 from lib.engine.flattening import flatten, layers, outputs
@@ -128,7 +130,7 @@ def test_the_base_is_trained_as_it_is_told():
 
 
 def test_weights_of_another_base_are_refused(monkeypatch):
-    monkeypatch.setattr(texts, "BASE", "0" * 16)
+    monkeypatch.setattr(texts, "DIGEST", "0" * 16)
     with pytest.raises(ValueError, match="base.npz"):
         texts.base()
 
@@ -163,6 +165,5 @@ def test_planted_searches_are_judged_as_they_are(bends, verdict, judge):
     bends = dict(zip((FULL, *RANKS), bends))
     for told, rows in zip(judge(planted(bends), "C1", "C2"), (4, 2)):
         assert [group.verdict for group in told.groups] == [verdict] * rows
-    rows = findings.criticals(findings.curves(findings.measured()))
-    expected = [bends[rank] for rank in (FULL, *RANKS)]
-    assert rows.critical.tolist() == pytest.approx(expected, rel=0.02)
+    for rank, curve in lora.curves(lora.measured(planted(bends))).items():
+        assert scaling.critical(curve).value == pytest.approx(np.log(bends[rank]), abs=0.02)

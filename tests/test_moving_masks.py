@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 import torch
 
-from chapters.moving_masks import experiments, moving
+from chapters.disputed import masks_experiments as experiments
+from chapters.disputed import moving
 from lib.claims import AGAINST, FOR
 from lib.engine import batched, lockstep
 from lib.engine.checkpoint import Checkpoint

@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.noise_in_norms import claims, experiments, norms, predicted
+from chapters.disputed import claims, gradient_norms, norms
+from chapters.disputed import norms_experiments as experiments
 from lib.analysis.scaling import Effect
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
@@ -19,14 +20,14 @@ ROOTS = 1e-5
 
 
 def scales(parts):
-    return [(parts[noise] / parts[g]) ** power for noise, g, power in predicted.NORMS.values()]
+    return [(parts[noise] / parts[g]) ** power for noise, g, power in norms.NORMS.values()]
 
 
 def measured(examples, *shape):
     """The noise scales of examples' gradients [n, P], a hidden matrix of this shape."""
     g = examples.mean(0)
     layer = Layer("0.weight", slice(0, g.numel()), shape, "linear")
-    return scales(norms.parts(g, examples.split(3), [layer]))
+    return scales(gradient_norms.parts(g, examples.split(3), [layer]))
 
 
 def test_with_one_parameter_all_norms_agree():
@@ -79,7 +80,7 @@ def test_every_length_is_that_of_examples_one_by_one(name):
         loss = nn.functional.cross_entropy(flattening.outputs(module, own, one[None]), label[None])
         each.append(torch.autograd.grad(loss, own)[0])
     each = torch.stack(each)
-    found, away = norms.look(chunks, w, layers), each - each.mean(0)
+    found, away = gradient_norms.look(chunks, w, layers), each - each.mean(0)
     trace, square = noise_scale.estimate(noise_scale.gram(each), 1, len(y))
     assert found["square"] == pytest.approx(square, rel=1e-4)
     assert found["trace"] == pytest.approx(trace * 11 / 12, rel=1e-4)
@@ -87,11 +88,11 @@ def test_every_length_is_that_of_examples_one_by_one(name):
     assert found["slopes"] == pytest.approx(each.mean(0).abs().sum().item(), rel=1e-4)
     roots = nuclear = 0
     for layer in layers:
-        if layer.kind in norms.HIDDEN:
-            own = [norms.matrix(row[None], layer)[0].double().numpy() for row in away]
+        if layer.kind in gradient_norms.HIDDEN:
+            own = [gradient_norms.matrix(row[None], layer)[0].double().numpy() for row in away]
             values = np.linalg.eigvalsh(np.mean([m @ m.T for m in own], 0)).clip(min=0)
             roots += np.sqrt(values).sum()
-            mean = norms.matrix(each.mean(0)[None], layer)[0].double().numpy()
+            mean = gradient_norms.matrix(each.mean(0)[None], layer)[0].double().numpy()
             nuclear += np.linalg.norm(mean, "nuc")
     # Of twelve examples C has zero eigenvalues, whose roots in single precision are not quite zero
     assert found["roots"] == pytest.approx(roots, rel=2e-3)
@@ -114,18 +115,18 @@ def planted(own_off, euclid_off):
             critical[work, name] = Effect(batch, 0.05, 4.0, 5)
             near, far = batch - np.array([own_off, euclid_off]) * random.standard_normal(2)
             for n in range(5):
-                own = predicted.OTHERS.get(name, predicted.EUCLID)
-                noise = dict.fromkeys(predicted.NORMS, far) | {own: near}
+                own = norms.OTHERS.get(name, norms.EUCLID)
+                noise = dict.fromkeys(norms.NORMS, far) | {own: near}
                 noise = {k: v + 0.01 * random.standard_normal() for k, v in noise.items()}
                 about = {"workload": work, "algorithm": name, "replicate": n}
-                found.append(about | noise | {predicted.OWN: noise[own]})
+                found.append(about | noise | {norms.OWN: noise[own]})
     return pd.DataFrame(found), critical
 
 
 @pytest.mark.parametrize(("own", "euclid", "verdict"), [(0.05, 1.0, FOR), (1.0, 1.0, AGAINST)])
 def test_planted_noise_scales_are_judged_as_they_are(own, euclid, verdict, monkeypatch):
-    rows = predicted.beside(*planted(own, euclid))
-    monkeypatch.setattr(claims, "compared", lambda: rows)
+    rows = norms.beside(*planted(own, euclid))
+    monkeypatch.setattr(norms, "compared", lambda: rows)
     (group,) = judged(REGISTRY.claims["Q1"], claims.spread()).groups
     assert group.n == 18 and group.low < group.effect < group.high
     assert group.verdict == verdict or verdict == AGAINST and group.high > 0.8

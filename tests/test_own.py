@@ -271,13 +271,15 @@ def test_modules_of_one_name_beside_two_files_are_two(write, tmp_path):
 
 def test_a_loaders_processes_import_what_is_in_the_file(write):
     text = GOOD.replace("import Own", "import Training") + """
-class Pairs(torch.utils.data.Dataset):
+from torch.utils.data import DataLoader, Dataset
+
+class Pairs(Dataset):
     def __len__(self): return 16
     def __getitem__(self, i): return torch.arange(4.0) + i, i % 2
 
 def loaded(batch_size, seed):
-    context = "forkserver" if batch_size == 16 else None
-    return torch.utils.data.DataLoader(Pairs(), batch_size, num_workers=1, multiprocessing_context=context)
+    workers = {"num_workers": 1, "multiprocessing_context": "forkserver"}
+    return DataLoader(Pairs(), batch_size, **(workers if batch_size == 16 else {}))
 
 def task():
     x = torch.randn(40, 4)

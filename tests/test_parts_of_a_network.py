@@ -9,8 +9,8 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from chapters.parts_of_a_network import claims, network_parts, training
-from chapters.parts_of_a_network.experiments import HALVES, Growing, Halves, Subnetworks
+from chapters.other_workers import claims, parts, training
+from chapters.other_workers.parts_experiments import HALVES, Growing, Halves, Subnetworks
 from lib.engine import batched, lockstep
 from lib.engine.flattening import flatten, layers
 from lib.measuring import one_cell
@@ -220,25 +220,25 @@ def search(arm, size, replicate, missed=False, **costs):
 
 def trials():
     """Parts send a twentieth of their steps; a search with four workers misses the hardest goal."""
-    rows = [search(network_parts.PARALLEL, w, n, steps=s * n, sent=s * n) for w, s in STEPS.items() for n in (1, 2)]
-    for arm, (w, steps), n in itertools.product(("parts, 1 local step", network_parts.PARTS), ((2, 180), (4, 400)), (1, 2)):
+    rows = [search(parts.PARALLEL, w, n, steps=s * n, sent=s * n) for w, s in STEPS.items() for n in (1, 2)]
+    for arm, (w, steps), n in itertools.product(("parts, 1 local step", parts.PARTS), ((2, 180), (4, 400)), (1, 2)):
         rows.append(search(arm, w, n, (w, n) == (4, 1), steps=steps * n, sent=steps * n / 20))
     return pd.concat(rows, ignore_index=True)
 
 
 def test_claims_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
-    monkeypatch.setattr(network_parts, "subnetworks", trials)
+    monkeypatch.setattr(parts, "subnetworks", trials)
     sent, bias = claims.sent(), claims.bias()
     assert [g.effect for g in sent] == pytest.approx([20 / 3, 2]) and [g.n for g in sent] == [2, 2]
     assert [(g.effect, g.n) for g in bias] == [(1, 2), (0.5, 2)], "searches with other local steps share their splits"
-    grown = network_parts.GROWN
-    factors = {network_parts.LARGE: 1.0, grown: 4.0, network_parts.SMALL: 0.5}
-    monkeypatch.setattr(network_parts, "growing", lambda: planted(factors, (1, 2), {(grown, 64)}))
+    grown = parts.GROWN
+    factors = {parts.LARGE: 1.0, grown: 4.0, parts.SMALL: 0.5}
+    monkeypatch.setattr(parts, "growing", lambda: planted(factors, (1, 2), {(grown, 64)}))
     first, second = claims.grown()
     assert first.effect == pytest.approx(0.25) and (first.n, second.n) == (2, 0) and "missed" in second.note
     apart, recovered = HALVES["halves"], HALVES["recovered"]
     halves, missed = {HALVES["whole"]: 1.0, apart: 3.0, recovered: 2.0}, {(apart, 16), (recovered, 64)}
-    monkeypatch.setattr(network_parts, "halves", lambda: planted(halves, (1, 2, 3), missed))
+    monkeypatch.setattr(parts, "halves", lambda: planted(halves, (1, 2, 3), missed))
     first, second = claims.halves_apart()
     assert [(g.effect, g.n) for g in (first, second)] == [(1, 3), (0, 3)]
     assert first.name == f"{recovered}, batches of 16"
@@ -260,13 +260,13 @@ def test_costs_are_counted_from_the_steps_of_every_stage(monkeypatch):
     grown = found.assign(first=16, doublings=2, scaled=False, by_norm=True)
     monkeypatch.setattr(Collection, "results", lambda self: grown.copy())
     adds = [2 * 64 * w + 3 * w * w + 3 * 10 * w for w in (16, 32, 64)]
-    assert network_parts.growing()["adds"].item() == 16 * np.dot(adds, [4, 4, 2])
+    assert parts.growing()["adds"].item() == 16 * np.dot(adds, [4, 4, 2])
     cut = pd.concat([found.assign(arm=arm) for arm in HALVES], ignore_index=True)
     monkeypatch.setattr(Collection, "results", lambda self: cut.copy())
     once, both = 1350 * 64, 2 * 16 * 64
-    assert network_parts.halves()["sent"].to_list() == [10 * both, once, once + 2 * both]
+    assert parts.halves()["sent"].to_list() == [10 * both, once, once + 2 * both]
     apart = pd.DataFrame({"workers": [1, 4], "batch_size": [64, 16], "local_steps": [1, 20], "sent": 100.0, "steps@0.1": 30.0})
     monkeypatch.setattr(Collection, "results", lambda self, planned: apart.copy())
-    told = network_parts.subnetworks()
+    told = parts.subnetworks()
     assert told["size"].to_list() == [4, 4] and told["sent"].to_list() == [3000, 200]
     assert told["adds"].to_list() == [30 * 16 * (2 * 64 * w + 3 * w * w + 30 * w) for w in (64, 16)]

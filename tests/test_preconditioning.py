@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from lib.engine import batched, flattening, sequential
-from lib.methods import METHODS, ROTATED, kfac, muon, soap
+from lib.methods import METHODS, ROTATED, kfac, muon, own_method, soap
 from lib.workloads import models
 
 torch.set_num_threads(1)
@@ -21,6 +21,17 @@ def two_convolutions():
         nn.Conv2d(2, 3, 3, stride=2, padding=1), nn.ReLU(), nn.Conv2d(3, 4, 2), nn.ReLU(),
         nn.Flatten(), nn.Linear(24, 7), nn.ReLU(), nn.Linear(7, 5),
     )  # fmt: skip
+
+
+def test_axes_that_the_library_does_not_find_stop_no_trial(monkeypatch):
+    """It may return NaN for denormal numbers where it does not raise."""
+    monkeypatch.setattr(torch.linalg, "eigh", lambda m: (m[0] * math.nan, m * math.nan))
+    method, w = ROTATED["soap"], torch.randn(2, own_method.P)
+    before, buffers = w.clone(), method.begin(w, own_method.LAYERS)
+    drawn = {name: torch.full((2, 1), 0.1) for name in method.space}
+    for k in (1, 2, 3):
+        method.step(w, torch.randn(w.shape), buffers, drawn, k, own_method.LAYERS)
+    assert w.isfinite().all() and (w != before).all()
 
 
 NETWORKS = {"mlp": (lambda: models.mlp(12, 8, 6, classes=5), (1, 3, 4)), "convolutions": (two_convolutions, (2, 5, 7))}

@@ -100,7 +100,7 @@ OWN = [
     ("model=lambda: build(first=[Odd(lambda m, h: h - h.mean(0))])", "asked example by example"),
     ("model=lambda: build(first=[nn.ReLU(inplace=True)])", "outputs: .* or changed inputs"),
     ("model=lambda: build(first=[Odd(lambda m, h: m.w.weight.data.mul_(0.9) @ h.T)])", "model: "),
-    ("model=lambda: build(first=[nn.Linear(3, 3, dtype=torch.cfloat)])", "complex parameters .*0.w"),
+    ("model=lambda: build(first=[nn.Linear(3, 3).to(torch.cfloat)])", "complex parameters .*0.w"),
     ("model=lambda: Odd(lambda m, h: {'logits': h})", f"layer: .* output.*{SHARED}"),
 ]
 TRAINING = [

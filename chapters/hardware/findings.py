@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
+from chapters.hardware import volunteers
 from chapters.hardware.hardware_tables import Case, Optimum
-from lib.analysis import hardware, method_results, scaling
-from lib.wording import between, brief, number, percent, span
+from chapters.hardware.volunteers import START
+from lib.analysis import hardware, scaling
+from lib.claims.judging import kept
+from lib.page import told
+from lib.wording import percent, with_interval
 from lib.workloads import catalogue
 from lib.workloads.catalogue import Workload
 
 
-def findings(
-    work: Workload, case: Case, device: str, zeros: pd.DataFrame, dearer: pd.DataFrame
-) -> dict[str, object]:
-    """All values of the page's sentences.
+def findings(work: Workload, case: Case, zeros: pd.DataFrame, dearer: pd.DataFrame) -> dict:
+    """What the sentences on devices name.
 
     Args:
         work: the network asked for.
         case: it on the hardware asked for.
-        device: "measured" or "entered", as asked for.
         zeros: of `hardware_tables.skipped`.
         dearer: of `hardware_tables.dearer`.
     """
@@ -31,24 +34,19 @@ def findings(
     return {
         "network": work.title,
         "method": case.densest[1],
-        "searches": curve.n,
-        "adaptive": adaptive,
         "most_devices": case.machine.devices,
         "timed": case.timed is not None,
-        "untimed": case.timed is None and device == "measured",
-        "own": bool(work.source),
-        "alone": _alone(case),
         "borrowed": curve.n < scaling.ENOUGH and not adaptive,
         "fastest": fast.batch_size,
-        "fastest_range": span(fast.sizes),
-        "cheapest_range": span(cheap.sizes),
-        "tied": _tied(case, fast),
         "fast_devices": _devices(fast.devices),
         "cheapest": cheap.batch_size,
         "cheap_devices": _devices(cheap.devices),
         **_traded(case, fast, cheap),
         "goal": work.asks.written(case.points.goal.iloc[0]),
-        **_zeros(zeros),
+        "pairs": len(zeros),
+        "later": int((zeros.ratio_low > 1).sum()),
+        "sooner": int((zeros.ratio_high < 1).sum()),
+        "code": zeros.attrs["code"],
         **_dearer(dearer),
     }
 
@@ -62,48 +60,80 @@ def _traded(case: Case, fast: Optimum, cheap: Optimum) -> dict[str, object]:
     return {"time_share": percent(share), "price_ratio": share * fast.devices / cheap.devices}
 
 
-def _tied(case: Case, fast: Optimum) -> list[str]:
-    """Other batch sizes whose time reads like that of the fastest, in two digits."""
-    times = case.of(case.densest).steps * case.step(case.densest).seconds
-    same = times.index[times.map(brief) == brief(fast.value)]
-    return [number(int(size)) for size in same if size != fast.batch_size]
-
-
-def _alone(case: Case) -> list[str]:
-    """Sparsities that were searched once, where the dense network was several times."""
-    dense = case.densest
-    sparse = [key for key in case.curves if key[:3] == dense[:3] and key[3] > dense[3]]
-    once = [f"{key[3]:g}" for key in sorted(sparse) if case.curves[key].n == 1]
-    return once if case.curves[dense].n > 1 else []
-
-
 def _devices(count: int) -> str:
     return "1 device" if count == 1 else f"{count:,} devices"
 
 
-def _zeros(zeros: pd.DataFrame) -> dict[str, object]:
-    """What pruned networks take over dense ones if zeros are skipped."""
-    return {
-        "sparsest": f"{zeros.sparsity.max():g}",
-        "over_dense": between(*zeros.ratio),
-        "pairs": len(zeros),
-        "later": int((zeros.ratio_low > 1).sum()),
-        "sooner": int((zeros.ratio_high < 1).sum()),
-        "code": zeros.attrs["code"],
-    }
-
-
 def _dearer(times: pd.DataFrame) -> dict[str, object]:
-    """What the method takes that needs the fewest steps, by examples on each device."""
+    """Of the method that needs the fewest steps, where it was measured, and whether it pays only
+    with many examples on each device.
+    """
     least = times[times.algorithm == times.algorithm.iloc[0]]
     few, many = least.iloc[0], least.iloc[-1]
     return {
         "dearer_network": catalogue.workload(few.workload).title,
         "dearer_size": int(few.batch_size),
-        "dearer_method": method_results.title(few.algorithm),
-        "dearer_few": int(few.share),
-        "dearer_many": int(many.share),
-        "dearer_slow": float(few.time),
-        "dearer_fast": float(many.time),
         "dearer_pays": bool(many.time < 1 < few.time),
     }
+
+
+def rounds(team: volunteers.Team, points: pd.DataFrame) -> pd.DataFrame:
+    """`volunteers.of_settings` of a team at the batch sizes of these points, simulated once."""
+    asked = team, sorted(map(int, points.batch_size.unique()))
+    name = f"rounds-{hashlib.sha256(repr(asked).encode()).hexdigest()[:12]}"
+    return pd.DataFrame(kept(name, lambda: volunteers.of_settings(*asked).to_dict("list")))
+
+
+def of_volunteers(
+    case: Case, team: volunteers.Team, points: pd.DataFrame, compared: pd.DataFrame
+) -> dict:
+    """What the sentences on volunteers name.
+
+    Args:
+        case: the network asked for.
+        team: the volunteers.
+        points: of `volunteers.fitted`.
+        compared: of `volunteers.compared`, all curves and settings.
+    """
+    own = (points[scaling.CURVE] == list(case.densest)).all(axis=1)
+    row = (points[own] if own.any() else points).iloc[0]  # another's, where it has no such line
+    best = volunteers.best_batch(row.c1 / row.c2, START["latency"], START["speed"])
+    sizes = points.batch_size[points.curve == row.curve]
+    return told.plain(
+        {
+            "curve": row.curve,
+            "peers": team.peers,
+            "pause": START["latency"],
+            "speed": START["speed"],
+            "best": best,
+            "beyond": not sizes.min() <= best <= sizes.max(),
+            "curves": points.curve.nunique(),
+            "lost": percent(compared.lost.quantile(0.9)),
+        }
+    )
+
+
+def lost(points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
+    """How much longer than with the fastest batch size it takes with the formula's.
+
+    Args:
+        points: of `volunteers.fitted`.
+        rounds: of the function of that name.
+        compared: of `volunteers.compared`, of both.
+    """
+    smooth = points.assign(steps=points.c1 / points.batch_size + points.c2)
+    line = volunteers.compared(smooth, rounds).lost.quantile(0.9)
+    leaving = compared.groupby("departures").lost.quantile(0.9).max()
+    logs = np.log1p(compared.lost).groupby(compared.curve).mean()
+    mean, low, high = (percent(time - 1) for time in scaling.mean_of(logs).row("time").values())
+    worst = compared.loc[compared.lost.idxmax()]
+    at = points[(points.curve == worst.curve) & (points.batch_size == worst.picked)].iloc[0]
+    steps = with_interval(at.steps, at.low, at.high)
+    rows = {
+        "measured steps, the mean of curves": f"{mean} ({low} to {high})",
+        "measured steps, nine of ten settings": f"at most {percent(compared.lost.quantile(0.9))}",
+        "the same, however often peers leave": f"at most {percent(leaving)}",
+        "steps of the fitted lines, nine of ten settings": f"at most {percent(line)}",
+        f"the worst setting: {worst.curve}, of {steps} steps": percent(worst.lost),
+    }
+    return pd.DataFrame(rows.items(), columns=["simulated with", "longer than the fastest"])

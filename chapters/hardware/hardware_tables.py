@@ -277,7 +277,7 @@ def answers(case: Case) -> pd.DataFrame:
     """The fastest and the cheapest batch size, a row per curve."""
     rows = []
     for curve in case.keys():
-        row = {"sparsity": f"{curve[3]:g}"}
+        row = {"sparsity": f"{curve[3]:g}", "searches": case.curves[curve].n}
         for name, what, unit in (
             ("fastest", "seconds", "time (s)"),
             ("cheapest", "price", "price"),

@@ -232,12 +232,14 @@ def check_state(job: Job, seed: int, drawn: dict[str, float]) -> None:
     job = replace(job, device="cpu", batch_size=min(own_network.PROBED, job.batch_size))
     with own_network.alone(), telling("model: going on from a state it raised"):
         one, other = pair = [Trial(job, seed, drawn) for _ in range(2)]
+        begun, alike = (_memory(trial.module) for trial in pair)
         one.run(TRIED)
         other.take_up(unpacked(packed(one.state())))
         for trial in pair:
             trial.run(TRIED + 1)
         kept, found = (_memory(trial.module) for trial in pair)
-    lost = [name for name in kept | found if kept.get(name) != found.get(name)]
+    differ = [name for name in kept | found if kept.get(name) != found.get(name)]
+    lost = [name for name in differ if begun.get(name) == alike.get(name)]
     told = f"one that forgets {', '.join(lost[:3])} when training goes on from a file,"
     allowed = "one that keeps all it remembers in parameters, in buffers or by get_extra_state and "
     allowed += "set_extra_state, with a loss and batches that remember nothing"
@@ -250,7 +252,8 @@ def _memory(module: nn.Module) -> dict[str, str]:
     for owner, part in module.named_modules():
         for name in sorted(vars(part).keys() - USUAL):
             with contextlib.suppress(Exception):
-                found[f"{owner}.{name}".lstrip(".")] = joblib.hash(vars(part)[name])
+                value = batches.each(vars(part)[name], batches.digest)
+                found[f"{owner}.{name}".lstrip(".")] = joblib.hash(value)
     for name, tensor in itertools.chain(module.named_parameters(), module.named_buffers()):
         found[name] = f"{batches.digest(tensor)} {tensor.requires_grad}"
     return found

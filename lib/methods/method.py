@@ -95,6 +95,6 @@ def eigen(m):
 
     with contextlib.suppress(torch.linalg.LinAlgError):
         found = torch.linalg.eigh(m)
-        if all(part.isfinite().all() for part in found):
+        if found[1].isfinite().all():
             return found
     return None

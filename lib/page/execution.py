@@ -28,11 +28,11 @@ from lib.page import vega
 # Chapters that need no record of a search: begun while these are read
 UNREAD = ["batch_size_is_data_parallelism"]
 # Chapters that take long and need no verdict: begun while claims are judged
-EARLY = "explore volunteers hardware".split()
+EARLY = "explore hardware".split()
 # Of the others those that take longest, begun first: else one core waits at the end for the other's
 FIRST = """
-theory which_method three_regimes status sparsity noise_in_norms limits steps_to_result
-metaparameters smoothness
+theory which_method three_regimes status sparsity disputed limits steps_to_result metaparameters
+smoothness
 """.split()
 
 

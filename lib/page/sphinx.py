@@ -26,7 +26,7 @@ from lib.page.vega import VEGALITE
 FONT_AWESOME = "theme/pydata_sphinx_theme/static/vendor/fontawesome/6.5.2/js/all.min.js"
 # Jupyter-book always loads these, which no page uses
 UNUSED = re.compile("thebe|design-tabs|sphinx-design|togglebutton", re.IGNORECASE)
-SHOWN = {".py", ".csv", ".xz", ".js", ".css", ".html", ".svg", ".json"}
+SHOWN = {".py", ".csv", ".xz", ".js", ".css", ".html", ".svg", ".json", ".yaml"}
 
 
 # --- in the build ---------------------------------------------------------------------------------

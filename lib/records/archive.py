@@ -36,7 +36,7 @@ def stamp(file: Path) -> Stamp | None:
 
 def names(folder: Path) -> frozenset[str]:
     """The places of the records in a workload's archive, as of `name`."""
-    return _names(folder, stamp(folder / PACKED))
+    return _heads(folder, stamp(folder / PACKED))
 
 
 def name(file: Path) -> str:
@@ -95,7 +95,7 @@ def _write(folder: Path, records: dict[str, str]) -> None:
 
 
 @functools.lru_cache(maxsize=1024)
-def _names(folder: Path, known: Stamp | None) -> frozenset[str]:
+def _heads(folder: Path, known: Stamp | None) -> frozenset[str]:
     """`names`; known: the archive's `stamp`."""
     return frozenset(_texts(folder, known))
 

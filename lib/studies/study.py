@@ -17,7 +17,7 @@ from typing import Annotated
 import yaml
 
 from lib import Told, require
-from lib.fields import spec
+from lib.fields import Count, check, spec
 from lib.own import is_own
 from lib.studies.cells import Cell
 from lib.workloads import own_file
@@ -81,15 +81,20 @@ class Study:
         require(able, "budget", "smoke", f"{allowed} of at most {LIGHT} numbers, as the digits are")
         network = first.workload, first.algorithm
         alike = [c for c in self.cells if (c.workload, c.algorithm) == network]
-        sizes = sorted({c.batch_size for c in alike})
-        sizes = {sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]}
-        levels = sorted(c.sparsity for c in alike)
-        toys = (
-            replace(c, replicate=0, split=0, **(TOYS[c.stop] if light else HEAVY_TOY))
-            for c in alike
-            if c.batch_size in sizes and c.sparsity in (levels[0], levels[-1])
-        )
+        toys = []
+        for cell in _thinned(alike):
+            fields = TOYS[cell.stop] if light else HEAVY_TOY
+            toys.append(replace(cell, replicate=0, split=0, **fields))
         return replace(self, cells=toys)
+
+
+def _thinned(cells: Sequence[Cell]) -> list[Cell]:
+    """Those of three batch sizes, from the median up, and of the ends of the sparsities."""
+    sizes = sorted({c.batch_size for c in cells})
+    sizes = sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]
+    levels = sorted(c.sparsity for c in cells)
+    levels = levels[0], levels[-1]
+    return [c for c in cells if c.batch_size in sizes and c.sparsity in levels]
 
 
 def _is_light(work: Workload) -> bool:
@@ -112,8 +117,8 @@ def grid(**fields: object) -> Iterator[Cell]:
         **fields: of `Cell`, each a value, or several in a tuple, list or range; text such as 3..12,
             or 1..*2..1024 for powers of two, is a range, too. `search` stands for `replicate` and
             `split`: searches on splits of their own. `examples` and `least` stand for `max_steps`:
-            the steps that so many examples make, and at least so many. `messages` may be a dictionary of fields of
-            `Messages`, of which all combinations are meant, too.
+            the steps that so many examples make, and at least so many. `messages` may be a
+            dictionary of fields of `Messages`, of which all combinations are meant, too.
 
     Raises ValueError as `Cell`.
     """
@@ -121,9 +126,16 @@ def grid(**fields: object) -> Iterator[Cell]:
         if "search" in chosen:
             chosen["replicate"] = chosen["split"] = chosen.pop("search")
         if "examples" in chosen:
-            steps = chosen.pop("examples") // chosen["batch_size"]
-            chosen["max_steps"] = max(steps, chosen.pop("least", 1))
+            limit = chosen.pop("examples"), chosen.pop("least", 1)
+            chosen["max_steps"] = _steps(chosen.get("batch_size"), *limit)
         yield Cell(**chosen)
+
+
+def _steps(batch_size: object, examples: object, least: object) -> int:
+    """The steps that so many examples make, and at least so many."""
+    for name, value in (("batch_size", batch_size), ("examples", examples), ("least", least)):
+        check(name, value, Count(10**8))
+    return max(examples // batch_size, least)
 
 
 def _combinations(fields: dict) -> Iterator[dict]:
@@ -138,18 +150,17 @@ def _values(name: str, value: object) -> Iterable:
         return [one for part in value for one in _values(name, part)]
     if isinstance(value, dict):
         return _combinations(value)
-    parts = RANGE.fullmatch(value) if isinstance(value, str) else None
-    return _range(name, *parts.groups()) if parts else [value]
+    if isinstance(value, str) and (ends := RANGE.fullmatch(value)):
+        return _range(name, value, *ends.groups("1"))
+    return [value]
 
 
-def _range(name: str, *ends: str | None) -> Sequence[int]:
-    first, factor, last = (end and int(end) for end in ends)
-    numbers = range(first, last + 1)
-    if factor:
-        powers = (first * factor**k for k in range(last.bit_length()))
-        numbers = [number for number in powers if number <= last]
-    text = f"{first}..*{factor}..{last}" if factor else f"{first}..{last}"
-    require(numbers and numbers[-1] == last, name, text, RANGES)
+def _range(name: str, text: str, *ends: str) -> list[int]:
+    first, factor, last = map(int, ends)
+    numbers = [first]
+    while numbers[-1] < last:
+        numbers.append(max(numbers[-1] + 1, numbers[-1] * factor))
+    require(numbers[-1] == last, name, text, RANGES)
     return numbers
 
 
@@ -173,7 +184,8 @@ class _Mapping(dict):
         super().__init__()
         self.places = {}
         for key, value in node.value:
-            name, mark = str(loader.construct_object(key)), key.start_mark
+            name = str(loader.construct_object(key))
+            mark = key.start_mark
             place = f"{mark.name}, line {mark.line + 1}"
             if name in self:
                 raise Told(f"{place}: {name} comes twice, first at {self.places[name]}")

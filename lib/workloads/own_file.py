@@ -178,7 +178,8 @@ def _beside(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        sys.path.remove(str(folder))
+        with contextlib.suppress(ValueError):  # the file has changed the path itself
+            sys.path.remove(str(folder))
         if str(folder) not in sys.path:
             sys.path.append(str(folder))
             FOLDERS.add(folder)

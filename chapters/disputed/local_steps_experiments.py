@@ -1,0 +1,139 @@
+"""Local steps with an outer step by Nesterov (DiLoCo), and its sparse form, on digits."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Literal
+
+import pandas as pd
+
+from lib.fields import SHARE, Count, spec
+from lib.measuring.experiment import Collection
+from lib.methods.intervals import Interval
+from lib.studies.cells import Cell
+
+if TYPE_CHECKING:
+    from chapters.disputed.replicas import Replicas
+    from lib.measuring.rerun import Steps
+
+INNER, DILOCO, SPARSE = WAYS = ("inner method", "DiLoCo", "sparse form")
+RATES = {"learning_rate": Interval(1e-4, 0.1), "outer_rate": Interval(0.2, 1.0)}
+ADAM = "learning_rate=1e-4..0.1,beta1=0.9,beta2=0.999"
+REPLICAS, SIZES = (1, 2, 4, 8), (16, 64, 256)
+OFTEN, SELDOM, RARELY = STEPS = (5, 30, 100)  # local ones of a round, the last at batch size 64
+MIDDLE, LARGEST = 64, 1024  # the latter of one replica alone, for critical batch sizes
+DENSITIES = (0.01, 0.03, 0.1, 1.0)
+REPLICATES = 4
+MOST_STEPS = {16: 900, 64: 600, 256: 300, 1024: 200}  # local ones of a replica
+
+
+@spec
+class Search:
+    """Trials that differ in inner and outer rate and initialisation.
+
+    replicas, local_steps: of a round.  batch_size: examples of a step of all replicas together.
+    density: share of the entries that a replica sends, in the sparse form.  replicate: its draws,
+    seeds, shards and split.  Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    way: Literal[*WAYS]
+    replicas: Count(64)
+    local_steps: Count(1000)
+    batch_size: Count(LARGEST)
+    density: SHARE = 1.0
+    replicate: Count(1000) = 1
+    trials: Count(1024) = 32
+    workload: Literal["digits-mlp-16x2", "digits-mlp"] = "digits-mlp-16x2"
+
+    @property
+    def cell(self) -> Cell:
+        """A search of the inner method with the same seeds and split."""
+        draws = {"trials": self.trials, "replicate": self.replicate, "split": self.replicate}
+        return Cell(self.workload, self.batch_size, "adam", space=ADAM, **draws)
+
+    def definition(self) -> dict:
+        limit = MOST_STEPS[self.batch_size]
+        return {**self.cell.definition(), "space": ADAM, "max_steps": limit}
+
+    def drawn(self) -> dict:
+        """The rates of all trials, by name, [trials]; an outer rate of 1 for the inner method."""
+        from scipy.stats import qmc  # slow to import, and most chapters only read
+
+        sequence = qmc.Sobol(len(RATES), scramble=True, seed=self.replicate)
+        points = sequence.random_base2((self.trials - 1).bit_length())[: self.trials]
+        found = {name: axis.at(points[:, i]) for i, (name, axis) in enumerate(RATES.items())}
+        return found | ({"outer_rate": points[:, 1] * 0 + 1} if self.way == INNER else {})
+
+    def start(self, steps: Steps) -> Replicas:
+        """The replicas before their first round."""
+        import torch
+
+        from chapters.disputed import replicas
+        from lib.engine import clients, flattening
+        from lib.methods import METHODS
+
+        rates = {n: torch.from_numpy(v).float()[:, None] for n, v in self.drawn().items()}
+        places = clients.shards(steps.train.y, self.replicas, False, self.replicate)
+        size = self.batch_size // self.replicas
+        return replicas.Replicas(
+            METHODS["adam"],
+            steps.executor.gradients,
+            flattening.layers(steps.executor.module),
+            steps.w,
+            steps.trials.drawn | rates,
+            clients.streams(steps.train, places, size, self.replicate),
+            rates["outer_rate"],
+            momentum=0.0 if self.way == INNER else replicas.MOMENTUM,
+            density=self.density if self.way == SPARSE else None,
+        )
+
+    def measure(self) -> pd.DataFrame:
+        """A row per trial: learning_rate, outer_rate, rounds@GOAL (the first that meets it), and
+        bytes, which a replica sends in a round.
+        """
+        import torch
+
+        from lib.measuring.rerun import Steps
+        from lib.messages import INDEX_BYTES, VALUE_BYTES, target
+
+        goals = self.cell.work.goals
+        most = MOST_STEPS[self.batch_size] // self.local_steps
+        steps = Steps(self.cell, goals)
+        replicas = self.start(steps)
+        first = torch.full((self.trials, len(goals)), torch.nan)
+        for count, _, wrong in steps.until_met(lambda _: replicas.round(self.local_steps), most):
+            first[(wrong[:, None] <= steps.limits) & first.isnan()] = count
+        size = steps.w.shape[1]
+        sent = size * VALUE_BYTES
+        if self.density < 1:
+            sent = target(self.density, size) * (VALUE_BYTES + INDEX_BYTES)
+        names = [f"rounds@{goal:g}" for goal in goals]
+        told = {**self.drawn(), **dict(zip(names, first.T)), "bytes": sent}
+        return pd.DataFrame(told).rename_axis("trial").reset_index()
+
+
+def arms() -> list[tuple]:
+    """Ways, replicas, local steps, batch sizes and densities of a point each."""
+    rounds = [*itertools.product(STEPS[:2], SIZES), (RARELY, MIDDLE)]
+    alone = [*rounds, (OFTEN, LARGEST)]
+    found = [(way, 1, *one, 1.0) for way in (INNER, DILOCO) for one in alone]
+    found += [(SPARSE, REPLICAS[-1], SELDOM, MIDDLE, k) for k in DENSITIES]
+    found += [(DILOCO, m, *one, 1.0) for m in REPLICAS[1:] for one in rounds]
+    return found
+
+
+def planned() -> tuple[Search, ...]:
+    """Every point, its further searches last."""
+    every = itertools.product(range(1, REPLICATES + 1), arms())
+    return tuple(Search(*arm, replicate=n) for n, arm in every)
+
+
+def _file(search: Search) -> str:
+    way = WAYS.index(search.way)
+    how = f"{search.replicas}x{search.local_steps}"
+    return f"{search.workload}/way-{way}-{how}-batch-{search.batch_size}"
+
+
+ABOUT = "Train replicas by local steps and outer steps, into data/local-steps/."
+LOCAL = Collection("local-steps", "searches", _file, planned, ABOUT)
+EXPERIMENTS = {"local-steps": LOCAL}

@@ -1,0 +1,95 @@
+"""Searches that continue a small language model on other text, by adapters or in full."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+
+from chapters.disputed.lora_base import DIGEST, MODEL, TEXT, WINDOWS
+from lib.fields import Count, spec
+from lib.measuring.experiment import Collection
+from lib.methods import spaces
+
+FULL = 0  # for a rank: the matrices themselves are trained
+RANKS = (1, 4, 16, 64)
+GOALS = (2.5, 2.6, 2.8)  # nats, the hardest first
+SPACE = "learning_rate=5e-4..5e-2,beta1=0.9,beta2=0.999"
+MOST_STEPS = {16: 600, 1: 4000, 64: 300, 4: 1500, 256: 150}
+REPLICATES = (1, 2, 3)
+
+
+@spec
+class Search:
+    """Trials of Adam, which differ in rate and, of adapters, in initialisation.
+
+    rank: of the adapters; FULL trains the matrices that have them.  replicate: its draws, seeds,
+    order and split.  Raises ValueError naming the field, its value and what is allowed.
+    """
+
+    rank: Literal[FULL, *RANKS]
+    batch_size: Literal[*MOST_STEPS]
+    replicate: Count(1000) = 1
+    trials: Count(1024) = 8
+
+    def definition(self) -> dict:
+        about = {"model": MODEL, "text": TEXT, "base": DIGEST, "windows": WINDOWS, "space": SPACE}
+        return {**about, "goals": GOALS, "max_steps": MOST_STEPS[self.batch_size]}
+
+    def start(self):
+        """The executor, and the trials before their first step."""
+        import torch  # slow to import, and most chapters only read
+
+        from chapters.disputed import adapters, texts
+        from lib.engine.batched import BatchedExecutor
+        from lib.engine.training_state import Trials
+        from lib.workloads import models
+        from lib.workloads.tasks import TASKS
+
+        drawn = spaces.draw(SPACE, "adam", self.trials, replicate=self.replicate)
+        columns = {name: torch.from_numpy(v).float()[:, None] for name, v in drawn.items()}
+        module = models.build(MODEL)
+        base = texts.base()
+        task = TASKS["cross-entropy"]
+        if self.rank == FULL:
+            w = base.repeat(self.trials, 1)
+            mask = adapters.trained(module).repeat(self.trials, 1)
+            return BatchedExecutor(module, task=task), Trials(w, mask, columns)
+        executor = adapters.Adapted(module, base, self.rank, task=task)
+        seeds = [100_000 * self.replicate + trial for trial in range(self.trials)]
+        return executor, Trials(executor.start(seeds), None, columns)
+
+    def measure(self) -> pd.DataFrame:
+        """A row per goal: goal, and of the trial that met it first its steps (NaN where none did)
+        and learning_rate.
+        """
+        from chapters.disputed import texts
+        from lib.engine import lockstep
+        from lib.methods import METHODS
+
+        executor, trials = self.start()
+        how = {"method": METHODS["adam"], "batch_size": self.batch_size, "goals": GOALS, "hits": 1}
+        how |= {"max_steps": MOST_STEPS[self.batch_size], "order_seed": self.replicate}
+        outcome = lockstep.train(executor, trials, *texts.other(self.replicate), **how)
+        rate, rows = trials.drawn["learning_rate"][:, 0].numpy(), []
+        for goal, first in zip(GOALS, outcome.first.T):
+            met = np.isfinite(first).any()
+            best = int(np.nanargmin(first)) if met else 0
+            rows.append((goal, first[best], rate[best] if met else np.nan))
+        return pd.DataFrame(rows, columns=["goal", "steps", "learning_rate"])
+
+
+def planned() -> tuple[Search, ...]:
+    """One of each before the next; the largest batches, which take longest, last."""
+    *sizes, largest = MOST_STEPS
+    parts = [itertools.product(REPLICATES, some, (FULL, *RANKS)) for some in (sizes, [largest])]
+    return tuple(Search(rank, size, n) for n, size, rank in itertools.chain(*parts))
+
+
+ABOUT = "Continue a small language model on other text by adapters, into data/lora/."
+CONTINUED = Collection(
+    "lora", "searches", "rank-{0.rank}-batch-{0.batch_size}".format, planned, ABOUT
+)
+EXPERIMENTS = {"lora": CONTINUED}

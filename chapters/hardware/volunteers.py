@@ -1,0 +1,242 @@
+"""How large a batch volunteers should accumulate: peers of unequal speed that come and go, and pay
+a latency every round.
+
+Peers add up gradients until a batch of B examples is in, then exchange them for L seconds while
+nobody computes.  With S examples a second in all and K* = c1/B + c2 rounds, the goal takes
+
+    T(B) = (c1/B + c2) (B/S + L) = (c1 + c2 L S + c2 B + c1 L S / B) / S.
+
+The last two terms have a constant product, so their sum is least where they are equal: B* = sqrt(C
+L S), with the critical batch size C = c1/c2.  There T S = (sqrt(c1) + sqrt(c2 L S))^2.  Off by a
+factor f, T grows by the share r (f + 1/f - 2) / (1 + r)^2 with r = B*/C: as much above as below,
+and at most (f + 1/f - 2) / 4, where L S = C.
+
+The setting is that of Diskin et al. (2021); derivation and simulation are ours.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+
+from lib.analysis import scaling
+
+MOST_ROUNDS = 10**7
+SLACK = 1e-9  # of an example: what rounding may take from one that is complete
+
+
+def best_batch(critical: float, latency: float, speed: float) -> float:
+    """B*, the batch (examples) at which the goal is reached soonest, of a critical batch size
+    (examples).
+
+    latency: seconds of an exchange; speed: examples per second of all peers together.  Numbers or
+    arrays that fit.
+    """
+    return np.sqrt(critical * latency * speed)
+
+
+# That are simulated: seconds, examples per second, times a peer leaves per minute online; and those
+# at which the figure's sliders begin
+SETTINGS = {
+    "latency": [0.25, 1.0, 4.0, 16.0],
+    "speed": [25.0, 100.0, 400.0, 1600.0],
+    "departures": [0.0, 1.0, 6.0],
+}
+START = {"latency": 1.0, "speed": 100.0, "departures": 1.0}
+LEAST = 5  # batch sizes of a curve
+
+
+def fitted(curves: pd.DataFrame) -> pd.DataFrame:
+    """The points of those curves whose c1/c2 is within their sizes, with c1 and c2 of their lines.
+
+    curves: curve (its name), batch_size, steps, and more.
+    """
+    found = [curves[:0].assign(c1=0.0, c2=0.0)]
+    for _, own in curves.groupby("curve"):
+        if len(own) >= LEAST:
+            line = scaling.fit(own.batch_size, np.log(own.steps))
+            if own.batch_size.min() < np.exp(line.log_critical[0]) < own.batch_size.max():
+                found.append(own.assign(c1=line.c1[0], c2=line.c2[0]))
+    return pd.concat(found[1:] or found, ignore_index=True)
+
+
+# T(B) and B* in the language of the charts; a test evaluates both.
+EXPRESSIONS = {
+    "time": "({c1} / datum.batch_size + {c2}) * (datum.batch_size / {speed} + {latency})",
+    "best": "sqrt({c1} / {c2} * {latency} * {speed})",
+}
+
+
+@dataclass(frozen=True)
+class Team:
+    """Volunteers.
+
+    peers: how many there are.  speed: examples per second of those online together, on average.
+    spread: standard deviation of the logarithm of a peer's speed.  stay, away: mean seconds that a
+    peer is online and offline, both exponential; away 0: nobody leaves.
+    """
+
+    peers: int = 40
+    speed: float = 100.0
+    spread: float = 0.5
+    stay: float = 60.0
+    away: float = 0.0
+
+    @property
+    def online(self) -> float:
+        """The share of its time that a peer is online."""
+        return self.stay / (self.stay + self.away)
+
+    def leaving(self, departures: float) -> Team:
+        """As many online on average, but each leaves so many times per minute online, for as long
+        as it stays; 0: never.
+
+        So there are twice as many.
+        """
+        if not departures:
+            return self
+        return replace(self, peers=2 * self.peers, stay=60 / departures, away=60 / departures)
+
+    def rates(self, random: np.random.Generator) -> np.ndarray:
+        """Examples per second of every peer [peers], drawn."""
+        drawn = np.exp(self.spread * random.standard_normal(self.peers))
+        return drawn / drawn.sum() * self.speed / self.online
+
+
+def reached(need: int, rates: np.ndarray, since: np.ndarray, now: float = 0.0) -> float:
+    """When peers will have completed so many examples together, in seconds.
+
+    rates: examples per second [peers]; since: when each began its first [peers], none after `now`,
+    when they are fewer.
+    """
+    early = max((need + since @ rates) / rates.sum(), now)  # if parts of examples counted
+    done = np.floor((early - since) * rates + SLACK)
+    short = int(need - done.sum())
+    if short <= 0:
+        return float(early)
+    # Each completes so many more at most
+    times = since + (done + np.arange(1, short + 1)[:, None]) / rates
+    return float(np.partition(times.ravel(), short - 1)[short - 1])
+
+
+def simulated(
+    team: Team, batch_size: int, latency: float, rounds: int, seed: int
+) -> tuple[float, int]:
+    """Rounds of a team that accumulates batches of this size, an exchange of `latency` seconds
+    after each: mean seconds of a round, and examples handed in.
+
+    A peer begins an example as it comes online and at the start of every round, and what it has not
+    finished when it leaves, or when the batch is complete, is lost.
+    """
+    run = _Simulation(team, batch_size, latency, seed)
+    complete = sum(run.round() for _ in range(rounds))
+    return run.now / rounds, complete
+
+
+class _Simulation:
+    """The state of a run: the time, who is online, and when each peer comes or leaves next."""
+
+    def __init__(self, team: Team, need: int, latency: float, seed: int):
+        self.team = team
+        self.need = need
+        self.latency = latency
+        self.random = np.random.default_rng(seed)
+        self.now = 0.0
+        self.rates = team.rates(self.random)
+        drawn = self.random.random(team.peers)
+        self.online = drawn < team.online
+        # A heap, by seconds
+        self.changes = [(self._lasts(peer), peer) for peer in range(team.peers) if team.away]
+        heapq.heapify(self.changes)
+
+    def round(self) -> int:
+        """Go on by one round, in which peers come and leave.  Returns the examples handed in."""
+        start = self.now
+        now, given = 0.0, 0
+        since = np.zeros(self.team.peers)
+        while True:
+            change = self._next() - start
+            rates = self.rates[self.online]
+            begun = since[self.online]
+            if given + np.floor((change - begun) * rates + SLACK).sum() >= self.need:
+                break
+            now = change
+            peer = self._change()
+            if self.online[peer]:
+                since[peer] = now
+            else:
+                given += int((now - since[peer]) * self.rates[peer])
+        end = reached(self.need - given, rates, begun, now)
+        self.now = start + (end + self.latency)
+        while self._next() <= self.now:
+            self._change()
+        return given + int(np.floor((end - begun) * rates + SLACK).sum())
+
+    def _lasts(self, peer: int) -> float:
+        return self.random.exponential(self.team.stay if self.online[peer] else self.team.away)
+
+    def _next(self) -> float:
+        return self.changes[0][0] if self.changes else math.inf
+
+    def _change(self) -> int:
+        """Let the next peer come or leave; returns which."""
+        at, peer = self.changes[0]
+        self.online[peer] = not self.online[peer]
+        heapq.heapreplace(self.changes, (at + self._lasts(peer), peer))
+        return peer
+
+
+# How long `round_seconds` simulates: times a peer comes and leaves, and rounds, at least
+CYCLES, LEAST_ROUNDS = 6, 3
+
+
+def round_seconds(team: Team, batch_size: int, latency: float) -> float:
+    """The mean seconds of a round, simulated; one is enough where nobody leaves."""
+    cycles = CYCLES * (team.stay + team.away) / (batch_size / team.speed + latency)
+    rounds = max(LEAST_ROUNDS, math.ceil(cycles)) if team.away else 1
+    return simulated(team, batch_size, latency, min(rounds, MOST_ROUNDS), seed=0)[0]
+
+
+def of_settings(team: Team, sizes: list[int]) -> pd.DataFrame:
+    """Simulated seconds of a round in all SETTINGS at these batch sizes: latency, speed, departures
+    (`Team.leaving`), batch_size, seconds.
+    """
+    every = pd.MultiIndex.from_product([*SETTINGS.values(), sizes], names=[*SETTINGS, "batch_size"])
+    seconds = [
+        round_seconds(replace(team, speed=speed).leaving(leave), size, latency)
+        for latency, speed, leave, size in every
+    ]
+    return every.to_frame(index=False).assign(seconds=seconds)
+
+
+def compared(points: pd.DataFrame, rounds: pd.DataFrame) -> pd.DataFrame:
+    """The formula against simulation, a row per curve and setting whose B* lies within the sizes
+    measured.
+
+    points: curve, batch_size, steps, c1, c2; rounds: of `of_settings`.  best: B*; picked: the size
+    nearest to it; found: the size with the shortest simulated time; lost: by picked over found, a
+    share.
+    """
+    setting = ["curve", *SETTINGS]
+    every = points.merge(rounds, on="batch_size")
+    every = every.sort_values("batch_size", ignore_index=True)
+    every["time"] = every.steps * every.seconds
+    critical = every.c1 / every.c2
+    every["best"] = best_batch(critical, every.latency, every.speed)
+    every["off"] = np.abs(np.log(every.batch_size / every.best))
+    by = every.groupby(setting)
+    every["least"] = by.batch_size.transform("min")
+    every["most"] = by.batch_size.transform("max")
+    every["shortest"] = by.time.transform("min")
+    # Of two as near, or as fast, the smaller
+    picked = every.loc[by.off.idxmin()]
+    found = every.loc[by.time.idxmin()]
+    picked["found"] = found.batch_size.to_numpy()
+    picked["lost"] = picked.time / picked.shortest - 1
+    inside = picked.best.between(picked.least, picked.most)
+    columns = [*setting, "best", "batch_size", "found", "lost"]
+    return picked.loc[inside, columns].rename(columns={"batch_size": "picked"})

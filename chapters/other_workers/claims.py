@@ -1,0 +1,204 @@
+"""Claims on workers that do not share every step, and the rules that judge them.
+
+Of the papers on parts of a network the abstracts were at hand, of the others what is written of
+them, not the texts.
+"""
+
+from chapters.other_workers import federated, late, parts
+from chapters.other_workers.federated import EPOCH, TURNS, WHOLE
+from chapters.other_workers.late import METHODS, WORK
+from lib.claims.claim import Change, claim, ratio, share, unmeasured
+from lib.claims.names import title
+from lib.wording import named
+
+EFFECT = "an effect has to exceed the bound within which there is none"
+
+# --- late gradients -------------------------------------------------------------------------------
+
+
+@claim(
+    "A1",
+    "Stale gradients slow every training method",
+    chapter="other_workers",
+    paper="Stale gradients slow convergence down, by how much differs between training methods.",
+    source="Dai et al. 2018",
+    read="summary",
+    rule="With a method, gradients seven steps late take over 1.25 times the steps of timely "
+    "ones, in the mean over batch sizes 4, 16, 64 and 256.",
+    above=1.25,
+    history=[Change("2026-11-26", "more steps, with every method", EFFECT)],
+)
+def late_over_timely():
+    return _late(METHODS, ())
+
+
+@claim(
+    "A2",
+    "Momentum and Adam suffer more from stale gradients",
+    chapter="other_workers",
+    paper="Momentum and Adam suffer more from stale gradients than SGD does.",
+    source="Dai et al. 2018",
+    read="summary",
+    rule="Seven steps of delay multiply a method's steps by over 1.25 times what they do with "
+    "SGD, in the mean over batch sizes 4, 16, 64 and 256.",
+    above=1.25,
+    history=[Change("2026-11-26", "by more than with SGD, with both methods", EFFECT)],
+)
+def beside_sgd():
+    return _late(METHODS[1:], ((WORK, "sgd", "fixed", late.JUDGED),))
+
+
+def _late(methods, others):
+    found = late.curves(late.measured())
+    keys = {m: (WORK, m, "fixed", late.JUDGED) for m in methods}
+    effects = {m: late.slower(found, key, *others) for m, key in keys.items()}
+    return [ratio(f"{named(m)}, {title(WORK)}", effect) for m, effect in effects.items() if effect]
+
+
+# --- where the data lie ---------------------------------------------------------------------------
+
+
+@claim(
+    "F1",
+    "Local steps save rounds of communication",
+    chapter="other_workers",
+    paper="Federated averaging takes fewer rounds of communication than synchronous SGD.",
+    source="McMahan et al. 2017, in our words",
+    read="summary",
+    rule="On shards of one kind, a synchronous step on whole shards takes over 1.25 times the "
+    "rounds of averaging after an epoch, which computes as much, at the hardest goal that all "
+    "searches of both meet.",
+    above=1.25,
+    since="2026-11-27",
+    fixed=True,
+)
+def rounds():
+    return federated.beside("rounds", WHOLE, EPOCH)
+
+
+@claim(
+    "F2",
+    "Split learning asks clients to compute less",
+    chapter="other_workers",
+    paper="Split learning asks less computation of a client than federated averaging.",
+    source="Vepakomma et al. 2018, in our words",
+    read="summary",
+    rule="On shards of one kind, averaging after an epoch takes over 1.25 times the multiply-adds "
+    "of a client of split learning in turns of an epoch, at the hardest goal that all searches of "
+    "both meet.",
+    above=1.25,
+    since="2026-11-27",
+    fixed=True,
+)
+def computed():
+    return federated.beside("adds", EPOCH, TURNS)
+
+
+# --- parts of a network ---------------------------------------------------------------------------
+
+ALL_STEPS = "the same, searches with 1, 5, 20 and 80 local steps counted as independent"
+ALL_SIZES = "the same, searches at all batch sizes counted as independent"
+ANOTHER = "halves without recovery are another way, which notes tell"
+
+
+def met(name, values, note=""):
+    """The share of searches that meet a goal."""
+    return share(name, values.count(), len(values), note=note)
+
+
+def recovered(size, values):
+    """That of halves with recovery, and without it as a note; values: of searches, by arm."""
+    together = values.get_group(parts.RECOVERED)
+    apart = values.get_group(parts.APART)
+    note = f"without recovery: {apart.count()} of {len(apart)} searches"
+    return met(f"{parts.RECOVERED}, batches of {size:,}", together, note)
+
+
+def compared(name, ratios):
+    """The mean over searches of the whole network's cost over that of its parts."""
+    found = parts.mean_ratio(1 / ratios)
+    return ratio(name, found) if found else unmeasured(name, note="a search missed the goal")
+
+
+def published():
+    """Parts, with as many local steps as published, beside the whole network."""
+    searches = parts.beside(parts.subnetworks(), parts.PARALLEL)
+    return searches[searches.arm == parts.PARTS]
+
+
+@claim(
+    "I1",
+    "Independent subnetworks communicate less",
+    chapter="other_workers",
+    paper="Independent subnetworks communicate less, and less often, than data parallelism.",
+    source="Yuan et al. 2022, abstract, in our words",
+    rule="Among so many workers, with 20 local steps, data parallelism sends over 1.25 times the "
+    "numbers per worker, at the hardest goal that all searches of both meet.",
+    above=1.25,
+    history=[Change("2026-11-26", "more numbers, with each number of workers", EFFECT)],
+)
+def sent():
+    own = published().query("what == 'sent'")
+    met = own.groupby(["size", "goal"]).filter(lambda some: some.ratio.notna().all())
+    hard = met[met.goal == met.groupby("size").goal.transform("min")]
+    return [compared(f"{n} workers", some) for n, some in hard.groupby("size").ratio]
+
+
+@claim(
+    "I3",
+    "Independent subnetworks leave a bias",
+    chapter="other_workers",
+    paper="Independent subnetworks leave a bias: training stops short of where the whole network "
+    "gets.",
+    source="Shulgin and Richtárik 2023, in our words",
+    rule="Among so many workers, with 20 local steps, fewer than half of searches meet the "
+    "hardest goal, which the whole network always meets.",
+    below=0.5,
+    scale="share",
+    history=[Change("2026-11-26", ALL_STEPS, "they share their splits and orders")],
+)
+def bias():
+    hard = parts.hardest(published()).query("what == 'steps'")
+    return [met(f"{n} workers", steps) for n, steps in hard.groupby("size").value]
+
+
+@claim(
+    "I4",
+    "Growing a network saves computation",
+    chapter="other_workers",
+    paper="Growing a network saves a substantial part of the computation at the accuracy of the "
+    "large one. (Here: to a goal that the small network meets, too.)",
+    source="Yuan et al. 2023, abstract",
+    rule="At a batch size, the large network from the start takes over 1.25 times the "
+    "multiply-adds of the growing one to the hardest goal.",
+    above=1.25,
+    history=[Change("2026-11-26", "more multiply-adds, at every batch size", EFFECT)],
+)
+def grown():
+    searches = parts.beside(parts.growing(), parts.LARGE)
+    hard = parts.hardest(searches[searches.arm == parts.GROWN])
+    sizes = hard[hard.what == "adds"].groupby("size").ratio
+    return [compared(f"batches of {size:,}", some) for size, some in sizes]
+
+
+@claim(
+    "I5",
+    "Halves trained apart, then together, are as accurate",
+    chapter="other_workers",
+    paper="Halves trained apart, on synthetic intermediate labels, reach about the accuracy of "
+    "usual training. (Here: with recovery, in which both are trained together.)",
+    source="Karadağ and Topaloğlu 2024, abstract, in our words",
+    rule="At a batch size, with recovery, more than half of searches meet the hardest goal, which "
+    "the whole network always meets.",
+    above=0.5,
+    scale="share",
+    since="2026-11-28",
+    history=[
+        Change("2026-11-26", ALL_SIZES, "they share their splits"),
+        Change("2026-11-28", "the same, with recovery or without", ANOTHER),
+    ],
+)
+def halves_apart():
+    searches = parts.beside(parts.halves(), parts.UNCUT)
+    hard = parts.hardest(searches).query("what == 'steps'")
+    return [recovered(size, own.groupby("arm").value) for size, own in hard.groupby("size")]

@@ -1,0 +1,62 @@
+"""The delay of every gradient of real workers, processes that do not wait for each other."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from lib.fields import POSITIVE, Count, Number, spec
+from lib.measuring.experiment import Collection
+from lib.records import store
+from lib.workloads.catalogue import WorkloadName, workload
+
+
+@spec
+class Job:
+    """Plain SGD by `workers` processes that push gradients of `batch_size` examples to one that
+    holds the weights.
+
+    steps: gradients in all.  pause: seconds that the last worker rests before each gradient.
+    """
+
+    workload: WorkloadName = "digits-mlp"
+    workers: Count(64) = 2
+    batch_size: Count(1024) = 16
+    learning_rate: POSITIVE = 0.05
+    steps: Count(10**5) = 1000
+    pause: Number("[0, 1]", "seconds from 0 to 1") = 0.0
+
+    def definition(self) -> dict:
+        work = workload(self.workload)
+        return {"dataset": work.dataset, "model": work.model, "source": work.source}
+
+    def measure(self) -> pd.DataFrame:
+        """worker (from 1), delay and count: how many of this worker's gradients were so many
+        updates late; and error, the validation error at the end."""
+        from chapters.other_workers import turns  # brings PyTorch, which is slow to import
+
+        told = turns.push(self)
+        every = pd.DataFrame({"worker": told["workers"], "delay": told["delays"]})
+        found = every.groupby(["worker", "delay"]).size().reset_index(name="count")
+        return found.assign(error=told["error"])
+
+
+PLANNED = (Job(), Job(pause=0.01), Job(workers=4))
+DELAYS = Collection(
+    "delays",
+    "jobs",
+    lambda job: f"{store.home(job.workload)}/workers-{job.workers}",
+    lambda: PLANNED,
+    "Train with worker processes that do not wait for each other; record how late gradients are, "
+    "into data/delays/.",
+    alone=True,
+)
+EXPERIMENTS = {"async-delays": DELAYS}
+
+
+def in_turn(table: pd.DataFrame) -> float:
+    """The least share of a job's gradients that are exactly W - 1 late: as they all are where W
+    workers of equal pace take turns.  At any pace the mean is W - 1 but for the ends.
+    """
+    equal = table[table.pause == 0].groupby("workers")
+    return min(np.average(own.delay == n - 1, weights=own["count"]) for n, own in equal)

@@ -1,0 +1,191 @@
+"""What late gradients cost: curves of every staleness beside the one without delay, and workers
+that do not wait beside a batch.
+
+A curve is named by LATE: workload, algorithm, delays ("fixed" or "uniform") and staleness; without
+delay, delays is "fixed".
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from lib.analysis import scaling
+from lib.analysis.scaling import Curve, Effect
+from lib.page import charts, tips
+from lib.records import results
+from lib.studies import plans
+from lib.studies.study import Study
+from lib.wording import brief, named, with_interval
+
+WORK = "digits-mlp"
+LATE = ["workload", "algorithm", "delays", "staleness"]
+SIZES = (4, 16, 64, 256)  # batch sizes that curves of every delay have
+JUDGED = 7  # the staleness at which methods are compared
+METHODS = ("sgd", "momentum", "adam")
+DEPTHS = {"digits-mlp-64x1": ", one hidden layer", "digits-mlp-64x4": ", four hidden layers"}
+COLOURS = (charts.BLUE, charts.TEAL, charts.GREEN, charts.ORANGE, charts.PINK, charts.RED)
+
+
+def measured() -> pd.DataFrame:
+    """All trials with late gradients, and without, each workload at its goal."""
+    names = "staleness", "staleness-depth"
+    cells = (cell for name in names for cell in plans.study(name).cells)
+    return scaling.at_goals(results.read(Study("late", "Late gradients", cells)))
+
+
+def curves(trials: pd.DataFrame) -> dict[tuple, Curve]:
+    """Every curve of the table, by LATE."""
+    searches = scaling.steps_to_result(trials).groupby(LATE) if len(trials) else ()
+    return {key: scaling.curve_of(own) for key, own in searches}
+
+
+def points(trials: pd.DataFrame) -> pd.DataFrame:
+    """`scaling.across_replicates` of every curve, one below the other."""
+    searches = scaling.steps_to_result(trials).groupby(LATE)
+    return pd.concat([scaling.across_replicates(own) for _, own in searches], ignore_index=True)
+
+
+def slower(found: dict[tuple, Curve], *keys: tuple, sizes=SIZES) -> Effect | None:
+    """ln of steps of a late curve over those without delay, the mean over these batch sizes of
+    searches of both; of two keys, that of the first over that of the second.  None if a curve is
+    not measured.
+    """
+    timely = [(*key[:2], "fixed", 0) for key in keys]
+    own = [found.get(one) for one in itertools.chain(*zip(keys, timely))]
+    if any(curve is None for curve in own):
+        return None
+    signs = (1, -1, -1, 1)
+    return scaling.estimate(
+        lambda *each: sum(sign * logs.mean(1) for sign, (_, logs) in zip(signs, each)),
+        *(curve.at([b for b in sizes if b in curve.logs]) for curve in own),
+    )
+
+
+def growth(found: dict[tuple, Curve]) -> pd.DataFrame:
+    """A row per late curve, least late first: LATE; small and large: steps over timely ones at the
+    smallest and largest of SIZES, with their ends; and floor: `floor` of a fixed delay.
+    """
+    rows = []
+    for key in sorted((key for key in found if key[3]), key=lambda key: key[3]):
+        small, large = (slower(found, key, sizes=size) for size in (SIZES[:1], SIZES[-1:]))
+        row = dict(zip(LATE, key), floor=floor(key[3]))
+        rows.append(row | small.row("small") | large.row("large"))
+    return pd.DataFrame(rows)
+
+
+def stability_limit(staleness: int) -> float:
+    """Below which rate times curvature must lie for plain SGD to settle: 2 sin(pi / (2 (2 s + 1))).
+
+    A root z = e^{i a} of z^{s+1} - z^s + x has x = z^s (1 - z) = 2 sin(a/2) e^{i ((s + 1/2) a -
+    pi/2)}; this is first positive at a = pi / (2 s + 1).
+    """
+    return 2 * math.sin(math.pi / (2 * (2 * staleness + 1)))
+
+
+def floor(staleness: int) -> float:
+    """By what factor the stable rate of plain SGD falls, and a noisy quadratic's floor rises."""
+    return stability_limit(0) / stability_limit(staleness)
+
+
+def lines(points: pd.DataFrame) -> pd.DataFrame:
+    """What the curve without delay predicts for every staleness of plain SGD, along the batch sizes
+    of its points: c1/B + `floor` c2 (staleness, batch_size, steps).
+    """
+    timely = points[points.staleness == 0]
+    fit = scaling.fit(timely.batch_size, np.log(timely.steps))
+    rows = []
+    for s, part in points.groupby("staleness"):
+        sizes = np.geomspace(part.batch_size.min(), part.batch_size.max(), 40)
+        steps = fit.c1[0] / sizes + floor(s) * fit.c2[0]
+        rows.append(pd.DataFrame({"staleness": s, "batch_size": sizes, "steps": steps}))
+    return pd.concat(rows)
+
+
+def without_waiting(found: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
+    """W workers that take turns against one synchronous batch of W times theirs: a row per W.
+
+    ratio, ratio_low, ratio_high: gradients to the goal, K_{W-1}(b) / (W K_0(W b)), the geometric
+    mean over batch sizes b of a worker, on shared searches.
+    """
+    rows = []
+    own = {key[3]: curve for key, curve in found.items() if key[:3] == (WORK, algorithm, "fixed")}
+    base = own.pop(0)
+    for staleness, curve in sorted(own.items()):
+        workers = staleness + 1
+        of_one = {b: b // workers for b in base.logs if b % workers == 0}
+        names = {b: size for b, size in of_one.items() if size in curve.logs}
+        tables = (table[[*names]].rename(columns=names) for table in (base.logs, base.missed))
+        effect = scaling.mean_steps_ratio(curve, Curve(*tables, base.scatter))
+        effect = dataclasses.replace(effect, value=effect.value - np.log(workers))
+        rows.append({"workers": workers, **effect.row("ratio")})
+    return pd.DataFrame(rows)
+
+
+def turns(found: dict[tuple, Curve]) -> dict[str, pd.DataFrame]:
+    """`without_waiting` of every method, a row per number of workers."""
+    return {name: without_waiting(found, name).set_index("workers") for name in METHODS}
+
+
+def table(found: dict[tuple, Curve], ratios: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Every late curve beside the one on time, and workers that take turns beside one batch.
+
+    Args:
+        found: of `curves`.
+        ratios: of `turns`.
+    """
+    rows = growth(found)
+    rows["place"] = rows.algorithm.map(METHODS.index)
+    told = []
+    for row in rows.sort_values(["workload", "place", "delays", "staleness"]).itertuples():
+        plain = row.delays == "fixed" and row.workload == WORK
+        theory = plain and row.algorithm == "sgd"
+        batch = ratios[row.algorithm].reindex([row.staleness + 1]) if plain else None
+        late = f"{row.staleness}" if row.delays == "fixed" else f"0 to {row.staleness}, drawn"
+        told.append(
+            {
+                "training method": named(row.algorithm) + DEPTHS.get(row.workload, ""),
+                "steps late": late,
+                f"steps, batch {SIZES[0]}": with_interval(row.small, row.small_low, row.small_high),
+                f"batch {SIZES[-1]}": with_interval(row.large, row.large_low, row.large_high),
+                "theory, any batch": f"at most {brief(row.floor)}" if theory else "—",
+                "gradients in turn": with_interval(*batch.to_numpy()[0]) if plain else "—",
+                "theory": f"at most {brief(row.floor / (row.staleness + 1))}" if theory else "—",
+            }
+        )
+    return pd.DataFrame(told)
+
+
+def _words(staleness: int) -> str:
+    return "on time" if staleness == 0 else f"{staleness} step{'s' if staleness > 1 else ''} late"
+
+
+def chart(trials: pd.DataFrame) -> alt.LayerChart:
+    """Steps of SGD against batch size, a colour per staleness; dashed: of `lines`."""
+    own = trials[(trials.workload == WORK) & (trials.algorithm == "sgd")]
+    drawn = points(own[own.delays == "fixed"])
+    dashed = lines(drawn)
+    colours = dict(zip(map(_words, sorted(drawn.staleness.unique())), COLOURS))
+    pick, faded = charts.picked("gradients")
+    lowest = min(drawn.low.clip(lower=drawn.steps / 3).min(), dashed.steps.min())
+    within = [lowest / 1.2, drawn.steps.max() * 2.5]
+    ends = {f"bar_{end}": drawn[end].clip(*within) for end in ("low", "high")}
+    drawn = tips.known(drawn).assign(gradients=drawn.staleness.map(_words), **ends)
+    scale = charts.log(domain=within)
+    y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
+    base = alt.Chart(drawn).encode(
+        x=charts.batch_axis(drawn.batch_size),
+        color=charts.by_name("gradients", colours, 2),
+        opacity=faded,
+    )
+    theory = base.properties(data=dashed.assign(gradients=dashed.staleness.map(_words)))
+    theory = theory.mark_line(strokeDash=[5, 4], strokeWidth=2, clip=True).encode(y=y)
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("bar_low:Q", scale=scale), y2="bar_high:Q")
+    dots = base.mark_point(filled=True, size=64, opacity=1)
+    dots = dots.encode(y=y, tooltip=tips.points("gradients", regime=False))
+    return charts.sized(alt.layer(theory.add_params(pick), bars, dots), 340)

@@ -1,0 +1,185 @@
+"""What the page measures of parts of a network: searches by SGD of parts that workers share out, of
+networks that grow, and of halves, one trained after the other.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Literal
+
+import pandas as pd
+
+from chapters.other_workers.sizes import WIDTHS
+from lib.fields import Count, spec
+from lib.measuring.experiment import Collection, OfCell
+from lib.methods.intervals import Interval
+
+REPLICATES, TRIALS = (1, 2, 3), 32
+
+WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
+PUBLISHED = 20  # local steps of the published runs
+
+GROWTHS = {  # first, doublings, scaled and by_norm of what is searched
+    (64, 0, False, True): "64 units from the start",
+    (16, 0, False, True): "16 units from the start",
+    (16, 2, False, True): "16 to 64: function kept",
+    (16, 2, False, False): "16 to 64: function kept, one rate",
+    (16, 2, True, True): "16 to 64: published rule",
+}
+GROWING_STEPS = {16: 1000, 64: 400, 256: 250, 1024: 160}  # at most, by batch size
+
+HALVES = {
+    "whole": "the whole network",
+    "halves": "two halves",
+    "recovered": "two halves, then the whole",
+}
+HALVES_STEPS = {16: 1000, 64: 800, 256: 600}  # at most, by batch size
+
+
+class Search(OfCell):
+    """A search to the hardest goal or max_steps; its replicate sets draws, seeds, orders, parts."""
+
+    soon = False  # whether one is enough; else all, so that the cheapest is known
+
+    def __post_init__(self):
+        _ = self.cell  # its checks are ours
+
+    @property
+    def settings(self) -> dict:
+        return {"hits": 1 if self.soon else self.trials, "max_steps": self.max_steps}
+
+    def in_stages(self, trained: str, lengths: Interval, seed: int) -> pd.DataFrame:
+        """A row per trial, with stage: steps of a stage, which are tuned beside the learning rate;
+        trained: by which function of `training`.
+        """
+        # Brings PyTorch, which is slow to import, and most chapters only read
+        import torch
+        from scipy.stats import qmc
+
+        from chapters.other_workers import training
+        from lib.measuring import one_cell
+
+        sobol = qmc.Sobol(1, seed=seed + self.replicate)
+        points = sobol.random_base2((self.trials - 1).bit_length())
+        stage = lengths.at(points[: self.trials, 0]).round()
+        trials = one_cell.start(self.cell)
+        trials.w, method = getattr(training, trained)(self, trials.w)
+        drawn = torch.from_numpy(stage).float()
+        trials.drawn["stage"] = drawn[:, None]
+        outcome = one_cell.train_cell(self.cell, trials=trials, method=method)
+        found = one_cell.table(self.cell, outcome)
+        return found.assign(stage=stage)
+
+
+@spec
+class Subnetworks(Search):
+    """Disjoint parts (`training.Parts`), with batches of a worker; one worker is plain SGD."""
+
+    workers: Count(64)
+    local_steps: Count(10**4)
+    batch_size: int = 16
+    replicate: int = 1
+    trials: int = TRIALS
+    max_steps: int = 2000
+    workload: Literal[*WIDTHS] = "digits-mlp"
+
+    soon = True
+
+    @property
+    def examples(self) -> int:
+        return self.workers * self.batch_size
+
+    def measure(self) -> pd.DataFrame:
+        """A row per trial, with sent: numbers that a worker sends back after a round."""
+        from chapters.other_workers import training
+        from lib.measuring import one_cell
+
+        parts = training.Parts(self)
+        outcome = one_cell.train_cell(self.cell, method=parts.method)
+        return one_cell.table(self.cell, outcome).assign(sent=parts.sent)
+
+
+@spec
+class Growing(Search):
+    """The digits' MLP, begun with hidden layers of `first` units that are doubled so many times.
+
+    scaled: whether old weights that meet a grown layer are scaled.  by_norm: whether the rate of
+    new weights follows their norm, or is that of the old ones.
+    """
+
+    first: Literal[16, 64]
+    doublings: Literal[0, 2] = 0
+    batch_size: int = 16
+    scaled: bool = False
+    by_norm: bool = True
+    replicate: int = 1
+    trials: int = TRIALS
+    max_steps: int = GROWING_STEPS[16]
+    workload: Literal["digits-mlp"] = "digits-mlp"  # which is what grows here
+
+    def measure(self) -> pd.DataFrame:
+        return self.in_stages("growing", Interval(2, 128), 10_000)
+
+
+@spec
+class Halves(Search):
+    """The digits' MLP of four hidden layers, by an arm of HALVES; "whole" is plain SGD."""
+
+    arm: Literal[*HALVES]
+    batch_size: int = 16
+    replicate: int = 1
+    trials: int = TRIALS
+    max_steps: int = HALVES_STEPS[16]
+    workload: Literal["digits-mlp-64x4"] = "digits-mlp-64x4"  # which is what is halved here
+
+    def measure(self) -> pd.DataFrame:
+        return self.in_stages("halves", Interval(8, 512), 20_000)
+
+
+def subnetworks() -> list[Subnetworks]:
+    """One worker with as many examples a step as all; every number of workers and of local steps;
+    further replicates of what claims are judged by; and a network four times as wide.
+    """
+    own = Subnetworks.batch_size
+    whole = [(1, 1, own * workers) for workers in (1, *WORKERS)]
+    split = [(*both, own) for both in itertools.product(WORKERS, LOCAL_STEPS)]
+    found = []
+    for shape in whole + split:
+        more = (4, 5) if shape in whole or shape[1] == PUBLISHED else ()
+        found += [Subnetworks(*shape, n) for n in (*REPLICATES, *more)]
+    wide = {"workload": "digits-mlp-256x2", "max_steps": 1000}
+    shapes = whole[0], whole[-1], (WORKERS[-1], PUBLISHED, own)
+    return found + [Subnetworks(*s, n, **wide) for n in REPLICATES for s in shapes]
+
+
+def growing() -> list[Growing]:
+    """The whole width and the narrowest from the start, and growth by three rules."""
+    every = itertools.product(REPLICATES, GROWING_STEPS.items(), GROWTHS)
+    return [
+        Growing(first, doublings, size, *rule, replicate=n, max_steps=most)
+        for n, (size, most), (first, doublings, *rule) in every
+    ]
+
+
+def halves() -> list[Halves]:
+    """Every arm, and then more searches of those that exchange numbers: these scatter widely."""
+    every = [*itertools.product(REPLICATES, HALVES_STEPS, HALVES)]
+    every += itertools.product(range(4, 15), HALVES_STEPS, ("whole", "recovered"))
+    return [Halves(arm, b, n, max_steps=HALVES_STEPS[b]) for n, b, arm in every]
+
+
+def _grown(one: Growing) -> str:
+    widths = "16-32-64" if one.doublings else one.first
+    return f"{one.workload}/width-{widths}-batch-{one.batch_size}"
+
+
+APART = "{0.workload}/workers-{0.workers}-local-{0.local_steps}".format
+CUT = "{0.workload}/{0.arm}-batch-{0.batch_size}".format
+EXPERIMENTS = {
+    name: Collection(name, "searches", file, planned, f"{about}, into data/{name}/.")
+    for name, file, planned, about in [
+        ("subnetworks", APART, subnetworks, "Train disjoint parts of a network, a worker each"),
+        ("growing", _grown, growing, "Train networks that grow wider as they go"),
+        ("halves", CUT, halves, "Train the two halves of a network one after the other"),
+    ]
+}

@@ -1,0 +1,229 @@
+"""How parts of a network are trained, all by SGD: parts that workers share out, networks that grow,
+and halves, one after the other.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from chapters.other_workers.sizes import CLASSES, INPUTS, UNITS, WIDTHS
+from lib.engine import batched, flattening
+from lib.measuring import one_cell
+from lib.methods import METHODS
+from lib.methods.method import Layer, Method
+from lib.workloads import models
+
+
+def joined(combine: Callable, *units: Tensor) -> Tensor:
+    """What parameters are [P], of units of every layer: weights join two, biases are of one."""
+    found = []
+    for fan_in, out in itertools.pairwise(units):
+        found += [combine(out[:, None], fan_in).flatten(), out]
+    return torch.cat(found)
+
+
+class Parts:
+    """Independent subnetworks: in every round, workers train disjoint parts of one network, each on
+    its own batches (Yuan et al. 2022; theory: Shulgin and Richtárik 2023).
+
+    A round deals every hidden layer's units out to the workers, at random.  A worker trains the
+    weights between its own units, from the inputs and to the outputs, its hidden activations times
+    the number of workers, as dropout scales those it keeps.  Weights between units of different
+    workers rest.  All use the biases of the outputs; the first trains them, the others hold them
+    as they were.  So no weight has two owners.
+
+    method: SGD by the parts' gradients.  sent: numbers that a worker sends back after a round, in
+    the mean over workers.
+    """
+
+    def __init__(self, search):
+        self.search, self.step, self.width = search, 0, WIDTHS[search.workload]
+        small = models.mlp(INPUTS, *2 * [self.width // search.workers])  # a worker's own network
+        self.small = batched.BatchedExecutor(small)
+        # By what its weights are multiplied in use, for the scaled activations that they meet
+        self.scale = torch.ones(sum(p.numel() for p in small.parameters()))
+        for layer in flattening.layers(small)[2::2]:
+            self.scale[layer.where] = search.workers
+        self.sent = len(self.scale) - CLASSES * (1 - 1 / search.workers)
+        held = {"begin": lambda w, layers: {"held": w[:, -CLASSES:].clone()}}
+        self.method = dataclasses.replace(METHODS["sgd"], gradient=self.gradient, **held)
+
+    def owners(self, turn: int) -> list[Tensor]:
+        """Whose each hidden layer's units are in round number `turn`, from 0."""
+        random = torch.Generator().manual_seed(1_000_003 * self.search.replicate + turn)
+        places = [torch.randperm(self.width, generator=random).argsort() for _ in range(2)]
+        return [place // (self.width // self.search.workers) for place in places]
+
+    def gradient(self, executor, w, batch, mask, buffers) -> tuple:
+        """As of `lib.methods.method.Method`; each worker has its share of the batch."""
+        turn, of_round = divmod(self.step, self.search.local_steps)
+        workers = range(self.search.workers)
+        if not of_round:
+            every, owners = torch.ones(INPUTS).bool(), self.owners(turn)
+            hidden = ([owner == k for owner in owners] for k in workers)
+            parts = (joined(torch.logical_and, every, *own, every[:CLASSES]) for own in hidden)
+            self.now = [part.nonzero()[:, 0] for part in parts]
+            buffers["held"] = w[:, -CLASSES:].clone()
+        self.step += 1
+        total, losses = torch.zeros_like(w), []
+        shares = zip(self.now, *(part.chunk(len(workers)) for part in batch), strict=True)
+        for k, (where, *share) in enumerate(shares):
+            own = w.index_select(1, where).mul_(self.scale)
+            mine = len(where) - (CLASSES if k else 0)
+            own[:, mine:] = buffers["held"][:, : len(where) - mine]
+            loss, g, _ = self.small.gradients(own, *share)
+            losses.append(loss)
+            total.index_copy_(1, where[:mine], g.mul_(self.scale)[:, :mine])
+        # Units that are off in the whole network may be on in a part: no trial is proved dead
+        return torch.stack(losses).mean(0), total, torch.ones(len(w), dtype=torch.bool)
+
+
+STAGES = (16, 32, 64)  # widths of both hidden layers
+
+
+def growing(search, w: Tensor) -> tuple[Tensor, Method]:
+    """Training begins narrow, and the hidden layers are doubled as it goes on (Yuan et al. 2023).
+
+    New units come in pairs: both have the same incoming weights V, and outgoing weights Z and -Z,
+    so that they cancel and the function stays.  V is normal with standard deviation 1 / fan-in
+    before the growth, Z with 1 / width after it; biases begin at zero.  The published rule also
+    scales the old weights that meet a grown layer by old width / new width; in a network without
+    normalisation that changes the function.  A unit that has not grown yet has zero weights in and
+    out, hence gradients of exactly zero: the whole network, w [T, P], trains as the part would.
+
+    Returns the weights from which trials start, and a method that remembers fresh [T, P]: what
+    every new weight will be.
+    """
+
+    def begin(w, layers):
+        if not search.doublings:
+            return {}
+        random = torch.Generator().manual_seed(search.replicate)
+        return {"fresh": torch.stack([_fresh(random) for _ in w])}
+
+    def step(w, g, buffers, drawn, k, layers):
+        if search.doublings and search.by_norm:
+            g.mul_(relative_rates(w, layers))
+        w.addcmul_(g, drawn["learning_rate"], value=-1)
+        for n in range(1, 1 + search.doublings):
+            due = (drawn["stage"][:, 0] * n == k).nonzero()[:, 0]
+            if len(due):
+                w[due] = grow(w[due], buffers["fresh"][due], n, layers, search.scaled)
+
+    w = w if search.first == UNITS else narrow(one_cell.seeds(search.cell))
+    return w, dataclasses.replace(METHODS["sgd"], begin=begin, step=step, drift=None)
+
+
+@functools.cache
+def came() -> Tensor:
+    """The growth with which each parameter comes [P]; 0: it is there from the start."""
+    hidden = torch.bucketize(torch.arange(UNITS), torch.tensor(STAGES), right=True)
+    none = torch.zeros(INPUTS, dtype=torch.long)
+    return joined(torch.maximum, none, hidden, hidden, none[:CLASSES])
+
+
+def narrow(seeds: list[int]) -> Tensor:
+    """Vectors [T, P] with the narrowest network in them, initialised as if it were alone."""
+    nets = [models.initialise(models.mlp(INPUTS, *2 * STAGES[:1]), seed) for seed in seeds]
+    whole = torch.zeros(len(seeds), len(came()))
+    whole[:, came() == 0] = torch.stack([flattening.flatten(net) for net in nets])
+    return whole
+
+
+def _fresh(random) -> Tensor:
+    """New weights [P] of one trial, for all growths."""
+    found = []
+    for n, (fan_in, out) in enumerate([(INPUTS, UNITS), (UNITS, UNITS), (UNITS, CLASSES)]):
+        fresh = torch.zeros(out, fan_in)
+        for old, new in itertools.pairwise(STAGES):
+            half, inputs = old // 2, old if n else fan_in
+            if n < 2:  # its units grow
+                v = torch.randn(half, inputs, generator=random) / inputs
+                fresh[old:new, :inputs] = torch.cat([v, v])
+            if n > 0:  # its inputs grow
+                z = torch.randn(min(new, out), half, generator=random) / new
+                z[old + half : new] = z[old : old + half]  # rows of a pair are alike here, too
+                fresh[:new, old:new] = torch.cat([z, -z], 1)
+        found += [fresh.flatten(), torch.zeros(out)]
+    return torch.cat(found)
+
+
+def relative_rates(w: Tensor, layers: tuple[Layer, ...]) -> Tensor:
+    """Rates of weights [T, P]: norms of what came together over that of the first; of biases, 1."""
+    part = came().clone()
+    for n, layer in enumerate(layers):
+        part[layer.where] += n * len(STAGES)
+    squares = w.new_zeros(len(w), len(layers) * len(STAGES)).index_add_(1, part, w.square())
+    norms = squares.sqrt().unflatten(1, (len(layers), -1))
+    ratios = norms / norms[:, :, :1]
+    ratios[:, 1::2] = 1  # a matrix and its biases take turns
+    return ratios.flatten(1).index_select(1, part)
+
+
+def grow(w: Tensor, fresh: Tensor, n: int, layers: tuple[Layer, ...], scaled: bool) -> Tensor:
+    """The weights w [T, P] after growth n, from 1, with what is new from fresh [T, P]."""
+    found = fresh.where(came() == n, w)
+    for layer in layers[2::2] if scaled else ():  # a matrix and its biases take turns
+        found[:, layer.where][:, came()[layer.where] < n] *= 0.5
+    return found
+
+
+LEFT = 2  # layers of the left half
+CUT = LEFT * UNITS * (UNITS + 1)  # weights of it
+LEFT_ONLY, RIGHT_ONLY, WHOLE = 0, 1, 2  # what is trained
+
+
+def halves(search, w: Tensor) -> tuple[Tensor, Method]:
+    """Synthetic intermediate labels: half by half (Karadağ and Topaloğlu 2024).
+
+    The left half learns to answer each example with the code of its class: a random number for
+    every unit, uniform on [0, 1).  Its loss is half the squared distance.  Then the right half
+    learns the labels, on what the left one, frozen, answers.  With recovery the whole network is
+    trained in the end.  Codes are as others summarise the paper; one rate for both halves, and as
+    many steps of the right half as of the left one, are ours.
+
+    Returns w, and a method that remembers codes [T, classes, units], and part [T, 1]: what is
+    trained next.
+    """
+
+    def begin(w, layers):
+        random = torch.Generator().manual_seed(search.replicate)
+        codes = torch.rand(len(w), CLASSES, UNITS, generator=random)
+        part = torch.full((len(w), 1), WHOLE if search.arm == "whole" else LEFT_ONLY)
+        return {"codes": codes, "part": part}
+
+    def step(w, g, buffers, drawn, k, layers):
+        w.addcmul_(g, drawn["learning_rate"], value=-1)
+        if search.arm != "whole":
+            last = WHOLE if search.arm == "recovered" else RIGHT_ONLY
+            buffers["part"] = (k / drawn["stage"]).long().clamp(max=last)
+
+    def gradient(executor, w, batch, mask, buffers):
+        losses, g, alive = executor.gradients(w, *batch)
+        part = buffers["part"]
+        left = part[:, 0] == LEFT_ONLY
+        g[:, :CUT] *= part == WHOLE
+        g[:, CUT:] *= part != LEFT_ONLY
+        if left.any():
+            g[left, :CUT] = left_gradient(w[left, :CUT], *batch, buffers["codes"][left])
+        return losses, g, alive
+
+    return w, dataclasses.replace(METHODS["sgd"], begin=begin, step=step, gradient=gradient)
+
+
+def left_gradient(w: Tensor, x: Tensor, y: Tensor, codes: Tensor) -> Tensor:
+    """Gradients [T, CUT] of half the squared distance from answers to codes, a mean over x, y."""
+    with torch.enable_grad():
+        w = w.detach().requires_grad_()
+        h = x.flatten(1).expand(len(w), -1, -1)
+        for layer in w.chunk(LEFT, 1):
+            matrix = layer[:, :-UNITS].unflatten(1, (UNITS, UNITS))
+            h = torch.baddbmm(layer[:, None, -UNITS:], h, matrix.mT).relu()
+        loss = (h - codes[:, y]).square().sum() / (2 * len(y))
+        return torch.autograd.grad(loss, w)[0]

@@ -1,0 +1,79 @@
+"""Real processes that do not wait: workers push gradients at their own pace to a process that holds
+the weights, which applies each one when it comes (plain SGD), counts the updates since the
+weights went out to that worker, and sends the new ones to that worker alone.
+"""
+
+from __future__ import annotations
+
+import time
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from lib.engine import flattening, lockstep
+from lib.engine.sequential import SequentialExecutor
+from lib.engine.validation import Validation
+from lib.workers import processes
+from lib.workloads import datasets, models
+from lib.workloads.catalogue import workload
+
+STOP = -1.0  # in place of a version of the weights
+SEED = 0
+TIMEOUT = 600.0  # seconds that a job may take
+
+
+def push(job) -> dict:
+    """delays and workers (of every gradient in the order in which they came, [steps]) and the
+    validation error at the end; job: `delays.Job`.  Errors are those of `processes.launch`.
+    """
+    return processes.launch(_take_part, job.workers + 1, TIMEOUT, job)
+
+
+def _take_part(rank: int, job) -> dict | None:
+    work = workload(job.workload)
+    module = models.fresh(work.model, SEED)
+    executor = SequentialExecutor(module)
+    w = flattening.flatten(module)
+    if rank > 0:
+        return _work(rank, job, executor, w, work.train())
+    found = _hold(job, w)
+    asked = datasets.load(work.dataset).validation
+    wrong = Validation(executor, asked).costs(w[None])[0]
+    return found | {"error": float(wrong / len(asked))}
+
+
+def _message(number: float, w: Tensor) -> Tensor:
+    return torch.cat([torch.tensor([number], dtype=torch.float64), w.double()])
+
+
+def _hold(job, w: Tensor) -> dict:
+    """Update w in place with every gradient that comes."""
+    delays, workers = [], []
+    for worker in range(1, job.workers + 1):
+        dist.send(_message(0, w), worker)
+    left = job.workers
+    came = torch.empty(1 + len(w), dtype=torch.float64)
+    while left:
+        worker = dist.recv(came)
+        if len(delays) < job.steps:
+            delays.append(len(delays) - int(came[0]))
+            workers.append(worker)
+            w -= job.learning_rate * came[1:].float()
+        done = len(delays) == job.steps
+        dist.send(_message(STOP if done else len(delays), w), worker)
+        left -= done
+    return {"delays": delays, "workers": workers}
+
+
+def _work(rank: int, job, executor: SequentialExecutor, w: Tensor, data: datasets.Split) -> None:
+    """Answer weights with a gradient at them, on batches of one's own, until told to stop."""
+    came = torch.empty(1 + len(w), dtype=torch.float64)
+    inputs = executor.inputs(data.x)
+    for pick in lockstep.batches(len(data), job.batch_size, rank):
+        dist.recv(came, 0)
+        if came[0] == STOP:
+            return
+        time.sleep(job.pause if rank == job.workers else 0.0)
+        _, g, _ = executor.gradients(came[None, 1:].float(), inputs[pick], data.y[pick])
+        dist.send(_message(came[0], g[0]), 0)
