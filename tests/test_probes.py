@@ -5,15 +5,15 @@ import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
+from chapters.local_steps.experiments import LOCAL
+from chapters.local_steps.experiments import Search as Local
+from chapters.moving_masks.experiments import Search as Masked
 from scipy.special import ndtri
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from chapters.gradients import findings as gradients
 from chapters.gradients.claims import bell_shaped
-from chapters.local_steps.experiments import LOCAL
-from chapters.local_steps.experiments import Search as Local
-from chapters.moving_masks.experiments import Search as Masked
 from chapters.other_workers.federated_experiments import Search as Federated
 from chapters.receptive_fields.experiments import Search as Fields
 from chapters.smoothness import claims as roughness
