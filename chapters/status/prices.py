@@ -203,15 +203,6 @@ def keep_busy(
     return end, float(np.sum(seconds) / (workers * end))
 
 
-def together(heads: pd.DataFrame) -> tuple[float, float, float]:
-    """All figures' searches on FOLD H100s, with a failure per worker and day: hours until the last
-    ends, the share of the time that the devices work, and the hours of the longest search.
-    """
-    cost = np.concatenate([costs(figure, heads) for figure in FIGURES]) / faster(heads)
-    end, busy = keep_busy(cost, FOLD, failures=1 / 24)
-    return end / 3600, busy, float(cost.max()) / 3600
-
-
 def table(heads: pd.DataFrame) -> pd.DataFrame:
     """A row per figure: what it takes on two cores, on an H100 and on FOLD of them, and what is on
     record.

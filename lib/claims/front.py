@@ -10,6 +10,7 @@ import contextlib
 import functools
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -17,7 +18,18 @@ import pandas as pd
 
 from lib.analysis import hardware, method_results, ranges, scaling
 from lib.claims import judging
-from lib.claims.claim import AGAINST, FOR, UNDECIDED, Claim, Group
+from lib.claims.claim import (
+    AGAINST,
+    CONTRADICTED,
+    FOR,
+    OPEN,
+    PART,
+    REPRODUCED,
+    STAND_INS,
+    UNDECIDED,
+    Claim,
+    Group,
+)
 from lib.claims.judging import kept
 from lib.records import on_record, searches, store
 from lib.records.store import record
@@ -170,6 +182,23 @@ def facts(judged: Mapping[str, Claim]) -> dict[str, object]:
         "noise": between(*(g.effect for g in clear)),
         "noise_data": list(dict.fromkeys(map(_data, clear))),
         "noise_unclear": [f"{ranged(g.effect, g.low, g.high)} with {g.name}" for g in rest],
+    }
+
+
+def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
+    """How many claims there are (claims), how many came out in each way, and how many of those
+    reproduced are so by fragile verdicts alone (fragile).
+    """
+    words = Counter(claim.verdict.partition(":")[0] for claim in judged.values())
+    fragile = [c for c in judged.values() if c.verdict == REPRODUCED and c.fragile]
+    return {
+        "claims": len(judged),
+        "reproduced": words[REPRODUCED],
+        "fragile": len(fragile),
+        "in_part": words[PART],
+        "contradicted": words[CONTRADICTED],
+        "stand_ins": words[STAND_INS],
+        "open": words[OPEN],
     }
 
 
