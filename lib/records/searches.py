@@ -54,7 +54,12 @@ OUTCOME = "trial seed status cause last_step best_error best_step sent".split()
 ORDER = [f"k{i}" for i in range(1, FIRST + 1)]
 COUNTS = ["met", "well"]
 # What a record's first line calls these columns
-HEAD = {"core_seconds": "wall_s", "trials": "rows", "arithmetic": "precision"}
+HEAD = {
+    "core_seconds": "wall_s",
+    "trials": "rows",
+    "arithmetic": "precision",
+    "last_step": "steps",
+}
 
 
 def rows_of(record: str, head: Mapping, trials: pd.DataFrame) -> Iterator[dict]:
