@@ -108,7 +108,9 @@ WRONG = [  # a part of PLANNED, what stands there instead, the line, and what is
     ("workers: 4", "by_layer: 2", 5, "by_layer: 2 is not allowed; it must be True or False"),
     ("  grids", "  apart: 3\n  grids", 4, "apart: 3 is not allowed; it must be True or False"),
     ("  all", "  alls: {}\n  all", 3, "alls: {} is not allowed; .*did you mean all"),
-    ("title", "titel", 1, "title: missing"),
+    ("title", "titel", 2, "titel: 'First' is not allowed; .*did you mean title"),
+    ("workload", "worklaod", 3, "worklaod: 'digits-mlp' is not allowed; .*did you mean workload"),
+    ("workload: digits-mlp, ", "", 5, "workload: missing"),
     ("    - {s", "    - [s", 5, ""),  # no YAML
 ]
 

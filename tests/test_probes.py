@@ -5,13 +5,13 @@ import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
-from chapters.local_steps.experiments import LOCAL
-from chapters.local_steps.experiments import Search as Local
-from chapters.moving_masks.experiments import Search as Masked
 from scipy.special import ndtri
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from chapters.disputed.local_steps_experiments import LOCAL
+from chapters.disputed.local_steps_experiments import Search as Local
+from chapters.disputed.masks_experiments import Search as Masked
 from chapters.gradients import findings as gradients
 from chapters.gradients.claims import bell_shaped
 from chapters.other_workers.federated_experiments import Search as Federated
@@ -342,11 +342,11 @@ def edit(monkeypatch):
 @pytest.mark.parametrize(
     ("kind", "module", "old", "new"),
     [
-        (Local, "chapters.local_steps.experiments", "Interval(0.2, 1.0)", "Interval(0.2, 2.0)"),
+        (Local, "chapters.disputed.local_steps_experiments", "Interval(0.2, 1.0)", "Interval(0.2, 2.0)"),
         (Fields, "lib.measuring.rerun", "hits=1,", "hits=2,"),
         (Federated, "lib.measuring.experiment", "0.01..3", "0.01..5"),
         (tracks.Track, "lib.probes.noise_scale", "np.diag(products)", "2 * np.diag(products)"),
-        (Masked, "chapters.moving_masks.moving", "def _rank", "def _ranks"),
+        (Masked, "chapters.disputed.moving", "def _rank", "def _ranks"),
         (Job, "lib.workers.noise_meter", "LEVEL = 0.9", "LEVEL = 0.8"),
     ],
 )  # fmt: skip
@@ -407,7 +407,7 @@ def test_other_code_measures_anew_beside_what_is_on_record(edit, tmp_path, monke
     asked = [Local("inner method", 1, 5, 16)]
     LOCAL.run(asked, tmp_path)
     (old,) = tmp_path.rglob("*.csv")
-    edit("chapters.local_steps.experiments", "Interval(0.2, 1.0)", "Interval(0.2, 2.0)")
+    edit("chapters.disputed.local_steps_experiments", "Interval(0.2, 1.0)", "Interval(0.2, 2.0)")
     assert LOCAL.missing(asked, tmp_path) == LOCAL.outdated(asked, tmp_path) == asked
     table = LOCAL.results(asked, tmp_path)
     assert "(1 of them by other code than today’s)" in boxes.sources(table)
@@ -426,7 +426,7 @@ def test_other_code_measures_anew_beside_what_is_on_record(edit, tmp_path, monke
 
 
 def test_status_and_codes_tell_what_other_code_measured(edit, monkeypatch, capsys):
-    edit("chapters.local_steps.experiments", "Interval(0.2, 1.0)", "Interval(0.2, 2.0)")
+    edit("chapters.disputed.local_steps_experiments", "Interval(0.2, 1.0)", "Interval(0.2, 2.0)")
     monkeypatch.setattr("lib.__main__.EXPERIMENTS", {"local-steps": LOCAL})
     monkeypatch.setattr("lib.__main__._searched", str)
     main(["status"])

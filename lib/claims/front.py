@@ -242,12 +242,15 @@ def one_search(batch_size: int) -> pd.DataFrame:
     """
     known = judging.searches().query(f"{DENSE} and batch_size == {batch_size}")
     first = known[known.replicate == known.replicate.min()]
-    searches = pd.concat(store.read(store.DATA / place)[1] for place in first.record)
+    if first.empty:
+        return pd.DataFrame(columns=["trial", "goal", "step"])
+    tables = [store.read(store.DATA / place)[1] for place in first.record]
+    rows = pd.concat(tables, ignore_index=True)  # both halves of a whole range
+    rows["trial"] = rows.index
     columns = {f"steps@{goal:g}": goal for goal in workload(RUN[0]).goals}
-    rows = searches.rename(columns=columns)
-    known = [goal for goal in columns.values() if goal in rows]
-    rows["trial"] = range(len(rows))  # both halves of a whole range count theirs from 0
-    return rows.melt("trial", known, "goal", "step").dropna()
+    rows = rows.rename(columns=columns)
+    goals = [goal for goal in columns.values() if goal in rows]
+    return rows.melt("trial", goals, "goal", "step").dropna()
 
 
 def network(name: str) -> str:

@@ -17,7 +17,7 @@ from typing import Annotated
 import yaml
 
 from lib import Told, require
-from lib.fields import Count, check, spec
+from lib.fields import Count, check, nearest, spec
 from lib.own import is_own
 from lib.studies.cells import Cell
 from lib.workloads import own_file
@@ -107,6 +107,7 @@ def _is_light(work: Workload) -> bool:
 # --- grids ----------------------------------------------------------------------------------------
 
 RANGE = re.compile(r"(\d+)\.\.(?:\*([2-9]|[1-9]\d+)\.\.)?(\d+)")
+FIELDS = (*Cell.__dataclass_fields__, "search", "examples", "least")  # of a grid
 RANGES = "a range that ends at its last number, such as 3..12 or 1..*2..1024"
 
 
@@ -122,6 +123,7 @@ def grid(**fields: object) -> Iterator[Cell]:
 
     Raises ValueError as `Cell`.
     """
+    _known(fields, FIELDS)
     for chosen in _combinations(fields):
         if "search" in chosen:
             chosen["replicate"] = chosen["split"] = chosen.pop("search")
@@ -129,6 +131,12 @@ def grid(**fields: object) -> Iterator[Cell]:
             limit = chosen.pop("examples"), chosen.pop("least", 1)
             chosen["max_steps"] = _steps(chosen.get("batch_size"), *limit)
         yield Cell(**chosen)
+
+
+def _known(fields: dict, names: Sequence[str]) -> None:
+    for name in (name for name in fields if name not in names):
+        words = f"left out{nearest(name, names)} (known are {', '.join(names)})"
+        require(False, name, fields[name], words)
 
 
 def _steps(batch_size: object, examples: object, least: object) -> int:
@@ -230,6 +238,7 @@ def _study(name: str, entries: _Mapping) -> Study:
     entry = entries[name]
     with _placed(name, entries.places[name], entry):
         require(isinstance(entry, _Mapping), name, entry, "a study's title and grids")
+        _known(entry, [*_Entry.__dataclass_fields__])
         _Entry(**entry)
     shared = entry.get("all") or {}
     cells = []
