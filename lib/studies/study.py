@@ -12,7 +12,6 @@ from collections import UserDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
 
 import yaml
 
@@ -172,8 +171,8 @@ class _Entry:
     """A study in a file."""
 
     title: str
-    grids: Annotated[list[dict], "a list of grids, each with its fields in braces"]
-    all: Annotated[dict | None, "fields in braces"] = None
+    grids: list[dict]
+    all: dict | None = None
     apart: bool = False
 
 
