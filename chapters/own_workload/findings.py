@@ -13,9 +13,8 @@ from pydantic import AfterValidator
 from scipy.optimize import nnls
 
 from chapters.own_workload import adaptive
-from lib import Told, own
+from lib import Told, own, require
 from lib.analysis import hardware, scaling
-from lib.fields import Unfit
 from lib.measuring import sweeps
 from lib.methods import spaces
 from lib.page import parameters
@@ -40,7 +39,8 @@ def _device(value: Any) -> str:
         torch.zeros(1, device=value)
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).partition("\n")[0]
-        raise Unfit(f"cpu, or a device on which torch computes here ({reason})") from None
+        allowed = f"cpu, or a device on which torch computes here ({reason})"
+        require(False, "device", value, allowed)
     return value
 
 
