@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -14,6 +15,41 @@ import yaml
 
 from chapters.intro import front_figures
 from lib import ROOT
+from lib.claims import front
+from lib.claims.claim import FOR, UNDECIDED, Claim, Group
+
+PAGES = "intro.md", "chapters/answers.ipynb", "chapters/sheet.ipynb"
+
+
+def fact(effect, n, name="MLP on digits, SGD", verdict=FOR):
+    return Group(name, effect, 0.9 * effect, 1.1 * effect, n, verdict=verdict)
+
+
+def test_facts_are_of_networks_of_three_searches_and_of_clear_noise_scales(monkeypatch):
+    monkeypatch.setattr(front, "one_run", pd.DataFrame)
+    ratios = pd.DataFrame({"ratio": [2.0, 4.5]})
+    monkeypatch.setattr(front, "pruned_over_dense", lambda: ratios)
+    far = fact(0.5, 5, "Simple-CNN on MNIST, momentum", UNDECIDED)
+    momentum = fact(1.7, 5, "MLP on digits, momentum")
+    groups = {
+        "S10": [fact(1.3, 3), fact(1.4, 20), fact(9.0, 2), momentum],
+        "S7": [fact(2.0, 3), fact(10.6, 1)],
+        "M1": [fact(0.8, 1), fact(1.2, 1), far],
+    }
+    facts = front.facts({key: planted(key, found) for key, found in groups.items()})
+    assert facts["sgd_rate"] == "1.3 to 1.4" and facts["momentum_rate"] == "1.7"
+    assert facts["momentum"] == "2" and facts["pruned"] == "2 to 4.5"
+    assert facts["noise"] == "0.80 to 1.2" and facts["noise_data"] == ["digits"]
+    assert facts["noise_unclear"] == ["0.50 (0.45–0.55) with Simple-CNN on MNIST, momentum"]
+    assert facts["fastest"] is facts["cheapest"] is None
+    pages = [(ROOT / page).read_text(encoding="utf-8") for page in PAGES]
+    for name in facts:
+        shared = [page for page in pages if re.search(rf"\b{name}\b[^{{]*}}}}", page)]
+        assert len(shared) > 1, f"{name} is no fact of several pages"
+
+
+def planted(key, groups):
+    return Claim(key, "", "", "", "", "", "above", 1.05, groups=tuple(groups))
 
 
 def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where_it_is_known():

@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from scipy import stats
 from scipy.special import stdtr
 
 from lib import claims
 from lib.analysis.scaling import LEVEL
+from lib.claims import front
 
 
-def findings(judged: Sequence[claims.Claim]) -> dict[str, object]:
+def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
     """All values of the page's sentences."""
-    verdicts = Counter(claim.verdict.partition(":")[0] for claim in judged)
-    measured = [(claim, group) for claim in judged for group in claim.measured]
+    measured = [(claim, group) for claim in judged.values() for group in claim.measured]
     decided = [group for _, group in measured if group.verdict != claims.UNDECIDED]
-    wrong = round((1 - LEVEL) / 2 * len(measured))  # in each test, at one side's share
     return {
-        "claims": len(judged),
-        "reproduced": verdicts[claims.REPRODUCED],
-        "fragile": sum(one.verdict == claims.REPRODUCED and one.fragile for one in judged),
-        "contradicted": verdicts[claims.CONTRADICTED],
-        "in_part": verdicts[claims.PART],
-        "stand_ins": verdicts[claims.STAND_INS],
-        "open": verdicts[claims.OPEN],
+        **front.tally(judged),
         "measured": len(measured),
         "decided": len(decided),
-        "wrong": wrong,
-        "one_in": round(len(decided) / wrong) if wrong else None,
+        "wrong": round((1 - LEVEL) / 2 * len(measured)),  # in each test, at one side's share
         "kept": _discoveries(measured),
-        "fixed": sum(claim.fixed for claim in judged),
+        "fixed": sum(claim.fixed for claim in judged.values()),
     }
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -75,83 +76,7 @@ def fitted(points: Points, powers: tuple[int, int]) -> tuple[float, float]:
 
 # --- the form -------------------------------------------------------------------------------------
 
-FORM = """<style>
-.book-decide { display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr));
-  gap: .4rem 1rem; border: 1px solid var(--pst-color-border, #ccc); border-radius: 6px;
-  padding: .7rem .9rem; margin: .6rem 0; }
-.book-decide label { display: block; font-size: .85rem; }
-.book-decide textarea, .book-decide input { width: 100%; box-sizing: border-box; font: inherit;
-  background: var(--pst-color-surface, #fff); color: inherit;
-  border: 1px solid var(--pst-color-border, #888); border-radius: 4px; padding: .2rem .4rem; }
-.book-decide output { grid-column: 1 / -1; font-weight: 600; }
-@page { size: A4; margin: 10mm 12mm; }
-@media print {
-  .bd-article { font-size: 9.4pt; line-height: 1.3; }
-  h1 { font-size: 17pt !important; margin: 0 !important; }
-  .bd-article h2 { font-size: 11.5pt; margin: 6pt 0 2pt; }
-  .bd-article p, .bd-article ul, .bd-article li { margin-top: 0 !important; margin-bottom: 2pt !important; }
-  .book-decide { padding: .3rem .6rem; } .book-decide :is(textarea, input, label) { font-size: 8pt; }
-  .bd-article ul { columns: 2; column-gap: 7mm; } .bd-article li { break-inside: avoid; }
-  section:is(#rerun-this-page, #what-this-does-not-show) { display: none; } footer { display: none; }
-}</style>
-<form class="book-decide" onsubmit="return false">
-<label>Batch size and seconds of a step, a pair a line
-<textarea name="times" rows="3">{{ times }}</textarea></label>
-<label>Batch size and steps to your goal, a pair a line; or leave empty
-<textarea name="steps" rows="3"></textarea></label>
-<label>Or the critical batch size or noise scale, in examples
-<input name="critical" inputmode="decimal" value="{{ critical }}"></label>
-<output aria-live="polite">{{ without }}</output></form>
-<script>(() => {
-  const form = document.querySelector(".book-decide"), out = form.querySelector("output");
-  const grouped = text => /^[1-9]\\d{0,2}(,\\d{3})+(\\.\\d*)?$/.test(text);
-  const number = text => {
-    const plain = grouped(text) ? text.replace(/,/g, "") : text.replace(",", ".");
-    return /^(\\d+\\.?\\d*|\\.\\d+)(e[-+]?\\d+)?$/i.test(plain) ? +plain : NaN; };
-  // A comma alone parts two numbers, unless it may be one of thousands
-  const pair = (line, example) => {
-    const apart = line.replace(/,(?=\\s)|[;:]/g, " ").trim().split(/\\s+/);
-    const [size, value = "", ...more] = apart.length > 1 || grouped(line) ? apart : line.split(",");
-    // 1,234 seconds may be a thousand, or one and a bit
-    const either = example === SECONDS && grouped(value) && !value.includes(".");
-    const read = [number(size), either ? NaN : number(value)];
-    if (more.length || !Number.isInteger(read[0]) || !read.every(v => v > 0))
-      throw new RangeError(`The line “${line}” cannot be read: write a pair such as ${example}.`);
-    return read; };
-  const SECONDS = "1024 0.5", STEPS = "1024 350";
-  const pairs = (text, example) => text.split(/\\n/).map(line => line.trim()).filter(Boolean)
-    .map(line => pair(line, example));
-  const fitted = (points, p, q) => { // least squares of relative distances
-    let [a, b, c, d, e] = [0, 0, 0, 0, 0];
-    for (const [size, value] of points) { const u = size ** p / value, v = size ** q / value;
-      a += u * u; b += u * v; c += v * v; d += u; e += v; }
-    const whole = a * c - b * b; return [(d * c - e * b) / whole, (a * e - b * d) / whole]; };
-  const short = v => v >= 100 ? Math.round(+v.toPrecision(2)).toLocaleString("en") : String(+v.toPrecision(2));
-  const say = () => {
-    const times = pairs(form.times.value, SECONDS), steps = pairs(form.steps.value, STEPS);
-    const sizes = points => new Set(points.map(p => p[0])).size;
-    if (sizes(times) < 2) return "Enter the time of a step at two batch sizes or more.";
-    const [overhead, example] = fitted(times, 0, 1);
-    const typed = form.critical.value.trim();
-    let critical = number(typed);
-    if (typed && !(critical > 0)) return `“${typed}” cannot be read as a critical batch size.`;
-    if (sizes(steps) > 1) { const [floor, falling] = fitted(steps, 0, -1);
-      if (floor <= 0) return "Steps fall in proportion to the batch: measure a larger batch.";
-      if (falling <= 0) return "Steps do not fall: measure a smaller batch."; critical = falling / floor; }
-    if (!(critical > 0)) return "Enter steps at two batch sizes or more, or a critical batch size.";
-    const none = {{ least }} * times[0][1];
-    if (!(overhead > none)) return "A step's time is proportional to its batch: a smaller batch is as fast, and cheaper.";
-    if (!(example > none)) return `A step's time does not grow: take the largest batch up to about ${short(4 * critical)}.`;
-    const root = Math.sqrt(overhead * example * critical);
-    const half = 1 + {{ more }} * (overhead + example * critical + 2 * root) / root / 2;
-    const reach = half + Math.sqrt(half * half - 1), best = Math.sqrt(critical * overhead / example);
-    return `Use about ${short(best)} examples a step. From ${short(best / reach)} to ` +
-      `${short(best * reach)}, the run takes at most {{ percent }} % longer. ` +
-      `The critical batch size is ${short(critical)}; doubling this batch saves ` +
-      `${short(100 * critical / (2 * (best + critical)))} % of the steps.`; };
-  const show = () => { try { out.textContent = say(); } catch (error) {
-    if (!(error instanceof RangeError)) throw error; out.textContent = error.message; } };
-  form.addEventListener("input", show); show(); })();</script>"""
+FORM = Path(__file__).with_name("form.html").read_text(encoding="utf-8")
 
 
 def form(times: Points, critical: float) -> Html:

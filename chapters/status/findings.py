@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pandas as pd
 
-from chapters.status import prices
-from lib import claims, wording
+from lib import wording
 from lib.analysis import scaling
 from lib.claims import front
 from lib.methods import METHODS, spaces
-from lib.probes import replays, tracks
-from lib.records import store
-from lib.records.store import DATA, record
-from lib.studies import plans
+from lib.probes import tracks
 from lib.workloads import catalogue, models, tasks
 
 WAY = ["sparsity", "precision", "checks"]
@@ -36,110 +30,44 @@ SEARCHES = {  # columns of the file of all searches, and what they hold
 USUAL = {"precision": "bfloat16", "checks": "geometric"}
 
 
-def findings(
-    studies: pd.DataFrame,
-    again: pd.DataFrame,
-    each: pd.DataFrame,
-    compared: pd.DataFrame,
-    priced: pd.DataFrame,
-    pool: tuple[float, float, float],
-) -> dict:
+def findings(studies: pd.DataFrame, again: pd.DataFrame, priced: pd.DataFrame) -> dict:
     """All values of the page's sentences.
 
     Args:
         studies: of `on_record.status`, with title.
-        again: of `replays.summary`.
-        each: of `replays.every`.
-        compared: of `ways`.
-        priced, pool: of `prices.table` and `prices.together`.
+        again: of `replays.every`.
+        priced: of `prices.table`.
     """
-    total = front.scope()
-    apart = again[again.factor > 1]
-    elsewhere = apart[(apart.measured_on != apart.replayed_on) & (apart.study != "mnist")]
-    unrun = studies[studies.done == 0]
-    partly = studies[(studies.done > 0) & (studies.done < studies.planned)]
-    waiting = sum(not claim.measured for claim in claims.judge().values())
-    others = compared[~compared.usual]
     return {
+        **front.scope(),
         "studies": len(studies),
         "complete": int((studies.done == studies.planned).sum()),
-        "hours": total["core_hours"],
-        "searches": total["searches"],
-        "trials": total["trials"],
+        "lacking": int((studies.planned - studies.done).sum()),
         "devices": _listed(studies.device),
-        "versions": _listed(studies.torch),
         "first": min(_listed(studies.date)),
         "last": max(_listed(studies.date)),
-        **_data_sets(),
-        "unrun": [f"{t}: {n:,} searches" for t, n in zip(unrun.title, unrun.planned)],
-        "partly": len(partly),
-        "lacking": int((partly.planned - partly.done).sum()),
-        "some_wait": waiting > 0,
-        "waiting": waiting,
-        **_replayed(each),
-        "rounded_since": "mnist" in set(apart.study),
-        "between_processors": list(elsewhere.study),
-        "batch_size": int(compared.batch_size.max()),
-        "ways": len(others),
-        "over_usual": wording.between(*others.over),
-        "pairs_span": wording.between(*others.lowest, *others.highest),
-        **_prices(priced, pool),
-    }
-
-
-def _replayed(each: pd.DataFrame) -> dict:
-    """How many searches gave the same when measured again, by data set and by rounding."""
-    stepless = each.recorded.isna() & each.again.isna()
-    with_steps = each[~stepless]
-    digits = with_steps.workload.str.startswith("digits")
-    small, images = with_steps[digits], with_steps[~digits]
-    later = each[each.measured_by != each.source]
-    alike = later[later.same_rounding.eq(True)]
-    unlike = images[images.same_rounding.eq(False)]
-    return {
-        "replayed": len(each),
-        "replay_minutes": replays.Replay.longest / 60,
-        "equal": int(each.equal.sum()),
-        "stepless": int(stepless.sum()),
-        "on_digits": len(small),
-        "same_on_digits": int(small.equal_result.sum()),
-        "on_images": len(images),
-        "same_on_images": int(images.equal_result.sum()),
-        "rounded_apart": len(unlike),
-        "same_apart": int(unlike.equal_result.sum()),
-        "rounded_alike": len(alike),
-        "equal_alike": int(alike.equal.sum()),
-    }
-
-
-def _prices(priced: pd.DataFrame, pool: tuple[float, float, float]) -> dict:
-    """What the papers' figures would cost together, and the most expensive of them."""
-    most = priced.loc[priced.cores.idxmax()]
-    end, busy, longest = pool
-    return {
-        "figures": len(priced),
+        **_replayed(again),
         "price_days": float(priced.cores.sum()),
-        "dearest": f"{most.workload} of {most.paper}",
-        "dearest_days": float(most.cores),
         "gpu_factor": float((priced.cores * 48 / priced.gpu).iloc[0]),
-        "fold": prices.FOLD,
-        "pool_hours": end,
-        "pool_busy": busy,
-        "longest_hours": longest,
     }
+
+
+def _replayed(again: pd.DataFrame) -> dict:
+    """How many of the searches with steps gave the same when measured again, by data set, and where
+    processors round differently (apart).
+    """
+    steps = again.dropna(subset=["recorded", "again"], how="all")
+    digits = steps.workload.str.startswith("digits")
+    small, images = steps[digits], steps[~digits]
+    groups = {"on_digits": small, "on_images": images, "apart": images[images.same_rounding.eq(False)]}
+    counts = {name: len(rows) for name, rows in groups.items()}
+    same = {f"same_{name}": int(rows.equal_result.sum()) for name, rows in groups.items()}
+    return {**counts, **same}
 
 
 def _listed(column: pd.Series) -> list[str]:
     """All values of a column whose rows list some."""
     return sorted({value for row in column for value in row.split(", ") if value})
-
-
-def _data_sets() -> dict[str, int]:
-    """Searches on record on the smallest and the hardest data set."""
-    cells = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
-    known = (cell for cell in cells if store.exists(record(cell, DATA)))
-    counts = Counter(cell.work.dataset.removesuffix("-lee2021") for cell in known)
-    return {"digits": counts["digits"], "cifar": counts["cifar-10"]}
 
 
 def ways(trials: pd.DataFrame) -> pd.DataFrame:

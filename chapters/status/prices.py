@@ -116,16 +116,18 @@ FIGURES = (
 
 
 def searched() -> pd.DataFrame:
-    """The searches on record of the figures' networks, of whatever goal: a row each.
+    """The searches on record of the figures' networks, a row each.
 
     Columns: workload, algorithm, sparsity, batch_size, steps (to the hardest goal that was met),
-    goal, trial_steps, wall_s, cpu (whether one core measured it).
+    trial_steps, wall_s, cpu (whether one core measured it).
     """
     names = {figure.workload for figure in FIGURES}
     every = on_record.gathered(label_smoothing=0.0)
     read = results.of_searches(Study("prices", "", (c for c in every.cells if c.workload in names)))
     heads = pd.DataFrame(list(read.attrs["provenance"]))
-    return heads.assign(cpu=heads.device.str.startswith("cpu"))
+    hardest = sorted(read.filter(like="steps@"), key=lambda name: float(name.partition("@")[2]))
+    steps = read[hardest].bfill(axis=1).iloc[:, 0]
+    return heads.assign(steps=steps, cpu=heads.device.str.startswith("cpu"))
 
 
 def seconds_of_a_step(heads: pd.DataFrame) -> tuple[float, float]:
@@ -141,7 +143,7 @@ def seconds_of_a_step(heads: pd.DataFrame) -> tuple[float, float]:
 
 def steps_to_result(heads: pd.DataFrame, sizes: np.ndarray) -> np.ndarray:
     """K* [n] at batch sizes [n], by c1/B + c2 fitted to all searches of a network and a method."""
-    means = np.log(heads.groupby("batch_size").steps.median())
+    means = np.log(heads.groupby("batch_size").steps.median().dropna())
     measured = means.index.to_numpy(float)
     fitted = forms.fit(measured, means.to_numpy()[None])
     return np.exp(fitted.log_steps(sizes))[0]
@@ -199,15 +201,6 @@ def keep_busy(
         heapq.heapreplace(free, free[0] + cost + again)
     end = max(free)
     return end, float(np.sum(seconds) / (workers * end))
-
-
-def together(heads: pd.DataFrame) -> tuple[float, float, float]:
-    """All figures' searches on FOLD H100s, with a failure per worker and day: hours until the last
-    ends, the share of the time that the devices work, and the hours of the longest search.
-    """
-    cost = np.concatenate([costs(figure, heads) for figure in FIGURES]) / faster(heads)
-    end, busy = keep_busy(cost, FOLD, failures=1 / 24)
-    return end / 3600, busy, float(cost.max()) / 3600
 
 
 def table(heads: pd.DataFrame) -> pd.DataFrame:

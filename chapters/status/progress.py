@@ -22,24 +22,26 @@ html[data-theme="dark"] .book-progress progress { color-scheme: dark; }
 @media (max-width: 576px) { .book-progress {
   grid-template-columns: minmax(0, 3fr) minmax(0, 2fr) auto; }
   .book-progress .book-time { display: none; } }
-</style><div class="book-progress">
+</style>{% macro bars(rows) %}<div class="book-progress">
 <b>study</b><b></b><b class="book-right">searches</b><b class="book-right book-time">core-hours</b>
 {% for row in rows %}
 <span title="{{ row.title|e }}">{{ row.study }}</span>
 <progress value="{{ row.done }}" max="{{ row.planned }}" aria-label="{{ row.title|e }}"></progress>
 <span class="book-right">{{ row.done|count }} of {{ row.planned|count }}</span>
 <span class="book-right book-time">{{ hours(row.hours) }} h</span>
-{% endfor %}</div>"""
+{% endfor %}</div>{% endmacro %}{{ bars(rows|selectattr("lacks")) }}
+<details><summary>The complete studies</summary>{{ bars(rows|rejectattr("lacks")) }}</details>"""
 
 
 def progress(studies: pd.DataFrame) -> Html:
-    """A bar per study, the least complete first.
+    """A bar per study, the least complete first; those that are complete are folded.
 
     Args:
         studies: study, title, done, planned and hours.
     """
-    order = np.argsort(studies.done / studies.planned, kind="stable")
-    rows = list(studies.iloc[order].itertuples())
+    share = studies.done / studies.planned
+    studies = studies.assign(lacks=share < 1).iloc[np.argsort(share, kind="stable")]
+    rows = list(studies.itertuples())
     return boxes.html(BARS, rows=rows, hours=lambda h: number(round(h, 2 if h < 1 else 1)))
 
 

@@ -8,19 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import math
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pandas as pd
 
 from lib.analysis import hardware, method_results, ranges, scaling
 from lib.claims import judging
+from lib.claims.claim import (
+    AGAINST,
+    CONTRADICTED,
+    FOR,
+    OPEN,
+    PART,
+    REPRODUCED,
+    STAND_INS,
+    UNDECIDED,
+    Claim,
+    Group,
+)
 from lib.claims.judging import kept
 from lib.records import on_record, searches, store
 from lib.records.store import record
 from lib.studies import plans
-from lib.wording import DATA_SETS, span
+from lib.wording import DATA_SETS, between, ranged, span
 from lib.workloads.catalogue import workload
 
 
@@ -101,7 +115,7 @@ def curves() -> pd.DataFrame:
 
 
 RUN = ("mnist-simple-cnn", "momentum")  # the papers' own network
-DENSE = "workload == @RUN[0] and algorithm == @RUN[1] and sparsity == 0"
+DENSE = f"workload == '{RUN[0]}' and algorithm == '{RUN[1]}' and sparsity == 0"
 DEVICES = hardware.Hardware(devices=64, bandwidth=1e9, latency=2e-5)  # cores on 10-gigabit links
 
 
@@ -142,10 +156,71 @@ def one_run() -> pd.DataFrame:
     )
 
 
-def best_sizes(run: pd.DataFrame, what: str) -> str:
+# --- facts of several pages -----------------------------------------------------------------------
+
+
+def facts(judged: Mapping[str, Claim]) -> dict[str, object]:
+    """What several pages state, as their sentences print it; ranges are over networks of
+    `scaling.ENOUGH` searches.
+
+    fastest, cheapest: batch sizes that may be the best of `one_run`; None if nothing was timed.
+    sgd_rate, momentum_rate: growth of the best rate per doubling of the batch.  momentum: critical
+    batch size over SGD's.  pruned: steps of networks that lost 90 % of their weights over the dense
+    ones'.  noise: critical batch size over noise scale where this is clear; noise_data: there;
+    noise_unclear: the others, with their intervals.
+    """
+    run, noise = one_run(), judged["M1"]
+    clear = noise.decided(FOR) + noise.decided(AGAINST)
+    rest = [g for g in noise.decided(UNDECIDED) if g.n and g.high < math.inf]
+    return {
+        "fastest": best_sizes(run, "soonest"),
+        "cheapest": best_sizes(run, "cheapest"),
+        "sgd_rate": effects(judged["S10"], "SGD"),
+        "momentum_rate": effects(judged["S10"], "momentum"),
+        "momentum": effects(judged["S7"]),
+        "pruned": between(*pruned_over_dense().ratio),
+        "noise": between(*(g.effect for g in clear)),
+        "noise_data": list(dict.fromkeys(map(_data, clear))),
+        "noise_unclear": [f"{ranged(g.effect, g.low, g.high)} with {g.name}" for g in rest],
+    }
+
+
+def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
+    """How many claims there are (claims), how many came out in each way, and how many of those
+    reproduced are so by fragile verdicts alone (fragile).
+    """
+    words = Counter(claim.verdict.partition(":")[0] for claim in judged.values())
+    fragile = [c for c in judged.values() if c.verdict == REPRODUCED and c.fragile]
+    return {
+        "claims": len(judged),
+        "reproduced": words[REPRODUCED],
+        "fragile": len(fragile),
+        "in_part": words[PART],
+        "contradicted": words[CONTRADICTED],
+        "stand_ins": words[STAND_INS],
+        "open": words[OPEN],
+    }
+
+
+def effects(claim: Claim, method: str = "") -> str:
+    """The least and the most of a claim's effects on networks of `scaling.ENOUGH` searches, of
+    those whose name ends with a method.
+    """
+    several = [g for g in claim.groups if g.n >= scaling.ENOUGH]
+    return between(*(g.effect for g in several if g.name.endswith(method)))
+
+
+def best_sizes(run: pd.DataFrame, what: str) -> str | None:
     """The range of the best batch size, "16–64"; what: "soonest" or "cheapest" of `one_run`."""
+    if run.empty:
+        return None
     sizes = run.batch_size[run[what]]
     return span((sizes.min(), sizes.max()))
+
+
+def _data(group: Group) -> str:
+    """On which data a group was measured, of its name: "MLP on digits, SGD"."""
+    return group.name.rpartition(" on ")[2].partition(",")[0]
 
 
 @_kept
@@ -167,12 +242,15 @@ def one_search(batch_size: int) -> pd.DataFrame:
     """
     known = judging.searches().query(f"{DENSE} and batch_size == {batch_size}")
     first = known[known.replicate == known.replicate.min()]
-    searches = pd.concat(store.read(store.DATA / place)[1] for place in first.record)
+    if first.empty:
+        return pd.DataFrame(columns=["trial", "goal", "step"])
+    tables = [store.read(store.DATA / place)[1] for place in first.record]
+    rows = pd.concat(tables, ignore_index=True)  # both halves of a whole range
+    rows["trial"] = rows.index
     columns = {f"steps@{goal:g}": goal for goal in workload(RUN[0]).goals}
-    rows = searches.rename(columns=columns)
-    known = [goal for goal in columns.values() if goal in rows]
-    rows["trial"] = range(len(rows))  # both halves of a whole range count theirs from 0
-    return rows.melt("trial", known, "goal", "step").dropna()
+    rows = rows.rename(columns=columns)
+    goals = [goal for goal in columns.values() if goal in rows]
+    return rows.melt("trial", goals, "goal", "step").dropna()
 
 
 def network(name: str) -> str:

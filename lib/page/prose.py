@@ -152,6 +152,11 @@ def pill(claim, folder: str = "") -> Html:
     return html(PILL, claim=claim, folder=folder, kind=kind(claim.verdict), word=word)
 
 
+def pills(judged: Mapping[str, object], folder: str = "") -> dict[str, Html]:
+    """The `pill` of every judged claim, by its key."""
+    return {key: pill(claim, folder) for key, claim in judged.items()}
+
+
 # Inline styles are for rerun notebooks, which have no style sheet of ours.
 FIGURE = """\
 <figure class="book-figure" id="{{ name }}" style="margin:1.5em 0">\

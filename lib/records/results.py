@@ -41,10 +41,10 @@ def check_tensors(study: Study, folder: Path) -> None:
 
 
 def of_searches(study: Study, folder: Path = DATA) -> pd.DataFrame:
-    """The study's searches on record, a row each: its cell's fields, last_step, best_error, goal (the
-    hardest), and steps@GOAL, the fewest steps to each goal, of which `steps` is the first; record.
+    """The study's searches on record, a row each.
 
-    attrs: as of `read`.
+    Columns: its cell's fields; last_step, best_error; goal (the hardest); steps@GOAL, the fewest
+    steps to each goal, and steps, those to the hardest; record.  attrs: as of `read`.
 
     Raises:
         RecordError: for a file that must not be read.
@@ -52,28 +52,34 @@ def of_searches(study: Study, folder: Path = DATA) -> pd.DataFrame:
     """
     check_tensors(study, folder)
     files = searches.recorded(study.cells, folder)
+    if not files:
+        return _with_attrs(pd.DataFrame(), study, files, [])
     places = [file.relative_to(folder).as_posix() for file in files]
-    book = folder == DATA and not any("own" in file.parts for file in files)
-    rows = searches.table() if book else searches.summary(files, folder)
-    rows = rows[rows.record.isin(places)]
-    steps = rows.pivot(index="record", columns="goal", values="k1").reindex(places)
+    rows = _rows(files, places, folder)
     about = rows.drop_duplicates("record").set_index("record").reindex(places)
-    frame = pd.DataFrame(map(_fields, files.values())) if files else pd.DataFrame()
-    for name in ("last_step", "best_error") if files else ():
-        frame[name] = about[name].to_numpy()
-    for goal in steps:
-        frame[f"steps@{goal:g}"] = steps[goal].to_numpy()
-    if files:
-        frame["steps"] = _at_own_goal(frame)
-        frame["record"] = places
-    heads = (
-        about.drop(columns="precision").rename(columns=searches.HEAD).reset_index(names="sha256")
-    )
-    heads["workload"], heads["algorithm"] = frame.get("workload"), frame.get("algorithm")
-    return _with_attrs(frame, study, files, heads.to_dict("records"))
+    steps = rows.pivot(index="record", columns="goal", values="k1").reindex(places)
+    steps.columns = [f"steps@{goal:g}" for goal in steps]
+    fields = pd.DataFrame(map(_fields, files.values()), index=places)
+    frame = pd.concat([fields, about[["last_step", "best_error"]], steps], axis=1)
+    frame["steps"] = _to_goal(frame)
+    heads = about.drop(columns="precision").rename(columns=searches.HEAD)
+    heads["workload"] = fields.workload
+    heads["algorithm"] = fields.algorithm
+    heads = heads.reset_index(names="sha256").to_dict("records")
+    frame = frame.reset_index(names="record")
+    return _with_attrs(frame, study, files, heads)
 
 
-def _at_own_goal(frame: pd.DataFrame) -> pd.Series:
+def _rows(files: dict, places: list[str], folder: Path) -> pd.DataFrame:
+    """The rows of these records: the book's of its table, others from the records themselves."""
+    own = any("own" in file.parts for file in files)
+    if own or folder != DATA:
+        return searches.summary(files, folder)
+    rows = searches.table()
+    return rows[rows.record.isin(places)]
+
+
+def _to_goal(frame: pd.DataFrame) -> pd.Series:
     """Steps to every row's goal."""
     steps = [frame[f"steps@{goal:g}"].where(frame.goal == goal) for goal in frame.goal.unique()]
     return pd.concat(steps, axis=1).max(axis=1)

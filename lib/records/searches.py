@@ -1,8 +1,8 @@
 """The table of searches, `data/searches.csv.xz`: a row per search of the book and goal.
 
-A search's trials are a hundred rows of its record.  What curves, claims and most pages need of them
-is here: how soon the first ten trials met each goal, and which hyperparameters did well.  Pages read
-this table; trials are read only where trials are shown.
+A search's trials are a hundred rows of its record.  What curves, claims and most pages need of
+them is here: how soon the first ten trials met each goal, and which hyperparameters did well.
+Pages read this table; trials are read only where trials are shown.
 
 Everything in it is derived.  `rebuild` makes it from the packed records, `table` adds the loose ones
 measured since, and refuses nothing silently: where an archive has changed since, the table is named
@@ -51,6 +51,7 @@ FLAGS = ["feedback", "by_layer"]
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Cell)[2:]}
 # The columns of a table of trials, or how they begin, that are no hyperparameters
 OUTCOME = "trial seed status cause last_step best_error best_step sent".split()
+BUDGETS = ("best@", "test@", "loss@", "sent@")  # how columns begin that are no goals
 ORDER = [f"k{i}" for i in range(1, FIRST + 1)]
 COUNTS = ["met", "well"]
 # What a record's first line calls these columns
@@ -100,18 +101,30 @@ def rows_of(record: str, head: Mapping, trials: pd.DataFrame) -> Iterator[dict]:
 
 def _at_goal(steps: np.ndarray, drawn: dict[str, np.ndarray]) -> dict:
     """What `rows_of` says of one goal; steps: of each trial, NaN where it did not meet it."""
-    places = np.argsort(steps, kind="stable")[: np.isfinite(steps).sum()]
+    met = int(np.isfinite(steps).sum())
+    places = np.argsort(steps, kind="stable")[:met]
     ordered = steps[places]
-    well = places[: np.searchsorted(ordered, WINDOW * ordered[0], "right")] if len(places) else []
-    row = {**dict(zip(ORDER, ordered.tolist())), "met": len(places), "well": len(well)}
-    for name, values in drawn.items() if len(well) else ():
+    row = dict(zip(ORDER, ordered.tolist()))
+    row["met"] = met
+    row["well"] = 0
+    if not met:
+        return row
+    well = places[ordered <= WINDOW * ordered[0]]
+    row["well"] = len(well)
+    for name, values in drawn.items():
         good = values[well]
-        one = 1 - good if name in REVERSED else good
-        middle = np.exp(np.log(one).mean())
         row[name] = values[places[0]]
-        row[f"{name}_mid"] = 1 - middle if name in REVERSED else middle
-        row[f"{name}_low"], row[f"{name}_high"] = good.min(), good.max()
+        row[f"{name}_mid"] = _middle(name, good)
+        row[f"{name}_low"] = good.min()
+        row[f"{name}_high"] = good.max()
     return row
+
+
+def _middle(name: str, values: np.ndarray) -> float:
+    """The geometric mean of a hyperparameter's values, or one minus that of one minus them."""
+    if name in REVERSED:
+        return 1 - np.exp(np.log(1 - values).mean())
+    return np.exp(np.log(values).mean())
 
 
 # --- the file -------------------------------------------------------------------------------------
@@ -140,15 +153,18 @@ def packing(files: Iterable[Path], data: Path = DATA, anew: bool = False) -> Ite
 
     anew: make all rows anew; else so only where the table does not belong to the archives before.
     """
-    whole_before = not anew and (data / SEAL).exists() and _sealed(data)
+    before = None
+    if not anew and (data / SEAL).exists() and _sealed(data):
+        before = pd.read_csv(data / FILE, low_memory=False)
     rows = pd.DataFrame(_summarised(files, data))
     yield
-    if not whole_before:
+    if before is None:
         rebuild(data)
-    elif len(rows):
-        before = pd.read_csv(data / FILE, low_memory=False)
+        return
+    if len(rows):
         every = pd.concat([before, rows], ignore_index=True)
-        _write(_ordered(every.drop_duplicates(["record", "goal"])), data)
+        every = every.drop_duplicates(["record", "goal"])
+        _write(_ordered(every), data)
 
 
 def _write(frame: pd.DataFrame, data: Path) -> None:
@@ -176,12 +192,13 @@ def _summarised(files: Iterable[Path], data: Path) -> list[dict]:
     rows = []
     for _, group in itertools.groupby(sorted(files), lambda file: file.parents[2]):
         places = dict.fromkeys(group)
-        budgets = ("best@", "test@", "loss@", "sent@")
-        heads, _, trials = store.read_all(places, lambda _: {}, budgets)
-        ends = np.cumsum([head["rows"] for head in heads])
-        for file, head, end in zip(places, heads, ends):
-            own = trials.iloc[end - head["rows"] : end]
-            rows += rows_of(file.relative_to(data).as_posix(), head, own)
+        heads, _, trials = store.read_all(places, lambda _: {}, BUDGETS)
+        end = 0
+        for file, head in zip(places, heads):
+            start = end
+            end += head["rows"]
+            place = file.relative_to(data).as_posix()
+            rows += rows_of(place, head, trials.iloc[start:end])
     return rows
 
 
@@ -213,12 +230,12 @@ def table(*more: str, data: Path = DATA) -> pd.DataFrame:
     """All searches of the book, packed and loose, a row per search and goal.
 
     Args:
-        more: columns of hyperparameters and order statistics beyond FIELDS, goal, k1, COUNTS, COSTS,
-            ORIGIN and record.
+        more: columns of hyperparameters and order statistics beyond FIELDS, goal, k1, COUNTS,
+            COSTS, ORIGIN and record.
         data: the folder.
 
-    Where the file is lacking, damaged, or not of the archives that are there, a warning names it and
-    the table is made anew; it is written if the folder allows.
+    Where the file is lacking, damaged, or not of the archives that are there, a warning names it
+    and the table is made anew; it is written if the folder allows.
 
     Raises:
         RecordError: naming a loose record that is damaged.
@@ -234,11 +251,18 @@ def recorded(cells: Iterable[Cell], data: Path = DATA) -> dict[Path, Cell]:
     """
     if data != DATA:
         return store.existing(cells, store.record, data)
-    known = set(table().record)
-    files = {store.record(cell): cell for cell in cells}
-    places = {file: file.relative_to(data) for file in files}
-    own = {file for file, place in places.items() if place.parts[0] == "own" and file.exists()}
-    return {f: cell for f, cell in files.items() if places[f].as_posix() in known or f in own}
+    packed = set(table().record)
+    files = {}
+    for cell in cells:
+        file = store.record(cell)
+        place = file.relative_to(data)
+        if place.parts[0] == "own":
+            there = file.exists()
+        else:
+            there = place.as_posix() in packed
+        if there:
+            files[file] = cell
+    return files
 
 
 def with_winners(rows: pd.DataFrame, data: Path = DATA) -> pd.DataFrame:
