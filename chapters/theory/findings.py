@@ -13,7 +13,6 @@ from lib.analysis import ranges, scaling
 from lib.claims import AGAINST, FOR, Claim, front, judging
 from lib.claims.names import REPEATS
 from lib.probes import tracks
-from lib.records import searches
 from lib.wording import between, brief, named, number, percent, span
 from lib.workloads.catalogue import workload
 
@@ -188,11 +187,11 @@ def _ends(values: pd.Series) -> str:
     return f"{values.min():.2f} to {values.max():.2f}" if len(values) else "—"
 
 
-def every_curve(summary: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
+def every_curve(summary: pd.DataFrame, winners: pd.DataFrame) -> pd.DataFrame:
     """Both constants of every `labelled` curve, its critical batch size, and where its winners
-    crowd.
+    crowd; winners: as `ranges.at_edges` takes them.
     """
-    crowded = ranges.marks(ranges.at_edges(searches.with_winners(trials)))
+    crowded = ranges.marks(ranges.at_edges(winners))
     critical = summary[["critical", "critical_low", "critical_high"]].to_numpy()
     return pd.DataFrame(
         {
