@@ -119,8 +119,9 @@ def verdict(case: Case, error: BaseException) -> tuple[str, str]:
     if not named:
         return "names another field", text
     given = [case.given[name] for name in named]
-    spelt = [told for one in given for told in (str(one), repr(one), *str(one).split())]  # or an entry
-    return (REFUSED if any(told[:100] in text for told in spelt) else "value not named"), text
+    # As it is, or an entry of a list
+    spelt = [told[:100] for v in given for told in (str(v), repr(v), *str(v).split())]
+    return (REFUSED if any(told in text for told in spelt) else "value not named"), text
 
 
 def within(case: Case, pipe) -> None:

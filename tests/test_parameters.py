@@ -39,16 +39,17 @@ def one(kind, value):
 def test_the_defaults_pass_typed_among_what_a_notebook_keeps_for_itself():
     own = {"_": "1", "_i12": "x = 1", "_3": 4, "_oh": {}, "__doc__": "", "_iii": "", "___": 2}
     chosen = parameters.guard(Chosen, notebook(**own))
-    assert vars(chosen) == vars(Chosen(64, 1.0, "cached")) and type(chosen.learning_rate) is float
+    assert vars(chosen) == {"batch_size": 64, "learning_rate": 1.0, "budget": "cached"}
+    assert type(chosen.learning_rate) is float
 
 
 @pytest.mark.parametrize(
     "injected, message",
     [
-        ({"bach_size": 32}, "bach_size: 32 is unknown; did you mean batch_size.*learning_rate, budget"),
+        ({"bach_size": 32}, "bach_size: 32 is unknown; did you mean batch_size"),
         ({"cores": 4}, "cores: 4 is unknown"),  # a name that the chapter uses already
         ({"batch_size": "64"}, "batch_size: '64' is not allowed; it must be a valid integer"),
-        ({"learning_rate": math.nan}, "learning_rate: nan is not allowed; it must be a finite number"),
+        ({"learning_rate": math.nan}, "learning_rate: nan is not .* a finite number"),
         ({"budget": "full!"}, "budget: 'full!' is not allowed; .* 'cached', 'smoke' or 'full'"),
         ({"_batch_size": 1, "__private": 2}, "_batch_size: .*did you mean batch_size.*__private: "),
         ({"zzz": 3, "batch_size": 0, "budget": 3}, "batch_size: 0.*budget: 3.*zzz: 3"),
@@ -76,7 +77,7 @@ def test_a_list_is_passed_as_values_separated_by_spaces():
             one(sizes, text)
     names = parameters.Listed(parameters.NAME)
     assert one(names, "digits-mlp mnist-fnn-3") == ["digits-mlp", "mnist-fnn-3"]
-    with pytest.raises(ValueError, match="^x: workload: 'digits-mpl' .* digits-mlp, .*file.py:func"):
+    with pytest.raises(ValueError, match="^x: workload: 'digits-mpl' .* digits-mlp, .*file.py"):
         one(names, "digits-mlp digits-mpl")
 
 

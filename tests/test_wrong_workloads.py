@@ -83,7 +83,7 @@ BOTH = [  # what is given otherwise, and the message
 ]  # fmt: skip
 SHARED = "; or return a lib.own.Training"
 OWN = [
-    ("task='x'", "task: 'x' is not allowed; it must be 'classification', 'cross-entropy'"),
+    ("task='x'", "task: 'x' is not allowed; it must be 'classification' or 'cross-entropy'"),
     ("decay=1", "decay: 1 is not allowed; it must be a valid boolean"),
     ("train=(x, y, y)", "train: .* a pair of dense tensors"),
     ("train=(x, y.float())", "train: .* inputs and labels, int64 .N."),
