@@ -49,7 +49,9 @@ def require(
     allowed (in words, or each), unless all is fine.
     """
     if not fine:
-        allowed = allowed if isinstance(allowed, str) else f"one of {', '.join(map(str, allowed))}"
+        allowed = (
+            allowed if isinstance(allowed, str) else f"one of {', '.join(map(str, allowed))}"
+        )
         given = " and ".join(f"{other} {held!r:.200}" for other, held in beside.items())
         given = f" with {given}" if given else ""
         raise Told(f"{field}: {value!r:.200} is not allowed{given}; it must be {allowed}")

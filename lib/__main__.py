@@ -199,7 +199,10 @@ def _searched() -> str:
 
 
 COMMANDS = {  # no docstrings, which `python -OO` leaves out
-    "run": (run, "run what a study or an experiment still lacks, and save the results under data/"),
+    "run": (
+        run,
+        "run what a study or an experiment still lacks, and save the results under data/",
+    ),
     "list": (listed, "list all studies and experiments with a short description of each"),
     "status": (
         status,
@@ -229,7 +232,9 @@ def parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(required=True, metavar="COMMAND", title="commands")
     adds = {}
     for name, (call, told) in COMMANDS.items():
-        added = commands.add_parser(name, help=told, description=f"{told[0].upper()}{told[1:]}.")
+        added = commands.add_parser(
+            name, help=told, description=f"{told[0].upper()}{told[1:]}."
+        )
         added.set_defaults(call=call, refuse=added.error)
         adds[name] = added.add_argument
     add, known = adds["run"], "a study or an experiment; 'list' shows their names"

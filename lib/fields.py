@@ -34,7 +34,10 @@ def Count(most: int) -> Any:
 def Number(interval: str) -> Any:
     """A number in an interval, written "(0, 1]"; -0.0 is 0.0."""
     low, high = map(float, interval[1:-1].split(","))
-    ends = {"gt" if interval[0] == "(" else "ge": low, "lt" if interval[-1] == ")" else "le": high}
+    ends = {
+        "gt" if interval[0] == "(" else "ge": low,
+        "lt" if interval[-1] == ")" else "le": high,
+    }
     bounds = Field(**ends, allow_inf_nan=interval.endswith("inf]"))
     return Annotated[float, bounds, AfterValidator(lambda value: value + 0.0)]
 
@@ -95,12 +98,16 @@ def _said(fault: dict, names: Collection[str]) -> str:
     place, value = fault["loc"][0], f"{fault['input']!r:.200}"
     name = dict(enumerate(names)).get(place, place)
     if "error" in fault.get("ctx", {}):  # raised by a validator, perhaps in several lines
-        return f"{name}: " + " ".join(str(fault["ctx"]["error"]).split()).removeprefix(f"{name}: ")
+        return f"{name}: " + " ".join(str(fault["ctx"]["error"]).split()).removeprefix(
+            f"{name}: "
+        )
     if fault["type"] == "missing":
         return f"{name}: missing"
     if name not in names:
         return unknown(name, fault["input"], names)
-    return f"{name}: {value} is not allowed; {fault['msg'].replace('Input should', 'it must', 1)}"
+    return (
+        f"{name}: {value} is not allowed; {fault['msg'].replace('Input should', 'it must', 1)}"
+    )
 
 
 def unknown(name: str, value: Any, names: Collection[str]) -> str:

@@ -26,7 +26,9 @@ EXPONENTS = np.linspace(0.55, 1.6, 8)
 POINTS = 240  # bends tried for every exponent
 STEPS = 8  # of Gauss and Newton, or until none moves further than CLOSE
 CLOSE = 1e-9  # a loss tells no smaller step from none
-BORROWED = 4  # degrees of freedom with which the scatter of all batch sizes steadies that of one
+BORROWED = (
+    4  # degrees of freedom with which the scatter of all batch sizes steadies that of one
+)
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,9 @@ def fit(
     """
     sizes = np.asarray(sizes, float)
     logs = np.atleast_2d(np.asarray(logs, float))
-    require(len(sizes) >= 3, "sizes", f"{len(sizes)} batch sizes", "3 or more, for two constants")
+    require(
+        len(sizes) >= 3, "sizes", f"{len(sizes)} batch sizes", "3 or more, for two constants"
+    )
     require(np.isfinite(logs).all(), "logs", logs, "finite; leave out what is not known")
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
     places = np.log(sizes)

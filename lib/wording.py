@@ -9,7 +9,9 @@ from lib.methods import EVERY
 
 BEYOND = 1e7  # larger than any batch size or number of steps
 MINUS = "−"  # as figures write it, too: a hyphen is shorter, and lines break after it
-NAMES = {method.name: method.title for method in EVERY.values() if method.title != method.name} | {
+NAMES = {
+    method.name: method.title for method in EVERY.values() if method.title != method.name
+} | {
     "grasp": "GraSP",
     "grasp-200": "GraSP at temperature 200",
     "synflow": "SynFlow",
@@ -59,7 +61,9 @@ def span(ends: tuple[float, float]) -> str:
     two digits.
     """
     low, high = (number(end) if float(end).is_integer() else brief(end) for end in ends)
-    return low if low == high else f"{low} to {high}" if MINUS in low + high else f"{low}–{high}"
+    return (
+        low if low == high else f"{low} to {high}" if MINUS in low + high else f"{low}–{high}"
+    )
 
 
 def power_of_ten(exponent: int) -> str:

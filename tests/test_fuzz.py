@@ -17,7 +17,7 @@ ONCE = [  # what once ended in a raw error
 def test_wrong_parameters_are_refused_by_name_in_every_chapter():
     expected = [(fuzz.Case(chapter, given), kind) for kind, chapter, given in ONCE]
     expected += [(case, fuzz.REFUSED) for name in fuzz.NAMES for case in fuzz.cases(name, 0.01)]
-    assert len(expected) > 30, "hardly any case is tried"
+    assert len(expected) > 20, "hardly any case is tried"
     code = "import sys; from math import inf, nan; from tests import fuzz\n"
     code += "from tests.fuzz import Case\n"
     code += "for case, kind, _ in fuzz.outcomes(eval(sys.stdin.read())): print(kind)"

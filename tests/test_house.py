@@ -11,9 +11,9 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (99, 108_180, 13.0, 18.4, 20.9, 0),
-    "chapters/*/*.py": (173, 149_050, 13.0, 19.4, 28.1, 143),
-    "tests/*.py": (71, 119_536, 16.2, 23.9, 29.8, 521),
+    "lib/**/*.py": (101, 116_506, 13.0, 18.4, 20.9, 0),
+    "chapters/*/*.py": (146, 120_293, 13.2, 19.2, 24.8, 109),
+    "tests/*.py": (72, 129_045, 15.9, 23.4, 29.8, 530),
 }
 
 

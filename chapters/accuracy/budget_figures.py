@@ -80,7 +80,9 @@ def settled(ends: pd.DataFrame) -> alt.FacetChart:
         slopes = fixed_budgets.risen(own)[name].row(log=False).values()
         both = pd.concat([means, _fan(means, list(slopes))])
         rows.append(both.assign(panel=catalogue.workload(name).title))
-    return panels(pd.concat(rows), _settled, "test error against batch size", height=150, most=2)
+    return panels(
+        pd.concat(rows), _settled, "test error against batch size", height=150, most=2
+    )
 
 
 def _fan(means: pd.DataFrame, slopes: list[float]) -> pd.DataFrame:
@@ -103,5 +105,7 @@ def _settled(base: alt.Chart) -> list[alt.Chart]:
         fitted.mark_area(color=charts.GUIDE, opacity=0.25).encode(y="low:Q", y2="high:Q"),
         fitted.mark_line(color=charts.GUIDE).encode(y="middle:Q"),
         points.mark_rule(color=charts.BLUE, strokeWidth=2).encode(y="low:Q", y2="high:Q"),
-        points.mark_point(filled=True, size=50, opacity=1, color=charts.BLUE).encode(tooltip=told),
+        points.mark_point(filled=True, size=50, opacity=1, color=charts.BLUE).encode(
+            tooltip=told
+        ),
     ]

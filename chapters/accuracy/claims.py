@@ -107,7 +107,9 @@ def favoured():
             if (found := fixed_budgets.between_ends(best, column, sign)) is not None:
                 ends = (100 * end for end in found)
                 groups.append(
-                    interval(f"{title(name)}, {kind}", *ends, 1, is_shallue2019(name), "one search")
+                    interval(
+                        f"{title(name)}, {kind}", *ends, 1, is_shallue2019(name), "one search"
+                    )
                 )
     return groups
 

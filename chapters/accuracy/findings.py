@@ -67,7 +67,10 @@ def slopes() -> pd.DataFrame:
         later = fixed_budgets.risen(ends[ends.batch_size > smallest])
         for name, effect in fixed_budgets.risen(ends).items():
             if np.isfinite(effect.value):
-                title, trials = catalogue.workload(name).title, searched[searched.workload == name]
+                title, trials = (
+                    catalogue.workload(name).title,
+                    searched[searched.workload == name],
+                )
                 points = _points(effect)
                 rest = ranged(*_points(later[name]))
                 rows.append((title, effect.n, boxes.trials(trials), *points, rest))
@@ -77,7 +80,9 @@ def slopes() -> pd.DataFrame:
 def table(slopes: pd.DataFrame) -> pd.DataFrame:
     """`slopes` as the page shows them."""
     points = slopes[["value", "low", "high"]].itertuples(index=False)
-    shown = slopes[["network", "searches", "trials"]].assign(points=[ranged(*p) for p in points])
+    shown = slopes[["network", "searches", "trials"]].assign(
+        points=[ranged(*p) for p in points]
+    )
     names = {"trials": "trials of a search", "points": "points per doubling"}
     return shown.assign(**{"without the smallest": slopes.later}).rename(columns=names)
 

@@ -132,7 +132,9 @@ def _over_searches(rows: pd.DataFrame, column: str) -> Effect:
     return mean_over(known or trends[:1])
 
 
-def between_ends(best: pd.DataFrame, column: str, sign: int) -> tuple[float, float, float] | None:
+def between_ends(
+    best: pd.DataFrame, column: str, sign: int
+) -> tuple[float, float, float] | None:
     """How much lower the validation error is at one end of batch size than at the other, at the
     smallest budget of a ladder, and the ends of its interval.
 

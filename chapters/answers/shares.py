@@ -29,7 +29,11 @@ def measured() -> dict[str, float]:
     x, y = data.x.double(), data.y
     plain = models.build(workload("digits-mlp").model).double()
     normal = nn.Sequential(
-        nn.Flatten(), nn.Linear(x[0].numel(), 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 10)
+        nn.Flatten(),
+        nn.Linear(x[0].numel(), 64),
+        nn.BatchNorm1d(64),
+        nn.ReLU(),
+        nn.Linear(64, 10),
     ).double()
     size, batch = BATCH // SHARES, torch.arange(BATCH)
     drawn = [torch.randperm(len(y))[:size] for _ in range(DRAWS)]
@@ -47,7 +51,9 @@ def measured() -> dict[str, float]:
 def gradient(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     """The mean gradient [weights] over these examples [n, ...] with labels [n]."""
     loss = cross_entropy(network(x), y)
-    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(network.parameters()))])
+    return torch.cat(
+        [g.flatten() for g in torch.autograd.grad(loss, list(network.parameters()))]
+    )
 
 
 def off(network: nn.Module, x: Tensor, y: Tensor, shares: tuple[Tensor, ...]) -> float:

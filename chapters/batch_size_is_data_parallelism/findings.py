@@ -30,7 +30,9 @@ def equal_runs(plain: Run, workers: Iterable[int], long_steps: int) -> list[Run]
 def hazardous_runs(plain: Run) -> list[Run]:
     """Runs with every practice that breaks the equality, and with its remedy."""
     either = itertools.product(HAZARDS, (False, True))
-    return [replace(plain, workers=2, hazard=hazard, remedy=remedy) for hazard, remedy in either]
+    return [
+        replace(plain, workers=2, hazard=hazard, remedy=remedy) for hazard, remedy in either
+    ]
 
 
 def differences(trained: Trained) -> pd.DataFrame:

@@ -37,8 +37,14 @@ HAZARDS = {  # practice: (what breaks the equality, what restores it)
         "each worker normalises by its own shard",
         "sum the statistics over the workers",
     ),
-    "unequal shards": ("every worker's mean counts the same", "weight it by the size of its shard"),
-    "summed loss": ("the average over workers divides by W once more", "multiply the loss by W"),
+    "unequal shards": (
+        "every worker's mean counts the same",
+        "weight it by the size of its shard",
+    ),
+    "summed loss": (
+        "the average over workers divides by W once more",
+        "multiply the loss by W",
+    ),
     "dropout": (
         "each worker draws from its own random stream",
         "draw the whole batch's mask on every worker",
@@ -76,11 +82,15 @@ class Run:
     def __post_init__(self):
         flat = self.model == "mlp-64x2" or self.hazard != "batch normalisation"
         require(flat, "model", self.model, "mlp-64x2 with batch normalisation")
-        require(not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None")
+        require(
+            not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None"
+        )
         shards = self._shards(self.workers)
         uneven = self.hazard == "unequal shards" and self.batch_size >= shards
         fits = uneven or self.batch_size % shards == 0
-        require(fits, "batch_size", self.batch_size, f"a multiple of {shards} for these workers")
+        require(
+            fits, "batch_size", self.batch_size, f"a multiple of {shards} for these workers"
+        )
 
     def _shards(self, workers: int) -> int:
         """How many of the least shares so many workers have."""
@@ -201,7 +211,9 @@ def _trajectory(
     return torch.stack(path)
 
 
-def _shared(run: Run, network: nn.Module, rank: int, group: dist.ProcessGroup | None) -> Callable:
+def _shared(
+    run: Run, network: nn.Module, rank: int, group: dist.ProcessGroup | None
+) -> Callable:
     """What leaves in a network the gradient of a batch x, y, of which each worker computes its
     shard, the hazard included.
     """
@@ -209,7 +221,10 @@ def _shared(run: Run, network: nn.Module, rank: int, group: dist.ProcessGroup | 
     if group is not None:
         model, shard = DistributedDataParallel(network, process_group=group), run.shard(rank)
         own = shard.stop - shard.start
-        mended = {"unequal shards": own * run.workers / run.batch_size, "summed loss": run.workers}
+        mended = {
+            "unequal shards": own * run.workers / run.batch_size,
+            "summed loss": run.workers,
+        }
         factor = mended.get(run.hazard, 1.0) if run.remedy else 1.0
     stream = torch.Generator().manual_seed(SEED + rank * (run.broken == "dropout"))
     clip_first = group is not None and run.broken == "gradient clipping"
@@ -232,13 +247,17 @@ def _shared(run: Run, network: nn.Module, rank: int, group: dist.ProcessGroup | 
 
 
 def _flat(network: nn.Module) -> Tensor:
-    return torch.cat([parameter.detach().double().flatten() for parameter in network.parameters()])
+    return torch.cat(
+        [parameter.detach().double().flatten() for parameter in network.parameters()]
+    )
 
 
 def _train_all(rank, runs, x, y) -> list[Tensor]:
     """The path of every run that needs this worker, in order."""
     x, y, paths = torch.from_numpy(x), torch.from_numpy(y), []
-    groups = {size: dist.new_group(range(size)) for size in sorted({run.workers for run in runs})}
+    groups = {
+        size: dist.new_group(range(size)) for size in sorted({run.workers for run in runs})
+    }
     for run in runs:
         if rank < run.workers:
             path = _trajectory(run, x, y, rank, groups[run.workers])

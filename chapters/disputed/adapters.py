@@ -67,7 +67,9 @@ class Adapted(BatchedExecutor):
             found[:, matrix.where] += self.scale * (b @ a).flatten(1)
         return found
 
-    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
+    def gradients(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> Gradients:
         losses, full, alive = super().gradients(self.whole(w), x, y)
         g = torch.empty_like(w)
         for (matrix, b, a), (_, by_b, by_a) in zip(self.pairs(w), self.pairs(g)):

@@ -34,7 +34,10 @@ def curves(rows: pd.DataFrame, arm: str, goal: float) -> dict[object, Curve]:
 
 
 def over(
-    known: dict[object, Curve], ratio: Callable[[Curve, Curve], object], one: object, other: object
+    known: dict[object, Curve],
+    ratio: Callable[[Curve, Curve], object],
+    one: object,
+    other: object,
 ) -> object | None:
     """A ratio of the curves of two arms; None where one is not measured."""
     return ratio(known[one], known[other]) if {one, other} <= known.keys() else None

@@ -167,7 +167,9 @@ def spread():
 def level():
     rows = norms.compared()
     own = rows[(rows.norm == norms.OWN) & rows.algorithm.isin(norms.OTHERS)]
-    return [ratio(curve_title((row.workload, row.algorithm)), row.over) for row in own.itertuples()]
+    return [
+        ratio(curve_title((row.workload, row.algorithm)), row.over) for row in own.itertuples()
+    ]
 
 
 # --- learning rate and weight decay ---------------------------------------------------------------
@@ -175,7 +177,9 @@ def level():
 EDGE = "a bound from below: winners lie at an end of the range of rates"
 PER_DOUBLING = 1.05  # 1.25, what counts as an effect, over a batch 32 times as large
 TIMESCALE = {**HERE, "source": "Bergsma et al. 2025, abstract, in our words"}
-GROWS = "At a fixed model and amount of data the best weight decay grows in proportion to the batch"
+GROWS = (
+    "At a fixed model and amount of data the best weight decay grows in proportion to the batch"
+)
 
 
 @claim(
@@ -209,7 +213,9 @@ def muon_rate():
     "than a factor of two.",
     within=2.0,
     history=[
-        Change(FIRST, "the same, of three searches", "three did not decide it, so more were added")
+        Change(
+            FIRST, "the same, of three searches", "three did not decide it, so more were added"
+        )
     ],
     **TIMESCALE,
 )
@@ -270,7 +276,9 @@ def average_density():
     **FIXED,
 )
 def rewiring():
-    return masks.groups(*((masks.NAMES[mask], masks.STAYS, mask) for mask in ("steps", "examples")))
+    return masks.groups(
+        *((masks.NAMES[mask], masks.STAYS, mask) for mask in ("steps", "examples"))
+    )
 
 
 # --- adapters -------------------------------------------------------------------------------------

@@ -36,7 +36,12 @@ def table(good: pd.DataFrame) -> pd.DataFrame:
     """What rates and decays of the best trials say, beside what was predicted; good: of `rates`."""
     effects = {name: rates.effects(good[good.algorithm == name]) for name in SPACES}
     return arms.table(
-        (f"{named(name)}: {what}", low, high, told.interval(effects[name][key], key not in POWERS))
+        (
+            f"{named(name)}: {what}",
+            low,
+            high,
+            told.interval(effects[name][key], key not in POWERS),
+        )
         for key, (what, low, high) in RANGES.items()
         for name in SPACES
     )

@@ -81,6 +81,10 @@ def planned() -> tuple[Search, ...]:
 
 ABOUT = "Tune learning rate and weight decay together at several batch sizes, into data/decay/."
 DECAYED = Collection(
-    "decay", "searches", "{0.workload}/{0.algorithm}-batch-{0.batch_size}".format, planned, ABOUT
+    "decay",
+    "searches",
+    "{0.workload}/{0.algorithm}-batch-{0.batch_size}".format,
+    planned,
+    ABOUT,
 )
 EXPERIMENTS = {"decay": DECAYED}

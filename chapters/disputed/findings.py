@@ -57,7 +57,16 @@ def chart(judged: Iterable[Claim]) -> alt.LayerChart:
             ends = np.clip([group.effect, group.low, group.high], *ENDS)
             height = (place + 0.5) / len(known)
             rows.append((name, height, group.name, WORDS[group.verdict], *ends, group.n))
-    columns = ["claim", "height", "case", "verdict", "ratio", "ratio_low", "ratio_high", "searches"]
+    columns = [
+        "claim",
+        "height",
+        "case",
+        "verdict",
+        "ratio",
+        "ratio_low",
+        "ratio_high",
+        "searches",
+    ]
     rows = pd.DataFrame(rows, columns=columns)
     scale = charts.log(domain=ENDS, clamp=True)
     y = alt.Y("claim:N", title=None, sort=list(NAMES.values()), axis=charts.broken())

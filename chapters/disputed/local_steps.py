@@ -9,7 +9,14 @@ import pandas as pd
 
 from chapters.disputed import arms
 from chapters.disputed import local_steps_experiments as measured
-from chapters.disputed.local_steps_experiments import DILOCO, INNER, OFTEN, RARELY, SELDOM, SPARSE
+from chapters.disputed.local_steps_experiments import (
+    DILOCO,
+    INNER,
+    OFTEN,
+    RARELY,
+    SELDOM,
+    SPARSE,
+)
 from lib.analysis import replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.claim import Group, ratio

@@ -101,7 +101,9 @@ class Search:
         steps = Steps(self.cell, goals)
         replicas = self.start(steps)
         first = torch.full((self.trials, len(goals)), torch.nan)
-        for count, _, wrong in steps.until_met(lambda _: replicas.round(self.local_steps), most):
+        for count, _, wrong in steps.until_met(
+            lambda _: replicas.round(self.local_steps), most
+        ):
             first[(wrong[:, None] <= steps.limits) & first.isnan()] = count
         size = steps.w.shape[1]
         sent = size * VALUE_BYTES

@@ -35,7 +35,13 @@ class Search:
     trials: Count(1024) = 8
 
     def definition(self) -> dict:
-        about = {"model": MODEL, "text": TEXT, "base": DIGEST, "windows": WINDOWS, "space": SPACE}
+        about = {
+            "model": MODEL,
+            "text": TEXT,
+            "base": DIGEST,
+            "windows": WINDOWS,
+            "space": SPACE,
+        }
         return {**about, "goals": GOALS, "max_steps": MOST_STEPS[self.batch_size]}
 
     def start(self):
@@ -70,7 +76,12 @@ class Search:
         from lib.methods import METHODS
 
         executor, trials = self.start()
-        how = {"method": METHODS["adam"], "batch_size": self.batch_size, "goals": GOALS, "hits": 1}
+        how = {
+            "method": METHODS["adam"],
+            "batch_size": self.batch_size,
+            "goals": GOALS,
+            "hits": 1,
+        }
         how |= {"max_steps": MOST_STEPS[self.batch_size], "order_seed": self.replicate}
         outcome = lockstep.train(executor, trials, *texts.other(self.replicate), **how)
         rate, rows = trials.drawn["learning_rate"][:, 0].numpy(), []

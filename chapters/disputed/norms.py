@@ -72,7 +72,9 @@ def misses(rows: pd.DataFrame) -> pd.DataFrame:
     rows: of `beside`.
     """
     values = rows.assign(over=[effect.value for effect in rows.over])
-    return values.pivot(index=CURVE, columns="norm", values="over").reindex(columns=[EUCLID, OWN])
+    return values.pivot(index=CURVE, columns="norm", values="over").reindex(
+        columns=[EUCLID, OWN]
+    )
 
 
 def spread(missed: pd.DataFrame) -> tuple[float, float, float] | None:

@@ -55,7 +55,8 @@ def searched(trials: pd.DataFrame) -> pd.DataFrame:
         parts.append(own.groupby([*ARM, "replicate"], as_index=False)[COSTS].min())
     found = pd.concat(parts, ignore_index=True)
     last = [
-        measured.Search(row.workload, row.schedule, row.start).most for row in found.itertuples()
+        measured.Search(row.workload, row.schedule, row.start).most
+        for row in found.itertuples()
     ]
     met = found.steps.notna()
     return found.fillna(pd.DataFrame(last, columns=COSTS)).assign(met=met)
@@ -66,7 +67,8 @@ def over(found: pd.DataFrame, arm: tuple[str, str, str], cost: str) -> Effect | 
     goal; None unless at least half of the searches of either do; found: of `searched`.
     """
     both = [
-        arms.searches(found, **dict(zip(ARM, (*arm[:2], schedule)))) for schedule in (arm[2], DECAY)
+        arms.searches(found, **dict(zip(ARM, (*arm[:2], schedule))))
+        for schedule in (arm[2], DECAY)
     ]
     if not all(one.met.mean() >= 0.5 for one in both):
         return None

@@ -105,7 +105,9 @@ class Search:
         draws = {"trials": self.trials, "replicate": self.replicate, "split": self.replicate}
         most = self.ramp.steps(horizon, first)
         how = {"hits": 1, "max_steps": most, "checks": network.checks[start]}
-        return Cell(self.workload, first, network.algorithm, space=network.space, **draws, **how)
+        return Cell(
+            self.workload, first, network.algorithm, space=network.space, **draws, **how
+        )
 
     @property
     def most(self) -> tuple[int, int]:

@@ -28,7 +28,12 @@ DATA = {
     "fashion-mnist": "Fashion-MNIST",
     "cifar-10": "CIFAR-10",
 }
-HEADS = {"algorithm": "training method", "batch_size": "batch size", "low": "5 %", "high": "95 %"}
+HEADS = {
+    "algorithm": "training method",
+    "batch_size": "batch size",
+    "low": "5 %",
+    "high": "95 %",
+}
 ESTIMATES = ["steps", "low", "high", "line"]  # with four significant digits
 COLUMNS = {
     "workload": "data set and network; only in the file, as is the goal",
@@ -99,7 +104,11 @@ def _choices(lines: pd.DataFrame) -> dict[str, list[dict]]:
     return {
         "workloads": [_about(name) for name in _in_order(lines.workload)],
         "methods": [
-            {"name": name, "title": named(name), "colour": _colour(charts.ALGORITHM_COLOURS, name)}
+            {
+                "name": name,
+                "title": named(name),
+                "colour": _colour(charts.ALGORITHM_COLOURS, name),
+            }
             for name in methods
         ],
         "prunings": [{"name": name, "title": named(name)} for name in prunings],
@@ -192,7 +201,9 @@ def _fitted(base: alt.Chart, points: pd.DataFrame, lines: pd.DataFrame) -> list[
     sizes = pd.DataFrame({"batch_size": np.geomspace(least, most, 61)})
     drawn = known.merge(sizes, "cross")
     at = known[known.identified.astype(bool)].assign(batch_size=lambda t: t.critical)
-    at = at.assign(first=at.critical_low.clip(least, most), last=at.critical_high.clip(least, most))
+    at = at.assign(
+        first=at.critical_low.clip(least, most), last=at.critical_high.clip(least, most)
+    )
     drawn, at = (t.assign(steps=t.c1 / t.batch_size + t.c2) for t in (drawn, at))
     beside = base.properties(data=at)
     return [

@@ -79,7 +79,9 @@ def _at(searches: pd.DataFrame, points: pd.DataFrame) -> tuple[pd.DataFrame, pd.
 def _beside_dense(curves: dict) -> dict:
     """Curves by key, the dense ones once for every way of pruning: they are pruned in none."""
     dense = {key[:2]: curve for key, curve in curves.items() if key[3] == 0}
-    return curves | {scaling.dense_key(key): dense[key[:2]] for key in curves if key[:2] in dense}
+    return curves | {
+        scaling.dense_key(key): dense[key[:2]] for key in curves if key[:2] in dense
+    }
 
 
 def cores(points: pd.DataFrame) -> dict[str, pd.DataFrame]:

@@ -12,7 +12,9 @@ NETWORK = "mnist-fc-1024x3"
 HELD = ["parameters", "gradients", "states", "residuals"]
 
 
-def by_the_clock(points: pd.DataFrame, first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+def by_the_clock(
+    points: pd.DataFrame, first: pd.DataFrame, second: pd.DataFrame
+) -> pd.DataFrame:
     """network, framework, and the gain over one process in two runs; points, first and second as
     `gains` takes them.
     """
@@ -21,7 +23,9 @@ def by_the_clock(points: pd.DataFrame, first: pd.DataFrame, second: pd.DataFrame
     return pd.DataFrame(gained).reset_index()
 
 
-def findings(clock: pd.DataFrame, first: pd.DataFrame, second: pd.DataFrame) -> dict[str, object]:
+def findings(
+    clock: pd.DataFrame, first: pd.DataFrame, second: pd.DataFrame
+) -> dict[str, object]:
     """All values of the page's sentences; clock: of `by_the_clock`."""
     gained = clock.set_index(["network", "framework"]).loc[title(NETWORK), NAMES["ddp"]]
     own = first[(first.workload == NETWORK) & (first.algorithm == "sgd")]

@@ -24,7 +24,9 @@ from lib import require
 BLOCK = 0.02  # seconds that one process computes between two looks at the clock, at least
 
 
-def timed(rank: int, training: Training, x: np.ndarray, y: np.ndarray, repeats: int) -> list[dict]:
+def timed(
+    rank: int, training: Training, x: np.ndarray, y: np.ndarray, repeats: int
+) -> list[dict]:
     """Times of steps of every system between this process and others, all in turn, so many rounds.
 
     x, y: a batch.  A row per system: system, seconds of a step if each process had a core and

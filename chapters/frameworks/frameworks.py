@@ -161,7 +161,9 @@ class Stages(OneProcess):
         at = cut(self.network, self.example)
         stage = self.network[:at] if self.rank == 0 else self.network[at:]
         wrapped = PipelineStage(stage, self.rank, WORKERS, torch.device("cpu"))
-        self.schedule = Schedule1F1B(wrapped, self.training.micro_batches, loss_fn=cross_entropy)
+        self.schedule = Schedule1F1B(
+            wrapped, self.training.micro_batches, loss_fn=cross_entropy
+        )
         return stage
 
     def step(self, x: Tensor, y: Tensor) -> None:
@@ -208,7 +210,8 @@ def cut(network: nn.Sequential, x: Tensor) -> int:
         costs.append(places * (3 if any(costs) else 2))
         sizes.append(x.numel())
     prices = {
-        at: (max(sum(costs[:at]), sum(costs[at:])), sizes[at - 1]) for at in range(1, len(costs))
+        at: (max(sum(costs[:at]), sum(costs[at:])), sizes[at - 1])
+        for at in range(1, len(costs))
     }
     return min(prices, key=prices.get)
 

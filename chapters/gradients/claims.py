@@ -12,7 +12,10 @@ def bell_shaped(shapes):
     A semicircle's excess kurtosis is -1, its height at zero that of a normal distribution times the
     root of 2 / pi.
     """
-    centred, even = shapes["mean"].abs() < 0.1 * shapes["std"], (shapes.positive - 0.5).abs() < 0.1
+    centred, even = (
+        shapes["mean"].abs() < 0.1 * shapes["std"],
+        (shapes.positive - 0.5).abs() < 0.1,
+    )
     return (
         centred
         & even
@@ -45,7 +48,7 @@ def bell_shaped(shapes):
             "2026-11-26",
             "over half of the vectors of each kind of network, each vector counted",
             DEPENDENT,
-        )
+        ),
     ],
 )
 def bells():
@@ -78,7 +81,7 @@ def bells():
             "what is left stays below (1 − k/d)² for every vector and density",
             f"nearly any vector passes, "
             f"and its range over vectors and densities is no interval; {DEPENDENT}",
-        )
+        ),
     ],
 )
 def convex_profiles():

@@ -68,7 +68,9 @@ def bounds() -> pd.DataFrame:
         "normal distribution": energy_bounds.gaussian,
     }
     x = portraits.DENSITIES
-    return pd.concat(pd.DataFrame({"bound": n, "x": x, "value": f(x)}) for n, f in curves.items())
+    return pd.concat(
+        pd.DataFrame({"bound": n, "x": x, "value": f(x)}) for n, f in curves.items()
+    )
 
 
 def fed(rows: pd.DataFrame, compressor: str) -> pd.DataFrame:
@@ -164,7 +166,9 @@ def findings(taken: pd.DataFrame, single: pd.DataFrame, asked: Portrait) -> dict
     left = taken[(taken.measure == "left") & (taken.compressor != "dense")]
     obeys = left.value <= energy_bounds.tighter(left.x) + 1e-6
     levels = band(fed(left, asked.compressor))
-    middle, most = (np.interp(asked.density, levels.x, levels[end]) for end in ("middle", "high"))
+    middle, most = (
+        np.interp(asked.density, levels.x, levels[end]) for end in ("middle", "high")
+    )
     networks, last = sorted(single.network.unique()), int(single.step.max())
     shown = single[(single.network == networks[0]) & (single.step == last)].set_index("way")
     far = shown.far.reindex([way(asked.compressor, True), WHOLE])

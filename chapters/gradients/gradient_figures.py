@@ -60,7 +60,9 @@ def shapes(
     if entries.empty:
         return charts.nothing("Not measured yet.")
     pick, faded = charts.picked("way")
-    x = alt.X("x:Q", title="entry over the standard deviation of all entries").scale(domain=[-6, 6])
+    x = alt.X("x:Q", title="entry over the standard deviation of all entries").scale(
+        domain=[-6, 6]
+    )
     ticks = charts.powers([-4, -3, -2, -1, 0, 1])
     y = alt.Y("value:Q", title="probability density", axis=ticks)
     y = y.scale(

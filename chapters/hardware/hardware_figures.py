@@ -67,7 +67,9 @@ def _on_devices(
     """
     counts = device_counts(most)
     measured = [
-        [] if cores[w] is None else hardware.interpolated(cores[w], b / np.array(counts)).tolist()
+        []
+        if cores[w] is None
+        else hardware.interpolated(cores[w], b / np.array(counts)).tolist()
         for w, b in zip(points.workload, points.batch_size)
     ]
     kept = ["curve", "sparsity", "batch_size", "steps", "low", "high", "parameters"]

@@ -79,7 +79,9 @@ class Case:
     def step(self, curve: Curve) -> pd.DataFrame:
         """`hardware.best_step` at its batch sizes."""
         points = self.of(curve)
-        return hardware.best_step(self.machine, points.index, points.parameters.iloc[0], self.timed)
+        return hardware.best_step(
+            self.machine, points.index, points.parameters.iloc[0], self.timed
+        )
 
     def best(self, curve: Curve, what: str) -> Optimum:
         """Its optimum; what: "seconds" or "price"."""
@@ -144,7 +146,9 @@ def devices_timed(cores: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
 
     cores: workload -> its step times, or None.
     """
-    known = {catalogue.workload(name): times for name, times in cores.items() if times is not None}
+    known = {
+        catalogue.workload(name): times for name, times in cores.items() if times is not None
+    }
     rows = [
         {
             "workload": work.title,
@@ -269,7 +273,11 @@ def _saves(own: pd.DataFrame) -> str:
     slow = own.share[own.time_high >= 1]
     fast = own.share[own.share > slow.max()] if len(slow) else own.share
     return (
-        "at any share" if not len(slow) else f"from {number(fast.min())} on" if len(fast) else "—"
+        "at any share"
+        if not len(slow)
+        else f"from {number(fast.min())} on"
+        if len(fast)
+        else "—"
     )
 
 

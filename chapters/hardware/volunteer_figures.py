@@ -15,7 +15,9 @@ FORMULA, SIMULATED = charts.BLUE, charts.ORANGE
 
 def _dials() -> dict[str, tuple]:
     """What `charts.dial` returns, by setting."""
-    stay = "value ? 'peers stay ' + format(60 / value, '.2~r') + ' s on average' : 'nobody leaves'"
+    stay = (
+        "value ? 'peers stay ' + format(60 / value, '.2~r') + ' s on average' : 'nobody leaves'"
+    )
     about = {
         "latency": ("latency of a round", "format(value, '~r') + ' s latency'"),
         "speed": ("speed of all online", "format(value, ',~r') + ' examples/s'"),
@@ -34,7 +36,9 @@ def _table(rounds: pd.DataFrame, sizes: list[int]) -> str:
     seconds = rounds.set_index(["batch_size", *SETTINGS]).seconds.sort_index().round(4)
     shape = [len(values) for values in SETTINGS.values()]
     cubes = {b: seconds[b].to_numpy().reshape(shape).tolist() for b in sizes}
-    return f"{json.dumps(cubes)}[datum.batch_size]" + "".join(f"[{name}_at]" for name in SETTINGS)
+    return f"{json.dumps(cubes)}[datum.batch_size]" + "".join(
+        f"[{name}_at]" for name in SETTINGS
+    )
 
 
 def by_batch_size(points: pd.DataFrame, rounds: pd.DataFrame, curve: str) -> alt.LayerChart:
@@ -108,7 +112,10 @@ def _rule(best: str, known: str, sizes: list[int], x: alt.X) -> list[alt.Chart]:
         words=f"'formula: ' + format({best}, ',.2r') + ({beyond})",
         side=f"{best} > {(sizes[0] * sizes[-1]) ** 0.5} ? 'right' : 'left'",
     )
-    beside = {"align": alt.expr("datum.side"), "dx": alt.expr("datum.side === 'right' ? -6 : 6")}
+    beside = {
+        "align": alt.expr("datum.side"),
+        "dx": alt.expr("datum.side === 'right' ? -6 : 6"),
+    }
     words = at.mark_text(**beside, baseline="top", fontWeight="bold")
     below = alt.value(44)  # the captions of a still picture
     return [

@@ -205,7 +205,9 @@ def of_settings(team: Team, sizes: list[int]) -> pd.DataFrame:
     """Simulated seconds of a round in all SETTINGS at these batch sizes: latency, speed, departures
     (`Team.leaving`), batch_size, seconds.
     """
-    every = pd.MultiIndex.from_product([*SETTINGS.values(), sizes], names=[*SETTINGS, "batch_size"])
+    every = pd.MultiIndex.from_product(
+        [*SETTINGS.values(), sizes], names=[*SETTINGS, "batch_size"]
+    )
     seconds = [
         round_seconds(replace(team, speed=speed).leaving(leave), size, latency)
         for latency, speed, leave, size in every

@@ -61,13 +61,18 @@ def _three_lines(run: pd.DataFrame) -> pd.DataFrame:
     """
     words = {
         "steps": [f"Steps: {number(round(steps))}" for steps in run.steps],
-        "seconds": [f"Time: {brief(s)} s on {_cores(n)}" for s, n in zip(run.seconds, run.fast)],
+        "seconds": [
+            f"Time: {brief(s)} s on {_cores(n)}" for s, n in zip(run.seconds, run.fast)
+        ],
         "price": [
-            f"Price: {brief(p)} core-seconds on {_cores(n)}" for p, n in zip(run.price, run.cheap)
+            f"Price: {brief(p)} core-seconds on {_cores(n)}"
+            for p, n in zip(run.price, run.cheap)
         ],
     }
     return pd.concat(
-        run[["batch_size"]].assign(what=c, row=row, over=run[c] / run[c].iloc[0], words=words[c])
+        run[["batch_size"]].assign(
+            what=c, row=row, over=run[c] / run[c].iloc[0], words=words[c]
+        )
         for row, c in enumerate(COLOURS)
     )
 
@@ -101,17 +106,23 @@ def one_search(met: pd.DataFrame, caption: str) -> Html:
     best = ends.loc[[ends.step.idxmin()]]
     steps = number(round(best.step.iloc[0]))
     scale, won = charts.log(4, base=10), alt.datum.trial == int(best.trial.iloc[0])
-    room = charts.log(4, base=10, domain=[goal / 1.4, met.goal.max()])  # for words below the goal
+    room = charts.log(
+        4, base=10, domain=[goal / 1.4, met.goal.max()]
+    )  # for words below the goal
     lines = (
         alt.Chart(met)
         .mark_line()
         .encode(
-            x=alt.X("step:Q", title="steps", scale=scale).axis(values=charts.DECADES, format=","),
+            x=alt.X("step:Q", title="steps", scale=scale).axis(
+                values=charts.DECADES, format=","
+            ),
             y=alt.Y("goal:Q", title="validation error", scale=room).axis(
                 values=sorted({*met.goal}), format=".2~%", grid=False
             ),
             detail="trial:N",
-            color=alt.when(won).then(alt.value(charts.ORANGE)).otherwise(alt.value(charts.BLUE)),
+            color=alt.when(won)
+            .then(alt.value(charts.ORANGE))
+            .otherwise(alt.value(charts.BLUE)),
             strokeWidth=alt.when(won).then(alt.value(2.6)).otherwise(alt.value(0.8)),
             tooltip=[tips.tip("trial:Q", "trial"), tips.tip("goal:Q", "error", ".2~%"), STEP],
         )
@@ -121,7 +132,9 @@ def one_search(met: pd.DataFrame, caption: str) -> Html:
     words = end.mark_text(align="right", baseline="top", dx=-6, dy=5, fontWeight="bold")
     words = words.encode(text=alt.value(f"steps to result: {steps}"))
     chart = alt.layer(charts.across(goal, y=room), lines, dot, words)
-    told = f"Validation error against steps of {met.trial.nunique()} trainings of one search; the "
+    told = (
+        f"Validation error against steps of {met.trial.nunique()} trainings of one search; the "
+    )
     told += f"first reaches {percent(goal)} after {steps} steps."
     spec = chart.properties(width=235, height=130, description=told).to_dict()
     drawn = Html(vega.drawn(spec))
@@ -164,7 +177,9 @@ def every_curve(points: pd.DataFrame, critical: pd.DataFrame) -> alt.FacetChart:
 
 
 def _curves(base: alt.Chart, levels: list[float]) -> list[alt.Chart]:
-    y = alt.Y("over:Q", scale=charts.log(4, base=10)).axis(values=[1, 10, 100, 1000], format=",")
+    y = alt.Y("over:Q", scale=charts.log(4, base=10)).axis(
+        values=[1, 10, 100, 1000], format=","
+    )
     curves = base.transform_filter("isValid(datum.over)").encode(
         x=charts.batch_axis([1, 32, 1024], None),
         y=y,
@@ -242,7 +257,9 @@ def _on_own(c) -> str:
     state = state if decided else "not decided"
     left = [g.name for g in own if g not in shown]
     which = f" ({joined(left)})" if len(left) < 3 else ""
-    rest = f"; {len(left)} of {len(own)} own curves not decided or fragile{which}" if left else ""
+    rest = (
+        f"; {len(left)} of {len(own)} own curves not decided or fragile{which}" if left else ""
+    )
     return f"{names}: {effects}; n = {searches}; {state}{rest}"
 
 

@@ -67,14 +67,20 @@ def beside(data: SimpleNamespace) -> pd.DataFrame:
     goal = TASKS[data.work.task].written(text_results.pruned_goal(trials))
     for row in text_results.pruned_over_dense(trials).itertuples():
         ratio = "at least " * row.missed + ranged(row.ratio, row.ratio_low, row.ratio_high)
-        rows[f"steps of the pruned network over the dense one, batch size {row.batch_size}"] = ratio
-    rows |= {"values and queries or keys that pruning leaves": f"{left['value']}, {left['query']}"}
+        rows[f"steps of the pruned network over the dense one, batch size {row.batch_size}"] = (
+            ratio
+        )
+    rows |= {
+        "values and queries or keys that pruning leaves": f"{left['value']}, {left['query']}"
+    }
     ends = f"{brief(path.noise_scale.iloc[0])}, {brief(path.noise_scale.iloc[-1])}"
     rows["noise scale at the beginning and at the end"] = ends
     rows["averaged over progress"] = brief(noise)
     if (line := main_line(trials)) is not None:
         rows["over the critical batch size"] = brief(noise / line.critical)
-    return pd.DataFrame(rows.items(), columns=[f"to {goal} where pruned; in sequences", "value"])
+    return pd.DataFrame(
+        rows.items(), columns=[f"to {goal} where pruned; in sequences", "value"]
+    )
 
 
 def fitted(rows: pd.DataFrame) -> pd.DataFrame:
@@ -91,9 +97,7 @@ def fitted(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-NATS = (
-    "'goal: ' + format(value, '.2f') + ' nats, ' + format(value / LN2, '.2f') + ' bits a character'"
-)
+NATS = "'goal: ' + format(value, '.2f') + ' nats, ' + format(value / LN2, '.2f') + ' bits a character'"
 
 
 def steps_by_method(points: pd.DataFrame, start: float) -> alt.LayerChart:

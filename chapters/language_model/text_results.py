@@ -88,7 +88,9 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
     planned = [
         cell
         for cell in itertools.chain(*(one.cells for one in plans.STUDIES.values()))
-        if cell.workload in (name, name + EASIER) and cell.trials == trials and point(cell) in asked
+        if cell.workload in (name, name + EASIER)
+        and cell.trials == trials
+        and point(cell) in asked
     ]
     # Of several at a point the first on record, or else the last
     chosen = [*planned, *reversed([*recorded_of(planned)])]

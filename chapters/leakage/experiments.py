@@ -73,7 +73,9 @@ class Search(OfCell):
     def _penalty(self, x: Tensor):
         """The client's own loss of a batch x, as a function of what it sends, [T, B, ...]."""
         own = distances(x.flatten(1))
-        return lambda sent: self.alpha * correlation(own, distances(sent.flatten(2)), self.unbiased)
+        return lambda sent: (
+            self.alpha * correlation(own, distances(sent.flatten(2)), self.unbiased)
+        )
 
 
 def distances(a: Tensor) -> Tensor:
@@ -151,7 +153,9 @@ def _lost(f: Tensor, x: Tensor, held_f: Tensor, held_x: Tensor) -> float:
 def planned() -> tuple[Search, ...]:
     """Every batch size with every penalty, the searches of a point last."""
     found = []
-    for n, (net, (sizes, alphas)) in itertools.product(range(1, REPLICATES + 1), PLANNED.items()):
+    for n, (net, (sizes, alphas)) in itertools.product(
+        range(1, REPLICATES + 1), PLANNED.items()
+    ):
         penalties = ((0.0, False), *itertools.product(alphas, (False, True)))
         points = itertools.product(sizes, penalties)
         found += [Search(net, size, *penalty, n) for size, penalty in points]

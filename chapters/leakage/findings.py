@@ -66,7 +66,9 @@ def costs(found: pd.DataFrame) -> pd.DataFrame:
 
 def findings(found: pd.DataFrame) -> dict[str, object]:
     """All values of the page's sentences; found: of `measured`."""
-    strongest = found[(found.workload == MLP) & (found.alpha == STRONGEST) & (found.goal == GOAL)]
+    strongest = found[
+        (found.workload == MLP) & (found.alpha == STRONGEST) & (found.goal == GOAL)
+    ]
     met = strongest.dropna(subset="steps").groupby(["unbiased", "batch_size"])
     usual, unbiased = (met.get_group((estimator, SMALL)) for estimator in ESTIMATORS)
     large = met.get_group((True, LARGE))

@@ -45,7 +45,9 @@ AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
             "the most extreme of 41 noisy values; a network under two names counted twice",
         ),
         Change(
-            "2026-11-23", "the same, of the families' curves alone", "all dense curves on record"
+            "2026-11-23",
+            "the same, of the families' curves alone",
+            "all dense curves on record",
         ),
     ],
 )
@@ -65,7 +67,9 @@ def extremes(published_curves):
                 note = f"{len(some)} networks"
                 found = families.spread(some)
                 groups.append(
-                    interval(f"{whose}, {named(method)}", *found, n, some is own, note, log=True)
+                    interval(
+                        f"{whose}, {named(method)}", *found, n, some is own, note, log=True
+                    )
                 )
     return groups
 

@@ -39,12 +39,20 @@ FAMILIES = {
     WIDTH: Family(
         "momentum",
         0.05,
-        {"MLP 16×2": "digits-mlp-16x2", "MLP 64×2": "digits-mlp", "MLP 256×2": "digits-mlp-256x2"},
+        {
+            "MLP 16×2": "digits-mlp-16x2",
+            "MLP 64×2": "digits-mlp",
+            "MLP 256×2": "digits-mlp-256x2",
+        },
     ),
     DEPTH: Family(
         "momentum",
         0.05,
-        {"MLP 64×1": "digits-mlp-64x1", "MLP 64×2": "digits-mlp", "MLP 64×4": "digits-mlp-64x4"},
+        {
+            "MLP 64×1": "digits-mlp-64x1",
+            "MLP 64×2": "digits-mlp",
+            "MLP 64×4": "digits-mlp-64x4",
+        },
     ),
     FRACTION: Family(
         "momentum",
@@ -69,7 +77,9 @@ FAMILIES = {
         0.05,  # since 2026-11-26: both are searched three times or more
         {"FC-128×3": f"mnist-fc-128x3{EASIER}", "Simple-CNN": f"mnist-simple-cnn{EASIER}"},
     ),
-    MNIST_DEPTH: Family("sgd", 0.03, {"FC-1024": "mnist-fc-1024", "FC-1024×3": "mnist-fc-1024x3"}),
+    MNIST_DEPTH: Family(
+        "sgd", 0.03, {"FC-1024": "mnist-fc-1024", "FC-1024×3": "mnist-fc-1024x3"}
+    ),
     MNIST_FRACTION: Family(
         "sgd",
         scaling.GOALS["mnist-fc-128x3-54000"],  # since 2026-11-26
@@ -128,7 +138,8 @@ def effects(trials: pd.DataFrame) -> pd.DataFrame:
     for name, own in trials.groupby("family", sort=False) if len(trials) else ():
         ends = own.member.iloc[[0, -1]].tolist()
         first, last = (
-            scaling.curve_of(scaling.steps_to_result(own[own.member == member])) for member in ends
+            scaling.curve_of(scaling.steps_to_result(own[own.member == member]))
+            for member in ends
         )
         found = scaling.critical_ratio(last, first) if ends[0] != ends[1] else None
         if found is not None:

@@ -41,7 +41,9 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
         tip("sizes:Q", "batch sizes measured"),
         tip("replicates:Q", "searches of a point, at most"),
     ]
-    bars, dots = charts.ranges(base, "critical", x, alt.X("critical_low:Q", scale=scale), tooltip)
+    bars, dots = charts.ranges(
+        base, "critical", x, alt.X("critical_low:Q", scale=scale), tooltip
+    )
     hollow = base.mark_point(size=70, opacity=1).encode(x=x, tooltip=tooltip)
     filled = dots.transform_filter("datum.identified")
     return charts.sized(alt.layer(bars, hollow, filled), 15 * len(rows))

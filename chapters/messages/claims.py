@@ -77,7 +77,10 @@ def groups(gaps, suffix="", theirs=True):
     rows = message_results.means(gaps[gaps.density == DENSITY]).itertuples()
     return [
         difference(
-            title(r.workload) + suffix, r.effect, theirs and r.workload.startswith(SHI2019), r.note
+            title(r.workload) + suffix,
+            r.effect,
+            theirs and r.workload.startswith(SHI2019),
+            r.note,
         )
         for r in rows
     ]

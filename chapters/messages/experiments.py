@@ -40,7 +40,9 @@ class Published:
         file = store.DATA / FOLDER / f"{NAME.format(self)}-{store.digest(self)}.part"
         key = f"{store.digest(self)} {SOURCE} {codes.digest(type(self))}"
         checkpoint = Checkpoint(file, key)
-        found = published.trained(self, checkpoint, *datasets.canonical("cifar-10"), device=device)
+        found = published.trained(
+            self, checkpoint, *datasets.canonical("cifar-10"), device=device
+        )
         file.unlink(missing_ok=True)
         return found
 

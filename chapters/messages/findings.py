@@ -20,7 +20,9 @@ OTHERWISE = ("warmed up", "as published")  # rows of other settings than the pag
 COMPARED = ("Top-k", "dense"), ("DGC-k", "Top-k"), ("Gaussian-k", "Top-k")
 
 
-def findings(shown: pd.DataFrame, networks: list[str], chosen, judged: Mapping[str, Claim]) -> dict:
+def findings(
+    shown: pd.DataFrame, networks: list[str], chosen, judged: Mapping[str, Claim]
+) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -63,7 +65,9 @@ def table(shown: pd.DataFrame) -> pd.DataFrame:
     pairs = [means(gaps(shown, *pair)).assign(rival=pair[1]) for pair in COMPARED]
     rows = pd.concat(pairs, ignore_index=True)
     rows["pair"] = rows.method + " over " + rows.rival
-    rows["points"] = [f"{brief(e.value)} ({brief(e.low)} to {brief(e.high)})" for e in rows.effect]
+    rows["points"] = [
+        f"{brief(e.value)} ({brief(e.low)} to {brief(e.high)})" for e in rows.effect
+    ]
     keys = ["workload", "density"]
     wide = rows.pivot(index=keys, columns="pair", values="points")[rows.pair.unique()]
     over = shown[shown.method == "Gaussian-k"].groupby([*keys, "budget"]).over.mean()

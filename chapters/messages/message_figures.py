@@ -52,4 +52,6 @@ def errors(rows: pd.DataFrame, networks: list[str]) -> alt.LayerChart:
         tip("error:Q", "test error", ".2%"),
     ]
     menu = charts.menu("network", networks, networks[0], "network")
-    return charts.sized(charts.controlled([charts.dotted(base, 30, tooltip=tooltip)], menu), 320)
+    return charts.sized(
+        charts.controlled([charts.dotted(base, 30, tooltip=tooltip)], menu), 320
+    )

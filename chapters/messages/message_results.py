@@ -60,7 +60,8 @@ def _asked(rows: pd.DataFrame) -> list[int]:
     from lib.workloads import models  # brings PyTorch, which is slow to import
 
     sizes = {
-        w: models.parameter_count(models.build(workload(w).model)) for w in rows.workload.unique()
+        w: models.parameter_count(models.build(workload(w).model))
+        for w in rows.workload.unique()
     }
     return [target(p, sizes[w]) for w, p in zip(rows.workload, rows.density, strict=True)]
 
@@ -107,6 +108,8 @@ def means(gap: pd.DataFrame) -> pd.DataFrame:
             if 2 * count > len(own)
         ]
         if short:
-            told = [f"not run to d/k = {number(round(1 / density))} steps: stopped after {done}"]
+            told = [
+                f"not run to d/k = {number(round(1 / density))} steps: stopped after {done}"
+            ]
         rows.append([*key, effect, "; ".join(told)])
     return pd.DataFrame(rows, columns=[*keys, "effect", "note"])

@@ -162,7 +162,9 @@ class Run:
         self.steps, self.losses = parts["steps"], parts["losses"]
         self.w, self.velocity = (parts[name].to(self.device) for name in ("w", "velocity"))
         self.exchange.restore(parts["exchange"])
-        for averages, known in zip(self.network.averages.values(), parts["averages"], strict=True):
+        for averages, known in zip(
+            self.network.averages.values(), parts["averages"], strict=True
+        ):
             averages.copy_(known)
 
 

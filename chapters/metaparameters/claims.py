@@ -184,7 +184,9 @@ def _of_trials(measure):
     """A group per network on which a share and its interval are known, of trials run to budgets."""
     trials, groups = whole(), []
     for name, own in trials[trials.label_smoothing == 0].groupby("workload", sort=False):
-        note = f"one search: the interval is that of {int(own.trials.max())} trials a batch size"
+        note = (
+            f"one search: the interval is that of {int(own.trials.max())} trials a batch size"
+        )
         if (found := measure(own)) is not None:
             groups.append(interval(title(name), *found, 1, is_shallue2019(name), note))
     return groups

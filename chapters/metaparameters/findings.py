@@ -48,7 +48,9 @@ def findings(data: SimpleNamespace, chosen, rises: Claim) -> dict:
             "start": int(rate_rules.start(data.trials).batch_size),
             "repeats": rate_rules.REPEATS,
             "networks": len(seen),
-            "data": list(dict.fromkeys(w.title.rpartition(" on ")[2].split(",")[0] for w in seen)),
+            "data": list(
+                dict.fromkeys(w.title.rpartition(" on ")[2].split(",")[0] for w in seen)
+            ),
             "trials": boxes.trials(data.rates),
             "largest": max((w.train_size for w in seen), default=work.train_size),
             "slopes": len(data.slopes),

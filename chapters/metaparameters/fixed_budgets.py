@@ -62,7 +62,9 @@ def moved(shares: pd.DataFrame) -> tuple[float, float, float] | None:
     steps, epochs = (ends[ends.index == kind].to_numpy() for kind in (STEPS, EPOCHS))
     if min(len(steps), len(epochs)) < 5:
         return None
-    return min(fall(steps[-1], steps[0]), fall(epochs[0], epochs[-1]), key=lambda found: found[1])
+    return min(
+        fall(steps[-1], steps[0]), fall(epochs[0], epochs[-1]), key=lambda found: found[1]
+    )
 
 
 def lost(trials: pd.DataFrame) -> tuple[float, float, float]:

@@ -46,7 +46,9 @@ def _rates(base: alt.Chart) -> list[alt.Chart]:
     return [
         rules.mark_line(color=charts.GUIDE, clip=True).encode(y="ruled:Q", strokeDash=dashed),
         points.mark_rule(color=charts.BLUE).encode(y="low:Q", y2="high:Q"),
-        points.mark_point(filled=True, size=30, opacity=1, color=charts.BLUE).encode(tooltip=told),
+        points.mark_point(filled=True, size=30, opacity=1, color=charts.BLUE).encode(
+            tooltip=told
+        ),
     ]
 
 

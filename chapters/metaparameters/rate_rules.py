@@ -63,7 +63,9 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
     point = ["workload", "algorithm", "batch_size"]
     best = near.loc[near.groupby([*point, *SEARCH]).steps.idxmin()]
     rows = []
-    for key, logs in np.log(effective(best)).groupby([best[name] for name in point], sort=False):
+    for key, logs in np.log(effective(best)).groupby(
+        [best[name] for name in point], sort=False
+    ):
         mean = mean_of(logs)
         reach = mean.reach if mean.n > 1 else 0.0
         ends = np.exp([mean.value, mean.value - reach, mean.value + reach])

@@ -28,7 +28,9 @@ from lib.probes import timings
     ],
 )
 def exact_over_gaussian():
-    wanted = next(t for t in message_times.ON_A_GPU if (t.density, t.drawn) == (0.001, "normal"))
+    wanted = next(
+        t for t in message_times.ON_A_GPU if (t.density, t.drawn) == (0.001, "normal")
+    )
     timed = timings.results(wanted)
     if not len(timed):
         return [unmeasured("a graphics processor")]

@@ -43,7 +43,9 @@ def over_gaussian(timed: pd.DataFrame) -> tuple[float, float]:
     return low["top-k"] / low["gaussian-k"], low["torch.topk"] / low["gaussian-k"]
 
 
-def exact_over_gaussian(timed: pd.DataFrame, least: int = 2**24) -> tuple[float, float, float, int]:
+def exact_over_gaussian(
+    timed: pd.DataFrame, least: int = 2**24
+) -> tuple[float, float, float, int]:
     """PyTorch's exact Top-k over Gaussian-k, timings of `Operators` on vectors of `least` entries
     and more.
 

@@ -69,7 +69,9 @@ class Operators:
             u = DRAWN[self.drawn](1, d, generator=generator).to(self.device)
             k = target(self.density, d)
             for name, choose in TIMED.items():
-                times = timings.spread(partial(self._waited, choose, u, k, random), self.repeats)
+                times = timings.spread(
+                    partial(self._waited, choose, u, k, random), self.repeats
+                )
                 sent = int(choose(u, k, random).count_nonzero())
                 rows.append({"compressor": name, "d": d, **times, "elements": sent})
         return pd.DataFrame(rows)
@@ -112,7 +114,9 @@ class Collectives(Between):
             d = 2**power
             k = target(self.density, d)
             u = torch.ones(d)
-            index = torch.randperm(d, generator=torch.Generator().manual_seed(dist.get_rank()))[:k]
+            index = torch.randperm(d, generator=torch.Generator().manual_seed(dist.get_rank()))[
+                :k
+            ]
             value = torch.ones(k)
             yield "all-reduce", d, lambda u=u: dist.all_reduce(u)
             yield "pairs", d, lambda i=index, v=value, d=d: sum_of_pairs(i, v, d)
@@ -140,7 +144,9 @@ class Hooked(Between):
                 model.register_comm_hook(state, sparse_hook)
             yield name, models.parameter_count(model), partial(self._backward, model, x, y)
 
-    def _backward(self, model: DistributedDataParallel, x: torch.Tensor, y: torch.Tensor) -> None:
+    def _backward(
+        self, model: DistributedDataParallel, x: torch.Tensor, y: torch.Tensor
+    ) -> None:
         F.cross_entropy(model(x), y).backward()
 
 

@@ -52,7 +52,9 @@ def _late(methods, others):
     found = late.curves(late.measured())
     keys = {m: (WORK, m, "fixed", late.JUDGED) for m in methods}
     effects = {m: late.slower(found, key, *others) for m, key in keys.items()}
-    return [ratio(f"{named(m)}, {title(WORK)}", effect) for m, effect in effects.items() if effect]
+    return [
+        ratio(f"{named(m)}, {title(WORK)}", effect) for m, effect in effects.items() if effect
+    ]
 
 
 # --- where the data lie ---------------------------------------------------------------------------

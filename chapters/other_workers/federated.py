@@ -79,7 +79,9 @@ def table(found: pd.DataFrame) -> pd.DataFrame:
         by_network = to_goal(found, skewed)
         for work in networks:
             came = told.interval(over(by_network[work], cost, one, other))
-            rows.append((f"{words}: {title(work)}, {experiments.KINDS[skewed]}", low, high, came))
+            rows.append(
+                (f"{words}: {title(work)}, {experiments.KINDS[skewed]}", low, high, came)
+            )
     return told.predictions(rows)
 
 
@@ -106,7 +108,12 @@ def chart(found: pd.DataFrame) -> alt.LayerChart:
     axis = alt.Axis(labelLimit=220)
     y = alt.Y("arm:N", title=None, sort=[*experiments.ARMS, TOGETHER], axis=axis)
     base = alt.Chart(rows).encode(y=y, yOffset="kind:N", color=charts.by_name("kind", kinds, 1))
-    about = {"arm:N": "way", "kind:N": "shards", "value:Q|,.0f": value, "searches:Q": "searches"}
+    about = {
+        "arm:N": "way",
+        "kind:N": "shards",
+        "value:Q|,.0f": value,
+        "searches:Q": "searches",
+    }
     layers = charts.ranges(base, "value", x, low, tips.listed(about))
     what = charts.menu("cost", list(COSTS.values()), COSTS["rounds"], "compare")
     networks = list(rows.network.unique())

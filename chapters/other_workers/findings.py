@@ -45,7 +45,9 @@ def of_federated(found: pd.DataFrame, trials: pd.DataFrame) -> dict:
     values = {}
     for skewed, kind in ((False, "alike"), (True, "skewed")):
         own = federated.to_goal(found, skewed).values()
-        each = [federated.over(some, "rounds", federated.WHOLE, federated.EPOCH) for some in own]
+        each = [
+            federated.over(some, "rounds", federated.WHOLE, federated.EPOCH) for some in own
+        ]
         effects = [effect for effect in each if effect]
         values[f"rounds_{kind}"] = [float(np.exp(effect.value)) for effect in effects]
         values[f"{kind}_open"] = any(effect.low <= 0 <= effect.high for effect in effects)

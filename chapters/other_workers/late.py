@@ -114,7 +114,9 @@ def without_waiting(found: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
     mean over batch sizes b of a worker, on shared searches.
     """
     rows = []
-    own = {key[3]: curve for key, curve in found.items() if key[:3] == (WORK, algorithm, "fixed")}
+    own = {
+        key[3]: curve for key, curve in found.items() if key[:3] == (WORK, algorithm, "fixed")
+    }
     base = own.pop(0)
     for staleness, curve in sorted(own.items()):
         workers = staleness + 1
@@ -151,18 +153,24 @@ def table(found: dict[tuple, Curve], ratios: dict[str, pd.DataFrame]) -> pd.Data
             {
                 "training method": named(row.algorithm) + DEPTHS.get(row.workload, ""),
                 "steps late": late,
-                f"steps, batch {SIZES[0]}": with_interval(row.small, row.small_low, row.small_high),
+                f"steps, batch {SIZES[0]}": with_interval(
+                    row.small, row.small_low, row.small_high
+                ),
                 f"batch {SIZES[-1]}": with_interval(row.large, row.large_low, row.large_high),
                 "theory, any batch": f"at most {brief(row.floor)}" if theory else "—",
                 "gradients in turn": with_interval(*batch.to_numpy()[0]) if plain else "—",
-                "theory": f"at most {brief(row.floor / (row.staleness + 1))}" if theory else "—",
+                "theory": f"at most {brief(row.floor / (row.staleness + 1))}"
+                if theory
+                else "—",
             }
         )
     return pd.DataFrame(told)
 
 
 def _words(staleness: int) -> str:
-    return "on time" if staleness == 0 else f"{staleness} step{'s' if staleness > 1 else ''} late"
+    return (
+        "on time" if staleness == 0 else f"{staleness} step{'s' if staleness > 1 else ''} late"
+    )
 
 
 def chart(trials: pd.DataFrame) -> alt.LayerChart:
@@ -185,7 +193,9 @@ def chart(trials: pd.DataFrame) -> alt.LayerChart:
     )
     theory = base.properties(data=dashed.assign(gradients=dashed.staleness.map(_words)))
     theory = theory.mark_line(strokeDash=[5, 4], strokeWidth=2, clip=True).encode(y=y)
-    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("bar_low:Q", scale=scale), y2="bar_high:Q")
+    bars = base.mark_rule(strokeWidth=2).encode(
+        y=alt.Y("bar_low:Q", scale=scale), y2="bar_high:Q"
+    )
     dots = base.mark_point(filled=True, size=64, opacity=1)
     dots = dots.encode(y=y, tooltip=tips.points("gradients", regime=False))
     return charts.sized(alt.layer(theory.add_params(pick), bars, dots), 340)

@@ -143,7 +143,9 @@ def chart(parts: pd.DataFrame) -> alt.LayerChart:
     about = {"arm:N": "way", "size:O": "workers", "interval:N": "ratio (5–95 %)"}
     bars, _, dots = charts.curve(base, y, scale, tips.listed(about | {"n:Q": "searches"}), 80)
     menu = charts.menu("what", list(COSTS.values()), COSTS["steps"], "compare")
-    drawn = charts.controlled([bars, dots], menu, charts.goal_slider(sorted(shown.goal.unique())))
+    drawn = charts.controlled(
+        [bars, dots], menu, charts.goal_slider(sorted(shown.goal.unique()))
+    )
     title = charts.beside(f"what_chosen + ', over those of {PARALLEL}'")
     return charts.sized(alt.layer(charts.across(1, y=scale), drawn, title), 300)
 

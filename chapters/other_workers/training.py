@@ -44,7 +44,9 @@ class Parts:
 
     def __init__(self, search):
         self.search, self.step, self.width = search, 0, WIDTHS[search.workload]
-        small = models.mlp(INPUTS, *2 * [self.width // search.workers])  # a worker's own network
+        small = models.mlp(
+            INPUTS, *2 * [self.width // search.workers]
+        )  # a worker's own network
         self.small = batched.BatchedExecutor(small)
         # By what its weights are multiplied in use, for the scaled activations that they meet
         self.scale = torch.ones(sum(p.numel() for p in small.parameters()))

@@ -66,7 +66,9 @@ def _hold(job, w: Tensor) -> dict:
     return {"delays": delays, "workers": workers}
 
 
-def _work(rank: int, job, executor: SequentialExecutor, w: Tensor, data: datasets.Split) -> None:
+def _work(
+    rank: int, job, executor: SequentialExecutor, w: Tensor, data: datasets.Split
+) -> None:
     """Answer weights with a gradient at them, on batches of one's own, until told to stop."""
     came = torch.empty(1 + len(w), dtype=torch.float64)
     inputs = executor.inputs(data.x)

@@ -35,9 +35,14 @@ SEARCHES = 3  # of a batch size on average, before the interval may end the plan
 APART, ADDED = 8, 4  # factors between the first batch sizes, and to those that are added
 INSIDE = 4  # the least factor from the critical batch size to the outermost ones
 BEYOND = 2.5  # times the steps expected, at which a trial is given up
-NEAR_RATE, NEAR = 1.4, 0.12  # how far fresh trials are from the best: in rate, in places of others
+NEAR_RATE, NEAR = (
+    1.4,
+    0.12,
+)  # how far fresh trials are from the best: in rate, in places of others
 MOVES = 2.0, 0.5  # of the rate, once one is found
-USUAL = {"reverse-log": 0.9}  # places of other hyperparameters at first: momentum that is not slow
+USUAL = {
+    "reverse-log": 0.9
+}  # places of other hyperparameters at first: momentum that is not slow
 DEARER = 1.1  # a fresh trial may take longer than K*
 TRIES = 4  # trials of one search, before it counts as one that needs as many steps as they took
 WIDTH = 1.25  # the factor from the critical batch size to either end of its 90 % interval
@@ -144,7 +149,11 @@ class Plan:
         """Note what a record holds."""
         taken, seconds = head["trial_steps"] / len(table), head["wall_s"] / len(table)
         about = {"batch_size": cell.batch_size, "search": cell.replicate // SEEDS}
-        about |= {"steps": table[f"steps@{self.work.goal:g}"], "taken": taken, "seconds": seconds}
+        about |= {
+            "steps": table[f"steps@{self.work.goal:g}"],
+            "taken": taken,
+            "seconds": seconds,
+        }
         found = table[[*self.space]].assign(**about)
         self.rows += found.to_dict("records")
         self.cells.append(cell)
@@ -178,7 +187,9 @@ class Plan:
 
     def explored(self, size: int) -> Cell:
         """A search of all learning rates, others as usual, to its first hit."""
-        drawn = {name: f"{at.at(USUAL.get(at.scale, 0.5)):.6g}" for name, at in self.space.items()}
+        drawn = {
+            name: f"{at.at(USUAL.get(at.scale, 0.5)):.6g}" for name, at in self.space.items()
+        }
         rates = self.space["learning_rate"]
         drawn["learning_rate"] = f"{rates.low:.6g}{spaces.BETWEEN}{rates.high:.6g}"
         space = ",".join(map("=".join, drawn.items()))

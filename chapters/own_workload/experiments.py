@@ -81,7 +81,9 @@ EXPERIMENTS = {"adaptive-replays": REPLAYS}
 def exact(name: str, method: str) -> scaling.Effect:
     """ln of the critical batch size of all exact searches of a dense network, each on a split."""
     fields = USUAL | {"workload": name, "algorithm": method, "sparsity": 0.0, "race": None}
-    every = dict.fromkeys(cell for study in STUDIES.values() for cell in study.cells if cell.split)
+    every = dict.fromkeys(
+        cell for study in STUDIES.values() for cell in study.cells if cell.split
+    )
     cells = [cell for cell in every if all(getattr(cell, f) == at for f, at in fields.items())]
     trials = results.read(Study("exact", "", tuple(on_record.recorded_of(cells))))
     return scaling.critical(scaling.curve_of(scaling.steps_to_result(trials)))
@@ -99,7 +101,9 @@ def replayed() -> pd.DataFrame:
         near=np.abs(np.log(runs.critical / exactly)) <= np.log(NEAR),
         held=(runs.critical_low <= exactly) & (exactly <= runs.critical_high),
         network=[workload(name).title for name in runs.workload],
-        rule=runs.rule.map({"adaptive": "adaptive", "tpe-median": "Optuna, given the batch sizes"}),
+        rule=runs.rule.map(
+            {"adaptive": "adaptive", "tpe-median": "Optuna, given the batch sizes"}
+        ),
     )
     rows = runs.groupby(["rule", "network"], as_index=False).agg(
         **{

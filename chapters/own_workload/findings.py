@@ -101,7 +101,9 @@ def points(trials: pd.DataFrame, work: Workload, algorithm: str) -> pd.DataFrame
     guess = adaptive.estimate(known)
     reach = guess.reach(counts) if guess else np.nan
     timed = hardware.step_seconds(trials).set_index("batch_size").seconds
-    places = pd.DataFrame({name: at.place(found[name].astype(float)) for name, at in tuned.items()})
+    places = pd.DataFrame(
+        {name: at.place(found[name].astype(float)) for name, at in tuned.items()}
+    )
     outer = (places < OUTER) | (places > 1 - OUTER)
     return found.assign(
         steps=steps,

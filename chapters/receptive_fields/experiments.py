@@ -56,7 +56,9 @@ class Search:
         )
         found = []
         for told, module in rerun.winners(asked):
-            weights = pd.DataFrame(module[0].weight.detach().numpy().round(5)).add_prefix("site_")
+            weights = pd.DataFrame(module[0].weight.detach().numpy().round(5)).add_prefix(
+                "site_"
+            )
             about = pd.DataFrame([told] * len(weights)).assign(unit=weights.index)
             found.append(pd.concat([about, weights], axis=1))
         return pd.concat(found, ignore_index=True)
@@ -71,6 +73,8 @@ def planned() -> tuple[Search, ...]:
 
 
 NAME = "gain-{0.gain:g}-sparsity-{0.sparsity:g}-batch-{0.batch_size}"
-ABOUT = "Train networks on textures on a ring and keep what hidden units see, into data/fields/."
+ABOUT = (
+    "Train networks on textures on a ring and keep what hidden units see, into data/fields/."
+)
 FIELDS = Collection("fields", "searches", NAME.format, planned, ABOUT)
 EXPERIMENTS = {"receptive-fields": FIELDS}

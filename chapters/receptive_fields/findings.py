@@ -26,7 +26,9 @@ RANGES = {  # as predicted before the records
 def at_goal(searches: pd.DataFrame) -> pd.DataFrame:
     """Of `locality.by_search`: dense searches that met the harder goal of their inputs."""
     goals = searches.gain.map({gain: harder for gain, (harder, _) in GOALS.items()})
-    return searches[(searches.goal == goals) & (searches.sparsity == 0) & searches.steps.notna()]
+    return searches[
+        (searches.goal == goals) & (searches.sparsity == 0) & searches.steps.notna()
+    ]
 
 
 def effects(met: pd.DataFrame) -> dict[str, Effect | None]:

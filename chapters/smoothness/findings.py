@@ -31,7 +31,9 @@ def panels(every: pd.DataFrame) -> pd.DataFrame:
     own = own[own.sparsity.isin([0.0, own.sparsity.max()])]
     ahead = sorted(size.index, key=lambda name: (not is_lee2021(name), name))
     keys = [(name, method) for name in ahead for method in ("sgd", "momentum")]
-    panels = {(name, method): f"{workload(name).title}, {named(method)}" for name, method in keys}
+    panels = {
+        (name, method): f"{workload(name).title}, {named(method)}" for name, method in keys
+    }
     return arranged(own, panels)
 
 
@@ -69,7 +71,9 @@ def findings(every: pd.DataFrame, pairs: pd.DataFrame, claim: Claim) -> dict:
         "level": f"{every.sparsity.max():g}",
         "trials": len(every.drop_duplicates([*PATH, "trials"])),
         "networks": sorted({workload(name).title for name in every.workload}),
-        "own_searches": [f"{count} of {workload(name).title}" for name, count in searches.items()],
+        "own_searches": [
+            f"{count} of {workload(name).title}" for name, count in searches.items()
+        ],
         "twins": len(pairs),
         "twins_smoother": int((pairs.lipschitz < 1).sum()),
     }

@@ -17,7 +17,11 @@ def sparsest(curves):
     """
     highest = {}
     for key in curves:
-        if key[3] > 0 and key[2] == "connection-sensitivity" and scaling.dense_key(key) in curves:
+        if (
+            key[3] > 0
+            and key[2] == "connection-sensitivity"
+            and scaling.dense_key(key) in curves
+        ):
             highest[key[:2]] = max(highest.get(key[:2], key), key, key=lambda k: k[3])
     return {key: (curves[key], curves[scaling.dense_key(key)]) for key in highest.values()}
 
@@ -70,7 +74,9 @@ def _off_the_lines(*curves):
     above=1.25,
     history=[
         Change(
-            "2026-11-26", "over one, pooled over curves, at every sparsity and batch size", POOLED
+            "2026-11-26",
+            "over one, pooled over curves, at every sparsity and batch size",
+            POOLED,
         )
     ],
 )
@@ -94,7 +100,9 @@ def steps_over_dense(curves):
     above=0.8,
     history=[
         Change(
-            "2026-11-26", "over half the dense one's, in the median pair of every data set", POOLED
+            "2026-11-26",
+            "over half the dense one's, in the median pair of every data set",
+            POOLED,
         ),
         Change(
             "2026-11-23",
@@ -105,7 +113,9 @@ def steps_over_dense(curves):
 )
 def critical_over_dense(curves):
     return rows(
-        critical_ratios(curves), is_lee2021, lambda key, found: _borrowed(found).removeprefix("; ")
+        critical_ratios(curves),
+        is_lee2021,
+        lambda key, found: _borrowed(found).removeprefix("; "),
     )
 
 
@@ -135,7 +145,9 @@ def critical_with_momentum(curves):
             side = "larger" if found.low > 0 else "smaller" if found.high < 0 else "not decided"
             note = f"direction: {side}{_borrowed(found)}"
             groups.append(
-                ratio(curve_title(key), found, is_lee2021(key[0]) and key[1] == "momentum", note)
+                ratio(
+                    curve_title(key), found, is_lee2021(key[0]) and key[1] == "momentum", note
+                )
             )
     return groups
 
@@ -150,4 +162,6 @@ def critical_ratios(curves):
 
 def _borrowed(effect):
     """A note where few searches borrow their scatter."""
-    return "; the scatter of searches is borrowed from digits" if effect.n < scaling.ENOUGH else ""
+    return (
+        "; the scatter of searches is borrowed from digits" if effect.n < scaling.ENOUGH else ""
+    )

@@ -85,7 +85,8 @@ def panels(
     asked for, shown in any case.
     """
     networks, methods = (
-        [*dict.fromkeys([*known, own])] for known, own in ((PAPERS, workload), (METHODS, algorithm))
+        [*dict.fromkeys([*known, own])]
+        for known, own in ((PAPERS, workload), (METHODS, algorithm))
     )
     points = judging.points(trials).assign(kind="point")
     bends = summary[summary.identified.astype(bool)].assign(kind="mark")

@@ -65,10 +65,20 @@ def planned() -> tuple[Search, ...]:
     """Rectifiers and spikes at every batch size; then pruned, longer and convolutional ones."""
     three = REPLICATES[:3]
     return (
-        *(Search(t, b, replicate=n) for n in REPLICATES for b in BATCH_SIZES for t in (0, TIME)),
+        *(
+            Search(t, b, replicate=n)
+            for n in REPLICATES
+            for b in BATCH_SIZES
+            for t in (0, TIME)
+        ),
         *(Search(t, replicate=n, **PRUNED) for n in three for t in (0, TIME)),
         *(Search(LONGER, b, replicate=n) for n in three for b in (*FEW, *MORE)),
-        *(Search(t, b, replicate=n, **CNN) for b in CNN_SIZES for n in three for t in (0, TIME)),
+        *(
+            Search(t, b, replicate=n, **CNN)
+            for b in CNN_SIZES
+            for n in three
+            for t in (0, TIME)
+        ),
     )
 
 

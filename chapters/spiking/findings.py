@@ -26,7 +26,9 @@ RATIOS = {  # what, as `over` takes it, and the range that was predicted before 
 }
 
 
-def met(rows: pd.DataFrame, time: int, sparsity: float = 0.0, model: str = "mlp") -> pd.DataFrame:
+def met(
+    rows: pd.DataFrame, time: int, sparsity: float = 0.0, model: str = "mlp"
+) -> pd.DataFrame:
     """Of the records: searches of these networks that met the goal at which they are compared."""
     chosen = (rows.time == time) & (rows.sparsity == sparsity) & (rows.model == model)
     return rows[chosen & (rows.goal == JUDGED[model])].dropna(subset="steps")
@@ -41,7 +43,8 @@ def over(
 ) -> Effect | None:
     """ln of a column's ratio, the mean over these batch sizes, of two networks, as of `met`."""
     columns = (
-        replicates.means(met(rows, *network), value, sizes, log=True) for network in (above, below)
+        replicates.means(met(rows, *network), value, sizes, log=True)
+        for network in (above, below)
     )
     return replicates.compared(*columns)
 
@@ -62,7 +65,9 @@ def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict[str, object]:
 def predictions(rows: pd.DataFrame) -> pd.DataFrame:
     """What was predicted before the records, beside what came; rows: the records."""
     effects = {what: over(rows, value, *pair) for what, (value, _, *pair) in RATIOS.items()}
-    found = [(what, *RATIOS[what][1], told.interval(effect)) for what, effect in effects.items()]
+    found = [
+        (what, *RATIOS[what][1], told.interval(effect)) for what, effect in effects.items()
+    ]
     summed = tuple(TIME * end for end in told.interval(over(rows, "rate")))
     silent = [met(rows, time).silent.mean() for time in (TIME, 0)]
     found += [

@@ -59,7 +59,11 @@ def _replayed(again: pd.DataFrame) -> dict:
     steps = again.dropna(subset=["recorded", "again"], how="all")
     digits = steps.workload.str.startswith("digits")
     small, images = steps[digits], steps[~digits]
-    groups = {"on_digits": small, "on_images": images, "apart": images[images.same_rounding.eq(False)]}
+    groups = {
+        "on_digits": small,
+        "on_images": images,
+        "apart": images[images.same_rounding.eq(False)],
+    }
     counts = {name: len(rows) for name, rows in groups.items()}
     same = {f"same_{name}": int(rows.equal_result.sum()) for name, rows in groups.items()}
     return {**counts, **same}

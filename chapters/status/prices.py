@@ -123,7 +123,9 @@ def searched() -> pd.DataFrame:
     """
     names = {figure.workload for figure in FIGURES}
     every = on_record.gathered(label_smoothing=0.0)
-    read = results.of_searches(Study("prices", "", (c for c in every.cells if c.workload in names)))
+    read = results.of_searches(
+        Study("prices", "", (c for c in every.cells if c.workload in names))
+    )
     heads = pd.DataFrame(list(read.attrs["provenance"]))
     hardest = sorted(read.filter(like="steps@"), key=lambda name: float(name.partition("@")[2]))
     steps = read[hardest].bfill(axis=1).iloc[:, 0]

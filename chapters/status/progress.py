@@ -64,4 +64,6 @@ def download(frame: pd.DataFrame, name: str, columns: dict[str, str]) -> Html:
     text = frame[list(columns)].to_csv(index=False)
     packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
     size = f"{len(packed) * 3 // 4 / 1000:,.0f}"
-    return boxes.html(LINK, name=name, packed=packed, rows=len(frame), size=size, columns=columns)
+    return boxes.html(
+        LINK, name=name, packed=packed, rows=len(frame), size=size, columns=columns
+    )

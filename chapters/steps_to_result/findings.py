@@ -23,7 +23,11 @@ from lib.workloads.tasks import TASKS
 
 FC, CNN = "mnist-fc-128x3", "mnist-simple-cnn"  # searched on both splits
 RACES = (
-    *(f"{rule}_{what}" for rule in ("goals", "losses") for what in ("searches", "same", "cost")),
+    *(
+        f"{rule}_{what}"
+        for rule in ("goals", "losses")
+        for what in ("searches", "same", "cost")
+    ),
     *("worst", "slow_changed", "slow_searches", "left_same", "left_lost", "left_worst"),
 )
 
@@ -98,7 +102,9 @@ def _best_rates(every: pd.DataFrame) -> dict:
     fastest = ranges.winners(every).set_index("batch_size")
     best = ranges.winners(ranges.built_up(every)).set_index("batch_size")
     rates = ranges.effective(best)
-    rising = len(rates) > 2 and rates.corr(pd.Series(rates.index, rates.index), "spearman") > 0.5
+    rising = (
+        len(rates) > 2 and rates.corr(pd.Series(rates.index, rates.index), "spearman") > 0.5
+    )
     first, last = (rates.index[0], rates.idxmax()) if rising else (None, None)
     again = fastest.index[fastest.trial == best.trial[last]].tolist() if rising else []
     return {

@@ -51,7 +51,9 @@ def _trials(base: alt.Chart) -> list[alt.Chart]:
     shades = [charts.RED, charts.ORANGE, charts.BLUE]
     scale = alt.Scale(type="log", domain=[1, 3], clamp=True, range=shades)
     colour = alt.Color("behind:Q", title="steps over the winner's", scale=scale)
-    met = base.transform_filter("isValid(datum.behind)").mark_point(filled=True, size=70, opacity=1)
+    met = base.transform_filter("isValid(datum.behind)").mark_point(
+        filled=True, size=70, opacity=1
+    )
     missed = base.transform_filter("!isValid(datum.behind)")
     missed = missed.mark_point(size=25, color=charts.GUIDE, opacity=0.6)
     return [missed, met.encode(color=colour.legend(titleOrient="top"))]

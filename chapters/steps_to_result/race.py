@@ -62,8 +62,12 @@ def searches() -> list[Search]:
     planned to judge races are few.
     """
     cells = dict.fromkeys(c for s in STUDIES.values() for c in s.cells if c.stop == "goal")
-    known = (c for c in cells if c.race is None and c.replicate < REPLICATES or c.race == WATCHED)
-    images = (c for c in known if c.work.dataset in datasets.NAMES and c.work.dataset != "digits")
+    known = (
+        c for c in cells if c.race is None and c.replicate < REPLICATES or c.race == WATCHED
+    )
+    images = (
+        c for c in known if c.work.dataset in datasets.NAMES and c.work.dataset != "digits"
+    )
     return [search(c, store.read(record(c), c)[1]) for c in recorded_of(images)]
 
 

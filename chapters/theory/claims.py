@@ -42,7 +42,9 @@ from lib.probes import tracks
     ],
 )
 def departure_from_form(curves):
-    dense = {key: curve for key, curve in curves.items() if key[3] == 0 and key[0] not in REPEATS}
+    dense = {
+        key: curve for key, curve in curves.items() if key[3] == 0 and key[0] not in REPEATS
+    }
     return [
         interval(
             curve_title(tuple(row[scaling.CURVE])),
@@ -74,7 +76,11 @@ def departure_from_form(curves):
             "less than a factor of two apart in the median over curves of a workload, dense and sparse",
             "a median over curves hid methods that disagree, and how far two values lie apart hid the direction",
         ),
-        Change("2026-11-28", "the same, n counted batch sizes", "searches of one split share examples"),
+        Change(
+            "2026-11-28",
+            "the same, n counted batch sizes",
+            "searches of one split share examples",
+        ),
     ],
 )
 def critical_over_noise(published_curves):

@@ -24,7 +24,9 @@ KINDS = {
 CONDITIONS, NOISES = (10, 100, DIMENSIONS), (0.25, 1.0, 4.0, 16.0)
 
 
-def curve(model: Model, batch_sizes: np.ndarray, rates: np.ndarray, **grid: tuple) -> pd.DataFrame:
+def curve(
+    model: Model, batch_sizes: np.ndarray, rates: np.ndarray, **grid: tuple
+) -> pd.DataFrame:
     """`best` as rows: batch_size, steps, rate, momentum; sizes at which the target is not reached
     are left out.
     """
@@ -86,7 +88,12 @@ def compared(model: Model) -> pd.DataFrame:
     c1, c2 = (effect.row().values() for effect in scaling.estimate(_log_line, own))
     rows = [
         ("steps over the fewest possible, median", 1, over.median(), None, None),
-        ("perfect scaling ends", ends.perfect_end, means.perfect_end, *scaling.span_of(perfect)),
+        (
+            "perfect scaling ends",
+            ends.perfect_end,
+            means.perfect_end,
+            *scaling.span_of(perfect),
+        ),
         ("floor begins", ends.useful_end, means.useful_end, *scaling.span_of(useful)),
         ("c₁ (examples)", line.c1[0], *c1),
         ("c₂ (steps)", line.c2[0], *c2),

@@ -74,7 +74,9 @@ def shown(name, curve, workload):
     sees, may = all_three(sizes, drawn.to_numpy(), **room)
     [here], _ = all_three(sizes, points.steps.to_numpy()[None], **room)
     found = scaling.regimes(points)
-    floor = f"floor from {found.useful_end:,.0f}" if found.reaches_plateau else "no floor reached"
+    floor = (
+        f"floor from {found.useful_end:,.0f}" if found.reaches_plateau else "no floor reached"
+    )
     note = f"perfect scaling from {found.start:,.0f} to {found.perfect_end:,.0f}, {floor}"
     return Group(
         name,
@@ -122,8 +124,12 @@ def all_three(b, k, below, above):
 )
 def critical_by_goal(searches, curves):
     easiest = easiest_goals(searches)
-    both = {key: (easiest[key], curve) for key, curve in dense(curves).items() if key in easiest}
-    return rows({key: scaling.critical_ratio(*pair) for key, pair in both.items()}, is_shallue2019)
+    both = {
+        key: (easiest[key], curve) for key, curve in dense(curves).items() if key in easiest
+    }
+    return rows(
+        {key: scaling.critical_ratio(*pair) for key, pair in both.items()}, is_shallue2019
+    )
 
 
 def easiest_goals(searches):
@@ -209,7 +215,11 @@ def _beside_sgd(searches, curves, published_curves, compare):
     whole = ranges.whole_curves(searches)
     for key, curve in dense(curves).items():
         below = curves.get((key[0], "sgd", *key[2:]))
-        if key[1] not in WITH_MOMENTUM or below is None or (found := compare(curve, below)) is None:
+        if (
+            key[1] not in WITH_MOMENTUM
+            or below is None
+            or (found := compare(curve, below)) is None
+        ):
             continue
         name, note = curve_title(key), "momentum from 0.9 on alone"
         if key in whole:

@@ -23,7 +23,9 @@ def lines_by_goal(trials: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([p for p in parts if len(p)] or parts, ignore_index=True)
 
 
-def saved_per_doubling(batch_size: pd.Series, steps: pd.Series, at: float) -> tuple[float, float]:
+def saved_per_doubling(
+    batch_size: pd.Series, steps: pd.Series, at: float
+) -> tuple[float, float]:
     """The share of steps that a doubled batch saves: from the smallest size to the one nearest to
     `at`, and from there on.
 

@@ -41,7 +41,9 @@ def groups(of, *pairs, whole=True, name="{network}", told=lambda *curves: ""):
         about = {"above": named(above), "below": named(below)}
         about["axes"] = AXES.get(above) or AXES.get(below)
         for work, effect in method_results.between(found, above, below, of).items():
-            own = [found[work, method, "connection-sensitivity", 0.0] for method in (above, below)]
+            own = [
+                found[work, method, "connection-sensitivity", 0.0] for method in (above, below)
+            ]
             note = told(*own) or "scatter borrowed" * (effect.n == 1)
             rows.append(ratio(name.format(network=title(work), **about), effect, note=note))
     return rows
@@ -87,7 +89,9 @@ def standard_methods():
     above=2.0,
     history=[
         Change(
-            "2026-11-26", "the same, K-FAC with its clip alone, in the median over networks", MEDIAN
+            "2026-11-26",
+            "the same, K-FAC with its clip alone, in the median over networks",
+            MEDIAN,
         )
     ],
 )
@@ -126,7 +130,9 @@ def averages():
     above=1.25,
     history=[
         Change(
-            "2026-11-26", "more steps, on every network, momentum over the published range", EFFECT
+            "2026-11-26",
+            "more steps, on every network, momentum over the published range",
+            EFFECT,
         )
     ],
 )

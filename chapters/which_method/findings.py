@@ -22,7 +22,9 @@ SOAP = (  # predicted on 27 November 2026: what, over Adam's; a method, its quan
 )
 
 
-def findings(every: pd.DataFrame, curves: dict, judged: Mapping[str, Claim]) -> dict[str, object]:
+def findings(
+    every: pd.DataFrame, curves: dict, judged: Mapping[str, Claim]
+) -> dict[str, object]:
     """All values of the page's sentences.
 
     Args:

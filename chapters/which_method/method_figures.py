@@ -33,7 +33,9 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     parts = [charts.cut(rows, "ratio", 8)[0] for _, rows in plain.groupby("what", sort=False)]
     shown = pd.concat(parts, ignore_index=True).assign(what=lambda rows: rows.what.map(WORDS))
     order, networks = list(dict.fromkeys(plain.method)), list(dict.fromkeys(plain.network))
-    model = predicted.rename(columns=WORDS).melt("algorithm", [*WORDS.values()], "what", "ratio")
+    model = predicted.rename(columns=WORDS).melt(
+        "algorithm", [*WORDS.values()], "what", "ratio"
+    )
     model = model.assign(method=model.algorithm.map(named))
     model = model[model.method.isin(order)].drop(columns="algorithm")
     scale = charts.log(14)

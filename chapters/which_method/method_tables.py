@@ -51,5 +51,7 @@ def in_time(curves: dict, times: pd.DataFrame, network: str) -> pd.DataFrame:
 def predictions() -> pd.DataFrame:
     """What the noisy quadratic model says of every method: `quadratic_methods.predictions`."""
     model = noisy_quadratic.power_law(1000)
-    found = claims.kept("predictions", lambda: quadratic_methods.predictions(model).to_dict("list"))
+    found = claims.kept(
+        "predictions", lambda: quadratic_methods.predictions(model).to_dict("list")
+    )
     return pd.DataFrame(found)

@@ -23,7 +23,9 @@ def preconditioned(model: Model, power: float) -> Model:
     Curvature h^(1 - power), noise c h^(-power), and every loss as it was.
     """
     h = model.curvature
-    return Model(h ** (1 - power), model.noise * h**-power, model.target, model.square * h**power)
+    return Model(
+        h ** (1 - power), model.noise * h**-power, model.target, model.square * h**power
+    )
 
 
 def constants(
@@ -36,7 +38,9 @@ def constants(
     about the best of it. The largest curvature must be one.
     """
     quiet = replace(model, noise=0 * model.noise)
-    return _fewest(model, SMALL, momenta, averages) * SMALL, _fewest(quiet, 1.0, momenta, averages)
+    return _fewest(model, SMALL, momenta, averages) * SMALL, _fewest(
+        quiet, 1.0, momenta, averages
+    )
 
 
 # examples a batch; half as many take twice the steps, to a percent, and more than a few in any case
@@ -49,7 +53,9 @@ def _fewest(model: Model, batch_size: float, momenta: tuple, averages: tuple) ->
     _, [(rate, momentum, _)] = best(model, size, COARSE, momenta, averages)
     place = np.abs(COARSE * (1 + momentum) - rate).argmin().clip(1, len(COARSE) - 2)
     low, middle, high = COARSE[place - 1 : place + 2]
-    near = np.where(FINE < 0, middle * (low / middle) ** -FINE, middle * (high / middle) ** FINE)
+    near = np.where(
+        FINE < 0, middle * (low / middle) ** -FINE, middle * (high / middle) ** FINE
+    )
     return float(best(model, size, near, momenta, averages)[0][0])
 
 
@@ -61,9 +67,13 @@ AVERAGES = (None, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 # h; Muon does so along the singular directions of a layer.
 KINDS = {
     "sgd": (0.0, False, False),
-    **dict.fromkeys(("momentum", "nesterov", "lars", "lars-warmup", "clars"), (0.0, True, False)),
+    **dict.fromkeys(
+        ("momentum", "nesterov", "lars", "lars-warmup", "clars"), (0.0, True, False)
+    ),
     "momentum-ema": (0.0, True, True),
-    **dict.fromkeys(("adam", "adam-fixed", "adam-half-life", "lamb", "muon"), (0.5, True, False)),
+    **dict.fromkeys(
+        ("adam", "adam-fixed", "adam-half-life", "lamb", "muon"), (0.5, True, False)
+    ),
     **dict.fromkeys(("kfac", "kfac-unclipped"), (1.0, True, False)),
 }
 

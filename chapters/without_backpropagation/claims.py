@@ -31,7 +31,9 @@ def test_error():
     study = plans.study("digits-local-budget")
     network = title(study.cells[0].workload)
     found = without.lost(results.read(study))
-    return [difference(f"{without.ARMS[arm]}, {network}", effect) for arm, effect in found.items()]
+    return [
+        difference(f"{without.ARMS[arm]}, {network}", effect) for arm, effect in found.items()
+    ]
 
 
 @claim(
@@ -44,7 +46,9 @@ def test_error():
     within=1.25,
     history=[
         Change(
-            "2026-11-26", "within a factor of 1.5, in the median over numbers of features", BOUND
+            "2026-11-26",
+            "within a factor of 1.5, in the median over numbers of features",
+            BOUND,
         )
     ],
 )

@@ -62,7 +62,9 @@ class Descent:
         from lib.workloads import datasets
 
         data = datasets.load("digits", replicate)
-        x, other_x = (part.x.flatten(1).double().numpy() for part in (data.train, data.validation))
+        x, other_x = (
+            part.x.flatten(1).double().numpy() for part in (data.train, data.validation)
+        )
         y, other_y = (1.0 - 2 * (part.y.numpy() % 2) for part in (data.train, data.validation))
         # Features and start are the same at every B and M
         random = np.random.default_rng((replicate, self.features))
@@ -159,7 +161,9 @@ LONG, LEAST = 24, 600  # steps of a run: so many visits of each weight, and at l
 
 def planned() -> list[Descent]:
     """By number and kind of features, by batch size, and by flips a step."""
-    found = [Descent(n, whitened=white, steps=LONG * n) for n in COUNTS for white in (False, True)]
+    found = [
+        Descent(n, whitened=white, steps=LONG * n) for n in COUNTS for white in (False, True)
+    ]
     found += [Descent(MIDDLE, size, steps=20_000) for size in (1, 4, 16, 64, 256, 1024)]
     for flips in (2, 4, 8, 16, 32, 64, 128, 256):
         steps = max(LEAST, LONG * MIDDLE // flips)

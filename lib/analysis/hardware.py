@@ -26,7 +26,9 @@ from lib.workloads.catalogue import workload
 
 SEEDS = 10  # of an adaptive search of a batch size: each of its trials has its own
 BYTES = 4  # per weight and per gradient entry
-LEAST = 0.005  # seconds of a search: older records round them to hundredths, the shortest to none
+LEAST = (
+    0.005  # seconds of a search: older records round them to hundredths, the shortest to none
+)
 
 
 @spec

@@ -37,7 +37,9 @@ def compared(*more: Study) -> pd.DataFrame:
     """
     known = studied(*more)
     found = scaling.at_goals(results.of_searches(known))
-    lacking = dict.fromkeys(c for name in plans.WHICH for c in results.missing(plans.study(name)))
+    lacking = dict.fromkeys(
+        c for name in plans.WHICH for c in results.missing(plans.study(name))
+    )
     planned = len(known.cells) + len(lacking)
     found.attrs.update(missing=store.Shared(lacking), cells_planned=planned)
     return found

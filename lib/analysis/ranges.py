@@ -28,7 +28,9 @@ POINT = [*CURVE, "batch_size", *SEARCH]
 
 def low_momentum() -> Study:
     """Every search below the published range that is on record."""
-    planned = dict.fromkeys(cell for name in plans.LOW_MOMENTUM for cell in plans.study(name).cells)
+    planned = dict.fromkeys(
+        cell for name in plans.LOW_MOMENTUM for cell in plans.study(name).cells
+    )
     known = on_record.recorded_of(planned)
     return Study("low-momentum", "Momentum below the published range", known)
 
@@ -161,7 +163,9 @@ def builds_up_in(trials: pd.DataFrame) -> pd.Series:
     """The steps in which every trial's momentum builds up, 1 / (1 - momentum); one without
     momentum.
     """
-    momentum = trials.momentum.fillna(0) if "momentum" in trials else pd.Series(0.0, trials.index)
+    momentum = (
+        trials.momentum.fillna(0) if "momentum" in trials else pd.Series(0.0, trials.index)
+    )
     return 1 / (1 - momentum)
 
 

@@ -72,7 +72,9 @@ class Group:
 
 def ratio(name: str, effect: Effect, own: bool = False, note: str = "") -> Group:
     """The group of a ratio whose logarithm was estimated."""
-    return Group(name, *effect.row().values(), effect.n, own, effect.error, effect.freedom, note)
+    return Group(
+        name, *effect.row().values(), effect.n, own, effect.error, effect.freedom, note
+    )
 
 
 def difference(
@@ -165,7 +167,9 @@ class Claim:
     @property
     def needs(self) -> str:
         """Where an interval has to lie: "above 1.25", "within a factor of 1.25"."""
-        value = f"{100 * self.threshold:g} %" if self.scale == "share" else f"{self.threshold:g}"
+        value = (
+            f"{100 * self.threshold:g} %" if self.scale == "share" else f"{self.threshold:g}"
+        )
         around = "a factor of " if self.scale == "ratio" else "± "
         return f"{self.kind} {around if self.kind == 'within' else ''}{value}"
 

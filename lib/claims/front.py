@@ -49,7 +49,9 @@ def _scope() -> dict:
     every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
     cells = list(on_record.recorded_of(every))
     every = searches.table().drop_duplicates("record")
-    heads = every[every.record.isin({record(c).relative_to(store.DATA).as_posix() for c in cells})]
+    heads = every[
+        every.record.isin({record(c).relative_to(store.DATA).as_posix() for c in cells})
+    ]
     names = {cell.workload for cell in cells}
     trained = {workload(name) for name in names}
     networks = {(w.dataset, w.model) for w in trained}
@@ -116,7 +118,9 @@ def curves() -> pd.DataFrame:
 
 RUN = ("mnist-simple-cnn", "momentum")  # the papers' own network
 DENSE = f"workload == '{RUN[0]}' and algorithm == '{RUN[1]}' and sparsity == 0"
-DEVICES = hardware.Hardware(devices=64, bandwidth=1e9, latency=2e-5)  # cores on 10-gigabit links
+DEVICES = hardware.Hardware(
+    devices=64, bandwidth=1e9, latency=2e-5
+)  # cores on 10-gigabit links
 
 
 @_kept

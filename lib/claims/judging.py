@@ -28,7 +28,9 @@ from lib.studies.study import Study
 
 # --- what is kept ---------------------------------------------------------------------------------
 
-BUILD = "BOOK_BUILD"  # names the folder of a build elsewhere: its caches are read and written, too
+BUILD = (
+    "BOOK_BUILD"  # names the folder of a build elsewhere: its caches are read and written, too
+)
 UNWRITTEN: dict[Path, str] = {}  # what no folder took
 
 
@@ -57,7 +59,9 @@ def kept(name: str, compute: Callable[[], dict], folders: Sequence[Path] = ()) -
 
 
 def _folders() -> list[Path]:
-    return [Path(build, "claims") for build in (ROOT / "_build", os.environ.get(BUILD)) if build]
+    return [
+        Path(build, "claims") for build in (ROOT / "_build", os.environ.get(BUILD)) if build
+    ]
 
 
 @functools.cache
@@ -65,7 +69,9 @@ def _digest() -> str:
     """Of all code in lib and beside chapters, and of when every record of the book's was last
     changed and its size.
     """
-    files = (file for file in sorted(DATA.rglob("*")) if file.suffix != ".part" and file.is_file())
+    files = (
+        file for file in sorted(DATA.rglob("*")) if file.suffix != ".part" and file.is_file()
+    )
     # Of a reader's own nothing is kept
     book = ((file, file.stat()) for file in files if not file.is_relative_to(DATA / "own"))
     stamps = [(str(file), of.st_mtime_ns, of.st_size) for file, of in book]
@@ -151,7 +157,9 @@ def published_curves() -> dict[tuple, scaling.Curve]:
     return scaling.curves(found[found.sparsity == 0])
 
 
-PROVIDED = {f.__name__: f for f in (searches, trials, published, published_curves, summary, curves)}
+PROVIDED = {
+    f.__name__: f for f in (searches, trials, published, published_curves, summary, curves)
+}
 
 
 # --- judging --------------------------------------------------------------------------------------

@@ -19,7 +19,9 @@ SHALLUE2019 = ("mnist-fc-", "cifar-10-resnet-8")
 # Their recurrent networks are on speech and on Penn Treebank; ours is not
 SHI2019 = ("mnist-fnn-3", "mnist-lenet-5", "cifar-10-resnet-20")
 
-REPEATS = ("mnist-fc-128x3-54000",)  # its searches are those of mnist-fc-128x3-easier: counted once
+REPEATS = (
+    "mnist-fc-128x3-54000",
+)  # its searches are those of mnist-fc-128x3-easier: counted once
 DEPENDENT = "vectors of one run are no independent repeats"  # so networks are judged
 
 
@@ -72,7 +74,9 @@ def is_shallue2019(workload: str) -> bool:
 def fed() -> pd.DataFrame:
     """Vectors of Top-k with feedback at the authors' density, a row each (`portraits.shapes`)."""
     wanted = (0.001, "top-k", True)
-    planned = (p for p in portraits.PORTRAITS if (p.density, p.compressor, p.feedback) == wanted)
+    planned = (
+        p for p in portraits.PORTRAITS if (p.density, p.compressor, p.feedback) == wanted
+    )
     return portraits.shapes(portraits.results(tuple(planned)))
 
 

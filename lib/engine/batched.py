@@ -246,7 +246,9 @@ class BatchedExecutor(Executor):
         places = x.numel() if self.reads_text else len(x)
         return w.split(max(1, MAX_PLACES_PER_PASS // places))
 
-    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
+    def gradients(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> Gradients:
         """As `SequentialExecutor.gradients`."""
         losses, g, alive = self.gradients_by_worker(w, x, y, 1)
         return losses[0], masked(g[0], mask), alive[0]
@@ -306,7 +308,9 @@ class BatchedExecutor(Executor):
         for use in uses:
             inputs, deltas = (_by_example(rows, len(y)) for rows in (use.inputs, use.deltas))
             kept = None if mask is None else use.weight.matrix(mask)
-            biases = masked(deltas.sum(2), None if mask is None else mask[:, None, use.bias.where])
+            biases = masked(
+                deltas.sum(2), None if mask is None else mask[:, None, use.bias.where]
+            )
             # Sums, since the deltas are shares of a mean
             norms.append(example_norms(inputs, deltas, kept).sum(1))
             norms.append(biases.norm(dim=2).sum(1))

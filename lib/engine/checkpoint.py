@@ -16,7 +16,9 @@ import torch
 from lib import whole
 
 SAVE_EVERY = 300.0  # seconds between two states at most
-SOON = 10.0  # seconds: papermill ends a notebook's process without a word, and so little is lost
+SOON = (
+    10.0  # seconds: papermill ends a notebook's process without a word, and so little is lost
+)
 SELDOM = 100  # times as long as saving takes lie between two states
 
 

@@ -18,7 +18,9 @@ from lib.engine.sequential import Executor
 from lib.engine.vocabulary import METHODS
 from lib.workloads.tasks import TASKS, Task
 
-PASS_BATCH = 100  # Lee et al. (2021) sum the gradient over the training set in batches of this size
+PASS_BATCH = (
+    100  # Lee et al. (2021) sum the gradient over the training set in batches of this size
+)
 # Examples of each class from which GraSP takes gradient and curvature, and what divides the outputs
 # before the loss; the second as in the published code of Wang et al. (2020).  Its scores alone may
 # be negative.

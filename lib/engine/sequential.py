@@ -124,7 +124,9 @@ class SequentialExecutor(Executor):
         alive = self.features.any() | self.g[: -self.classes].any()
         return loss.detach().to(w.dtype), self.g.to(w.dtype, copy=True), alive
 
-    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
+    def gradients(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> Gradients:
         """The task's mean loss and its gradient, for each trial.
 
         Args:
@@ -234,7 +236,9 @@ class CapturedExecutor(SequentialExecutor):
         # Of each shape: what a pass reads (w [P], x, y), what it writes, and its kernels
         self.passes = {}
 
-    def gradients(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None) -> Gradients:
+    def gradients(
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
+    ) -> Gradients:
         """As `SequentialExecutor.gradients`."""
         found = [self._replay(row, x, y) for row in w]
         losses, g, alive = map(torch.stack, zip(*found, strict=True))

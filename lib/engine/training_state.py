@@ -130,7 +130,9 @@ class Outcome:
 
     def parts(self) -> dict:
         """All of it as numbers, texts, and lists of them."""
-        parts = {n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in vars(self).items()}
+        parts = {
+            n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in vars(self).items()
+        }
         return parts | {"wall_s": self.wall_s + time.perf_counter()}
 
     def restore(self, parts: dict) -> None:
@@ -154,7 +156,11 @@ class Descent:
     """
 
     def __init__(
-        self, method: Method, executor: Executor, trials: Trials, exchange: Exchange | None = None
+        self,
+        method: Method,
+        executor: Executor,
+        trials: Trials,
+        exchange: Exchange | None = None,
     ):
         """That before the first step."""
         self.method = method

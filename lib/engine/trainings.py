@@ -126,7 +126,9 @@ class Trial:
         self.passes = None
         if callable(job.data):
             every = own_network.own_examples(job.own)
-            self.passes = batches.Passes(job.data, job.batch_size, 10_000 * job.order_seed, every)
+            self.passes = batches.Passes(
+                job.data, job.batch_size, 10_000 * job.order_seed, every
+            )
         self.given = self.passes or self._batches()
         with own_network.alone(seed):
             self.module = own_network.made(job.own).to(job.device)
@@ -241,7 +243,9 @@ def check_state(job: Job, seed: int, drawn: dict[str, float]) -> None:
     differ = [name for name in kept | found if kept.get(name) != found.get(name)]
     lost = [name for name in differ if begun.get(name) == alike.get(name)]
     told = f"one that forgets {', '.join(lost[:3])} when training goes on from a file,"
-    allowed = "one that keeps all it remembers in parameters, in buffers or by get_extra_state and "
+    allowed = (
+        "one that keeps all it remembers in parameters, in buffers or by get_extra_state and "
+    )
     allowed += "set_extra_state, with a loss and batches that remember nothing"
     require(not lost, "model", told, allowed)
 

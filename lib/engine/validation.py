@@ -10,7 +10,9 @@ from torch import Tensor
 from lib.engine.sequential import Executor
 from lib.workloads.datasets import Split
 
-SPARE = 32  # examples asked beyond the mistakes that reject a trial, in the first chunk of a check
+SPARE = (
+    32  # examples asked beyond the mistakes that reject a trial, in the first chunk of a check
+)
 FORGET = 0.9  # per check: what earlier trials got wrong says less and less
 # Of the network's arithmetic, relative: more than which examples are asked together changes a sum
 ROUNDINGS = 1000
@@ -73,7 +75,9 @@ class Validation:
                 total[row] = self.alone(w[row])
         return total, whole
 
-    def _read(self, w: Tensor, rows: Tensor, limit: Tensor, total: Tensor, order: Tensor) -> Tensor:
+    def _read(
+        self, w: Tensor, rows: Tensor, limit: Tensor, total: Tensor, order: Tensor
+    ) -> Tensor:
         """Add to the total [T] what the rows' answers cost, in this order of the examples, until it
         exceeds the limit; rows that were read to the end.
         """

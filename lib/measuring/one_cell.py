@@ -105,7 +105,9 @@ def _masks(cell: Cell, chosen_seeds: list[int], device: str) -> torch.Tensor:
     needs = (cell.sparsity,) if cell.pruning == "synflow" else ()
     masks, refused = [], []
     for seed in chosen_seeds:
-        scores = _scores(cell.work, cell.pruning, seed, cell.split, _dtype(cell), device, *needs)
+        scores = _scores(
+            cell.work, cell.pruning, seed, cell.split, _dtype(cell), device, *needs
+        )
         try:
             mask = pruning.chosen(cell.pruning, scores, cell.sparsity)
             masks.append(mask.float())
@@ -184,7 +186,9 @@ def train_cell(
     whose = [dataclasses.asdict(cell), cell.definition(), origin(cell, device)]
     options = {"checkpoint": Checkpoint(unfinished, json.dumps(whose))} | options
     if cell.alone:
-        return trainings.train(job(cell, device), seeds(cell), cell.draw(), cell.hits, **options)
+        return trainings.train(
+            job(cell, device), seeds(cell), cell.draw(), cell.hits, **options
+        )
     work = cell.work
     data = datasets.load(work.dataset, cell.split)
     trials = start(cell, device=device) if trials is None else trials

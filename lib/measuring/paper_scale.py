@@ -118,7 +118,9 @@ class Shelf:
         known = [file for file in files if heads[file]["device"].startswith("cpu")]
         known = [file for file in known if _best(file).notna().any()]
         if not known:
-            raise Differs(f"{self.device}: cannot be checked; no search of the shelf is on record")
+            raise Differs(
+                f"{self.device}: cannot be checked; no search of the shelf is on record"
+            )
         file = min(known, key=lambda file: heads[file]["wall_s"])
         with tempfile.TemporaryDirectory() as folder:
             study = Study("a known record", "", [files[file]])

@@ -32,7 +32,12 @@ SIGNALS = [s for s in signal.Signals if s.name in ("SIGINT", "SIGTERM", "SIGHUP"
 
 
 def run(
-    todo: Sequence, measure: Callable[..., object], title: str, units: str, jobs: int = 1, **options
+    todo: Sequence,
+    measure: Callable[..., object],
+    title: str,
+    units: str,
+    jobs: int = 1,
+    **options,
 ) -> None:
     """Measure each of `todo`, so many side by side, under one progress bar; nothing is shown where
     there is nothing to do.
@@ -165,7 +170,9 @@ def _tell_terminal(text: str) -> None:
 
 
 @contextlib.contextmanager
-def stoppable(kept: Callable[[], str], again: str, minutes: float | None = None) -> Iterator[None]:
+def stoppable(
+    kept: Callable[[], str], again: str, minutes: float | None = None
+) -> Iterator[None]:
     """For a command: Ctrl-C, SIGTERM or a closed terminal ends what runs herein with one line and
     the usual exit status; the end of so many minutes, with one line alone.
 
@@ -183,7 +190,9 @@ def stoppable(kept: Callable[[], str], again: str, minutes: float | None = None)
         raise KeyboardInterrupt
 
     # Those that are ignored, as SIGHUP is under nohup, stay so.
-    before = {s: signal.signal(s, stop) for s in SIGNALS if signal.getsignal(s) != signal.SIG_IGN}
+    before = {
+        s: signal.signal(s, stop) for s in SIGNALS if signal.getsignal(s) != signal.SIG_IGN
+    }
     if minutes:
         signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
     try:
@@ -197,7 +206,9 @@ def stoppable(kept: Callable[[], str], again: str, minutes: float | None = None)
         why = KILLED if isinstance(error, BrokenProcessPool) else error
         told = f"stopped by {received[0]}" if received else why
         over = received[:1] == ["SIGALRM"]  # the end of the minutes
-        print(f"{told}; {kept()}; to continue: {again}", file=sys.stdout if over else sys.stderr)
+        print(
+            f"{told}; {kept()}; to continue: {again}", file=sys.stdout if over else sys.stderr
+        )
         if not over:
             sys.exit(128 + signal.Signals[received[0]] if received else 1)
     finally:

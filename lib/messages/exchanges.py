@@ -204,7 +204,9 @@ def compress(
     sizes: of the layers, for stretches of u that are treated each by itself and with its own k.
     """
     if sizes:
-        return torch.cat([compress(name, part, density, random) for part in u.split(sizes, 1)], 1)
+        return torch.cat(
+            [compress(name, part, density, random) for part in u.split(sizes, 1)], 1
+        )
     k = target(density, u.shape[1])
     choose = dense if k == u.shape[1] else COMPRESSORS[name]
     return torch.cat([choose(rows, k, random) for rows in u.split(max(BLOCK // u.shape[1], 1))])
@@ -259,7 +261,9 @@ class Exchange:
         self.residual = w.new_zeros(messages.workers * messages.feedback, *own.shape)
         self.sent = torch.zeros(len(w), dtype=torch.float64)
 
-    def gradients(self, executor, w: Tensor, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def gradients(
+        self, executor, w: Tensor, x: Tensor, y: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Mean losses [T], gradients [T, P] and who is alive [T], for w [T, P] and a batch x, y
         that is shared out evenly.
 
@@ -304,7 +308,12 @@ class Exchange:
     def parts(self) -> dict:
         """All that the next step depends on: tensors, numbers and texts."""
         drawn = self.random.bit_generator.state
-        return {"step": self.step, "random": drawn, "sent": self.sent, "residual": self.residual}
+        return {
+            "step": self.step,
+            "random": drawn,
+            "sent": self.sent,
+            "residual": self.residual,
+        }
 
     def restore(self, parts: dict) -> None:
         """Go on from these `parts`."""

@@ -158,7 +158,9 @@ def _off(slope, buffers, weight):
 
 def _divide(slope, buffers, name, damping):
     """(A x G + damping)^-1 slope, [T, outputs, inputs], on the axes of the last decomposition."""
-    right, left = (aligned(buffers[f"{name} {factor} axes"]) for factor in ("inputs", "outputs"))
+    right, left = (
+        aligned(buffers[f"{name} {factor} axes"]) for factor in ("inputs", "outputs")
+    )
     across, down = (buffers[f"{name} {factor} curves"] for factor in ("inputs", "outputs"))
     turned = left.mT.bmm(aligned(slope)).bmm(right)
     turned /= aligned(down[:, :, None] * across[:, None]) + damping[:, :, None]
@@ -173,4 +175,7 @@ SPACE = {
 METHOD = Method("kfac", "K-FAC", SPACE, _begin, _step, _gradient)
 # At large batches few steps are left, and the clip would bound how far each may go.
 _free_step = functools.partial(_step, clipped=False)
-ALL = (METHOD, Method("kfac-unclipped", "K-FAC without clip", SPACE, _begin, _free_step, _gradient))
+ALL = (
+    METHOD,
+    Method("kfac-unclipped", "K-FAC without clip", SPACE, _begin, _free_step, _gradient),
+)

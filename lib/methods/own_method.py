@@ -93,7 +93,9 @@ def _check_steps(own: Method) -> None:
         told = f"another result in {kind} when it is called again or for fewer trials, or one that "
         fine = tensor.isfinite().all() and torch.equal(tensor, again[kind])
         fine = fine and torch.allclose(tensor[1:3], part[kind], rtol=1e-4, atol=1e-6)
-        allowed = "finite, and the same for a trial whenever it is called, from what its buffers "
+        allowed = (
+            "finite, and the same for a trial whenever it is called, from what its buffers "
+        )
         allowed += "remember, whatever others there are"
         require(fine, "step", told + "is not finite,", allowed)
     moved = any(whole[kind][:, REMOVED].any() for kind in ("w", "evaluated") if kind in whole)

@@ -100,7 +100,9 @@ def _digits(group, c) -> int:
     ends = group.low, group.high
     near = any(abs(end - edge) < 0.06 * max(abs(edge), 0.1) for end in ends for edge in edges)
     for digits in range(2 + near, 6):
-        read, beside = ({_in_scale(v, c.scale, digits) for v in values} for values in (ends, edges))
+        read, beside = (
+            {_in_scale(v, c.scale, digits) for v in values} for values in (ends, edges)
+        )
         if read.isdisjoint(beside):
             return digits
     return 6
@@ -221,7 +223,9 @@ def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
         ValueError: if no record is kept of what the parameters ask for.
     """
     if not len(frame):
-        raise Told(f"budget: no record is kept of such {what}; measure them with -p budget full")
+        raise Told(
+            f"budget: no record is kept of such {what}; measure them with -p budget full"
+        )
     return frame
 
 

@@ -199,7 +199,9 @@ def powers(exponents: list[int], names: dict[int, str] | None = None) -> alt.Axi
     return alt.Axis(values=[10.0**n for n in exponents], labelExpr=label)
 
 
-def slider(field: str, values: list[float], start: float | None, name: str, caption: str) -> tuple:
+def slider(
+    field: str, values: list[float], start: float | None, name: str, caption: str
+) -> tuple:
     """A slider over the values of a column: the parameter, the test that keeps the rows chosen, and
     what a still picture says of it (`captions`).
 
@@ -351,7 +353,9 @@ def broken() -> alt.Axis:
     """An axis of names that are broken at their commas, and before the data set, so that a phone
     has room for the plot.
     """
-    return alt.Axis(labelLimit=150, labelExpr="split(replace(datum.label, ' on ', ', on '), ', ')")
+    return alt.Axis(
+        labelLimit=150, labelExpr="split(replace(datum.label, ' on ', ', on '), ', ')"
+    )
 
 
 def chosen_by(controls: tuple) -> list[str]:

@@ -150,5 +150,6 @@ def _fill(notebook) -> None:
             raise _Unfinished
         cell.execution_count = count
         cell.outputs = [
-            new_output("display_data", data=one["data"], metadata=one["metadata"]) for one in shown
+            new_output("display_data", data=one["data"], metadata=one["metadata"])
+            for one in shown
         ]

@@ -55,7 +55,9 @@ class Lead(Markdown):
 
 
 # What either renderer of Markdown takes for more than text; at the beginning of a line, or item
-MARK = re.compile(r"[*`~|\[\]\n\r\t]|(?<![^\W_])_|_(?![^\W_])|^[-+#=%(:]|^\d(?=\d*[.)](?:\s|$))")
+MARK = re.compile(
+    r"[*`~|\[\]\n\r\t]|(?<![^\W_])_|_(?![^\W_])|^[-+#=%(:]|^\d(?=\d*[.)](?:\s|$))"
+)
 # What MathJax reads in the finished page, elements of which it does not join
 TEX = re.compile(r"[$\\]")
 

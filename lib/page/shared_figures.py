@@ -84,7 +84,9 @@ def ratios(
         }
     )
     told = rows.drop(columns="effect", errors="ignore").assign(estimate=rows.ratio)
-    return range_chart(told, "ratio", title, colour, tooltip=tooltip, lines=lines, beyond=beyond)
+    return range_chart(
+        told, "ratio", title, colour, tooltip=tooltip, lines=lines, beyond=beyond
+    )
 
 
 # --- steps to result ------------------------------------------------------------------------------
@@ -180,9 +182,8 @@ def _line_name(value: object) -> str:
 BESIDE = 54  # pixels of a panel's axis and of the gap to the next one
 MEASURE = "isFinite(containerSize()[0]) ? containerSize()[0] : 640"
 # A phone has room for two short names side by side
-BROKEN = (
-    "split(replace(replace(replace(datum.label, ' on ', '|on '), ', ', '|'), ' → ', '|→ '), '|')"
-)
+SIGNED = "replace(replace(replace(datum.label, ' on ', '|on '), ', ', '|'), ' → ', '|→ ')"
+BROKEN = f"split({SIGNED}, '|')"
 
 # Of figures 1 and 8 of Shallue et al. (2019), and not measured here
 LARGE = (
@@ -225,7 +226,9 @@ def panels(
     drawn = layers(base.transform_filter("!isValid(datum.lacks)"))
     inner = alt.layer(*drawn, grey.transform_filter("isValid(datum.lacks)"), data=whole)
     facet = alt.Facet("panel:N", title=None, sort=list(dict.fromkeys(whole.panel)))
-    facet = facet.header(labelExpr=BROKEN, labelLimit=150, labelFontSize=11, labelAnchor="start")
+    facet = facet.header(
+        labelExpr=BROKEN, labelLimit=150, labelFontSize=11, labelAnchor="start"
+    )
     # A still picture's width; on a page panels share its own
     panel = inner.properties(width=150, height=height)
     chart = panel.facet(facet=facet, columns=min(3, most), spacing=12)

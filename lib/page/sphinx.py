@@ -85,7 +85,9 @@ class CodeAtTheEnd(SphinxPostTransform):
                 output.children = [nodes.Text(text)]
         if code:
             opened = '<details class="book-code"><summary>The code of this page</summary>'
-            before, after = (nodes.raw("", text, format="html") for text in (opened, "</details>"))
+            before, after = (
+                nodes.raw("", text, format="html") for text in (opened, "</details>")
+            )
             page = next(iter(self.document.findall(nodes.section)))
             page += [before, *code, after]
 
@@ -159,7 +161,9 @@ def _execute_side_by_side(app, config) -> None:
         folder = config.nb_execution_cache_path or _build(app) / ".jupyter_cache"
         with contextlib.suppress(Exception):
             # `lib.claims.front` says what is read and computed while the first chapters run
-            execution.side_by_side(Path(folder), config.nb_execution_timeout, *app.before_chapters)
+            execution.side_by_side(
+                Path(folder), config.nb_execution_timeout, *app.before_chapters
+            )
 
 
 def _write_in_parallel(app, env) -> None:

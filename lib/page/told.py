@@ -29,7 +29,9 @@ def ratios(effects: Mapping[str, object], whole: Collection[str]) -> dict[str, f
     for name, effect in effects.items():
         row = effect.row(name) if effect else {}
         keys = [name, f"{name}_low", f"{name}_high"][: 3 if name in whole else 1]
-        found |= {key: row[key] if math.isfinite(row.get(key, math.nan)) else None for key in keys}
+        found |= {
+            key: row[key] if math.isfinite(row.get(key, math.nan)) else None for key in keys
+        }
     return found
 
 

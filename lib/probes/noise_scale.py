@@ -155,7 +155,9 @@ def _noise(chunks: Chunks, w: Tensor, left: Tensor) -> dict[str, float]:
     }
 
 
-def _smoothness(chunks: Chunks, before: Tensor, after: Tensor, left: Tensor) -> dict[str, float]:
+def _smoothness(
+    chunks: Chunks, before: Tensor, after: Tensor, left: Tensor
+) -> dict[str, float]:
     """How smooth the loss is between two iterates [P]."""
     sample = chunks.drawn(0)[:SAMPLE]
     x, y = chunks.x[sample], chunks.y[sample]
@@ -165,7 +167,9 @@ def _smoothness(chunks: Chunks, before: Tensor, after: Tensor, left: Tensor) -> 
     return {"along": along, "spectral": spectral, "lipschitz": lipschitz}
 
 
-def path_lipschitz(gradient: Callable[[Tensor], Tensor], before: Tensor, after: Tensor) -> float:
+def path_lipschitz(
+    gradient: Callable[[Tensor], Tensor], before: Tensor, after: Tensor
+) -> float:
     """Largest |gradient(w) - gradient(before)| / |w - before| over nine points w between two
     iterates [P].
 

@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 
 REACH, BINS = 6.0, 97  # the histogram: standard deviations on either side, and bins
 PROFILE = 100
-FINE = 50  # bins in which a profile is judged: in a hundred, noise bends that of a normal vector
+FINE = (
+    50  # bins in which a profile is judged: in a hundred, noise bends that of a normal vector
+)
 DENSITIES = np.unique([*np.geomspace(1e-3, 0.1, 13), *np.linspace(0.1, 0.9, 17)]).round(6)
-TEXT_RATE = 0.3  # the recurrent network's: 0.01 is so small that it hardly learns in these steps
+TEXT_RATE = (
+    0.3  # the recurrent network's: 0.01 is so small that it hardly learns in these steps
+)
 KEY = ["workload", "compressor", "density", "feedback", "step"]  # of a vector
 SINGLE = ["mean", "std", "skew", "kurtosis", "positive", "above"]
 

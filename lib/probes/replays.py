@@ -60,7 +60,9 @@ def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
     """
     what = replace(what, code=SOURCE)
     cells = what.cells(data)
-    require(cells, "longest", what.longest, f"the seconds of some search on record of {what.study}")
+    require(
+        cells, "longest", what.longest, f"the seconds of some search on record of {what.study}"
+    )
 
     def taken() -> pd.DataFrame:
         with tempfile.TemporaryDirectory() as folder:

@@ -166,8 +166,10 @@ TRACKS = {  # by which claims are judged
     "digits": experiment("digits", digits),
     "mnist": experiment(
         "mnist",
-        lambda: _images("mnist", 64, 0, lambda c: c.sparsity in plans.DENSE_AND_SPARSE)
-        + _own_splits(),
+        lambda: (
+            _images("mnist", 64, 0, lambda c: c.sparsity in plans.DENSE_AND_SPARSE)
+            + _own_splits()
+        ),
     ),
     # On a ninth of the training set
     "cifar-10": experiment(

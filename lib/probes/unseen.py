@@ -159,7 +159,9 @@ class Folds(WithCell):
         """A row per image that some network got wrong: image (place in the canonical training set),
         wrong (networks that did).
         """
-        from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read records
+        from lib.measuring.rerun import (
+            Rerun,
+        )  # brings PyTorch, and most chapters only read records
 
         whole, _ = datasets.canonical(workload(self.workload).dataset)
 

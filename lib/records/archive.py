@@ -85,7 +85,9 @@ def pack(folder: Path) -> int:
 def _write(folder: Path, records: dict[str, str]) -> None:
     """Put these records, by place, into the archive."""
     file, body, seen = folder / PACKED, b"", ()
-    while (now := stamp(file)) != seen:  # again if a process that the lock does not hold was here
+    while (
+        now := stamp(file)
+    ) != seen:  # again if a process that the lock does not hold was here
         seen = now
         every = texts(folder) | records
         lines = (f"{json.dumps(item)}\n" for item in sorted(every.items()))

@@ -36,7 +36,9 @@ def grid(
     axes = {"batch_size": batch_sizes, "algorithm": algorithms, "sparsity": sparsities}
     usual = min(5, max(1, fields.get("trials", 100) // 6))
     cells = list(study.grid(workload=name, **axes, **{"hits": usual} | fields))
-    return Study(name, workload(name).title, cells if "hits" in fields else map(_on_record, cells))
+    return Study(
+        name, workload(name).title, cells if "hits" in fields else map(_on_record, cells)
+    )
 
 
 def _on_record(cell: Cell) -> Cell:

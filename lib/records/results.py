@@ -85,7 +85,9 @@ def _to_goal(frame: pd.DataFrame) -> pd.Series:
     return pd.concat(steps, axis=1).max(axis=1)
 
 
-def _with_attrs(frame: pd.DataFrame, study: Study, files: dict, heads: list[dict]) -> pd.DataFrame:
+def _with_attrs(
+    frame: pd.DataFrame, study: Study, files: dict, heads: list[dict]
+) -> pd.DataFrame:
     there = set(files.values())
     frame.attrs.update(
         missing=store.Shared(cell for cell in study.cells if cell not in there),

@@ -4,9 +4,9 @@ A search's trials are a hundred rows of its record.  What curves, claims and mos
 them is here: how soon the first ten trials met each goal, and which hyperparameters did well.
 Pages read this table; trials are read only where trials are shown.
 
-Everything in it is derived.  `rebuild` makes it from the packed records, `table` adds the loose ones
-measured since, and refuses nothing silently: where an archive has changed since, the table is named
-in a warning and made anew.
+Everything in it is derived.  `rebuild` makes it from the packed records, `table` adds the loose
+ones measured since.  Where an archive has changed since, a warning names the table, and it is made
+anew.
 """
 
 from __future__ import annotations
@@ -170,7 +170,10 @@ def packing(files: Iterable[Path], data: Path = DATA, anew: bool = False) -> Ite
 def _write(frame: pd.DataFrame, data: Path) -> None:
     """Write the table and its seal."""
     body = lzma.compress(frame.to_csv(index=False, float_format="%.8g").encode())
-    for name, content in ((FILE, body), (SEAL, json.dumps(_seal(data, body), indent=1).encode())):
+    for name, content in (
+        (FILE, body),
+        (SEAL, json.dumps(_seal(data, body), indent=1).encode()),
+    ):
         with whole(data / name) as stream:
             stream.write(content)
 
@@ -213,7 +216,9 @@ def _seal(data: Path, body: bytes) -> dict[str, str]:
     """Digests of the table and of every archive that it was made from, by place."""
     files = [folder / archive.PACKED for folder in folders(data)]
     parts = {file.relative_to(data).as_posix(): file.read_bytes() for file in files}
-    return {name: hashlib.sha256(part).hexdigest() for name, part in {FILE: body, **parts}.items()}
+    return {
+        name: hashlib.sha256(part).hexdigest() for name, part in {FILE: body, **parts}.items()
+    }
 
 
 def _sealed(data: Path) -> bytes | None:
@@ -280,7 +285,9 @@ def _read(data: Path, loose: tuple[Path, ...], more: tuple[str, ...], _: tuple) 
     columns = [*FIELDS, "goal", "k1", *more, *COUNTS, *COSTS, *ORIGIN, "record"]
     frame = _packed(data, columns)
     if rows := _summarised(loose, data):
-        frame = pd.concat([frame, pd.DataFrame(rows).reindex(columns=columns)], ignore_index=True)
+        frame = pd.concat(
+            [frame, pd.DataFrame(rows).reindex(columns=columns)], ignore_index=True
+        )
         frame = frame.drop_duplicates(["record", "goal"])  # packed, but not yet removed
     return frame.astype({name: "category" for name in (*TEXT, *FLAGS)})
 

@@ -51,7 +51,15 @@ def digest(cell) -> str:
 
 # Fields of a dataclass in a cell that digests tell even at their default, as they did when the
 # first were computed.
-ALWAYS_TOLD = {"workers", "compressor", "density", "feedback", "by_layer", "aggregation", "warm_up"}
+ALWAYS_TOLD = {
+    "workers",
+    "compressor",
+    "density",
+    "feedback",
+    "by_layer",
+    "aggregation",
+    "warm_up",
+}
 
 
 def _given(one, always: Iterable[str] = ()) -> dict:
@@ -316,7 +324,9 @@ def missing(planned: Iterable[T], place: Callable[[T, Path], Path], folder: Path
     return [one for one in planned if one not in there]
 
 
-def gather(planned: Iterable, place: Callable[[object, Path], Path], folder: Path) -> pd.DataFrame:
+def gather(
+    planned: Iterable, place: Callable[[object, Path], Path], folder: Path
+) -> pd.DataFrame:
     """The tables of those planned measurements that have a record in the folder, one below the
     other, with their fields.
 

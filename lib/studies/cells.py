@@ -72,7 +72,9 @@ class Cell:
         work, how, size = self.work, method(self.algorithm), self.batch_size
         most = work.train_size
         workers = self.messages.workers if self.messages else 1
-        allowed = f"a whole number from 1 to {most} ({self.workload} has {most} training examples)"
+        allowed = (
+            f"a whole number from 1 to {most} ({self.workload} has {most} training examples)"
+        )
         require(1 <= size <= most, "batch_size", size, allowed)
         allowed = f"a multiple of messages.workers ({workers})"
         require(size % workers == 0, "batch_size", size, allowed)
@@ -98,7 +100,11 @@ class Cell:
             (how.gradient, "messages staleness", own_gradients),
             (self.staleness, "messages", f"with staleness {self.staleness}"),
             (not self.staleness, "delays", "with staleness 0"),
-            (self.stop != "goal", "race", f"with stop {self.stop!r}, where every trial goes on"),
+            (
+                self.stop != "goal",
+                "race",
+                f"with stop {self.stop!r}, where every trial goes on",
+            ),
             (self.race is None, "rungs", "without a race"),
             (one_split, "split", split_once),
             (self.alone, ALONE, by_itself),

@@ -76,8 +76,12 @@ class Study:
         first, *_ = self.cells
         light = _is_light(first.work)
         able = light or all(c.stop == "budget" for c in self.cells)
-        allowed = f"cached, or full with few trials, for {first.workload}; smoke is for examples"
-        require(able, "budget", "smoke", f"{allowed} of at most {LIGHT} numbers, as the digits are")
+        allowed = (
+            f"cached, or full with few trials, for {first.workload}; smoke is for examples"
+        )
+        require(
+            able, "budget", "smoke", f"{allowed} of at most {LIGHT} numbers, as the digits are"
+        )
         network = first.workload, first.algorithm
         alike = [c for c in self.cells if (c.workload, c.algorithm) == network]
         toys = []

@@ -89,7 +89,9 @@ class SparseState:
 
         Everything is sent as pairs of value and index, by the compressor "dense" too.
         """
-        elements, entries = (count / max(self.steps, 1) for count in (self.elements, self.entries))
+        elements, entries = (
+            count / max(self.steps, 1) for count in (self.elements, self.entries)
+        )
         pairs = elements * (VALUE_BYTES + INDEX_BYTES)
         dense = entries * VALUE_BYTES
         return {"steps": self.steps, "elements": elements, "bytes": pairs, "dense_bytes": dense}
@@ -108,7 +110,9 @@ class SparseState:
         """
         own, told = (
             _pytree.tree_map(
-                lambda leaf: leaf if isinstance(leaf, str) else tuple(getattr(leaf, "shape", ())),
+                lambda leaf: (
+                    leaf if isinstance(leaf, str) else tuple(getattr(leaf, "shape", ()))
+                ),
                 state,
             )
             for state in (self.state_dict(), saved)
@@ -207,8 +211,12 @@ BATCH_SIZE = 16  # examples per worker and step
 
 def main() -> None:
     """Train a workload of the book under torchrun with sparse messages."""
-    parser = argparse.ArgumentParser(prog="torchrun -m lib.workers.hook", description=main.__doc__)
-    parser.add_argument("--workload", default="digits-mlp", help="as lib/workloads/catalogue.py")
+    parser = argparse.ArgumentParser(
+        prog="torchrun -m lib.workers.hook", description=main.__doc__
+    )
+    parser.add_argument(
+        "--workload", default="digits-mlp", help="as lib/workloads/catalogue.py"
+    )
     parser.add_argument("--density", type=float, default=0.01, help="share of entries to send")
     parser.add_argument("--steps", type=int, default=500)
     chosen = parser.parse_args()

@@ -114,14 +114,18 @@ class NoiseState(Listener):
         self.full = self.full or (rows, examples)
         same = rows * self.full[1] == examples * self.full[0]
         if not same:
-            warnings.warn("left out: another batch size than `state.examples` tells", stacklevel=2)
+            warnings.warn(
+                "left out: another batch size than `state.examples` tells", stacklevel=2
+            )
         return same
 
 
 def group_of(model: object) -> dist.ProcessGroup:
     """The workers that train it.  Raises ValueError unless it is a DistributedDataParallel."""
     fine = isinstance(model, nn.parallel.DistributedDataParallel)
-    allowed = "the DistributedDataParallel that the hook is for (no FSDP: gradients are in parts)"
+    allowed = (
+        "the DistributedDataParallel that the hook is for (no FSDP: gradients are in parts)"
+    )
     require(fine, "model", type(model).__name__, allowed)
     return model.process_group
 
@@ -180,7 +184,9 @@ class _Step:
         # `ddp.join()` calls the hook of a worker without batches, which computes no gradient
         if not state.fits() or torch._C._current_graph_task_id() < 0:
             square.fill_(math.nan)
-        left = summed([torch.zeros_like(square), *filter(torch.is_tensor, state.looked.values())])
+        left = summed(
+            [torch.zeros_like(square), *filter(torch.is_tensor, state.looked.values())]
+        )
         state.looked.clear()
         numbers = torch.stack([square, torch.full_like(square, 1 / state.examples), left])
         self.sent = torch.cat([numbers, self.sums])

@@ -421,7 +421,9 @@ class NoiseMeter(Listener):
         """
         step, self.under_way = self.under_way, None
         sizes = step.sizes if step else []
-        calls = "at least 2 a step: call micro_batch() after each backward, or backward_in_parts()"
+        calls = (
+            "at least 2 a step: call micro_batch() after each backward, or backward_in_parts()"
+        )
         require(len(sizes) >= 2 or self.begun, "micro-batches", len(sizes), calls)
         if len(sizes) < 2:
             self.leave_out()
@@ -495,7 +497,9 @@ class _Step:
     def estimates(self) -> tuple[float, float]:
         """tr(Sigma) and |G|^2.  Raises ValueError if others have changed the gradients."""
         require(not self.altered, "gradients", "changed by others, or never zeroed", UNCHANGED)
-        small, big = (square.item() / self.loss_scale**2 for square in (self.squares, self.whole))
+        small, big = (
+            square.item() / self.loss_scale**2 for square in (self.squares, self.whole)
+        )
         equal = self.scales**2 / self.weights
         examples = self.weights / self.inverses
         return trace_and_square(small / self.weights, big / self.scales**2, equal, examples)
@@ -525,7 +529,9 @@ def summed(numbers: Sequence[Tensor]) -> Tensor:
 def require_dense(gradient: Tensor) -> None:
     """Raise ValueError if the gradient is a sparse tensor."""
     sparse = "a sparse tensor, as of nn.Embedding(sparse=True)"
-    require(not gradient.is_sparse, "gradient", sparse, "dense: give the embedding sparse=False")
+    require(
+        not gradient.is_sparse, "gradient", sparse, "dense: give the embedding sparse=False"
+    )
 
 
 @torch.no_grad()

@@ -152,7 +152,9 @@ class Passes:
                 left -= found
                 fine = found == self.batch_size
                 fine = fine or (found and not left and next(batches, batches) is batches)
-                allowed = f"of the {self.batch_size} asked for; of {self.examples} in all the last "
+                allowed = (
+                    f"of the {self.batch_size} asked for; of {self.examples} in all the last "
+                )
                 allowed += "batch may be what is left"
                 require(fine, "train", f"a batch of {found} examples", allowed)
                 self.at[1] += 1

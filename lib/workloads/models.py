@@ -100,7 +100,9 @@ class NormalisedBlock(nn.Module):
         self.stride = outputs // inputs
         self.new = (outputs - inputs) // 2
         self.inner = nn.Sequential(
-            *_normalised(inputs, outputs, self.stride), nn.ReLU(), *_normalised(outputs, outputs)
+            *_normalised(inputs, outputs, self.stride),
+            nn.ReLU(),
+            *_normalised(outputs, outputs),
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -148,7 +150,9 @@ class Attention(nn.Module):
 
     def __init__(self, width: int):
         super().__init__()
-        self.query, self.key, self.value = (nn.Linear(width, width, bias=False) for _ in range(3))
+        self.query, self.key, self.value = (
+            nn.Linear(width, width, bias=False) for _ in range(3)
+        )
         self.out = nn.Linear(width, width, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -195,7 +199,9 @@ class Decoder(nn.Module):
         self.head = nn.Linear(width, symbols, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.norm(self.blocks(self.symbol(x) + self.place.weight[: x.shape[1]])))
+        return self.head(
+            self.norm(self.blocks(self.symbol(x) + self.place.weight[: x.shape[1]]))
+        )
 
 
 class Recurrent(nn.Module):

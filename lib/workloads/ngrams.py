@@ -30,7 +30,9 @@ def count(sequences: list[np.ndarray], order: int, symbols: int) -> list[Table]:
         long = (s for s in sequences if len(s) > length)
         runs = np.concatenate([sliding_window_view(s, length + 1) for s in long])
         known, rows = np.unique(_codes(runs[:, :-1], symbols), return_inverse=True)
-        counts = sparse.coo_matrix((np.ones(len(rows)), (rows, runs[:, -1])), (len(known), symbols))
+        counts = sparse.coo_matrix(
+            (np.ones(len(rows)), (rows, runs[:, -1])), (len(known), symbols)
+        )
         tables.append((known, counts.tocsr()))
     return tables
 

@@ -36,7 +36,10 @@ def canonical(name: str, field: str = "workload") -> str:
 
     Raises OwnError, which begins with the field that holds the name, for a file that is missing.
     """
-    file, function = file_of(name, field), "" if is_text(name) else ":" + name.rpartition(":")[2]
+    file, function = (
+        file_of(name, field),
+        "" if is_text(name) else ":" + name.rpartition(":")[2],
+    )
     within = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
     return within.as_posix() + function
 
@@ -103,7 +106,9 @@ def _load(name: str, text: bytes) -> tuple[Own | Training, str, Facts]:
         prints = ""
         for part in ("train", "validation"):
             with own_network.alone(), telling(f"{part}: reading it raised"):
-                each = [batches.fingerprint(getattr(one, part)) for one in (found, again, found)]
+                each = [
+                    batches.fingerprint(getattr(one, part)) for one in (found, again, found)
+                ]
             require(len({*each}) == 1, part, "one that differs from call to call", STEADY)
             prints += each[0]
         facts = own_network.check(found)

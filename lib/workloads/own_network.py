@@ -48,7 +48,9 @@ def _numbering(y: Tensor) -> bool:
 
 
 READY = ", ".join(kinds.KINDS)
-TEXT = fields.InWords(Annotated[str, Predicate(str.isprintable)], "text of printable characters")
+TEXT = fields.InWords(
+    Annotated[str, Predicate(str.isprintable)], "text of printable characters"
+)
 COUNT = fields.Count(10**9)
 DENSE = Annotated[InstanceOf[Tensor], Predicate(_dense)]
 DATA = tuple[DENSE, ...] | Mapping[str, DENSE] | InstanceOf[Dataset] | Callable
@@ -168,7 +170,9 @@ def made(own: Own | Training) -> nn.Module:
     """As `build`, from the global random numbers where they are."""
     with telling("model: building it raised"):
         module = own.model()
-    require(isinstance(module, nn.Module), "model", type(module).__name__, "built as an nn.Module")
+    require(
+        isinstance(module, nn.Module), "model", type(module).__name__, "built as an nn.Module"
+    )
     for tensor in (*module.parameters(), *module.buffers()):
         if tensor.is_complex():
             tensor.data = tensor.data.to(torch.complex64)
@@ -231,10 +235,8 @@ def check(own: Own | Training) -> Facts:
         same = _same(module, again)
         held = [p.data_ptr() for one in built for p in one.parameters() if p.numel()]
     fine = same and len(held) == len({*held})
-    told = (
-        "parameters that share their memory with others or with an earlier network's, or another "
-    )
-    told += "initialisation from the same seed,"
+    told = "parameters that share their memory with others or with an earlier network's, "
+    told += "or another initialisation from the same seed,"
     require(fine, "model", told, f"built anew each time, and {SEEDED}")
     trained, kind = kinds.training(own), kinds.of(own)
     batch = _first(trained, PROBED)
@@ -245,7 +247,9 @@ def check(own: Own | Training) -> Facts:
         who = "an untrained model"
         if kind.constant:
             outputs, targets = kinds.validated(trained, module)
-            kind.objective(outputs, targets)  # refuses targets that are no classes of the outputs'
+            kind.objective(
+                outputs, targets
+            )  # refuses targets that are no classes of the outputs'
             chance, who = kind.constant(targets), "an answer that is always the same"
     better = "below" if kind.highest is None else "above"
     allowed = f"{better} {kind.given(chance):.4g}, which asks for nothing: {who} has it"
@@ -316,7 +320,9 @@ def check_parts(own: Training) -> None:
             whole = _gradient(own, module, batch, None)
         off = (_gradient(own, module, batch, few) - whole).norm() / whole.norm()
     told = f"{own.at_once}, where the gradient of a batch in parts is off by {off:.2g},"
-    allowed = "None, or the loss that of a ready name, or a mean over examples, each by itself (no "
+    allowed = (
+        "None, or the loss that of a ready name, or a mean over examples, each by itself (no "
+    )
     allowed += "sum, no mean over tokens of which examples have more or less, no batch "
     require(off <= CLOSE, "at_once", told, allowed + "normalisation)")
 
@@ -341,13 +347,17 @@ def _check_shared(own: Own, module: nn.Module, other: nn.Module, x: Tensor) -> N
     told = "with buffers or complex parameters or parameters that are not trained, "
     told += f"{', '.join(fixed[:3])},"
     require(not fixed, "model", told, "trained whole (no batch normalisation)" + OTHERWISE)
-    require(not _same(module, other), "model", "the same initialisation from every seed", SEEDED)
+    require(
+        not _same(module, other), "model", "the same initialisation from every seed", SEEDED
+    )
     linear = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
     # The engine takes the last parameters for the biases of the layer whose outputs are the
     # network's.
     final = linear and linear[-1].bias is [*parameters.values()][-1]
     last = str(linear[-1] if linear else module)
-    ending = "an nn.Linear with a bias, registered last, whose output is the network's" + OTHERWISE
+    ending = (
+        "an nn.Linear with a bias, registered last, whose output is the network's" + OTHERWISE
+    )
     require(final, "last layer", last, ending)
     low, high = map(int, torch.cat([own.train[1], own.validation[1]]).aminmax())
     outputs = linear[-1].out_features
@@ -377,6 +387,8 @@ def _check_shared(own: Own, module: nn.Module, other: nn.Module, x: Tensor) -> N
         "other ones of another network with the same parameters, asked example by example, or "
         "changed inputs or parameters"
     )
-    allowed = "the same function of an example and of the parameters (no dropout), which stay as "
+    allowed = (
+        "the same function of an example and of the parameters (no dropout), which stay as "
+    )
     allowed += "they are" + OTHERWISE
     require(kept and (out - again).abs().max() <= least, "model outputs", told, allowed)

@@ -27,7 +27,9 @@ ASKED = 256  # windows of the validation part, and of the test part, at most
 SHARE = 20  # the text over the validation part, and over the test part
 
 LENGTHS = {"tiny-shakespeare": 1_115_394}
-SHA256 = {"tiny-shakespeare": "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"}
+SHA256 = {
+    "tiny-shakespeare": "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
+}
 NAMES = tuple(LENGTHS)
 
 Span = tuple[int, int]  # first character, and one past the last
@@ -52,7 +54,11 @@ def parts(length: int, split: int = 0) -> tuple[list[Span], Span, Span]:
     if split:
         first = int(np.random.default_rng(split).integers(before - held + 1))
     spans = [(0, first), (first + held, before)]
-    return [span for span in spans if span[1] > span[0]], (first, first + held), (before, length)
+    return (
+        [span for span in spans if span[1] > span[0]],
+        (first, first + held),
+        (before, length),
+    )
 
 
 def train_size(length: int) -> int:

@@ -146,7 +146,11 @@ class Curve:
         if self.n >= ENOUGH:
             rows = [self.mean(others) for others in ~np.eye(self.n, dtype=bool)]
             return np.stack(rows), (self.n - 1) / self.n, self.n - 1.0
-        return self.means + self.scatter / np.sqrt(self.n) * np.eye(len(self.sizes)), 1.0, np.inf
+        return (
+            self.means + self.scatter / np.sqrt(self.n) * np.eye(len(self.sizes)),
+            1.0,
+            np.inf,
+        )
 
     def at(self, sizes: Sequence[int] | pd.Index, searches: pd.Index | None = None) -> Curve:
         """The curve at some of its batch sizes and of some of its searches; itself if these are

@@ -121,7 +121,9 @@ def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
     """
     ordered = np.sort(np.where(np.isnan(steps), np.inf, steps))
     total = np.cumsum(best_of_k_pmf(len(ordered), k))
-    return ordered[np.minimum(np.searchsorted(total, np.array(LEVELS) - 1e-9), len(ordered) - 1)]
+    return ordered[
+        np.minimum(np.searchsorted(total, np.array(LEVELS) - 1e-9), len(ordered) - 1)
+    ]
 
 
 def steps_to_result(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
@@ -170,7 +172,9 @@ def of_curve(rows: pd.DataFrame) -> list[str]:
     return [c for c in CELL if c in rows and c not in (*SAME, "batch_size")] + ["goal"]
 
 
-def apart(replicates: np.ndarray, splits: np.ndarray, cells: np.ndarray | int = 1) -> np.ndarray:
+def apart(
+    replicates: np.ndarray, splits: np.ndarray, cells: np.ndarray | int = 1
+) -> np.ndarray:
     """Which searches of a curve [n] are independent of each other: the first of every split, or, if
     these are fewer cells, all on split 0.
 

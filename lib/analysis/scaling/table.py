@@ -184,7 +184,9 @@ def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
     Raises ValueError if none of the trials met any.
     """
     found = at_every_goal(trials)
-    lowest = f"{trials.best_error.min():.3g}, the lowest error of {len(trials)} trials, or easier"
+    lowest = (
+        f"{trials.best_error.min():.3g}, the lowest error of {len(trials)} trials, or easier"
+    )
     ladder = [c.removeprefix("steps@") for c in trials.filter(regex="^steps@")]
     require(found, "goals", ladder, lowest)
     met = [s[s.workload.isin(s.workload[s.steps.notna()])] for s in found.values()]
@@ -261,4 +263,6 @@ def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
     `steps_ratio` with CURVE.
     """
     ratios = ((key, steps_ratio(*both)) for key, *both in with_partner(curves, dense_key))
-    return by_curve(((key, row) for key, own in ratios for row in own.to_dict("records")), RATIO)
+    return by_curve(
+        ((key, row) for key, own in ratios for row in own.to_dict("records")), RATIO
+    )
