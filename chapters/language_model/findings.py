@@ -11,50 +11,39 @@ from chapters.language_model import text_results
 from lib.analysis import scaling
 from lib.page import boxes, charts, shared_figures, told
 from lib.probes import tracks
-from lib.wording import between, brief, named, percent, span
+from lib.wording import brief, named, percent, ranged, span
 from lib.workloads.tasks import TASKS
-
-LINE = ["critical", "critical_low", "critical_high", "c1", "c2"]
 
 
 def findings(data: SimpleNamespace) -> dict:
     """All values of the page's sentences, of `text_results.read`, as far as on record."""
     trials, written = data.trials, TASKS[data.work.task].written
     goals, main = scaling.goals(trials), text_results.main_of(trials)
-    goal, points = text_results.goal(trials), text_results.curves(trials)
-    fits = text_results.fits(trials)
-    line = fits[fits.algorithm == main.algorithm.iloc[0]]  # none: too few batch sizes met the goal
-    known = len(line) > 0
+    points, line = text_results.curves(trials), main_line(trials)
     ours = points.curve == text_results.titles(main)[0]
-    own = points[ours & (points.goal == goal)].set_index("batch_size")
-    off = 100 * ((own.high / own.low) ** 0.5 - 1)
-    small, large = own.index.min(), own.index.max()
     return told.plain(
         {
             "title": data.work.title,
             "trials": boxes.trials(trials),
+            "searches": points.replicates[ours].max(),
             "method": named(main.algorithm.iloc[0]),
-            "goal": written(goal),
-            "easy": written(text_results.pruned_goal(trials)),
-            "hardest": goals[0],
-            "easiest": goals[-1],
-            "searches": points.replicates.max(),
-            "known": known,
-            "inside": known and line.identified.iloc[0],
-            "above": known and line.critical.iloc[0] > large,
-            **(line[LINE].iloc[0] if known else dict.fromkeys(LINE)),
-            "off_least": f"{off.min():.0f}",
-            "off_most": f"{off.max():.0f}",
-            "smallest": small,
-            "largest": large,
-            "tokens_grow": large * own.steps[large] / (small * own.steps[small]),
+            "goal": written(text_results.goal(trials)),
+            "inside": line is not None and line.identified,
+            "low": getattr(line, "critical_low", None),
+            "high": getattr(line, "critical_high", None),
+            "hardest": written(goals[0]),
             "hardest_rung": _rung(data.rungs, goals[0]),
+            "easiest": written(goals[-1]),
             "easiest_rung": _rung(data.rungs, goals[-1]),
-            **_moved(main, goals),
-            **(_pruned(trials, data.layers) if (trials.sparsity > 0).any() else {}),
-            **(_noise(data.followed, line) if len(data.followed) else {}),
         }
     )
+
+
+def main_line(trials: pd.DataFrame) -> pd.Series | None:
+    """The row of `text_results.fits` of the method in the lead, if enough batch sizes met the goal."""
+    fits = text_results.fits(trials)
+    own = fits[fits.algorithm == text_results.main_of(trials).algorithm.iloc[0]]
+    return own.iloc[0] if len(own) else None
 
 
 def _rung(rungs: pd.DataFrame, goal: float) -> str:
@@ -67,44 +56,25 @@ def _rung(rungs: pd.DataFrame, goal: float) -> str:
     return f"between the {rungs.n[worse].max()}-gram and the {rungs.n[~worse].min()}-gram model"
 
 
-def _moved(main: pd.DataFrame, goals: list[float]) -> dict:
-    """How the critical batch size moves from the easiest goal to the hardest."""
-    ends = [scaling.curves(scaling.at_goal(main, goal)) for goal in (goals[0], goals[-1])]
-    known = all(ends) and len(goals) > 1
-    moved = scaling.critical_ratio(*(next(iter(own.values())) for own in ends)) if known else None
-    return told.ratios({"moved": moved}, ["moved"])
-
-
-def _pruned(trials: pd.DataFrame, layers: pd.DataFrame) -> dict:
-    """What pruning costs in steps, and leaves of attention."""
-    over = text_results.pruned_over_dense(trials)
-    of = layers.name.str.extract(r"(value|query|key)\.weight$", expand=False)
-    sums = layers.groupby(of.replace("key", "query"))[["kept", "all"]].sum()
-    left = sums.kept / sums["all"]
-    return {
-        "pruned_over": between(*over.ratio),
-        "pruned_low": over.ratio_low.min(),
-        "pruned_high": over.ratio_high.max(),
-        "pruned_searches": over.n.max(),
-        "pruned_sizes": over.batch_size.tolist(),
-        "pruned_missed": over.missed.any(),
-        "sparsity": f"{layers.sparsity.iloc[0]:g}",
-        "values_left": percent(left["value"]),
-        "queries_left": percent(left["query"]),
-    }
-
-
-def _noise(path: pd.DataFrame, line: pd.DataFrame) -> dict:
-    """The noise scale along the fastest trial, beside the critical batch size."""
-    mean = tracks.noise_scales(path).noise_scale.iloc[0]
-    return {
-        "followed_method": named(path.algorithm.iloc[0]),
-        "followed_size": path.batch_size.iloc[0],
-        "noise_begin": path.noise_scale.iloc[0],
-        "noise_end": path.noise_scale.iloc[-1],
-        "noise": mean,
-        "noise_over_critical": mean / line.critical.iloc[0] if len(line) else None,
-    }
+def beside(data: SimpleNamespace) -> pd.DataFrame:
+    """What was measured of the book's text besides curves: quantity, value."""
+    trials, path = data.trials, data.followed
+    of = data.layers.name.str.extract(r"(value|query|key)\.weight$", expand=False)
+    sums = data.layers.groupby(of.replace("key", "query"))[["kept", "all"]].sum()
+    left = (sums.kept / sums["all"]).map(percent)
+    noise = tracks.noise_scales(path).noise_scale.iloc[0]
+    rows = {}
+    goal = TASKS[data.work.task].written(text_results.pruned_goal(trials))
+    for row in text_results.pruned_over_dense(trials).itertuples():
+        ratio = "at least " * row.missed + ranged(row.ratio, row.ratio_low, row.ratio_high)
+        rows[f"steps of the pruned network over the dense one, batch size {row.batch_size}"] = ratio
+    rows |= {"values and queries or keys that pruning leaves": f"{left['value']}, {left['query']}"}
+    ends = f"{brief(path.noise_scale.iloc[0])}, {brief(path.noise_scale.iloc[-1])}"
+    rows["noise scale at the beginning and at the end"] = ends
+    rows["averaged over progress"] = brief(noise)
+    if (line := main_line(trials)) is not None:
+        rows["over the critical batch size"] = brief(noise / line.critical)
+    return pd.DataFrame(rows.items(), columns=[f"to {goal} where pruned; in sequences", "value"])
 
 
 def fitted(rows: pd.DataFrame) -> pd.DataFrame:

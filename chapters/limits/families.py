@@ -117,33 +117,12 @@ def results(published: pd.DataFrame, families: dict[str, Family]) -> pd.DataFram
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def curves(trials: pd.DataFrame) -> pd.DataFrame:
-    """Points of every curve of `results` (`scaling.across_replicates`), with family and member, and
-    relative, relative_low, relative_high and relative_perfect: over the steps at the smallest batch
-    size that all members of the family have.
-    """
-    parts = []
-    for (name, member), own in trials.groupby(["family", "member"], sort=False):
-        points = scaling.across_replicates(scaling.steps_to_result(own))
-        parts.append(points.assign(family=name, member=member))
-    points = pd.concat(parts, ignore_index=True)
-    have = points.groupby(["family", "batch_size"]).member.transform("nunique")
-    shared = points[have == points.groupby("family").member.transform("nunique")]
-    base = points.family.map(shared.groupby("family").batch_size.min())
-    first = points.steps.where(points.batch_size == base)
-    first = first.groupby([points.family, points.member]).transform("first")
-    over = points[["steps", "low", "high"]].div(first, axis=0)
-    points[["relative", "relative_low", "relative_high"]] = over
-    return points.assign(relative_perfect=base / points.batch_size)
-
-
 def effects(trials: pd.DataFrame) -> pd.DataFrame:
     """Per family of `results`, the critical batch size of its last member over that of its first,
     at the batch sizes both have.
 
     ratio_low, ratio_high: 0 or inf: no bound.  n: searches.  inside: whether both lie within these
-    batch sizes; else the ratio is a bound.  effect: a `scaling.Effect`.  near: how far at least the
-    ratio is from one, in logarithms; clear: whether its interval leaves out one.
+    batch sizes; else the ratio is a bound.  effect: a `scaling.Effect`.
     """
     rows = []
     for name, own in trials.groupby("family", sort=False) if len(trials) else ():
@@ -160,10 +139,7 @@ def effects(trials: pd.DataFrame) -> pd.DataFrame:
             ratio = found.row("ratio").values()
             rows.append((name, *ends, own.goal.iloc[-1], *ratio, found.n, inside, found))
     names = "family first last goal ratio ratio_low ratio_high n inside effect".split()
-    compared = pd.DataFrame(rows, columns=names)
-    low = np.log(compared.ratio_low.astype(float).clip(lower=1e-9))
-    near = np.maximum(low, -np.log(compared.ratio_high.astype(float)))
-    return compared.assign(near=near, clear=near > 0)
+    return pd.DataFrame(rows, columns=names)
 
 
 def once(curves: dict[tuple, scaling.Curve]) -> dict[tuple, scaling.Curve]:

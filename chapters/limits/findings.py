@@ -1,4 +1,4 @@
-"""What the page on limits says, as numbers and words, and the table of all networks."""
+"""What the page on limits says, as numbers and words, and the tables of all networks."""
 
 from __future__ import annotations
 
@@ -7,40 +7,37 @@ import pandas as pd
 from chapters.limits import families
 from lib.analysis import scaling
 from lib.claims.names import title
-from lib.page import boxes
-from lib.wording import number, ranged
-
-TOLD = {
-    "kind": families.MNIST_MODEL_EASIER,
-    "digits": families.MODEL,
-    "depth": families.DEPTH,
-    "width": families.WIDTH,
-    "digits_data": families.FRACTION,
-    "mnist_data": families.MNIST_FRACTION,
-}
+from lib.wording import percent, ranged
 
 
-def findings(
-    trials: pd.DataFrame, networks: pd.DataFrame, effects: pd.DataFrame, asked: float
-) -> dict:
-    """All values of the page's sentences, of `families.results`, `networks` and
-    `families.effects`; asked: by which factor claims ask a change to move a critical batch size.
-    """
+def findings(networks: pd.DataFrame, effects: pd.DataFrame) -> dict:
+    """All values of the page's sentences, of `networks` and `families.effects`."""
     sure = networks[(networks.algorithm == "sgd") & (networks.replicates >= scaling.ENOUGH)]
-    ratios = effects.set_index("family")[["ratio", "ratio_low", "ratio_high"]]
+    kind = effects.set_index("family").loc[families.MNIST_MODEL_EASIER]
     return {
         "least": sure.critical.min(),
         "most": sure.critical.max(),
         "most_over_least": sure.critical.max() / sure.critical.min(),
+        "kind": ranged(*kind[["ratio", "ratio_low", "ratio_high"]]),
         "curves": len(networks),
         "single": int((networks.replicates == 1).sum()),
-        "trials": boxes.trials(trials[trials.family.isin(effects.family[effects.n == 1])]),
-        "asked": number(asked),
-        "clear": int(effects.clear.sum()),
-        "clear_single": int((effects.clear & (effects.n == 1)).sum()),
-        "changes": len(effects),
-        **{name: ranged(*ratios.loc[family]) for name, family in TOLD.items()},
     }
+
+
+def changes(effects: pd.DataFrame) -> pd.DataFrame:
+    """`families.effects` as the page shows them, the largest increase first."""
+    rows = effects.sort_values("ratio", ascending=False)
+    ratios = rows[["ratio", "ratio_low", "ratio_high"]].itertuples(index=False)
+    return pd.DataFrame(
+        {
+            "what changes": rows.family,
+            "from": rows["first"],
+            "to": rows["last"],
+            "goal": rows.goal.map(percent),
+            "critical batch size times": [ranged(*ratio) for ratio in ratios],
+            "searches": rows.n,
+        }
+    )
 
 
 def networks(published: pd.DataFrame) -> pd.DataFrame:

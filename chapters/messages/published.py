@@ -5,7 +5,6 @@ crops and flips, weight decay, a rate that warms up and falls, a density that wa
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 import pandas as pd
 import torch
@@ -18,9 +17,6 @@ from lib.messages import Messages
 from lib.messages.exchanges import Exchange
 from lib.workloads import models
 from lib.workloads.datasets import Split
-
-if TYPE_CHECKING:
-    from chapters.messages.experiments import Published
 
 WORKERS, BATCH = 16, 512
 EPOCH = 98  # steps: 97 of 512 images, and one of the 336 that are left
@@ -118,9 +114,10 @@ class Run:
         steps: taken so far.
         w, velocity: weights and momentum's sum [1, P].
         losses: of the steps since the last test.
+        spec: an `experiments.Published`.
     """
 
-    def __init__(self, spec: Published, device: str = "cpu"):
+    def __init__(self, spec, device: str = "cpu"):
         module = models.fresh("resnet-20", spec.seed)
         self.steps, self.losses, self.device = 0, [], device
         self.w = flatten(module)[None].to(device)
@@ -170,7 +167,7 @@ class Run:
 
 
 def trained(
-    spec: Published,
+    spec,
     checkpoint: Checkpoint,
     images: Split,
     test: Split,
@@ -180,6 +177,7 @@ def trained(
     """A row per test: epoch, step, rate, `Run.tested`, and core-seconds of training.
 
     Args:
+        spec: an `experiments.Published`.
         checkpoint: of an unfinished run, which goes on.
         images: all training images, 50,000 of them in the book's runs.
         every: epochs between two tests; there is one at the end.

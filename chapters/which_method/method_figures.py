@@ -1,13 +1,13 @@
-"""Figures of training methods beside SGD, in steps and in time."""
+"""The figure of training methods beside SGD."""
 
 from __future__ import annotations
 
 import altair as alt
 import pandas as pd
 
-from lib.page import charts, shared_figures, tips
+from lib.page import charts, tips
 from lib.page.tips import tip
-from lib.wording import named, span
+from lib.wording import named
 
 WORDS = {  # what is compared, as the menu has it
     "critical": "critical batch size",
@@ -17,12 +17,6 @@ WORDS = {  # what is compared, as the menu has it
 SHADES = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.RED, charts.PURPLE)
 COLUMNS = ["what", "method", "network", "ratio", "ratio_low", "ratio_high", "n"]
 OVER = "times SGD’s"
-HIGHLIGHTED = {  # methods drawn in colour beside all others
-    "momentum": charts.ORANGE,
-    "adam": charts.RED,
-    "muon": charts.GREEN,
-    "kfac": charts.BLUE,
-}
 ROW = 9  # pixels of a network within a method's row
 
 
@@ -75,38 +69,3 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     title = alt.Title(alt.expr(f"{what[0].name} + ', {OVER}'"), anchor="start")
     height = len(order) * max(30, ROW * len(networks))
     return charts.sized(drawn, height).properties(title=title)
-
-
-def in_time(timed: pd.DataFrame) -> alt.LayerChart:
-    """Time over SGD's against batch size, a line per method with its name beside it: those of
-    HIGHLIGHTED in colour, the others grey; a menu of networks; timed: of `method_tables.in_time`.
-    """
-    ends = [timed[name].map("{:.2g}".format).astype(float) for name in ("time_low", "time_high")]
-    group = timed.method.where(timed.algorithm.isin(HIGHLIGHTED), "other")
-    shown = timed[["network", "method", "batch_size", "time", "dearer"]]
-    rows = shown.assign(interval=list(map(span, zip(*ends))), group=group)
-    within = [rows.time.min() / 1.2, rows.time.max() * 1.2]
-    scale = charts.log(domain=within)
-    colours = {named(name): colour for name, colour in HIGHLIGHTED.items()}
-    title = f"time, {OVER}"
-    base = alt.Chart(rows).encode(
-        x=charts.batch_axis(rows.batch_size),
-        y=alt.Y("time:Q", title=title, scale=scale, axis=charts.fractions()),
-        color=charts.by_name("group", colours | {"other": charts.GUIDE}, 3),
-        detail="method:N",
-    )
-    tooltip = [
-        tip("method:N", "training method"),
-        tips.BATCH_SIZE,
-        tip("time:Q", title, ".2f"),
-        tips.INTERVAL,
-        tip("dearer:Q", "a step’s time over SGD’s", ".2f"),
-    ]
-    width = alt.when(alt.datum.group == "other").then(alt.value(1)).otherwise(alt.value(2.4))
-    lines = base.mark_line().encode(strokeWidth=width)
-    dots = base.mark_point(filled=True, size=40, opacity=1).encode(tooltip=tooltip)
-    network = charts.menu("network", list(rows.network.unique()), rows.network.iloc[0], "network")
-    placed = rows.rename(columns={"time": "steps"})
-    names = shared_figures.line_labels(placed, "method", network, within=within, height=320)
-    drawn = charts.controlled([lines, dots, names], network)
-    return charts.sized(alt.layer(charts.across(1, y=scale), drawn), 320)

@@ -11,7 +11,6 @@ from lib.page import charts
 from lib.workloads import catalogue
 
 SEVERAL = 3  # searches from which on sentences speak of a method
-FAIR = 1.2  # times SGD's steps that a method's smallest batches may take
 
 
 def name_of(workload: str) -> str:
@@ -31,28 +30,22 @@ def compared(curves: dict) -> pd.DataFrame:
     return over.iloc[over.algorithm.map(-middle).argsort(kind="stable")]
 
 
-def best_of(common: pd.DataFrame) -> tuple[str, pd.DataFrame]:
-    """The method that surely raises the critical batch size most, and its rows.
-
-    common: rows of `compared`, of methods that every network has.  A method whose smallest batches
-    are dear gains nothing by a larger critical batch size.
-    """
-    dear = common[common.what == "small"].groupby("algorithm").ratio.max()
-    fair = common[(common.what == "critical") & common.algorithm.map(dear).le(FAIR)]
-    first = fair.groupby("algorithm").ratio_low.min().idxmax()  # on every network
-    return first, fair[fair.algorithm == first]
-
-
-def in_time(curves: dict, times: pd.DataFrame, first: str) -> pd.DataFrame:
-    """`method_results.in_time` without variants, with network and method in words; the workload
-    `first` before all others.
+def in_time(curves: dict, times: pd.DataFrame, network: str) -> pd.DataFrame:
+    """Time to result over SGD's on one core, and a step's time over SGD's, at the smallest and the
+    largest batch size, a row per method; network: a workload's name.
     """
     timed = method_results.in_time(curves, times)
-    timed = timed[~timed.algorithm.isin(charts.VARIANTS)]
-    timed = timed.assign(
-        network=timed.workload.map(name_of), method=timed.algorithm.map(wording.named)
-    )
-    return timed.sort_values("workload", key=lambda names: names != first, kind="stable")
+    timed = timed[(timed.workload == network) & ~timed.algorithm.isin(charts.VARIANTS)]
+    rows = []
+    for name, own in timed.sort_values("batch_size").groupby("algorithm"):
+        first, last = own.iloc[0], own.iloc[-1]
+        row = {"method": wording.named(name)}
+        row["batch sizes"] = f"{first.batch_size:,} to {last.batch_size:,}"
+        for where, end in (("smallest", first), ("largest", last)):
+            row[f"time at the {where}"] = wording.ranged(end.time, end.time_low, end.time_high)
+            row[f"of a step at the {where}"] = wording.brief(end.dearer)
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def predictions() -> pd.DataFrame:
