@@ -38,8 +38,9 @@ def findings(studies: pd.DataFrame, again: pd.DataFrame, priced: pd.DataFrame) -
         again: of `replays.every`.
         priced: of `prices.table`.
     """
+    total = front.scope()
     return {
-        **front.scope(),
+        **{name: total[name] for name in ("searches", "trials", "core_hours")},
         "studies": len(studies),
         "complete": int((studies.done == studies.planned).sum()),
         "lacking": int((studies.planned - studies.done).sum()),
@@ -59,7 +60,11 @@ def _replayed(again: pd.DataFrame) -> dict:
     steps = again.dropna(subset=["recorded", "again"], how="all")
     digits = steps.workload.str.startswith("digits")
     small, images = steps[digits], steps[~digits]
-    groups = {"on_digits": small, "on_images": images, "apart": images[images.same_rounding.eq(False)]}
+    groups = {
+        "on_digits": small,
+        "on_images": images,
+        "apart": images[images.same_rounding.eq(False)],
+    }
     counts = {name: len(rows) for name, rows in groups.items()}
     same = {f"same_{name}": int(rows.equal_result.sum()) for name, rows in groups.items()}
     return {**counts, **same}
