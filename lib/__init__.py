@@ -42,13 +42,17 @@ class Stopped(KeyboardInterrupt):
     _render_traceback_ = Told._render_traceback_
 
 
-def require(fine: object, field: str, value: object, allowed: str | Iterable) -> None:
-    """Raise ValueError that names the field, its value and what is allowed (in words, or each),
-    unless all is fine.
+def require(
+    fine: object, field: str, value: object, allowed: str | Iterable, **beside: object
+) -> None:
+    """Raise ValueError that names the field, its value, others that it must fit, and what is
+    allowed (in words, or each), unless all is fine.
     """
     if not fine:
         allowed = allowed if isinstance(allowed, str) else f"one of {', '.join(map(str, allowed))}"
-        raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
+        given = " and ".join(f"{other} {held!r:.200}" for other, held in beside.items())
+        given = f" with {given}" if given else ""
+        raise Told(f"{field}: {value!r:.200} is not allowed{given}; it must be {allowed}")
 
 
 LOST = (errno.EIO, errno.ENOSPC, errno.EDQUOT)  # what was written may not be there

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import json
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from tqdm import tqdm
 
 from lib import ROOT, Told, fields
@@ -64,7 +63,7 @@ EXPERIMENTS = gathered()
 
 # --- arguments ------------------------------------------------------------------------------------
 
-JOBS = fields.Whole(1, MOST, " (four for every processor)")
+JOBS = fields.Whole(1, MOST)
 MINUTES = fields.Number("(0, 10000]")
 
 
@@ -72,10 +71,10 @@ def of_kind(kind: Any) -> Callable[[str], Any]:
     """Reads a number of a kind of `lib.fields`; it raises ArgumentTypeError."""
 
     def read(text: str) -> Any:
-        with suppress(ValueError):
-            return fields.check("", json.loads(text), kind)
-        allowed = fields.allowed(kind)
-        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; it must be {allowed}")
+        try:
+            return fields.check("number", text, Annotated[kind, Field(strict=False)])
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(error) from None
 
     return read
 

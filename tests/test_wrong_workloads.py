@@ -4,7 +4,7 @@ file, the place and, of a value, what is allowed.
 
 import pytest
 
-from lib import own
+from lib import Told
 from lib.measuring import sweeps
 from lib.records.on_record import grid
 from lib.workloads import catalogue
@@ -51,7 +51,7 @@ def task():
                           goals=(0.1, 0.2), max_steps=50), **dict(GIVEN)})
 """
 BOTH = [  # what is given otherwise, and the message
-    ("model=3", "model: 3 is not allowed; it must be a function"),
+    ("model=3", "model: 3 is not allowed; it must be callable"),
     ("model=lambda: 1 / 0", r"model: building it raised ZeroDivisionError: .* \(mine.py, line"),
     ("model=lambda: sys.exit('bye')", "model: building it raised SystemExit: bye"),
     ("model=lambda: None", "model: NoneType is not allowed"),
@@ -77,14 +77,14 @@ BOTH = [  # what is given otherwise, and the message
     ("goals=(0.1, 0.95)", r"goals: 0.95 is not allowed; it must be below 0.\d+, which asks for "
      "nothing: an answer that is always the same has it.*for an accuracy"),
     (r"title='a\nb'", "title: .* text of printable characters"),
-    ("max_steps=0", "max_steps: 0 is not allowed; it must be a whole number from 1"),
-    ("precision='x'", "precision: 'x' is not allowed; it must be one of float32, bfloat16"),
+    ("max_steps=0", "max_steps: 0 is not allowed; it must be greater than or equal to 1"),
+    ("precision='x'", "precision: 'x' is not allowed; it must be 'float32' or 'bfloat16'"),
     ("colour=1", "TypeError: .*colour"),
 ]  # fmt: skip
 SHARED = "; or return a lib.own.Training"
 OWN = [
-    ("task='x'", "task: 'x' is not allowed; it must be one of classification, cross-entropy"),
-    ("decay=1", "decay: 1 is not allowed; it must be True or False"),
+    ("task='x'", "task: 'x' is not allowed; it must be 'classification', 'cross-entropy'"),
+    ("decay=1", "decay: 1 is not allowed; it must be a valid boolean"),
     ("train=(x, y, y)", "train: .* a pair of dense tensors"),
     ("train=(x, y.float())", "train: .* inputs and labels, int64 .N."),
     ("validation=(x[:, :2], y)", "shapes of an input: .3. and .2. is not .* the same in train"),
@@ -111,13 +111,13 @@ TRAINING = [
     ("loss=lambda m, b: m(b[0]).sum() / 0, metric='tokens'", "loss of an untrained .* finite"),
     ("loss=lambda m, b: m(b[0]).sum() * NEVER_TWICE.random(), metric='tokens'", "loss .* another"),
     ("metric='F1'", "metric: 'F1' is not allowed; it must be one of .*tokens, or a lib.own.Metric"),
-    ("metric=Metric(3, 'F1')", "measure: 3 is not allowed; it must be a function"),
-    ("metric=Metric(min, 'F1', highest='x')", "highest: 'x' is not allowed; .* finite number"),
+    ("metric=Metric(3, 'F1')", "measure: 3 is not allowed; it must be callable"),
+    ("metric=Metric(min, 'F1', highest='x')", "highest: 'x' is not allowed; .* valid number"),
     ("metric=Metric(lambda m, b: m(b[0]) * 0 + 2, 'F1', highest=1)", "goals: .*highest. first"),
     ("metric=Metric(lambda m, b: torch.tensor(2.0), 'F1', highest=1), goals=(0.9,)",
      "validation: .* metric: 2.0 is above its highest, 1"),
     ("metric=Metric(lambda m, b: torch.tensor(float('nan')), 'F1')", "goals: 0.2 is not allowed"),
-    ("at_once=0", "at_once: 0 is not allowed; it must be None or a whole number from 1"),
+    ("at_once=0", "at_once: 0 is not allowed; it must be greater than or equal to 1"),
     ("at_once=2, metric='tokens', loss=lambda m, b: nn.functional.cross_entropy(m(b[0]), b[1], "
      "reduction='sum')", "at_once: 2, where the gradient of a batch in parts is off by 0.9"),
     ("at_once=2, metric='tokens', loss=lambda m, b: nn.functional.cross_entropy(m(b[0]), b[1], "
@@ -159,7 +159,7 @@ def text(kind, given="", body="pass"):
 
 
 def refused(name, message, folder):
-    with pytest.raises(own.OwnError, match=f"(?s)mine.py.*{message}"):
+    with pytest.raises(Told, match=f"(?s)mine.py.*{message}"):
         sweeps.run(grid(name, [4], ["sgd"], [0.0], trials=2), folder / "data")
     assert not (folder / "data").exists()
 

@@ -12,10 +12,7 @@ from lib.page.shared_figures import panels
 from lib.page.tips import tip
 from lib.workloads import catalogue
 
-SMOOTHING = dict(zip(("none", "0.01", "0.1"), (charts.BLUE, charts.TEAL, charts.ORANGE)))
-EITHER = "datum.value < 1 ? format(100 * datum.value, '.2~r') + ' %' : format(datum.value, ',')"
 MARKED = [digit * 10.0**n for n in range(-3, 4) for digit in (1, 3)]
-FINER = [digit * 10.0**n for n in range(-3, 4) for digit in (1, 2, 3, 5)]
 SHARE = alt.Axis(format=".2~%")
 
 
@@ -107,60 +104,4 @@ def _settled(base: alt.Chart) -> list[alt.Chart]:
         fitted.mark_line(color=charts.GUIDE).encode(y="middle:Q"),
         points.mark_rule(color=charts.BLUE, strokeWidth=2).encode(y="low:Q", y2="high:Q"),
         points.mark_point(filled=True, size=50, opacity=1, color=charts.BLUE).encode(tooltip=told),
-    ]
-
-
-def smoothed(ends: pd.DataFrame, trials: pd.DataFrame) -> alt.FacetChart:
-    """Test error and steps to the goal against batch size by label smoothing, as the paper splits
-    its trials.
-
-    Args:
-        ends: of `fixed_budgets.longest`.
-        trials: those from which `ends` was read.
-    """
-    point = ["workload", "label_smoothing", "replicate", "batch_size"]
-    steps = trials.groupby(point).steps.min().reset_index()
-    values = [
-        ends.assign(value=ends.test, what="test error"),
-        steps.assign(value=steps.steps, what="steps to the goal"),
-    ]
-    every = pd.concat(values).dropna(subset="value").sort_values("workload", kind="stable")
-    lines = every.assign(log=np.log(every.value)).groupby(
-        ["workload", "what", "label_smoothing", "batch_size"], sort=False
-    )
-    rows = lines.log.agg(["mean", "size"]).reset_index()
-    titles = [catalogue.workload(name).title for name in rows.workload]
-    shown = pd.DataFrame(
-        {
-            "panel": [f"{title}: {what}" for title, what in zip(titles, rows.what)],
-            "smoothing": rows.label_smoothing.map("{:g}".format).replace("0", "none"),
-            "batch_size": rows.batch_size,
-            "value": np.exp(rows["mean"]),
-            "n": rows["size"],
-        }
-    )
-    words = "by label smoothing, against batch size"
-    absent = ["ResNet-50 on ImageNet: error", "ResNet-50 on ImageNet: steps"]
-    chart = panels(shown, _smoothed, words, absent, height=130, most=2)
-    return chart.resolve_scale(y="independent")
-
-
-def _smoothed(base: alt.Chart) -> list[alt.Chart]:
-    y = alt.Y(
-        "value:Q", scale=charts.log(6, base=10), axis=alt.Axis(labelExpr=EITHER, values=FINER)
-    )
-    lines = base.encode(
-        color=charts.by_name("smoothing", SMOOTHING, 3).title("label smoothing"),
-        x=charts.batch_axis([4, 16, 64, 256, 1024], None),
-        y=y,
-    )
-    told = [
-        tips.BATCH_SIZE,
-        tip("smoothing:N", "label smoothing"),
-        tip("value:Q", "mean", ",.3~r"),
-        tip("n:Q", "searches"),
-    ]
-    return [
-        lines.mark_line(),
-        lines.mark_point(filled=True, size=40, opacity=1).encode(tooltip=told),
     ]

@@ -111,7 +111,7 @@ class Branch(tracks.Again):
     hits: int
     max_steps: int | None
     at: Count(10**6)
-    goal: Number("(0, inf]", "a number above 0")
+    goal: Number("(0, inf]")
     size: Count(10**6)
     look: Count(10**6)
     examples: Count(10**9)

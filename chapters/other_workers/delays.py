@@ -24,7 +24,7 @@ class Job:
     batch_size: Count(1024) = 16
     learning_rate: POSITIVE = 0.05
     steps: Count(10**5) = 1000
-    pause: Number("[0, 1]", "seconds from 0 to 1") = 0.0
+    pause: Number("[0, 1]") = 0.0
 
     def definition(self) -> dict:
         work = workload(self.workload)

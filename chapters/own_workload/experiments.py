@@ -21,7 +21,6 @@ from lib.records import on_record, results
 from lib.studies.cells import NUMBER
 from lib.studies.plans import STUDIES, USUAL
 from lib.studies.study import Study
-from lib.wording import named
 from lib.workloads.catalogue import workload
 
 SIZES = 2, 1024  # the smallest and the largest batch size that a replay may search
@@ -88,26 +87,27 @@ def exact(name: str, method: str) -> scaling.Effect:
     return scaling.critical(scaling.curve_of(scaling.steps_to_result(trials)))
 
 
-def told() -> dict:
-    """What the page says of all replays together; nothing of what has no record."""
+def replayed() -> pd.DataFrame:
+    """What each rule found in its replays, a row per rule and network: how often within NEAR of the
+    critical batch size of the exact searches, how often its interval held that, and its cost.
+    """
     found = REPLAYS.results([*planned(), *planned("tpe-median")])
-    if found.empty:
-        return {"replays": 0, "held": 0}
     runs = found.drop_duplicates(["rule", "workload", "algorithm", "split"])
     known = [exact(*key) for key in zip(runs.workload, runs.algorithm)]
     exactly = np.exp([one.value for one in known])
-    runs = runs.assign(near=np.abs(np.log(runs.critical / exactly)) <= np.log(NEAR))
-    mine, other = (runs[runs.rule == rule] for rule in ("adaptive", "tpe-median"))
-    by = mine.groupby(["workload", "algorithm"]).near.agg(["sum", "size"])
-    name, method = by["sum"].idxmin()
-    return {
-        "exact_least": min(one.n for one in known),
-        "replays": len(mine),
-        "near": int(mine.near.sum()),
-        "held": int(((runs.critical_low <= exactly) & (exactly <= runs.critical_high)).sum()),
-        "worst": f"{workload(name).title} with {named(method)}",
-        "worst_near": "{} of {}".format(*by.loc[(name, method)]),
-        "optuna": len(other),
-        "optuna_near": int(other.near.sum()),
-        "optuna_cost": float(other.runs.mean() / mine.runs.mean()),
-    }
+    runs = runs.assign(
+        near=np.abs(np.log(runs.critical / exactly)) <= np.log(NEAR),
+        held=(runs.critical_low <= exactly) & (exactly <= runs.critical_high),
+        network=[workload(name).title for name in runs.workload],
+        rule=runs.rule.map({"adaptive": "adaptive", "tpe-median": "Optuna, given the batch sizes"}),
+    )
+    rows = runs.groupby(["rule", "network"], as_index=False).agg(
+        **{
+            "replays": ("near", "size"),
+            "within a quarter": ("near", "sum"),
+            "interval holds it": ("held", "sum"),
+            "cost (tuned runs)": ("runs", "mean"),
+        }
+    )
+    told = rows["interval holds it"].astype(object).where(rows.rule == "adaptive", "—")
+    return rows.assign(**{"interval holds it": told}).round(0)

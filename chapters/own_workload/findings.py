@@ -13,14 +13,13 @@ from pydantic import AfterValidator
 from scipy.optimize import nnls
 
 from chapters.own_workload import adaptive
-from lib import Told, own
+from lib import Told, own, require
 from lib.analysis import hardware, scaling
-from lib.fields import Unfit
 from lib.measuring import sweeps
 from lib.methods import spaces
 from lib.page import parameters
 from lib.records import on_record
-from lib.wording import brief, joined, named, percent, with_interval
+from lib.wording import brief, joined, named, percent
 from lib.workloads import own_file
 from lib.workloads.catalogue import Workload, workload
 
@@ -40,7 +39,8 @@ def _device(value: Any) -> str:
         torch.zeros(1, device=value)
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).partition("\n")[0]
-        raise Unfit(f"cpu, or a device on which torch computes here ({reason})") from None
+        allowed = f"cpu, or a device on which torch computes here ({reason})"
+        require(False, "device", value, allowed)
     return value
 
 
@@ -179,6 +179,10 @@ def doubts(
             f"The hardest goal, {written(hardest)}, was met at {met or 'none'} of "
             f"{trials.batch_size.nunique()} batch sizes. All below is for {written(goal)}."
         )
+    if choice(table, law).batch_size.max() == table.batch_size.max():
+        found.append(
+            f"No batch larger than {table.batch_size.max():,} was tried; one may be as fast."
+        )
     missed = trials[~trials.batch_size.isin(table.batch_size)]
     if len(missed):
         where = joined([f"{size:,}" for size in sorted(missed.batch_size.unique())])
@@ -226,38 +230,26 @@ def findings(
     table: pd.DataFrame,
     law: adaptive.Estimate | None,
     plan: adaptive.Plan | None,
-    work: Workload,
-    algorithm: str,
+    chosen: Any,
     goal: float,
-    price: float,
 ) -> dict:
-    """All values of the page's sentences but those of replays; table: of `points`, at the goal."""
-    near = choice(table, law)
-    use = near.iloc[0]
-    smallest, biggest = int(table.batch_size.min()), int(table.batch_size.max())
+    """All values of the page's sentences; table: of `points`, at the goal."""
+    work, use = workload(chosen.workload), choice(table, law).iloc[0]
     words = settings(use, " (at an edge)")
-    measured = table.loc[use.name, ["steps", "low", "high"]]
+    smallest, biggest = table.batch_size.min(), table.batch_size.max()
     return {
         "title": work.title,
-        "method": named(algorithm),
+        "method": named(chosen.algorithm),
         "goal": work.asks.written(goal),
         "use": int(use.batch_size),
         "settings": [f"{name} {value}" for name, value in words.items()],
-        "measure": work.asks.measure,
-        "steps": round(use.steps),
-        "measured": with_interval(*measured) if law else None,
         "time": lasting(use.time),
-        "price": brief(use.time / 3600 * price),
-        "per_hour": brief(price),
-        "largest": int(near.batch_size.max()) == biggest,
+        "price": brief(use.time / 3600 * chosen.price),
+        "per_hour": brief(chosen.price),
         "sizes": len(table),
-        "smallest": smallest,
-        "biggest": biggest,
-        "inside": law is not None and smallest < law.critical < biggest,
-        "starred": bool(table.edges.map(len).any()),
-        "side": law and ("above" if law.critical >= biggest else "below"),
-        **{name: getattr(law, name, None) for name in ("critical", "low", "high", "searches")},
         "there": int(use.replicates),
+        "inside": law is not None and bool(smallest < law.critical < biggest),
+        **{name: getattr(law, name, None) for name in ("low", "high", "searches")},
         "runs": plan.runs() if plan else None,
     }
 

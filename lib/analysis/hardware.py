@@ -42,7 +42,7 @@ class Hardware:
     devices: Count(2**20) = 1
     throughput: POSITIVE = 10_000.0
     saturation: POSITIVE = 1.0
-    bandwidth: Number("(0, inf]", "a positive number, or infinite") = math.inf
+    bandwidth: Number("(0, inf]") = math.inf
     latency: AMOUNT = 0.0
     price: AMOUNT = 1.0
 

@@ -62,6 +62,4 @@ def method(name: str) -> Method:
 
 
 # As the book spells it
-MethodName = Annotated[
-    str, AfterValidator(lambda name: method(name).name), "the name of a training method"
-]
+MethodName = Annotated[str, AfterValidator(lambda name: method(name).name)]

@@ -11,7 +11,7 @@ import functools
 import math
 import re
 from dataclasses import field
-from typing import Annotated, Literal
+from typing import Literal
 
 from lib import require
 from lib.fields import POSITIVE, Number, spec
@@ -68,10 +68,10 @@ class Optimiser:
     """
 
     kind: str
-    tuned: Annotated[dict[str, Interval], "intervals by name"] = field(default_factory=dict)
-    fixed: Annotated[dict[str, object], "values by name"] = field(default_factory=dict)
-    schedule: Annotated[Schedule | None, "a Schedule, or None"] = None
-    clip: Annotated[POSITIVE | None, "a positive number, or None"] = None
+    tuned: dict[str, Interval] = field(default_factory=dict)
+    fixed: dict[str, object] = field(default_factory=dict)
+    schedule: Schedule | None = None
+    clip: POSITIVE | None = None
 
     def __post_init__(self):
         import torch  # slow to import, and most chapters only read records

@@ -36,14 +36,13 @@ TAKEN = (
     "algorithm sparsity pruning trials replicate stop checks hits precision max_steps space "
     "label_smoothing messages split race rungs staleness delays decay_steps end_factor"
 ).split()
-TITLE = Annotated[str, MinLen(1), "a text"]
+TITLE = Annotated[str, MinLen(1)]
 NAME = Annotated[str, Predicate(lambda word: word.isidentifier() and word not in TAKEN)]
-SPACE = Annotated[
-    dict[NAME, Interval],
-    Predicate(lambda space: "learning_rate" in space),
+SPACE = fields.InWords(
+    Annotated[dict[NAME, Interval], Predicate(lambda space: "learning_rate" in space)],
     "a dictionary of lib.methods.intervals.Interval with a learning_rate, each named like a Python "
     f"variable, and none of {', '.join(TAKEN)}",
-]
+)
 
 
 def load(name: str) -> Method:

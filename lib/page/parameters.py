@@ -7,30 +7,31 @@
 
     @dataclass(frozen=True)         # the guard cell: names, types and limits
     class Parameters:
-        batch_sizes: parameters.Numbers(parameters.Whole(1, 4096))
+        batch_sizes: parameters.Listed(parameters.Whole(1, 4096))
         budget: Literal["cached", "smoke", "full"]
 
     chosen = parameters.guard(Parameters, globals())
 
 A field's type is a kind of `lib.fields`, of the kinds below, or a Literal of the values allowed.
 A list comes as text, and leaves `guard` as a list; papermill makes one of the list "64", which is
-as good.  What depends on several parameters, the guard cell checks with `require`, `among` and
-`fit`.
+as good.  What depends on several parameters, the guard cell checks with `lib.require` and `fit`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
-from annotated_types import Len
 from pydantic import AfterValidator, Field, WrapValidator
 
-from lib import Told, fields, methods
-from lib.fields import Unfit, check, nearest, shown
+from lib import methods, require
+from lib.fields import Count, Number, Whole, spec
 from lib.workloads import catalogue
+
+__all__ = ["Count", "Number", "Whole", "require"]  # for guard cells, too
 
 T = TypeVar("T")
 BEFORE = "_before_parameters"  # where `begin` leaves what it saw
@@ -38,80 +39,35 @@ BEFORE = "_before_parameters"  # where `begin` leaves what it saw
 KEPT = re.compile(rf"_+|_(i+|i?\d+|[dios]h|exit_code)|__\w+__|{BEFORE}")
 INJECTED = (type(None), bool, int, float, str, list, dict)  # all that papermill can inject
 MOST = 100  # entries of a list
-Whole, Count = fields.Whole, fields.Count
 
 # --- kinds of parameters --------------------------------------------------------------------------
-
-
-def Number(interval: str) -> Any:
-    """A number in an interval, written "(0, 1]"; whole numbers are converted, and -0.0 is 0.0."""
-    return Annotated[fields.Number(interval), AfterValidator(lambda value: value + 0.0)]
-
 
 TRIALS = Count(4096)  # of a search
 REPEATS = Count(100)  # of a whole measurement
 SIZE = Count(10**6)  # of a batch
 SPARSITY, DENSITY = Number("[0, 1)"), Number("(0, 1]")
+NAME = catalogue.WorkloadName
 
 
-def _listed(each: Any, words: str, **instead: Any) -> Any:
+def Listed(kind: Any, **instead: Any) -> Any:
     """Text that holds values of a kind, separated by spaces, each once: papermill's -p cannot pass
     a list.
 
     Args:
-        words: what the text must be, for messages.
         instead: by a word that may stand there alone, what it is read as.
     """
 
-    def read(value: Any, handler: Callable[[Any], list]) -> Any:
-        if type(value) is str and value in instead:
-            return instead[value]
-        parts = str(value).split() if type(value) in (str, int, float) else []
-        values = handler(parts)
-        twice = [one for one in values if values.count(one) > 1]
-        if twice:
-            raise Unfit(f"{words} ({shown(twice[0])} is there twice)")
+    def read(value: Any, handler: Callable[[list], list]) -> Any:
+        text = str(value)
+        if text in instead:
+            return instead[text]
+        values = handler(text.split())
+        if not 0 < len({*values}) == len(values):
+            raise ValueError(f"{text!r:.200} is not allowed; it must hold values, each once")
         return values
 
-    allowed = " or ".join([*instead, words])
-    checks = Len(1, MOST), WrapValidator(read)
-    return Annotated[(list[each], *checks, allowed)]
-
-
-def Numbers(each: Any, **instead: Any) -> Any:
-    """Text that holds numbers of a kind, separated by spaces, each once.
-
-    Args:
-        instead: as of `_listed`.
-    """
-    number, *bounds = get_args(each)
-    words = fields.allowed(each).replace("a ", "", 1).replace("number", "numbers", 1)
-    kind = Annotated[(number, Field(strict=False), *bounds)]
-    return _listed(kind, f"{words}, separated by spaces, each once", **instead)
-
-
-def _named(find: Callable[[str], str], words: str) -> Any:
-    """The name of something, which `find` returns; it raises ValueError for what is none."""
-
-    def read(name: str) -> str:
-        try:
-            return find(name)
-        except OSError as error:  # a path that is too long, a file that must not be read
-            raise Unfit(f"{words} that can be read ({error.strerror})") from None
-
-    return Annotated[str, AfterValidator(read), words]
-
-
-def Name() -> Any:
-    """The name of a workload, or of a function in a reader's file."""
-    words = "the name of a workload, or file.py:function"
-    return _named(lambda name: catalogue.workload(name) and name, words)
-
-
-def Names() -> Any:
-    """Text that holds names of workloads, separated by spaces, each once."""
-    listed = ", ".join([*catalogue.WORKLOADS, "file.py:function"])
-    return _listed(Name(), f"names separated by spaces, each once: {listed}")
+    each = Annotated[kind, Field(strict=False)]  # numbers in text
+    return Annotated[list[each], Field(max_length=MOST), WrapValidator(read)]
 
 
 def Method(tuned: str = "learning_rate") -> Any:
@@ -120,21 +76,11 @@ def Method(tuned: str = "learning_rate") -> Any:
     """
 
     def read(name: str) -> str:
-        method = methods.method(name)
-        if tuned not in method.space:
-            raise Unfit(f"a training method with {tuned}")
-        return method.name
+        fine = tuned in methods.method(name).space
+        require(fine, "algorithm", name, f"a training method with {tuned}")
+        return name
 
-    return _named(read, "the name of a training method, or file.py:function")
-
-
-def Methods(every: Collection[str]) -> Any:
-    """Text that holds names of training methods, separated by spaces, each once, or "all": those of
-    `every`.
-    """
-    known = f"{', '.join(methods.METHODS)}, file.py:function"
-    words = f"training methods separated by spaces, each once: {known}"
-    return _listed(Method(), words, all=list(every))
+    return Annotated[methods.MethodName, AfterValidator(read)]
 
 
 # --- in a notebook --------------------------------------------------------------------------------
@@ -156,40 +102,17 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
         ValueError: listing every unknown or unfit parameter, what is allowed, and the nearest known
             name.
     """
-    types, values = get_type_hints(kind, include_extras=True), {}
-    before, problems = namespace[BEFORE], []
-    for name in sorted(namespace.keys() - types.keys()):
-        came = before.get(name, before) is not namespace[name]
-        if came and not KEPT.fullmatch(name) and isinstance(namespace[name], INJECTED):
-            words = f"unknown parameter{nearest(name, types)} (allowed: {', '.join(types)})"
-            problems.append(f"{name}: {words}")
-    for name, allowed in types.items():
-        try:
-            values[name] = check(name, namespace[name], allowed)
-        except ValueError as error:  # of a workload, perhaps in several lines
-            told = " ".join(str(error).split())
-            given = f"{name}: {shown(namespace[name])} is not allowed; "
-            problems.append(told if told.startswith(f"{name}: ") else given + told)
-    if problems:
-        raise Told("; ".join(problems))
+    names, before = {field.name for field in fields(kind)}, namespace[BEFORE]
+    given = {
+        name: value
+        for name, value in namespace.items()
+        if name in names
+        or (before.get(name, before) is not value and isinstance(value, INJECTED))
+        and not KEPT.fullmatch(name)
+    }
+    chosen = spec(kind)(**given)
     namespace[BEFORE] = namespace  # so that nothing came later
-    return kind(**values)
-
-
-def require(fine: object, allowed: str, name: str, value: Any, **beside: Any) -> None:
-    """Raise ValueError unless all is fine, naming the parameter, its value, others that it must
-    fit, and what is allowed.
-    """
-    if not fine:
-        given = " and ".join(f"{other} {shown(held)}" for other, held in beside.items())
-        given = f" with {given}" if given else ""
-        raise Told(f"{name}: {shown(value)} is not allowed{given}; it must be {allowed}")
-
-
-def among(name: str, value: Any, allowed: Collection, **beside: Any) -> Any:
-    """The value, if it is one of those allowed; raises ValueError as `require`."""
-    require(value in allowed, f"one of {', '.join(map(repr, allowed))}", name, value, **beside)
-    return value
+    return chosen
 
 
 def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> None:
@@ -200,12 +123,12 @@ def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> N
         batch, names: the fields of `chosen` that hold one or more batch sizes, and workloads.
 
     Raises:
-        ValueError: as `require`.
+        ValueError: as `lib.require`.
     """
-    sizes, named = (np.ravel(getattr(chosen, field)).tolist() for field in (batch, names))
-    told = " ".join(map(str, sizes))
-    most, name = min((catalogue.workload(name).train_size, name) for name in named)
+    sizes, works = (np.ravel(getattr(chosen, field)).tolist() for field in (batch, names))
+    text = " ".join(map(str, sizes))
+    most, name = min((catalogue.workload(name).train_size, name) for name in works)
     allowed = f"from 1 to {most} ({name} has {most} training examples)"
-    require(max(sizes) <= most, allowed, batch, told, **{names: " ".join(named)})
+    require(max(sizes) <= most, batch, text, allowed, **{names: " ".join(works)})
     even = not any(size % workers for size in sizes)
-    require(even, "a multiple of workers", batch, told, workers=workers)
+    require(even, batch, text, "a multiple of workers", workers=workers)

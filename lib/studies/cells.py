@@ -20,7 +20,7 @@ from lib.workloads.catalogue import Workload, WorkloadName, workload
 SPLITS = 9999  # the largest number of a replicate and of a split
 TRIALS = Count(4096)
 NUMBER = Whole(0, SPLITS)
-RACE = Number("[1, inf)", "a number from 1")
+RACE = Number("[1, inf)")
 # At their defaults wherever trials are trained one after the other
 ALONE = "sparsity label_smoothing messages staleness stop race"
 
@@ -61,9 +61,7 @@ class Cell:
     max_steps: Count(10**8) | None = None
     space: str | None = None
     label_smoothing: PART = 0.0
-    messages: Annotated[
-        Messages | None, BeforeValidator(_messages), "None, a Messages or its fields"
-    ] = None
+    messages: Annotated[Messages | None, BeforeValidator(_messages)] = None
     split: NUMBER = 0
     race: RACE | None = None
     staleness: Whole(0, variants.MOST) = 0

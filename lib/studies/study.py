@@ -12,12 +12,11 @@ from collections import UserDict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
 
 import yaml
 
 from lib import Told, require
-from lib.fields import Count, check, nearest, spec
+from lib.fields import Count, check, spec, unknown
 from lib.own import is_own
 from lib.studies.cells import Cell
 from lib.workloads import own_file
@@ -134,9 +133,10 @@ def grid(**fields: object) -> Iterator[Cell]:
 
 
 def _known(fields: dict, names: Sequence[str]) -> None:
-    for name in (name for name in fields if name not in names):
-        words = f"left out{nearest(name, names)} (known are {', '.join(names)})"
-        require(False, name, fields[name], words)
+    """Raise ValueError that names the first field which there is not."""
+    for name, value in fields.items():
+        if name not in names:
+            raise ValueError(unknown(name, value, names))
 
 
 def _steps(batch_size: object, examples: object, least: object) -> int:
@@ -180,8 +180,8 @@ class _Entry:
     """A study in a file."""
 
     title: str
-    grids: Annotated[list[dict], "a list of grids, each with its fields in braces"]
-    all: Annotated[dict | None, "fields in braces"] = None
+    grids: list[dict]
+    all: dict | None = None
     apart: bool = False
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from lib import own
+from lib import own, require
 from lib.workloads import datasets, own_file, texts
 from lib.workloads.tasks import TASKS, Task
 
@@ -223,13 +223,10 @@ def workload(name: str) -> Workload:
         )
     if own.is_text(name):
         return _of_text(texts.canonical(name))
-    if name not in WORKLOADS:
-        allowed = f"{', '.join(WORKLOADS)}, or file.py:function, or the path of a .txt file"
-        raise ValueError(f"workload: {name!r} is unknown; allowed: {allowed}")
+    allowed = f"one of {', '.join(WORKLOADS)}, or file.py:function, or the path of a .txt file"
+    require(name in WORKLOADS, "workload", name, allowed)
     return WORKLOADS[name]
 
 
 # As the book spells it
-WorkloadName = Annotated[
-    str, AfterValidator(lambda name: workload(name).name), "the name of a workload"
-]
+WorkloadName = Annotated[str, AfterValidator(lambda name: workload(name).name)]

@@ -82,8 +82,9 @@ def file_of(name: str, field: str = "workload") -> Path:
     resolved.
     """
     given = Path(text_parts(name)[0] if is_text(name) else name.rpartition(":")[0])
-    found = {file.resolve() for file in (ROOT / given, given) if os.path.isfile(file)}
-    allowed = "that of one file, sought here and in the book's folder"
+    paths = (path for path in (ROOT / given, given) if os.path.isfile(path))
+    found = {path.resolve() for path in paths if os.access(path, os.R_OK)}
+    allowed = "that of one file that can be read, sought here and in the book's folder"
     require(len(found) == 1, field, f"{name!r}, of which there are {len(found)},", allowed)
     return found.pop()
 

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 import numpy as np
 import torch
 from annotated_types import Predicate
-from pydantic import InstanceOf
+from pydantic import FiniteFloat, InstanceOf
 from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils.data import Dataset
@@ -48,35 +48,33 @@ def _numbering(y: Tensor) -> bool:
 
 
 READY = ", ".join(kinds.KINDS)
-FUNCTION = Annotated[Callable, "a function"]
-TEXT = Annotated[str, Predicate(str.isprintable), "text of printable characters"]
-FINITE = fields.Number("(-inf, inf)", "a finite number")
+TEXT = fields.InWords(Annotated[str, Predicate(str.isprintable)], "text of printable characters")
 COUNT = fields.Count(10**9)
 DENSE = Annotated[InstanceOf[Tensor], Predicate(_dense)]
 DATA = tuple[DENSE, ...] | Mapping[str, DENSE] | InstanceOf[Dataset] | Callable
 HELD = "dense tensors [N, ...] of finite numbers on the CPU"
-DATA = Annotated[DATA, f"{HELD} in a tuple or a dictionary, a Dataset, or a function"]
+DATA = fields.InWords(DATA, f"{HELD} in a tuple or a dictionary, a Dataset, or a function")
 PAIR = tuple[DENSE, Annotated[DENSE, Predicate(_numbering)]]
-PAIR = Annotated[PAIR, f"a pair of {HELD}, inputs and labels, int64 [N]"]
+PAIR = fields.InWords(PAIR, f"a pair of {HELD}, inputs and labels, int64 [N]")
 METRIC = Literal[*kinds.KINDS] | InstanceOf[Metric] | None
 # Fields of workloads and metrics
 FIELDS = {
-    "model": FUNCTION,
+    "model": Callable,
     "train": DATA,
     "validation": DATA,
-    "goals": Annotated[tuple[FINITE, ...], "a tuple of numbers, the hardest first"],
+    "goals": fields.InWords(tuple[FiniteFloat, ...], "a tuple of numbers, the hardest first"),
     "title": TEXT,
     "max_steps": COUNT,
     "precision": Literal["float32", "bfloat16"],
     "task": Literal[*TASKS],
     "decay": bool,
-    "loss": Annotated[Literal[*kinds.KINDS] | Callable, f"one of {READY}, or a function"],
-    "metric": Annotated[METRIC, f"one of {READY}, or a lib.own.Metric"],
+    "loss": fields.InWords(Literal[*kinds.KINDS] | Callable, f"one of {READY}, or a function"),
+    "metric": fields.InWords(METRIC, f"one of {READY}, or a lib.own.Metric"),
     "examples": COUNT | None,
     "at_once": COUNT | None,
-    "measure": FUNCTION,
+    "measure": Callable,
     "name": TEXT,
-    "highest": FINITE | None,
+    "highest": FiniteFloat | None,
     "whole": bool,
 }
 OF_OWN = FIELDS | {"train": PAIR, "validation": PAIR}
