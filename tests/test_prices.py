@@ -27,6 +27,14 @@ def test_planted_times_and_steps_come_back():
     assert prices.costs(figure(), known) == pytest.approx(expected, rel=0.02)
 
 
+def test_steps_are_those_to_the_hardest_goal_met_and_not_those_until_a_search_ended(monkeypatch):
+    read = pd.DataFrame({"steps@0.02": [100.0, np.nan], "steps@0.1": [20.0, 30.0]})
+    read.attrs["provenance"] = [{"device": "cpu", "steps": 900}, {"device": "H100", "steps": 900}]
+    monkeypatch.setattr(prices.results, "of_searches", lambda study: read)
+    found = prices.searched()
+    assert found.steps.tolist() == [100, 30] and found.cpu.tolist() == [True, False]
+
+
 def test_a_search_that_is_longer_than_all_others_bounds_the_end():
     end, busy = prices.keep_busy(np.array([100.0, *[1.0] * 20]), 4)
     assert end == 100.0 and busy == pytest.approx(120 / 400)

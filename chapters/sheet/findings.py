@@ -8,12 +8,13 @@ import pandas as pd
 
 from chapters.sheet import decide
 from lib.claims import AGAINST, FOR, Claim, front
-from lib.page import boxes
+from lib.page import boxes, prose
 from lib.probes import timings
 from lib.wording import between, ranged
 from lib.workloads.catalogue import workload
 
 SIZES = (16, 64, 256)  # batch sizes of the worked example
+CLAIMS = "L3 L4 L6 M1 S2 S4 S7 S10 S10b S14 T4 T5 A1 O2".split()
 
 
 def example() -> tuple[decide.Points, pd.Series]:
@@ -37,6 +38,7 @@ def findings(
     choice, rivals = decide.decide(times, dense.critical), judged["O2"]
     return {
         **front.facts(judged),
+        **prose.pills({key: judged[key] for key in CLAIMS}),
         "network": workload(front.RUN[0]).title,
         "times": [f"{1000 * seconds:.2g} ms at {size}" for size, seconds in times],
         "critical": ranged(dense.critical, dense.critical_low, dense.critical_high),

@@ -38,8 +38,9 @@ def findings(studies: pd.DataFrame, again: pd.DataFrame, priced: pd.DataFrame) -
         again: of `replays.every`.
         priced: of `prices.table`.
     """
+    total = front.scope()
     return {
-        **front.scope(),
+        **{name: total[name] for name in ("searches", "trials", "core_hours")},
         "studies": len(studies),
         "complete": int((studies.done == studies.planned).sum()),
         "lacking": int((studies.planned - studies.done).sum()),
