@@ -78,7 +78,7 @@ def test_pandas_alone_reads_it(data, folder, tmp_path):
     archive.pack(folder)
     late.write_bytes(body)
     page = (ROOT / "chapters/how_the_code_works.md").read_text(encoding="utf-8")
-    lines = page.partition("## Read the records")[2].partition("```python\n")[2].partition("print(")[0]
+    lines = page.partition("A record is a text file")[2].partition("```python\n")[2].partition("print(")[0]
     found = {}
     exec(lines.replace("data/digits", f"{data}/digits"), found)
     steps = found["trials"].groupby(["head.cell.algorithm", "head.cell.batch_size"])["steps@0.05"].sum()

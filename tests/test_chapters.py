@@ -21,6 +21,8 @@ def papermill(tmp_path, chapter, **parameters):
     for name in ("lib", "chapters"):
         if not (tmp_path / name).exists():
             subprocess.run(["cp", "-r", ROOT / name, tmp_path], check=True)
+    (tmp_path / "data").mkdir(exist_ok=True)
+    subprocess.run(["cp", ROOT / "data/studies.yaml", tmp_path / "data"], check=True)
     given = [word for name, value in parameters.items() for word in ("-p", name, str(value))]
     command = [sys.executable, "-m", "papermill", f"chapters/{chapter}.ipynb", "out.ipynb", *given]
     for _ in range(2):  # on a busy machine a kernel now and then dies before it begins

@@ -256,9 +256,14 @@ def _loose(file: Path, known: archive.Stamp) -> dict | str:
     changed.
     """
     try:
-        return _checked(file, archive.text(file))
+        return _checked(file, _text(file))
     except ValueError:  # UnicodeDecodeError
         return f"{file}: {FOREIGN}"
+
+
+def _text(file: Path) -> str:
+    """A record, with newlines as it was written with, whatever an editor made of them."""
+    return archive.text(file).replace("\r\n", "\n")
 
 
 @functools.lru_cache(maxsize=1024)
@@ -289,7 +294,7 @@ def _checked(file: Path, text: str) -> dict | str:
 
 def _bodies(files: Collection[Path]) -> tuple[str, ...]:
     """The texts of records' tables; those in an archive are read one archive after the other."""
-    texts = {file: archive.text(file) for file in sorted(files, key=str)}
+    texts = {file: _text(file) for file in sorted(files, key=str)}
     return tuple(texts[file].partition("\n")[2] for file in files)
 
 
