@@ -21,7 +21,7 @@ needs_page = pytest.mark.skipif(not FILE.exists(), reason="no built book; `make 
 @pytest.fixture(scope="module")
 def trials():
     """The digits' MLP with momentum, pruned in every way."""
-    about = {"workload": "digits-mlp", "algorithm": "momentum", **explorer.FIELDS}
+    about = {"workload": "digits-mlp", "algorithm": "momentum", **front.FIELDS}
     return results.read(on_record.gathered(**about))
 
 

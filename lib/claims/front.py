@@ -34,6 +34,7 @@ from lib.claims.judging import kept
 from lib.records import on_record, searches, store
 from lib.records.store import record
 from lib.studies import plans
+from lib.studies.study import Study
 from lib.wording import DATA_SETS, between, ranged, span
 from lib.workloads.catalogue import workload
 
@@ -116,6 +117,43 @@ def curves() -> pd.DataFrame:
     return points.sort_values(order.split())[kept.split()]
 
 
+# Fields of the cells that are gathered: the usual ones, but pruned in any way and up to any number
+# of steps
+FIELDS = {
+    name: value for name, value in plans.USUAL.items() if name not in ("pruning", "max_steps")
+}
+# Studies of many methods, which most pages leave to a chapter of their own
+METHODS = ("digits-which", "digits-which-more", "digits-which-sparse")
+
+
+def gathered(*more: Study) -> Study:
+    """The cells on record of all studies, of METHODS and of `more`; as `on_record.gathered`."""
+    return on_record.gathered(*more, *map(plans.study, METHODS), **FIELDS)
+
+
+COLLAPSED = """
+what workload algorithm pruning sparsity goal batch_size value at level replicates
+""".split()
+
+
+@_kept
+def collapsed() -> pd.DataFrame:
+    """Every curve of `gathered` whose critical batch size lies inside the batch sizes measured, with
+    the two numbers that are fitted to it: value = level (1 + at / batch size).
+
+    A row per point that no search missed: COLLAPSED.  what: "steps"; value: steps to result, at: C
+    in examples, level: c2 in steps, as of `scaling.summaries`; replicates: count of searches.
+    """
+    halves = judging.to_goals(gathered()), judging.low()
+    found = scaling.at_goals(ranges.whole(*halves))
+    summary, _ = scaling.summaries(found)
+    known = summary[summary.identified].rename(columns={"c2": "level"})
+    known = known.assign(at=known.c1 / known.level, what="steps")
+    points = scaling.across_replicates(scaling.steps_to_result(found))
+    points = points[points.missed == 0].rename(columns={"steps": "value"})
+    return points.merge(known[[*scaling.CURVE, "what", "at", "level"]], on=scaling.CURVE)[COLLAPSED]
+
+
 RUN = ("mnist-simple-cnn", "momentum")  # the papers' own network
 DENSE = f"workload == '{RUN[0]}' and algorithm == '{RUN[1]}' and sparsity == 0"
 DEVICES = hardware.Hardware(
@@ -189,6 +227,26 @@ def facts(judged: Mapping[str, Claim]) -> dict[str, object]:
     }
 
 
+def measured_again() -> dict[str, int]:
+    """How many of the searches that were measured again have steps, by data set (on_digits,
+    on_images), and on images where processors round differently (apart); same_...: how many of
+    these gave the same steps.
+    """
+    from lib.probes import replays  # slow to import
+
+    steps = replays.every().dropna(subset=["recorded", "again"], how="all")
+    digits = steps.workload.str.startswith("digits")
+    small, images = steps[digits], steps[~digits]
+    groups = {
+        "on_digits": small,
+        "on_images": images,
+        "apart": images[images.same_rounding.eq(False)],
+    }
+    counts = {name: len(rows) for name, rows in groups.items()}
+    same = {f"same_{name}": int(rows.equal_result.sum()) for name, rows in groups.items()}
+    return {**counts, **same}
+
+
 def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
     """How many claims there are (claims), how many came out in each way, and how many of those
     reproduced are so by fragile verdicts alone (fragile).
@@ -235,26 +293,6 @@ def pruned_over_dense() -> pd.DataFrame:
     found = scaling.steps_over_dense(judging.curves()).drop(columns="effect")
     usual = found.pruning == "connection-sensitivity"
     return found[usual & (found.sparsity == 0.9) & (found.n >= scaling.ENOUGH)]
-
-
-@_kept
-def one_search(batch_size: int) -> pd.DataFrame:
-    """The trainings of the first search of the dense network of `one_run` at this batch size.
-
-    trial, goal (validation error, a share), step (the first at which that trial met that goal); a
-    row per goal met.  Empty where the search is not on record.
-    """
-    known = judging.searches().query(f"{DENSE} and batch_size == {batch_size}")
-    first = known[known.replicate == known.replicate.min()]
-    if first.empty:
-        return pd.DataFrame(columns=["trial", "goal", "step"])
-    tables = [store.read(store.DATA / place)[1] for place in first.record]
-    rows = pd.concat(tables, ignore_index=True)  # both halves of a whole range
-    rows["trial"] = rows.index
-    columns = {f"steps@{goal:g}": goal for goal in workload(RUN[0]).goals}
-    rows = rows.rename(columns=columns)
-    goals = [goal for goal in columns.values() if goal in rows]
-    return rows.melt("trial", goals, "goal", "step").dropna()
 
 
 def network(name: str) -> str:

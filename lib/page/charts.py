@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import altair as alt
@@ -39,6 +40,8 @@ ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[other] for name, other in VARIANTS
 # Ordered: the sparser, the darker
 RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}
 SPARSITY_COLOURS = {0.0: DENSE} | RAMP
+# Of data sets, by size; text last
+SHAPES = dict(zip(DATA_SETS.values(), ("circle", "square", "triangle-up", "diamond", "cross")))
 METHOD_COLOURS = {
     "connection-sensitivity": RED,
     "grasp": PURPLE,
@@ -122,6 +125,15 @@ def by_name(
     legend = alt.Legend(**placed, **legend)
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=legend)
+
+
+def by_shape(field: str, names: Iterable[str]) -> alt.Shape:
+    """Shape per data set of a column, the same throughout the book, in a legend without a title."""
+    shown = {name: shape for name, shape in SHAPES.items() if name in set(names)}
+    scale = alt.Scale(domain=list(shown), range=list(shown.values()))
+    columns = alt.expr(f"width < {PHONE} ? 2 : 4")
+    legend = alt.Legend(columns=columns, columnPadding=8, symbolFillColor=GUIDE)
+    return alt.Shape(f"{field}:N", title=None, scale=scale, legend=legend)
 
 
 def batch_axis(sizes: pd.Series | list, title: str | None = "batch size (examples)") -> alt.X:
@@ -219,7 +231,7 @@ def slider(
 TITLE = {"fontSize": 13, "align": "center", "baseline": "bottom"}
 
 
-def _words(expression: str, **style: object) -> alt.Chart:
+def said(expression: str, **style: object) -> alt.Chart:
     """What a Vega expression says, as a text in this style."""
     said = alt.Chart(pd.DataFrame({"at": [0]})).transform_calculate(shown=expression)
     return said.mark_text(**style).encode(text="shown:N")
@@ -231,7 +243,7 @@ def beside(expression: str) -> alt.Chart:
     Args:
         expression: in Vega's language, of the names of controls: "show === 'time' ? 's' : 'price'".
     """
-    text = _words(expression, angle=270, **TITLE)
+    text = said(expression, angle=270, **TITLE)
     return text.encode(x=alt.value(-48), y=alt.value(alt.expr("height / 2")))
 
 
@@ -241,7 +253,7 @@ def below(expression: str) -> alt.Chart:
     Args:
         expression: as of `beside`.
     """
-    text = _words(expression, dy=42, **TITLE)
+    text = said(expression, dy=42, **TITLE)
     return text.encode(x=alt.value(alt.expr("width / 2")), y=alt.value("height"))
 
 
@@ -309,7 +321,7 @@ def captions(texts: list[str]) -> alt.Chart:
     """
     words = " + '\\n' + ".join(texts)
     style = {"align": "right", "baseline": "top", "lineBreak": "\n", "lineHeight": 17}
-    text = _words(f"{STILL} ? ({words}) : ''", fontSize=12, **style)
+    text = said(f"{STILL} ? ({words}) : ''", fontSize=12, **style)
     text = text.encode(x=alt.value("width"), y=alt.value(6))
     return text.add_params(alt.param(name=STILL, value=True), *map(spoken, texts))
 

@@ -1,0 +1,331 @@
+"""The front page's figure: all curves as measured, and moved onto one.
+
+A curve is value = level (1 + at / batch size) ** power, with two numbers of its own.  A slider moves
+it by these, in the logarithm: at its end, batch sizes are over `at`, and values over `level`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from lib.claims import front
+from lib.page import charts, tips
+from lib.wording import named, percent
+from lib.workloads.catalogue import workload
+
+WITHIN = (1.1, 1.2, 1.5)  # factors
+EDGES = (0.25, 4.0)  # between the zones, in critical batch sizes
+OVER = (1.01, 1.1, 1.5, 2, 3, 5, 11, 51)  # examples over the fewest, at the top
+STRIP = (0.5, 2.5)  # ends of the axis of residuals
+HEIGHT, ROOM, LOW = 400, 58, 84  # pixels: of the plot, of the words at its top, of the strip
+MORE = 0.1  # share of time by which the reader's range of batches may be slower
+INK = "#24292f"
+# An axis of powers of ten, 0.01 to 10,000
+POWERS = {
+    "values": [10.0**n for n in range(-4, 6)],
+    "labelExpr": "format(datum.value, datum.value < 1 ? '~g' : ',')",
+}
+ABOUT = {
+    "network:N": "network",
+    "way:N": "method",
+    "pruned:N": "weights",
+    "batch_size:Q|,": "batch size",
+    "value:Q|,.3~r": "measured",
+    "at:Q|,.2~r": "C of this curve",
+    "off:Q|.2f": "over the curve",
+    "replicates:Q": "searches",
+}
+ABOUT_FIELDS = ["network", "way", "pruned", "batch_size", "off", "replicates", "data"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is moved: its power, the words of its axis before and after, those of the three zones."""
+
+    power: int
+    raw: str
+    moved: str
+    zones: tuple[str, str, str]
+
+
+KINDS = {
+    "steps": Kind(
+        1,
+        "steps to result",
+        "steps, over the fewest",
+        (
+            "free:|a doubling saves|40 to 50 % of the steps",
+            "a trade",
+            "paid for|nothing:|under 10 %",
+        ),
+    ),
+    "learning rates": Kind(
+        -1,
+        "best learning rate",
+        "learning rate, over the largest",
+        ("grows with|the batch", "bends", "constant"),
+    ),
+}
+
+
+def table(points: pd.DataFrame) -> pd.DataFrame:
+    """The rows that are drawn.
+
+    Args:
+        points: of `lib.claims.front.collapsed`; of `what` any of KINDS.
+    """
+    known = {name: workload(name) for name in points.workload.unique()}
+    title = {name: w.title.removesuffix(", easier goal") for name, w in known.items()}
+    pruned = points.sparsity.map("{:.0%} pruned by ".format) + points.pruning.map(named)
+    family = points.algorithm.replace(charts.VARIANTS).map(named)
+    power = points["what"].map(lambda what: KINDS[what].power)
+    shape = (1 + points["at"] / points.batch_size) ** power
+    return points.assign(
+        network=points.workload.map(title),
+        data=points.workload.map(lambda name: front.data_set(known[name].dataset)),
+        way=points.algorithm.map(named),
+        method=family,
+        pruned=pruned.where(points.sparsity > 0, "dense"),
+        off=points.value / points.level / shape,
+        curve=points.groupby(
+            ["what", "workload", "algorithm", "pruning", "sparsity"]
+        ).ngroup(),
+    )
+
+
+def findings(points: pd.DataFrame) -> dict[str, object]:
+    """Counts, and shares of points within WITHIN of their curve: of dense networks, and of all
+    (`all_`); lars: how far beyond that the farthest points lie.
+
+    Args:
+        points: of `lib.claims.front.collapsed`.
+    """
+    rows = table(points[points["what"] == "steps"])
+    dense = rows[rows.sparsity == 0]
+    found = {"networks": dense.workload.nunique(), "methods": dense.method.nunique()}
+    for name, own in {"": dense, "all_": rows}.items():
+        apart = np.abs(np.log(own.off))
+        found |= {f"{name}curves": own.curve.nunique(), f"{name}points": len(own)}
+        found[f"{name}within"] = [float((apart <= np.log(f)).mean()) for f in WITHIN]
+    first = dense[dense.algorithm.isin(["lars", "lars-warmup", "clars"]) & (dense.batch_size == 1)]
+    return found | {"lars": first.off.tolist(), "critical": dense["at"].unique().tolist()}
+
+
+def shares(found: dict[str, object]) -> dict[str, str]:
+    """The shares of `findings` in words, a name for each of WITHIN."""
+    names = ("tenth", "fifth", "half")
+    return {
+        prefix + name: percent(share, 0)
+        for prefix in ("", "all_")
+        for name, share in zip(names, found[f"{prefix}within"])
+    }
+
+
+# --- the chart ------------------------------------------------------------------------------------
+
+FADE = "clamp(5 * together - 4, 0, 1)"  # of what is true of the moved curves alone
+GIVEN = "(C > 0 && a > 0 && b > 0)"
+# As `chapters.sheet.decide`; the fields hold texts
+HALF = f"(1 + {MORE} * ((+a) + b * C + 2 * sqrt(a * b * C)) / sqrt(a * b * C) / 2)"
+REACH = f"({HALF} + sqrt({HALF} * {HALF} - 1))"
+SHORT = "format(+format({0}, '.2r'), ',')"  # two digits
+
+
+def one_curve(points: pd.DataFrame) -> alt.LayerChart:
+    """All curves, which a slider moves onto one, over a strip of what they are off by.
+
+    A tick shows pruned networks, three fields set the reader's diamond, and where `points` has both
+    KINDS, a menu chooses.
+
+    Args:
+        points: of `lib.claims.front.collapsed`.
+    """
+    rows = table(points)
+    kinds = list(dict.fromkeys(rows["what"]))
+    ends = {column: _ends(rows, *column) for column in (("batch_size", "at"), ("value", "level"))}
+    x, y = (_scale(end, padding=6) for end in ends.values())
+    y.range = [HEIGHT - LOW - 16, ROOM]
+    drawn = alt.layer(*_zones(kinds, x, y), *_curves(rows, x, y), _line(rows, x, y), _reader(x, y))
+    strip = alt.layer(*_strip(rows, x))
+    whole = alt.layer(drawn, strip, *_titles(kinds)).resolve_scale(y="independent")
+    shown = alt.binding_select(options=kinds, name="show ") if len(kinds) > 1 else alt.Undefined
+    whole = whole.add_params(
+        alt.param(name="quantity", value=kinds[0], bind=shown),
+        *_controls(rows),
+    )
+    whole = charts.sized(whole, HEIGHT).properties(usermeta={"slides": "together"})
+    return whole.configure_legend(offset=44)
+
+
+def _controls(rows: pd.DataFrame) -> list[alt.Parameter]:
+    """What the reader sets, and what is said of it."""
+    together = alt.binding_range(min=0, max=1, step=0.01, name="slide the curves together ")
+    pruned = alt.binding_checkbox(name="pruned networks, too ")
+    fields = {"C": "your C, in examples ", "a": "a, seconds a step ", "b": "b, seconds an example "}
+    number = {name: alt.binding(input="number", name=words) for name, words in fields.items()}
+    said = "together < 0.02 ? 'as measured' : together > 0.98 ? 'one curve' : 'moving'"
+    return [
+        alt.param(name="together", value=1, bind=together),
+        alt.param(name="together_text", expr=said),
+        alt.param(name="pruned", value=False, bind=pruned),
+        *(alt.param(name=name, value="", bind=bind) for name, bind in number.items()),
+        alt.param(name="best", expr=f"{GIVEN} ? sqrt(C * a / b) : 0"),
+        alt.param(name="reach", expr=f"{GIVEN} ? {REACH} : 1"),
+        alt.param(name="title_text", expr=_title(rows)),
+    ]
+
+
+def _title(rows: pd.DataFrame) -> str:
+    """The figure's title, as it follows the controls."""
+    curves = rows.groupby("what").curve.nunique().to_dict()
+    dense = rows[rows.sparsity == 0].groupby("what").curve.nunique().to_dict()
+    count = f"(pruned ? {json.dumps(curves)} : {json.dumps(dense)})[quantity]"
+    low, best, high = (
+        SHORT.format(value) for value in ("(best / reach)", "best", "(best * reach)")
+    )
+    own = f"'Your batch: ' + {best} + ' (' + {low} + '–' + {high} + ' cost at most '"
+    own += f" + '{MORE:.0%} more time)'".replace("%", "\u00a0%")
+    end = f"together > 0.98 ? {count} + ' curves, one shape' : {count} + ' curves as measured'"
+    return f"best > 0 ? {own} : {end}"
+
+
+def _ends(rows: pd.DataFrame, column: str, by: str) -> str:
+    """Where an axis begins and ends, as [[low, high], [low, high]] of every kind: before and after
+    the move.
+    """
+    found = {}
+    for what, own in rows.groupby("what"):
+        both = own[column], own[column] / own[by]
+        found[what] = [[float(v.min()), float(v.max())] for v in both]
+    return f"{json.dumps(found)}[quantity]"
+
+
+def _scale(ends: str, **more: object) -> alt.Scale:
+    """A logarithmic scale whose ends move with the slider."""
+    moving = "pow({0}[0][{1}], 1 - together) * pow({0}[1][{1}], together)"
+    domain = [{"expr": moving.format(ends, n)} for n in (0, 1)]
+    return alt.Scale(type="log", nice=False, domain=domain, **more)
+
+
+def _curves(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
+    pick, _ = charts.picked("method")
+    at = alt.selection_point(fields=["curve"], on="pointerover", clear="pointerout", name="curve_at")
+    base = _moved(rows).encode(
+        x=alt.X("x:Q", scale=x, title=None).axis(grid=False, **POWERS),
+        y=alt.Y("y:Q", scale=y, title=None).axis(**POWERS),
+        color=_colour(rows),
+        opacity=alt.when(pick & at).then(alt.value(0.85)).otherwise(alt.value(0.1)),
+    )
+    lines = base.mark_line(strokeWidth=1.2, clip=True).encode(detail="curve:N")
+    dots = base.mark_point(filled=True, size=34).encode(
+        shape=charts.by_shape("data", rows.data), tooltip=tips.listed(ABOUT)
+    )
+    return [lines.add_params(pick, at), dots]
+
+
+def _colour(rows: pd.DataFrame) -> alt.Color:
+    families = {named(name): colour for name, colour in charts.ALGORITHM_COLOURS.items()}
+    there = set(rows.method)
+    return charts.by_name("method", {m: c for m, c in families.items() if m in there}, 2, 5)
+
+
+def _moved(rows: pd.DataFrame) -> alt.Chart:
+    """The rows of what is shown, with x and y."""
+    kept = [*ABOUT_FIELDS, "curve", "method", "sparsity", "value", "at", "level", "what"]
+    chart = alt.Chart(rows[list(dict.fromkeys(kept))])
+    chart = chart.transform_filter("datum.what === quantity && (pruned || datum.sparsity === 0)")
+    return chart.transform_calculate(
+        x="datum.batch_size / pow(datum.at, together)",
+        y="datum.value / pow(datum.level, together)",
+    )
+
+
+def _strip(rows: pd.DataFrame, x: alt.Scale) -> list[alt.Chart]:
+    """Every point over its curve; beyond the ends of the axis, at its edge."""
+    scale = alt.Scale(type="log", domain=list(STRIP), clamp=True, nice=False)
+    scale.range = [HEIGHT, HEIGHT - LOW]
+    y = alt.Y("off:Q", scale=scale, title=None).axis(
+        orient="left", values=[0.5, 1, 2], grid=False, format="~g"
+    )
+    near = pd.DataFrame({"low": [1 / WITHIN[1]], "high": [WITHIN[1]]})
+    band = alt.Chart(near).mark_rect(color=charts.GUIDE, opacity=0.2)
+    band = band.encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    dots = _moved(rows).mark_circle(size=12, opacity=0.7).encode(
+        x=alt.X("x:Q", scale=x), y=y, color=_colour(rows)
+    )
+    return [band, dots]
+
+
+def _line(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> alt.Chart:
+    """The curve onto which all are moved."""
+    moved = rows.batch_size / rows["at"]
+    at = np.geomspace(moved.min(), moved.max(), 121)
+    kinds = rows["what"].unique()
+    lines = [pd.DataFrame({"x": at, "y": (1 + 1 / at) ** KINDS[k].power, "what": k}) for k in kinds]
+    chart = alt.Chart(pd.concat(lines)).transform_filter("datum.what === quantity")
+    line = chart.mark_line(color=INK, strokeWidth=1.8)
+    return line.encode(x=alt.X("x:Q", scale=x), y=alt.Y("y:Q", scale=y), opacity=_faded())
+
+
+def _faded(most: float = 1) -> alt.OpacityValue:
+    return alt.value(alt.expr(f"{most} * {FADE}"))
+
+
+def _zones(kinds: list[str], x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
+    """The outer zones shaded, words on all three, and at the top the examples over the fewest."""
+    edges = [1e-6, *EDGES, 1e6]
+    places = [EDGES[0], 1.0, EDGES[1]]
+    zones = [
+        {"what": k, "low": low, "high": high, "place": place, "words": words, "side": n - 1}
+        for k in kinds
+        for n, (low, high, place, words) in enumerate(
+            zip(edges, edges[1:], places, KINDS[k].zones)
+        )
+    ]
+    base = alt.Chart(pd.DataFrame(zones)).transform_filter("datum.what === quantity")
+    shade = base.transform_filter("datum.side !== 0").mark_rect(color=charts.GUIDE, clip=True)
+    low, place = alt.X("low:Q", scale=x), alt.X("place:Q", scale=x)
+    shade = shade.encode(x=low, x2="high:Q", opacity=_faded(0.1))
+    words = []
+    for side, align, dx in ((-1, "right", -6), (0, "center", 0), (1, "left", 6)):
+        one = base.transform_filter(f"datum.side === {side}")
+        one = one.transform_calculate(lines="split(datum.words, '|')")
+        one = one.mark_text(align=align, dx=dx, baseline="top", lineHeight=14, fontSize=12)
+        words.append(one.encode(x=place, y=alt.value(2), text="lines:N", opacity=_faded()))
+    over = alt.Chart(pd.DataFrame({"x": [v - 1 for v in OVER], "told": map("{:g}".format, OVER)}))
+    over = over.transform_filter("quantity === 'steps'").mark_text(dy=-8, fontSize=12)
+    over = over.encode(x=alt.X("x:Q", scale=x), y=alt.value(0), text="told:N", opacity=_faded())
+    return [shade, *words, over]
+
+
+def _reader(x: alt.Scale, y: alt.Scale) -> alt.LayerChart:
+    """The reader's batch on the curve, with the range that costs little."""
+    chart = alt.Chart(pd.DataFrame({"own": ["your batch"]}))
+    chart = chart.transform_filter("best > 0 && quantity === 'steps'").transform_calculate(
+        x="best / C", low="best / reach / C", high="best * reach / C", y="1 + C / best"
+    )
+    chart = chart.encode(y=alt.Y("y:Q", scale=y), opacity=_faded())
+    at, low = alt.X("x:Q", scale=x), alt.X("low:Q", scale=x)
+    bar = chart.mark_rule(strokeWidth=4, color=INK, clip=True).encode(x=low, x2="high:Q")
+    dot = chart.mark_point(shape="diamond", size=260, filled=True, color=INK).encode(x=at)
+    words = chart.mark_text(align="left", dx=12, dy=-10, fontWeight="bold").encode(
+        x=at, text="own:N"
+    )
+    return alt.layer(bar, dot, words)
+
+
+def _titles(kinds: list[str]) -> list[alt.Chart]:
+    """Those of the axes, which follow the slider."""
+    raw, moved = ({k: getattr(KINDS[k], name) for k in kinds} for name in ("raw", "moved"))
+    up = f"together < 0.5 ? {json.dumps(raw)}[quantity] : {json.dumps(moved)}[quantity]"
+    across = "together < 0.5 ? 'batch size (examples)' : 'batch size, over the critical'"
+    strip = charts.said("'measured, over its curve'", align="left", fontSize=12)
+    strip = strip.encode(x=alt.value(70), y=alt.value(HEIGHT - LOW + 4))
+    top = f"quantity === 'steps' && {FADE} > 0.5 ? 'examples processed, over the fewest' : ''"
+    over = charts.below(top).encode(y=alt.value(-66))
+    return [charts.beside(up), charts.below(across), over, strip]
