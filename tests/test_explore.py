@@ -8,6 +8,7 @@ import pytest
 
 from chapters.explore import explorer
 from lib.analysis import scaling
+from lib.claims import front
 from lib.records import on_record, results
 from tests import test_book as book
 from tests.conftest import needs_browser

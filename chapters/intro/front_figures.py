@@ -38,7 +38,13 @@ DOORS = """<style>
 {% for name, (address, words) in ways.items() %}
 <a href="{{ address }}"><b>{{ name }}</b><span>{{ words }}</span></a>
 {% endfor %}</div>"""
-PAPERS = """<table class="book-table book-by-paper"><thead><tr>
+PAPERS = """<style>
+.book-word { font-weight: 700; } .book-word.book-yes { color: var(--book-yes); }
+.book-word:is(.book-mostly, .book-mixed) { color: var(--book-part); }
+.book-word.book-no { color: var(--book-no); }
+.book-by-paper td:nth-child(n + 2) { min-width: 7.2rem; }
+@media (max-width: 576px) { .book-by-paper td::before { content: attr(data-head); } }
+</style><table class="book-table book-by-paper"><thead><tr>
 <th>The paper says</th><th>Here</th><th>Its networks</th><th>Ours</th></tr></thead><tbody>
 {% for paper, claim, told in rows %}<tr>
 <td>{% if paper %}<b>{{ paper }}</b> {% endif %}{{ claim.title }}</td>
@@ -103,7 +109,9 @@ def _word(groups) -> str:
 def counted(judged: Mapping[str, object]) -> str:
     """How many claims came out in each way: "20 yes, 3 mostly"."""
     counts = Counter(answers(claim)["word"] for claim in judged.values())
-    return ", ".join(f"{counts[word]} {word}" for word in (*WORDS, "not tested") if counts[word])
+    return ", ".join(
+        f"{counts[word]} {word}" for word in (*WORDS, "not tested") if counts[word]
+    )
 
 
 def doors(ways: dict[str, tuple[str, str]]) -> Html:

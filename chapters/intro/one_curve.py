@@ -13,12 +13,14 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from lib.analysis.scaling import CURVE
 from lib.claims import front
 from lib.page import charts, tips
 from lib.wording import named, percent
 from lib.workloads.catalogue import workload
 
-WITHIN = (1.1, 1.2, 1.5)  # factors
+WITHIN = {"tenth": 1.1, "fifth": 1.2, "half": 1.5}  # factors
+LAYERWISE = ("lars", "lars-warmup", "clars")
 EDGES = (0.25, 4.0)  # between the zones, in critical batch sizes
 OVER = (1.01, 1.1, 1.5, 2, 3, 5, 11, 51)  # examples over the fewest, at the top
 STRIP = (0.5, 2.5)  # ends of the axis of residuals
@@ -40,7 +42,8 @@ ABOUT = {
     "off:Q|.2f": "over the curve",
     "replicates:Q": "searches",
 }
-ABOUT_FIELDS = ["network", "way", "pruned", "batch_size", "off", "replicates", "data"]
+DRAWN = [column.split(":")[0] for column in ABOUT]
+DRAWN += ["data", "curve", "method", "sparsity", "level", "what"]
 
 
 @dataclass(frozen=True)
@@ -53,24 +56,11 @@ class Kind:
     zones: tuple[str, str, str]
 
 
-KINDS = {
-    "steps": Kind(
-        1,
-        "steps to result",
-        "steps, over the fewest",
-        (
-            "free:|a doubling saves|40 to 50 % of the steps",
-            "a trade",
-            "paid for|nothing:|under 10 %",
-        ),
-    ),
-    "learning rates": Kind(
-        -1,
-        "best learning rate",
-        "learning rate, over the largest",
-        ("grows with|the batch", "bends", "constant"),
-    ),
-}
+FREE, PAID = "free:|a doubling|saves 40–50\u00a0%", "paid for|nothing:|under 10\u00a0%"
+STEPS = Kind(1, "steps to result", "steps, over the fewest", (FREE, "a trade", PAID))
+BENDS = ("grows with|the batch", "bends", "constant")
+RATES = Kind(-1, "best learning rate", "learning rate, over the largest", BENDS)
+KINDS = {"steps": STEPS, "learning rates": RATES}
 
 
 def table(points: pd.DataFrame) -> pd.DataFrame:
@@ -79,56 +69,46 @@ def table(points: pd.DataFrame) -> pd.DataFrame:
     Args:
         points: of `lib.claims.front.collapsed`; of `what` any of KINDS.
     """
-    known = {name: workload(name) for name in points.workload.unique()}
-    title = {name: w.title.removesuffix(", easier goal") for name, w in known.items()}
-    pruned = points.sparsity.map("{:.0%} pruned by ".format) + points.pruning.map(named)
-    family = points.algorithm.replace(charts.VARIANTS).map(named)
+    works = points.workload.map(workload)
+    pruned = points.sparsity.map("{:.0%} pruned by ".format)
     power = points["what"].map(lambda what: KINDS[what].power)
     shape = (1 + points["at"] / points.batch_size) ** power
     return points.assign(
-        network=points.workload.map(title),
-        data=points.workload.map(lambda name: front.data_set(known[name].dataset)),
+        network=[work.title for work in works],
+        data=[front.data_set(work.dataset) for work in works],
         way=points.algorithm.map(named),
-        method=family,
-        pruned=pruned.where(points.sparsity > 0, "dense"),
+        method=points.algorithm.replace(charts.VARIANTS).map(named),
+        pruned=(pruned + points.pruning.map(named)).where(points.sparsity > 0, "dense"),
         off=points.value / points.level / shape,
-        curve=points.groupby(
-            ["what", "workload", "algorithm", "pruning", "sparsity"]
-        ).ngroup(),
+        curve=points.groupby(["what", *CURVE]).ngroup(),
     )
 
 
 def findings(points: pd.DataFrame) -> dict[str, object]:
-    """Counts, and shares of points within WITHIN of their curve: of dense networks, and of all
-    (`all_`); lars: how far beyond that the farthest points lie.
+    """Of dense networks, and of all (`all_`): how many curves and points, and in words the shares of
+    points within 10 % of their curve, 20 % and a factor of 1.5 (tenth, fifth, half).  far: how many
+    times above it LARS and CLARS lie at batch size 1.
 
     Args:
         points: of `lib.claims.front.collapsed`.
     """
     rows = table(points[points["what"] == "steps"])
-    dense = rows[rows.sparsity == 0]
-    found = {"networks": dense.workload.nunique(), "methods": dense.method.nunique()}
-    for name, own in {"": dense, "all_": rows}.items():
-        apart = np.abs(np.log(own.off))
+    found = {"far": rows.off[rows.algorithm.isin(LAYERWISE) & (rows.batch_size == 1)].tolist()}
+    for name, own in {"": rows[rows.sparsity == 0], "all_": rows}.items():
         found |= {f"{name}curves": own.curve.nunique(), f"{name}points": len(own)}
-        found[f"{name}within"] = [float((apart <= np.log(f)).mean()) for f in WITHIN]
-    first = dense[dense.algorithm.isin(["lars", "lars-warmup", "clars"]) & (dense.batch_size == 1)]
-    return found | {"lars": first.off.tolist(), "critical": dense["at"].unique().tolist()}
-
-
-def shares(found: dict[str, object]) -> dict[str, str]:
-    """The shares of `findings` in words, a name for each of WITHIN."""
-    names = ("tenth", "fifth", "half")
-    return {
-        prefix + name: percent(share, 0)
-        for prefix in ("", "all_")
-        for name, share in zip(names, found[f"{prefix}within"])
-    }
+        for word, factor in WITHIN.items():
+            near = np.abs(np.log(own.off)) <= np.log(factor)
+            found[name + word] = percent(near.mean(), 0)
+    return found
 
 
 # --- the chart ------------------------------------------------------------------------------------
 
-FADE = "clamp(5 * together - 4, 0, 1)"  # of what is true of the moved curves alone
+# What is true of the moved curves alone comes with the end of the slide: before, it would lie beyond
+# the plot, and take its room
+MOVED = 0.96
+THERE = f"datum.what === quantity && together > {MOVED}"
+FADE = f"clamp((together - {MOVED}) / (1 - {MOVED}), 0, 1)"
 GIVEN = "(C > 0 && a > 0 && b > 0)"
 # As `chapters.sheet.decide`; the fields hold texts
 HALF = f"(1 + {MORE} * ((+a) + b * C + 2 * sqrt(a * b * C)) / sqrt(a * b * C) / 2)"
@@ -147,10 +127,11 @@ def one_curve(points: pd.DataFrame) -> alt.LayerChart:
     """
     rows = table(points)
     kinds = list(dict.fromkeys(rows["what"]))
-    ends = {column: _ends(rows, *column) for column in (("batch_size", "at"), ("value", "level"))}
-    x, y = (_scale(end, padding=6) for end in ends.values())
+    x, y = _scale(rows, "batch_size", "at"), _scale(rows, "value", "level")
     y.range = [HEIGHT - LOW - 16, ROOM]
-    drawn = alt.layer(*_zones(kinds, x, y), *_curves(rows, x, y), _line(rows, x, y), _reader(x, y))
+    drawn = alt.layer(
+        *_zones(kinds, x, y), *_curves(rows, x, y), _line(rows, x, y), _reader(x, y)
+    )
     strip = alt.layer(*_strip(rows, x))
     whole = alt.layer(drawn, strip, *_titles(kinds)).resolve_scale(y="independent")
     shown = alt.binding_select(options=kinds, name="show ") if len(kinds) > 1 else alt.Undefined
@@ -166,9 +147,9 @@ def _controls(rows: pd.DataFrame) -> list[alt.Parameter]:
     """What the reader sets, and what is said of it."""
     together = alt.binding_range(min=0, max=1, step=0.01, name="slide the curves together ")
     pruned = alt.binding_checkbox(name="pruned networks, too ")
-    fields = {"C": "your C, in examples ", "a": "a, seconds a step ", "b": "b, seconds an example "}
+    fields = {"C": "your C (examples) ", "a": "a (s a step) ", "b": "b (s an example) "}
     number = {name: alt.binding(input="number", name=words) for name, words in fields.items()}
-    said = "together < 0.02 ? 'as measured' : together > 0.98 ? 'one curve' : 'moving'"
+    said = _follows("'as measured'", "'one curve'")
     return [
         alt.param(name="together", value=1, bind=together),
         alt.param(name="together_text", expr=said),
@@ -190,31 +171,34 @@ def _title(rows: pd.DataFrame) -> str:
     )
     own = f"'Your batch: ' + {best} + ' (' + {low} + '–' + {high} + ' cost at most '"
     own += f" + '{MORE:.0%} more time)'".replace("%", "\u00a0%")
-    end = f"together > 0.98 ? {count} + ' curves, one shape' : {count} + ' curves as measured'"
-    return f"best > 0 ? {own} : {end}"
+    end = _follows("' curves, as measured'", "' curves, one shape'", "' curves, moving'")
+    return f"best > 0 ? {own} : {count} + ({end})"
 
 
-def _ends(rows: pd.DataFrame, column: str, by: str) -> str:
-    """Where an axis begins and ends, as [[low, high], [low, high]] of every kind: before and after
-    the move.
+def _follows(before: str, after: str, between: str = "'… moving'") -> str:
+    """An expression that follows the slider; all are expressions."""
+    return f"together < 0.02 ? {before} : together > 0.98 ? {after} : {between}"
+
+
+def _scale(rows: pd.DataFrame, column: str, by: str) -> alt.Scale:
+    """A logarithmic scale whose ends move with the slider, from those of a column to those of the
+    column over another.
     """
-    found = {}
+    ends = {}
     for what, own in rows.groupby("what"):
-        both = own[column], own[column] / own[by]
-        found[what] = [[float(v.min()), float(v.max())] for v in both]
-    return f"{json.dumps(found)}[quantity]"
-
-
-def _scale(ends: str, **more: object) -> alt.Scale:
-    """A logarithmic scale whose ends move with the slider."""
+        ends[what] = [
+            [float(v.min()), float(v.max())] for v in (own[column], own[column] / own[by])
+        ]
     moving = "pow({0}[0][{1}], 1 - together) * pow({0}[1][{1}], together)"
-    domain = [{"expr": moving.format(ends, n)} for n in (0, 1)]
-    return alt.Scale(type="log", nice=False, domain=domain, **more)
+    moving = [{"expr": moving.format(f"{json.dumps(ends)}[quantity]", n)} for n in (0, 1)]
+    return alt.Scale(type="log", nice=False, domain=moving, padding=6)
 
 
 def _curves(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
     pick, _ = charts.picked("method")
-    at = alt.selection_point(fields=["curve"], on="pointerover", clear="pointerout", name="curve_at")
+    at = alt.selection_point(
+        fields=["curve"], on="pointerover", clear="pointerout", name="curve_at"
+    )
     base = _moved(rows).encode(
         x=alt.X("x:Q", scale=x, title=None).axis(grid=False, **POWERS),
         y=alt.Y("y:Q", scale=y, title=None).axis(**POWERS),
@@ -236,12 +220,14 @@ def _colour(rows: pd.DataFrame) -> alt.Color:
 
 def _moved(rows: pd.DataFrame) -> alt.Chart:
     """The rows of what is shown, with x and y."""
-    kept = [*ABOUT_FIELDS, "curve", "method", "sparsity", "value", "at", "level", "what"]
-    chart = alt.Chart(rows[list(dict.fromkeys(kept))])
-    chart = chart.transform_filter("datum.what === quantity && (pruned || datum.sparsity === 0)")
-    return chart.transform_calculate(
-        x="datum.batch_size / pow(datum.at, together)",
-        y="datum.value / pow(datum.level, together)",
+    shown = "datum.what === quantity && (pruned || datum.sparsity === 0)"
+    return (
+        alt.Chart(rows[DRAWN])
+        .transform_filter(shown)
+        .transform_calculate(
+            x="datum.batch_size / pow(datum.at, together)",
+            y="datum.value / pow(datum.level, together)",
+        )
     )
 
 
@@ -252,11 +238,13 @@ def _strip(rows: pd.DataFrame, x: alt.Scale) -> list[alt.Chart]:
     y = alt.Y("off:Q", scale=scale, title=None).axis(
         orient="left", values=[0.5, 1, 2], grid=False, format="~g"
     )
-    near = pd.DataFrame({"low": [1 / WITHIN[1]], "high": [WITHIN[1]]})
+    near = pd.DataFrame({"low": [1 / WITHIN["fifth"]], "high": [WITHIN["fifth"]]})
     band = alt.Chart(near).mark_rect(color=charts.GUIDE, opacity=0.2)
     band = band.encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-    dots = _moved(rows).mark_circle(size=12, opacity=0.7).encode(
-        x=alt.X("x:Q", scale=x), y=y, color=_colour(rows)
+    dots = (
+        _moved(rows)
+        .mark_circle(size=12, opacity=0.7)
+        .encode(x=alt.X("x:Q", scale=x), y=y, color=_colour(rows))
     )
     return [band, dots]
 
@@ -265,10 +253,9 @@ def _line(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> alt.Chart:
     """The curve onto which all are moved."""
     moved = rows.batch_size / rows["at"]
     at = np.geomspace(moved.min(), moved.max(), 121)
-    kinds = rows["what"].unique()
-    lines = [pd.DataFrame({"x": at, "y": (1 + 1 / at) ** KINDS[k].power, "what": k}) for k in kinds]
-    chart = alt.Chart(pd.concat(lines)).transform_filter("datum.what === quantity")
-    line = chart.mark_line(color=INK, strokeWidth=1.8)
+    line = pd.DataFrame({"x": at}).merge(rows[["what"]].drop_duplicates(), "cross")
+    line["y"] = (1 + 1 / line.x) ** line["what"].map(lambda what: KINDS[what].power)
+    line = alt.Chart(line).transform_filter(THERE).mark_line(color=INK, strokeWidth=1.8)
     return line.encode(x=alt.X("x:Q", scale=x), y=alt.Y("y:Q", scale=y), opacity=_faded())
 
 
@@ -287,7 +274,7 @@ def _zones(kinds: list[str], x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
             zip(edges, edges[1:], places, KINDS[k].zones)
         )
     ]
-    base = alt.Chart(pd.DataFrame(zones)).transform_filter("datum.what === quantity")
+    base = alt.Chart(pd.DataFrame(zones)).transform_filter(THERE)
     shade = base.transform_filter("datum.side !== 0").mark_rect(color=charts.GUIDE, clip=True)
     low, place = alt.X("low:Q", scale=x), alt.X("place:Q", scale=x)
     shade = shade.encode(x=low, x2="high:Q", opacity=_faded(0.1))
@@ -297,16 +284,16 @@ def _zones(kinds: list[str], x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
         one = one.transform_calculate(lines="split(datum.words, '|')")
         one = one.mark_text(align=align, dx=dx, baseline="top", lineHeight=14, fontSize=12)
         words.append(one.encode(x=place, y=alt.value(2), text="lines:N", opacity=_faded()))
-    over = alt.Chart(pd.DataFrame({"x": [v - 1 for v in OVER], "told": map("{:g}".format, OVER)}))
-    over = over.transform_filter("quantity === 'steps'").mark_text(dy=-8, fontSize=12)
-    over = over.encode(x=alt.X("x:Q", scale=x), y=alt.value(0), text="told:N", opacity=_faded())
+    over = pd.DataFrame({"told": OVER, "what": "steps"}).eval("x = told - 1")
+    over = alt.Chart(over).transform_filter(THERE).mark_text(dy=-8, fontSize=12)
+    over = over.encode(x=alt.X("x:Q", scale=x), y=alt.value(0), text="told:Q", opacity=_faded())
     return [shade, *words, over]
 
 
 def _reader(x: alt.Scale, y: alt.Scale) -> alt.LayerChart:
     """The reader's batch on the curve, with the range that costs little."""
-    chart = alt.Chart(pd.DataFrame({"own": ["your batch"]}))
-    chart = chart.transform_filter("best > 0 && quantity === 'steps'").transform_calculate(
+    chart = alt.Chart(pd.DataFrame({"own": ["your batch"], "what": ["steps"]}))
+    chart = chart.transform_filter(f"best > 0 && {THERE}").transform_calculate(
         x="best / C", low="best / reach / C", high="best * reach / C", y="1 + C / best"
     )
     chart = chart.encode(y=alt.Y("y:Q", scale=y), opacity=_faded())
@@ -322,8 +309,8 @@ def _reader(x: alt.Scale, y: alt.Scale) -> alt.LayerChart:
 def _titles(kinds: list[str]) -> list[alt.Chart]:
     """Those of the axes, which follow the slider."""
     raw, moved = ({k: getattr(KINDS[k], name) for k in kinds} for name in ("raw", "moved"))
-    up = f"together < 0.5 ? {json.dumps(raw)}[quantity] : {json.dumps(moved)}[quantity]"
-    across = "together < 0.5 ? 'batch size (examples)' : 'batch size, over the critical'"
+    up = _follows(*(f"{json.dumps(words)}[quantity]" for words in (raw, moved)))
+    across = _follows("'batch size (examples)'", "'batch size, over the critical'")
     strip = charts.said("'measured, over its curve'", align="left", fontSize=12)
     strip = strip.encode(x=alt.value(70), y=alt.value(HEIGHT - LOW + 4))
     top = f"quantity === 'steps' && {FADE} > 0.5 ? 'examples processed, over the fewest' : ''"

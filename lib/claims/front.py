@@ -99,24 +99,6 @@ def critical() -> pd.DataFrame:
     return summary.assign(range=found)[CRITICAL]
 
 
-@_kept
-def curves() -> pd.DataFrame:
-    """A row per point of every curve: curve, workload, network (data set and kind), algorithm,
-    sparsity, goal, batch_size, steps, replicates (count of searches).
-    """
-    points = judging.points(judging.searches())
-    names = points.workload.map(network)
-    place = names.str.partition(",")[0].map([*DATA_SETS.values()].index)
-    points = points.assign(
-        curve=scaling.curve_names(points),
-        network=names,
-        place=place,
-    )
-    order = "place network algorithm workload sparsity batch_size"
-    kept = "curve workload network algorithm sparsity goal batch_size steps replicates"
-    return points.sort_values(order.split())[kept.split()]
-
-
 # Fields of the cells that are gathered: the usual ones, but pruned in any way and up to any number
 # of steps
 FIELDS = {
@@ -151,7 +133,9 @@ def collapsed() -> pd.DataFrame:
     known = known.assign(at=known.c1 / known.level, what="steps")
     points = scaling.across_replicates(scaling.steps_to_result(found))
     points = points[points.missed == 0].rename(columns={"steps": "value"})
-    return points.merge(known[[*scaling.CURVE, "what", "at", "level"]], on=scaling.CURVE)[COLLAPSED]
+    return points.merge(known[[*scaling.CURVE, "what", "at", "level"]], on=scaling.CURVE)[
+        COLLAPSED
+    ]
 
 
 RUN = ("mnist-simple-cnn", "momentum")  # the papers' own network
@@ -174,7 +158,8 @@ def one_run() -> pd.DataFrame:
     from lib.probes import timings  # both bring PyTorch, which is slow to import
     from lib.workloads import models
 
-    dense, timed = curves().query(DENSE), timings.one_core(RUN[0])
+    dense = judging.points(judging.searches()).query(DENSE)
+    timed = timings.one_core(RUN[0])
     if timed is None or dense.empty:
         return pd.DataFrame()
     dense = dense[dense.replicates >= dense.replicates.max() / 2]
@@ -295,12 +280,6 @@ def pruned_over_dense() -> pd.DataFrame:
     return found[usual & (found.sparsity == 0.9) & (found.n >= scaling.ENOUGH)]
 
 
-def network(name: str) -> str:
-    """A workload's data set and kind of network: "MNIST, convolutional"."""
-    work = workload(name)
-    return f"{data_set(work.dataset)}, {scaling.kind_of(work.model)}"
-
-
 def data_set(name: str) -> str:
     """A data set's title, whichever split of it the name means; a reader's own as it is."""
     return next((title for known, title in DATA_SETS.items() if name.startswith(known)), name)
@@ -326,5 +305,5 @@ def _read() -> None:
 
 def _judge() -> None:
     with contextlib.suppress(Exception):
-        for compute in (judging.judge, critical, curves, scope, pruned_over_dense):
+        for compute in (judging.judge, critical, collapsed, scope, pruned_over_dense):
             compute()

@@ -12,7 +12,7 @@ import os
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote
@@ -193,8 +193,10 @@ def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None
 # --- what other sites show of a page ---------------------------------------------------------------
 
 PREVIEW = "preview.png"  # of every page: the front page's first figure
-LETTERS = 30  # of a line of its title
-CHARTED = re.compile(r'<p class="book-title"[^>]*>(.*?)</p>.*?src="data:image/svg\+xml,([^"]*)"', re.S)
+LETTER = 680  # letters of a line of its words, times their size
+CHARTED = re.compile(
+    r'<p class="book-title"[^>]*>(.*?)</p>.*?src="data:image/svg\+xml,([^"]*)"', re.S
+)
 SHEET = """\
 <svg xmlns="http://www.w3.org/2000/svg" width="1200" height="630" font-family="DejaVu Sans, sans-serif">\
 <rect width="1200" height="630" fill="#fff"/>{words}{chart}</svg>"""
@@ -210,7 +212,8 @@ def _described(app, pagename: str, templatename: str, context: dict, doctree) ->
     found = CHARTED.search(context["body"]) if pagename == app.config.root_doc else None
     if found:
         about = address or options.get("repository_url") or ""
-        svg = preview(unquote(found[2]), context["title"], found[1], app.config.html_title, about)
+        words = context["title"], found[1], context["lead"], app.config.html_title, about
+        svg = preview(unquote(found[2]), words)
         folder = Path(app.outdir, "_static")
         folder.mkdir(parents=True, exist_ok=True)
         (folder / PREVIEW).write_bytes(vlc.svg_to_png(svg))
@@ -224,21 +227,25 @@ def lead_of(doctree: nodes.Node) -> str:
     return ""
 
 
-def preview(chart: str, title: str, finding: str, book: str, address: str) -> str:
+def preview(chart: str, words: Sequence[str]) -> str:
     """SVG of 1200 × 630 pixels: words on the left, the chart on the right.
 
     Args:
         chart: SVG.
-        title, finding, book, address: words, as HTML; the address may be "".
+        words: title, finding, answer, book and address, as HTML; some may be "".
     """
     lines, y = [], 60
-    for text, size, weight in ((title, 34, 700), (finding, 24, 400), (book, 17, 400), (address, 17, 400)):
-        for line in textwrap.wrap(html.unescape(text), LETTERS * 23 // size if text else 1):
-            told = html.escape(line)
-            lines.append(f'<text x="36" y="{y}" font-size="{size}" font-weight="{weight}">{told}</text>')
-            y += round(1.3 * size)
+    for text, (size, weight) in zip(
+        words, ((34, 700), (24, 400), (19, 400), (17, 700), (17, 400))
+    ):
+        style = f'x="36" font-size="{size}" font-weight="{weight}"'
+        for line in textwrap.wrap(html.unescape(text), LETTER // size):
+            lines.append(f'<text {style} y="{y}">{html.escape(line)}</text>')
+            y += round(1.35 * size)
         y += 26
-    width, height = (float(re.search(rf'{side}="([\d.]+)"', chart)[1]) for side in ("width", "height"))
+    width, height = (
+        float(re.search(rf'{side}="([\d.]+)"', chart)[1]) for side in ("width", "height")
+    )
     scale = min(760 / width, 600 / height)
     place = f"translate({1180 - scale * width:.1f} {(630 - scale * height) / 2:.1f}) scale({scale:.3f})"
     return SHEET.format(words="".join(lines), chart=f'<g transform="{place}">{chart}</g>')

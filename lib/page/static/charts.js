@@ -23,7 +23,7 @@
   const FAINT = 1.8;
   const onDark = (spec) => {
     const { datasets, ...rest } = spec;
-    const coloured = JSON.stringify(rest).replace(/"(#[0-9a-f]{6})"/g, (_, colour) => `"${lighter(colour)}"`);
+    const coloured = JSON.stringify(rest).replace(/"(#[0-9a-f]{6})"/g, (_, colour) => `"${colour === ink.light ? ink.dark : lighter(colour)}"`);
     const walk = (part) => {
       if (!part || typeof part !== "object") return;
       const { mark } = part;
