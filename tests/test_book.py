@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import json
 import re
 import struct
 import threading
@@ -10,6 +11,7 @@ from urllib.parse import unquote, urlparse
 import pytest
 
 from lib import ROOT
+from lib.page import charts
 from tests.conftest import needs_browser
 
 HTML = ROOT / "_build" / "html"
@@ -81,6 +83,29 @@ def test_other_sites_find_a_description_and_a_preview():
     assert all("batch size" in text for text in (*head, told["description"], told["og:title"]))
     preview = (HTML / "_static" / "preview.png").read_bytes()
     assert struct.unpack(">II", preview[16:24]) == (1200, 630)
+
+
+def scales(part):
+    """Every pair of a scale's domain and range in a specification."""
+    if isinstance(part, dict):
+        if isinstance(part.get("domain"), list) and isinstance(part.get("range"), list):
+            yield from zip(part["domain"], part["range"])
+        part = list(part.values())
+    for one in part if isinstance(part, list) else ():
+        yield from scales(one)
+
+
+@built
+def test_a_method_has_one_colour_and_a_data_set_one_shape_on_all_pages():
+    told = charts.METHOD_TITLES | charts.ALGORITHM_COLOURS | charts.SHAPES
+    script = r'<div class="vl-chart"[^>]*><script type="application/json">(.*?)</script>'
+    seen = set()
+    for page, text in SOURCES.items():
+        for spec in re.findall(script, text, flags=re.S):
+            found = [pair for pair in scales(json.loads(spec)) if pair[0] in told]
+            assert all(told[name] == look for name, look in found), (page, found)
+            seen |= {name for name, _ in found}
+    assert {"sgd", "momentum", "SGD", "MNIST"} <= seen
 
 
 FRONT = "intro.html"

@@ -57,15 +57,16 @@ def planted(key, groups):
     return Claim(key, "", "", "", "", "", "above", 1.05, groups=tuple(groups))
 
 
-def planted_points(power=1, what="steps"):
+def planted_points():
     """Two networks whose curves have the form exactly, and a pruned one that is off by a third."""
     curves = [("digits-mlp", "sgd", 0.0, 40.0, 20.0), ("mnist-fc-128x3", "adam", 0.0, 160.0, 400.0)]
     curves += [("digits-mlp", "sgd", 0.9, 60.0, 90.0)]
     rows = [(*curve, size) for curve in curves for size in (4, 16, 64, 256)]
     columns = ["workload", "algorithm", "sparsity", "at", "level", "batch_size"]
     points = pd.DataFrame(rows, columns=columns).assign(pruning="grasp", goal=0.1, replicates=3)
-    value = points.level * (1 + points["at"] / points.batch_size) ** power
-    return points.assign(what=what, value=value.where(points.sparsity == 0, value * 4 / 3))
+    value = points.level * (1 + points["at"] / points.batch_size)
+    value = value.where(points.sparsity == 0, value * 4 / 3)
+    return one_curve.steps(points.assign(value=value))
 
 
 def shown(points, **params):
@@ -123,11 +124,14 @@ def test_the_readers_diamond_is_that_of_the_sheet():
 
 
 def test_learning_rates_are_drawn_the_same_way_where_there_are_any():
-    both = pd.concat([planted_points(), planted_points(-1, "learning rates")])
+    law = {"name": "MLP on digits, SGD", "method": "sgd", "data": "digits", "sparsity": 0.0}
+    points = [[size, 0.5 / (1 + 30 / size)] for size in (4, 30, 256)]
+    rates = one_curve.rates([law | {"points": points, "eta_inf": 0.5, "B_eta": 30.0}])
+    assert rates.off.tolist() == pytest.approx([1, 1, 1])
+    both = pd.concat([planted_points(), rates])
     assert "paid for" in shown(both)
     rates = shown(both, quantity="learning rates")
     assert "grows with" in rates and "paid for" not in rates
-    assert one_curve.findings(both) == one_curve.findings(planted_points())
 
 
 def test_every_curve_on_record_is_read_at_the_numbers_fitted_to_it():

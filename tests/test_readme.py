@@ -28,7 +28,7 @@ def test_it_is_short_and_shows_the_curve_that_the_records_have():
     (picture,) = re.findall(r"!\[[^]]+\]\((\S+)\)", README)
     head = (ROOT / picture).read_bytes()[:24]
     assert head[1:4] == b"PNG" and struct.unpack(">II", head[16:]) == (1200, 630)
-    found = one_curve.findings(front.collapsed())
+    found = one_curve.findings(one_curve.steps(front.collapsed()))
     share = found["fifth"].replace("\u00a0", " ")
     assert f"**{found['curves']} curves, one shape.**" in README
     assert f"{share} of {found['points']} points" in README

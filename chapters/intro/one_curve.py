@@ -7,6 +7,7 @@ it by these, in the logarithm: at its end, batch sizes are over `at`, and values
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import altair as alt
@@ -20,7 +21,7 @@ from lib.wording import named, percent
 from lib.workloads.catalogue import workload
 
 WITHIN = {"tenth": 1.1, "fifth": 1.2, "half": 1.5}  # factors
-LAYERWISE = ("lars", "lars-warmup", "clars")
+LAYERWISE = ("LARS", "CLARS")
 EDGES = (0.25, 4.0)  # between the zones, in critical batch sizes
 OVER = (1.01, 1.1, 1.5, 2, 3, 5, 11, 51)  # examples over the fewest, at the top
 STRIP = (0.5, 2.5)  # ends of the axis of residuals
@@ -63,37 +64,59 @@ RATES = Kind(-1, "best learning rate", "learning rate, over the largest", BENDS)
 KINDS = {"steps": STEPS, "learning rates": RATES}
 
 
-def table(points: pd.DataFrame) -> pd.DataFrame:
-    """The rows that are drawn.
+def steps(points: pd.DataFrame) -> pd.DataFrame:
+    """The rows that are drawn of steps to result, a row per point: DRAWN.
 
     Args:
-        points: of `lib.claims.front.collapsed`; of `what` any of KINDS.
+        points: of `lib.claims.front.collapsed`.
     """
     works = points.workload.map(workload)
-    pruned = points.sparsity.map("{:.0%} pruned by ".format)
-    power = points["what"].map(lambda what: KINDS[what].power)
-    shape = (1 + points["at"] / points.batch_size) ** power
-    return points.assign(
+    pruned = points.sparsity.map("{:.0%} pruned by ".format) + points.pruning.map(named)
+    named_so = points.assign(
         network=[work.title for work in works],
-        data=[front.data_set(work.dataset) for work in works],
-        way=points.algorithm.map(named),
-        method=points.algorithm.replace(charts.VARIANTS).map(named),
-        pruned=(pruned + points.pruning.map(named)).where(points.sparsity > 0, "dense"),
-        off=points.value / points.level / shape,
-        curve=points.groupby(["what", *CURVE]).ngroup(),
+        data=[work.dataset for work in works],
+        curve=points[CURVE].astype(str).agg(" ".join, axis=1),
     )
+    return _drawn(named_so, "steps", pruned)
 
 
-def findings(points: pd.DataFrame) -> dict[str, object]:
+def rates(series: Iterable[Mapping[str, object]]) -> pd.DataFrame:
+    """The same of best learning rates.
+
+    Args:
+        series: of every curve name, method, data (set), sparsity, points ([batch size, rate]),
+            eta_inf and B_eta (in examples).
+    """
+    listed = pd.DataFrame(series).explode("points", ignore_index=True)
+    names = {"method": "algorithm", "eta_inf": "level", "B_eta": "at", "name": "network"}
+    rows = listed.rename(columns=names).assign(replicates=None)
+    rows[["batch_size", "value"]] = rows.points.tolist()
+    rows["curve"] = rows.network + rows.sparsity.map(" {:g} rates".format)
+    return _drawn(rows, "learning rates", rows.sparsity.map("{:.0%} pruned".format))
+
+
+def _drawn(rows: pd.DataFrame, what: str, pruned: pd.Series) -> pd.DataFrame:
+    shape = (1 + rows["at"] / rows.batch_size) ** KINDS[what].power
+    rows = rows.assign(
+        what=what,
+        data=rows.data.map(front.data_set),
+        way=rows.algorithm.map(named),
+        method=rows.algorithm.replace(charts.VARIANTS).map(named),
+        pruned=pruned.where(rows.sparsity > 0, "dense"),
+        off=rows.value / rows.level / shape,
+    )
+    return rows[DRAWN]
+
+
+def findings(rows: pd.DataFrame) -> dict[str, object]:
     """Of dense networks, and of all (`all_`): how many curves and points, and in words the shares of
     points within 10 % of their curve, 20 % and a factor of 1.5 (tenth, fifth, half).  far: how many
     times above it LARS and CLARS lie at batch size 1.
 
     Args:
-        points: of `lib.claims.front.collapsed`.
+        rows: of `steps`.
     """
-    rows = table(points[points["what"] == "steps"])
-    found = {"far": rows.off[rows.algorithm.isin(LAYERWISE) & (rows.batch_size == 1)].tolist()}
+    found = {"far": rows.off[rows.method.isin(LAYERWISE) & (rows.batch_size == 1)].tolist()}
     for name, own in {"": rows[rows.sparsity == 0], "all_": rows}.items():
         found |= {f"{name}curves": own.curve.nunique(), f"{name}points": len(own)}
         for word, factor in WITHIN.items():
@@ -116,16 +139,15 @@ REACH = f"({HALF} + sqrt({HALF} * {HALF} - 1))"
 SHORT = "format(+format({0}, '.2r'), ',')"  # two digits
 
 
-def one_curve(points: pd.DataFrame) -> alt.LayerChart:
+def one_curve(rows: pd.DataFrame) -> alt.LayerChart:
     """All curves, which a slider moves onto one, over a strip of what they are off by.
 
-    A tick shows pruned networks, three fields set the reader's diamond, and where `points` has both
-    KINDS, a menu chooses.
+    A tick shows pruned networks, three fields set the reader's diamond, and where there are rows of
+    both KINDS, a menu chooses.
 
     Args:
-        points: of `lib.claims.front.collapsed`.
+        rows: of `steps`, of `rates`, or of both.
     """
-    rows = table(points)
     kinds = list(dict.fromkeys(rows["what"]))
     x, y = _scale(rows, "batch_size", "at"), _scale(rows, "value", "level")
     y.range = [HEIGHT - LOW - 16, ROOM]
@@ -213,16 +235,15 @@ def _curves(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
 
 
 def _colour(rows: pd.DataFrame) -> alt.Color:
-    families = {named(name): colour for name, colour in charts.ALGORITHM_COLOURS.items()}
-    there = set(rows.method)
-    return charts.by_name("method", {m: c for m, c in families.items() if m in there}, 2, 5)
+    ordered = [name for name in charts.METHOD_TITLES if name in set(rows.method)]
+    return charts.by_name("method", {m: charts.method_colour(m) for m in ordered}, 2, 5)
 
 
 def _moved(rows: pd.DataFrame) -> alt.Chart:
     """The rows of what is shown, with x and y."""
     shown = "datum.what === quantity && (pruned || datum.sparsity === 0)"
     return (
-        alt.Chart(rows[DRAWN])
+        alt.Chart(rows)
         .transform_filter(shown)
         .transform_calculate(
             x="datum.batch_size / pow(datum.at, together)",

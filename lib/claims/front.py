@@ -114,7 +114,7 @@ def gathered(*more: Study) -> Study:
 
 
 COLLAPSED = """
-what workload algorithm pruning sparsity goal batch_size value at level replicates
+workload algorithm pruning sparsity goal batch_size value at level replicates
 """.split()
 
 
@@ -123,17 +123,17 @@ def collapsed() -> pd.DataFrame:
     """Every curve of `gathered` whose critical batch size lies inside the batch sizes measured, with
     the two numbers that are fitted to it: value = level (1 + at / batch size).
 
-    A row per point that no search missed: COLLAPSED.  what: "steps"; value: steps to result, at: C
-    in examples, level: c2 in steps, as of `scaling.summaries`; replicates: count of searches.
+    A row per point that no search missed: COLLAPSED.  value: steps to result, at: C in examples,
+    level: c2 in steps, as of `scaling.summaries`; replicates: count of searches.
     """
     halves = judging.to_goals(gathered()), judging.low()
     found = scaling.at_goals(ranges.whole(*halves))
     summary, _ = scaling.summaries(found)
     known = summary[summary.identified].rename(columns={"c2": "level"})
-    known = known.assign(at=known.c1 / known.level, what="steps")
+    known = known.assign(at=known.c1 / known.level)
     points = scaling.across_replicates(scaling.steps_to_result(found))
     points = points[points.missed == 0].rename(columns={"steps": "value"})
-    return points.merge(known[[*scaling.CURVE, "what", "at", "level"]], on=scaling.CURVE)[
+    return points.merge(known[[*scaling.CURVE, "at", "level"]], on=scaling.CURVE)[
         COLLAPSED
     ]
 

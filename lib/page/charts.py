@@ -37,6 +37,7 @@ ALGORITHM_COLOURS = dict(
     zip((name for name in METHODS if name not in VARIANTS), itertools.cycle(CATEGORIES))
 ) | {"muon": GREEN, "lars": WINE}
 ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items()}
+METHOD_TITLES = {METHODS[name].title: colour for name, colour in ALGORITHM_COLOURS.items()}
 # Ordered: the sparser, the darker
 RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}
 SPARSITY_COLOURS = {0.0: DENSE} | RAMP
@@ -88,6 +89,13 @@ def by_sparsity(levels: list[float]) -> alt.Color:
     return alt.Color("sparsity:O", scale=scale, title="sparsity", legend=words)
 
 
+def method_colour(name: str) -> str:
+    """The colour of a training method, by its name or title, the same throughout the book; that of
+    guide lines for one that is a reader's own.
+    """
+    return METHOD_TITLES.get(name, ALGORITHM_COLOURS.get(name, GUIDE))
+
+
 def by_algorithm(names: list[str], columns: int = 2) -> alt.Color:
     """Colour per training method, the same throughout the book; a reader's own have that of guide
     lines.
@@ -96,7 +104,7 @@ def by_algorithm(names: list[str], columns: int = 2) -> alt.Color:
     """
     titles = {name: method(name).title for name in names}
     order = [*ALGORITHM_COLOURS, *titles]
-    shown = {name: ALGORITHM_COLOURS.get(name, GUIDE) for name in order if name in titles}
+    shown = {name: method_colour(name) for name in order if name in titles}
     columns = 1 if any(len(title) > 15 for title in titles.values()) else columns
     label = f"{json.dumps(titles)}[datum.label]"
     return by_name("algorithm", shown, columns, 3, labelExpr=label)
