@@ -289,7 +289,11 @@
   const picture = async (node) => {
     const spec = titled(node, { ...structuredClone(read(node)), width: WIDTH });
     spec.config = { ...spec.config, background: "white" };
-    const { view } = await vegaEmbed(document.createElement("div"), spec, { config: config("light"), actions: false });
+    const place = document.createElement("div");  // in the page, since panels share its width
+    Object.assign(place.style, { position: "absolute", left: "-9999px", width: `${WIDTH}px` });
+    document.body.append(place);
+    const { view } = await vegaEmbed(place, spec, { config: config("light"), actions: false });
+    place.remove();
     const chosen = new Set(bound(spec).map((p) => p.name));
     const state = live.get(node)?.view.getState({ signals: (name) => chosen.has(name), data: (name) => name.endsWith("_store") });
     if (state) await view.setState(state).runAsync();
