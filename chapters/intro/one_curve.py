@@ -161,7 +161,9 @@ def one_curve(rows: pd.DataFrame) -> alt.LayerChart:
         alt.param(name="quantity", value=kinds[0], bind=shown),
         *_controls(rows),
     )
-    whole = charts.sized(whole, HEIGHT).properties(usermeta={"slides": "together"})
+    whole = charts.sized(whole, HEIGHT).properties(
+        usermeta={"slides": "together", "job": ["C", "a", "b"]}
+    )
     return whole.configure_legend(offset=44)
 
 

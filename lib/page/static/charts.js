@@ -172,10 +172,18 @@
     const there = name === named(node) ? bound(spec).filter((p) => query.has(p.name)) : [];
     return Object.fromEntries(there.map((p) => [p.name, (READ[typeof p.value] || String)(query.get(p.name))]));
   };
+  // The reader's own job, which the sheet's form keeps, too
+  const JOB = "book-job";
+  const job = (spec) => {
+    const known = spec.usermeta?.job && JSON.parse(localStorage.getItem(JOB) || "{}");
+    return Object.fromEntries((spec.usermeta?.job || []).filter((name) => known[name]).map((name) => [name, String(known[name])]));
+  };
   const keep = (node, spec, view) => {
     const moved = bound(spec).filter(({ name, value }) => view.signal(name) !== value);
     const query = new URLSearchParams(moved.map(({ name }) => [name, view.signal(name)]));
     history.replaceState(null, "", `#${named(node)}${moved.length ? "?" : ""}${query}`);
+    const own = spec.usermeta?.job;
+    if (own) localStorage.setItem(JOB, JSON.stringify(Object.fromEntries(own.map((name) => [name, view.signal(name)]))));
   };
 
   // A chart may slide once, when it is first seen: unless its reader wants less motion, chose a state, or is faster.
@@ -352,7 +360,7 @@
     });
     live.set(node, result);
     node.vegaView = result.view;
-    Object.entries(kept).forEach(([name, value]) => result.view.signal(name, value));
+    Object.entries(before ? kept : { ...job(spec), ...kept }).forEach(([name, value]) => result.view.signal(name, value));
     const moves = !before && slides(spec) && !still(kept);
     if (moves) result.view.signal(slides(spec), 0);
     if ((spec.params || []).some((p) => p.name === "still")) result.view.signal("still", false);
