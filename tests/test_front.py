@@ -1,5 +1,6 @@
 """The front page's pictures, and its link to Colab."""
 
+import dataclasses
 import itertools
 import json
 import math
@@ -20,21 +21,21 @@ from chapters.intro import front_figures, one_curve
 from chapters.sheet import decide
 from lib import ROOT
 from lib.claims import front
-from lib.claims.claim import FOR, UNDECIDED, Claim, Group
+from lib.claims.claim import NO, UNCLEAR, YES, Claim, Group
 from lib.page import charts, vega
 
 PAGES = "chapters/answers.ipynb", "chapters/sheet.ipynb"
 
 
-def fact(effect, n, name="MLP on digits, SGD", verdict=FOR):
+def fact(effect, n, name="MLP on digits, SGD", verdict=YES):
     return Group(name, effect, 0.9 * effect, 1.1 * effect, n, verdict=verdict)
 
 
-def test_facts_are_of_networks_of_three_searches_and_of_clear_noise_scales(monkeypatch):
+def test_facts_are_of_networks_of_three_searches_and_of_bounded_noise_scales(monkeypatch):
     monkeypatch.setattr(front, "one_run", pd.DataFrame)
     ratios = pd.DataFrame({"ratio": [2.0, 4.5]})
     monkeypatch.setattr(front, "pruned_over_dense", lambda: ratios)
-    far = fact(0.5, 5, "Simple-CNN on MNIST, momentum", UNDECIDED)
+    far = Group("Simple-CNN on MNIST, momentum", 0.5, 0.1, math.inf, 5)
     momentum = fact(1.7, 5, "MLP on digits, momentum")
     groups = {
         "S10": [fact(1.3, 3), fact(1.4, 20), fact(9.0, 2), momentum],
@@ -45,7 +46,6 @@ def test_facts_are_of_networks_of_three_searches_and_of_clear_noise_scales(monke
     assert facts["sgd_rate"] == "1.3 to 1.4" and facts["momentum_rate"] == "1.7"
     assert facts["momentum"] == "2" and facts["pruned"] == "2 to 4.5"
     assert facts["noise"] == "0.80 to 1.2" and facts["noise_data"] == ["digits"]
-    assert facts["noise_unclear"] == ["0.50 (0.45–0.55) with Simple-CNN on MNIST, momentum"]
     assert facts["fastest"] is facts["cheapest"] is None
     pages = [(ROOT / page).read_text(encoding="utf-8") for page in PAGES]
     for name in facts:
@@ -54,7 +54,21 @@ def test_facts_are_of_networks_of_three_searches_and_of_clear_noise_scales(monke
 
 
 def planted(key, groups):
-    return Claim(key, "", "", "", "", "", "above", 1.05, groups=tuple(groups))
+    return Claim(key, "", "", "", "", groups=tuple(groups), threshold=1.05)
+
+
+def test_the_table_tells_the_papers_networks_from_ours():
+    groups = [fact(2.0, 3), fact(1.5, 5, verdict=NO), fact(1.8, 4, verdict=UNCLEAR)]
+    own = [dataclasses.replace(group, own=True) for group in groups[:1]]
+    mixed = planted("S7", [*own, *groups[1:]])
+    told = front_figures.answers(mixed)
+    assert told["word"] == "yes" and told["found"] == "1.5 to 2 times"
+    assert told["theirs"] == "1 yes" and told["ours"] == "1 no, 1 unclear"
+    assert front_figures.answers(planted("S9", groups[2:]))["theirs"] == "not tested"
+    both = {"S7": mixed, "S9": planted("S9", groups[1:2])}
+    assert front_figures.counted(both) == "1 yes, 1 no"
+    page = front_figures.papers({"<b>A</b>": [mixed], "B": []})
+    assert page.count("<tr>") == 2 and "claims.html#claim-S7" in page and "<b>A</b>" in page
 
 
 def planted_points():

@@ -83,27 +83,11 @@ def answers(claim) -> dict[str, str]:
     """
     found = front.effects(claim)
     return {
-        "word": _word(claim.groups),
+        "word": claim.verdict,
         "found": found + SCALES[claim.scale] if claim.scale in SCALES and found != "—" else "",
-        "theirs": _tally(g for g in claim.groups if g.own),
-        "ours": _tally(g for g in claim.groups if not g.own),
+        "theirs": claim.tally(own=True) or "not tested",
+        "ours": claim.tally(own=False) or "not tested",
     }
-
-
-OLD = {"for": "yes", "against": "no", "not decided": "unclear"}
-
-
-def _tally(groups) -> str:
-    counts = Counter(OLD[g.verdict] for g in groups if g.n)
-    return ", ".join(f"{counts[w]} {w}" for w in OLD.values() if counts[w]) or "not tested"
-
-
-def _word(groups) -> str:
-    counts = Counter(OLD[g.verdict] for g in groups if g.n)
-    clear = counts["yes"] + counts["no"]
-    if not clear:
-        return "unclear"
-    return "yes" if not counts["no"] else "no" if not counts["yes"] else "mostly"
 
 
 def counted(judged: Mapping[str, object]) -> str:

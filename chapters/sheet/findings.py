@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from chapters.sheet import decide
-from lib.claims import AGAINST, FOR, Claim, front
+from lib.claims import YES, Finding, front
 from lib.page import boxes, prose
 from lib.probes import timings
 from lib.wording import between, ranged
@@ -32,7 +32,7 @@ def example() -> tuple[decide.Points, pd.Series]:
 
 
 def findings(
-    judged: Mapping[str, Claim], times: decide.Points, dense: pd.Series
+    judged: Mapping[str, Finding], times: decide.Points, dense: pd.Series
 ) -> dict[str, object]:
     """All values of the page's sentences; times and dense: of `example`."""
     choice, rivals = decide.decide(times, dense.critical), judged["O2"]
@@ -47,13 +47,9 @@ def findings(
         "best": choice.best,
         "near": [choice.low, choice.high],
         "pruned_critical": front.effects(judged["L4"]),
-        "top_k": between(*(g.effect for g in _clear(judged["T4"]))),
-        "gaussian": between(*(g.effect for g in _clear(judged["T5"]))),
+        "top_k": between(*(g.effect for g in judged["T4"].decided())),
+        "gaussian": between(*(g.effect for g in judged["T5"].decided())),
         "late": front.effects(judged["A1"]),
         "rivals": len(rivals.measured),
-        "kept_up": len(rivals.decided(FOR)),
+        "kept_up": len(rivals.decided(YES)),
     }
-
-
-def _clear(claim: Claim) -> list:
-    return claim.decided(FOR) + claim.decided(AGAINST)

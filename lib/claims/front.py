@@ -18,24 +18,13 @@ import pandas as pd
 
 from lib.analysis import hardware, method_results, ranges, scaling
 from lib.claims import judging
-from lib.claims.claim import (
-    AGAINST,
-    CONTRADICTED,
-    FOR,
-    OPEN,
-    PART,
-    REPRODUCED,
-    STAND_INS,
-    UNDECIDED,
-    Claim,
-    Group,
-)
+from lib.claims.claim import MIXED, MOSTLY, NO, UNCLEAR, UNTESTED, YES, Claim, Finding, Group
 from lib.claims.judging import kept
 from lib.records import on_record, searches, store
 from lib.records.store import record
 from lib.studies import plans
 from lib.studies.study import Study
-from lib.wording import DATA_SETS, between, ranged, span
+from lib.wording import DATA_SETS, between, span
 from lib.workloads.catalogue import workload
 
 
@@ -186,19 +175,17 @@ def one_run() -> pd.DataFrame:
 # --- facts of several pages -----------------------------------------------------------------------
 
 
-def facts(judged: Mapping[str, Claim]) -> dict[str, object]:
+def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
     """What several pages state, as their sentences print it; ranges are over networks of
     `scaling.ENOUGH` searches.
 
     fastest, cheapest: batch sizes that may be the best of `one_run`; None if nothing was timed.
     sgd_rate, momentum_rate: growth of the best rate per doubling of the batch.  momentum: critical
     batch size over SGD's.  pruned: steps of networks that lost 90 % of their weights over the dense
-    ones'.  noise: critical batch size over noise scale where this is clear; noise_data: there;
-    noise_unclear: the others, with their intervals.
+    ones'.  noise: critical batch size over noise scale, on noise_data.
     """
-    run, noise = one_run(), judged["M1"]
-    clear = noise.decided(FOR) + noise.decided(AGAINST)
-    rest = [g for g in noise.decided(UNDECIDED) if g.n and g.high < math.inf]
+    run = one_run()
+    noise = [g for g in judged["M1"].measured if math.isfinite(g.high)]
     return {
         "fastest": best_sizes(run, "soonest"),
         "cheapest": best_sizes(run, "cheapest"),
@@ -206,9 +193,8 @@ def facts(judged: Mapping[str, Claim]) -> dict[str, object]:
         "momentum_rate": effects(judged["S10"], "momentum"),
         "momentum": effects(judged["S7"]),
         "pruned": between(*pruned_over_dense().ratio),
-        "noise": between(*(g.effect for g in clear)),
-        "noise_data": list(dict.fromkeys(map(_data, clear))),
-        "noise_unclear": [f"{ranged(g.effect, g.low, g.high)} with {g.name}" for g in rest],
+        "noise": between(*(g.effect for g in noise)),
+        "noise_data": list(dict.fromkeys(map(_data, noise))),
     }
 
 
@@ -233,23 +219,20 @@ def measured_again() -> dict[str, int]:
 
 
 def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
-    """How many claims there are (claims), how many came out in each way, and how many of those
-    reproduced are so by fragile verdicts alone (fragile).
+    """How many claims there are (claims), and how many came out in each way on the papers' own
+    networks (yes, mostly, mixed, no, unclear, untested) and on ours (our_yes, ...).
     """
-    words = Counter(claim.verdict.partition(":")[0] for claim in judged.values())
-    fragile = [c for c in judged.values() if c.verdict == REPRODUCED and c.fragile]
+    theirs = Counter(claim.theirs for claim in judged.values())
+    ours = Counter(claim.ours for claim in judged.values())
+    words = {w: w for w in (YES, MOSTLY, MIXED, NO, UNCLEAR)} | {UNTESTED: "untested"}
     return {
         "claims": len(judged),
-        "reproduced": words[REPRODUCED],
-        "fragile": len(fragile),
-        "in_part": words[PART],
-        "contradicted": words[CONTRADICTED],
-        "stand_ins": words[STAND_INS],
-        "open": words[OPEN],
+        **{name: theirs[word] for word, name in words.items()},
+        **{f"our_{name}": ours[word] for word, name in words.items()},
     }
 
 
-def effects(claim: Claim, method: str = "") -> str:
+def effects(claim: Finding, method: str = "") -> str:
     """The least and the most of a claim's effects on networks of `scaling.ENOUGH` searches, of
     those whose name ends with a method.
     """
