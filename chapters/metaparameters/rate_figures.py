@@ -56,8 +56,8 @@ def growths(rows: pd.DataFrame) -> alt.LayerChart:
     """The best rate's growth per doubling of the batch (`findings.growths`), with its interval, a
     line per network and method.  Guide lines stand where the rules lie.
     """
-    shades = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.PURPLE, charts.RED)
-    colour = charts.by_name("method", dict(zip(dict.fromkeys(rows.method), shades)))
+    colours = {method: charts.method_colour(method) for method in dict.fromkeys(rows.method)}
+    colour = charts.by_name("method", colours)
     about = {"row:N": "network", "method:N": "method", "growth:Q|.3r": "growth per doubling"}
     tooltip = tips.listed({**about, "range:N": "90 % interval", "n:Q": "searches"})
     return shared_figures.range_chart(
