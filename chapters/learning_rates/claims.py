@@ -1,8 +1,8 @@
-"""What Shallue et al. (2019) say of tuning, and the rules that judge it."""
+"""What Shallue et al. (2019) and McCandlish et al. (2018) say of tuning, and the rules that judge it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pandas as pd
@@ -29,18 +29,24 @@ TWICE = Change(
 )
 
 
-def best_rates(trials: pd.DataFrame) -> Iterator[tuple[tuple, pd.DataFrame, str]]:
-    """Every dense curve of a method with an effective learning rate: workload and algorithm, ln of
-    the best rate [searches, batch sizes], and a note.
+def best_rates(
+    trials: pd.DataFrame, soon: bool = True
+) -> Iterator[tuple[tuple, tuple[pd.DataFrame, pd.DataFrame], str]]:
+    """Every dense curve of a method with an effective learning rate: workload and algorithm; ln of
+    the best rate and of K* [searches, batch sizes]; a note.
 
     Those of the page's own searches come first; others are of searches that tuned more, of whose
-    trials those count whose momentum had built up.  Searches that ended too soon count, too.
+    trials those count whose momentum had built up, and which count where they ended too soon, too.
+
+    Args:
+        trials: of the other searches.
+        soon: whether the page's own count where they ended too soon.
     """
     cells = [c for c in searched.planned() if c.algorithm in EFFECTIVE and not c.sparsity]
     read = results.read(Study("", "", cells), without=scaling.WITHIN_BUDGETS)
-    found = searched.laws(searched.at_goals(read), cells, True) if len(read) else {}
-    own = {key[:2]: law.rates for key, law in found.items() if law.n >= scaling.ENOUGH}
-    yield from ((key, logs, "") for key, logs in own.items())
+    found = searched.laws(searched.at_goals(read), cells, soon) if len(read) else {}
+    own = {key[:2]: law for key, law in found.items() if law.n >= scaling.ENOUGH}
+    yield from ((key, (law.rates, law.steps), "") for key, law in own.items())
     dense = trials[(trials.sparsity == 0) & trials.algorithm.isin(EFFECTIVE)]
     dense = dense[~dense.workload.isin(REPEATS)]
     built = ranges.builds_up_in(dense) < dense.steps / 10
@@ -48,19 +54,21 @@ def best_rates(trials: pd.DataFrame) -> Iterator[tuple[tuple, pd.DataFrame, str]
     for key, one in dense.groupby(["workload", "algorithm"], sort=False):
         best = rates.best_rates(one)
         best = best[best.why != rates.EDGE]
-        logs = np.log(best.pivot_table("rate", [*scaling.SEARCH], "batch_size"))
-        logs = logs.loc[logs.notna().sum(axis=1) >= rates.SIZES]
-        if key not in own and len(logs) > 1:
-            yield key, logs, PUBLISHED
+        tables = np.log(best.pivot_table(["rate", "steps"], [*scaling.SEARCH], "batch_size"))
+        tables = tables[tables.notna().sum(axis=1) >= 2 * rates.SIZES]
+        if key not in own and len(tables) > 1:
+            yield key, (tables.rate, tables.steps), PUBLISHED
 
 
-def _judged(trials: pd.DataFrame, statistic: Callable[[pd.DataFrame], float]) -> list[Group]:
-    """A group per network and method, of a statistic of ln of its best rates."""
+def _judged(
+    curves: Iterable, statistic: Callable[..., float], own: Callable[[str], bool]
+) -> list[Group]:
+    """A group per network and method of `best_rates`, of a statistic of its tables."""
     effects, notes = {}, {}
-    for key, logs, note in best_rates(trials):
-        effects[key] = rates.jackknife(statistic, logs.loc[:, logs.notna().any()])
+    for key, tables, note in curves:
+        effects[key] = rates.jackknife(statistic, *tables)
         notes[key] = note
-    return rows(effects, is_shallue2019, lambda key, effect: notes[key])
+    return rows(effects, own, lambda key, effect: notes[key])
 
 
 def _means(logs: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -69,14 +77,14 @@ def _means(logs: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     return known.index.to_numpy(float), known.to_numpy()
 
 
-def rise(logs: pd.DataFrame) -> float:
+def rise(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
     """ln of the saturating rule's rate at the largest batch size over that at the smallest."""
     sizes, best = _means(logs)
     ends = rates.fit("saturating", sizes, best).log_rates(sizes[[0, -1]])
     return float(ends[1] - ends[0])
 
 
-def miss(logs: pd.DataFrame) -> float:
+def miss(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
     """The error of the better one of RULES at batch sizes left out in turn."""
     return min(rates.error(rule, *_means(logs)) for rule in RULES)
 
@@ -87,8 +95,8 @@ def miss(logs: pd.DataFrame) -> float:
     chapter="learning_rates",
     paper="The best effective learning rate rises with the batch size.",
     source=SUMMARISED,
-    rule="On a network of two searches or more, the best effective rate at the largest batch size is over 1.25 times that at the smallest, by "
-    "η∞ / (1 + B_η/B) fitted to the best rates.",
+    rule="On a network of two searches or more, the best effective rate at the largest batch size is over 1.25 times that at "
+    "the smallest, by η∞ / (1 + B_η/B) fitted to the best rates.",
     above=1.25,
     read="summary",
     since="2026-11-29",
@@ -108,7 +116,7 @@ def miss(logs: pd.DataFrame) -> float:
     ],
 )
 def best_rate(trials):
-    return _judged(trials, rise)
+    return _judged(best_rates(trials), rise, is_shallue2019)
 
 
 @claim(
@@ -117,8 +125,8 @@ def best_rate(trials):
     chapter="learning_rates",
     paper="The best effective learning rate follows neither the linear nor the square-root rule consistently.",
     source=SUMMARISED,
-    rule="On a network of two searches or more, the linear and the square-root rule, fitted to the other batch sizes, miss the best rate of one left "
-    "out by over 1.25 times, as a root mean square.",
+    rule="On a network of two searches or more, the linear and the square-root rule, fitted to the other batch sizes, miss "
+    "the best rate of one left out by over 1.25 times, as a root mean square.",
     above=1.25,
     read="summary",
     since="2026-11-29",
@@ -154,7 +162,25 @@ def best_rate(trials):
     ],
 )
 def off_the_rules(trials):
-    return _judged(trials, miss)
+    return _judged(best_rates(trials), miss, is_shallue2019)
+
+
+@claim(
+    "M2",
+    "The best learning rate bends at the critical batch size",
+    chapter="learning_rates",
+    paper="On a quadratic with noise, one step is best at a rate of ε_max/(1 + B_noise/B), and steps to a goal go as "
+    "1 + B_crit/B with B_crit of the size of B_noise: rates bend where steps do.",
+    source="McCandlish et al. 2018",
+    read="summary",
+    rule="On a network of two searches or more, with SGD, the batch size at which the best rate bends, of η∞ / (1 + B_η/B), is "
+    "within a factor of 1.25 of the critical batch size.",
+    within=1.25,
+    since="2026-11-29",
+)
+def bends(trials):
+    curves = (curve for curve in best_rates(trials, False) if curve[0][1] == "sgd")
+    return _judged(curves, rates.log_rho, lambda name: False)
 
 
 @claim(

@@ -13,7 +13,7 @@ from lib.analysis.scaling import ENOUGH
 from lib.measuring import sweeps
 from lib.page import told
 from lib.records import results
-from lib.wording import between, brief, named, number, percent, with_interval
+from lib.wording import brief, named, number, percent, with_interval
 
 SATURATING = ("sgd", "momentum", "muon")  # methods whose rates were predicted to take the form
 WORDS = {DEFINED: "as defined", SOONER: "also those ended sooner", EASY: "easiest goal"}
@@ -259,30 +259,4 @@ def cases_table(every: dict) -> pd.DataFrame:
         for key in predictions.JUDGED
         for what, value, fine in predictions.cases(every[DEFINED], key)
     ]
-    return pd.DataFrame(rows)
-
-
-def theory_table(every: dict, found: pd.DataFrame) -> pd.DataFrame:
-    """The model's rho at every goal, a row per spectrum, beside that of the searches.
-
-    found: of `theory.spectra`.
-    """
-    known = {
-        row["workload"]: _rho(row)
-        for row in curves(every[EASY], "sgd").to_dict("records")
-        if not row["sparsity"]
-    }
-    rows = []
-    for (spectrum, workload), own in found.groupby(["spectrum", "workload"], sort=False):
-        told = {f"ρ, goal {percent(row.goal)}": brief(row.rho) for row in own.itertuples()}
-        ends = (between(*own[name]) for name in ("exponent", "falls"))
-        more = dict(zip(("exponent", "K*η* falls"), ends))
-        rows.append(
-            {
-                "spectrum": spectrum,
-                **told,
-                **more,
-                "ρ of the searches": known.get(workload, "—"),
-            }
-        )
     return pd.DataFrame(rows)

@@ -168,10 +168,9 @@ def facts(judged: Mapping[str, Claim]) -> dict[str, object]:
     `scaling.ENOUGH` searches.
 
     fastest, cheapest: batch sizes that may be the best of `one_run`; None if nothing was timed.
-    sgd_rate, momentum_rate: growth of the best rate per doubling of the batch.  momentum: critical
-    batch size over SGD's.  pruned: steps of networks that lost 90 % of their weights over the dense
-    ones'.  noise: critical batch size over noise scale where this is clear; noise_data: there;
-    noise_unclear: the others, with their intervals.
+    momentum: critical batch size over SGD's.  pruned: steps of networks that lost 90 % of their
+    weights over the dense ones'.  noise: critical batch size over noise scale where this is clear;
+    noise_data: there; noise_unclear: the others, with their intervals.
     """
     run, noise = one_run(), judged["M1"]
     clear = noise.decided(FOR) + noise.decided(AGAINST)
@@ -179,8 +178,6 @@ def facts(judged: Mapping[str, Claim]) -> dict[str, object]:
     return {
         "fastest": best_sizes(run, "soonest"),
         "cheapest": best_sizes(run, "cheapest"),
-        "sgd_rate": effects(judged["S10"], "SGD"),
-        "momentum_rate": effects(judged["S10"], "momentum"),
         "momentum": effects(judged["S7"]),
         "pruned": between(*pruned_over_dense().ratio),
         "noise": between(*(g.effect for g in clear)),
@@ -206,12 +203,9 @@ def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
     }
 
 
-def effects(claim: Claim, method: str = "") -> str:
-    """The least and the most of a claim's effects on networks of `scaling.ENOUGH` searches, of
-    those whose name ends with a method.
-    """
-    several = [g for g in claim.groups if g.n >= scaling.ENOUGH]
-    return between(*(g.effect for g in several if g.name.endswith(method)))
+def effects(claim: Claim) -> str:
+    """The least and the most of a claim's effects on networks of `scaling.ENOUGH` searches."""
+    return between(*(g.effect for g in claim.groups if g.n >= scaling.ENOUGH))
 
 
 def best_sizes(run: pd.DataFrame, what: str) -> str | None:

@@ -1,26 +1,22 @@
-"""What the noisy quadratic model says of rho from a spectrum alone, and what gradient flow says of
-rates far below the best.
-"""
+"""What the noisy quadratic model says, from a spectrum alone, of where rates bend."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 
-from chapters.learning_rates import searched
-from chapters.learning_rates.experiments import FLOWS, SPECTRA
-from lib.analysis import rates, scaling
+from chapters.theory.experiments import SPECTRA
+from lib.analysis import rates
 from lib.analysis.noisy_quadratic import Model, steps
+from lib.claims import Claim
 from lib.claims.judging import kept
-from lib.records import results
-from lib.studies.study import Study
+from lib.wording import between, brief, percent, with_interval
 from lib.workloads.catalogue import workload
 
 DIMENSIONS, TRIED = 1000, 120  # eigenvalues, and learning rates
 SIZES = 2.0 ** np.arange(0, 15)
 GOALS = (0.1, 0.01)  # of the first loss
 POWERS = {"1/i^1.5": 1.5, "1/i": 1.0, "1/√i": 0.5, "flat": 0.0}
-FAR = 0.15, 0.3  # of the best rate, between which is far below
 
 
 def bends(model: Model) -> dict[str, float]:
@@ -71,30 +67,22 @@ def _spectra() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def far_below() -> pd.DataFrame:
-    """Steps times rate of dense SGD's trials at rates of FAR of the best, over the time that
-    gradient flow takes to the easiest goal: a row per network, search and batch size (workload,
-    split, batch_size), over (of the median trial; NaN where it had not met the goal), trials.
+def table(found: pd.DataFrame, bends: Claim) -> pd.DataFrame:
+    """rho in the model at every goal, a row per spectrum, beside that of the network's searches.
+
+    Args:
+        found: of `spectra`.
+        bends: the claim that rho is one.
     """
-    return pd.DataFrame(kept("rate-flow", lambda: _far_below().to_dict("list")))
-
-
-def _far_below() -> pd.DataFrame:
-    flows, rows = FLOWS.results(), []
-    cells = [c for c in searched.planned() if c.algorithm == "sgd" and not c.sparsity]
-    trials = results.read(Study("", "", cells), without=scaling.WITHIN_BUDGETS)
-    easiest = searched.at_goals(trials, searched.EASIEST) if len(trials) else trials
-    laws = searched.laws(easiest, cells) if len(trials) else {}
-    for name, own in flows.groupby("workload") if len(flows) else ():
-        goal = max(workload(name).goals)
-        times = own[own.goal == goal].groupby("split").time.median()
-        law = laws.get((name, "sgd", "connection-sensitivity", 0.0))
-        for (split, size), (drawn, taken, _) in law.trials.items() if law else ():
-            low, high = law.rates.at[split, size] + np.log(FAR)
-            far = (low < drawn) & (drawn < high)
-            # What had not met the goal goes further
-            travelled = np.exp(np.median(np.where(np.isnan(taken), np.inf, drawn + taken)[far]))
-            over = travelled / times.get(split, np.nan)
-            over = float(over) if np.isfinite(over) else np.nan
-            rows.append((name, int(split), int(size), over, int(far.sum())))
-    return pd.DataFrame(rows, columns=["workload", "split", "batch_size", "over", "trials"])
+    known = {group.name.partition(", ")[0]: group for group in bends.measured}
+    rows = []
+    for spectrum, own in found.groupby("spectrum", sort=False):
+        told = {f"ρ, goal {percent(row.goal)}": brief(row.rho) for row in own.itertuples()}
+        ends = {
+            name: between(*own[of])
+            for name, of in (("exponent", "exponent"), ("K*η* falls", "falls"))
+        }
+        group = known.get(spectrum.partition(", ")[0])
+        searches = with_interval(group.effect, group.low, group.high) if group else "—"
+        rows.append({"spectrum": spectrum, **told, **ends, "ρ of its searches": searches})
+    return pd.DataFrame(rows)
