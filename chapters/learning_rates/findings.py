@@ -6,14 +6,24 @@ import numpy as np
 import pandas as pd
 
 from chapters.learning_rates import measured, predictions, searched
-from chapters.learning_rates.measured import ABOUT, DEFINED, EASY, FROM_ONE, ONE, RIVALS, SOONER
-from chapters.learning_rates.predictions import name_of
-from lib.analysis import rates
-from lib.analysis.scaling import ENOUGH
+from chapters.learning_rates.measured import (
+    ABOUT,
+    DEFINED,
+    EASY,
+    FROM_ONE,
+    ONE,
+    RIVALS,
+    SOONER,
+    beside,
+    curves,
+    name_of,
+    of,
+)
 from lib.measuring import sweeps
 from lib.page import told
 from lib.records import results
 from lib.wording import brief, named, number, percent, with_interval
+from lib.workloads.catalogue import workload
 
 SATURATING = ("sgd", "momentum", "muon")  # methods whose rates were predicted to take the form
 WORDS = {DEFINED: "as defined", SOONER: "also those ended sooner", EASY: "easiest goal"}
@@ -23,24 +33,19 @@ def series() -> list[dict[str, object]]:
     """Every curve's law, for figures of other pages: name, method, data (set), sparsity, points
     ([batch size, best rate]), eta_inf, b_eta; of `ENOUGH` searches.
     """
-    found, listed = measured.on_record()[DEFINED], []
-    for row in curves(found).to_dict("records"):
-        own = of(found["points"], row)
-        listed.append(
-            {
-                "name": name_of(pd.Series(row)),
-                "method": row["algorithm"],
-                "data": row["workload"]
-                .partition("-fc")[0]
-                .partition("-mlp")[0]
-                .partition("-cnn")[0],
-                "sparsity": row["sparsity"],
-                "points": own[["batch_size", "rate"]].to_numpy().tolist(),
-                "eta_inf": row["eta_inf"],
-                "B_eta": row["b_eta"],
-            }
-        )
-    return listed
+    found = measured.on_record()[DEFINED]
+    return [
+        {
+            "name": name_of(row),
+            "method": row["algorithm"],
+            "data": workload(row["workload"]).dataset,
+            "sparsity": row["sparsity"],
+            "points": of(found["points"], row)[["batch_size", "rate"]].to_numpy().tolist(),
+            "eta_inf": row["eta_inf"],
+            "B_eta": row["b_eta"],
+        }
+        for row in curves(found).to_dict("records")
+    ]
 
 
 def searches(chosen) -> tuple[pd.DataFrame, dict]:
@@ -63,96 +68,43 @@ def searches(chosen) -> tuple[pd.DataFrame, dict]:
     return results.of_searches(searched.whole()), every
 
 
-def curves(found: dict[str, pd.DataFrame], *methods: str, least: int = ENOUGH) -> pd.DataFrame:
-    """The curves of at least so many searches, or as many as any has, of these methods or of all."""
-    table = found["curves"]
-    if table.empty:
-        return table
-    least = min(least, table.n.max())
-    return table[(table.n >= least) & table.algorithm.isin(methods or set(table.algorithm))]
-
-
-def of(table: pd.DataFrame, row: dict) -> pd.DataFrame:
-    """A curve's rows of a table."""
-    return table[(table[ABOUT] == pd.Series(row)[ABOUT]).all(axis=1)]
-
-
-def beside(found: dict[str, pd.DataFrame], name: str, *methods: str) -> pd.DataFrame:
-    """The rows of a table that are of `curves`, with what these say."""
-    own = curves(found, *methods)
-    if own.empty:
-        return found[name].iloc[:0]
-    return found[name].merge(own[[*ABOUT, "eta_inf", "b_eta", "critical", "n"]], on=ABOUT)
-
-
-def fitted(points: pd.DataFrame) -> pd.DataFrame:
-    """The forms that Adam's rates may take, fitted to every curve: ABOUT, form, batch_size, rate."""
-    parts = []
-    for key, own in points.groupby(ABOUT) if len(points) else ():
-        sizes = own.batch_size.to_numpy(float)
-        x = np.geomspace(sizes.min(), sizes.max(), 50)
-        for form in ("saturating", "saturating square root", "surge"):
-            one = rates.fit(form, sizes, np.log(own.rate.to_numpy()))
-            about = {**dict(zip(ABOUT, key)), "form": form, "batch_size": x}
-            parts.append(pd.DataFrame({**about, "rate": np.exp(one.log_rates(x))}))
-    return pd.concat(parts) if parts else pd.DataFrame(columns=[*ABOUT, "form", "rate"])
-
-
-def findings(every: dict, far: pd.DataFrame, missing: int) -> dict[str, object]:
+def findings(every: dict, far: pd.DataFrame) -> dict[str, object]:
     """All values of the page's sentences.
 
     Args:
         every: of `searches`.
-        far: of `theory.far_below`.
-        missing: how many searches are not on record.
+        far: of `flow.far_below`.
     """
     found, easy = every[DEFINED], every[EASY]
-    own = curves(found, *SATURATING)
-    points = beside(found, "points", *SATURATING)
-    sgd, easy_sgd = curves(found, "sgd"), curves(easy, "sgd")
-    dense = sgd[sgd.sparsity == 0] if len(sgd) else sgd
-    costs, tuned = beside(easy, "costs", "sgd"), beside(easy, "tuning", "sgd")
-    by = np.exp(costs.groupby("rule").cost.mean()) if len(costs) else pd.Series(dtype=float)
+    own, sgd, adam = (curves(found, *names) for names in (SATURATING, ("sgd",), ("adam",)))
+    points, costs = beside(found, "points", *SATURATING), beside(easy, "costs", "sgd")
+    off = np.log(points.rate / points.saturating) if len(points) else pd.Series([np.nan])
+    by = np.exp(costs.groupby("rule").cost.mean()) if len(costs) else {}
+    named_costs = {
+        "half": "half",
+        "twice": "twice",
+        "one": ONE,
+        "linear": "linear from one size",
+        "root": "square root from one size",
+    }
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
-    counts = found["curves"]
-    off = np.log(points.rate / points.fitted) if len(points) else pd.Series(dtype=float)
+    counts = found["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
     return told.plain(
         {
             "curves": len(own),
-            "methods": [named(name) for name in dict.fromkeys(own.algorithm)]
-            if len(own)
-            else [],
-            "off": percent(float(np.sqrt((off**2).mean()))) if len(off) else None,
-            "power_off": _rms(own, "power"),
-            "saturating_off": _rms(own, "saturating"),
-            "rho": _between(dense, "rho"),
-            "exponent": _between(sgd, "exponent"),
-            "falls": float(sgd.falls.max()) if len(sgd) else None,
+            "methods": [named(name) for name in dict.fromkeys(own.algorithm)],
+            "off": percent(float(np.sqrt((off**2).mean()))) if len(points) else None,
+            "rho": _between(sgd[sgd.sparsity == 0], "rho"),
+            "falls": sgd.falls.max() if len(sgd) else None,
             "fold": _between(sgd, "fold"),
-            "easy_falls": float(easy_sgd.falls.max()) if len(easy_sgd) else None,
-            "half": by.get("half"),
-            "twice": by.get("twice"),
-            "one": by.get(ONE),
-            "linear": by.get("linear from one size"),
-            "root": by.get("square root from one size"),
-            "same": by.get("no change"),
-            "spread": _spread(tuned),
-            "flow": flow[0],
-            "flow_low": flow[1],
-            "flow_high": flow[2],
-            "missing": missing,
-            "soon": int(counts.soon.sum()) if len(counts) else 0,
-            "edge": int(counts.edge.sum()) if len(counts) else 0,
-            "searches": int(counts.searches.sum()) if len(counts) else 0,
-            "adam": len(curves(found, "adam")),
-            "adam_exponent": _between(curves(found, "adam"), "exponent"),
+            "adam": len(adam),
+            "adam_exponent": _between(adam, "exponent"),
+            "spread": _spread(beside(easy, "tuning", "sgd")),
+            **{name: by.get(rule) for name, rule in named_costs.items()},
+            **dict(zip(("flow", "flow_low", "flow_high"), flow)),
+            **counts,
         }
     )
-
-
-def _rms(own: pd.DataFrame, rule: str) -> str | None:
-    """The error of a rule at sizes left out, in the median over curves, as a share."""
-    return percent(float(np.expm1(own[rule].median()))) if len(own) else None
 
 
 def _between(own: pd.DataFrame, name: str) -> list[float] | None:
@@ -206,7 +158,7 @@ def _rho(row: dict) -> str:
 
 
 def _named(row: dict) -> dict[str, str]:
-    return {"network": name_of(pd.Series(row)), "method": named(row["algorithm"])}
+    return {"network": name_of(row), "method": named(row["algorithm"])}
 
 
 def rules_table(every: dict, reading: str) -> pd.DataFrame:

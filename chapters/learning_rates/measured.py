@@ -15,6 +15,8 @@ from lib.analysis.scaling import CURVE, ENOUGH, WITHIN_BUDGETS
 from lib.claims.judging import kept
 from lib.records import results
 from lib.studies.cells import Cell
+from lib.wording import percent
+from lib.workloads.catalogue import workload
 
 # How curves are read: the place of the goal, and whether searches that ended too soon count, too
 DEFINED, SOONER, EASY = "as defined", "sooner", "easiest goal"
@@ -23,6 +25,7 @@ BASE = 64  # batch size at which one rate is tuned
 OFF = {"half": 0.5, "twice": 2.0}  # times the best rate
 ONE = "the law, from one size"
 FROM_ONE = {"no change": 0.0, "linear from one size": 1.0, "square root from one size": 0.5}
+FORMS = ("saturating", "saturating square root", "surge")  # that rates may have
 BINS = 0.5  # width of a bin of ln(rate / best rate) of tuning curves
 ABOUT = ["workload", "algorithm", "sparsity"]
 
@@ -64,7 +67,7 @@ def tables(laws: dict[Key, Law]) -> dict[str, pd.DataFrame]:
     curves: n, searches (of batch sizes, all together), soon, edge (how many do not count); C, rho
     with its ends, eta_inf, b_eta, exponent; falls (the product at the smallest batch size over that
     at the largest), fold (the same of K*); rms of every rule, by its name.
-    points: batch_size, rate, steps; fitted (the saturating rule's rate).
+    points: batch_size, rate, steps; the rates of FORMS, fitted to all of them, by their names.
     costs: rule, batch_size, cost (ln of steps over those at the best rate), bound, off (ln of the
     rate over the network's best).
     tuning: batch_size, over (rate over the best, middle of a bin), distance (K eta over K* and the
@@ -97,6 +100,35 @@ def rho_of_others(key: Key, laws: dict[Key, Law]) -> float | None:
     return float(np.mean(others)) if others else None
 
 
+def curves(found: dict[str, pd.DataFrame], *methods: str, least: int = ENOUGH) -> pd.DataFrame:
+    """The curves of at least so many searches, or as many as any has, of these methods or of all."""
+    table = found["curves"]
+    if table.empty:
+        return table
+    enough = table.n >= min(least, table.n.max())
+    return table[enough & table.algorithm.isin(methods or set(table.algorithm))]
+
+
+def of(table: pd.DataFrame, row: dict) -> pd.DataFrame:
+    """A curve's rows of a table, by batch size where it has them."""
+    own = table[(table[ABOUT] == pd.Series(row)[ABOUT]).all(axis=1)]
+    return own.sort_values("batch_size") if "batch_size" in own else own
+
+
+def beside(found: dict[str, pd.DataFrame], name: str, *methods: str) -> pd.DataFrame:
+    """The rows of a table that are of `curves`, with what these say."""
+    own = curves(found, *methods)
+    if own.empty:
+        return found[name].iloc[:0]
+    return found[name].merge(own[[*ABOUT, "eta_inf", "b_eta", "critical"]], on=ABOUT)
+
+
+def name_of(row: dict) -> str:
+    """A network, and how much of it is pruned."""
+    title = workload(row["workload"]).title.removesuffix(", easier goal")
+    return f"{title}, {percent(row['sparsity'])} pruned" if row["sparsity"] else title
+
+
 def _curve(law: Law) -> dict[str, object]:
     saturating, free = (
         rates.fit(rule, *law.points) for rule in ("saturating", "free exponent")
@@ -121,9 +153,11 @@ def _curve(law: Law) -> dict[str, object]:
 
 def _points(law: Law) -> pd.DataFrame:
     sizes, logs = law.points
-    fitted = rates.fit("saturating", sizes, logs).log_rates(sizes)
-    about = {"batch_size": sizes.astype(int), "rate": np.exp(logs), "fitted": np.exp(fitted)}
-    return pd.DataFrame(about).assign(steps=np.exp(law.steps.mean()[law.best.index].to_numpy()))
+    fits = {form: np.exp(rates.fit(form, sizes, logs).log_rates(sizes)) for form in FORMS}
+    steps = np.exp(law.steps.mean()[law.best.index].to_numpy())
+    return pd.DataFrame(
+        {"batch_size": sizes.astype(int), "rate": np.exp(logs), "steps": steps, **fits}
+    )
 
 
 def _costs(law: Law, rho: float | None) -> Iterable[pd.DataFrame]:

@@ -6,8 +6,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.learning_rates.measured import ONE
-from chapters.learning_rates.predictions import name_of
+from chapters.learning_rates.measured import FORMS, ONE, name_of
 from lib.page import charts, tips
 from lib.wording import named
 
@@ -25,14 +24,24 @@ RULES = {
     "linear from one size": charts.RED,
     "no change": charts.PURPLE,
 }
-FORMS = {"saturating": charts.BLUE, "saturating square root": charts.TEAL, "surge": charts.RED}
+SHADES = dict(zip(FORMS, (charts.BLUE, charts.TEAL, charts.RED)))
 
 
 def told(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with what names their curve: network, method, pruning (as SHAPES)."""
+    """The rows with what names their curve: network, method, both (curve), pruning (as SHAPES)."""
     pruned = np.where(rows.sparsity > 0, "90 % pruned", "dense")
-    names = [name_of(row) for _, row in rows.iterrows()]
-    return rows.assign(network=names, method=rows.algorithm.map(named), pruning=pruned)
+    networks = pd.Series([name_of(row) for row in rows.to_dict("records")], rows.index)
+    methods = rows.algorithm.map(named)
+    curves = networks + ", " + methods
+    return rows.assign(network=networks, method=methods, curve=curves, pruning=pruned)
+
+
+def by_curve(layers: list[alt.Chart], rows: pd.DataFrame) -> alt.LayerChart:
+    """The layers under a menu of the curves that the rows, as `told`, have; the first is shown."""
+    names = list(dict.fromkeys(rows.curve))
+    return charts.sized(
+        charts.controlled(layers, charts.menu("curve", names, names[0], "curve")), 360
+    )
 
 
 def law(points: pd.DataFrame) -> alt.LayerChart:
@@ -77,10 +86,8 @@ def tuning(rows: pd.DataFrame) -> alt.LayerChart:
     if rows.empty:
         return charts.nothing(NOTHING)
     shown = told(rows)
-    shown["curve"] = shown.network + ", " + shown.method
     ratio = shown.batch_size / shown.critical
     shown["regime"] = np.select([ratio < 0.25, ratio <= 4], REGIMES[:2], REGIMES[2])
-    menu = charts.menu("curve", list(dict.fromkeys(shown.curve)), shown.curve.iloc[0], "curve")
     colours = dict(zip(REGIMES, (charts.BLUE, charts.TEAL, charts.ORANGE)))
     about = {"batch_size:Q|,": "batch size", "over:Q|.2f": "rate over the best"}
     x = alt.X("over:Q", title="learning rate over the best", scale=charts.log(8))
@@ -92,11 +99,8 @@ def tuning(rows: pd.DataFrame) -> alt.LayerChart:
         detail="batch_size:N",
         tooltip=tips.listed({**about, "distance:Q|.2f": "steps × rate, over K*η*"}),
     )
-    lines = [
-        base.mark_line(strokeWidth=1.6, opacity=0.7),
-        base.mark_point(filled=True, size=36),
-    ]
-    return charts.sized(charts.controlled(lines, menu), 360)
+    lines = base.mark_line(strokeWidth=1.6, opacity=0.7)
+    return by_curve([lines, base.mark_point(filled=True, size=36)], shown)
 
 
 def product(points: pd.DataFrame) -> alt.LayerChart:
@@ -128,10 +132,8 @@ def costs(rows: pd.DataFrame) -> alt.LayerChart:
     if rows.empty:
         return charts.nothing(NOTHING)
     shown = told(rows[rows.rule.isin(RULES)])
-    shown["curve"] = shown.network + ", " + shown.method
     shown["times"] = np.exp(shown.cost)
     shown["at least"] = np.where(shown.bound, "a bound from below", "as measured")
-    menu = charts.menu("curve", list(dict.fromkeys(shown.curve)), shown.curve.iloc[0], "curve")
     about = {"rule:N": "rule", "batch_size:Q|,": "batch size", "times:Q|.2f": "times the steps"}
     marks = alt.Scale(
         domain=["as measured", "a bound from below"], range=["circle", "triangle-up"]
@@ -148,27 +150,20 @@ def costs(rows: pd.DataFrame) -> alt.LayerChart:
     )
     dots = base.mark_point(filled=True, size=64, opacity=1)
     dots = dots.encode(shape=alt.Shape("at least:N", title=None, scale=marks))
-    return charts.sized(charts.controlled([base.mark_line(strokeWidth=1.6), dots], menu), 360)
+    return by_curve([base.mark_line(strokeWidth=1.6), dots], shown)
 
 
-def forms(points: pd.DataFrame, fitted: pd.DataFrame) -> alt.LayerChart:
-    """A method's best rates with the forms fitted to them; a menu of curves.
-
-    points: of `measured.tables`.  fitted: ABOUT, form, batch_size, rate.
-    """
+def forms(points: pd.DataFrame) -> alt.LayerChart:
+    """Best rates (`measured.tables`' points) with the forms fitted to them; a menu of curves."""
     if points.empty:
-        return charts.nothing("No search with Adam or Muon is complete yet.")
-    shown, lines = (told(rows) for rows in (points, fitted))
-    for rows in (shown, lines):
-        rows["curve"] = rows.network + ", " + rows.method
-    menu = charts.menu("curve", list(dict.fromkeys(shown.curve)), shown.curve.iloc[0], "curve")
+        return charts.nothing(NOTHING)
+    shown = told(points)
+    lines = shown.melt(["curve", "batch_size"], FORMS, "form", "fitted")
     x = charts.batch_axis(shown.batch_size)
-    y = alt.Y("rate:Q", title="best learning rate", scale=charts.log(10, base=10)).axis(
-        format="~g"
-    )
+    scale, axis = charts.log(10, base=10), alt.Axis(format="~g")
+    y = alt.Y("rate:Q", title="best learning rate", scale=scale, axis=axis)
     about = {"batch_size:Q|,": "batch size", "rate:Q|.2g": "best learning rate"}
-    curves = alt.Chart(lines).mark_line(strokeWidth=1.8).encode(x=x, y=y)
-    curves = curves.encode(color=charts.by_name("form", FORMS, 1, 3))
+    curves = alt.Chart(lines).mark_line(strokeWidth=1.8).encode(x=x, y=alt.Y("fitted:Q"))
     dots = alt.Chart(shown).mark_point(filled=True, size=64, opacity=1, color=charts.GUIDE)
     dots = dots.encode(x=x, y=y, tooltip=tips.listed(about))
-    return charts.sized(charts.controlled([curves, dots], menu), 340)
+    return by_curve([dots, curves.encode(color=charts.by_name("form", SHADES, 1, 3))], shown)
