@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from chapters.learning_rates import claims, measured, predictions, searched, theory
+from chapters.learning_rates import claims, measured, predictions, searched
+from chapters.theory import spectra
 from lib.analysis import rates, scaling
 from lib.analysis.noisy_quadratic import Model
 from lib.studies.cells import Cell
@@ -206,7 +207,7 @@ def test_every_prediction_is_judged_and_none_is_added():
 def test_the_quadratic_model_bends_rates_before_steps_as_the_pilot_found():
     """Of 1/i^1.5 to a tenth: rho 0.43, exponent 0.99, and a product that falls 2.3-fold."""
     h = np.arange(1, 1001) ** -1.5
-    found = theory.bends(Model(h, h, 0.1 * h.sum() / 2))
+    found = spectra.bends(Model(h, h, 0.1 * h.sum() / 2))
     assert found["rho"] == pytest.approx(0.43, abs=0.03) and found["exponent"] == pytest.approx(1, abs=0.03)
     assert found["critical"] == pytest.approx(63, rel=0.03) and found["falls"] == pytest.approx(2.3, abs=0.1)
 
@@ -217,5 +218,20 @@ def test_the_quadratic_model_bends_rates_before_steps_as_the_pilot_found():
 def test_the_rise_and_the_miss_of_the_rules_are_those_planted():
     bends = pd.DataFrame(np.tile(-np.log1p(30 / SIZES), (3, 1)), columns=SIZES)
     root = pd.DataFrame(np.tile(np.log(SIZES) / 2, (3, 1)), columns=SIZES)
-    assert claims.rise(bends) == pytest.approx(np.log(31 / (1 + 30 / 1024)), abs=0.01)
-    assert claims.miss(bends) > np.log(1.25) and claims.miss(root) < 0.01
+    assert claims.rise(bends, bends) == pytest.approx(np.log(31 / (1 + 30 / 1024)), abs=0.01)
+    assert claims.miss(bends, bends) > np.log(1.25) and claims.miss(root, root) < 0.01
+
+
+def test_of_earlier_searches_a_planted_law_is_judged_and_the_rest_left_out(monkeypatch):
+    """Momentum that has not built up, single searches and pruned ones do not count."""
+    monkeypatch.setattr(searched, "planned", list)
+    every, _ = planted()
+    own = every.assign(workload="mnist-fc-128x3-easier", momentum=0.0)
+    slow = own.assign(algorithm="momentum", momentum=0.99999)
+    alone = own[own.split == 101].assign(workload="mnist-fc-1024")
+    table = pd.concat([own, slow, alone, own.assign(sparsity=0.9, workload="mnist-fc-256x3")])
+    for judged, planted_value in ((claims.best_rate, 25 / (1 + 24 / 1024)), (claims.bends, 0.6)):
+        (group,) = judged(table)
+        assert group.effect == pytest.approx(planted_value, rel=0.1) and group.n == 3
+        assert group.note == claims.PUBLISHED
+    assert [group.own for group in claims.off_the_rules(table)] == [True]

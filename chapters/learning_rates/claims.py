@@ -42,22 +42,35 @@ def best_rates(
         trials: of the other searches.
         soon: whether the page's own count where they ended too soon.
     """
-    cells = [c for c in searched.planned() if c.algorithm in EFFECTIVE and not c.sparsity]
-    read = results.read(Study("", "", cells), without=scaling.WITHIN_BUDGETS)
-    found = searched.laws(searched.at_goals(read), cells, soon) if len(read) else {}
-    own = {key[:2]: law for key, law in found.items() if law.n >= scaling.ENOUGH}
-    yield from ((key, (law.rates, law.steps), "") for key, law in own.items())
+    own = _alone(soon)
+    for key, law in own.items():
+        yield key, (law.rates, law.steps), ""
     dense = trials[(trials.sparsity == 0) & trials.algorithm.isin(EFFECTIVE)]
     dense = dense[~dense.workload.isin(REPEATS)]
     built = ranges.builds_up_in(dense) < dense.steps / 10
     dense = dense.assign(steps=dense.steps.where(built), learning_rate=ranges.effective(dense))
     for key, one in dense.groupby(["workload", "algorithm"], sort=False):
-        best = rates.best_rates(one)
-        best = best[best.why != rates.EDGE]
-        tables = np.log(best.pivot_table(["rate", "steps"], [*scaling.SEARCH], "batch_size"))
-        tables = tables[tables.notna().sum(axis=1) >= 2 * rates.SIZES]
+        tables = _earlier(one)
         if key not in own and len(tables) > 1:
             yield key, (tables.rate, tables.steps), PUBLISHED
+
+
+def _alone(soon: bool) -> dict[tuple, searched.Law]:
+    """The page's own dense curves, by workload and algorithm."""
+    cells = [c for c in searched.planned() if c.algorithm in EFFECTIVE and not c.sparsity]
+    trials = results.read(Study("", "", cells), without=scaling.WITHIN_BUDGETS)
+    if trials.empty:
+        return {}
+    found = searched.laws(searched.at_goals(trials), cells, soon)
+    return {key[:2]: law for key, law in found.items() if law.n >= scaling.ENOUGH}
+
+
+def _earlier(trials: pd.DataFrame) -> pd.DataFrame:
+    """ln of rate and steps of a curve's searches that have `rates.SIZES` batch sizes."""
+    best = rates.best_rates(trials)
+    best = best[best.why != rates.EDGE]
+    tables = np.log(best.pivot_table(["rate", "steps"], [*scaling.SEARCH], "batch_size"))
+    return tables[tables.notna().sum(axis=1) >= 2 * rates.SIZES]
 
 
 def _judged(
@@ -95,8 +108,8 @@ def miss(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
     chapter="learning_rates",
     paper="The best effective learning rate rises with the batch size.",
     source=SUMMARISED,
-    rule="On a network of two searches or more, the best effective rate at the largest batch size is over 1.25 times that at "
-    "the smallest, by η∞ / (1 + B_η/B) fitted to the best rates.",
+    rule="On a network of two searches or more, the best effective rate at the largest batch "
+    "size is over 1.25 times that at the smallest, by η∞ / (1 + B_η/B) fitted to the best rates.",
     above=1.25,
     read="summary",
     since="2026-11-29",
@@ -109,8 +122,8 @@ def miss(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
         TWICE,
         Change(
             "2026-11-29",
-            "On a network, the effective learning rate of fast trials grows by over 1.05 times with every doubling of the "
-            "batch, which is 1.25 over five doublings.",
+            "On a network, the effective learning rate of fast trials grows by over 1.05 times "
+            "with every doubling of the batch, which is 1.25 over five doublings.",
             LAW,
         ),
     ],
@@ -125,8 +138,9 @@ def best_rate(trials):
     chapter="learning_rates",
     paper="The best effective learning rate follows neither the linear nor the square-root rule consistently.",
     source=SUMMARISED,
-    rule="On a network of two searches or more, the linear and the square-root rule, fitted to the other batch sizes, miss "
-    "the best rate of one left out by over 1.25 times, as a root mean square.",
+    rule="On a network of two searches or more, the linear and the square-root rule, fitted to the "
+    "other batch sizes, miss the best rate of one left out by over 1.25 times, as a root mean "
+    "square.",
     above=1.25,
     read="summary",
     since="2026-11-29",
@@ -155,8 +169,8 @@ def best_rate(trials):
         ),
         Change(
             "2026-11-29",
-            "On a network, its growth with every doubling differs from that of the nearer rule, 2 or √2, by a factor of "
-            "over 1.05.",
+            "On a network, its growth with every doubling differs from that of the nearer rule, 2 "
+            "or √2, by a factor of over 1.05.",
             LAW,
         ),
     ],
@@ -169,12 +183,13 @@ def off_the_rules(trials):
     "M2",
     "The best learning rate bends at the critical batch size",
     chapter="learning_rates",
-    paper="On a quadratic with noise, one step is best at a rate of ε_max/(1 + B_noise/B), and steps to a goal go as "
-    "1 + B_crit/B with B_crit of the size of B_noise: rates bend where steps do.",
+    paper="On a quadratic with noise, one step is best at a rate of ε_max/(1 + B_noise/B), and "
+    "steps to a goal go as 1 + B_crit/B with B_crit of the size of B_noise: rates bend where "
+    "steps do.",
     source="McCandlish et al. 2018",
     read="summary",
-    rule="On a network of two searches or more, with SGD, the batch size at which the best rate bends, of η∞ / (1 + B_η/B), is "
-    "within a factor of 1.25 of the critical batch size.",
+    rule="On a network of two searches or more, with SGD, the batch size at which the best rate "
+    "bends, of η∞ / (1 + B_η/B), is within a factor of 1.25 of the critical batch size.",
     within=1.25,
     since="2026-11-29",
 )

@@ -177,13 +177,18 @@ def costs_table(every: dict, reading: str) -> pd.DataFrame:
     and twice of it, and at the rate that each rule gives; ≥ where it is a bound.
     """
     rows = []
+    order = ["half", "twice", ONE, *FROM_ONE, *RIVALS]
     for row in curves(every[reading], least=1).to_dict("records"):
-        own = of(every[reading]["costs"], row).groupby("rule")
-        cost, bound = np.exp(own.cost.mean()), own.bound.any()
-        cells = {rule: f"{'≥ ' * int(bound[rule])}{brief(cost[rule])}" for rule in cost.index}
-        order = ["half", "twice", ONE, *FROM_ONE, *RIVALS]
+        costs = of(every[reading]["costs"], row)
+        cells = {rule: _times(own) for rule, own in costs.groupby("rule")}
         rows.append({**_named(row), **{rule: cells.get(rule, "—") for rule in order}})
     return pd.DataFrame(rows)
+
+
+def _times(costs: pd.DataFrame) -> str:
+    """The geometric mean of costs, ≥ where one is a bound."""
+    mean = brief(float(np.exp(costs.cost.mean())))
+    return f"≥ {mean}" if costs.bound.any() else mean
 
 
 def predictions_table(every: dict) -> pd.DataFrame:

@@ -28,18 +28,28 @@ def _far_below() -> pd.DataFrame:
     flows, rows = FLOWS.results(), []
     cells = [c for c in searched.planned() if c.algorithm == "sgd" and not c.sparsity]
     trials = results.read(Study("", "", cells), without=scaling.WITHIN_BUDGETS)
-    easiest = searched.at_goals(trials, searched.EASIEST) if len(trials) else trials
-    laws = searched.laws(easiest, cells) if len(trials) else {}
+    laws = {}
+    if len(trials):
+        laws = searched.laws(searched.at_goals(trials, searched.EASIEST), cells)
     for name, own in flows.groupby("workload") if len(flows) else ():
-        goal = max(workload(name).goals)
-        times = own[own.goal == goal].groupby("split").time.median()
+        easiest = own[own.goal == max(workload(name).goals)]
+        times = easiest.groupby("split").time.median()
         law = laws.get((name, "sgd", "connection-sensitivity", 0.0))
-        for (split, size), (drawn, taken, _) in law.trials.items() if law else ():
-            low, high = law.rates.at[split, size] + np.log(FAR)
-            far = (low < drawn) & (drawn < high)
-            # What had not met the goal goes further
-            travelled = np.exp(np.median(np.where(np.isnan(taken), np.inf, drawn + taken)[far]))
-            over = travelled / times.get(split, np.nan)
-            over = float(over) if np.isfinite(over) else np.nan
-            rows.append((name, int(split), int(size), over, int(far.sum())))
+        for (split, size), trials in law.trials.items() if law else ():
+            distance, count = _travelled(trials, law.rates.at[split, size])
+            over = distance / times.get(split, np.nan)
+            rows.append((name, split, size, over if np.isfinite(over) else np.nan, count))
     return pd.DataFrame(rows, columns=["workload", "split", "batch_size", "over", "trials"])
+
+
+def _travelled(trials: tuple, log_best: float) -> tuple[float, int]:
+    """Steps times rate of the median trial at rates of FAR of the best, infinite where it had not
+    met the goal, and how many trials there are.
+    """
+    drawn, steps, _ = trials
+    low, high = log_best + np.log(FAR)
+    far = (low < drawn) & (drawn < high)
+    if not far.any():
+        return np.nan, 0
+    distance = np.where(np.isnan(steps), np.inf, drawn + steps)[far]
+    return float(np.exp(np.median(distance))), int(far.sum())

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from chapters.learning_rates.measured import FROM_ONE, ONE, RIVALS, curves, name_of, of
+from chapters.learning_rates.measured import ONE, RIVALS, curves, name_of, of
 from lib.analysis.scaling import ENOUGH
 from lib.wording import number
 from lib.workloads.catalogue import workload
@@ -101,22 +101,30 @@ def _r6(found: Tables, method: str) -> Iterator[Case]:
 def _r7(found: Tables, method: str) -> Iterator[Case]:
     plain = {(row["workload"], row["sparsity"]): row for _, row in each(found, "sgd")}
     for name, row in each(found, method):
-        if sgd := plain.get((row["workload"], row["sparsity"])):
-            own, other = (np.log(of(found["points"], one).rate.tail(3)) for one in (row, sgd))
-            over = float(np.exp(own.mean() - other.mean()))
+        sgd = plain.get((row["workload"], row["sparsity"]))
+        if sgd:
+            over = _largest(found, row) / _largest(found, sgd)
             fine = 0.05 <= over <= 0.3 and 0.8 <= row["exponent"] <= 1.3
             yield f"{name}: exponent {number(row['exponent'])}; rate over SGD’s", over, fine
+
+
+def _largest(found: Tables, row: dict) -> float:
+    """The mean best rate of a curve at its three largest batch sizes."""
+    logs = np.log(of(found["points"], row).rate.tail(3))
+    return float(np.exp(logs.mean()))
 
 
 def _r8(found: Tables, method: str) -> Iterator[Case]:
     for name, row in each(found, method):
         costs = of(found["costs"], row)
-        by = np.exp(costs.groupby("rule").cost.mean())
-        if ONE in by:
-            error = float(np.sqrt((costs[costs.rule == ONE].off ** 2).mean()))
-            rest = min(by[rule] for rule in FROM_ONE if rule != "no change")
-            fine = error <= 0.25 and by[ONE] <= 1.15 and by[ONE] < rest
-            yield f"{name}: error {number(error)}; cost", float(by[ONE]), bool(fine)
+        cost = np.exp(costs.groupby("rule").cost.mean())
+        if ONE in cost:
+            off = costs.off[costs.rule == ONE]
+            error = float(np.sqrt((off**2).mean()))
+            rest = cost[["linear from one size", "square root from one size"]].min()
+            own = float(cost[ONE])
+            fine = error <= 0.25 and own <= 1.15 and own < rest
+            yield f"{name}: error {number(error)}; cost", own, bool(fine)
 
 
 JUDGED: dict[str, tuple[Callable[[Tables, str], Iterator[Case]], str]] = {

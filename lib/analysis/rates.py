@@ -15,7 +15,7 @@ import pandas as pd
 from lib import forms
 from lib.analysis.scaling import CURVE, SEARCH, Effect
 
-WINDOW = 2  # times the fewest steps: trials within do well, and a search must have gone on for so long
+WINDOW = 2  # times the fewest steps: trials within do well, and a search must last as long
 SIZES = 5  # batch sizes from which on each is left out in turn
 POWERS, EXPONENTS = (
     (-1.0, 2.0),
@@ -36,15 +36,22 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
         within WINDOW k1); why (SOON or EDGE where it does not count, else "").
     """
     point = [*CURVE, "batch_size", *SEARCH]
-    rows = []
-    for key, own in trials.groupby(point, sort=False):
-        if own.steps.notna().any():
-            drawn, fewest = own.learning_rate, own.steps.min()
-            well = drawn[own.steps <= WINDOW * fewest]
-            ends = well.min() == drawn.min() or well.max() == drawn.max()
-            why = EDGE if ends else SOON if own.last_step.max() < WINDOW * fewest else ""
-            rows.append((*key, fewest, np.exp(np.log(well).mean()), why))
+    met = trials.dropna(subset="steps")
+    searches = trials.merge(met[point].drop_duplicates()).groupby(point, sort=False)
+    rows = [(*key, *_best(own)) for key, own in searches]
     return pd.DataFrame(rows, columns=[*point, "steps", "rate", "why"])
+
+
+def _best(own: pd.DataFrame) -> tuple[float, float, str]:
+    """steps, rate and why of one search that met its goal, as of `best_rates`."""
+    fewest = own.steps.min()
+    within = WINDOW * fewest
+    drawn = own.learning_rate
+    well = drawn[own.steps <= within]
+    rate = np.exp(np.log(well).mean())
+    if well.min() == drawn.min() or well.max() == drawn.max():
+        return fewest, rate, EDGE
+    return fewest, rate, SOON if own.last_step.max() < within else ""
 
 
 # --- rules ----------------------------------------------------------------------------------------
@@ -85,10 +92,12 @@ def fit(rule: str, sizes: np.ndarray, logs: np.ndarray) -> Fit:
     best = ()
     for _ in range(ROUNDS if count else 0):
         axes = np.linspace(*ends.T, PLACES)
-        tried = np.stack(np.meshgrid(*axes.T), -1).reshape(-1, count)
+        grid = np.meshgrid(*axes.T)
+        tried = np.stack(grid, -1).reshape(-1, count)
         rest = logs - shape(x, *tried.T[..., None])
         best = tried[rest.var(1).argmin()]
-        ends = best[:, None] + np.outer(axes[1] - axes[0], [-2, 2])
+        width = axes[1] - axes[0]
+        ends = best[:, None] + np.outer(width, [-2, 2])
     factor = np.mean(logs - shape(x, *best))
     return Fit(rule, float(factor), tuple(map(float, best)))
 
@@ -129,5 +138,9 @@ def jackknife(statistic: Callable[..., float], *tables: pd.DataFrame) -> Effect:
     whole = statistic(*tables)
     if n < 2:
         return Effect(whole, np.inf, 1.0, n)
-    parts = [statistic(*(table.drop(index=row) for table in tables)) for row in index]
-    return Effect(whole, float(np.sqrt((n - 1) * np.var(parts))), n - 1.0, n)
+    parts = []
+    for row in index:
+        others = (table.drop(index=row) for table in tables)
+        parts.append(statistic(*others))
+    error = np.sqrt((n - 1) * np.var(parts))
+    return Effect(whole, float(error), n - 1.0, n)
