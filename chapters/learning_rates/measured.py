@@ -27,6 +27,7 @@ ONE = "the law, from one size"
 FROM_ONE = {"no change": 0.0, "linear from one size": 1.0, "square root from one size": 0.5}
 FORMS = ("saturating", "saturating square root", "surge")  # that rates may have
 BINS = 0.5  # width of a bin of ln(rate / best rate) of tuning curves
+KINDS = {"cost": float, "bound": bool, "off": float}  # of costs, be there none
 ABOUT = ["workload", "algorithm", "sparsity"]
 
 
@@ -80,7 +81,7 @@ def tables(laws: dict[Key, Law]) -> dict[str, pd.DataFrame]:
         found = {
             "curves": pd.DataFrame([_curve(law)]),
             "points": _points(law),
-            "costs": pd.concat(_costs(law, rho_of_others(key, laws))),
+            "costs": pd.concat(_costs(law, rho_of_others(key, laws))).astype(KINDS),
             "tuning": _tuning(law),
         }
         about = {name: value for name, value in zip(CURVE, key) if name in ABOUT}

@@ -129,9 +129,10 @@ def product(points: pd.DataFrame) -> alt.LayerChart:
 
 def costs(rows: pd.DataFrame) -> alt.LayerChart:
     """Steps at the rates of rules from one size over those at the best rate; a menu of curves."""
+    rows = rows[rows.rule.isin(RULES)] if len(rows) else rows
     if rows.empty:
         return charts.nothing(NOTHING)
-    shown = told(rows[rows.rule.isin(RULES)])
+    shown = told(rows)
     shown["times"] = np.exp(shown.cost)
     shown["at least"] = np.where(shown.bound, "a bound from below", "as measured")
     about = {"rule:N": "rule", "batch_size:Q|,": "batch size", "times:Q|.2f": "times the steps"}
