@@ -95,8 +95,8 @@ def findings(every: dict, far: pd.DataFrame) -> dict[str, object]:
             "methods": [named(name) for name in dict.fromkeys(own.algorithm)],
             "off": percent(float(np.sqrt((off**2).mean()))) if len(points) else None,
             "rho": _between(sgd[sgd.sparsity == 0], "rho"),
-            "falls": sgd.falls.max() if len(sgd) else None,
-            "fold": _between(sgd, "fold"),
+            "within": _within(beside(easy, "points", "sgd")),
+            "fold": _between(curves(easy, "sgd"), "fold"),
             "adam": len(adam),
             "adam_exponent": _between(adam, "exponent"),
             "spread": _spread(beside(easy, "tuning", "sgd")),
@@ -109,6 +109,12 @@ def findings(every: dict, far: pd.DataFrame) -> dict[str, object]:
 
 def _between(own: pd.DataFrame, name: str) -> list[float] | None:
     return [float(own[name].min()), float(own[name].max())] if len(own) else None
+
+
+def _within(points: pd.DataFrame) -> float | None:
+    """The largest factor between two products of steps and best rate of one curve."""
+    products = (points.steps * points.rate).groupby([points[name] for name in ABOUT])
+    return float((products.max() / products.min()).max()) if len(points) else None
 
 
 def _spread(tuned: pd.DataFrame) -> float | None:
@@ -136,7 +142,7 @@ def law_table(every: dict) -> pd.DataFrame:
                 **_named(row),
                 "searches": row["n"],
                 "η∞": brief(row["eta_inf"]),
-                "B_η": brief(row["b_eta"]),
+                "Bη": brief(row["b_eta"]),
                 "C": brief(row["critical"]),
                 "ρ (90 %)": _rho(row),
                 **{f"ρ, {WORDS[reading]}": _rho(own) for reading, own in others.items()},

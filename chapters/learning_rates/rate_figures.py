@@ -57,7 +57,7 @@ def law(points: pd.DataFrame) -> alt.LayerChart:
     x = np.geomspace(rows.x.min() / 1.5, rows.x.max() * 1.5, 80)
     up = charts.log(8, base=10)
     axis = alt.X(
-        "x:Q", title="batch size over B_η", scale=charts.log(8), axis=charts.fractions()
+        "x:Q", title="batch size over Bη", scale=charts.log(8), axis=charts.fractions()
     )
     y = alt.Y("y:Q", title="best learning rate over η∞", scale=up, axis=alt.Axis(format="~g"))
     form = alt.Chart(pd.DataFrame({"x": x, "y": 1 / (1 + 1 / x)}))
@@ -110,13 +110,17 @@ def product(points: pd.DataFrame) -> alt.LayerChart:
     rows = told(points).assign(product=points.rate * points.steps)
     colours = {"dense": charts.DENSE, "90 % pruned": charts.sparsity_colour(0.9)}
     about = {"network:N": "network", "batch_size:Q|,": "batch size", "steps:Q|,.0f": "K*"}
-    scale = charts.log(12, base=10)
+    # Room above and below, so that what is flat looks so
+    ends = [rows["product"].min() / 3, rows["product"].max() * 3]
+    scale = charts.log(base=10, domain=ends)
     base = alt.Chart(rows).encode(
         x=charts.batch_axis(rows.batch_size),
-        y=alt.Y("product:Q", title="K* × best rate", scale=scale, axis=alt.Axis(format="~g")),
+        y=alt.Y(
+            "product:Q", title="steps × best rate", scale=scale, axis=alt.Axis(format="~g")
+        ),
         color=charts.by_name("pruning", colours, 2),
         detail="network:N",
-        tooltip=tips.listed({**about, "product:Q|.3r": "K* × best rate"}),
+        tooltip=tips.listed({**about, "product:Q|.3r": "steps × best rate"}),
     )
     ends = rows.sort_values("batch_size").groupby("network", as_index=False).last()
     names = alt.Chart(ends).mark_text(align="right", dy=-11, fontSize=11)
