@@ -43,7 +43,8 @@ def searches(data_set, workload, algorithm, sparsity, goal):
         if all(cell.get(name, value) == value for name, value in usual.items()):
             trials = pd.read_csv(io.StringIO(text), low_memory=False)
             steps = np.sort(trials[f"steps@{goal:g}"].astype(float))[:10]
-            about = (cell.get("space"), cell["replicate"], cell.get("split", 0), cell["batch_size"], trials.last_step.max())
+            about = (cell.get("space"), cell["replicate"], cell.get("split", 0), cell["batch_size"])
+            about += (trials.last_step.max(),)
             rows += [(*about, trial, k) for trial, k in enumerate(steps)]
     names = ["space", "replicate", "split", "batch_size", "last", "trial", "steps"]
     found = pd.DataFrame(rows, columns=names)
@@ -52,7 +53,7 @@ def searches(data_set, workload, algorithm, sparsity, goal):
 
 
 def table(data_set, workload, goal, algorithm, sparsity, whole, trial=1):
-    """ln of the steps of a search's trial-th hit [searches, batch sizes], on splits of their own, one search each.
+    """Mean ln of the steps of a search's first hits [searches, batch sizes], on splits of their own, one search each.
 
     whole: of both ranges of momentum together.  Where fewer trials met the goal, it took longer than the last step, whose ln
     is there plus 1j.
@@ -65,7 +66,7 @@ def table(data_set, workload, goal, algorithm, sparsity, whole, trial=1):
     kept = [place in set.intersection(*both) for place in zip(found.split, found.batch_size)]
     rows = found[np.logical_or.reduce(spaces) & np.array(kept)]
     by = rows.groupby(["split", "batch_size"])
-    logs = np.log(by.steps.apply(lambda k: np.sort(k)[trial - 1]).unstack())
+    logs = by.steps.apply(lambda k: np.log(k.sort_values()[:trial]).mean()).unstack()
     bounds = np.log(by["last"].max().unstack())
     return pd.DataFrame(np.where(logs.isna(), bounds + 1j, logs), logs.index, logs.columns)
 
@@ -74,10 +75,10 @@ def levels(logs):
     """Mean ln K* by batch size, each search's own level apart, so that a search that is lacking somewhere shifts nothing; what
     is only known to be larger is the mean of a normal variable that is."""
     values = logs.to_numpy(complex)
-    met, bound = values.imag == 0, values.imag > 0
-    met &= ~np.isnan(values.real)
+    there = ~np.isnan(values.real)
+    met, bound = there & (values.imag == 0), there & (values.imag > 0)
     level, own, spread = np.ma.masked_where(~met, values.real).mean(0).filled(np.nan), 0.0, 0.3
-    for _ in range(200):
+    for _ in range(60):
         expected = level + own
         z = (values.real - expected) / spread
         beyond = expected + spread * normal.pdf(z) / normal.sf(z)

@@ -111,6 +111,7 @@ def miss(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
     rule="On a network of two searches or more, the best effective rate at the largest batch "
     "size is over 1.25 times that at the smallest, by η∞ / (1 + B_η/B) fitted to the best rates.",
     above=1.25,
+    truth=4.0,  # by the square-root rule, over batches sixteen times as large
     read="summary",
     since="2026-11-29",
     history=[

@@ -19,7 +19,7 @@ from lib.page.shared_figures import arranged
 from lib.page.told import times
 from lib.probes.unseen import UNSEEN
 from lib.studies import plans
-from lib.wording import between, named, percent, span
+from lib.wording import between, brief, named, percent, span
 
 Curves = dict[tuple, Curve]
 # Those of Lee et al. (2021), and below them this book's smallest
@@ -63,6 +63,24 @@ def findings(
         "bend_smaller": sum(ratio["ratio_high"] < 1 for ratio in ratios),
         "no_less": f"{judged['L4'].threshold:g}",
         "larger_from": f"{judged['L5'].threshold:g}",
+    }
+
+
+def luck(goal: float = 0.06) -> dict[str, str]:
+    """By how many times the fifth trial of a search on the digits meets a goal later than the
+    first, with SGD: fifth_dense, fifth_pruned (90 % of weights removed), and luckier, one over the
+    other.
+    """
+    rows = judging.searches()
+    rows = rows[rows.workload.isin(plans.DIGITS) & (rows.algorithm == "sgd")]
+    orders = judging.orders().query("goal == @goal")[["record", "k1", "k5"]]
+    known = rows[["record", "sparsity"]].merge(orders, on="record").dropna()
+    later = np.log(known.k5 / known.k1).groupby(known.sparsity).mean()
+    dense, pruned = np.exp(later[[0.0, 0.9]])
+    return {
+        "fifth_dense": brief(dense),
+        "fifth_pruned": brief(pruned),
+        "luckier": brief(pruned / dense),
     }
 
 

@@ -19,7 +19,7 @@ from lib.analysis.scaling.curve import ENOUGH, Curve, Effect, alike, curves_of, 
 from lib.analysis.scaling.steps import CURVE, SEARCH, goal
 from lib.workloads.catalogue import WORKLOADS
 
-# The trial that counts at a workload's goal and at those that follow it, the hardest first
+# How many trials count at a workload's goal and at those that follow it, the hardest first
 RUNGS = (2, 5, 10, 10)
 POINT = [*CURVE, "batch_size", *SEARCH]
 
@@ -43,18 +43,18 @@ def ladders(searches: pd.DataFrame, orders: pd.DataFrame) -> dict[tuple, list[Cu
     ladder = {}
     for (workload, _), rows in every.groupby(["workload", "algorithm"]):
         hardest = rows.goal.min()
-        for error, trial in _rungs(workload, raced=rows.race.notna().any()):
+        for error, trials in _rungs(workload, raced=rows.race.notna().any()):
             if error == hardest:
-                trial = min(trial, int(rows.hits.median()))
-            steps = _steps(rows[rows.goal == error], columns, trial)
+                trials = min(trials, int(rows.hits.median()))
+            steps = _steps(rows[rows.goal == error], columns, trials)
             for key, curve in curves_of(steps).items() if len(steps) else ():
                 ladder.setdefault(key, []).append(curve)
     return ladder
 
 
 def _rungs(workload: str, raced: bool) -> list[tuple[float, int]]:
-    """A workload's goals from the one at which it is read, the hardest first, and the trial that
-    counts at each; of raced searches the first at that goal alone.
+    """A workload's goals from the one at which it is read, the hardest first, and how many
+    trials count at each; of raced searches the first at that goal alone.
     """
     if raced or workload not in WORKLOADS:
         return [(goal(workload), 1)]
@@ -62,13 +62,15 @@ def _rungs(workload: str, raced: bool) -> list[tuple[float, int]]:
     return list(zip(goals, RUNGS))
 
 
-def _steps(rows: pd.DataFrame, columns: list[str], trial: int) -> pd.DataFrame:
-    """A row per search with the steps of this trial, by both halves where there are two."""
+def _steps(rows: pd.DataFrame, columns: list[str], trials: int) -> pd.DataFrame:
+    """A row per search with the geometric mean of the steps of the first so many trials, by both
+    halves where there are two; of those that met the goal.
+    """
     melted = rows.melt([*POINT, "goal", "last_step"], columns, value_name="step")
     by = melted.sort_values("step", kind="stable").groupby(POINT, dropna=False)
     ends = by.agg(last_step=("last_step", "max"), goal=("goal", "min"))
-    nth = melted.loc[by.step.nth(trial - 1).index].set_index(POINT).step
-    return ends.assign(steps=nth).reset_index()
+    first = by.head(trials).assign(log=lambda own: np.log(own.step))
+    return ends.assign(steps=np.exp(first.groupby(POINT, dropna=False).log.mean())).reset_index()
 
 
 def shared_ratio(above: Sequence[Curve], below: Sequence[Curve]) -> Effect | None:
