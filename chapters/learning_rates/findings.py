@@ -49,8 +49,8 @@ def series() -> list[dict[str, object]]:
 
 
 def searches(chosen) -> tuple[pd.DataFrame, dict]:
-    """The searches behind the page, and `measured.tables` by reading, the curve asked for first: the
-    book's, or those of a reader's own.
+    """The searches behind the page, and `measured.tables` by reading, the curve asked for first:
+    the book's, or those of a reader's own.
     """
     study = searched.asked(chosen)
     if chosen.budget == "smoke" or not set(study.cells) <= set(searched.planned()):
