@@ -8,6 +8,7 @@ import pytest
 
 from chapters.explore import explorer
 from lib.analysis import scaling
+from lib.claims import front
 from lib.records import on_record, results
 from tests import test_book as book
 from tests.conftest import needs_browser
@@ -21,7 +22,7 @@ needs_page = pytest.mark.skipif(not FILE.exists(), reason="no built book; `make 
 @pytest.fixture(scope="module")
 def trials():
     """The digits' MLP with momentum, pruned in every way."""
-    about = {"workload": "digits-mlp", "algorithm": "momentum", **explorer.FIELDS}
+    about = {"workload": "digits-mlp", "algorithm": "momentum", **front.FIELDS}
     return results.read(on_record.gathered(**about))
 
 

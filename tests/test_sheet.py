@@ -1,5 +1,6 @@
 """The batch-size sheet: its formula finds the best batch, and its form says the same."""
 
+import json
 
 import numpy as np
 import pytest
@@ -75,6 +76,20 @@ def test_the_form_takes_commas_and_names_a_line_that_it_cannot_read(browser):
         assert f"“{line}” cannot be read" in said(f"64 0.0421\n{line}")
     assert "“many” cannot be read" in said("64 0.0421\n1024 0.5", critical="many")
     assert "two batch sizes" in said("64 0.0421")
+    page.close()
+
+
+@needs_browser
+def test_a_job_is_kept_for_the_front_page_and_comes_back(browser, tmp_path):
+    (tmp_path / "sheet.html").write_text(str(decide.form(timings(1e-3, 1e-4), 150)), encoding="utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "sheet.html").as_uri())
+    page.fill("[name=times]", "16 0.4016\n256 0.4256")
+    page.fill("[name=critical]", "500")
+    said, kept = page.locator("output").inner_text(), page.evaluate("localStorage['book-job']")
+    assert json.loads(kept) == {"C": "500", "a": 0.4, "b": 0.0001}
+    page.reload()
+    assert page.locator("output").inner_text() == said
     page.close()
 
 

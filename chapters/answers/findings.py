@@ -9,7 +9,7 @@ import pandas as pd
 
 from chapters.answers import shares
 from lib.analysis import scaling
-from lib.claims import Claim, front, judging, kept
+from lib.claims import Finding, front, judging, kept
 from lib.page import boxes, prose
 from lib.wording import between, percent, ranged
 
@@ -18,7 +18,7 @@ NEAR = 2  # factor within which they tell it
 CLAIMS = "S4 S7 S10 S10b M2 L3 M1 W2 W2b".split()
 
 
-def findings(judged: Mapping[str, Claim]) -> dict[str, object]:
+def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
     """All values of the page's sentences.
 
     Raises:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from chapters.sheet import decide
 from lib.analysis import scaling
-from lib.claims import AGAINST, FOR, Claim, front, judging
+from lib.claims import YES, Finding, front, judging
 from lib.page import boxes, prose
 from lib.probes import timings
 from lib.wording import between, ranged
@@ -34,7 +34,7 @@ def example() -> tuple[decide.Points, pd.Series]:
     return pairs, boxes.some(front.critical().query(front.DENSE), "searches").iloc[0]
 
 
-def law(judged: Mapping[str, Claim]) -> dict[str, float]:
+def law(judged: Mapping[str, Finding]) -> dict[str, float]:
     """The law for SGD's learning rates: rho (B_eta over C, the geometric mean over networks), low
     and high (its least and its most), smallest and largest (batch sizes at which it was tested).
 
@@ -50,7 +50,7 @@ def law(judged: Mapping[str, Claim]) -> dict[str, float]:
 
 
 def findings(
-    judged: Mapping[str, Claim], times: decide.Points, dense: pd.Series
+    judged: Mapping[str, Finding], times: decide.Points, dense: pd.Series
 ) -> dict[str, object]:
     """All values of the page's sentences; times and dense: of `example`."""
     choice, rivals = decide.decide(times, dense.critical), judged["O2"]
@@ -67,13 +67,9 @@ def findings(
         "best": choice.best,
         "near": [choice.low, choice.high],
         "pruned_critical": front.effects(judged["L4"]),
-        "top_k": between(*(g.effect for g in _clear(judged["T4"]))),
-        "gaussian": between(*(g.effect for g in _clear(judged["T5"]))),
+        "top_k": between(*(g.effect for g in judged["T4"].decided())),
+        "gaussian": between(*(g.effect for g in judged["T5"].decided())),
         "late": front.effects(judged["A1"]),
         "rivals": len(rivals.measured),
-        "kept_up": len(rivals.decided(FOR)),
+        "kept_up": len(rivals.decided(YES)),
     }
-
-
-def _clear(claim: Claim) -> list:
-    return claim.decided(FOR) + claim.decided(AGAINST)

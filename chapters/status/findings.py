@@ -30,12 +30,11 @@ SEARCHES = {  # columns of the file of all searches, and what they hold
 USUAL = {"precision": "bfloat16", "checks": "geometric"}
 
 
-def findings(studies: pd.DataFrame, again: pd.DataFrame, priced: pd.DataFrame) -> dict:
+def findings(studies: pd.DataFrame, priced: pd.DataFrame) -> dict:
     """All values of the page's sentences.
 
     Args:
         studies: of `on_record.status`, with title.
-        again: of `replays.every`.
         priced: of `prices.table`.
     """
     total = front.scope()
@@ -47,27 +46,10 @@ def findings(studies: pd.DataFrame, again: pd.DataFrame, priced: pd.DataFrame) -
         "devices": _listed(studies.device),
         "first": min(_listed(studies.date)),
         "last": max(_listed(studies.date)),
-        **_replayed(again),
+        **front.measured_again(),
         "price_days": float(priced.cores.sum()),
         "gpu_factor": float((priced.cores * 48 / priced.gpu).iloc[0]),
     }
-
-
-def _replayed(again: pd.DataFrame) -> dict:
-    """How many of the searches with steps gave the same when measured again, by data set, and where
-    processors round differently (apart).
-    """
-    steps = again.dropna(subset=["recorded", "again"], how="all")
-    digits = steps.workload.str.startswith("digits")
-    small, images = steps[digits], steps[~digits]
-    groups = {
-        "on_digits": small,
-        "on_images": images,
-        "apart": images[images.same_rounding.eq(False)],
-    }
-    counts = {name: len(rows) for name, rows in groups.items()}
-    same = {f"same_{name}": int(rows.equal_result.sum()) for name, rows in groups.items()}
-    return {**counts, **same}
 
 
 def _listed(column: pd.Series) -> list[str]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
 
 from chapters.theory.experiments import JOBS
-from lib import forms
 from lib.analysis import ranges, scaling
-from lib.claims import AGAINST, FOR, Claim, front, judging
+from lib.claims import front, judging
 from lib.claims.names import REPEATS
 from lib.probes import tracks
 from lib.wording import between, brief, named, number, percent, span
@@ -74,7 +73,6 @@ def findings(
     along: pd.DataFrame,
     noise: pd.DataFrame,
     points: pd.DataFrame,
-    judged: Mapping[str, Claim],
     asked: tuple[str, str],
 ) -> dict:
     """All values of the page's sentences.
@@ -86,12 +84,10 @@ def findings(
         along: of `followed`.
         noise: of `noise_scales`.
         points: of `residuals`.
-        judged: all claims.
         asked: the workload and the method that figures begin with.
     """
     mine = tested[(tested.workload == asked[0]) & (tested.algorithm == asked[1])]
     once = summary[~summary.workload.isin(REPEATS)]
-    free = once[once.sizes >= forms.LONG]
     unbounded = ~once.identified.astype(bool) | (once.sizes < LEAST)
     return {
         "first": next(iter(mine.method), None),
@@ -100,11 +96,9 @@ def findings(
         "methods": sorted(map(named, summary.algorithm.unique())),
         "unbounded": int(unbounded.sum()),
         "close": percent(points.over.between(1 / NEAR, NEAR).mean()) if len(points) else None,
-        "free_from": forms.LONG,
-        "critical_over": (free.critical * free.c2 / free.c1).tolist(),
         **_form(tested),
         **_ranges(tested, usual),
-        **_noise(along, noise, judged["M1"]),
+        **_noise(along, noise),
         **_jobs(),
     }
 
@@ -133,23 +127,19 @@ def _ranges(tested: pd.DataFrame, usual: pd.DataFrame) -> dict:
     }
 
 
-def _noise(along: pd.DataFrame, noise: pd.DataFrame, claim: Claim) -> dict:
-    """How far critical batch sizes are from noise scales, and how these grow."""
+def _noise(along: pd.DataFrame, noise: pd.DataFrame) -> dict:
+    """How far critical batch sizes are from noise scales, and from one constant, and how the former
+    grow.
+    """
     inside = noise[noise.identified.astype(bool)]
-    pruned = inside[inside.sparsity > 0]
-    verdicts = {}
-    for group in claim.measured:
-        network = group.name.rpartition(", ")[0]
-        verdicts.setdefault(network, set()).add(group.verdict)
-    near = [name for name, found in verdicts.items() if found == {FOR}]
-    apart = [name for name, found in verdicts.items() if AGAINST in found]
+    pruned, dense = inside[inside.sparsity > 0], inside[inside.sparsity == 0]
+    constant = np.exp(np.log(dense.critical).mean())
     steps = along.sort_values("step").groupby(tracks.PATH).noise_scale
     growth = steps.last() / steps.first()
-    decided = len(near) + len(apart)
     return {
-        "near": near,
-        "apart_on": apart,
-        "some_open": decided < len(verdicts),
+        "over_noise": between(*(dense.critical / dense.predicted)),
+        "over_one": between(*(dense.critical / constant)),
+        "constant": number(constant),
         "pruned_over": (pruned.critical / pruned.predicted).tolist(),
         "rise": between(*growth.quantile([0.05, 0.95])),
     }

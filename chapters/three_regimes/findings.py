@@ -10,7 +10,7 @@ import pandas as pd
 
 from chapters.three_regimes import one_network, regime_figures
 from lib.analysis import ranges, scaling
-from lib.claims import AGAINST, FOR, Claim
+from lib.claims import NO, SHOWN, UNCLEAR, YES, Claim
 from lib.page import boxes, charts
 from lib.page.shared_figures import LARGE
 from lib.wording import between, named, percent
@@ -110,15 +110,16 @@ def _judged(three: Claim, goals: Claim, methods: Claim) -> dict[str, object]:
     moved = goals.measured
     return {
         "three_judged": len(three.measured),
-        "three_for": len(three.decided(FOR)),
-        "three_against": len(three.decided(AGAINST)),
+        "three_able": len(three.measured) - len(three.decided(SHOWN)),
+        "three_for": len(three.decided(YES)),
+        "three_against": len(three.decided(NO)),
         "surely_lower": sum(group.high < 1 for group in moved),
         "undecided": sum(group.low < 1 < group.high for group in moved),
         "moved": len(moved),
         "moved_by": between(*(group.effect for group in moved)),
         "needed": f"{methods.threshold:g}",
-        "raised": len(methods.decided(FOR)),
-        "compared": len(methods.measured),
+        "raised": len(methods.decided(YES)),
+        "compared": len(methods.decided(YES, NO, UNCLEAR)),
     }
 
 
