@@ -81,7 +81,7 @@ def test_the_form_takes_commas_and_names_a_line_that_it_cannot_read(browser):
 
 @needs_browser
 def test_a_job_is_kept_for_the_front_page_and_comes_back(browser, tmp_path):
-    (tmp_path / "sheet.html").write_text(str(decide.form(timings(1e-3, 1e-4), 150)), encoding="utf-8")
+    (tmp_path / "sheet.html").write_text(str(decide.form(timings(1e-3, 1e-4), 150, LAW)), encoding="utf-8")
     page = browser.new_page()
     page.goto((tmp_path / "sheet.html").as_uri())
     page.fill("[name=times]", "16 0.4016\n256 0.4256")
