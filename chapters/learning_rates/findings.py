@@ -49,8 +49,8 @@ def series() -> list[dict[str, object]]:
 
 
 def searches(chosen) -> tuple[pd.DataFrame, dict]:
-    """The searches behind the page, and `measured.tables` by reading, the curve asked for first: the
-    book's, or those of a reader's own.
+    """The searches behind the page, and `measured.tables` by reading, the curve asked for first:
+    the book's, or those of a reader's own.
     """
     study = searched.asked(chosen)
     if chosen.budget == "smoke" or not set(study.cells) <= set(searched.planned()):
@@ -160,7 +160,9 @@ def _same(table: pd.DataFrame, row: dict) -> dict:
 
 
 def _rho(row: dict) -> str:
-    return with_interval(*(row.get(f"rho{end}", np.nan) for end in ("", "_low", "_high")))
+    if not np.isfinite(row.get("rho_low", np.nan)):
+        return brief(row.get("rho", np.nan))  # without a search, too few sizes have a rate
+    return with_interval(row["rho"], row["rho_low"], row["rho_high"])
 
 
 def _named(row: dict) -> dict[str, str]:

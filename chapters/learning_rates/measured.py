@@ -1,4 +1,4 @@
-"""What all searches on the learning rate say, as tables: curves, their points, and what rules cost."""
+"""What searches on the learning rate say, as tables: curves, points, and what rules cost."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def rho_of_others(key: Key, laws: dict[Key, Law]) -> float | None:
 
 
 def curves(found: dict[str, pd.DataFrame], *methods: str, least: int = ENOUGH) -> pd.DataFrame:
-    """The curves of at least so many searches, or as many as any has, of these methods or of all."""
+    """The curves of so many searches, or as many as any has, of these methods or of all."""
     table = found["curves"]
     if table.empty:
         return table

@@ -44,8 +44,8 @@ def bends(model: Model) -> dict[str, float]:
 
 
 def spectra() -> pd.DataFrame:
-    """`bends`, a row per spectrum and goal (spectrum, workload, goal): power laws with noise equal to the
-    curvature and a start of one, and those measured, likewise and with their own noise and start.
+    """`bends`, a row per spectrum and goal (spectrum, workload, goal): power laws with noise equal to
+    the curvature and a start of one, and those measured, likewise and with their own noise and start.
     """
     return pd.DataFrame(kept("rate-spectra", lambda: _spectra().to_dict("list")))
 

@@ -103,8 +103,8 @@ def fit(rule: str, sizes: np.ndarray, logs: np.ndarray) -> Fit:
 
 
 def left_out(rule: str, sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
-    """ln of the rate [m] that a rule, fitted to all other batch sizes, gives at each; NaN of a curve
-    of fewer than SIZES.
+    """ln of the rate [m] that a rule, fitted to all other batch sizes, gives at each; NaN of a
+    curve of fewer than SIZES.
     """
     if len(sizes) < SIZES:
         return np.full(len(sizes), np.nan)
