@@ -42,6 +42,7 @@ PAPERS = """<style>
 .book-word { font-weight: 700; } .book-word.book-yes { color: var(--book-yes); }
 .book-word:is(.book-mostly, .book-mixed) { color: var(--book-part); }
 .book-word.book-no { color: var(--book-no); }
+.book-word.book-unclear { color: var(--pst-color-text-muted); }
 .book-by-paper td:nth-child(n + 2) { min-width: 7.2rem; }
 @media (max-width: 576px) { .book-by-paper td::before { content: attr(data-head); } }
 </style><table class="book-table book-by-paper"><thead><tr>

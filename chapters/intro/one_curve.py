@@ -157,10 +157,8 @@ def one_curve(rows: pd.DataFrame) -> alt.LayerChart:
     strip = alt.layer(*_strip(rows, x))
     whole = alt.layer(drawn, strip, *_titles(kinds)).resolve_scale(y="independent")
     shown = alt.binding_select(options=kinds, name="show ") if len(kinds) > 1 else alt.Undefined
-    whole = whole.add_params(
-        alt.param(name="quantity", value=kinds[0], bind=shown),
-        *_controls(rows),
-    )
+    quantity = alt.param(name="quantity", value=kinds[0], bind=shown)
+    whole = whole.add_params(quantity, *_controls(rows))
     whole = charts.sized(whole, HEIGHT).properties(
         usermeta={"slides": "together", "job": ["C", "a", "b"]}
     )
@@ -190,9 +188,7 @@ def _title(rows: pd.DataFrame) -> str:
     curves = rows.groupby("what").curve.nunique().to_dict()
     dense = rows[rows.sparsity == 0].groupby("what").curve.nunique().to_dict()
     count = f"(pruned ? {json.dumps(curves)} : {json.dumps(dense)})[quantity]"
-    low, best, high = (
-        SHORT.format(value) for value in ("(best / reach)", "best", "(best * reach)")
-    )
+    low, best, high = map(SHORT.format, ("(best / reach)", "best", "(best * reach)"))
     own = f"'Your batch: ' + {best} + ' (' + {low} + '–' + {high} + ' cost at most '"
     own += f" + '{MORE:.0%} more time)'".replace("%", "\u00a0%")
     end = _follows("' curves, as measured'", "' curves, one shape'", "' curves, moving'")
@@ -220,9 +216,8 @@ def _scale(rows: pd.DataFrame, column: str, by: str) -> alt.Scale:
 
 def _curves(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
     pick, _ = charts.picked("method")
-    at = alt.selection_point(
-        fields=["curve"], on="pointerover", clear="pointerout", name="curve_at"
-    )
+    point = {"on": "pointerover", "clear": "pointerout", "name": "curve_at"}
+    at = alt.selection_point(fields=["curve"], **point)
     base = _moved(rows).encode(
         x=alt.X("x:Q", scale=x, title=None).axis(grid=False, **POWERS),
         y=alt.Y("y:Q", scale=y, title=None).axis(**POWERS),
@@ -264,12 +259,8 @@ def _strip(rows: pd.DataFrame, x: alt.Scale) -> list[alt.Chart]:
     near = pd.DataFrame({"low": [1 / WITHIN["fifth"]], "high": [WITHIN["fifth"]]})
     band = alt.Chart(near).mark_rect(color=charts.GUIDE, opacity=0.2)
     band = band.encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-    dots = (
-        _moved(rows)
-        .mark_circle(size=12, opacity=0.7)
-        .encode(x=alt.X("x:Q", scale=x), y=y, color=_colour(rows))
-    )
-    return [band, dots]
+    dots = _moved(rows).mark_circle(size=12, opacity=0.7)
+    return [band, dots.encode(x=alt.X("x:Q", scale=x), y=y, color=_colour(rows))]
 
 
 def _line(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> alt.Chart:
@@ -302,10 +293,12 @@ def _zones(kinds: list[str], x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
     low, place = alt.X("low:Q", scale=x), alt.X("place:Q", scale=x)
     shade = shade.encode(x=low, x2="high:Q", opacity=_faded(0.1))
     words = []
-    for side, align, dx in ((-1, "right", -6), (0, "center", 0), (1, "left", 6)):
+    for side, align in zip((-1, 0, 1), ("right", "center", "left")):
         one = base.transform_filter(f"datum.side === {side}")
         one = one.transform_calculate(lines="split(datum.words, '|')")
-        one = one.mark_text(align=align, dx=dx, baseline="top", lineHeight=14, fontSize=12)
+        one = one.mark_text(
+            align=align, dx=6 * side, baseline="top", lineHeight=14, fontSize=12
+        )
         words.append(one.encode(x=place, y=alt.value(2), text="lines:N", opacity=_faded()))
     over = pd.DataFrame({"told": OVER, "what": "steps"}).eval("x = told - 1")
     over = alt.Chart(over).transform_filter(THERE).mark_text(dy=-8, fontSize=12)

@@ -193,7 +193,7 @@ def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None
 # --- what other sites show of a page ---------------------------------------------------------------
 
 PREVIEW = "preview.png"  # of every page: the front page's first figure
-LETTER = 680  # letters of a line of its words, times their size
+LETTER = 640  # letters of a line of its words, times their size
 CHARTED = re.compile(
     r'<p class="book-title"[^>]*>(.*?)</p>.*?src="data:image/svg\+xml,([^"]*)"', re.S
 )
@@ -222,7 +222,8 @@ def _described(app, pagename: str, templatename: str, context: dict, doctree) ->
 def lead_of(doctree: nodes.Node) -> str:
     """The answer with which a page begins, its first paragraph in bold; "" of a page without."""
     for paragraph in doctree.findall(nodes.paragraph):
-        if len(paragraph.children) == 1 and isinstance(paragraph[0], nodes.strong):
+        filled = [part for part in paragraph.children if part.astext()]
+        if len(filled) == 1 and isinstance(filled[0], nodes.strong):
             return " ".join(paragraph.astext().split())
     return ""
 
