@@ -95,10 +95,14 @@ def margin(key, curve, whole=True):
 
 def power(curve, first, last):
     """How often the rule says yes of a curve of these batch sizes and this scatter that is c1/B + c2
-    with its C, that is straight on logarithms, and that does not fall.
+    with its C (in the middle of the sizes, where they do not have it between them), that is
+    straight on logarithms, and that does not fall.
     """
     random = np.random.default_rng(0)
-    line = scaling.fit(curve.sizes, curve.means).log_steps(curve.sizes)
+    ends = np.log(curve.sizes[[0, -1]])
+    [bend] = scaling.fit(curve.sizes, curve.means).bend
+    bend = bend if ends[0] < bend < ends[1] else ends.mean()
+    line = np.log1p(np.exp(bend) / curve.sizes)[None]
     made = [elasticities((curve.sizes, line))[0], np.full(2, STRAIGHT), np.zeros(2)]
     yes = []
     for truth in made:

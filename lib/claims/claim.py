@@ -233,8 +233,9 @@ class Claim(Finding):
 
     @property
     def verdict(self) -> str:
-        """The paper's own networks' word where it is one of a verdict, else that of the others."""
-        return self.ours if self.theirs in (UNTESTED, UNCLEAR) else self.theirs
+        """The word of the paper's own networks where it is clear, else that of the others, if any."""
+        clear = self.theirs not in (UNTESTED, UNCLEAR)
+        return self.theirs if clear or self.ours == UNTESTED else self.ours
 
     def tally(self, own: bool | None = None) -> str:
         """In numbers of networks: "3 yes, 1 no, 2 unclear"; own: of the paper's, or of others."""

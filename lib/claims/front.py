@@ -180,17 +180,14 @@ def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
     `scaling.ENOUGH` searches.
 
     fastest, cheapest: batch sizes that may be the best of `one_run`; None if nothing was timed.
-    sgd_rate, momentum_rate: growth of the best rate per doubling of the batch.  momentum: critical
-    batch size over SGD's.  pruned: steps of networks that lost 90 % of their weights over the dense
-    ones'.  noise: critical batch size over noise scale, on noise_data.
+    momentum: critical batch size over SGD's.  pruned: steps of networks that lost 90 % of their
+    weights over the dense ones'.  noise: critical batch size over noise scale, on noise_data.
     """
     run = one_run()
     noise = [g for g in judged["M1"].measured if math.isfinite(g.high)]
     return {
         "fastest": best_sizes(run, "soonest"),
         "cheapest": best_sizes(run, "cheapest"),
-        "sgd_rate": effects(judged["S10"], "SGD"),
-        "momentum_rate": effects(judged["S10"], "momentum"),
         "momentum": effects(judged["S7"]),
         "pruned": between(*pruned_over_dense().ratio),
         "noise": between(*(g.effect for g in noise)),
@@ -232,12 +229,9 @@ def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
     }
 
 
-def effects(claim: Finding, method: str = "") -> str:
-    """The least and the most of a claim's effects on networks of `scaling.ENOUGH` searches, of
-    those whose name ends with a method.
-    """
-    several = [g for g in claim.groups if g.n >= scaling.ENOUGH]
-    return between(*(g.effect for g in several if g.name.endswith(method)))
+def effects(claim: Finding) -> str:
+    """The least and the most of a claim's effects on networks of `scaling.ENOUGH` searches."""
+    return between(*(g.effect for g in claim.groups if g.n >= scaling.ENOUGH))
 
 
 def best_sizes(run: pd.DataFrame, what: str) -> str | None:
