@@ -91,7 +91,8 @@ def rates(series: Iterable[Mapping[str, object]]) -> pd.DataFrame:
     names = {"method": "algorithm", "eta_inf": "level", "B_eta": "at", "name": "network"}
     rows = listed.rename(columns=names).assign(replicates=None)
     rows[["batch_size", "value"]] = rows.points.tolist()
-    rows["curve"] = rows.network + rows.sparsity.map(" {:g} rates".format)
+    rows["network"] = rows.network.str.partition(",")[0]
+    rows["curve"] = rows[["network", "algorithm", "sparsity"]].astype(str).agg(" ".join, axis=1)
     return _drawn(rows, "learning rates", rows.sparsity.map("{:.0%} pruned".format))
 
 
