@@ -49,18 +49,23 @@ DRAWN += ["data", "curve", "method", "sparsity", "level", "what"]
 
 @dataclass(frozen=True)
 class Kind:
-    """What is moved: its power, the words of its axis before and after, those of the three zones."""
+    """What is moved: its power, the words of its axis before and after, what batch sizes are over,
+    the words of the three zones.
+    """
 
     power: int
     raw: str
     moved: str
+    over: str
     zones: tuple[str, str, str]
 
 
 FREE, PAID = "free:|a doubling|saves 40–50\u00a0%", "paid for|nothing:|under 10\u00a0%"
-STEPS = Kind(1, "steps to result", "steps, over the fewest", (FREE, "a trade", PAID))
+STEPS = Kind(
+    1, "steps to result", "steps, over the fewest", "the critical one", (FREE, "a trade", PAID)
+)
 BENDS = ("grows with|the batch", "bends", "constant")
-RATES = Kind(-1, "best learning rate", "learning rate, over the largest", BENDS)
+RATES = Kind(-1, "best learning rate", "learning rate, over the largest", "Bη", BENDS)
 KINDS = {"steps": STEPS, "learning rates": RATES}
 
 
@@ -270,7 +275,9 @@ def _line(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> alt.Chart:
     at = np.geomspace(moved.min(), moved.max(), 121)
     line = pd.DataFrame({"x": at}).merge(rows[["what"]].drop_duplicates(), "cross")
     line["y"] = (1 + 1 / line.x) ** line["what"].map(lambda what: KINDS[what].power)
-    line = alt.Chart(line).transform_filter(THERE).mark_line(color=INK, strokeWidth=1.8)
+    line = (
+        alt.Chart(line).transform_filter(THERE).mark_line(color=INK, strokeWidth=1.8, clip=True)
+    )
     return line.encode(x=alt.X("x:Q", scale=x), y=alt.Y("y:Q", scale=y), opacity=_faded())
 
 
@@ -327,7 +334,10 @@ def _titles(kinds: list[str]) -> list[alt.Chart]:
     """Those of the axes, which follow the slider."""
     raw, moved = ({k: getattr(KINDS[k], name) for k in kinds} for name in ("raw", "moved"))
     up = _follows(*(f"{json.dumps(words)}[quantity]" for words in (raw, moved)))
-    across = _follows("'batch size (examples)'", "'batch size, over the critical'")
+    over = json.dumps(
+        {k: f"batch size, over {KINDS[k].over}" for k in kinds}, ensure_ascii=False
+    )
+    across = _follows("'batch size (examples)'", f"{over}[quantity]")
     strip = charts.said("'measured, over its curve'", align="left", fontSize=12)
     strip = strip.encode(x=alt.value(70), y=alt.value(HEIGHT - LOW + 4))
     top = f"quantity === 'steps' && {FADE} > 0.5 ? 'examples processed, over the fewest' : ''"
