@@ -285,7 +285,7 @@ def test_a_page_is_described_by_its_lead_alone():
 
 
 def test_a_preview_holds_the_chart_and_all_words_within_its_edges():
-    words = ("How large a <i>batch</i> size?", "57 curves", "Doubling " * 30, "Book", "https://x.org")
+    words = ("How large a <i>batch</i> size?", "57 curves", "Doubling " * 30, "B", "https://x.org")
     svg = sphinx.preview(drawn(chart()), words)
     assert vlc.svg_to_png(svg)[16:24] == struct.pack(">II", 1200, 630)
     places = re.findall(r'<text x="36"[^>]* y="(\d+)">([^<]*)', svg)

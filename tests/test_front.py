@@ -146,7 +146,7 @@ def test_learning_rates_are_drawn_the_same_way_where_there_are_any():
 
 
 def test_every_curve_on_record_is_read_at_the_numbers_fitted_to_it():
-    """An independent fit of c2 (1 + C/B) to ln K, by scipy, where a curve has all of its searches."""
+    """An independent fit of c2 (1 + C/B) to ln K, by scipy, of complete curves."""
     points = front.collapsed()
     points = points[points.algorithm == "muon"]
     assert len(points) > 20

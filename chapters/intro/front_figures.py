@@ -51,7 +51,8 @@ PAPERS = """<style>
 <td>{% if paper %}<b>{{ paper }}</b> {% endif %}{{ claim.title }}</td>
 <td><a class="book-word book-{{ told.word }}" href="chapters/claims.html#claim-{{ claim.key }}">
 {{- told.word }}</a>{% if told.found %}: {{ told.found }}{% endif %}</td>
-<td data-head="Its networks: ">{{ told.theirs }}</td><td data-head="Ours: ">{{ told.ours }}</td></tr>
+<td data-head="Its networks: ">{{ told.theirs }}</td>
+<td data-head="Ours: ">{{ told.ours }}</td></tr>
 {% endfor %}</tbody></table>"""
 
 

@@ -1,7 +1,7 @@
 """The front page's figure: all curves as measured, and moved onto one.
 
-A curve is value = level (1 + at / batch size) ** power, with two numbers of its own.  A slider moves
-it by these, in the logarithm: at its end, batch sizes are over `at`, and values over `level`.
+A curve is value = level (1 + at / batch size) ** power, with two numbers of its own.  A slider
+moves it by these, in the logarithm: at its end, batch sizes are over `at`, and values over `level`.
 """
 
 from __future__ import annotations
@@ -115,8 +115,8 @@ def _drawn(rows: pd.DataFrame, what: str, pruned: pd.Series) -> pd.DataFrame:
 
 
 def findings(rows: pd.DataFrame) -> dict[str, object]:
-    """Of dense networks, and of all (`all_`): how many curves and points, and in words the shares of
-    points within 10 % of their curve, 20 % and a factor of 1.5 (tenth, fifth, half).  far: how many
+    """Of dense networks, and of all (`all_`): how many curves and points, and in words the shares
+    of points within 10 % of their curve, 20 % and a factor of 1.5 (tenth, fifth, half).  far: how many
     times above it LARS and CLARS lie at batch size 1.
 
     Args:
@@ -133,8 +133,8 @@ def findings(rows: pd.DataFrame) -> dict[str, object]:
 
 # --- the chart ------------------------------------------------------------------------------------
 
-# What is true of the moved curves alone comes with the end of the slide: before, it would lie beyond
-# the plot, and take its room
+# What is true of the moved curves alone comes with the end of the slide: before, it would lie
+# beyond the plot, and take its room
 MOVED = 0.96
 THERE = f"datum.what === quantity && together > {MOVED}"
 FADE = f"clamp((together - {MOVED}) / (1 - {MOVED}), 0, 1)"
