@@ -3,12 +3,14 @@
 import math
 import re
 import shutil
+import struct
 
 import altair as alt
 import numpy as np
 import pandas as pd
 import pytest
 import vl_convert as vlc
+from docutils import nodes
 
 from lib import ROOT, claims, wording
 from lib.claims import claim
@@ -62,12 +64,12 @@ def test_what_is_short_of_the_whole_never_reads_as_the_whole_nor_a_little_as_not
 
 
 def test_a_box_says_each_network():
-    rule = claims.Claim("S7", "t", "three_regimes", "p.", "s", "r.", "above", 1.25)
+    rule = claims.Claim("S7", "t", "three_regimes", "p.", "s", rule="r.", threshold=1.25)
     images = claims.Group("images <b>", 1.0, 0.5, 3.0, 2, own=True)
     judged = claim.judged(rule, [claims.Group("digits", 3.0, 2.5, 4.0, 3), images])
     told = boxes.claim(judged)
     assert "★ images &lt;b&gt;" in told and "Needed: above 1.25." in told
-    assert "<td>for</td><td>3</td><td>2.5 to 4</td><td>3</td>" in told
+    assert "<td>● yes</td><td>3</td><td>2.5 to 4</td><td>3</td>" in told
 
 
 def test_names_beside_lines_stand_apart_on_the_axis():
@@ -272,3 +274,20 @@ def test_paper_has_answers_open_and_no_words_on_what_cannot_be_done_there(tab):
     box = tab.locator("svg.marks").bounding_box()
     drawn = [float(n) for n in tab.locator("svg.marks").get_attribute("viewBox").split()[2:]]
     assert box["width"] / box["height"] == pytest.approx(drawn[0] / drawn[1], rel=0.02)
+
+
+def test_a_page_is_described_by_its_lead_alone():
+    strong = nodes.strong("", "Two  words.")
+    beside = nodes.paragraph("", "", nodes.strong("", "Bold"), nodes.Text(" and more"))
+    lead = nodes.paragraph("", "", nodes.Text(""), strong, nodes.Text(""))
+    assert sphinx.lead_of(nodes.section("", beside, lead)) == "Two words."
+    assert sphinx.lead_of(nodes.section("", beside)) == ""
+
+
+def test_a_preview_holds_the_chart_and_all_words_within_its_edges():
+    words = ("How large a <i>batch</i> size?", "57 curves", "Doubling " * 30, "B", "https://x.org")
+    svg = sphinx.preview(drawn(chart()), words)
+    assert vlc.svg_to_png(svg)[16:24] == struct.pack(">II", 1200, 630)
+    places = re.findall(r'<text x="36"[^>]* y="(\d+)">([^<]*)', svg)
+    assert max(int(y) for y, _ in places) < 630 and sum("Doubling" in t for _, t in places) > 3
+    assert places[-1][1] == "https://x.org" and "How large a" in places[0][1]

@@ -135,10 +135,10 @@ def test_the_readers_diamond_is_that_of_the_sheet():
 
 
 def test_learning_rates_are_drawn_the_same_way_where_there_are_any():
-    law = {"name": "MLP on digits, SGD", "method": "sgd", "data": "digits", "sparsity": 0.0}
+    law = {"name": "MLP on digits, 90 % pruned", "method": "sgd", "data": "digits", "sparsity": 0.0}
     points = [[size, 0.5 / (1 + 30 / size)] for size in (4, 30, 256)]
     rates = one_curve.rates([law | {"points": points, "eta_inf": 0.5, "B_eta": 30.0}])
-    assert rates.off.tolist() == pytest.approx([1, 1, 1])
+    assert rates.off.tolist() == pytest.approx([1, 1, 1]) and rates.network[0] == "MLP on digits"
     both = pd.concat([planted_points(), rates])
     assert "paid for" in shown(both)
     rates = shown(both, quantity="learning rates")
@@ -146,7 +146,7 @@ def test_learning_rates_are_drawn_the_same_way_where_there_are_any():
 
 
 def test_every_curve_on_record_is_read_at_the_numbers_fitted_to_it():
-    """An independent fit of c2 (1 + C/B) to ln K, by scipy, where a curve has all of its searches."""
+    """An independent fit of c2 (1 + C/B) to ln K, by scipy, of complete curves."""
     points = front.collapsed()
     points = points[points.algorithm == "muon"]
     assert len(points) > 20

@@ -42,6 +42,7 @@ PAPERS = """<style>
 .book-word { font-weight: 700; } .book-word.book-yes { color: var(--book-yes); }
 .book-word:is(.book-mostly, .book-mixed) { color: var(--book-part); }
 .book-word.book-no { color: var(--book-no); }
+.book-word.book-unclear { color: var(--pst-color-text-muted); }
 .book-by-paper td:nth-child(n + 2) { min-width: 7.2rem; }
 @media (max-width: 576px) { .book-by-paper td::before { content: attr(data-head); } }
 </style><table class="book-table book-by-paper"><thead><tr>
@@ -50,7 +51,8 @@ PAPERS = """<style>
 <td>{% if paper %}<b>{{ paper }}</b> {% endif %}{{ claim.title }}</td>
 <td><a class="book-word book-{{ told.word }}" href="chapters/claims.html#claim-{{ claim.key }}">
 {{- told.word }}</a>{% if told.found %}: {{ told.found }}{% endif %}</td>
-<td data-head="Its networks: ">{{ told.theirs }}</td><td data-head="Ours: ">{{ told.ours }}</td></tr>
+<td data-head="Its networks: ">{{ told.theirs }}</td>
+<td data-head="Ours: ">{{ told.ours }}</td></tr>
 {% endfor %}</tbody></table>"""
 
 

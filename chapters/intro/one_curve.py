@@ -1,7 +1,7 @@
 """The front page's figure: all curves as measured, and moved onto one.
 
-A curve is value = level (1 + at / batch size) ** power, with two numbers of its own.  A slider moves
-it by these, in the logarithm: at its end, batch sizes are over `at`, and values over `level`.
+A curve is value = level (1 + at / batch size) ** power, with two numbers of its own.  A slider
+moves it by these, in the logarithm: at its end, batch sizes are over `at`, and values over `level`.
 """
 
 from __future__ import annotations
@@ -49,18 +49,23 @@ DRAWN += ["data", "curve", "method", "sparsity", "level", "what"]
 
 @dataclass(frozen=True)
 class Kind:
-    """What is moved: its power, the words of its axis before and after, those of the three zones."""
+    """What is moved: its power, the words of its axis before and after, what batch sizes are over,
+    the words of the three zones.
+    """
 
     power: int
     raw: str
     moved: str
+    over: str
     zones: tuple[str, str, str]
 
 
 FREE, PAID = "free:|a doubling|saves 40–50\u00a0%", "paid for|nothing:|under 10\u00a0%"
-STEPS = Kind(1, "steps to result", "steps, over the fewest", (FREE, "a trade", PAID))
+STEPS = Kind(
+    1, "steps to result", "steps, over the fewest", "the critical one", (FREE, "a trade", PAID)
+)
 BENDS = ("grows with|the batch", "bends", "constant")
-RATES = Kind(-1, "best learning rate", "learning rate, over the largest", BENDS)
+RATES = Kind(-1, "best learning rate", "learning rate, over the largest", "Bη", BENDS)
 KINDS = {"steps": STEPS, "learning rates": RATES}
 
 
@@ -91,7 +96,8 @@ def rates(series: Iterable[Mapping[str, object]]) -> pd.DataFrame:
     names = {"method": "algorithm", "eta_inf": "level", "B_eta": "at", "name": "network"}
     rows = listed.rename(columns=names).assign(replicates=None)
     rows[["batch_size", "value"]] = rows.points.tolist()
-    rows["curve"] = rows.network + rows.sparsity.map(" {:g} rates".format)
+    rows["network"] = rows.network.str.partition(",")[0]
+    rows["curve"] = rows[["network", "algorithm", "sparsity"]].astype(str).agg(" ".join, axis=1)
     return _drawn(rows, "learning rates", rows.sparsity.map("{:.0%} pruned".format))
 
 
@@ -109,8 +115,8 @@ def _drawn(rows: pd.DataFrame, what: str, pruned: pd.Series) -> pd.DataFrame:
 
 
 def findings(rows: pd.DataFrame) -> dict[str, object]:
-    """Of dense networks, and of all (`all_`): how many curves and points, and in words the shares of
-    points within 10 % of their curve, 20 % and a factor of 1.5 (tenth, fifth, half).  far: how many
+    """Of dense networks, and of all (`all_`): how many curves and points, and in words the shares
+    of points within 10 % of their curve, 20 % and a factor of 1.5 (tenth, fifth, half).  far: how many
     times above it LARS and CLARS lie at batch size 1.
 
     Args:
@@ -127,8 +133,8 @@ def findings(rows: pd.DataFrame) -> dict[str, object]:
 
 # --- the chart ------------------------------------------------------------------------------------
 
-# What is true of the moved curves alone comes with the end of the slide: before, it would lie beyond
-# the plot, and take its room
+# What is true of the moved curves alone comes with the end of the slide: before, it would lie
+# beyond the plot, and take its room
 MOVED = 0.96
 THERE = f"datum.what === quantity && together > {MOVED}"
 FADE = f"clamp((together - {MOVED}) / (1 - {MOVED}), 0, 1)"
@@ -157,10 +163,8 @@ def one_curve(rows: pd.DataFrame) -> alt.LayerChart:
     strip = alt.layer(*_strip(rows, x))
     whole = alt.layer(drawn, strip, *_titles(kinds)).resolve_scale(y="independent")
     shown = alt.binding_select(options=kinds, name="show ") if len(kinds) > 1 else alt.Undefined
-    whole = whole.add_params(
-        alt.param(name="quantity", value=kinds[0], bind=shown),
-        *_controls(rows),
-    )
+    quantity = alt.param(name="quantity", value=kinds[0], bind=shown)
+    whole = whole.add_params(quantity, *_controls(rows))
     whole = charts.sized(whole, HEIGHT).properties(
         usermeta={"slides": "together", "job": ["C", "a", "b"]}
     )
@@ -190,9 +194,7 @@ def _title(rows: pd.DataFrame) -> str:
     curves = rows.groupby("what").curve.nunique().to_dict()
     dense = rows[rows.sparsity == 0].groupby("what").curve.nunique().to_dict()
     count = f"(pruned ? {json.dumps(curves)} : {json.dumps(dense)})[quantity]"
-    low, best, high = (
-        SHORT.format(value) for value in ("(best / reach)", "best", "(best * reach)")
-    )
+    low, best, high = map(SHORT.format, ("(best / reach)", "best", "(best * reach)"))
     own = f"'Your batch: ' + {best} + ' (' + {low} + '–' + {high} + ' cost at most '"
     own += f" + '{MORE:.0%} more time)'".replace("%", "\u00a0%")
     end = _follows("' curves, as measured'", "' curves, one shape'", "' curves, moving'")
@@ -220,9 +222,8 @@ def _scale(rows: pd.DataFrame, column: str, by: str) -> alt.Scale:
 
 def _curves(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
     pick, _ = charts.picked("method")
-    at = alt.selection_point(
-        fields=["curve"], on="pointerover", clear="pointerout", name="curve_at"
-    )
+    point = {"on": "pointerover", "clear": "pointerout", "name": "curve_at"}
+    at = alt.selection_point(fields=["curve"], **point)
     base = _moved(rows).encode(
         x=alt.X("x:Q", scale=x, title=None).axis(grid=False, **POWERS),
         y=alt.Y("y:Q", scale=y, title=None).axis(**POWERS),
@@ -264,12 +265,8 @@ def _strip(rows: pd.DataFrame, x: alt.Scale) -> list[alt.Chart]:
     near = pd.DataFrame({"low": [1 / WITHIN["fifth"]], "high": [WITHIN["fifth"]]})
     band = alt.Chart(near).mark_rect(color=charts.GUIDE, opacity=0.2)
     band = band.encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
-    dots = (
-        _moved(rows)
-        .mark_circle(size=12, opacity=0.7)
-        .encode(x=alt.X("x:Q", scale=x), y=y, color=_colour(rows))
-    )
-    return [band, dots]
+    dots = _moved(rows).mark_circle(size=12, opacity=0.7)
+    return [band, dots.encode(x=alt.X("x:Q", scale=x), y=y, color=_colour(rows))]
 
 
 def _line(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> alt.Chart:
@@ -278,7 +275,9 @@ def _line(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> alt.Chart:
     at = np.geomspace(moved.min(), moved.max(), 121)
     line = pd.DataFrame({"x": at}).merge(rows[["what"]].drop_duplicates(), "cross")
     line["y"] = (1 + 1 / line.x) ** line["what"].map(lambda what: KINDS[what].power)
-    line = alt.Chart(line).transform_filter(THERE).mark_line(color=INK, strokeWidth=1.8)
+    line = (
+        alt.Chart(line).transform_filter(THERE).mark_line(color=INK, strokeWidth=1.8, clip=True)
+    )
     return line.encode(x=alt.X("x:Q", scale=x), y=alt.Y("y:Q", scale=y), opacity=_faded())
 
 
@@ -302,10 +301,12 @@ def _zones(kinds: list[str], x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
     low, place = alt.X("low:Q", scale=x), alt.X("place:Q", scale=x)
     shade = shade.encode(x=low, x2="high:Q", opacity=_faded(0.1))
     words = []
-    for side, align, dx in ((-1, "right", -6), (0, "center", 0), (1, "left", 6)):
+    for side, align in zip((-1, 0, 1), ("right", "center", "left")):
         one = base.transform_filter(f"datum.side === {side}")
         one = one.transform_calculate(lines="split(datum.words, '|')")
-        one = one.mark_text(align=align, dx=dx, baseline="top", lineHeight=14, fontSize=12)
+        one = one.mark_text(
+            align=align, dx=6 * side, baseline="top", lineHeight=14, fontSize=12
+        )
         words.append(one.encode(x=place, y=alt.value(2), text="lines:N", opacity=_faded()))
     over = pd.DataFrame({"told": OVER, "what": "steps"}).eval("x = told - 1")
     over = alt.Chart(over).transform_filter(THERE).mark_text(dy=-8, fontSize=12)
@@ -333,7 +334,10 @@ def _titles(kinds: list[str]) -> list[alt.Chart]:
     """Those of the axes, which follow the slider."""
     raw, moved = ({k: getattr(KINDS[k], name) for k in kinds} for name in ("raw", "moved"))
     up = _follows(*(f"{json.dumps(words)}[quantity]" for words in (raw, moved)))
-    across = _follows("'batch size (examples)'", "'batch size, over the critical'")
+    over = json.dumps(
+        {k: f"batch size, over {KINDS[k].over}" for k in kinds}, ensure_ascii=False
+    )
+    across = _follows("'batch size (examples)'", f"{over}[quantity]")
     strip = charts.said("'measured, over its curve'", align="left", fontSize=12)
     strip = strip.encode(x=alt.value(70), y=alt.value(HEIGHT - LOW + 4))
     top = f"quantity === 'steps' && {FADE} > 0.5 ? 'examples processed, over the fewest' : ''"

@@ -109,8 +109,8 @@ workload algorithm pruning sparsity goal batch_size value at level replicates
 
 @_kept
 def collapsed() -> pd.DataFrame:
-    """Every curve of `gathered` whose critical batch size lies inside the batch sizes measured, with
-    the two numbers that are fitted to it: value = level (1 + at / batch size).
+    """Every curve of `gathered` whose critical batch size lies inside the batch sizes measured,
+    with the two numbers that are fitted to it: value = level (1 + at / batch size).
 
     A row per point that no search missed: COLLAPSED.  value: steps to result, at: C in examples,
     level: c2 in steps, as of `scaling.summaries`; replicates: count of searches.

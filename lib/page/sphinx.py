@@ -190,20 +190,21 @@ def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None
         ]
 
 
-# --- what other sites show of a page ---------------------------------------------------------------
+# --- what other sites show of a page --------------------------------------------------------------
 
 PREVIEW = "preview.png"  # of every page: the front page's first figure
-LETTER = 680  # letters of a line of its words, times their size
+LETTER = 640  # letters of a line of its words, times their size
 CHARTED = re.compile(
     r'<p class="book-title"[^>]*>(.*?)</p>.*?src="data:image/svg\+xml,([^"]*)"', re.S
 )
 SHEET = """\
-<svg xmlns="http://www.w3.org/2000/svg" width="1200" height="630" font-family="DejaVu Sans, sans-serif">\
+<svg xmlns="http://www.w3.org/2000/svg" width="1200" height="630" \
+font-family="DejaVu Sans, sans-serif">\
 <rect width="1200" height="630" fill="#fff"/>{words}{chart}</svg>"""
 
 
 def _described(app, pagename: str, templatename: str, context: dict, doctree) -> None:
-    """Describe the page to search engines by its lead; draw the preview image with the front page."""
+    """Describe the page by its lead; draw the preview image with the front page."""
     if doctree is None:
         return
     context["lead"] = lead_of(doctree)
@@ -222,7 +223,8 @@ def _described(app, pagename: str, templatename: str, context: dict, doctree) ->
 def lead_of(doctree: nodes.Node) -> str:
     """The answer with which a page begins, its first paragraph in bold; "" of a page without."""
     for paragraph in doctree.findall(nodes.paragraph):
-        if len(paragraph.children) == 1 and isinstance(paragraph[0], nodes.strong):
+        filled = [part for part in paragraph.children if part.astext()]
+        if len(filled) == 1 and isinstance(filled[0], nodes.strong):
             return " ".join(paragraph.astext().split())
     return ""
 
@@ -247,7 +249,8 @@ def preview(chart: str, words: Sequence[str]) -> str:
         float(re.search(rf'{side}="([\d.]+)"', chart)[1]) for side in ("width", "height")
     )
     scale = min(760 / width, 600 / height)
-    place = f"translate({1180 - scale * width:.1f} {(630 - scale * height) / 2:.1f}) scale({scale:.3f})"
+    left, top = 1180 - scale * width, (630 - scale * height) / 2
+    place = f"translate({left:.1f} {top:.1f}) scale({scale:.3f})"
     return SHEET.format(words="".join(lines), chart=f'<g transform="{place}">{chart}</g>')
 
 
