@@ -16,7 +16,7 @@ from lib.measuring import one_cell, sweeps
 from lib.methods.intervals import Interval
 from lib.methods.optimisers import Optimiser, Schedule
 from lib.own import OwnError, Training
-from lib.records.on_record import grid
+from lib.records.selection import grid
 from lib.studies.cells import Cell
 from lib.workloads import batches, kinds
 

@@ -22,7 +22,7 @@ from lib.analysis import hardware
 from lib.engine import checkpoint, flattening, training_state
 from lib.measuring import one_cell, sweeps
 from lib.records import store
-from lib.records.on_record import grid
+from lib.records.selection import grid
 from lib.records.store import record
 from lib.studies.cells import Cell
 from lib.studies.study import Study

@@ -6,7 +6,7 @@ import pytest
 
 from lib import Told
 from lib.measuring import sweeps
-from lib.records.on_record import grid
+from lib.records.selection import grid
 from lib.workloads import catalogue
 
 START = """

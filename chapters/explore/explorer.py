@@ -11,17 +11,13 @@ from lib.analysis import hardware, scaling
 from lib.analysis.scaling import CURVE
 from lib.claims import front
 from lib.probes import timings
-from lib.records import on_record
+from lib.records import selection
 from lib.studies import plans
 from lib.studies.study import Study
 from lib.workloads import models
 from lib.workloads.catalogue import workload
 
-# Fields of the cells that are drawn: the usual ones, but pruned in any way and up to any number of
-# steps.
-FIELDS = {
-    name: value for name, value in plans.USUAL.items() if name not in ("pruning", "max_steps")
-}
+FREE = ("pruning", "max_steps")  # settings in which the searches that are drawn may differ
 KEYS = [*CURVE, "goal"]
 OVER = {"ratio": "over", "ratio_low": "over_low", "ratio_high": "over_high"}
 POINTS = [*KEYS, "batch_size", "steps", "low", "high", "searches", "missed", *OVER.values()]
@@ -38,10 +34,8 @@ TIMED = "momentum"  # the method with which steps were timed
 
 
 def gathered(*more: Study) -> Study:
-    """The cells on record that are drawn: those of all studies, of METHODS and of `more`; as
-    `on_record.gathered`.
-    """
-    return on_record.gathered(*more, *map(plans.study, METHODS), **FIELDS)
+    """The searches that are drawn: those of all studies, of METHODS and of `more`."""
+    return selection.curves(*more, *map(plans.study, METHODS), free=FREE)
 
 
 def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -14,8 +14,7 @@ from lib.analysis.hardware import Hardware
 from lib.claims import judging
 from lib.page import charts
 from lib.probes import timings
-from lib.records import on_record, store
-from lib.studies import plans
+from lib.records import selection, store
 from lib.wording import brief, number, span
 from lib.workloads import catalogue, models, own_file, own_network
 
@@ -96,7 +95,7 @@ def measured(name: str, *methods: str) -> pd.DataFrame:
     methods: as of `hardware.exact`.  Raises ValueError if there are none of a reader's own.
     """
     exact = hardware.exact(name, methods=methods)
-    book = judging.to_goals(on_record.gathered(exact, **plans.USUAL))
+    book = judging.to_goals(selection.curves(exact))
     book = ranges.whole(book, judging.low())
     more = hardware.adaptive(name, methods=methods)
     known = {(cell.algorithm, cell.sparsity) for cell in exact.cells}

@@ -17,7 +17,7 @@ from lib import Told, whole
 from lib.analysis import scaling
 from lib.measuring import sweeps
 from lib.methods import method as known_method
-from lib.records.on_record import recorded_of
+from lib.records.searches import recorded
 from lib.records.store import SMOKE
 from lib.studies import plans, study
 from lib.studies.study import Study
@@ -93,7 +93,7 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
         and point(cell) in asked
     ]
     # Of several at a point the first on record, or else the last
-    chosen = [*planned, *reversed([*recorded_of(planned)])]
+    chosen = [*planned, *reversed(recorded(planned).values())]
     cells = {(point(cell), cell.sparsity): cell for cell in chosen}
     number = "replicate" if workload(name).source else "search"  # a reader's text has one split
     every = study.grid(
@@ -106,7 +106,7 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
     )
     every = (replace(c, max_steps=math.ceil(STEPS / math.sqrt(c.batch_size))) for c in every)
     more = [cell for cell in every if (point(cell), 0.0) not in cells]
-    more = more if beyond or not planned else recorded_of(more)
+    more = more if beyond or not planned else recorded(more).values()
     return Study(name, workload(name).title, (*cells.values(), *more))
 
 

@@ -14,7 +14,7 @@ from lib.analysis.ranges import POWERS, effective, fast, growth, winners
 from lib.analysis.scaling import SEARCH, mean_of
 from lib.measuring import sweeps
 from lib.methods import method, spaces
-from lib.records import on_record
+from lib.records import selection
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.studies.study import Study
@@ -33,7 +33,7 @@ SIDE, SEVERAL = 3, 3  # batch sizes and searches that tell a growth on either si
 def searched(chosen, workloads: Iterable[str], algorithm: str) -> Study:
     """A method's searches of these dense networks."""
     sizes, trials = chosen.batch_sizes, chosen.trials
-    grids = [on_record.grid(w, sizes, [algorithm], [0.0], trials=trials) for w in workloads]
+    grids = [selection.grid(w, sizes, [algorithm], [0.0], trials=trials) for w in workloads]
     return Study("searched", algorithm, tuple(cell for grid in grids for cell in grid.cells))
 
 

@@ -18,7 +18,7 @@ from lib.analysis import hardware, scaling
 from lib.measuring import sweeps
 from lib.methods import spaces
 from lib.page import parameters
-from lib.records import on_record
+from lib.records import selection
 from lib.wording import brief, joined, named, percent
 from lib.workloads import own_file
 from lib.workloads.catalogue import Workload, workload
@@ -67,7 +67,7 @@ def trained(
     """
     if chosen.search == "exact" or chosen.budget == "smoke":
         curve = chosen.workload, sizes, [chosen.algorithm], [chosen.sparsity]
-        grid = on_record.grid(*curve, trials=chosen.trials)
+        grid = selection.grid(*curve, trials=chosen.trials)
         return sweeps.results(grid, chosen.budget, **where), None
     ends = min(sizes), max(sizes)
     plan = adaptive.Plan(chosen.workload, chosen.algorithm, ends, sparsity=chosen.sparsity)

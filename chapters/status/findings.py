@@ -34,7 +34,7 @@ def findings(studies: pd.DataFrame, again: pd.DataFrame, priced: pd.DataFrame) -
     """All values of the page's sentences.
 
     Args:
-        studies: of `on_record.status`, with title.
+        studies: of `lib.records.results.status`, with title.
         again: of `replays.every`.
         priced: of `prices.table`.
     """

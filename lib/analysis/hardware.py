@@ -20,7 +20,6 @@ from lib.methods import spaces
 from lib.records import results
 from lib.records.store import DATA, of_own
 from lib.studies.cells import Cell
-from lib.studies.plans import USUAL
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
@@ -167,11 +166,12 @@ def adaptive(
     """
     work = workload(name)
     if cells is None:
-        usual = USUAL.keys() - {"space", "max_steps"}  # of which every trial has its own
         cells = [
             cell
             for cell in of_own(work.name, folder, methods)
-            if cell.space is not None and all(getattr(cell, f) == USUAL[f] for f in usual)
+            if cell.space is not None
+            # of which every trial has its own
+            and cell.is_usual("space", "max_steps")
         ]
     study = Study(work.name, "", tuple(cells))
     found = results.read(study, folder)

@@ -31,7 +31,7 @@ from lib.claims.claim import (
     Group,
 )
 from lib.claims.judging import kept
-from lib.records import on_record, searches, store
+from lib.records import searches, store
 from lib.records.store import record
 from lib.studies import plans
 from lib.wording import DATA_SETS, between, ranged, span
@@ -47,7 +47,7 @@ def scope() -> dict:
 
 def _scope() -> dict:
     every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
-    cells = list(on_record.recorded_of(every))
+    cells = list(searches.recorded(every).values())
     every = searches.table().drop_duplicates("record")
     heads = every[
         every.record.isin({record(c).relative_to(store.DATA).as_posix() for c in cells})

@@ -23,6 +23,10 @@ NUMBER = Whole(0, SPLITS)
 RACE = Number("[1, inf)")
 # At their defaults wherever trials are trained one after the other
 ALONE = "sparsity label_smoothing messages staleness stop race"
+# In what the searches of the book's curves differ; all else is usual at its default
+VARIED = """
+workload batch_size algorithm sparsity trials replicate split hits race rungs
+""".split()
 
 
 def _messages(given: object) -> object:
@@ -109,6 +113,16 @@ class Cell:
             (one_split, "split", split_once),
             (self.alone, ALONE, by_itself),
         )
+
+    def is_usual(self, *free: str) -> bool:
+        """Whether all but VARIED and `free` is at its default; a limit of steps beyond the
+        workload's own makes no other search.
+        """
+        others = {*self.__dataclass_fields__} - {*VARIED, *free}
+        if (self.max_steps or 0) > self.work.max_steps:
+            others.discard("max_steps")
+        defaults = {name: self.__dataclass_fields__[name].default for name in others}
+        return all(getattr(self, name) == usual for name, usual in defaults.items())
 
     @property
     def alone(self) -> bool:

@@ -21,12 +21,9 @@ from lib.own import is_own
 from lib.studies.cells import Cell
 from lib.workloads import own_file
 from lib.workloads.catalogue import Workload
-from lib.workloads.datasets import LEE2021
 
 # --- races ----------------------------------------------------------------------------------------
 
-# Data sets: the digits' validation sets are too small for a race; CIFAR-10 gains little
-RACED = ("mnist", LEE2021, "fashion-mnist")
 BY_GOALS = {"race": 2.5}  # fields of a cell
 # Wide, since at twice the steps a winner with Nesterov momentum is gone
 BY_LOSSES = {"race": 3.0, "rungs": "losses"}
@@ -111,6 +108,7 @@ def _is_light(work: Workload) -> bool:
 
 RANGE = re.compile(r"(\d+)\.\.(?:\*([2-9]|[1-9]\d+)\.\.)?(\d+)")
 FIELDS = (*Cell.__dataclass_fields__, "search", "examples", "least")  # of a grid
+COUNT = Count(10**8)
 RANGES = "a range that ends at its last number, such as 3..12 or 1..*2..1024"
 
 
@@ -146,7 +144,7 @@ def _known(fields: dict, names: Sequence[str]) -> None:
 def _steps(batch_size: object, examples: object, least: object) -> int:
     """The steps that so many examples make, and at least so many."""
     for name, value in (("batch_size", batch_size), ("examples", examples), ("least", least)):
-        check(name, value, Count(10**8))
+        check(name, value, COUNT)
     return max(examples // batch_size, least)
 
 
