@@ -45,7 +45,7 @@ def read(chosen) -> SimpleNamespace:
     asked = chosen.methods, chosen.searches, chosen.trials
     planned = grid(work.name, sizes, *asked, beyond=chosen.budget != "cached")
     trials = sweeps.results(planned, chosen.budget)
-    if work.source:
+    if work.folder == "own":
         rungs = experiments.climb(texts.read(work.name).ids, 4)
     else:
         rungs = experiments.NGRAMS.results()
@@ -95,7 +95,7 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
     # Of several at a point the first on record, or else the last
     chosen = [*planned, *reversed(recorded(planned).values())]
     cells = {(point(cell), cell.sparsity): cell for cell in chosen}
-    number = "replicate" if workload(name).source else "search"  # a reader's text has one split
+    number = "search" if workload(name).has_splits else "replicate"  # a reader's text has one split
     every = study.grid(
         **{number: range(searches), "batch_size": batch_sizes},
         trials=trials,

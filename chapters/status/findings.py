@@ -173,7 +173,7 @@ def of_workloads() -> pd.DataFrame:
             w.name,
             w.dataset,
             w.model,
-            models.parameter_count(models.build(w.model)),
+            models.parameter_count(w.network()),
             ", ".join(map(tasks.TASKS[w.task].written, w.goals)),
             w.max_steps,
             w.precision,

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import own
 from lib.analysis import scaling
 from lib.fields import AMOUNT, POSITIVE, Count, Number, spec
 from lib.methods import spaces
@@ -123,7 +122,7 @@ def readers(name: str, *methods: str) -> Study:
     `lib.records.store.read`.
     """
     found = exact(name, methods=methods)
-    if not found.cells and own.is_own(name):
+    if not found.cells and workload(name).steps_timed:
         raise ValueError(
             f"workload: no exact search is on record of {found.name!r}; measure it with "
             f"own_workload.ipynb, -p search exact and -p budget full"

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import own
 from lib.records import searches, store
 from lib.records.store import DATA, record, same_data
 from lib.studies.cells import Cell
@@ -37,7 +36,7 @@ def check(study: Study, folder: Path = DATA) -> None:
 
 def check_tensors(study: Study, folder: Path) -> None:
     """Raise OwnError if records of a reader's own workload are of tensors that differ."""
-    for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
+    for name in sorted({c.workload for c in study.cells if c.work.tensors}):
         same_data(name, folder, methods={c.algorithm for c in study.cells})
 
 

@@ -20,7 +20,7 @@ from typing import TypeVar
 import pandas as pd
 
 from lib import ROOT, code, own, whole
-from lib.methods import method
+from lib.methods import in_file, method
 from lib.own import folder_name
 from lib.records import archive
 from lib.records.archive import RecordError
@@ -90,7 +90,7 @@ def _settings(cell) -> str:
 
 def place(name: str) -> str:
     """The folder of a data set's records."""
-    return "own" if workload(name).source else workload(name).dataset
+    return workload(name).folder
 
 
 def home(name: str) -> str:
@@ -116,7 +116,7 @@ def _record(cell: Cell, folder: Path, work: Workload, source: str) -> Path:
     """work, source: the workload and the digest of a reader's own method, so that a changed file is
     looked up anew.
     """
-    return path(folder / ("own" if own.is_own(cell.algorithm) else place(work.name)), cell)
+    return path(folder / ("own" if source else work.folder), cell)
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -369,7 +369,7 @@ def of_own(name: str, folder: Path = DATA, methods: Collection[str] = ()) -> Ite
 
 
 def _may_load(algorithm: str, methods: Collection[str]) -> bool:
-    return algorithm in methods or not own.is_own(algorithm)
+    return algorithm in methods or not in_file(algorithm)
 
 
 def same_data(

@@ -13,8 +13,6 @@ from lib.fields import PART, Count, Number, Whole, spec
 from lib.messages import Messages
 from lib.methods import MethodName, method, spaces, variants
 from lib.methods.method import Method
-from lib.own import TRAINING
-from lib.workloads import datasets
 from lib.workloads.catalogue import Workload, WorkloadName, workload
 
 SPLITS = 9999  # the largest number of a replicate and of a split
@@ -95,10 +93,9 @@ class Cell:
     def _bound(self, work: Workload, how: Method) -> tuple[tuple[object, str, str], ...]:
         """Where other fields leave some no choice but their defaults: whether, which, and why."""
         name = f"{self.workload} with {self.algorithm}"
-        one_split = work.source or work.dataset in datasets.IMAGES_OF
         own_gradients = f"for {name}, which takes gradients of its own"
         split_once = f"for {self.workload}, whose examples are split in one way"
-        by_itself = f"of a lib.own.Training or a class of torch.optim, as {name} is"
+        by_itself = f"where trials are trained one after the other, as those of {name} are"
         return (
             (self.messages and self.messages.by_layer, "sparsity", "with messages by layer"),
             (how.gradient, "messages staleness", own_gradients),
@@ -110,7 +107,7 @@ class Cell:
                 f"with stop {self.stop!r}, where every trial goes on",
             ),
             (self.race is None, "rungs", "without a race"),
-            (one_split, "split", split_once),
+            (not work.has_splits, "split", split_once),
             (self.alone, ALONE, by_itself),
         )
 
@@ -127,7 +124,7 @@ class Cell:
     @property
     def alone(self) -> bool:
         """Whether its trials are trained one after the other (`lib.engine.trainings`)."""
-        return self.work.task == TRAINING or method(self.algorithm).optimiser is not None
+        return self.work.alone or method(self.algorithm).optimiser is not None
 
     @property
     def work(self) -> Workload:

@@ -17,10 +17,8 @@ import yaml
 
 from lib import Told, require
 from lib.fields import Count, check, spec, unknown
-from lib.own import is_own
 from lib.studies.cells import Cell
-from lib.workloads import own_file
-from lib.workloads.catalogue import Workload
+from lib.workloads.catalogue import LIGHT
 
 # --- races ----------------------------------------------------------------------------------------
 
@@ -36,7 +34,6 @@ WATCHED = 1e6
 
 # --- studies --------------------------------------------------------------------------------------
 
-LIGHT = 256  # numbers in an example of which a toy can be trained in seconds
 # What a toy trains, by how its trials stop
 TOYS = {
     "goal": {"trials": 16, "hits": 2, "max_steps": 400},
@@ -71,7 +68,7 @@ class Study:
         """
         require(self.cells, "cells", self.cells, "at least one")
         first, *_ = self.cells
-        light = _is_light(first.work)
+        light = first.work.light
         able = light or all(c.stop == "budget" for c in self.cells)
         allowed = (
             f"cached, or full with few trials, for {first.workload}; smoke is for examples"
@@ -95,13 +92,6 @@ def _thinned(cells: Sequence[Cell]) -> list[Cell]:
     levels = sorted(c.sparsity for c in cells)
     levels = levels[0], levels[-1]
     return [c for c in cells if c.batch_size in sizes and c.sparsity in levels]
-
-
-def _is_light(work: Workload) -> bool:
-    """Whether its examples are about as small as the digits."""
-    if is_own(work.name):
-        return own_file.facts(work.name).numbers <= LIGHT
-    return work.train().x[0].numel() <= LIGHT if work.source else work.dataset == "digits"
 
 
 # --- grids ----------------------------------------------------------------------------------------
