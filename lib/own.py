@@ -10,7 +10,6 @@ When a module that the file imports is changed, they have to be moved out of dat
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -54,7 +53,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Training:
-    """What the function returns: a classifier of tensors, unless loss, metric or data say otherwise.
+    """What the function returns: a classifier of tensors, unless it is told otherwise.
 
     All trials of a classifier of tensors are trained at once if its network allows it: parameters
     are all that is trained and all that is kept, the last layer is linear with a bias and
@@ -175,16 +174,3 @@ def text_parts(name: str) -> tuple[str, str]:
 def is_text(name: str) -> bool:
     """Whether the name of a workload is that of a reader's own text (`lib.workloads.texts`)."""
     return isinstance(name, str) and text_parts(name)[0].endswith(".txt")
-
-
-LONGEST = 255  # bytes of a file's name
-
-
-def folder_name(name: str) -> str:
-    """The name of a workload or a training method with a hyphen for whatever no file name should
-    hold; of one that is too long its end and a digest.
-    """
-    plain = re.sub(r"[^\w.-]+", "-", name)
-    if len(plain.encode()) <= LONGEST:
-        return plain
-    return f"{hashlib.sha256(name.encode()).hexdigest()[:12]}-{plain[-50:]}"

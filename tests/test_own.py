@@ -75,7 +75,7 @@ def test_it_trains_and_prunes_like_any_other_and_not_twice(write, tmp_path, monk
     frame = sweeps.results(study, folder=folder)
     assert not frame.attrs["missing"] and frame.steps.notna().any()
     places = {file.parts[-5:-3] for file in folder.rglob("*.csv")}
-    assert places == {("own", own.folder_name(own_file.canonical(name)))}
+    assert places == {("own", store.folder_name(own_file.canonical(name)))}
     work = catalogue.workload(name)
     assert work.train_size == 80 and work.goal == 0.1 and not work.alone
     monkeypatch.setattr(one_cell, "measure", lambda *_: pytest.fail("trained again"))

@@ -95,7 +95,9 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
     # Of several at a point the first on record, or else the last
     chosen = [*planned, *reversed(recorded(planned).values())]
     cells = {(point(cell), cell.sparsity): cell for cell in chosen}
-    number = "search" if workload(name).has_splits else "replicate"  # a reader's text has one split
+    number = (
+        "search" if workload(name).has_splits else "replicate"
+    )  # a reader's text has one split
     every = study.grid(
         **{number: range(searches), "batch_size": batch_sizes},
         trials=trials,

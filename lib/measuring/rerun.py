@@ -86,9 +86,8 @@ class Rerun(Walk):
         data = cell.work.data(cell.split)
         trials = one_cell.start(cell, chosen)
         executor, order = one_cell.executor(cell), (cell.batch_size, cell.replicate)
-        super().__init__(
-            method(cell.algorithm), executor, trials, training or data.train, *order
-        )
+        examples = training or data.train
+        super().__init__(method(cell.algorithm), executor, trials, examples, *order)
         self.validation = data.validation
 
 

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import io
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +22,6 @@ import pandas as pd
 
 from lib import ROOT, code, own, whole
 from lib.methods import in_file, method
-from lib.own import folder_name
 from lib.records import archive
 from lib.records.archive import RecordError
 from lib.studies.cells import Cell
@@ -77,6 +77,19 @@ def _given(one, always: Iterable[str] = ()) -> dict:
 
 
 # --- where records lie ---------------------------------------------------------------------------
+
+
+LONGEST = 255  # bytes of a file's name
+
+
+def folder_name(name: str) -> str:
+    """The name of a workload or a training method with a hyphen for whatever no file name should
+    hold; of one that is too long its end and a digest.
+    """
+    plain = re.sub(r"[^\w.-]+", "-", name)
+    if len(plain.encode()) <= LONGEST:
+        return plain
+    return f"{hashlib.sha256(name.encode()).hexdigest()[:12]}-{plain[-50:]}"
 
 
 def path(folder: Path, cell) -> Path:

@@ -139,7 +139,7 @@ class Workload:
 
 
 class OwnWorkload(Workload):
-    """A reader's own, a function in a Python file (`lib.own`), which is read again if it changes."""
+    """A reader's own, a function in a Python file (`lib.own`), read again if it changes."""
 
     whole_at_end, recorded, steps_timed = True, False, True
     has_splits, folder = False, "own"
@@ -238,7 +238,8 @@ class TextWorkload(Workload):
         return texts.train_size(len(texts.read(self.name).ids))
 
     def data(self, split: int = 0) -> Dataset:
-        return datasets.of_text(self.name, texts.read(self.name).ids, split)
+        ids = texts.read(self.name).ids
+        return datasets.of_parts(self.name, texts.examples(ids, split))
 
 
 FC_WIDTHS = ("1024", "128x3", "256x3", "512x3", "1024x3")

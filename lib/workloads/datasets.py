@@ -18,6 +18,7 @@ import hashlib
 import lzma
 import os
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,6 +42,7 @@ TRAIN_SIZES = {
     LEE2021: 54_000,
 }
 NAMES = tuple(TRAIN_SIZES)  # of images
+WINDOWS = {name: texts.train_size(length) for name, length in texts.LENGTHS.items()}
 TEST_SIZES = {**dict.fromkeys(NAMES, 10_000), "digits": 297}
 TEST_SEED = 0  # of the test set of digits, which have no canonical one
 
@@ -126,22 +128,19 @@ def load(name: str, split: int = 0) -> Dataset:
     windows of indices and split by position (`texts.examples`). Read once. Raises DatasetError for
     a missing, truncated or altered file.
     """
-    import torch  # slow to import, and most chapters only read records
-
     if name not in NAMES:
-        return of_text(name, characters(name), split)
+        return of_parts(name, texts.examples(characters(name), split))
     held = held_out(name, split)
     x, y = _standardised(IMAGES_OF.get(name, name))
     known, tested = np.split(np.arange(len(x)), [whole_size(name)])
-    parts = [(x[p], y[p]) for p in (np.setdiff1d(known, held), held, tested)]
-    return Dataset(name, *(Split(*map(torch.from_numpy, part)) for part in parts))
+    places = np.setdiff1d(known, held), held, tested
+    return of_parts(name, [(x[part], y[part]) for part in places])
 
 
-def of_text(name: str, ids: np.ndarray, split: int = 0) -> Dataset:
-    """The windows of a text's characters ids [characters] (`texts.examples`)."""
-    import torch
+def of_parts(name: str, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Dataset:
+    """Inputs and targets of training, validation and test examples as a data set."""
+    import torch  # slow to import, and most chapters only read records
 
-    parts = texts.examples(ids, split)
     return Dataset(name, *(Split(*map(torch.from_numpy, part)) for part in parts))
 
 
@@ -186,7 +185,7 @@ def _standardised(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def train_size(name: str) -> int:
     """Training examples of the data set called `name`, which is not read."""
-    return TRAIN_SIZES[name] if name in NAMES else texts.train_size(texts.LENGTHS[name])
+    return (TRAIN_SIZES | WINDOWS)[name]
 
 
 def test_size(name: str) -> int:

@@ -247,7 +247,7 @@ NORMALISING = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RM
 
 @torch.no_grad()
 def build(name: str) -> nn.Module:
-    """The network called `name`, all its parameters zero.  Raises ValueError for an unknown name."""
+    """The network called `name`, all its parameters zero.  Raises ValueError naming those known."""
     book, _, symbols = name.rpartition("-")
     of_a_text = book in DECODERS and symbols.isdecimal()  # "decoder-64x2-80": one of 80 symbols
     require(of_a_text or name in MODELS, "model", name, MODELS)

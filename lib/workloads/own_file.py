@@ -74,7 +74,9 @@ def classifier(name: str) -> Training:
     """As `load`, for what computes many trials at once: raises OwnError where they cannot be."""
     with named(name):
         told = "one whose trials are trained one after the other,"
-        allowed = "a classifier of tensors (lib.own.Training), or given to the page own_workload"
+        allowed = (
+            "a classifier of tensors (lib.own.Training), or given to the page own_workload"
+        )
         require(facts(name).together, "workload", told, allowed)
     return load(name)
 
