@@ -77,7 +77,7 @@ def test_it_trains_and_prunes_like_any_other_and_not_twice(write, tmp_path, monk
     places = {file.parts[-5:-3] for file in folder.rglob("*.csv")}
     assert places == {("own", store.folder_name(own_file.canonical(name)))}
     work = catalogue.workload(name)
-    assert work.train_size == 80 and work.goal == 0.1 and not work.alone
+    assert (work.train_size, work.goal, work.alone) == (80, 0.1, False)
     monkeypatch.setattr(one_cell, "measure", lambda *_: pytest.fail("trained again"))
     sweeps.run(study, folder)
 

@@ -104,9 +104,11 @@ class Steps:
 
     def __init__(self, cell: Cell, goals: tuple[float, ...]):
         """goals: validation errors, the hardest first."""
-        data, module = cell.work.data(cell.split), cell.work.network()
+        data = cell.work.data(cell.split)
+        module = cell.work.network()
         self.trials = one_cell.start(cell)
-        self.w, self.rate = self.trials.w, self.trials.drawn["learning_rate"]
+        self.w = self.trials.w
+        self.rate = self.trials.drawn["learning_rate"]
         self.train, self.held = data.train, data.validation
         self.executor, self.halves = batched.BatchedExecutor(module), Halves(module)
         self.judge = Validation(self.executor, self.held, goals)
