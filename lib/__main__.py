@@ -19,7 +19,7 @@ from lib.measuring.experiment import Collection
 from lib.measuring.paper_scale import Shelf
 from lib.measuring.runner import MOST, stoppable
 from lib.probes import portraits, replays, timings, tracks, unseen
-from lib.records import archive, on_record, results, searches, store
+from lib.records import archive, results, searches, store
 from lib.records.store import DATA
 from lib.studies import plans
 from lib.studies.study import Study
@@ -195,7 +195,7 @@ def _say(name: str, experiment: Collection | Shelf | Searches) -> None:
 
 
 def _searched() -> str:
-    return on_record.status().to_string(index=False, float_format="{:.2f}".format)
+    return results.status().to_string(index=False, float_format="{:.2f}".format)
 
 
 COMMANDS = {  # no docstrings, which `python -OO` leaves out

@@ -10,13 +10,12 @@ When a module that the file imports is changed, they have to be moved out of dat
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import re
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from lib import Told
 
@@ -28,40 +27,11 @@ if TYPE_CHECKING:
     Tensors = tuple[Tensor, ...] | Mapping[str, Tensor]
     Data = Tensors | Dataset | Callable[[int, int], Iterable]
 
-TRAINING = "training"  # the task of a workload that is a `Training`
-
 
 class OwnError(Told):
     """Something is wrong with a reader's own workload or training method; the message names the
     file, the field and what is allowed.
     """
-
-
-@dataclass(frozen=True)
-class Own:
-    """What the function returns.
-
-    model: builds the network anew, initialised by the random numbers of torch, of numpy's global
-    generator or of Python's, which are seeded for every trial; its last layer is linear with a bias
-    and registered last.  Trials share one module, whose parameters are all that is trained and all
-    that is kept: the same input always gives the same output (no dropout), an example's does not
-    depend on the others (but for batch normalisation), and there are no buffers.  Inputs of four
-    dimensions come to it with channels last in memory.  train, validation: inputs, float [N, ...]
-    or indices, int64 [N, ...], and labels, int64 [N], classes from 0; the same ones whenever the
-    function is called.  goals: validation errors, or what else the task counts, the hardest first.
-    task: a name in `lib.workloads.tasks.TASKS`.  max_steps: training steps after which a trial is
-    given up.  precision: "float32" or "bfloat16".  decay: whether the learning rate decays.
-    """
-
-    model: Callable[[], nn.Module]
-    train: tuple[Tensor, Tensor]
-    validation: tuple[Tensor, Tensor]
-    goals: tuple[float, ...]
-    title: str = ""
-    max_steps: int = 20_000
-    precision: str = "float32"
-    decay: bool = False
-    task: str = "classification"
 
 
 @dataclass(frozen=True)
@@ -83,28 +53,39 @@ class Metric:
 
 @dataclass(frozen=True)
 class Training:
-    """What the function returns where `Own` is too narrow: any module, data, loss and metric.
+    """What the function returns: a classifier of tensors, unless it is told otherwise.
 
-    Each trial has a module, an optimiser and random numbers of its own, and trials are trained one
-    after the other.
+    All trials of a classifier of tensors are trained at once if its network allows it: parameters
+    are all that is trained and all that is kept, the last layer is linear with a bias and
+    registered last, and an example's output is the same whenever it is asked for and, but for batch
+    normalisation, whatever the others are.  All others are trained one after the other, each trial
+    with a module, an optimiser and random numbers of its own.
 
-    model: builds an nn.Module on the CPU, from the random numbers of torch, numpy or Python, which
-    are seeded for every trial: with whatever buffers, modes and parameters, tied, frozen, loaded or
-    complex (which count as pairs of numbers).  What it remembers from step to step is in these or
-    in an extra state (get_extra_state): the search ends with what is lost before it keeps a state.
-    train, validation: tensors [N, ...], a tuple or a dictionary of any number; or a Dataset, whose
-    examples are collated as a DataLoader does; or a function of a batch size and a seed that
-    returns the batches of one pass, such as a DataLoader (of validation it must be the same ones),
-    all of that size, but for the last one if it is what is left of the examples.
-    goals: values of the metric, the hardest first.  loss: a name in `lib.workloads.kinds.KINDS`, or
-    a function of model and batch that returns a scalar.  metric: a name there, too, or a `Metric`;
-    None for that of the loss.  Of named losses and metrics and of whole ones, outputs are
-    model(*batch[:-1]) for targets batch[-1], or of a dictionary model(**rest) for batch["labels"];
-    of outputs that are no tensor, their logits.
-    examples: to train on; to be told where train is a function.  at_once: examples that are
-    computed together; gradients of larger batches are added up, each target with the same weight,
-    and refused where they are not that of the whole batch.  title, max_steps: as of `Own`.
-    precision: "float32", or "bfloat16" for torch.autocast.
+    Attributes:
+        model: builds an nn.Module on the CPU, from the random numbers of torch, numpy or Python,
+            which are seeded for every trial: with whatever buffers, modes and parameters, tied,
+            frozen, loaded or complex (which count as pairs of numbers).  What it remembers from
+            step to step is in these or in an extra state (get_extra_state): the search ends with
+            what is lost before it keeps a state.
+        train, validation: tensors [N, ...], a tuple or a dictionary of any number, the same ones
+            whenever the function is called; or a Dataset, whose examples are collated as a
+            DataLoader does; or a function of a batch size and a seed that returns the batches of
+            one pass, such as a DataLoader (of validation it must be the same ones), all of that
+            size, but for the last one if it is what is left of the examples.
+        goals: values of the metric, the hardest first.
+        loss: a name in `lib.workloads.kinds.KINDS`, or a function of model and batch that returns a
+            scalar.  Of a named one, outputs are model(*batch[:-1]) for targets batch[-1], or of a
+            dictionary model(**rest) for batch["labels"]; of outputs that are no tensor, their
+            logits.
+        metric: a name there, too, or a `Metric`; None for that of the loss.
+        examples: to train on; to be told where train is a function.
+        at_once: examples that are computed together, one trial after the other; gradients of
+            larger batches are added up, each target with the same weight, and refused where they
+            are not that of the whole batch.
+        title: of the workload.
+        max_steps: training steps after which a trial is given up.
+        precision: "float32" or "bfloat16"; one after the other, for torch.autocast.
+        decay: whether the learning rate decays, of trials that are trained at once.
     """
 
     model: Callable[[], nn.Module]
@@ -118,9 +99,20 @@ class Training:
     title: str = ""
     max_steps: int = 20_000
     precision: str = "float32"
-    # What an `Own` chooses
-    decay: ClassVar[bool] = False
-    task: ClassVar[str] = TRAINING
+    decay: bool = False
+
+
+def Own(*of: object, task: str = "classification", **named: object) -> Training:
+    """A classifier of tensors by the name that it once had.
+
+    Args:
+        of, named: of `Training`: model, train, validation, goals, title, max_steps, precision and
+            decay, in this order.
+        task: "classification", or "cross-entropy" where goals are nats.
+    """
+    order = "model train validation goals title max_steps precision decay".split()
+    metric = {"cross-entropy": "tokens"}.get(task, task)
+    return Training(**dict(zip(order, of)), **named, metric=metric)
 
 
 MODULE = re.compile(r"own_[0-9a-f]{12}")  # names of the modules that readers' files are read as
@@ -182,16 +174,3 @@ def text_parts(name: str) -> tuple[str, str]:
 def is_text(name: str) -> bool:
     """Whether the name of a workload is that of a reader's own text (`lib.workloads.texts`)."""
     return isinstance(name, str) and text_parts(name)[0].endswith(".txt")
-
-
-LONGEST = 255  # bytes of a file's name
-
-
-def folder_name(name: str) -> str:
-    """The name of a workload or a training method with a hyphen for whatever no file name should
-    hold; of one that is too long its end and a digest.
-    """
-    plain = re.sub(r"[^\w.-]+", "-", name)
-    if len(plain.encode()) <= LONGEST:
-        return plain
-    return f"{hashlib.sha256(name.encode()).hexdigest()[:12]}-{plain[-50:]}"

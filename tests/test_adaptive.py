@@ -234,7 +234,7 @@ def test_an_exact_search_comes_first_and_the_page_says_what_to_run(tmp_path, mon
     monkeypatch.setattr(hardware.exact, "__defaults__", (tmp_path,))
     monkeypatch.setattr(hardware.adaptive, "__defaults__", (tmp_path, None))
     tables = hardware_tables
-    monkeypatch.setattr(tables.on_record, "gathered", lambda study, **_: study)
+    monkeypatch.setattr(tables.selection, "curves", lambda study: study)
     monkeypatch.setattr(tables.judging, "to_goals", lambda study: results.read(study, tmp_path))
     # Read through the patch, it would stay for the tests that follow
     monkeypatch.setattr(tables.judging, "low", tables.judging.low.__wrapped__)

@@ -14,7 +14,7 @@ from lib.claims.claim import REGISTRY, judged
 from lib.claims.judging import registered
 from lib.measuring import sweeps
 from lib.methods.intervals import LEE2021
-from lib.records import on_record
+from lib.records import selection
 from lib.studies import plans
 from lib.studies.cells import Cell
 from lib.workloads.catalogue import workload
@@ -94,7 +94,7 @@ def test_hyperbola_changes_regime_where_it_must(critical):
 
 def test_what_single_searches_borrow_is_what_the_records_say():
     """Also which data sets and kinds of network have searches enough on splits of their own."""
-    searches = scaling.steps_to_result(sweeps.results(on_record.gathered(**plans.USUAL)))
+    searches = scaling.steps_to_result(sweeps.results(selection.curves()))
     kinds = {w: (workload(w).dataset, scaling.kind_of(workload(w).model)) for w in searches.workload.unique()}
     several = searches[searches.split > 0].groupby([*scaling.CURVE, "batch_size"]).split.nunique()
     spare = (several - 1).groupby(several.index.get_level_values("workload").map(kinds)).sum()
@@ -289,12 +289,23 @@ def test_a_curve_that_is_too_short_keeps_its_network_as_published(low):
     assert joined([in_range(0.0, 5, 100), in_range(0.9, 5, 300)], low) == {}
 
 
-def test_a_search_with_a_longer_limit_stands_for_the_usual_one_and_a_shorter_does_not(monkeypatch):
+EFFORTS = {"race": 2.5}, {"race": 3.0, "rungs": "losses"}, {"race": 1e6}, {}, {"hits": 5}
+
+
+def test_of_several_searches_for_one_question_the_one_of_most_effort_answers(monkeypatch):
+    """Exact before any race, a wide race before a close one, more hits before fewer."""
+    monkeypatch.setattr(selection.searches, "recorded", lambda cells: dict(enumerate(cells)))
+    cells = [Cell("mnist-simple-cnn", 64, **{"hits": 1} | effort) for effort in EFFORTS]
+    other = Cell("mnist-simple-cnn", 64, split=1, race=2.5)
+    for last, best in enumerate(cells):
+        assert set(selection.best([*cells[last::-1], other])) == {best, other}
+
+
+def test_a_search_with_a_longer_limit_stands_for_the_usual_one_and_a_shorter_does_not():
     """It is the same search up to the workload's own limit, here 40,000 steps."""
     cells = [Cell("mnist-simple-cnn", 4, max_steps=most) for most in (80_000, 40_000, 20_000, None)]
-    monkeypatch.setattr(on_record, "recorded_of", iter)
-    assert [c.max_steps for c in on_record._with_fields(cells, plans.USUAL)] == [80_000, None]
-    assert [c.max_steps for c in on_record._with_fields(cells, {"max_steps": 20_000})] == [20_000]
+    assert [c.max_steps for c in cells if c.is_usual()] == [80_000, None]
+    assert all(c.is_usual("max_steps") for c in cells)
 
 
 KEY = ("digits-mlp", "momentum", "connection-sensitivity", 0.0)

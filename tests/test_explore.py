@@ -9,7 +9,8 @@ import pytest
 from chapters.explore import explorer
 from lib.analysis import scaling
 from lib.claims import front
-from lib.records import on_record, results
+from lib.records import results, selection
+from lib.studies.study import Study
 from tests import test_book as book
 from tests.conftest import needs_browser
 
@@ -22,8 +23,9 @@ needs_page = pytest.mark.skipif(not FILE.exists(), reason="no built book; `make 
 @pytest.fixture(scope="module")
 def trials():
     """The digits' MLP with momentum, pruned in every way."""
-    about = {"workload": "digits-mlp", "algorithm": "momentum", **front.FIELDS}
-    return results.read(on_record.gathered(**about))
+    drawn = selection.curves(free=front.FREE).cells
+    mlp = (c for c in drawn if (c.workload, c.algorithm) == ("digits-mlp", "momentum"))
+    return results.read(Study("mlp", "", mlp))
 
 
 @pytest.fixture(scope="module")

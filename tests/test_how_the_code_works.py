@@ -13,7 +13,7 @@ import pandas as pd
 
 from lib import ROOT
 from lib.measuring import sweeps
-from lib.records import on_record
+from lib.records import selection
 from tests.test_chapters import papermill
 
 PAGE = (ROOT / "chapters" / "how_the_code_works.md").read_text(encoding="utf-8")
@@ -52,7 +52,7 @@ def test_every_name_of_the_walk_is_defined_where_it_says():
 def test_the_method_of_the_page_learns_the_workload_of_the_page(write, tmp_path):
     method, name = write(EXAMPLES[METHOD], "m.py"), write(EXAMPLES[WORKLOAD], "w.py")
     method, name = method.replace("task", "unit_sgd"), name.replace("task", "odd_digits")
-    study = on_record.grid(name, [64], [method], [0.0, 0.9], trials=8, hits=1, max_steps=300)
+    study = selection.grid(name, [64], [method], [0.0, 0.9], trials=8, hits=1, max_steps=300)
     frame = sweeps.results(study, "full", folder=tmp_path / "data")
     assert (frame.groupby("sparsity").best_error.min() < 0.2).all(), "chance is 0.5"
     records = [file.relative_to(tmp_path / "data") for file in tmp_path.rglob("*.csv")]

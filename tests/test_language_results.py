@@ -91,12 +91,12 @@ def toy(folder, name="toy.txt"):
 def test_a_text_is_a_workload_of_its_characters(tmp_path):
     name = toy(tmp_path)
     work, text = catalogue.workload(name), Path(name).read_text(encoding="utf-8")
-    data = datasets.load(name)
+    data = work.data()
     symbols = sorted(set(text))
     assert work.model == f"decoder-64x2-{len(symbols)}" and work.task == "cross-entropy" and len(work.source) == 12
     assert "".join(symbols[i] for i in data.train.x[:3].flatten()) == text[:192]
-    assert len(data.train) == work.train_size == datasets.train_size(name) == texts.train_size(len(text))
-    assert len(data.validation) == datasets.test_size(name) == (len(text) // 20 - 1) // 64
+    assert len(data.train) == work.train_size == texts.train_size(len(text))
+    assert len(data.validation) == len(data.test) == (len(text) // 20 - 1) // 64
     net = models.build(work.model)
     assert net.head.out_features == net.symbol.num_embeddings == len(symbols)
     assert work.goals == tuple(sorted(work.goals)) and len(work.goals) == 5

@@ -22,11 +22,11 @@ from lib.analysis import hardware
 from lib.engine import checkpoint, flattening, training_state
 from lib.measuring import one_cell, sweeps
 from lib.records import store
-from lib.records.on_record import grid
+from lib.records.selection import grid
 from lib.records.store import record
 from lib.studies.cells import Cell
 from lib.studies.study import Study
-from lib.workloads import catalogue, datasets, models, own_file, own_network
+from lib.workloads import catalogue, models, own_file, own_network
 
 GOOD = """
 import os, random
@@ -54,6 +54,10 @@ def write(write):
     return lambda text=GOOD, name="mine.py": write(text, name)
 
 
+def network(name, seed):
+    return catalogue.workload(name).network(seed)
+
+
 def with_data(line):
     """The workload with a further line on its data."""
     return GOOD.replace("    return Own", f"    {line}\n    return Own")
@@ -71,8 +75,9 @@ def test_it_trains_and_prunes_like_any_other_and_not_twice(write, tmp_path, monk
     frame = sweeps.results(study, folder=folder)
     assert not frame.attrs["missing"] and frame.steps.notna().any()
     places = {file.parts[-5:-3] for file in folder.rglob("*.csv")}
-    assert places == {("own", own.folder_name(own_file.canonical(name)))}
-    assert datasets.train_size(name) == 80 and catalogue.workload(name).goal == 0.1
+    assert places == {("own", store.folder_name(own_file.canonical(name)))}
+    work = catalogue.workload(name)
+    assert (work.train_size, work.goal, work.alone) == (80, 0.1, False)
     monkeypatch.setattr(one_cell, "measure", lambda *_: pytest.fail("trained again"))
     sweeps.run(study, folder)
 
@@ -85,8 +90,7 @@ def test_a_changed_file_of_the_same_age_and_length_is_read_anew(write, tmp_path,
         name = write(GOOD.replace("manual_seed(0)", f"manual_seed({seed})"))
         os.utime(tmp_path / "mine.py", (1e9, 1e9))
         cell = Cell(name, 4, "sgd", 0.5, trials=2)
-        assert datasets.load(name) is datasets.load(name)
-        found.append((datasets.load(name).train.x, one_cell.start(cell).mask))
+        found.append((cell.work.train().x, one_cell.start(cell).mask))
     (x, mask), (other, its) = found
     assert not torch.equal(x, other) and not torch.equal(mask, its), "pruned by the old data"
 
@@ -97,7 +101,7 @@ def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_blo
     sweeps.run(study, folder)
     # A batch of 64 is no longer one of its cells
     write(WIDER.replace("x[:80], y[:80]", "x[:60], y[:60]"))
-    assert models.build("mine.py:task")[0].out_features == 9
+    assert network("mine.py:task", 0)[0].out_features == 9
     study = Study("s", "", study.cells[:1])
     assert sweeps.results(study, folder=folder).empty
     assert len(sweeps.results(study, "full", folder=folder)) == 2
@@ -173,7 +177,7 @@ def test_a_stop_in_a_notebook_says_what_is_kept_and_keeps_the_state(write, tmp_p
 
 def test_initialisations_do_not_depend_on_threads(write):
     name = write(GOOD.replace("width=8", "width=300"))
-    expected = [flattening.flatten(models.fresh(name, seed)) for seed in range(60)]
+    expected = [flattening.flatten(network(name, seed)) for seed in range(60)]
     stop = threading.Event()
 
     def disturb():  # what another thread of a worker does, which begins a cell of the book's own
@@ -183,7 +187,7 @@ def test_initialisations_do_not_depend_on_threads(write):
     other = threading.Thread(target=disturb)
     other.start()
     threads = joblib.Parallel(n_jobs=4, backend="threading")
-    found = threads(joblib.delayed(models.fresh)(name, seed) for seed in range(60))
+    found = threads(joblib.delayed(network)(name, seed) for seed in range(60))
     stop.set()
     other.join()
     assert all(torch.equal(a, flattening.flatten(b)) for a, b in zip(expected, found))
@@ -226,7 +230,7 @@ def test_random_numbers_and_settings_are_the_readers_and_change_nothing(write, t
     numbers = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
     try:
         assert own_file.data(name) == plain
-        assert next(models.fresh(name, 3).parameters()).dtype == torch.float32
+        assert next(network(name, 3).parameters()).dtype == torch.float32
         assert torch.get_num_threads() == threads and own_network._flushing() == flush
         assert torch.get_default_dtype() == torch.float64
     finally:
@@ -331,7 +335,7 @@ def test_numpys_and_pythons_numbers_are_seeded_for_every_trial_too(write, draw):
     built = f"net = nn.Sequential(nn.Linear(4, 2))\n    net[0].weight.data = torch.tensor({draw})"
     name = write(GOOD.replace("return nn.Seq", f"{built}\n    return net\n    nn.Seq"))
     seeds = 999_904_095, 999_904_095, 6  # the first of them is the largest of a trial's
-    first, again, other = (models.fresh(name, seed)[0].weight for seed in seeds)
+    first, again, other = (network(name, seed)[0].weight for seed in seeds)
     assert torch.equal(first, again) and not torch.equal(first, other)
     assert first.dtype == torch.float32
 
@@ -354,7 +358,7 @@ def test_tensors_with_gradients_strides_and_numpys_numbers_train_like_plain_ones
         tables.append(one_cell.table(cell, one_cell.train_cell(cell)))
     assert tables[0].equals(tables[1])
     assert all(type(goal) is float for goal in catalogue.workload("mine.py:task").goals)
-    assert not datasets.load("mine.py:task").train.x.requires_grad
+    assert not catalogue.workload("mine.py:task").train().x.requires_grad
 
 
 def test_every_spelling_of_a_file_in_the_book_is_one_workload_with_its_records(

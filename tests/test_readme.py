@@ -12,7 +12,7 @@ from lib import ROOT
 from lib.claims import front
 from lib.measuring import paper_scale, runner, sweeps
 from lib.probes import replays
-from lib.records import on_record
+from lib.records import results
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CODE = (ROOT / "chapters" / "how_the_code_works.md").read_text(encoding="utf-8")
@@ -57,7 +57,7 @@ def test_papermill_lines_name_chapters_and_their_parameters():
             assert f'"{name}: ' in text, f"{chapter.name} has no parameter {name}"
 
 
-WORK = [(sweeps, "run"), (on_record, "status"), (replays, "run"), (runner, "run")]
+WORK = [(sweeps, "run"), (results, "status"), (replays, "run"), (runner, "run")]
 WORK += [(paper_scale.Shelf, "check")]
 LINES = [c for c in COMMANDS if c.startswith("python -m lib ") and "--help" not in c]
 

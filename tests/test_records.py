@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lib import own
 from lib.__main__ import EXPERIMENTS
 from lib.measuring.experiment import Collection
 from lib.probes import replays
@@ -149,10 +148,10 @@ def test_a_rename_is_tried_before_anything_is_measured(tmp_path, monkeypatch):
 
 def test_a_long_path_makes_a_name_that_fits():
     deep = "/very/deep" * 40 + "/mine.py:task"
-    name = own.folder_name(deep)
+    name = store.folder_name(deep)
     assert len(name) < 200 and name.endswith("mine.py-task")
-    assert name != own.folder_name("/other" + deep)
-    assert own.folder_name("/" + 250 * "a") == "-" + 250 * "a"
+    assert name != store.folder_name("/other" + deep)
+    assert store.folder_name("/" + 250 * "a") == "-" + 250 * "a"
 
 
 def kinds():
@@ -168,7 +167,7 @@ def kinds():
 
 def committed():
     """Where all records lie or lay, in archives too; of readers' own the example's alone."""
-    ours = own.folder_name("chapters/own/next_letter.py:next_letter")
+    ours = store.folder_name("chapters/own/next_letter.py:next_letter")
     for file in DATA.rglob("*.csv"):
         if "own" not in file.relative_to(DATA).parts or ours in file.parts:
             yield file

@@ -1,7 +1,6 @@
 """Learning rates, search spaces and budgets: planted settings come out as planted."""
 
 import itertools
-import math
 
 import numpy as np
 import pandas as pd

@@ -17,7 +17,7 @@ import pytest
 from lib import ROOT
 from lib.__main__ import main
 from lib.measuring import one_cell, sweeps
-from lib.records.on_record import grid
+from lib.records.selection import grid
 from lib.records.store import record
 from lib.studies.cells import Cell
 from tests.kills import tables
@@ -104,10 +104,10 @@ import pathlib, sys
 from lib.engine import checkpoint, lockstep
 from lib.measuring import sweeps
 from lib.__main__ import main
-from lib.records import on_record, results, store
+from lib.records import results, selection, store
 from lib.studies import plans
 folder = pathlib.Path(sys.argv[1])
-study = on_record.grid("digits-cnn", [64], ["momentum"], [0.0, 0.5, 0.9], trials=100, hits=100, max_steps=10**6)
+study = selection.grid("digits-cnn", [64], ["momentum"], [0.0, 0.5, 0.9], trials=100, hits=100, max_steps=10**6)
 plans.STUDIES["s"] = study
 for function in (results.missing, sweeps.run, results.check):
     function.__defaults__ = tuple(folder if v == store.DATA else v for v in function.__defaults__)

@@ -6,7 +6,7 @@ import pytest
 
 from lib import Told
 from lib.measuring import sweeps
-from lib.records.on_record import grid
+from lib.records.selection import grid
 from lib.workloads import catalogue
 
 START = """
@@ -81,27 +81,19 @@ BOTH = [  # what is given otherwise, and the message
     ("precision='x'", "precision: 'x' is not allowed; it must be 'float32' or 'bfloat16'"),
     ("colour=1", "TypeError: .*colour"),
 ]  # fmt: skip
-SHARED = "; or return a lib.own.Training"
-OWN = [
-    ("task='x'", "task: 'x' is not allowed; it must be 'classification' or 'cross-entropy'"),
-    ("decay=1", "decay: 1 is not allowed; it must be a valid boolean"),
-    ("train=(x, y, y)", "train: .* a pair of dense tensors"),
-    ("train=(x, y.float())", "train: .* inputs and labels, int64 .N."),
-    ("validation=(x[:, :2], y)", "shapes of an input: .3. and .2. is not .* the same in train"),
-    ("model=lambda: build(outputs=1)", "labels: from 0 up to 1 is not allowed; .* below 1"),
-    ("model=lambda: nn.Conv1d(3, 2, 1)", "last layer: Conv1d.* it must be an nn.Linear.*" + SHARED),
-    ("model=lambda: build(nn.BatchNorm1d(2))", r"with buffers .*3.running_mean.*no batch norm"),
-    ("model=lambda: build().requires_grad_(False)", "parameters that are not trained, 0.weight"),
-    ("model=lambda: torch.manual_seed(0) and build()", "model: the same initialisation from every"),
-    ("model=lambda: build(nn.Linear(2, 2, bias=False))", "last layer: .*bias=False. .*with a bias"),
-    ("model=lambda: build(nn.PReLU())", "last layer: .* registered last"),
-    ("model=lambda: build(nn.Dropout(), nn.Linear(2, 2))", "outputs: other ones .* .no dropout"),
-    ("model=lambda: build(first=[Odd(lambda m, h: h * m.kept)])", "outputs: other ones of another"),
-    ("model=lambda: build(first=[Odd(lambda m, h: h - h.mean(0))])", "asked example by example"),
-    ("model=lambda: build(first=[nn.ReLU(inplace=True)])", "outputs: .* or changed inputs"),
-    ("model=lambda: build(first=[Odd(lambda m, h: m.w.weight.data.mul_(0.9) @ h.T)])", "model: "),
-    ("model=lambda: build(first=[nn.Linear(3, 3).to(torch.cfloat)])", "complex parameters .*0.w"),
-    ("model=lambda: Odd(lambda m, h: {'logits': h})", f"layer: .* output.*{SHARED}"),
+ALONE = [  # networks, and what else keeps trials from being trained at once
+    "lambda: build(nn.BatchNorm1d(2), nn.Linear(2, 2))",
+    "lambda: nn.Sequential(nn.Linear(3, 2).requires_grad_(False), nn.Linear(2, 2))",
+    "lambda: torch.manual_seed(0) and build()",
+    "lambda: build(nn.Linear(2, 2, bias=False))",
+    "lambda: build(nn.PReLU())",
+    "lambda: build(nn.Dropout(), nn.Linear(2, 2))",
+    "lambda: build(first=[Odd(lambda m, h: h * m.kept)])",
+    "lambda: build(first=[Odd(lambda m, h: h - h.mean(0))])",
+    "lambda: build(first=[nn.Flatten(), nn.ReLU(inplace=True)])",
+    "lambda: Odd(lambda m, h: {'logits': h})",
+    "build, at_once=40",
+    "build, metric=Metric(lambda m, b: (m(b[0]).argmax(1) != b[1]).float(), 'error')",
 ]
 TRAINING = [
     ("loss='x'", "loss: 'x' is not allowed; it must be one of classification, .*, or a function"),
@@ -134,9 +126,12 @@ TRAINING = [
     ("model=lambda: build(outputs=1)", "validation: asked for its metric it raised IndexError"),
     ("model=lambda: Odd(lambda m, h: (h, h))", "outputs: tuple is not allowed; .* tensor"),
     ("model=nn.ReLU", "loss: .*does not require grad"),
+    ("decay=1", "decay: 1 is not allowed; it must be a valid boolean"),
+    ("decay=True, at_once=40", "decay: True is not .* False where trials are trained one after"),
 ]  # fmt: skip
+OWN = "task='x'", "metric: 'x' is not allowed; it must be one of classification"
 BODIES = [  # what the function does first
-    ("return None", "returned value: NoneType is not allowed; it must be a lib.own.Own, or a"),
+    ("return None", "returned value: NoneType is not allowed; it must be a lib.own.Training"),
     ("raise ValueError('no data')", r"raised ValueError: no data \(mine.py, line"),
     ("sys.exit('bye')", "raised SystemExit: bye"),
     ("global x; x = torch.randn(60, 3)", "train: one that differs .* a random_state, a seed"),
@@ -149,7 +144,7 @@ FILES = {
     "def task(n): pass\n": "TypeError",
 }
 CASES = [
-    *(("Own", given, message) for given, message in (*BOTH, *OWN)),
+    *(("Own", given, message) for given, message in (*BOTH, OWN)),
     *(("Training", given, message) for given, message in (*BOTH, *TRAINING)),
 ]
 
@@ -166,7 +161,16 @@ def refused(name, message, folder):
 
 @pytest.mark.parametrize("kind", ["Own", "Training"])
 def test_without_a_fault_it_is_accepted(write, kind):
-    assert catalogue.workload(write(text(kind))).max_steps == 50
+    work = catalogue.workload(write(text(kind)))
+    assert work.max_steps == 50 and work.task == "classification" and not work.alone
+
+
+@pytest.mark.parametrize("model", ALONE)
+def test_trials_that_cannot_share_a_network_are_trained_one_after_the_other(write, model):
+    work = catalogue.workload(write(text("Training", f"model={model}, goals=(0.0,)")))
+    assert work.alone and work.task == "training"
+    with pytest.raises(Told, match="workload: one whose trials are trained one after the other"):
+        work.data()
 
 
 @pytest.mark.parametrize(("kind", "given", "message"), CASES)
@@ -184,9 +188,8 @@ def test_a_file_that_is_no_workload_is_refused_by_name(write, tmp_path, file):
     refused(write(file), FILES[file], tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["Own", "Training"])
-def test_it_is_tried_as_the_engine_runs_it(write, tmp_path, kind):
-    """Images come to an `Own` with channels last in memory, of which a view is not to be had."""
+def test_it_is_tried_as_the_engine_runs_it(write):
+    """There images come with channels last in memory, of which a view is not to be had."""
     given = "train=(p[:40], y[:40]), validation=(p[40:], y[40:]), model=lambda: nn.Sequential("
     given += "nn.Conv2d(1, 2, 3, bias=False), View(), nn.Linear(32, 2)), goals=(0.0,)"
     made = """class View(nn.Module):
@@ -194,8 +197,4 @@ def test_it_is_tried_as_the_engine_runs_it(write, tmp_path, kind):
             return x.view(len(x), -1)
 
     p = torch.randn(60, 1, 6, 6, generator=torch.Generator().manual_seed(0))"""
-    name = write(text(kind, given, made))
-    if kind == "Own":
-        refused(name, "model: on 8 examples it raised RuntimeError: view size", tmp_path)
-    else:
-        assert catalogue.workload(name).goals == (0.0,)
+    assert catalogue.workload(write(text("Training", given, made))).alone

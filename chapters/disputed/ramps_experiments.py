@@ -14,7 +14,7 @@ from chapters.disputed.schedules import Ramp, ramped
 from lib.fields import Count, spec
 from lib.measuring.experiment import Collection
 from lib.methods import method
-from lib.own import folder_name
+from lib.records.store import folder_name
 from lib.studies.cells import Cell
 
 DECAY, SEESAW, DOUBLING, LATE, CONSTANT = SCHEDULES = (

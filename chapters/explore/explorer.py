@@ -83,7 +83,7 @@ def times(points: pd.DataFrame, timed: Mapping[str, pd.DataFrame]) -> pd.DataFra
     for name, known in timed.items():
         own = points[points.workload == name]
         batches = _filled(own.batch_size.unique())
-        weights = models.parameter_count(models.build(workload(name).model))
+        weights = models.parameter_count(workload(name).network())
         for machine, (_, devices) in MACHINES.items():
             step = hardware.best_step(devices, batches, weights, known)
             step = step.rename_axis("batch_size").reset_index()

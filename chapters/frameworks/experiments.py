@@ -48,7 +48,7 @@ class FrameworkTimes:
         training = frameworks.Training(work.model, self.algorithm, size, 0.0, **parts)
         given = training, data.x[:size].numpy(), data.y[:size].numpy(), self.repeats
         rows = processes.launch(framework_clock.timed, frameworks.WORKERS, 1800.0, *given)
-        weights = models.parameter_count(models.build(work.model))
+        weights = models.parameter_count(work.network())
         return pd.DataFrame(rows).assign(weights=weights)
 
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import pandas as pd
 
 from lib.claims.names import title
-from lib.records import on_record, results
-from lib.studies import plans
+from lib.records import results, selection
 from lib.studies.study import Study
 
 NAMES = {
@@ -30,10 +29,10 @@ def searched(times: pd.DataFrame) -> pd.DataFrame:
     """The trials on record (`lib.records.results`) of dense networks with the methods that are
     timed.
     """
-    pairs = times[KEYS[:2]].drop_duplicates().to_dict("records")
-    studies = [on_record.gathered(sparsity=0.0, **pair, **plans.USUAL) for pair in pairs]
-    cells = tuple(cell for study in studies for cell in study.cells)
-    return results.read(Study("timed", "", cells))
+    pairs = set(zip(times.workload, times.algorithm))
+    dense = (cell for cell in selection.curves().cells if not cell.sparsity)
+    timed = (cell for cell in dense if (cell.workload, cell.algorithm) in pairs)
+    return results.read(Study("timed", "", timed))
 
 
 def gains(points: pd.DataFrame, times: pd.DataFrame, seconds: str) -> pd.Series:

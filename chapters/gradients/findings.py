@@ -102,7 +102,7 @@ def _normal_profiles(name: str) -> list[np.ndarray]:
     """Profiles of normal vectors as long as a workload's."""
     from lib.workloads import models  # brings PyTorch, which is slow to import
 
-    d = models.parameter_count(models.build(workload(name).model))
+    d = models.parameter_count(workload(name).network())
     r = np.random.default_rng(0)
     return [portraits.profile(r.normal(size=d), portraits.PROFILE) for _ in range(NORMALS)]
 

@@ -8,16 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib import claims, own
+from lib import claims
 from lib.analysis import hardware, method_results, ranges, scaling
 from lib.analysis.hardware import Hardware
 from lib.claims import judging
 from lib.page import charts
 from lib.probes import timings
-from lib.records import on_record, store
-from lib.studies import plans
+from lib.records import selection, store
 from lib.wording import brief, number, span
-from lib.workloads import catalogue, models, own_file, own_network
+from lib.workloads import catalogue
 
 Curve = tuple  # a key of `scaling.curves`: workload, method, pruning, sparsity
 
@@ -96,11 +95,11 @@ def measured(name: str, *methods: str) -> pd.DataFrame:
     methods: as of `hardware.exact`.  Raises ValueError if there are none of a reader's own.
     """
     exact = hardware.exact(name, methods=methods)
-    book = judging.to_goals(on_record.gathered(exact, **plans.USUAL))
+    book = judging.to_goals(selection.curves(exact))
     book = ranges.whole(book, judging.low())
     more = hardware.adaptive(name, methods=methods)
     known = {(cell.algorithm, cell.sparsity) for cell in exact.cells}
-    if own.is_own(name) and more.empty and not known:
+    if catalogue.workload(name).steps_timed and more.empty and not known:
         raise ValueError(
             f"workload: no search is on record of {exact.name!r}; measure it with "
             f"own_workload.ipynb and -p budget full"
@@ -122,10 +121,8 @@ def _together(book: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
 
 def parameters(name: str) -> int:
     """Weights and biases that a workload's network trains."""
-    if own.is_own(name):
-        module = own_network.build(own_file.load(name), 0)
-        return sum(p.numel() for p in module.parameters() if p.requires_grad)
-    return models.parameter_count(models.build(catalogue.workload(name).model))
+    module = catalogue.workload(name).network()
+    return sum(p.numel() for p in module.parameters() if p.requires_grad)
 
 
 def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
@@ -135,7 +132,7 @@ def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
     Its trials are trained one after another, so that a step of the search is a step of one device
     (`hardware.step_seconds`).
     """
-    if not own.is_own(curve[0]):
+    if not catalogue.workload(curve[0]).steps_timed:
         return None
     seconds = hardware.step_seconds(trials).set_index(scaling.CURVE)
     return seconds.loc[[curve]].reset_index(drop=True)
@@ -155,7 +152,7 @@ def devices_timed(cores: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
             **{f"{n:,}": brief(1e3 * s) for n, s in zip(times.batch_size, times.seconds)},
         }
         for work, times in known.items()
-        if not work.source
+        if not work.steps_timed
     ]
     return pd.DataFrame(rows)
 

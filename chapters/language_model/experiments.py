@@ -73,9 +73,8 @@ class Pruned(WithCell):
         # Brings PyTorch, which is slow to import, and most chapters only read
         from lib.engine import pruning
         from lib.measuring import one_cell
-        from lib.workloads import models
 
-        module, rows = models.build(self.cell.work.model), []
+        module, rows = self.cell.work.network(), []
         for trial, mask in enumerate(one_cell.start(self.cell).mask):
             rows += [(trial, *left) for left in pruning.layer_densities(mask, module)]
         return pd.DataFrame(rows, columns=["trial", "name", "kept", "all"])

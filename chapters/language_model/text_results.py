@@ -17,7 +17,7 @@ from lib import Told, whole
 from lib.analysis import scaling
 from lib.measuring import sweeps
 from lib.methods import method as known_method
-from lib.records.on_record import recorded_of
+from lib.records.searches import recorded
 from lib.records.store import SMOKE
 from lib.studies import plans, study
 from lib.studies.study import Study
@@ -45,7 +45,7 @@ def read(chosen) -> SimpleNamespace:
     asked = chosen.methods, chosen.searches, chosen.trials
     planned = grid(work.name, sizes, *asked, beyond=chosen.budget != "cached")
     trials = sweeps.results(planned, chosen.budget)
-    if work.source:
+    if work.folder == "own":
         rungs = experiments.climb(texts.read(work.name).ids, 4)
     else:
         rungs = experiments.NGRAMS.results()
@@ -93,9 +93,11 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
         and point(cell) in asked
     ]
     # Of several at a point the first on record, or else the last
-    chosen = [*planned, *reversed([*recorded_of(planned)])]
+    chosen = [*planned, *reversed(recorded(planned).values())]
     cells = {(point(cell), cell.sparsity): cell for cell in chosen}
-    number = "replicate" if workload(name).source else "search"  # a reader's text has one split
+    number = (
+        "search" if workload(name).has_splits else "replicate"
+    )  # a reader's text has one split
     every = study.grid(
         **{number: range(searches), "batch_size": batch_sizes},
         trials=trials,
@@ -106,7 +108,7 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
     )
     every = (replace(c, max_steps=math.ceil(STEPS / math.sqrt(c.batch_size))) for c in every)
     more = [cell for cell in every if (point(cell), 0.0) not in cells]
-    more = more if beyond or not planned else recorded_of(more)
+    more = more if beyond or not planned else recorded(more).values()
     return Study(name, workload(name).title, (*cells.values(), *more))
 
 

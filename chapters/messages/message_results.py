@@ -71,10 +71,7 @@ def _asked(rows: pd.DataFrame) -> list[int]:
     """k of every row, from its workload and density."""
     from lib.workloads import models  # brings PyTorch, which is slow to import
 
-    sizes = {
-        w: models.parameter_count(models.build(workload(w).model))
-        for w in rows.workload.unique()
-    }
+    sizes = {w: models.parameter_count(workload(w).network()) for w in rows.workload.unique()}
     return [target(p, sizes[w]) for w, p in zip(rows.workload, rows.density, strict=True)]
 
 

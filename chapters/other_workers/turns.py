@@ -15,7 +15,7 @@ from lib.engine import flattening, lockstep
 from lib.engine.sequential import SequentialExecutor
 from lib.engine.validation import Validation
 from lib.workers import processes
-from lib.workloads import datasets, models
+from lib.workloads import datasets
 from lib.workloads.catalogue import workload
 
 STOP = -1.0  # in place of a version of the weights
@@ -32,13 +32,13 @@ def push(job) -> dict:
 
 def _take_part(rank: int, job) -> dict | None:
     work = workload(job.workload)
-    module = models.fresh(work.model, SEED)
+    module = work.network(SEED)
     executor = SequentialExecutor(module)
     w = flattening.flatten(module)
     if rank > 0:
         return _work(rank, job, executor, w, work.train())
     found = _hold(job, w)
-    asked = datasets.load(work.dataset).validation
+    asked = work.data().validation
     wrong = Validation(executor, asked).costs(w[None])[0]
     return found | {"error": float(wrong / len(asked))}
 

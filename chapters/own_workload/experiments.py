@@ -17,9 +17,9 @@ from chapters.own_workload import adaptive
 from lib.analysis import scaling
 from lib.fields import spec
 from lib.measuring.experiment import Collection
-from lib.records import on_record, results
+from lib.records import results, searches
 from lib.studies.cells import NUMBER
-from lib.studies.plans import STUDIES, USUAL
+from lib.studies.plans import STUDIES
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
@@ -80,12 +80,10 @@ EXPERIMENTS = {"adaptive-replays": REPLAYS}
 @functools.cache
 def exact(name: str, method: str) -> scaling.Effect:
     """ln of the critical batch size of all exact searches of a dense network, each on a split."""
-    fields = USUAL | {"workload": name, "algorithm": method, "sparsity": 0.0, "race": None}
-    every = dict.fromkeys(
-        cell for study in STUDIES.values() for cell in study.cells if cell.split
-    )
-    cells = [cell for cell in every if all(getattr(cell, f) == at for f, at in fields.items())]
-    trials = results.read(Study("exact", "", tuple(on_record.recorded_of(cells))))
+    every = (cell for study in STUDIES.values() for cell in study.cells if cell.split)
+    dense = (c for c in every if not c.sparsity and c.race is None and c.is_usual())
+    cells = [c for c in dense if (c.workload, c.algorithm) == (name, method)]
+    trials = results.read(Study("exact", "", searches.recorded(cells).values()))
     return scaling.critical(scaling.curve_of(scaling.steps_to_result(trials)))
 
 

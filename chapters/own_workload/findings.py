@@ -13,14 +13,13 @@ from pydantic import AfterValidator
 from scipy.optimize import nnls
 
 from chapters.own_workload import adaptive
-from lib import Told, own, require
+from lib import Told, require
 from lib.analysis import hardware, scaling
 from lib.measuring import sweeps
 from lib.methods import spaces
 from lib.page import parameters
-from lib.records import on_record
+from lib.records import selection
 from lib.wording import brief, joined, named, percent
-from lib.workloads import own_file
 from lib.workloads.catalogue import Workload, workload
 
 NEAR = 1.25  # times the shortest time: as fast, for what such searches can tell
@@ -67,7 +66,7 @@ def trained(
     """
     if chosen.search == "exact" or chosen.budget == "smoke":
         curve = chosen.workload, sizes, [chosen.algorithm], [chosen.sparsity]
-        grid = on_record.grid(*curve, trials=chosen.trials)
+        grid = selection.grid(*curve, trials=chosen.trials)
         return sweeps.results(grid, chosen.budget, **where), None
     ends = min(sizes), max(sizes)
     plan = adaptive.Plan(chosen.workload, chosen.algorithm, ends, sparsity=chosen.sparsity)
@@ -145,8 +144,8 @@ def goal(trials: pd.DataFrame, work: Workload) -> float:
     met += f"{dense.best_error.min():.3g} ({joined(told)}). "
     digit = 10.0 ** (math.floor(math.log10(reached.max() or 1.0)) - 1)
     easy = float(f"{math.ceil(reached.max() / digit - 1e-9) * digit:.2g}")  # to two digits, up
-    if own.is_own(work.name) and easy >= (chance := own_file.facts(work.name).chance):
-        same = f"an answer that is the same for all examples costs {chance:.3g}"
+    if work.facts and easy >= work.facts.chance:
+        same = f"an answer that is the same for all examples costs {work.facts.chance:.3g}"
         raise Told(f"{met}Set a larger max_steps before an easier goal: {same}")
     easier = f"Set goals=({work.asks.given(easy):g},), which all of these came to"
     raise Told(f"{met}{easier}, or a larger max_steps")
@@ -191,8 +190,8 @@ def doubts(
         found.append(f"No trial met {written(goal)} at batch size {where}.")
         if missed.status.eq("budget").any():
             found[-1] += " The limit of steps (max_steps) came first: raise it."
-    if own.is_own(work.name) and work.asks.counted:
-        known = own_file.facts(work.name)
+    known = work.facts
+    if known and work.asks.counted:
         spread = math.sqrt(goal * (1 - goal) / known.values)
         if goal < UNSURE * spread:
             found.append(

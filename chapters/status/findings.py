@@ -34,7 +34,7 @@ def findings(studies: pd.DataFrame, priced: pd.DataFrame) -> dict:
     """All values of the page's sentences.
 
     Args:
-        studies: of `on_record.status`, with title.
+        studies: of `lib.records.results.status`, with title.
         priced: of `prices.table`.
     """
     total = front.scope()
@@ -155,7 +155,7 @@ def of_workloads() -> pd.DataFrame:
             w.name,
             w.dataset,
             w.model,
-            models.parameter_count(models.build(w.model)),
+            models.parameter_count(w.network()),
             ", ".join(map(tasks.TASKS[w.task].written, w.goals)),
             w.max_steps,
             w.precision,

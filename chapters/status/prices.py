@@ -12,7 +12,8 @@ import pandas as pd
 from scipy.optimize import nnls
 
 from lib import forms
-from lib.records import on_record, results
+from lib.records import results, selection
+from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
@@ -122,10 +123,9 @@ def searched() -> pd.DataFrame:
     trial_steps, wall_s, cpu (whether one core measured it).
     """
     names = {figure.workload for figure in FIGURES}
-    every = on_record.gathered(label_smoothing=0.0)
-    read = results.of_searches(
-        Study("prices", "", (c for c in every.cells if c.workload in names))
-    )
+    others = {*Cell.__dataclass_fields__} - {"label_smoothing"}
+    every = selection.curves(free=others).cells
+    read = results.of_searches(Study("prices", "", (c for c in every if c.workload in names)))
     heads = pd.DataFrame(list(read.attrs["provenance"]))
     hardest = sorted(read.filter(like="steps@"), key=lambda name: float(name.partition("@")[2]))
     steps = read[hardest].bfill(axis=1).iloc[:, 0]

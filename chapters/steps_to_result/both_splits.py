@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import scaling
-from lib.records import on_record
+from lib.records import searches
 from lib.studies.cells import Cell
 from lib.wording import percent
 from lib.workloads import datasets
@@ -38,7 +38,7 @@ def counterparts(cells: Iterable[Cell]) -> list[Cell]:
         name = cell.workload.removesuffix(THEIR_SPLIT)
         ours = replace(cell, workload=name, race=None, rungs="goals")
         waited = (replace(ours, hits=hits) for hits in (1, 2, 5))
-        found += [cell, *on_record.recorded_of(waited)]
+        found += [cell, *searches.recorded(waited).values()]
     return found
 
 

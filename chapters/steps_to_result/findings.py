@@ -12,7 +12,7 @@ from lib.claims.judging import kept
 from lib.measuring import sweeps
 from lib.page import charts, told
 from lib.probes import unseen
-from lib.records.on_record import grid
+from lib.records.selection import grid
 from lib.studies import plans, study
 from lib.studies.cells import Cell
 from lib.studies.study import Study

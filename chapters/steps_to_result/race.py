@@ -19,7 +19,7 @@ import pandas as pd
 from lib.engine.vocabulary import LOSSES, next_check
 from lib.page.told import plain
 from lib.records import store
-from lib.records.on_record import recorded_of
+from lib.records.searches import recorded
 from lib.records.store import record
 from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES
@@ -68,7 +68,7 @@ def searches() -> list[Search]:
     images = (
         c for c in known if c.work.dataset in datasets.NAMES and c.work.dataset != "digits"
     )
-    return [search(c, store.read(record(c), c)[1]) for c in recorded_of(images)]
+    return [search(c, store.read(record(c), c)[1]) for c in recorded(images).values()]
 
 
 def search(cell: Cell, table: pd.DataFrame) -> Search:

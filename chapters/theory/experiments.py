@@ -78,13 +78,12 @@ def _listen(rank: int, job: Job) -> list[dict]:
     from lib.probes.noise_scale import Chunks
     from lib.workers.noise_hook import NoiseState, noise_hook
     from lib.workers.noise_meter import Averages, ratio
-    from lib.workloads import models
 
     work = workload(job.workload)
     chunks = Chunks(job)
     drawn = {name: float(values[job.trial]) for name, values in job.cell.draw().items()}
     data = work.train()
-    network = models.fresh(work.model, job.trial)
+    network = work.network(job.trial)
     ddp = DistributedDataParallel(network)
     examples = job.batch_size // job.workers
     state = NoiseState(ddp, examples, total=len(data), span=job.span)

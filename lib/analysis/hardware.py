@@ -13,14 +13,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import own
 from lib.analysis import scaling
 from lib.fields import AMOUNT, POSITIVE, Count, Number, spec
 from lib.methods import spaces
 from lib.records import results
 from lib.records.store import DATA, of_own
 from lib.studies.cells import Cell
-from lib.studies.plans import USUAL
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
@@ -124,7 +122,7 @@ def readers(name: str, *methods: str) -> Study:
     `lib.records.store.read`.
     """
     found = exact(name, methods=methods)
-    if not found.cells and own.is_own(name):
+    if not found.cells and workload(name).steps_timed:
         raise ValueError(
             f"workload: no exact search is on record of {found.name!r}; measure it with "
             f"own_workload.ipynb, -p search exact and -p budget full"
@@ -167,11 +165,12 @@ def adaptive(
     """
     work = workload(name)
     if cells is None:
-        usual = USUAL.keys() - {"space", "max_steps"}  # of which every trial has its own
         cells = [
             cell
             for cell in of_own(work.name, folder, methods)
-            if cell.space is not None and all(getattr(cell, f) == USUAL[f] for f in usual)
+            if cell.space is not None
+            # of which every trial has its own
+            and cell.is_usual("space", "max_steps")
         ]
     study = Study(work.name, "", tuple(cells))
     found = results.read(study, folder)

@@ -12,7 +12,7 @@ import pandas as pd
 from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect
 from lib.methods import method as known_method
-from lib.records import on_record, results, store
+from lib.records import results, selection, store
 from lib.studies import plans
 from lib.studies.study import Study
 
@@ -24,7 +24,7 @@ def studied(*more: Study) -> Study:
     """The cells on record of the networks that were searched with many methods, and of `more`."""
     asked = [*map(plans.study, plans.WHICH), *more]
     names = {cell.workload for study in asked for cell in study.cells}
-    cells = on_record.gathered(*asked, **plans.USUAL).cells
+    cells = selection.curves(*asked).cells
     return Study("compared", "Training methods", (c for c in cells if c.workload in names))
 
 

@@ -14,7 +14,7 @@ import pandas as pd
 from lib.analysis.scaling import CURVE, SEARCH, by_curve
 from lib.methods.intervals import Interval
 from lib.methods.spaces import intervals
-from lib.records import on_record, store
+from lib.records import searches, store
 from lib.studies import plans
 from lib.studies.study import Study
 from lib.wording import percent
@@ -31,8 +31,8 @@ def low_momentum() -> Study:
     planned = dict.fromkeys(
         cell for name in plans.LOW_MOMENTUM for cell in plans.study(name).cells
     )
-    known = on_record.recorded_of(planned)
-    return Study("low-momentum", "Momentum below the published range", known)
+    known = searches.recorded(planned)
+    return Study("low-momentum", "Momentum below the published range", known.values())
 
 
 def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:

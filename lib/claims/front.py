@@ -20,7 +20,7 @@ from lib.analysis import hardware, method_results, ranges, scaling
 from lib.claims import judging
 from lib.claims.claim import MIXED, MOSTLY, NO, UNCLEAR, UNTESTED, YES, Claim, Finding, Group
 from lib.claims.judging import kept
-from lib.records import on_record, searches, store
+from lib.records import searches, selection, store
 from lib.records.store import record
 from lib.studies import plans
 from lib.studies.study import Study
@@ -37,7 +37,7 @@ def scope() -> dict:
 
 def _scope() -> dict:
     every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
-    cells = list(on_record.recorded_of(every))
+    cells = list(searches.recorded(every).values())
     every = searches.table().drop_duplicates("record")
     heads = every[
         every.record.isin({record(c).relative_to(store.DATA).as_posix() for c in cells})
@@ -88,18 +88,14 @@ def critical() -> pd.DataFrame:
     return summary.assign(range=found)[CRITICAL]
 
 
-# Fields of the cells that are gathered: the usual ones, but pruned in any way and up to any number
-# of steps
-FIELDS = {
-    name: value for name, value in plans.USUAL.items() if name not in ("pruning", "max_steps")
-}
+FREE = ("pruning", "max_steps")  # settings in which the searches that are drawn may differ
 # Studies of many methods, which most pages leave to a chapter of their own
 METHODS = ("digits-which", "digits-which-more", "digits-which-sparse")
 
 
 def gathered(*more: Study) -> Study:
-    """The cells on record of all studies, of METHODS and of `more`; as `on_record.gathered`."""
-    return on_record.gathered(*more, *map(plans.study, METHODS), **FIELDS)
+    """The searches that are drawn: those of all studies, of METHODS and of `more`."""
+    return selection.curves(*more, *map(plans.study, METHODS), free=FREE)
 
 
 COLLAPSED = """

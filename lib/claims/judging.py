@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 from lib import ROOT, code, whole
 from lib.analysis import ranges, scaling
 from lib.claims.claim import REGISTRY, Claim, Finding, Group, judged, place
-from lib.records import on_record, results
+from lib.records import results, selection
 from lib.records import searches as table
 from lib.records.store import DATA
 from lib.studies.study import Study
@@ -87,7 +87,7 @@ def searches() -> pd.DataFrame:
     """All searches that pages compare, a row each, each workload at its goal, momentum over its
     whole range where that is measured (then a row for each half).
     """
-    return at_goals(on_record.compared())[1]
+    return at_goals(selection.compared())[1]
 
 
 @functools.cache
@@ -95,7 +95,7 @@ def trials() -> pd.DataFrame:
     """All trials of the dense ones of `searches`; without what they had met within budgets.  It
     takes seconds.
     """
-    halves = (on_record.compared(), ranges.low_momentum())
+    halves = (selection.compared(), ranges.low_momentum())
     dense = [replace(half, cells=[c for c in half.cells if not c.sparsity]) for half in halves]
     read = [results.read(study, without=scaling.WITHIN_BUDGETS) for study in dense]
     return scaling.at_goals(ranges.whole(scaling.at_goals(read[0]), read[1]))
@@ -104,7 +104,7 @@ def trials() -> pd.DataFrame:
 @functools.cache
 def published() -> pd.DataFrame:
     """As `searches`, momentum over the published range alone."""
-    return at_goals(on_record.compared())[0]
+    return at_goals(selection.compared())[0]
 
 
 @functools.lru_cache(maxsize=2)

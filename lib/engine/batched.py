@@ -255,7 +255,9 @@ class BatchedExecutor(Executor):
 
     def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> Gradients:
         """As `SequentialExecutor.gradients_by_worker`, in one pass over the whole batch."""
-        groups = [self._derive(some, x, y, workers)[:3] for some in self._groups(w, x)]
+        groups = []
+        for some in self._groups(w, x):
+            groups.append(self._derive(some, x, y, workers)[:3])
         return tuple(torch.cat(parts, 1) for parts in zip(*groups, strict=True))
 
     def _derive(

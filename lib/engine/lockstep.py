@@ -160,7 +160,10 @@ def train(
         now.leave(~now.trials.mask.any(1), "infeasible", "unpruned")
     while len(now.ids) and out.steps < max_steps and out.goes_on(hits):
         pick = next(order).to(y.device)
-        _step(now, (x[pick], y[pick]))
+        out.steps += 1
+        with naming(f"step {out.steps}"):
+            losses, alive = now.advance(out.steps, (x[pick], y[pick]))
+        _take_in(now, losses, alive, len(pick))
         if drop_dead:
             _leave_dead(now, x)
         if out.steps == check:
@@ -186,17 +189,15 @@ def train(
     return out
 
 
-def _step(now: State, batch: tuple[Tensor, Tensor]) -> None:
-    """All trials take the next step, and those leave whose loss before it is no number."""
+def _take_in(now: State, losses: Tensor, alive: Tensor, examples: int) -> None:
+    """Take in a step on so many examples: losses before it [T], and who is alive [T].  Trials leave
+    whose loss is no number.
+    """
     out = now.outcome
-    out.steps += 1
-    k = out.steps
-    with naming(f"step {k}"):
-        losses, alive = now.advance(k, batch)
     out.trial_steps += len(now.ids)
-    share = min(1.0, len(batch[1]) / RECENT)
+    share = min(1.0, examples / RECENT)
     losses = losses.to(now.recent.dtype)
-    now.recent.lerp_(losses, max(share, 1 / k))
+    now.recent.lerp_(losses, max(share, 1 / out.steps))
     now.silent = torch.where(alive, 0, now.silent + 1)
     now.leave(~losses.isfinite(), "infeasible", "diverged")
 

@@ -14,7 +14,6 @@ import pandas as pd
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from lib import own
 from lib.engine import (
     batched,
     flattening,
@@ -30,11 +29,11 @@ from lib.measuring import machine
 from lib.messages import exchanges
 from lib.methods import method, variants
 from lib.methods.method import Method
+from lib.own import OwnError
 from lib.records import store
 from lib.records.store import record, same_data
 from lib.studies.cells import Cell
 from lib.studies.study import WIDER
-from lib.workloads import datasets, kinds, models, own_file
 from lib.workloads.catalogue import Workload
 from lib.workloads.tasks import TASKS
 
@@ -52,7 +51,7 @@ def _scores(
     """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and
     algorithm.
     """
-    module, data = models.fresh(work.model, seed), work.train(split)
+    module, data = work.network(seed), work.train(split)
     w = flattening.flatten(module).to(device)  # in float32: an executor rounds the module's own
     batches = work.model.startswith("decoder")
     kind = batched.BatchedExecutor if batches else _sequential(work, device)
@@ -83,7 +82,8 @@ def start(
     """
     chosen = list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
-    fresh = [models.fresh(cell.work.model, seed) for seed in chosen_seeds]
+    work = cell.work
+    fresh = [work.network(seed) for seed in chosen_seeds]
     w = torch.stack(list(map(flattening.flatten, fresh))).to(device)
     mask = None
     if cell.sparsity:
@@ -132,7 +132,7 @@ def exchange(
         # A trial without any weight, which leaves before the first step, is given the first one
         places = [row.nonzero()[:, 0] for row in trials.mask]
         kept = pad_sequence(places, batch_first=True)
-    sizes = [p.numel() for p in models.build(cell.work.model).parameters()]
+    sizes = [p.numel() for p in cell.work.network().parameters()]
     return exchanges.Exchange(cell.messages, trials.w, kept, sizes, cell.replicate, watch)
 
 
@@ -147,7 +147,8 @@ def executor(cell: Cell, device: str = "cpu") -> sequential.Executor:
     Records made by the executors of earlier code, for sparse networks and for LeNet-5, stay valid:
     `python -m lib verify` then agrees to rounding.
     """
-    work, module = cell.work, models.build(cell.work.model)
+    work = cell.work
+    module = work.network()
     small = cell.batch_size < work.batched_below and batched.fits(module)
     kind = batched.BatchedExecutor if small else _sequential(work, device)
     return kind(module, _dtype(cell), device, cell.label_smoothing, TASKS[work.task])
@@ -157,7 +158,7 @@ def _sequential(work: Workload, device: str) -> type[sequential.SequentialExecut
     """On a graphics processor its kernels are recorded, but for a reader's own network, which may
     look at its values.
     """
-    recorded = torch.device(device).type == "cuda" and not work.source
+    recorded = torch.device(device).type == "cuda" and work.recorded
     return sequential.CapturedExecutor if recorded else sequential.SequentialExecutor
 
 
@@ -190,7 +191,7 @@ def train_cell(
             job(cell, device), seeds(cell), cell.draw(), cell.hits, **options
         )
     work = cell.work
-    data = datasets.load(work.dataset, cell.split)
+    data = work.data(cell.split)
     trials = start(cell, device=device) if trials is None else trials
     asked = {
         "method": trained_by(cell),
@@ -199,23 +200,20 @@ def train_cell(
         "max_steps": cell.max_steps or work.max_steps,
         "order_seed": cell.replicate,
         "test": data.test,
-        # Goals of a reader's own may lie out of reach; the book's records were made without.
-        "whole_at_end": bool(work.source),
+        "whole_at_end": work.whole_at_end,
         **{name: getattr(cell, name) for name in ("hits", "stop", "race", "rungs", "checks")},
         **options,
     }
     if "exchange" not in asked:
         asked["exchange"] = exchange(cell, trials)
-    train = work.train(cell.split)
-    return lockstep.train(executor(cell, device), trials, train, data.validation, **asked)
+    return lockstep.train(executor(cell, device), trials, data.train, data.validation, **asked)
 
 
 def job(cell: Cell, device: str = "cpu") -> trainings.Job:
     """What the trials of such a cell share."""
     work = cell.work
-    own_training = work.task == own.TRAINING
     return trainings.Job(
-        own_file.load(work.name) if own_training else _as_training(cell),
+        work.training(cell.split),
         method(cell.algorithm),
         cell.batch_size,
         cell.max_steps or work.max_steps,
@@ -224,20 +222,6 @@ def job(cell: Cell, device: str = "cpu") -> trainings.Job:
         device,
         cell.arithmetic,
         cell.checks,
-    )
-
-
-def _as_training(cell: Cell) -> own.Training:
-    """A workload of one network and tensors, for classes of torch.optim."""
-    work = cell.work
-    train, held = work.train(cell.split), datasets.load(work.dataset, cell.split).validation
-    return own.Training(
-        # The trial has seeded torch
-        model=lambda: models.fresh(work.model, torch.initial_seed()),
-        train=(train.x, train.y),
-        validation=(held.x, held.y),
-        goals=work.goals,
-        metric=kinds.METRICS[work.task],
     )
 
 
@@ -310,7 +294,8 @@ def origin(cell: Cell, device: str) -> dict:
     """What a cell is measured with, as its record tells; of a reader's own workload, also which
     tensors it has made.
     """
-    data = {"data": own_file.data(cell.workload)} if own.is_own(cell.workload) else {}
+    tensors = cell.work.tensors
+    data = {"data": tensors} if tensors else {}
     return {**machine.origin(device, cell.arithmetic), **data}
 
 
@@ -318,12 +303,10 @@ def _agree(cell: Cell, folder: Path, file: Path) -> None:
     """Raise OwnError unless the record of a reader's own workload or method belongs into this file,
     among those beside it.
     """
-    names = (cell.workload, cell.algorithm)
-    ours = [name for name in names if own.is_own(name) or own.is_text(name)]
-    if ours and record(cell, folder) != file:
-        raise own.OwnError(
-            f"{', '.join(ours)}: the file has changed while {file.name} was trained; "
-            "run the rest anew"
+    if record(cell, folder) != file:
+        raise OwnError(
+            f"{cell.algorithm} on {cell.workload}: the file has changed while {file.name} was "
+            "trained; run the rest anew"
         )
-    if own.is_own(cell.workload):
-        same_data(cell.workload, folder, own_file.data(cell.workload), [cell.algorithm])
+    if tensors := cell.work.tensors:
+        same_data(cell.workload, folder, tensors, [cell.algorithm])

@@ -23,7 +23,7 @@ from lib.measuring import one_cell
 from lib.methods import method, spaces
 from lib.methods.method import Method
 from lib.studies.cells import Cell
-from lib.workloads import datasets, models
+from lib.workloads import models
 from lib.workloads.datasets import Split
 
 
@@ -83,11 +83,12 @@ class Rerun(Walk):
         """
         fine = not (cell.messages or cell.staleness)
         require(fine, "cell", cell, "of one worker without delay")
-        training = training or cell.work.train(cell.split)
+        data = cell.work.data(cell.split)
         trials = one_cell.start(cell, chosen)
         executor, order = one_cell.executor(cell), (cell.batch_size, cell.replicate)
-        super().__init__(method(cell.algorithm), executor, trials, training, *order)
-        self.validation = datasets.load(cell.work.dataset, cell.split).validation
+        examples = training or data.train
+        super().__init__(method(cell.algorithm), executor, trials, examples, *order)
+        self.validation = data.validation
 
 
 class Steps:
@@ -103,11 +104,12 @@ class Steps:
 
     def __init__(self, cell: Cell, goals: tuple[float, ...]):
         """goals: validation errors, the hardest first."""
-        module = models.build(cell.work.model)
+        data = cell.work.data(cell.split)
+        module = cell.work.network()
         self.trials = one_cell.start(cell)
-        self.w, self.rate = self.trials.w, self.trials.drawn["learning_rate"]
-        self.train = cell.work.train(cell.split)
-        self.held = datasets.load(cell.work.dataset, cell.split).validation
+        self.w = self.trials.w
+        self.rate = self.trials.drawn["learning_rate"]
+        self.train, self.held = data.train, data.validation
         self.executor, self.halves = batched.BatchedExecutor(module), Halves(module)
         self.judge = Validation(self.executor, self.held, goals)
         self.limits = self.judge.limits

@@ -56,8 +56,9 @@ def run(
     """
     if not todo:
         return
-    each = (functools.partial(measure, what, **options) for what in todo)
-    calls = (joblib.delayed(_for_parent)(os.getpid(), call) for call in each)
+    calls = [joblib.delayed(measure)(what, **options) for what in todo]
+    if jobs != 1:
+        calls = [joblib.delayed(_for_parent)(os.getpid(), call) for call in calls]
     parallel = joblib.Parallel(
         n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1
     )
@@ -78,11 +79,14 @@ def run(
     _tell_terminal("\n")
 
 
-def _for_parent(parent: int, call: Callable[[], object]) -> None:
-    """Call it; in a process that joblib has started for `parent`, as one that ends with it."""
+def _for_parent(parent: int, call: tuple) -> None:
+    """Call a function, (function, arguments, named ones); in a process that joblib has started for
+    `parent`, as one that ends with it.
+    """
     if multiprocessing.current_process().name.startswith("LokyProcess"):
         _end_with(parent)
-    call()
+    function, arguments, named = call
+    function(*arguments, **named)
 
 
 @functools.cache

@@ -10,7 +10,6 @@ from lib import require
 from lib.measuring import runner
 from lib.records import results as recorded
 from lib.records.store import DATA, SMOKE
-from lib.studies.cells import Cell
 from lib.studies.study import Study
 
 BUDGETS = ("cached", "smoke", "full")
@@ -25,22 +24,12 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
     before any training, and OSError naming the file if one cannot be written.
     """
     recorded.check(study, folder)
-    runner.run(
-        recorded.missing(study, folder),
-        _train,
-        study.name,
-        "cells",
-        jobs,
-        folder=folder,
-        device=device,
-    )
+    todo = recorded.missing(study, folder)
+    if todo:
+        # Brings PyTorch, which is slow to import, and most chapters only read
+        from lib.measuring.one_cell import measure
 
-
-def _train(cell: Cell, folder: Path, device: str) -> None:
-    # Brings PyTorch, which is slow to import, and most chapters only read
-    from lib.measuring.one_cell import measure
-
-    measure(cell, folder, device)
+        runner.run(todo, measure, study.name, "cells", jobs, folder=folder, device=device)
 
 
 def results(

@@ -49,7 +49,9 @@ def method(name: str) -> Method:
     NAME+decay is a method of the book's with weight decay (`lib.methods.variants`).  Raises
     ValueError naming the allowed.
     """
-    if own.is_own(name):
+    if isinstance(name, str) and name in EVERY:
+        return EVERY[name]
+    if in_file(name):
         from lib.methods import own_method  # brings PyTorch, which is slow to import
 
         return own_method.load(name)
@@ -58,7 +60,10 @@ def method(name: str) -> Method:
     plain = name.removesuffix(variants.SUFFIX) if isinstance(name, str) else name
     allowed = f"one of {', '.join(EVERY)}, or torch.optim:CLASS, or file.py:function"
     require(isinstance(name, str) and plain in EVERY, "algorithm", name, allowed)
-    return EVERY[name] if plain == name else variants.decayed(EVERY[plain])
+    return variants.decayed(EVERY[plain])
+
+
+in_file = own.is_own  # whether the name of a method is that of a function in a reader's file
 
 
 # As the book spells it

@@ -24,7 +24,6 @@ from lib.engine.flattening import outputs
 from lib.engine.sequential import SequentialExecutor
 from lib.measuring.rerun import Rerun
 from lib.workers.noise_meter import ratio, trace_and_square
-from lib.workloads import models
 from lib.workloads.catalogue import workload
 from lib.workloads.tasks import TASKS
 
@@ -41,8 +40,8 @@ class Chunks:
     def __init__(self, again):
         work = workload(again.workload)
         data = work.train(again.cell.split)
-        self.module = models.build(work.model)
-        self.executor = SequentialExecutor(models.build(work.model), task=TASKS[work.task])
+        self.module = work.network()
+        self.executor = SequentialExecutor(work.network(), task=TASKS[work.task])
         self.x, self.y, self.size = self.executor.inputs(data.x), data.y, again.chunk
         self.count = (again.examples or len(data)) // again.chunk * again.chunk
 

@@ -84,7 +84,7 @@ def errors(cell: Cell, trial: int, steps: int) -> list[float]:
     rerun = Rerun(cell, [trial])
     for _ in range(steps):
         rerun.update()
-    test = datasets.load(cell.work.dataset, cell.split).test
+    test = cell.work.data(cell.split).test
     costs = map(rerun.costs, (rerun.validation, test))
     return [cost.float().mean().item() for cost in costs]
 

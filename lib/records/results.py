@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib import own
 from lib.records import searches, store
 from lib.records.store import DATA, record, same_data
 from lib.studies.cells import Cell
+from lib.studies.plans import STUDIES
 from lib.studies.study import Study
 
 
@@ -36,7 +36,7 @@ def check(study: Study, folder: Path = DATA) -> None:
 
 def check_tensors(study: Study, folder: Path) -> None:
     """Raise OwnError if records of a reader's own workload are of tensors that differ."""
-    for name in sorted({c.workload for c in study.cells if own.is_own(c.workload)}):
+    for name in sorted({c.workload for c in study.cells if c.work.tensors}):
         same_data(name, folder, methods={c.algorithm for c in study.cells})
 
 
@@ -136,3 +136,21 @@ def _fields(cell: Cell) -> dict:
     fields = {**told, **own, **(told["messages"] or {}), "goal": work.goal}
     del fields["messages"]
     return fields
+
+
+def status() -> pd.DataFrame:
+    """A row per study: cells done and planned, trials, training steps, hours, devices, precisions,
+    dates.
+    """
+    rows, texts = [], ["device", "precision", "torch", "date"]
+    every = searches.table().drop_duplicates("record").set_index("record")
+    every = every.drop(columns="precision").rename(columns=searches.HEAD)
+    for s in STUDIES.values():
+        there = searches.recorded(s.cells)
+        heads = [file.relative_to(DATA).as_posix() for file in there]
+        told = every.loc[heads]
+        row = {"study": s.name, "cells": len(heads), "planned": len(s.cells)}
+        row["trials"], row["training steps"] = told.rows.sum(), told.trial_steps.sum()
+        row["core hours"] = told.wall_s.sum() / 3600
+        rows.append(row | {name: ", ".join(sorted(set(told[name]))) for name in texts})
+    return pd.DataFrame(rows)

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import io
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -20,8 +21,7 @@ from typing import TypeVar
 import pandas as pd
 
 from lib import ROOT, code, own, whole
-from lib.methods import method
-from lib.own import folder_name
+from lib.methods import in_file, method
 from lib.records import archive
 from lib.records.archive import RecordError
 from lib.studies.cells import Cell
@@ -79,6 +79,19 @@ def _given(one, always: Iterable[str] = ()) -> dict:
 # --- where records lie ---------------------------------------------------------------------------
 
 
+LONGEST = 255  # bytes of a file's name
+
+
+def folder_name(name: str) -> str:
+    """The name of a workload or a training method with a hyphen for whatever no file name should
+    hold; of one that is too long its end and a digest.
+    """
+    plain = re.sub(r"[^\w.-]+", "-", name)
+    if len(plain.encode()) <= LONGEST:
+        return plain
+    return f"{hashlib.sha256(name.encode()).hexdigest()[:12]}-{plain[-50:]}"
+
+
 def path(folder: Path, cell) -> Path:
     """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
     return folder / folder_name(cell.workload) / f"{_settings(cell)}-{digest(cell)}.csv"
@@ -90,7 +103,7 @@ def _settings(cell) -> str:
 
 def place(name: str) -> str:
     """The folder of a data set's records."""
-    return "own" if workload(name).source else workload(name).dataset
+    return workload(name).folder
 
 
 def home(name: str) -> str:
@@ -116,7 +129,7 @@ def _record(cell: Cell, folder: Path, work: Workload, source: str) -> Path:
     """work, source: the workload and the digest of a reader's own method, so that a changed file is
     looked up anew.
     """
-    return path(folder / ("own" if own.is_own(cell.algorithm) else place(work.name)), cell)
+    return path(folder / ("own" if source else work.folder), cell)
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -369,7 +382,7 @@ def of_own(name: str, folder: Path = DATA, methods: Collection[str] = ()) -> Ite
 
 
 def _may_load(algorithm: str, methods: Collection[str]) -> bool:
-    return algorithm in methods or not own.is_own(algorithm)
+    return algorithm in methods or not in_file(algorithm)
 
 
 def same_data(

@@ -13,8 +13,6 @@ from lib.fields import PART, Count, Number, Whole, spec
 from lib.messages import Messages
 from lib.methods import MethodName, method, spaces, variants
 from lib.methods.method import Method
-from lib.own import TRAINING
-from lib.workloads import datasets
 from lib.workloads.catalogue import Workload, WorkloadName, workload
 
 SPLITS = 9999  # the largest number of a replicate and of a split
@@ -23,6 +21,10 @@ NUMBER = Whole(0, SPLITS)
 RACE = Number("[1, inf)")
 # At their defaults wherever trials are trained one after the other
 ALONE = "sparsity label_smoothing messages staleness stop race"
+# In what the searches of the book's curves differ; all else is usual at its default
+VARIED = """
+workload batch_size algorithm sparsity trials replicate split hits race rungs
+""".split()
 
 
 def _messages(given: object) -> object:
@@ -91,10 +93,9 @@ class Cell:
     def _bound(self, work: Workload, how: Method) -> tuple[tuple[object, str, str], ...]:
         """Where other fields leave some no choice but their defaults: whether, which, and why."""
         name = f"{self.workload} with {self.algorithm}"
-        one_split = work.source or work.dataset in datasets.IMAGES_OF
         own_gradients = f"for {name}, which takes gradients of its own"
         split_once = f"for {self.workload}, whose examples are split in one way"
-        by_itself = f"of a lib.own.Training or a class of torch.optim, as {name} is"
+        by_itself = f"where trials are trained one after the other, as those of {name} are"
         return (
             (self.messages and self.messages.by_layer, "sparsity", "with messages by layer"),
             (how.gradient, "messages staleness", own_gradients),
@@ -106,14 +107,24 @@ class Cell:
                 f"with stop {self.stop!r}, where every trial goes on",
             ),
             (self.race is None, "rungs", "without a race"),
-            (one_split, "split", split_once),
+            (not work.has_splits, "split", split_once),
             (self.alone, ALONE, by_itself),
         )
+
+    def is_usual(self, *free: str) -> bool:
+        """Whether all but VARIED and `free` is at its default; a limit of steps beyond the
+        workload's own makes no other search.
+        """
+        others = {*self.__dataclass_fields__} - {*VARIED, *free}
+        if (self.max_steps or 0) > self.work.max_steps:
+            others.discard("max_steps")
+        defaults = {name: self.__dataclass_fields__[name].default for name in others}
+        return all(getattr(self, name) == usual for name, usual in defaults.items())
 
     @property
     def alone(self) -> bool:
         """Whether its trials are trained one after the other (`lib.engine.trainings`)."""
-        return self.work.task == TRAINING or method(self.algorithm).optimiser is not None
+        return self.work.alone or method(self.algorithm).optimiser is not None
 
     @property
     def work(self) -> Workload:

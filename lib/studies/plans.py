@@ -20,19 +20,6 @@ def study(name: str) -> Study:
 
 
 TO_BUDGETS = ("mnist-budget", "fashion-mnist-budget")  # of curves that were run to no goal
-# What the chapters compare unless they are about one of these fields.
-USUAL = {
-    "stop": "goal",
-    "checks": "geometric",
-    "precision": None,
-    "space": None,
-    "pruning": "connection-sensitivity",
-    "label_smoothing": 0.0,
-    "messages": None,
-    "max_steps": None,
-    "staleness": 0,
-    "delays": "fixed",
-}
 # Studies of a question of their own: the same networks on the same images once more are no further
 # curves of the book. By a dozen methods.
 WHICH = (

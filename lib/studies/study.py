@@ -17,16 +17,11 @@ import yaml
 
 from lib import Told, require
 from lib.fields import Count, check, spec, unknown
-from lib.own import is_own
 from lib.studies.cells import Cell
-from lib.workloads import own_file
-from lib.workloads.catalogue import Workload
-from lib.workloads.datasets import LEE2021
+from lib.workloads.catalogue import LIGHT
 
 # --- races ----------------------------------------------------------------------------------------
 
-# Data sets: the digits' validation sets are too small for a race; CIFAR-10 gains little
-RACED = ("mnist", LEE2021, "fashion-mnist")
 BY_GOALS = {"race": 2.5}  # fields of a cell
 # Wide, since at twice the steps a winner with Nesterov momentum is gone
 BY_LOSSES = {"race": 3.0, "rungs": "losses"}
@@ -39,7 +34,6 @@ WATCHED = 1e6
 
 # --- studies --------------------------------------------------------------------------------------
 
-LIGHT = 256  # numbers in an example of which a toy can be trained in seconds
 # What a toy trains, by how its trials stop
 TOYS = {
     "goal": {"trials": 16, "hits": 2, "max_steps": 400},
@@ -74,7 +68,7 @@ class Study:
         """
         require(self.cells, "cells", self.cells, "at least one")
         first, *_ = self.cells
-        light = _is_light(first.work)
+        light = first.work.light
         able = light or all(c.stop == "budget" for c in self.cells)
         allowed = (
             f"cached, or full with few trials, for {first.workload}; smoke is for examples"
@@ -100,17 +94,11 @@ def _thinned(cells: Sequence[Cell]) -> list[Cell]:
     return [c for c in cells if c.batch_size in sizes and c.sparsity in levels]
 
 
-def _is_light(work: Workload) -> bool:
-    """Whether its examples are about as small as the digits."""
-    if is_own(work.name):
-        return own_file.facts(work.name).numbers <= LIGHT
-    return work.train().x[0].numel() <= LIGHT if work.source else work.dataset == "digits"
-
-
 # --- grids ----------------------------------------------------------------------------------------
 
 RANGE = re.compile(r"(\d+)\.\.(?:\*([2-9]|[1-9]\d+)\.\.)?(\d+)")
 FIELDS = (*Cell.__dataclass_fields__, "search", "examples", "least")  # of a grid
+COUNT = Count(10**8)
 RANGES = "a range that ends at its last number, such as 3..12 or 1..*2..1024"
 
 
@@ -146,7 +134,7 @@ def _known(fields: dict, names: Sequence[str]) -> None:
 def _steps(batch_size: object, examples: object, least: object) -> int:
     """The steps that so many examples make, and at least so many."""
     for name, value in (("batch_size", batch_size), ("examples", examples), ("least", least)):
-        check(name, value, Count(10**8))
+        check(name, value, COUNT)
     return max(examples // batch_size, least)
 
 

@@ -232,12 +232,13 @@ def main() -> None:
 def _trained(workload: str, density: float, steps: int) -> str:
     """How the training went, in a sentence."""
     from lib.engine import lockstep
-    from lib.workloads import catalogue, datasets, models
+    from lib.workloads import catalogue
 
     work = catalogue.workload(workload)
     rank, workers = dist.get_rank(), dist.get_world_size()
-    examples, validation = work.train(), datasets.load(work.dataset).validation
-    model = nn.parallel.DistributedDataParallel(models.fresh(work.model, seed=0))
+    data = work.data()
+    examples, validation = data.train, data.validation
+    model = nn.parallel.DistributedDataParallel(work.network())
     state = SparseState(model, compressor="top-k", density=density)
     model.register_comm_hook(state, sparse_hook)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)

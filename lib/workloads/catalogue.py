@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from pydantic import AfterValidator
 
 from lib import own, require
 from lib.workloads import datasets, own_file, texts
+from lib.workloads.datasets import Dataset, Split
 from lib.workloads.tasks import TASKS, Task
+
+if TYPE_CHECKING:
+    from torch import nn
+
+TRAINING = "training"
+LIGHT = 256  # numbers in an example of which a toy can be trained in seconds
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A data set, a model and what is asked for.
+    """A data set, a model and what is asked for: the book's; `OwnWorkload` and `TextWorkload` are
+    a reader's.
 
     Attributes:
-        task: a name in `lib.workloads.tasks.TASKS`, or `own.TRAINING`.
+        task: a name in `lib.workloads.tasks.TASKS`, or "training", of a reader's own whose trials
+            are trained one after the other.
         goals: mean costs of the validation examples as the task has them (validation errors, say),
             the hardest first: a cell trains until the first is met and notes the others.
         decay: whether the learning rate decays linearly.
@@ -27,7 +36,7 @@ class Workload:
             float32).
         batched_below: batch size below which all trials of a cell are computed at once (faster for
             small work).
-        source: digest of the reader's file that defines the workload, if one does (`lib.own`).
+        source: digest of the reader's file that defines the workload, if one does.
         examples: the first so many of the training set are all there is; None: the whole set.
     """
 
@@ -50,24 +59,187 @@ class Workload:
         """The hardest goal."""
         return self.goals[0]
 
+    # Whether the last check is read to the end, since goals may lie out of reach
+    whole_at_end: ClassVar[bool] = False
+    # Whether its network's kernels may be recorded, since it never looks at its values in Python
+    recorded: ClassVar[bool] = True
+    # Whether searches time a step of one trial, since trials go through it one after the other
+    steps_timed: ClassVar[bool] = False
+
     @property
     def asks(self) -> Task:
         """What it asks for, and how pages spell it."""
-        if self.task != own.TRAINING:
-            return TASKS[self.task]
-        from lib.workloads import kinds  # brings PyTorch, as a reader's own file does
+        return TASKS[self.task]
 
-        return kinds.of(own_file.load(self.name))
+    @property
+    def alone(self) -> bool:
+        """Whether its trials can only be trained one after the other (`lib.engine.trainings`)."""
+        return False
+
+    @property
+    def folder(self) -> str:
+        """The folder of its records, in data/."""
+        return self.dataset
+
+    @property
+    def tensors(self) -> str:
+        """Digest of the tensors that a reader's file has made here; "" of other workloads."""
+        return ""
+
+    @property
+    def has_splits(self) -> bool:
+        """Whether there are several draws of training and validation examples."""
+        return self.dataset not in datasets.IMAGES_OF
+
+    @property
+    def light(self) -> bool:
+        """Whether a toy of it can be trained in seconds."""
+        return self.dataset == "digits"
+
+    @property
+    def facts(self) -> own_file.Facts | None:
+        """What the checks of a reader's file have found out."""
+        return None
 
     @property
     def train_size(self) -> int:
         """Training examples."""
         return self.examples or datasets.train_size(self.dataset)
 
-    def train(self, split: int = 0) -> datasets.Split:
-        """The examples it trains on, in this draw of training and validation examples."""
-        whole = datasets.load(self.dataset, split).train
-        return datasets.Split(whole.x[: self.examples], whole.y[: self.examples])
+    def data(self, split: int = 0) -> Dataset:
+        """Its examples, in this draw of training and validation examples."""
+        found = datasets.load(self.dataset, split)
+        train = Split(found.train.x[: self.examples], found.train.y[: self.examples])
+        return replace(found, train=train)
+
+    def train(self, split: int = 0) -> Split:
+        """The examples it trains on, in this draw."""
+        return self.data(split).train
+
+    def network(self, seed: int = 0) -> nn.Module:
+        """Its network, initialised from a seed."""
+        from lib.workloads import models  # brings PyTorch, and most chapters only read records
+
+        return models.fresh(self.model, seed)
+
+    def training(self, split: int = 0) -> own.Training:
+        """The same, for trials that are trained one after the other."""
+        import torch
+
+        from lib.workloads import kinds
+
+        data = self.data(split)
+        return own.Training(
+            model=lambda: self.network(torch.initial_seed()),  # which the trial has set
+            train=(data.train.x, data.train.y),
+            validation=(data.validation.x, data.validation.y),
+            goals=self.goals,
+            metric=kinds.METRICS[self.task],
+        )
+
+
+class OwnWorkload(Workload):
+    """A reader's own, a function in a Python file (`lib.own`), read again if it changes."""
+
+    whole_at_end, recorded, steps_timed = True, False, True
+    has_splits, folder = False, "own"
+
+    @classmethod
+    def read(cls, name: str) -> OwnWorkload:
+        """The workload of this name, as its file is now."""
+        from lib.workloads import kinds  # brings PyTorch, as a reader's own file does
+
+        name = own_file.canonical(name)
+        mine = own_file.load(name)
+        together = own_file.facts(name).together
+        return cls(
+            name,
+            mine.title or name,
+            dataset=name,
+            model=name,
+            goals=kinds.errors(mine),
+            decay=mine.decay,
+            max_steps=mine.max_steps,
+            precision=mine.precision,
+            source=own_file.source(name),
+            task=kinds.task(mine) if together else TRAINING,
+        )
+
+    @property
+    def asks(self) -> Task:
+        from lib.workloads import kinds
+
+        return kinds.of(own_file.load(self.name))
+
+    @property
+    def alone(self) -> bool:
+        return self.task == TRAINING
+
+    @property
+    def tensors(self) -> str:
+        return own_file.data(self.name)
+
+    @property
+    def light(self) -> bool:
+        return self.facts.numbers <= LIGHT
+
+    @property
+    def facts(self) -> own_file.Facts:
+        return own_file.facts(self.name)
+
+    @property
+    def train_size(self) -> int:
+        return self.facts.examples
+
+    def data(self, split: int = 0) -> Dataset:
+        """Its tensors; the validation set stands in for a test set.  Raises OwnError where trials
+        are trained one after the other.
+        """
+        from lib.workloads import kinds
+
+        mine = kinds.plain(own_file.classifier(self.name))
+        train, held = Split(*mine.train), Split(*mine.validation)
+        return Dataset(self.name, train, held, held)
+
+    def network(self, seed: int = 0) -> nn.Module:
+        from lib.workloads import own_network
+
+        return own_network.build(own_file.load(self.name), seed)
+
+    def training(self, split: int = 0) -> own.Training:
+        from lib.workloads import kinds
+
+        return kinds.plain(own_file.load(self.name))
+
+
+class TextWorkload(Workload):
+    """The book's language model on a text of the reader's, read again if it changes."""
+
+    whole_at_end = True
+    has_splits, folder, light = False, "own", True
+
+    @classmethod
+    def read(cls, name: str) -> TextWorkload:
+        """The workload of this name, as its file is now."""
+        name = texts.canonical(name)
+        book, text = WORKLOADS["shakespeare"], texts.read(name)
+        about = {
+            "name": name,
+            "title": f"Decoder on {own_file.file_of(name).name}",
+            "dataset": name,
+            "model": f"{book.model}-{text.symbols}",
+            "goals": texts.goals(name),
+            "source": text.source,
+        }
+        return cls(**vars(book) | about)
+
+    @property
+    def train_size(self) -> int:
+        return texts.train_size(len(texts.read(self.name).ids))
+
+    def data(self, split: int = 0) -> Dataset:
+        ids = texts.read(self.name).ids
+        return datasets.of_parts(self.name, texts.examples(ids, split))
 
 
 FC_WIDTHS = ("1024", "128x3", "256x3", "512x3", "1024x3")
@@ -182,50 +354,20 @@ ENTRIES = re.findall(r"^(\S+): (.+)\n((?:    .+\n)+)", TABLE, re.M)
 WORKLOADS = {name: _read(name, title, rest) for name, title, rest in ENTRIES}
 
 
-def _of_text(name: str) -> Workload:
-    """The book's language model on a text of the reader's."""
-    book = WORKLOADS["shakespeare"]
-    text = texts.read(name)
-    title = f"Decoder on {own_file.file_of(name).name}"
-    return replace(
-        book,
-        name=name,
-        title=title,
-        dataset=name,
-        model=f"{book.model}-{text.symbols}",
-        goals=texts.goals(name),
-        source=text.source,
-    )
-
-
 def workload(name: str) -> Workload:
     """Look a workload up, or read a reader's own, by whatever spelling (`own_file.canonical`,
     `texts.canonical`).
 
     Raises ValueError naming the allowed ones, and OwnError for what is wrong with a reader's own.
     """
+    if name in WORKLOADS:
+        return WORKLOADS[name]
     if own.is_own(name):
-        from lib.workloads import kinds  # brings PyTorch, as a reader's own file does
-
-        name = own_file.canonical(name)
-        mine = own_file.load(name)
-        return Workload(
-            name,
-            mine.title or name,
-            dataset=name,
-            model=name,
-            goals=kinds.errors(mine),
-            decay=mine.decay,
-            max_steps=mine.max_steps,
-            precision=mine.precision,
-            source=own_file.source(name),
-            task=mine.task,
-        )
+        return OwnWorkload.read(name)
     if own.is_text(name):
-        return _of_text(texts.canonical(name))
+        return TextWorkload.read(name)
     allowed = f"one of {', '.join(WORKLOADS)}, or file.py:function, or the path of a .txt file"
-    require(name in WORKLOADS, "workload", name, allowed)
-    return WORKLOADS[name]
+    require(False, "workload", name, allowed)
 
 
 # As the book spells it

@@ -18,14 +18,14 @@ import hashlib
 import lzma
 import os
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lib import own
-from lib.workloads import own_file, texts
+from lib.workloads import texts
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,6 +42,7 @@ TRAIN_SIZES = {
     LEE2021: 54_000,
 }
 NAMES = tuple(TRAIN_SIZES)  # of images
+WINDOWS = {name: texts.train_size(length) for name, length in texts.LENGTHS.items()}
 TEST_SIZES = {**dict.fromkeys(NAMES, 10_000), "digits": 297}
 TEST_SEED = 0  # of the test set of digits, which have no canonical one
 
@@ -116,6 +117,7 @@ class Dataset:
     test: Split
 
 
+@functools.lru_cache(maxsize=4)
 def load(name: str, split: int = 0) -> Dataset:
     """The data set called `name`, normalised as in Lee et al. (2021), and split as `held_out` says.
 
@@ -123,37 +125,22 @@ def load(name: str, split: int = 0) -> Dataset:
     training set (MNIST: 0.13066 and 0.30811), for CIFAR-10 per channel.  Training and validation
     examples keep their canonical order; the test set is the same for every split.  Digits have no
     canonical test set: a fixed permutation first sets 297 of 1,797 aside. A text is cut into
-    windows of indices and split by position (`texts.examples`), a reader's own too. A reader's own
-    (`lib.own`) is taken as it is; its validation set stands in for a test set. Read once; a
-    reader's own again if its file has changed. Raises DatasetError for a missing,
-    truncated or altered file.
+    windows of indices and split by position (`texts.examples`). Read once. Raises DatasetError for
+    a missing, truncated or altered file.
     """
-    source = ""
-    if own.is_own(name):
-        name = own_file.canonical(name)
-        source = own_file.source(name) + own_file.data(name)
-    elif own.is_text(name):
-        source = texts.read(name).source
-    return _load(name, source, split)
+    if name not in NAMES:
+        return of_parts(name, texts.examples(characters(name), split))
+    held = held_out(name, split)
+    x, y = _standardised(IMAGES_OF.get(name, name))
+    known, tested = np.split(np.arange(len(x)), [whole_size(name)])
+    places = np.setdiff1d(known, held), held, tested
+    return of_parts(name, [(x[part], y[part]) for part in places])
 
 
-@functools.lru_cache(maxsize=4)
-def _load(name: str, source: str, split: int) -> Dataset:
+def of_parts(name: str, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Dataset:
+    """Inputs and targets of training, validation and test examples as a data set."""
     import torch  # slow to import, and most chapters only read records
 
-    if own.is_own(name):
-        from lib.workloads import kinds
-
-        mine = kinds.training(own_file.tensors_of(name))
-        train, held = Split(*mine.train), Split(*mine.validation)
-        return Dataset(name, train, held, held)
-    if name in NAMES:
-        held = held_out(name, split)
-        x, y = _standardised(IMAGES_OF.get(name, name))
-        known, tested = np.split(np.arange(len(x)), [whole_size(name)])
-        parts = [(x[p], y[p]) for p in (np.setdiff1d(known, held), held, tested)]
-    else:
-        parts = texts.examples(characters(name), split)
     return Dataset(name, *(Split(*map(torch.from_numpy, part)) for part in parts))
 
 
@@ -197,24 +184,13 @@ def _standardised(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def train_size(name: str) -> int:
-    """Training examples of the data set called `name`, without reading it unless it is a reader's
-    own.
-    """
-    if own.is_own(name):
-        return own_file.facts(name).examples
-    return TRAIN_SIZES[name] if name in NAMES else texts.train_size(_length(name))
+    """Training examples of the data set called `name`, which is not read."""
+    return (TRAIN_SIZES | WINDOWS)[name]
 
 
 def test_size(name: str) -> int:
-    """Test examples of a data set, which is not read unless it is a reader's own."""
-    if own.is_own(name):
-        return len(load(name).test)
-    return TEST_SIZES[name] if name in NAMES else texts.asked_of(_length(name))
-
-
-def _length(name: str) -> int:
-    """Characters of a text."""
-    return texts.LENGTHS.get(name) or len(characters(name))
+    """Test examples of a data set, which is not read."""
+    return TEST_SIZES[name] if name in NAMES else texts.asked_of(texts.LENGTHS[name])
 
 
 def _digits() -> tuple[np.ndarray, np.ndarray]:
@@ -247,11 +223,7 @@ def _files(name: str) -> list[np.ndarray]:
 
 
 def characters(name: str) -> np.ndarray:
-    """A text's characters as their places among its symbols, int64 [characters], also of a reader's
-    own.
-    """
-    if own.is_text(name):
-        return texts.read(name).ids
+    """A text's characters as their places among its symbols, int64 [characters]."""
     return texts.numbered(_contents(name, *FILES[name].split()).decode())
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from lib.own import Metric, Own, Training, require
+from lib.own import Metric, Training, require
 from lib.workloads import batches
 from lib.workloads.tasks import TASKS, Task
 
@@ -81,10 +81,8 @@ KINDS = {
 }
 
 
-def of(own: Own | Training) -> Task:
+def of(own: Training) -> Task:
     """The kind of what the goals of a workload are of, whose fields fit."""
-    if isinstance(own, Own):
-        return KINDS[METRICS[own.task]]
     metric = own.metric or own.loss
     if isinstance(metric, str):
         return KINDS[metric]
@@ -96,19 +94,34 @@ def of(own: Own | Training) -> Task:
     )
 
 
-def training(own: Own | Training) -> Training:
-    """Of one network and tensors the same task as a `Training`, its tensors plain ones."""
-    if isinstance(own, Training):
+def task(own: Training) -> str:
+    """The name of what the goals of a classifier are of, as in `TASKS`."""
+    return {metric: task for task, metric in METRICS.items()}[own.metric or own.loss]
+
+
+def classifies(own: Training) -> bool:
+    """Whether it is a classifier of tensors: of a pair of inputs [N, ...] and classes [N]."""
+    for data in (own.train, own.validation):
+        pair = isinstance(data, tuple) and len(data) == 2
+        if not pair or data[1].dtype != torch.int64 or data[1].dim() != 1:
+            return False
+    named = own.loss == "classification" and own.metric in (None, *METRICS.values())
+    return named and own.at_once is None
+
+
+def plain(own: Training) -> Training:
+    """The same, the tensors of a classifier plain ones."""
+    if not classifies(own):
         return own
     train, held = batches.each((own.train, own.validation), _plain)
-    return Training(own.model, train, held, own.goals, metric=METRICS[own.task])
+    return replace(own, train=train, validation=held)
 
 
 def _plain(x: Tensor) -> Tensor:
     return (x.detach().float() if x.is_floating_point() else x).contiguous()
 
 
-def errors(own: Own | Training) -> tuple[float, ...]:
+def errors(own: Training) -> tuple[float, ...]:
     """The goals as they are on record, the hardest first."""
     return tuple(of(own).given(float(goal)) for goal in own.goals)
 

@@ -14,8 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from lib import own, require
-from lib.workloads import own_file, own_network
+from lib import require
 
 HEAD = 16  # values a head of attention
 EPSILON = 1e-5  # added to the mean square by which an activation is normalised
@@ -246,26 +245,23 @@ DECODERS = tuple(name for name in MODELS if name.startswith("decoder-"))
 NORMALISING = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
+@torch.no_grad()
 def build(name: str) -> nn.Module:
-    """The network called `name`, uninitialised.  Raises ValueError for an unknown name."""
-    if own.is_own(name):
-        return fresh(name, 0)
+    """The network called `name`, all its parameters zero.  Raises ValueError naming those known."""
     book, _, symbols = name.rpartition("-")
     of_a_text = book in DECODERS and symbols.isdecimal()  # "decoder-64x2-80": one of 80 symbols
     require(of_a_text or name in MODELS, "model", name, MODELS)
-    # The modules draw numbers as they are made, though `initialise` forgets them
-    with own_network.alone():
-        if of_a_text:
-            return MODELS[book](symbols=int(symbols))
-        return MODELS[name]()
+    # Modules that are made on a device draw global random numbers, which `initialise` forgets
+    with torch.device("meta"):
+        module = MODELS[book](symbols=int(symbols)) if of_a_text else MODELS[name]()
+    module = module.to_empty(device="cpu").float()
+    for parameter in module.parameters():
+        parameter.zero_()
+    return module
 
 
 def fresh(name: str, seed: int) -> nn.Module:
-    """The network called `name`, initialised from `seed`: a reader's own by its own code, the
-    others by `initialise`.
-    """
-    if own.is_own(name):
-        return own_network.build(own_file.tensors_of(name), seed)
+    """The network called `name`, initialised from `seed`."""
     return initialise(build(name), seed)
 
 

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from lib import ROOT, plain
-from lib.own import Own, Training, is_text, named, require, telling, text_parts
+from lib.own import Training, is_text, named, require, telling, text_parts
 
 if TYPE_CHECKING:
     from lib.workloads.own_network import Facts
@@ -44,7 +44,7 @@ def canonical(name: str, field: str = "workload") -> str:
     return within.as_posix() + function
 
 
-def load(name: str) -> Own | Training:
+def load(name: str) -> Training:
     """The workload called "path/to/file.py:function", checked; read again if the file has changed.
 
     Raises OwnError for a file or function that is missing or fails, for fields that do not fit
@@ -70,14 +70,15 @@ def facts(name: str) -> Facts:
     return _loaded(name)[2]
 
 
-def tensors_of(name: str) -> Own:
-    """As `load`, for what computes with tensors of one network: raises OwnError for a Training."""
-    own = load(name)
+def classifier(name: str) -> Training:
+    """As `load`, for what computes many trials at once: raises OwnError where they cannot be."""
     with named(name):
-        told = "a lib.own.Training, where many trials are computed at once,"
-        allowed = "a lib.own.Own, or be given to the chapter own_workload"
-        require(isinstance(own, Own), "returned value", told, allowed)
-    return own
+        told = "one whose trials are trained one after the other,"
+        allowed = (
+            "a classifier of tensors (lib.own.Training), or given to the page own_workload"
+        )
+        require(facts(name).together, "workload", told, allowed)
+    return load(name)
 
 
 def file_of(name: str, field: str = "workload") -> Path:
@@ -93,14 +94,14 @@ def file_of(name: str, field: str = "workload") -> Path:
 
 
 @functools.lru_cache(maxsize=8)
-def _load(name: str, text: bytes) -> tuple[Own | Training, str, Facts]:
+def _load(name: str, text: bytes) -> tuple[Training, str, Facts]:
     from lib.workloads import batches, own_network
 
     found = called(name, text, 1)
     again = called(name, text, 2)  # what hangs on random numbers differs, then
     with named(name):
-        allowed = "a lib.own.Own, or a lib.own.Training"
-        fine = isinstance(found, Own | Training)
+        allowed = "a lib.own.Training"
+        fine = isinstance(found, Training)
         require(fine, "returned value", type(found).__name__, allowed)
         own_network.check_fields(found)
         prints = ""
@@ -115,7 +116,7 @@ def _load(name: str, text: bytes) -> tuple[Own | Training, str, Facts]:
         return found, digest(prints.encode()), facts
 
 
-def _loaded(name: str) -> tuple[Own | Training, str, Facts]:
+def _loaded(name: str) -> tuple[Training, str, Facts]:
     # Brings PyTorch, which is slow to import, and most chapters only read records
     from lib.workloads import own_network
 

@@ -20,12 +20,9 @@ from torch.func import functional_call
 from torch.utils.data import Dataset
 
 from lib import fields
-from lib.own import Metric, Own, Training, require, telling
+from lib.own import Metric, Training, require, telling
 from lib.workloads import batches, kinds
-from lib.workloads.tasks import TASKS
 
-# What else a reader may do
-OTHERWISE = "; or return a lib.own.Training, which takes any module, in place of a lib.own.Own"
 SEEDED = (
     "drawn from the numbers of torch, of numpy's global generator or of Python's, which are seeded "
     "for every trial"
@@ -43,10 +40,6 @@ def _dense(x: Tensor) -> bool:
     return False
 
 
-def _numbering(y: Tensor) -> bool:
-    return y.dtype == torch.int64 and y.dim() == 1
-
-
 READY = ", ".join(kinds.KINDS)
 TEXT = fields.InWords(
     Annotated[str, Predicate(str.isprintable)], "text of printable characters"
@@ -56,8 +49,6 @@ DENSE = Annotated[InstanceOf[Tensor], Predicate(_dense)]
 DATA = tuple[DENSE, ...] | Mapping[str, DENSE] | InstanceOf[Dataset] | Callable
 HELD = "dense tensors [N, ...] of finite numbers on the CPU"
 DATA = fields.InWords(DATA, f"{HELD} in a tuple or a dictionary, a Dataset, or a function")
-PAIR = tuple[DENSE, Annotated[DENSE, Predicate(_numbering)]]
-PAIR = fields.InWords(PAIR, f"a pair of {HELD}, inputs and labels, int64 [N]")
 METRIC = Literal[*kinds.KINDS] | InstanceOf[Metric] | None
 # Fields of workloads and metrics
 FIELDS = {
@@ -68,7 +59,6 @@ FIELDS = {
     "title": TEXT,
     "max_steps": COUNT,
     "precision": Literal["float32", "bfloat16"],
-    "task": Literal[*TASKS],
     "decay": bool,
     "loss": fields.InWords(Literal[*kinds.KINDS] | Callable, f"one of {READY}, or a function"),
     "metric": fields.InWords(METRIC, f"one of {READY}, or a lib.own.Metric"),
@@ -79,20 +69,21 @@ FIELDS = {
     "highest": FiniteFloat | None,
     "whole": bool,
 }
-OF_OWN = FIELDS | {"train": PAIR, "validation": PAIR}
 
 
 @dataclass(frozen=True)
 class Facts:
     """What the checks have found out: examples to train on; numbers in one of them; values of the
     metric on the validation set; chance, an error that asks for nothing: that of an answer that is
-    always the same, or of an untrained module where the metric is the reader's.
+    always the same, or of an untrained module where the metric is the reader's; together: whether
+    all trials can be trained at once.
     """
 
     examples: int
     numbers: int
     values: int
     chance: float
+    together: bool
 
 
 def _flushing() -> bool:
@@ -158,7 +149,7 @@ def flushing() -> Iterator[None]:
         torch.set_flush_denormal(before)
 
 
-def build(own: Own | Training, seed: int) -> nn.Module:
+def build(own: Training, seed: int) -> nn.Module:
     """The network of one trial, initialised from its seed, in single precision.  Raises OwnError if
     the reader's code does.
     """
@@ -166,7 +157,7 @@ def build(own: Own | Training, seed: int) -> nn.Module:
         return made(own)
 
 
-def made(own: Own | Training) -> nn.Module:
+def made(own: Training) -> nn.Module:
     """As `build`, from the global random numbers where they are."""
     with telling("model: building it raised"):
         module = own.model()
@@ -179,11 +170,11 @@ def made(own: Own | Training) -> nn.Module:
     return module.float()
 
 
-def check_fields(own: Own | Training) -> None:
+def check_fields(own: Training) -> None:
     """All that can be said of what the function returned before a network is built.  Raises
     ValueError.
     """
-    _check_each(own, OF_OWN if isinstance(own, Own) else FIELDS)
+    _check_each(own)
     for word in ("train", "validation"):
         data = getattr(own, word)
         if not callable(data):
@@ -192,28 +183,23 @@ def check_fields(own: Own | Training) -> None:
                 sizes = [len(part) for part in held]
             fine = len({*sizes}) == 1 and sizes[0]
             require(fine, f"{word} lengths", sizes, "equal and not zero")
-    if isinstance(own, Own):
-        one, other = (list(x.shape[1:]) for x, _ in (own.train, own.validation))
-        allowed = "the same in train and validation"
-        require(one == other, "shapes of an input", f"{one} and {other}", allowed)
-    else:
-        fine = callable(own.train) == (own.examples is not None)
-        allowed = "how many train has where it is a function, and None where it is none"
-        require(fine, "examples", own.examples, allowed)
-        fine = own.metric is not None or isinstance(own.loss, str)
-        allowed = f"one of {READY}, or a lib.own.Metric, with a loss of your own"
-        require(fine, "metric", own.metric, allowed)
-        if isinstance(own.metric, Metric):
-            _check_each(own.metric, FIELDS)
+    fine = callable(own.train) == (own.examples is not None)
+    allowed = "how many train has where it is a function, and None where it is none"
+    require(fine, "examples", own.examples, allowed)
+    fine = own.metric is not None or isinstance(own.loss, str)
+    allowed = f"one of {READY}, or a lib.own.Metric, with a loss of your own"
+    require(fine, "metric", own.metric, allowed)
+    if isinstance(own.metric, Metric):
+        _check_each(own.metric)
     _check_goals(own)
 
 
-def _check_each(spec: Own | Training | Metric, kinds_of: dict) -> None:
+def _check_each(spec: Training | Metric) -> None:
     for word, value in vars(spec).items():
-        fields.check(word, value, kinds_of[word])
+        fields.check(word, value, FIELDS[word])
 
 
-def _check_goals(own: Own | Training) -> None:
+def _check_goals(own: Training) -> None:
     """Goals of a metric that fits."""
     asked = kinds.of(own)
     first = "lowest" if asked.highest is None else "highest"
@@ -228,7 +214,7 @@ def _check_goals(own: Own | Training) -> None:
     require(fine, "goals", own.goals, allowed + PERCENT * asked.counted)
 
 
-def check(own: Own | Training) -> Facts:
+def check(own: Training) -> Facts:
     """Try untrained networks on a batch and on the validation set.  Raises OwnError."""
     module, again = built = build(own, 0), build(own, 0)
     with telling("model: comparing two of one seed raised"):
@@ -238,10 +224,11 @@ def check(own: Own | Training) -> Facts:
     told = "parameters that share their memory with others or with an earlier network's, "
     told += "or another initialisation from the same seed,"
     require(fine, "model", told, f"built anew each time, and {SEEDED}")
-    trained, kind = kinds.training(own), kinds.of(own)
+    trained, kind = kinds.plain(own), kinds.of(own)
     batch = _first(trained, PROBED)
-    if isinstance(own, Own):
-        _check_shared(own, build(own, 0), build(own, 1), batch[0])
+    together = kinds.classifies(own) and _shares(own, batch[0])
+    allowed = "False where trials are trained one after the other"
+    require(together or not own.decay, "decay", own.decay, allowed)
     with telling("validation: asked for its metric it raised"), alone(0):
         chance, values = kinds.error(trained, module)
         who = "an untrained model"
@@ -258,7 +245,7 @@ def check(own: Own | Training) -> Facts:
     _check_step(trained, module, again, batch)
     check_parts(trained)
     numbers = sum(tensor.numel() for tensor in batches.tensors(batch)) // batches.size(batch)
-    return Facts(own_examples(trained), numbers, values, chance)
+    return Facts(own_examples(trained), numbers, values, chance, together)
 
 
 def own_examples(own: Training) -> int:
@@ -336,59 +323,51 @@ def _gradient(own: Training, module: nn.Module, batch: object, at_once: int | No
     return torch.cat([kinds.real(grad).flatten() for grad in grads])
 
 
-def _check_shared(own: Own, module: nn.Module, other: nn.Module, x: Tensor) -> None:
-    """One module serves all trials with parameters of theirs, as the engine runs it: nothing else
-    may be remembered in it, and its last layer's outputs are the network's.
+def _shares(own: Training, x: Tensor) -> bool:
+    """Whether one module can serve all trials with parameters of theirs, as the engine runs it on
+    x: nothing else is trained or remembered, and its last layer's outputs are the network's.
     """
+    module, other = build(own, 0), build(own, 1)
     parameters = dict(module.named_parameters())
-    fixed = [name for name, p in parameters.items() if not p.requires_grad]
-    fixed += [name for name, _ in module.named_buffers()]
-    fixed += [name for name, p in parameters.items() if p.is_complex()]
-    told = "with buffers or complex parameters or parameters that are not trained, "
-    told += f"{', '.join(fixed[:3])},"
-    require(not fixed, "model", told, "trained whole (no batch normalisation)" + OTHERWISE)
-    require(
-        not _same(module, other), "model", "the same initialisation from every seed", SEEDED
-    )
     linear = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
     # The engine takes the last parameters for the biases of the layer whose outputs are the
-    # network's.
-    final = linear and linear[-1].bias is [*parameters.values()][-1]
-    last = str(linear[-1] if linear else module)
-    ending = (
-        "an nn.Linear with a bias, registered last, whose output is the network's" + OTHERWISE
-    )
-    require(final, "last layer", last, ending)
+    # network's
+    if not linear or linear[-1].bias is not [*parameters.values()][-1]:
+        return False
+    trained = all(p.requires_grad and not p.is_complex() for p in parameters.values())
+    if not trained or any(True for _ in module.buffers()) or _same(module, other):
+        return False
     low, high = map(int, torch.cat([own.train[1], own.validation[1]]).aminmax())
-    outputs = linear[-1].out_features
-    allowed = f"from 0 and below {outputs}, the outputs of the last layer"
-    require(0 <= low and high < outputs, "labels", f"from {low} up to {high}", allowed)
-    dtype = getattr(torch, own.precision)
-    for network in (module, other):
-        network.to(dtype=dtype, memory_format=torch.channels_last)
+    if low < 0 or high >= linear[-1].out_features:
+        return False
+    with contextlib.suppress(Exception), alone(0), torch.no_grad():
+        return _answers_alike(module, other, x, getattr(torch, own.precision))
+    return False
+
+
+def _answers_alike(module: nn.Module, other: nn.Module, x: Tensor, dtype: torch.dtype) -> bool:
+    """Whether another network with the same parameters answers alike, asked example by example, and
+    both leave parameters and inputs x as they are.
+    """
+    last = [layer for layer in module.modules() if isinstance(layer, nn.Linear)][-1]
     # As the engine passes images on
     order = torch.channels_last if x.dim() == 4 else torch.preserve_format
+    for network in (module, other):
+        network.to(dtype=dtype, memory_format=torch.channels_last)
     x = x.to(dtype if x.is_floating_point() else x.dtype, copy=True, memory_format=order)
-    before = [tensor.detach().clone() for tensor in (x, *parameters.values())]
+    parameters = dict(module.named_parameters())
+    before = [tensor.clone() for tensor in (x, *parameters.values())]
     ends: list[Tensor] = []
-    linear[-1].register_forward_hook(lambda _, x, out: ends.append(out))
+    last.register_forward_hook(lambda _, x, out: ends.append(out))
+    out = module(x)
     # Of batch normalisation alone the engine knows that examples go together
     together = nn.modules.batchnorm._BatchNorm
-    alike = any(isinstance(layer, together) for layer in module.modules())
-    with telling(f"model: on {len(x)} examples it raised"), alone(0), torch.no_grad():
-        out = module(x)
-        final = isinstance(out, Tensor) and torch.equal(ends[0], out)
-        require(final, "last layer", last, ending)
-        parts = x.split(len(x) if alike else 1)
-        again = torch.cat([functional_call(other, parameters, part) for part in parts])
-    kept = all(map(torch.equal, before, (x, *parameters.values())))
+    normalised = any(isinstance(layer, together) for layer in module.modules())
+    again = []
+    for part in x.split(len(x) if normalised else 1):
+        again.append(functional_call(other, parameters, part))
+    after = (x, *parameters.values())
+    kept = all(map(torch.equal, before, after))
     least = max(1e-3, 16 * torch.finfo(out.dtype).eps) * out.abs().max()
-    told = (
-        "other ones of another network with the same parameters, asked example by example, or "
-        "changed inputs or parameters"
-    )
-    allowed = (
-        "the same function of an example and of the parameters (no dropout), which stay as "
-    )
-    allowed += "they are" + OTHERWISE
-    require(kept and (out - again).abs().max() <= least, "model outputs", told, allowed)
+    alike = (out - torch.cat(again)).abs().max() <= least
+    return bool(kept and alike and torch.equal(ends[0], out))
