@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy
 
 from chapters.disputed.local_steps_experiments import LOCAL
 from chapters.disputed.local_steps_experiments import Search as Local
-from chapters.disputed.masks_experiments import Search as Masked
 from chapters.gradients import findings as gradients
 from chapters.gradients.claims import bell_shaped
 from chapters.other_workers.federated_experiments import Search as Federated
@@ -346,7 +345,6 @@ def edit(monkeypatch):
         (Fields, "lib.measuring.rerun", "hits=1,", "hits=2,"),
         (Federated, "lib.measuring.experiment", "0.01..3", "0.01..5"),
         (tracks.Track, "lib.probes.noise_scale", "np.diag(products)", "2 * np.diag(products)"),
-        (Masked, "chapters.disputed.moving", "def _rank", "def _ranks"),
         (Job, "lib.workers.noise_meter", "LEVEL = 0.9", "LEVEL = 0.8"),
     ],
 )  # fmt: skip

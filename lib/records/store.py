@@ -35,6 +35,8 @@ PROTOCOL = 1  # raised by hand whenever a change of the measuring code could cha
 T = TypeVar("T")  # what is measured
 FOREIGN = "not a record of this book; move it out of data/"
 AGAIN = "move it out of data/ and measure the cell again"
+# Folders in data/ of experiments whose code is no longer here, and the commit that has it last
+CLOSED = dict.fromkeys(("masks", "norms", "ramps"), "9ec9aaf7")
 
 
 def digest(cell) -> str:
@@ -347,6 +349,21 @@ def gather(
     heads, fields, rows = read_all(existing(planned, place, folder), dataclasses.asdict)
     frame = rows.assign(**fields)
     frame.attrs.update(provenance=Shared(heads), planned=len(planned))
+    return frame
+
+
+def closed(name: str, folder: Path = DATA) -> pd.DataFrame:
+    """The tables of all records of an experiment in CLOSED, as of `gather`.
+
+    Raises:
+        RecordError: as `read`.
+    """
+    files = sorted((folder / name).rglob("*.csv"))
+    heads, _, rows = read_all(dict.fromkeys(files), lambda _: {})
+    fields = pd.DataFrame([about["cell"] for about in heads])
+    fields = fields.loc[fields.index.repeat([about["rows"] for about in heads])]
+    frame = rows.join(fields.reset_index(drop=True))
+    frame.attrs.update(provenance=Shared(heads), planned=len(heads))
     return frame
 
 
