@@ -7,7 +7,7 @@ import pytest
 
 import lib.__main__ as command
 from lib import ROOT
-from lib.measuring import paper_scale, runner, sweeps
+from lib.measuring import runner, sweeps
 from lib.probes import replays
 from lib.records import on_record
 
@@ -37,7 +37,6 @@ def test_papermill_lines_name_chapters_and_their_parameters():
 
 
 WORK = [(sweeps, "run"), (on_record, "status"), (replays, "run"), (runner, "run")]
-WORK += [(paper_scale.Shelf, "check")]
 LINES = [c for c in COMMANDS if c.startswith("python -m lib ") and "--help" not in c]
 
 

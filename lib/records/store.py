@@ -35,8 +35,14 @@ PROTOCOL = 1  # raised by hand whenever a change of the measuring code could cha
 T = TypeVar("T")  # what is measured
 FOREIGN = "not a record of this book; move it out of data/"
 AGAIN = "move it out of data/ and measure the cell again"
-# Folders in data/ of experiments whose code is no longer here, and the commit that has it last
-CLOSED = dict.fromkeys(("masks", "norms", "ramps"), "9ec9aaf7")
+# Records in data/ of experiments whose code has left; commit 9ec9aaf7 was the last to have it
+CLOSED = {
+    "branches": "branches/**/*.csv",
+    "masks": "masks/*.csv",
+    "norms": "norms/**/*.csv",
+    "ramps": "ramps/**/*.csv",
+    "sparse steps": "timings/sparsetimes-*.csv",
+}
 
 
 def digest(cell) -> str:
@@ -358,7 +364,7 @@ def closed(name: str, folder: Path = DATA) -> pd.DataFrame:
     Raises:
         RecordError: as `read`.
     """
-    files = sorted((folder / name).rglob("*.csv"))
+    files = sorted(folder.glob(CLOSED[name]))
     heads, _, rows = read_all(dict.fromkeys(files), lambda _: {})
     fields = pd.DataFrame([about["cell"] for about in heads])
     fields = fields.loc[fields.index.repeat([about["rows"] for about in heads])]
