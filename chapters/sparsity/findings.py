@@ -5,7 +5,6 @@ intervals.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ import pandas as pd
 from chapters.sparsity.claims import critical_ratios, sparsest
 from lib.analysis import scaling
 from lib.analysis.scaling import SEARCH, Curve
-from lib.claims import Claim, front, judging
+from lib.claims import front, judging
 from lib.claims.names import curve_title, is_lee2021, title
 from lib.page.shared_figures import arranged
 from lib.page.told import times
@@ -27,27 +26,15 @@ PAPERS = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8", *
 METHODS = ("sgd", "momentum", "nesterov")
 
 
-def findings(trials: pd.DataFrame, curves: Curves, judged: Mapping[str, Claim]) -> dict:
-    """What the sentences on connection sensitivity say, but for higher sparsities.
-
-    Args:
-        trials: all that are compared, each workload at its goal.
-        curves: theirs, of `scaling.summaries`.
-        judged: all claims.
+def findings(curves: Curves) -> dict:
+    """What the sentences on connection sensitivity say, but for higher sparsities; curves: all that
+    are compared, of `scaling.summaries`.
     """
     over = scaling.steps_over_dense(curves)
     sparse = over[over.sparsity == over.sparsity.max()]
     critical = [effect.row("ratio") for effect in critical_ratios(curves).values()]
-    drawn = trials[trials.workload.isin(PAPERS)].groupby("workload", sort=False).goal.first()
-    goals = [
-        f"{percent(goal)} on {title(name).partition(' on ')[2]}" for name, goal in drawn.items()
-    ]
-    pruned = trials[trials.sparsity > 0].workload.unique()
-    networks = dict.fromkeys(title(name).split(", ")[0] for name in pruned)
     return {
         "cost": between(*front.pruned_over_dense().ratio),
-        "goals": [*dict.fromkeys(goals)] or ["none"],
-        "networks": [*networks] or ["no pruned network yet"],
         "pairs_measured": bool(critical),
         "costlier": int((sparse.ratio > 1).sum()),
         "compared": len(sparse),
@@ -55,8 +42,6 @@ def findings(trials: pd.DataFrame, curves: Curves, judged: Mapping[str, Claim]) 
         "bend_pairs": len(critical),
         "bend_larger": sum(ratio["ratio_low"] > 1 for ratio in critical),
         "bend_smaller": sum(ratio["ratio_high"] < 1 for ratio in critical),
-        "no_less": f"{judged['L4'].threshold:g}",
-        "much_larger": f"{judged['L5'].threshold:g}",
     }
 
 

@@ -12,62 +12,29 @@ from lib.probes import tracks
 from lib.workloads import catalogue, models, tasks
 
 WAY = ["sparsity", "precision", "checks"]
-SEARCHES = {  # columns of the file of all searches, and what they hold
-    "workload": "data set and network; the last table of this page describes each",
-    "algorithm": "training method",
-    "sparsity": "share of weights removed before training",
-    "pruning": "how the weights to remove were chosen",
-    "batch_size": "examples in a training step",
-    "goal": "validation error to reach, as a share; in nats where the workload says so",
-    "split": "which draw of training and validation images; 0 unless searches drew their own",
-    "replicate": "which of several searches: other hyperparameters, weights and order of examples",
-    "trials": "runs of the search",
-    "space": "range of the hyperparameters where it is not the workload's own",
-    "steps": "steps to result: the fewest after which a trial met the goal; empty if none did",
-    "last_step": "where the search stopped",
-    "hits_seen": "trials that met the goal before the search stopped",
-}
 USUAL = {"precision": "bfloat16", "checks": "geometric"}
 
 
-def findings(studies: pd.DataFrame, again: pd.DataFrame, priced: pd.DataFrame) -> dict:
+def findings(studies: pd.DataFrame, again: pd.DataFrame) -> dict:
     """All values of the page's sentences.
 
     Args:
         studies: of `on_record.status`, with title.
         again: of `replays.every`.
-        priced: of `prices.table`.
     """
     total = front.scope()
+    digits = again[again.workload.str.startswith("digits")]
+    digits = digits.dropna(subset=["recorded", "again"], how="all")
     return {
         **{name: total[name] for name in ("searches", "trials", "core_hours")},
         "studies": len(studies),
         "complete": int((studies.done == studies.planned).sum()),
-        "lacking": int((studies.planned - studies.done).sum()),
         "devices": _listed(studies.device),
         "first": min(_listed(studies.date)),
         "last": max(_listed(studies.date)),
-        **_replayed(again),
-        "price_days": float(priced.cores.sum()),
-        "gpu_factor": float((priced.cores * 48 / priced.gpu).iloc[0]),
+        "on_digits": len(digits),
+        "same_on_digits": int(digits.equal_result.sum()),
     }
-
-
-def _replayed(again: pd.DataFrame) -> dict:
-    """How many of the searches with steps gave the same when measured again, by data set, and where
-    processors round differently (apart).
-    """
-    steps = again.dropna(subset=["recorded", "again"], how="all")
-    digits = steps.workload.str.startswith("digits")
-    small, images = steps[digits], steps[~digits]
-    groups = {
-        "on_digits": small,
-        "on_images": images,
-        "apart": images[images.same_rounding.eq(False)],
-    }
-    counts = {name: len(rows) for name, rows in groups.items()}
-    same = {f"same_{name}": int(rows.equal_result.sum()) for name, rows in groups.items()}
-    return {**counts, **same}
 
 
 def _listed(column: pd.Series) -> list[str]:

@@ -42,7 +42,6 @@ def findings(trials: pd.DataFrame) -> dict[str, object]:
         "small": float(over[theirs, "small"]),
         "large": float(over[theirs, "large"]),
         "more": between(*(np.exp(mean.value) for own in means for mean in own.values())),
-        "searches": int(trials.replicate.nunique()),
     }
 
 
