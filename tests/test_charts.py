@@ -1,18 +1,15 @@
 """Charts in a page: offline, readable without scripts, and used by mouse and keyboard with them."""
 
-import math
 import re
 import shutil
 
 import altair as alt
-import numpy as np
 import pandas as pd
 import pytest
 import vl_convert as vlc
 
-from lib import ROOT, claims, wording
-from lib.claims import claim
-from lib.page import boxes, charts, prose, shared_figures, sphinx, vega
+from lib import ROOT
+from lib.page import charts, prose, sphinx, vega
 from tests.conftest import needs_browser
 
 
@@ -31,66 +28,6 @@ def drawn(chart):
 def test_a_chart_without_words_is_refused():
     with pytest.raises(ValueError, match="description"):
         prose.figure(chart(), "Title", "Caption", "fig-x", "  ")
-
-
-def test_a_rounded_value_is_still_the_one_that_a_slider_chooses():
-    goals = [0.123456789, 0.2]
-    rows = pd.DataFrame({"goal": goals, "x": [1, 2]})
-    points = alt.Chart(rows).mark_point().encode(x="x:Q")
-    slider = charts.slider("goal", goals, goals[0], "g", "'now ' + value")
-    svg = drawn(charts.controlled([points], slider))
-    marks = '<path [^>]*stroke="#4c78a8"|<path [^>]*stroke="#c98100"'
-    assert len(re.findall(marks, svg)) == 1 and ">now 0.123456789<" in svg
-
-
-def test_numbers_read_as_prose():
-    values = 1234, -999.7, -1.2e-6, -math.inf, 9.996e-5, 0.03125, math.nan
-    told = ["1,234", "−1,000", "−1.2\u00a0×\u00a010⁻⁶", "−∞", "0.0001", "0.0312", "—"]
-    assert list(map(wording.number, values)) == told
-
-
-def test_what_is_short_of_the_whole_never_reads_as_the_whole_nor_a_little_as_nothing():
-    shares = 0.995, 0.9999, 172 / 173, -0.9999, 0.99999999, 1.0, 0.0, 0.004
-    told = ["99.5", "99.99", "99", "−99.99", "99.999999", "100", "0", "0.4"]
-    assert list(map(wording.percent, shares)) == [f"{one}\u00a0%" for one in told]
-    rounded = [wording.percent(share, 0) for share in (0.9951, 0.004, 0.994, 0.0, 1.0)]
-    assert rounded == [f"{one}\u00a0%" for one in ("99.5", "0.4", "99", "0", "100")]
-    assert wording.percent(1 - 1e-5, 2) == "99.999\u00a0%"
-    assert wording.number(0.9996) == wording.brief(0.9996) == "0.9996"
-    assert wording.number(1.0) == "1"
-    assert wording.span((0.2, 0.999)) == "0.20–0.999"
-
-
-def test_a_box_says_each_network():
-    rule = claims.Claim("S7", "t", "three_regimes", "p.", "s", "r.", "above", 1.25)
-    images = claims.Group("images <b>", 1.0, 0.5, 3.0, 2, own=True)
-    judged = claim.judged(rule, [claims.Group("digits", 3.0, 2.5, 4.0, 3), images])
-    told = boxes.claim(judged)
-    assert "★ images &lt;b&gt;" in told and "Needed: above 1.25." in told
-    assert "<td>for</td><td>3</td><td>2.5 to 4</td><td>3</td>" in told
-
-
-def test_names_beside_lines_stand_apart_on_the_axis():
-    names = ["sgd", "adam", "muon"]
-    rows = pd.DataFrame({"curve": ["a"] * 3 + ["b"] * 3, "algorithm": names * 2, "batch_size": 8})
-    rows = rows.assign(steps=[100, 101, 102, 1000, 1001, 4000])
-    within = [100, 5000]
-    ends = shared_figures.line_ends(rows, "algorithm", ["curve"], within, 340)
-    for _, part in ends.groupby("curve"):
-        places = 340 * np.log(np.sort(part.steps)) / np.log(within[1] / within[0])
-        assert (np.diff(places) > shared_figures.LABEL_GAP - 0.01).all()
-        assert part.steps.min() >= within[0] - 1e-6
-    assert list(ends.words) == ["Adam", "Muon", "SGD"] * 2
-
-
-def test_a_part_reads_as_a_fraction_however_its_page_rounds_it():
-    rows = pd.DataFrame({"x": [2.0**-10, 0.3, 4], "y": 1})
-    axis = charts.fractions(values=[2.0**-10, 0.25, 0.3, 4])
-    x = alt.X("x:Q", axis=axis, scale=charts.log())
-    marks = alt.Chart(rows).mark_point().encode(x=x, y="y:Q")
-    svg = drawn(charts.sized(marks, 90))
-    labels = re.findall(r">([\d./,]+)</text>", svg)
-    assert {"1/1,024", "1/4", "0.3", "4"} <= set(labels)
 
 
 CELLS = [
@@ -208,50 +145,3 @@ def test_a_figure_is_saved_as_picture_and_as_data(tab, tmp_path):
         saved.value.save_as(file)
         assert file.name == f"fig-x.{form.lower()}" and start in file.read_bytes()[:200]
     assert "one" in (tmp_path / "fig-x.svg").read_text(encoding="utf-8")
-
-
-SHADES = """() => [...document.querySelectorAll('svg.marks .role-mark > *')].map(part => {
-  const style = getComputedStyle(part), lines = style.fill === 'none' || part.tagName === 'line';
-  return [part.parentNode.getAttribute('class').split(' ')[0], lines ? style.stroke : style.fill,
-    Number(style.opacity) * Number(style.strokeOpacity)]; })"""
-
-
-def contrast(colour, opacity, ground):
-    """WCAG's, of a colour on a page as it is seen through its opacity."""
-
-    def bright(parts):
-        linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-        return sum(w * p for w, p in zip((0.2126, 0.7152, 0.0722), linear))
-
-    behind = [int(ground[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    front = [int(n) / 255 for n in re.findall(r"\d+", colour)[:3]]
-    seen = [opacity * f + (1 - opacity) * b for f, b in zip(front, behind)]
-    high, low = sorted((bright(seen), bright(behind)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
-@needs_browser
-@pytest.mark.parametrize(("theme", "ground"), [("light", "#ffffff"), ("dark", "#14181e")])
-def test_marks_bars_and_regions_are_seen_on_either_page(tab, theme, ground):
-    tab.evaluate(f"document.documentElement.dataset.theme = '{theme}'")
-    tab.wait_for_selector(f".vl-chart[data-drawn={theme}]")
-    found = {(kind, contrast(*shade, ground)) for kind, *shade in tab.evaluate(SHADES)}
-    assert {kind for kind, _ in found} >= {"mark-rect", "mark-rule", "mark-symbol", "mark-line"}
-    regions = [seen for kind, seen in found if kind == "mark-rect"]
-    rest = [seen for kind, seen in found if kind in ("mark-rule", "mark-symbol", "mark-line")]
-    assert min(rest) >= (4.4 if theme == "dark" else 3)
-    assert min(regions) >= (1.4 if theme == "dark" else 1.1)
-
-
-@needs_browser
-def test_paper_has_answers_open_and_no_words_on_what_cannot_be_done_there(tab):
-    placed = "document.querySelector('.book-figure').computedStyleMap().get('float').toString()"
-    assert tab.locator(".book-live").is_visible() and tab.evaluate(placed) == "none"
-    tab.emulate_media(media="print")
-    assert tab.evaluate(placed) == "left"
-    assert tab.locator("#answer p").is_visible()
-    for unused in (".book-live", ".book-take", ".vega-bindings"):
-        assert not tab.locator(unused).is_visible()
-    box = tab.locator("svg.marks").bounding_box()
-    drawn = [float(n) for n in tab.locator("svg.marks").get_attribute("viewBox").split()[2:]]
-    assert box["width"] / box["height"] == pytest.approx(drawn[0] / drawn[1], rel=0.02)
