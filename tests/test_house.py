@@ -11,9 +11,9 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (101, 116_524, 13.0, 18.4, 20.9, 0),
-    "chapters/*/*.py": (146, 120_367, 13.2, 19.2, 24.8, 109),
-    "tests/*.py": (72, 129_254, 15.9, 23.4, 29.8, 530),
+    "lib/**/*.py": (100, 115_660, 13.0, 18.4, 20.9, 0),
+    "chapters/*/*.py": (137, 108_332, 13.2, 19.4, 24.8, 109),
+    "tests/*.py": (65, 109_945, 16.2, 23.9, 29.8, 483),
 }
 
 

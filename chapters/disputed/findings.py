@@ -73,7 +73,11 @@ def chart(judged: Iterable[Claim]) -> alt.LayerChart:
     words = "ratio that the claim is about"
     x = alt.X("ratio:Q", title=words, scale=scale, axis=charts.fractions())
     low = alt.X("ratio_low:Q", scale=scale)
-    tooltip = [tips.tip("case:N", "case"), tips.tip("ratio:Q", "ratio", ".2f")]
-    tooltip += [tips.tip("verdict:N", "verdict"), tips.tip("searches:Q", "searches")]
+    tooltip = [
+        tips.tip("case:N", "case"),
+        tips.tip("ratio:Q", "ratio", ".2f"),
+        tips.tip("verdict:N", "verdict"),
+        tips.tip("searches:Q", "searches"),
+    ]
     layers = charts.ranges(base, "ratio", x, low, tooltip, size=36)
     return charts.sized(alt.layer(region, *layers), 34 * len(NAMES))

@@ -55,7 +55,9 @@ def findings(every: pd.DataFrame, claim: Claim) -> dict:
     """
     over = followed_paths.over_dense(every, every, ["workload", "algorithm", "batch_size"])
     most = over.groupby(["workload", "algorithm"]).sparsity.transform("max")
-    digits = over[(over.sparsity == most) & ~over.workload.map(is_lee2021).astype(bool)]
+    sparsest = over.sparsity == most
+    theirs = over.workload.map(is_lee2021).astype(bool)
+    digits = over[sparsest & ~theirs]
     ratios = [group.effect for group in claim.measured if not group.own]
     return {
         "digits_smoother": int((digits.lipschitz <= 1).sum()),

@@ -19,6 +19,8 @@ from lib.workloads.catalogue import workload
 from lib.workloads.tasks import TASKS
 
 FC, CNN = "mnist-fc-128x3", "mnist-simple-cnn"  # searched on both splits
+
+
 def around(cell: Cell) -> pd.DataFrame:
     """The trials of a cell at every batch size that is planned to run to a goal."""
     planned = [c for study in plans.STUDIES.values() for c in study.cells if c.stop == "goal"]

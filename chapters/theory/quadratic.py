@@ -78,7 +78,8 @@ def compared(model: Model) -> pd.DataFrame:
     high.
     """
     truth = curve(model, SIZES, FINE)
-    line, ends = scaling.fit(truth.batch_size, np.log(truth.steps)), scaling.regimes(truth)
+    line = scaling.fit(truth.batch_size, np.log(truth.steps))
+    ends = scaling.regimes(truth)
     table = pd.concat([searched(model, replicate) for replicate in range(SEARCHES)])
     (own,) = scaling.curves(table).values()
     points = scaling.across_replicates(scaling.steps_to_result(table))
