@@ -14,9 +14,8 @@ from pydantic import Field
 from tqdm import tqdm
 
 from lib import ROOT, Told, fields
-from lib.measuring import codes, paper_scale, sweeps
+from lib.measuring import codes, sweeps
 from lib.measuring.experiment import Collection
-from lib.measuring.paper_scale import Shelf
 from lib.measuring.runner import MOST, stoppable
 from lib.probes import portraits, replays, timings, tracks, unseen
 from lib.records import archive, results, searches, store
@@ -43,12 +42,11 @@ OF_SEVERAL = {  # chapters, by name
     **{f"noise-along-{name}": tracked for name, tracked in tracks.TRACKS.items()},
     "gradient-histograms": portraits.GALLERY,
     "test-errors": unseen.UNSEEN,
-    "paper-scale": paper_scale.PAPER_SCALE,
     "timings": timings.TIMINGS,
 }
 
 
-def gathered() -> dict[str, Collection | Shelf]:
+def gathered() -> dict[str, Collection]:
     """All experiments by name: those that several chapters read, and those of every chapter that
     has a file experiments.py.
     """
@@ -186,7 +184,7 @@ def pack(chosen: argparse.Namespace) -> None:
             archive.pack(folder)
 
 
-def _say(name: str, experiment: Collection | Shelf | Searches) -> None:
+def _say(name: str, experiment: Collection | Searches) -> None:
     todo, planned = len(experiment.missing()), len(experiment.planned())
     print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure", end="")
     other = len(experiment.outdated()) if todo and isinstance(experiment, Collection) else 0

@@ -11,10 +11,8 @@ from chapters.own_workload import adaptive
 from chapters.own_workload import findings as answers
 from lib.analysis import hardware, scaling
 from lib.measuring import sweeps
-from lib.records import results, store
+from lib.records import store
 from lib.records.store import record
-from lib.studies.cells import Cell
-from lib.studies.study import Study
 from lib.workloads import catalogue
 
 SIZES = np.array([16.0, 64, 256, 1024])
@@ -32,10 +30,6 @@ def test_a_curve_without_scatter_gives_its_critical_batch_size(critical):
     found = adaptive.estimate({int(b): [law(b, critical)] * 2 for b in SIZES})
     assert found.critical == pytest.approx(critical, rel=0.01) and found.width < 1.02
     assert found.steps(SIZES) == pytest.approx(law(SIZES, critical), rel=0.01)
-
-
-def test_two_sizes_tell_no_critical_batch_size():
-    assert adaptive.estimate({16: [200.0, 210.0], 64: [80.0, 70.0], 256: []}) is None
 
 
 def test_nine_of_ten_intervals_hold_the_truth():
@@ -101,12 +95,6 @@ def test_it_finds_the_critical_batch_size_at_the_cost_of_forty_trainings(monkeyp
     assert all(cell.trials == 1 for cell in trainings.cells if not cell.space.count(".."))
 
 
-def test_it_ends_early_where_searches_hardly_scatter(monkeypatch):
-    Simulated(monkeypatch, scatter=0.02)
-    found = adaptive.run(plan(), 30.0)
-    assert adaptive.estimate(found.searches()).width <= adaptive.WIDTH and found.runs() < 35
-
-
 def test_it_ends_when_the_minutes_are_over(monkeypatch):
     trainings = Simulated(monkeypatch, scatter=0.4, seconds=30.0)
     found = adaptive.run(plan(), 5.0)
@@ -121,19 +109,6 @@ def test_no_trial_goes_on_past_the_fastest_of_its_search(monkeypatch):
         assert steps == sorted(steps, reverse=True) and size in found.searches()
         first, *others = own.itertuples()
         assert math.isnan(first.steps) or all(trial.taken <= steps[0] for trial in others)
-
-
-def test_where_no_trial_meets_the_goal_it_ends_at_once(monkeypatch):
-    trainings = Simulated(monkeypatch)
-
-    def train(cell):
-        missed = {"learning_rate": cell.draw()["learning_rate"], "steps@0.04": np.nan}
-        return {"trial_steps": 6.0, "wall_s": 0.1}, pd.DataFrame(missed)
-
-    monkeypatch.setattr(trainings, "train", train)
-    found = adaptive.run(plan(), 30.0)
-    assert not found.searches() and len(found.cells) == 1
-    assert adaptive.estimate(found.searches()) is None
 
 
 def test_momentum_counts_only_once_its_velocity_has_grown():
@@ -226,36 +201,3 @@ def test_its_records_alone_give_steps_time_and_price(mine, tmp_path, kind, metho
     summary, _ = scaling.summaries(trials)
     assert summary.critical.item() == pytest.approx(estimate.critical, rel=0.01)
     assert len(hardware_tables.answers(case)) == 1
-
-
-def test_an_exact_search_comes_first_and_the_page_says_what_to_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.py").write_text(OWN.replace("{kind}", "Own"), encoding="utf-8")
-    monkeypatch.setattr(hardware.exact, "__defaults__", (tmp_path,))
-    monkeypatch.setattr(hardware.adaptive, "__defaults__", (tmp_path, None))
-    tables = hardware_tables
-    monkeypatch.setattr(tables.selection, "curves", lambda study: study)
-    monkeypatch.setattr(tables.judging, "to_goals", lambda study: results.read(study, tmp_path))
-    # Read through the patch, it would stay for the tests that follow
-    monkeypatch.setattr(tables.judging, "low", tables.judging.low.__wrapped__)
-    monkeypatch.setattr(tables.ranges, "whole", lambda trials, low: trials)
-    with pytest.raises(ValueError, match="workload: no search is on record of .*-p budget full"):
-        hardware_tables.measured("mine.py:task")
-    monkeypatch.setattr(adaptive, "MOST", 12.0)
-    adaptive.run(adaptive.Plan("mine.py:task", "sgd", (4, 64)), 5.0, tmp_path)
-    assert set(hardware_tables.measured("mine.py:task").space) == {"adaptive"}
-    cells = [Cell("mine.py:task", size, "sgd", trials=4, hits=1) for size in (4, 16, 64)]
-    sweeps.run(Study("s", "", tuple(cells)), tmp_path)
-    trials = hardware_tables.measured("mine.py:task")
-    assert "adaptive" not in set(trials.space) and set(trials.trials) == {4}
-    assert {head["trials"] for head in trials.attrs["provenance"]} == {4}
-
-
-def test_searches_over_in_no_measurable_time_have_a_time_and_an_answer():
-    """Older records round to hundredths of a second."""
-    keys = dict.fromkeys(scaling.CURVE, "x") | {"trial_steps": 9}
-    heads = [keys | {"batch_size": b, "wall_s": s} for b, s in ((4, 0.0), (16, 0.0), (64, 1.0))]
-    trials = pd.DataFrame()
-    trials.attrs["provenance"] = heads
-    table = hardware.step_seconds(trials).assign(steps=[9.0, 5.0, 3.0])
-    assert (table.seconds > 0).all() and len(answers.choice(table, None)) >= 1

@@ -11,7 +11,6 @@ from bs4 import BeautifulSoup, Comment
 from docutils.core import publish_parts
 from myst_parser.docutils_ import Parser
 from nbconvert import HTMLExporter
-from nbconvert.filters.markdown_mistune import markdown2html_mistune
 from traitlets.config import Config
 
 from chapters.claims import ledger
@@ -21,7 +20,6 @@ from lib.claims import claim
 from lib.page import boxes, charts, prose, told, vega
 from lib.records import store
 from lib.studies.cells import Cell
-from tests.conftest import needs_browser
 
 CELL = Cell("digits-mlp", 64, "sgd")
 USUAL = {"workload": "digits-mlp", "rows": 2, "trial_steps": 10, "wall_s": 3600.0}
@@ -100,15 +98,6 @@ def test_charts_show_it_as_text_and_their_scripts_end_where_they_should(title):
 
 # --- in both renderers of Markdown ----------------------------------------------------------------
 
-MARKUP = [
-    *("1. a", "- a", "+ a", "# a", "> a", "% a", "+++", "===", "(a)=", "* * *", "`a`", "``` a"),
-    *("__a__ b_c_ _d_", r"\(x\) \[y\] \$z\$", "$$x$$", "&lt; &#42; &amp;", "![i](j)", "[a]: b"),
-    *("[^1]", "{doc}`intro`", "<!-- a -->", "a\n\n    b\n# c", "|a|b|\n|---|---|\n|c|d|"),
-    *("C:\\a\\", "a\tb", "~~a~~ ~b", "plain <q and r>, a*b*c"),
-]
-PLAIN = "0.34 (0.2–0.5)", "FC-128×3", "−5\u00a0%", "digits_mlp, a to b"
-
-
 def myst(text):
     """The text as the built book shows it."""
     about = {"myst_enable_extensions": ["dollarmath"], "halt_level": 5, "report_level": 5}
@@ -125,31 +114,6 @@ def page_alone(*shown):
     config, file = Config(), ROOT / "lib" / "page" / "alone.py"
     exec(compile(file.read_text(encoding="utf-8"), file, "exec"), {"get_config": lambda: config})
     return HTMLExporter(config=config).from_notebook_node(notebook)[0]
-
-
-def words(page):
-    """What is read, but for blanks; no `$` meets another in it, which MathJax would pair."""
-    texts = list(BeautifulSoup(page, "html.parser").strings)
-    assert all(text.count("$") < 2 for text in texts)
-    return " ".join("".join(texts).split())
-
-
-@pytest.mark.parametrize("value", [EVIL, *MARKUP, *PLAIN])
-def test_a_value_reads_as_the_text_that_it_is(value):
-    template = "{{ value }}\n\nIn {{ value }}.\n\n- {{ value }} and {{ value }}\n"
-    text = prose.say(template, value=value)
-    as_text = " ".join(value.split())
-    expected = f"{as_text} In {as_text}. {as_text} and {as_text}"
-    assert words(myst(text)) == expected
-    assert words(markdown2html_mistune(text)) == expected
-    assert prose._inline(text).count("<") == text.count("<")
-
-
-def test_what_a_page_makes_itself_stays_markup_and_ordinary_values_stay_as_they_are():
-    pill = prose.html("<b>{{ word }}</b>", word="a*b")
-    text = prose.say("{{ pill }} {{ [pill, 'x'] | joined }}", pill=pill)
-    assert text == "<b>a&#42;b</b> <b>a&#42;b</b> and x"
-    assert [prose.say("{{ value }}", value=value) for value in PLAIN] == list(PLAIN)
 
 
 def test_money_in_a_sentence_leaves_no_value_out():
@@ -185,19 +149,6 @@ def test_no_field_of_a_record_or_of_a_readers_file_becomes_markup():
         assert not made.select("[onerror], [href^='javascript:']")
         assert not [s for s in made("script") if s.get("type") is None and "alert(" in s.text]
         assert EVIL in made.get_text()
-
-
-@needs_browser
-def test_no_script_of_a_value_runs_in_the_page_of_a_rerun(browser):
-    tab, alerts = browser.new_page(), []
-    tab.on("dialog", lambda dialog: (alerts.append(dialog.message), dialog.dismiss()))
-    tab.route("**/*", lambda route: route.abort())  # MathJax, which lies elsewhere
-    tab.set_content(page_alone(*everywhere(EVIL)), wait_until="load")
-    assert tab.locator("body").inner_text().count("<script>alert(2)</script> [m]") >= 15
-    for link in tab.locator("a[href^='javascript:']").all():
-        link.click()
-    tab.close()
-    assert not alerts
 
 
 def test_predictions_stand_beside_what_came():

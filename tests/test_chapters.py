@@ -86,7 +86,7 @@ def test_chapters_are_committed_clean():
         nbformat.validate(nbformat.read(chapter, 4))
 
 
-@pytest.mark.parametrize("module", [*HARNESSES, "tests.fuzz", "tests.kills"])
+@pytest.mark.parametrize("module", [*HARNESSES, "tests.kills"])
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules")
 def test_a_harness_says_how_it_is_called(module, monkeypatch, capsys):
     for given, status in (["--help"], 0), (["--nonsense"], 2):

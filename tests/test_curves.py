@@ -13,7 +13,6 @@ from lib.analysis import ranges, scaling
 from lib.claims.claim import REGISTRY, judged
 from lib.claims.judging import registered
 from lib.measuring import sweeps
-from lib.methods.intervals import LEE2021
 from lib.records import selection
 from lib.studies import plans
 from lib.studies.cells import Cell
@@ -37,16 +36,6 @@ def test_best_of_k_against_enumeration(n, k):
     draws = [min(draw) for draw in itertools.combinations(range(n), k)]
     expected = np.bincount(draws, minlength=n) / len(draws)
     assert np.allclose(scaling.best_of_k_pmf(n, k), expected)
-
-
-def test_what_lies_beyond_the_hits_is_not_invented():
-    steps = np.full(100, np.nan)
-    steps[:2] = 10, 20
-    low, median, high = scaling.best_of_k(steps, 50)
-    assert (low, median) == (10, 10) and np.isinf(high)  # P(one of the two is drawn) is about 3/4
-    found = recorded(pd.DataFrame({"steps": steps}), batch_size=16, last_step=64)
-    row = scaling.steps_to_result(found).iloc[0]
-    assert row.steps == 10 and row.last_step == 64 and row.hits_seen == 2
 
 
 def searched(steps, splits=(0, 0, 0), workload="w"):
@@ -276,19 +265,6 @@ def test_a_search_of_the_whole_range_is_the_union_of_two_where_both_are():
     assert both == {0.0: (70, 3, 4), 0.9: (200, 3, 4)}
 
 
-FEWER = {  # searches below 0.9 that make no curve
-    "two searches of a pruned one": [in_range(0.0, 3, 70), in_range(0.9, 2, 200)],
-    "three sizes of a pruned one": [in_range(0.0, 3, 70), in_range(0.9, 3, 200, FIVE[:3])],
-    "a third search at one size": [in_range(0.0, 2, 70), in_range(0.0, 3, 70, FIVE[:1])[4:]],
-}
-
-
-@pytest.mark.parametrize("low", FEWER.values(), ids=FEWER)
-def test_a_curve_that_is_too_short_keeps_its_network_as_published(low):
-    """Pruned curves are divided by the dense one, which two ranges of momentum must not be."""
-    assert joined([in_range(0.0, 5, 100), in_range(0.9, 5, 300)], low) == {}
-
-
 EFFORTS = {"race": 2.5}, {"race": 3.0, "rungs": "losses"}, {"race": 1e6}, {}, {"hits": 5}
 
 
@@ -318,30 +294,9 @@ def won(rates, momenta, space=None):
     return recorded(pd.concat([found, slower], ignore_index=True), space=space)
 
 
-def spread(interval):
-    return interval.at(np.linspace(0.05, 0.95, 10))
-
-
-def test_winners_that_fill_their_intervals_are_not_marked():
-    found = ranges.at_edges(won(spread(LEE2021["learning_rate"]), spread(LEE2021["momentum"])))
-    assert found.hyperparameter.tolist() == ["learning_rate", "momentum"]
-    assert found.lower.tolist() == found.upper.tolist() == [0.1, 0.1] and not found.marked.any() and ranges.marks(found) == {}
-
-
 def test_an_optimum_planted_at_an_edge_is_marked_on_its_side():
     found = ranges.at_edges(won(np.r_[[0.9] * 3, [0.01] * 7], [0.91] * 10)).set_index("hyperparameter")
     assert found.upper.to_dict() == {"learning_rate": 0.3, "momentum": 0}
     assert found.lower.to_dict() == {"learning_rate": 0, "momentum": 1}
     words = ranges.marks(found.reset_index())[KEY]
     assert words == "30\u00a0% at the upper edge of learning rate; 100\u00a0% at the lower edge of momentum"
-
-
-def test_momentum_that_was_searched_below_too_has_the_edges_of_both_searches():
-    """0.91 is the lower edge of the published space, and the middle of both; SGD, 0, is the edge of both."""
-    half = won([0.01] * 10, [0.91] * 10)
-    found = ranges.at_edges(half.assign(space="whole")).set_index("hyperparameter")
-    assert not found.marked.any()
-    plain = ranges.at_edges(won([0.01] * 10, [0.0] * 10, "whole")).set_index("hyperparameter")
-    assert plain.lower["momentum"] == 1 and plain.marked["momentum"]
-    below = ranges.at_edges(half.assign(space="low-momentum", momentum=0.89)).set_index("hyperparameter")
-    assert below.upper["momentum"] == 1

@@ -14,7 +14,7 @@ from chapters.disputed.decay_experiments import Search
 from lib.analysis.scaling import Effect
 from lib.claims import AGAINST, FOR
 from lib.claims.claim import REGISTRY, judged
-from lib.methods import METHODS, method, variants
+from lib.methods import METHODS, method
 from lib.methods.own_method import LAYERS
 
 PLAIN = [name for name, one in METHODS.items() if one.gradient is None]
@@ -64,14 +64,6 @@ def test_with_adam_it_is_pytorchs_own():
         weights.grad = torch.randn(4, 23)
         optimiser.step()
     assert torch.allclose(w, weights.detach(), atol=1e-5)
-
-
-def test_no_method_but_those_of_the_book_can_decay():
-    for name in ("adam+decay+decay", "none+decay", "torch.optim:SGD+decay"):
-        with pytest.raises(ValueError, match="algorithm"):
-            method(name)
-    with pytest.raises(ValueError, match="method"):
-        variants.decayed(method("torch.optim:SGD"))
 
 
 def test_a_search_tells_every_trial_and_the_same_again():

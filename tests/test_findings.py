@@ -107,14 +107,6 @@ def test_a_page_reads_well_whatever_the_records_say(page):
             assert not wrong(text), (text, values)
 
 
-def test_a_template_prints_numbers_as_the_prose_does_and_leaves_formulas_alone():
-    values = {"steps": 12345, "ratio": 1.23456, "share": 0.05, "ends": (8, 64), "lost": None}
-    text = "{{ steps }}, {{ ratio }}, {{ share | percent }}, {{ ends | span }}, {{ lost | percent }}"
-    assert prose.say(text, values, more=1) == "12,345, 1.2, 5\u00a0%, 8–64, —"
-    formula = r"$\frac{{a}}{b_{%}} {{ steps }}$"
-    assert prose.say(f"{{{{ steps }}}} {formula}", values) == f"12,345 {formula}"
-
-
 def test_a_name_without_a_value_is_refused_in_every_branch():
     with pytest.raises(ValueError, match=r"text: \['lost'\] is not allowed"):
         prose.say("{% if more %}{{ lost }}{% endif %}", more=False)

@@ -12,9 +12,7 @@ import torch
 import torch.nn.functional as F
 
 from lib.engine import batched, flattening, sequential
-from lib.engine.training_state import Descent
 from lib.measuring import one_cell
-from lib.methods import METHODS
 from lib.studies.cells import Cell
 from lib.workloads import catalogue, datasets, models, texts
 from lib.workloads.models import Decoder
@@ -76,14 +74,6 @@ def test_splits_differ_and_the_first_is_validated_right_before_the_test():
     spans = [texts.parts(1_115_394, split) for split in range(20)]
     assert spans[0][1][1] == spans[0][2][0] and len({validation for _, validation, _ in spans}) == 20
     assert len({test for *_, test in spans}) == 1
-
-
-@pytest.mark.parametrize("length", [5_000, 5_063, 5_064])
-def test_every_place_of_the_validation_leaves_as_many_windows_to_train_on(length):
-    held, before = length // 20, length - length // 20
-    for first in range(before - held + 1):
-        spans = [span for span in ((0, first), (first + held, before)) if span[1] > span[0]]
-        assert len(texts.train_starts(spans, texts.train_size(length))) == texts.train_size(length)
 
 
 def test_the_corpus_is_read():
@@ -163,18 +153,6 @@ def test_single_precision_and_shares_agree_with_one_trial_after_another(sizes):
         assert torch.allclose(a, b, atol=2e-6, rtol=1e-4)
 
 
-@pytest.mark.parametrize("batch", [1, 8])
-def test_products_in_bfloat16_are_close_and_answers_are_not_rounded(batch):
-    _, w = networks()
-    x, y = torch.randint(65, (2, batch, 64))
-    exact, rough = (batched.BatchedExecutor(Decoder(32, 2), dtype) for dtype in (torch.float32, torch.bfloat16))
-    (losses, a, _), (about, b, _) = exact.gradients(w, x, y), rough.gradients(w, x, y)
-    assert torch.allclose(losses, about, rtol=1e-2) and not torch.equal(a, b)
-    for layer in flattening.layers(exact.module):
-        assert (F.cosine_similarity(a[:, layer.where], b[:, layer.where], 1) > 0.99).all(), layer.name
-    assert torch.equal(exact.logits(w, x), rough.logits(w, x)) and rough.dtype == torch.float32
-
-
 def test_lock_step_equals_exhaustive_search(chain):
     options = {"trials": 8, "hits": 2, "max_steps": 60, "replicate": 1}
     cell = Cell("shakespeare", 8, "adam", 0.5, split=1, **options)
@@ -197,25 +175,3 @@ def test_lock_step_equals_exhaustive_search(chain):
         known = every <= outcome.steps
         assert np.array_equal(outcome.first[known], every[known])
     assert not w[one_cell.start(cell).mask == 0].any(), "what is removed stays removed"
-
-
-def test_what_a_search_waits_for_does_not_move_when_an_easier_goal_is_met(chain, monkeypatch):
-    """So pruned searches that waited for the dense network's goal stand beside those that did not.
-    """
-    name = f"shakespeare{catalogue.EASIER}"
-    easier = dataclasses.replace(catalogue.WORKLOADS["shakespeare"], name=name, goals=(3.5,))
-    monkeypatch.setitem(catalogue.WORKLOADS, name, easier)
-    hard = Cell("shakespeare", 8, "adam", 0.9, trials=8, hits=1, max_steps=60, race=3.0)
-    easy = dataclasses.replace(hard, workload=name)
-    patient, quick = one_cell.train_cell(hard), one_cell.train_cell(easy)
-    met = np.nanmin(patient.first[:, 2])
-    assert met == np.nanmin(quick.first[:, 0]) == quick.steps < patient.steps
-@pytest.mark.parametrize("algorithm", ["adam", "muon", "lars"])
-def test_methods_move_every_part_of_the_network(chain, algorithm):
-    cell = Cell("shakespeare", 4, algorithm, trials=2, max_steps=3)
-    trials, data = one_cell.start(cell), datasets.load(CORPUS).train
-    run = Descent(METHODS[algorithm], one_cell.executor(cell), trials)
-    for k in range(1, 3):
-        run.advance(k, (data.x[:4], data.y[:4]))
-    moved = run.w != trials.w
-    assert run.w.isfinite().all() and all(moved[:, layer.where].any() for layer in run.layers)

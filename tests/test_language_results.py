@@ -7,15 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from torch.nn.functional import cross_entropy
 
 from chapters.language_model import experiments, text_results
-from chapters.language_model.experiments import Branch
 from lib import own
-from lib.engine import lockstep
-from lib.records import store
-from lib.studies.cells import Cell
 from lib.workloads import catalogue, datasets, models, ngrams, texts
 from tests.conftest import recorded
 
@@ -105,15 +99,6 @@ def test_a_text_is_a_workload_of_its_characters(tmp_path):
     assert (work.goals[-1], work.goals[0]) == pytest.approx((nats[2], nats[3]), abs=0.006)
 
 
-def test_a_changed_text_shares_no_records_with_the_old_one(tmp_path):
-    path = toy(tmp_path)
-    cell = Cell(f"{path}:2", 4, "adam", trials=2)
-    before, source = store.record(cell, tmp_path), cell.work.source
-    assert before.parts[len(tmp_path.parts)] == "own"
-    Path(path).write_text(Path(path).read_text(encoding="utf-8").replace("nobody", "no one"), encoding="utf-8")
-    assert cell.work.source != source and store.record(cell, tmp_path) != before
-
-
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
@@ -152,32 +137,3 @@ def test_a_pruned_network_stands_beside_the_dense_one_at_the_goal_that_both_met(
     assert (text_results.goal(both), text_results.pruned_goal(both)) == (1.9, 2.3)
     found = text_results.pruned_over_dense(both)
     assert len(found) == 5 and np.allclose(found.ratio, 3) and not found.missed.any()
-
-
-@pytest.mark.parametrize(("power", "size"), [(0.5, 16), (1.0, 64)])
-def test_branches_are_those_of_an_ordinary_loop(power, size):
-    """PyTorch's own Adam, its rate changed on the way; of orders, each has its own."""
-    trial = {"trials": 100, "trial": 7, "hits": 5, "max_steps": None, "at": 6, "goal": 1e-9}
-    how = {"size": size, "power": power, "look": 32, "examples": 96, "orders": 2}
-    branch = Branch("digits-mlp", 64, "adam", 0.0, **trial, **how)
-    found = branch.measure()
-    data, drawn = datasets.load("digits"), {name: float(v[7]) for name, v in branch.cell.draw().items()}
-    ends = []
-    for order in range(2):
-        net = models.fresh("mlp-64x2", 7)
-        tuned = torch.optim.Adam(net.parameters(), drawn["learning_rate"], (drawn["beta1"], drawn["beta2"]))
-        own = lockstep.batches(len(data.train), size, 1000 * (order + 1) + 6)
-        trunk = lockstep.batches(len(data.train), 64, 0)
-        for step in range(6 + 96 // size):
-            if step == 6:
-                tuned.param_groups[0]["lr"] *= (size / 64) ** power
-            pick = next(trunk if step < 6 else own)
-            tuned.zero_grad()
-            cross_entropy(net(data.train.x[pick]), data.train.y[pick]).backward()
-            tuned.step()
-        with torch.no_grad():
-            ends.append((net(data.validation.x).argmax(1) != data.validation.y).float().mean().item())
-    last = found.groupby("order").tail(1)
-    assert last.seen.tolist() == [96 // size * size] * 2 and last.cost.tolist() == pytest.approx(ends, abs=1.01 / 150)
-    begins = found[found.seen == 0].cost
-    assert begins.nunique() == 1 and len(begins) == 2

@@ -11,7 +11,6 @@ from lib import fields
 from lib.analysis.hardware import Hardware
 from lib.messages import target
 from lib.methods.spaces import Interval, draw
-from lib.probes.timings import SparseTimes
 from lib.studies import study
 from lib.studies.cells import Cell
 
@@ -38,7 +37,6 @@ FIELDS = [  # what is called, and a field with a value that it refuses
     (_cell, "tirals", 4),
     (functools.partial(target, d=100), "density", NAN),
     (Hardware, "devices", 0),
-    (SparseTimes, "workload", "digits"),
     (Run(4).shard, "rank", 4),
     (functools.partial(draw, "lee2021", trials=4), "algorithm", "lion"),
     (functools.partial(Interval, 0.5), "high", 0.1),
@@ -56,11 +54,6 @@ def _called(value: object) -> str:
 def test_a_field_refuses_what_it_cannot_be(call, field, value):
     with pytest.raises(ValueError, match=rf"^{field}: .*allowed"):
         call(**{field: value})
-
-
-def test_a_study_without_cells_has_no_toy():
-    with pytest.raises(ValueError, match="cells: .* at least one"):
-        study.Study("none", "None", ()).smoke()
 
 
 PLANNED = """\

@@ -1,5 +1,7 @@
 """Low-rank adapters: where the answer is known, and beside autograd."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,10 +17,14 @@ from lib.claims import AGAINST, FOR
 from lib.engine.batched import BatchedExecutor
 from lib.engine.flattening import flatten, layers, outputs
 from lib.methods import METHODS
-from lib.workloads import models
+from lib.workloads import datasets, models
 from lib.workloads.tasks import TASKS
 
 TASK = TASKS["cross-entropy"]
+with_text = pytest.mark.skipif(
+    datasets.VARIABLE not in os.environ,
+    reason=f"{experiments.TEXT}: set {datasets.VARIABLE} to a folder that holds it",
+)
 
 
 def network():
@@ -107,6 +113,7 @@ def test_a_change_has_at_most_its_rank_and_all_else_stays(rank, base, batch):
     assert not change[:, trained(network()) == 0].any()
 
 
+@with_text
 def test_the_text_is_in_capitals_and_the_base_knows_the_other_half():
     own = texts.datasets.characters(experiments.TEXT)
     symbols = np.array(texts.SYMBOLS)
@@ -121,6 +128,7 @@ def test_the_text_is_in_capitals_and_the_base_knows_the_other_half():
     assert nats[0] < 1.8 and nats[1] > 2 * GOALS[0]
 
 
+@with_text
 def test_the_base_is_trained_as_it_is_told():
     """Its first steps; all of them take minutes."""
     w = texts.trained(2)
@@ -135,6 +143,7 @@ def test_weights_of_another_base_are_refused(monkeypatch):
         texts.base()
 
 
+@with_text
 @pytest.mark.parametrize("rank", [FULL, 4])
 def test_a_search_is_the_same_again_and_moves_matrices_alone(rank, monkeypatch):
     monkeypatch.setitem(MOST_STEPS, 4, 12)

@@ -6,8 +6,6 @@ import torch
 import torch.nn.functional as F
 
 from lib.engine import batched, flattening, sequential
-from lib.measuring import one_cell
-from lib.studies.cells import Cell
 from lib.workloads import models
 from lib.workloads.tasks import TASKS
 
@@ -42,20 +40,6 @@ def test_parameters_are_counted_and_initialised_by_variance_scaling(name):
     again, other = (models.initialise(models.build(name), seed) for seed in (7, 8))
     assert torch.equal(flattening.flatten(module), flattening.flatten(again))
     assert not torch.equal(flattening.flatten(module), flattening.flatten(other))
-
-
-def test_gains_of_every_normalisation_begin_at_one_and_embeddings_at_length_one():
-    nn = torch.nn
-    norms = nn.LayerNorm(64), nn.RMSNorm(64), nn.GroupNorm(2, 4), nn.InstanceNorm1d(4, affine=True)
-    bare = nn.LayerNorm(64, elementwise_affine=False), nn.LayerNorm(64, bias=False)
-    module = nn.Sequential(nn.Embedding(500, 64), *norms, *bare, nn.Linear(64, 5))
-    models.initialise(module, 0)
-    for layer in module[1:-1]:
-        for name, p in layer.named_parameters():
-            assert (p == (name == "weight")).all(), layer
-    assert module[0].weight.norm(dim=1).mean().item() == pytest.approx(1, abs=0.02)
-    assert module[-1].weight.std().item() == pytest.approx(64**-0.5, rel=0.2)
-    assert not module[-1].bias.any()
 
 
 def test_pooling_before_the_relu_is_the_same_function():
@@ -145,26 +129,6 @@ def test_shares_of_a_batch_have_the_gradients_of_their_own_examples(name, parts)
             own = alone.gradients(w, alone.inputs(x[rows]), y[rows])
             for ours, theirs in zip(together, own, strict=True):
                 assert torch.allclose(ours[p], theirs, atol=1e-6)
-
-
-def test_networks_that_pool_are_trained_one_trial_after_another():
-    """Patches of large images would take longer than the library's convolutions."""
-    fit = [name for name in models.MODELS if batched.fits(models.build(name))]
-    assert not {"simple-cnn", "lenet-5", "resnet-8", "lstm-128"} & {*fit}
-    assert {"digits-cnn", "fnn-3", "decoder-64x2"} <= {*fit}
-    assert type(one_cell.executor(Cell("mnist-lenet-5", 512))) is sequential.SequentialExecutor
-    with pytest.raises(ValueError, match="model: 'Sequential' is not .* of layers of Linear"):
-        batched.BatchedExecutor(models.build("resnet-8"))
-
-
-@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
-def test_pooling_without_gradients_gives_the_same_maxima(layout):
-    h = torch.randn(3, 4, 8, 10, dtype=torch.bfloat16).contiguous(memory_format=layout)
-    h[0, 0, 0, 0] = torch.nan
-    usual = models.MaxPool(2)(h)
-    with torch.no_grad():
-        quick = models.MaxPool(2)(h)
-    assert quick.isnan().sum() == 1 and torch.equal(quick.nan_to_num(7), usual.nan_to_num(7))
 
 
 def test_the_recurrent_network_against_a_second_writing():

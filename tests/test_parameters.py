@@ -60,13 +60,6 @@ def test_every_mistyped_name_and_value_is_told_with_what_is_allowed(injected, me
         parameters.guard(Chosen, notebook(**injected))
 
 
-def test_the_guard_cell_can_be_run_again_by_hand():
-    names = notebook()
-    parameters.guard(Chosen, names)
-    names |= {"later": 3, "batch_size": 128}
-    assert parameters.guard(Chosen, names).batch_size == 128
-
-
 def test_a_list_is_passed_as_values_separated_by_spaces():
     sparsities = parameters.Listed(parameters.SPARSITY)
     sizes = parameters.Listed(parameters.SIZE, all=None)

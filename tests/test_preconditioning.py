@@ -197,58 +197,6 @@ def test_kfac_is_a_plain_kfac_of_every_trial(network, sparse, kind, name, most):
         assert torch.allclose(path[:, t] - w[t], own - w[t], rtol=1e-4, atol=1e-6)
 
 
-def edged():
-    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, 6), nn.ReLU(), nn.Linear(6, 5))
-
-
-@pytest.mark.parametrize("kind", [batched.BatchedExecutor, sequential.SequentialExecutor])
-def test_rounding_switches_no_unit_on(kind):
-    """Of trial i, channel i is off but exactly on the edge where patches are blank, and unit i has no weights: both stay so."""
-    nets, random, trials = [models.initialise(edged(), 0).double() for _ in range(4)], torch.Generator().manual_seed(2), range(4)
-    masks = torch.ones(4, models.parameter_count(nets[0]), dtype=torch.float64)
-    first, first_bias, second, second_bias, *_ = flattening.layers(nets[0])
-    for i, net in enumerate(nets):
-        net[0].weight.data[i] = -net[0].weight.data[i].abs()
-        masks[i, second.where].view(6, 64)[i] = 0
-    w = torch.stack([flattening.flatten(net) for net in nets]) * masks
-    x = torch.rand(6, 8, 1, 6, 6, generator=random, dtype=torch.float64) + 0.1
-    x[..., :3, :3] = 0
-    batches = list(zip(x, torch.randint(5, (6, 8), generator=random)))
-    drawn = {"learning_rate": column(*[0.1] * 4), "momentum": column(*[0.9] * 4), "damping": column(*[1e-3] * 4)}
-    path, _ = trained("kfac", kind(edged(), torch.float64), w, masks, batches, drawn)
-    for layer in (first_bias, second_bias):
-        biases = path[:, :, layer.where]
-        assert not biases[:, trials, trials].any() and (biases[-1] != 0).sum() > 8
-
-
-@pytest.mark.parametrize("from_step", [1, 4])
-def test_a_factor_without_a_decomposition_costs_its_trial_alone(from_step, monkeypatch):
-    """The trial keeps its last axes, and stands still while it has none; no bit of the others changes."""
-    nets, w, _, batches = case("mlp")
-    drawn = {"learning_rate": column(0.01, 0.01, 0.01), "momentum": column(0.9, 0.9, 0.9), "damping": column(0.1, 0.1, 0.1)}
-    executor, batches = batched.BatchedExecutor(nets[0], torch.float64), batches * 2
-    whole, _ = trained("kfac", executor, w, None, batches, drawn)
-    seen = batches[: from_step - 1]
-    before = trained("kfac", executor, w, None, seen, drawn)[1] if seen else kfac.METHOD.begin(w, flattening.layers(nets[0]))
-    eigh, of_the_first = torch.linalg.eigh, {"steps": 0}
-
-    def fails(factor):
-        of_the_first["steps"] += factor.shape[0] == 13  # the first layer's inputs, which all trials share
-        if factor.storage_offset() == factor.numel() and of_the_first["steps"] >= from_step:  # the second trial's
-            raise torch.linalg.LinAlgError("failed to converge")
-        return eigh(factor)
-
-    monkeypatch.setattr(torch.linalg, "eigh", fails)
-    path, buffers = trained("kfac", executor, w, None, batches, drawn)
-    assert torch.equal(path[:, [0, 2]], whole[:, [0, 2]]) and path.isfinite().all()
-    assert torch.equal(path[: from_step - 1], whole[: from_step - 1]) and not torch.equal(path[-1, 1], whole[-1, 1])
-    for name in ("3.weight inputs", "5.weight outputs"):
-        for part in ("axes", "curves"):
-            assert torch.equal(buffers[f"{name} {part}"][1], before[f"{name} {part}"][1])
-            assert not torch.equal(buffers[f"{name} {part}"][0], before[f"{name} {part}"][0])
-    assert torch.equal(path[-1, 1], w[1]) == (from_step == 1)
-
-
 # --- SOAP -------------------------------------------------------------------------------------------------------------
 
 MATRICES = (
@@ -348,10 +296,3 @@ def test_soap_does_not_see_a_rotation_and_adam_does(name):
     path, other = (path_of(name, [f] * 15, start, layers) for f, start in ((slope, w), (slope_turned, turned(w))))
     alike = [torch.allclose(turned(a), b, rtol=0, atol=1e-4) for a, b in zip(path, other)]
     assert all(alike) if name != "adam" else not any(alike)
-
-
-def test_a_trial_of_soap_that_diverges_stops_no_other():
-    slopes, w = drawn_slopes(6), torch.ones(2, 33, dtype=torch.float64)
-    whole = path_of("soap", slopes, w)
-    slopes[0, 1] = float("nan")
-    assert torch.equal(path_of("soap", slopes, w)[:, 0], whole[:, 0])

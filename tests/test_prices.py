@@ -33,15 +33,3 @@ def test_steps_are_those_to_the_hardest_goal_met_and_not_those_until_a_search_en
     monkeypatch.setattr(prices.results, "of_searches", lambda study: read)
     found = prices.searched()
     assert found.steps.tolist() == [100, 30] and found.cpu.tolist() == [True, False]
-
-
-def test_a_search_that_is_longer_than_all_others_bounds_the_end():
-    end, busy = prices.keep_busy(np.array([100.0, *[1.0] * 20]), 4)
-    assert end == 100.0 and busy == pytest.approx(120 / 400)
-
-
-def test_failures_cost_at_most_what_was_not_saved():
-    hours = np.full(640, 3600.0)
-    calm, _ = prices.keep_busy(hours, 64)
-    rough, busy = prices.keep_busy(hours, 64, failures=1.0)
-    assert calm < rough < calm * (1 + 3 * prices.LOST / 3600) and 0.9 < busy < 1

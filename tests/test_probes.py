@@ -5,23 +5,18 @@ import pandas as pd
 import pytest
 import torch
 import torch.nn.functional as F
-from scipy.special import ndtri
 from torch import nn
 from torch.nn.functional import cross_entropy
 
 from chapters.disputed.local_steps_experiments import LOCAL
 from chapters.disputed.local_steps_experiments import Search as Local
-from chapters.disputed.masks_experiments import Search as Masked
-from chapters.gradients import findings as gradients
 from chapters.gradients.claims import bell_shaped
-from chapters.other_workers.federated_experiments import Search as Federated
-from chapters.receptive_fields.experiments import Search as Fields
 from chapters.smoothness import claims as roughness
 from chapters.smoothness import followed_paths, path_geometry, walking
 from chapters.smoothness.experiments import Walk
 from chapters.sparsity import findings as sparsity
 from chapters.theory.experiments import JOBS, Job
-from lib.__main__ import EXPERIMENTS, main
+from lib.__main__ import EXPERIMENTS
 from lib.claims.claim import judged
 from lib.claims.judging import registered
 from lib.engine import flattening, lockstep
@@ -157,15 +152,6 @@ def test_a_bell_has_one_peak_at_zero_and_is_not_flat(kind, bell):
     assert bell_shaped(shapes).tolist() == [bell]
 
 
-def test_the_tail_of_a_normal_vector_is_as_long_as_its_threshold_says():
-    vector = np.random.default_rng(0).normal(size=200_000)
-    at = {"workload": "w", "compressor": "top-k", "feedback": True}
-    taken = pd.concat([portraits.describe(u).assign(step=step, **at) for step, u in enumerate((vector, vector.clip(-2.5, 2.5)))])
-    for share in (0.1, 0.01, 0.001):
-        found = gradients.beyond(taken, -ndtri(share / 2))
-        assert found.iloc[0] == pytest.approx(share, rel=0.15) and (found.iloc[1] < 1e-9) == (share < 0.05)
-
-
 def quadratic(seed=0, size=30):
     """A symmetric matrix with eigenvalues 0.1 ... 5, and its eigenvectors as columns, the largest last."""
     random = torch.Generator().manual_seed(seed)
@@ -241,16 +227,6 @@ def test_searches_are_compared_by_batch_size_and_their_paths_are_no_repeats():
     low, high = test.confidence_interval(0.9)
     assert (found.value, found.low, found.high) == pytest.approx(((logs[0.9] - logs[0.0]).mean(), low, high), rel=1e-6)
     assert found.n == 1 and found.freedom == test.df
-
-
-def test_the_ratio_of_several_searches_is_the_planted_one_about_nine_times_in_ten():
-    held = []
-    for seed in range(100):
-        about = {"sizes": (16, 64, 256), "spread": 0.3}
-        paths = pd.concat([several(0.0, 1.0, seed=2 * seed, **about), several(0.9, 0.5, seed=2 * seed + 1, **about)])
-        found = followed_paths.lipschitz_ratios(paths.drop_duplicates(tracks.PATH))["w", "sgd"]
-        held.append(found.low < np.log(0.5) < found.high)
-    assert 0.84 <= np.mean(held) <= 0.97
 
 
 def test_smoothness_is_judged_by_network_and_one_search_decides_nothing(monkeypatch):
@@ -339,24 +315,6 @@ def edit(monkeypatch):
     codes.digest.cache_clear()
 
 
-@pytest.mark.parametrize(
-    ("kind", "module", "old", "new"),
-    [
-        (Local, "chapters.disputed.local_steps_experiments", "Interval(0.2, 1.0)", "Interval(0.2, 2.0)"),
-        (Fields, "lib.measuring.rerun", "hits=1,", "hits=2,"),
-        (Federated, "lib.measuring.experiment", "0.01..3", "0.01..5"),
-        (tracks.Track, "lib.probes.noise_scale", "np.diag(products)", "2 * np.diag(products)"),
-        (Masked, "chapters.disputed.moving", "def _rank", "def _ranks"),
-        (Job, "lib.workers.noise_meter", "LEVEL = 0.9", "LEVEL = 0.8"),
-    ],
-)  # fmt: skip
-def test_a_change_of_what_measures_is_other_code(kind, module, old, new, edit):
-    """Be it in the spec's file, in a base class, or in what a function imports when called."""
-    before = codes.digest(kind)
-    edit(module, old, new)
-    assert codes.digest(kind) != before
-
-
 SPEC = """
 RATES = (0.2, 1.0)
 
@@ -423,18 +381,6 @@ def test_other_code_measures_anew_beside_what_is_on_record(edit, tmp_path, monke
     monkeypatch.setitem(codes.LISTED, "local-steps/Search", listed)
     assert LOCAL.record(asked[0], tmp_path) == old
     assert LOCAL.results(asked, tmp_path).attrs["other_code"] == 0
-
-
-def test_status_and_codes_tell_what_other_code_measured(edit, monkeypatch, capsys):
-    edit("chapters.disputed.local_steps_experiments", "Interval(0.2, 1.0)", "Interval(0.2, 2.0)")
-    monkeypatch.setattr("lib.__main__.EXPERIMENTS", {"local-steps": LOCAL})
-    monkeypatch.setattr("lib.__main__._searched", str)
-    main(["status"])
-    counted = "164 of 164 searches to measure; 0 are measured by this code, 164 by other code"
-    assert f"local-steps: {counted}\n" in capsys.readouterr().out
-    main(["codes"])
-    line = f"local-steps/Search: {codes.LISTED['local-steps/Search']} {codes.digest(Local)}\n"
-    assert line in capsys.readouterr().out
 
 
 def test_data_lists_the_code_of_every_experiment():

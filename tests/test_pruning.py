@@ -147,16 +147,6 @@ def test_the_order_of_units_chooses_no_mask():
     assert all(map(torch.equal, *masks))
 
 
-def test_synflow_takes_batch_normalisation_without_statistics_for_that_before_any_training():
-    x, scores = torch.ones(1, 6, dtype=torch.float64), []
-    for known in (True, False):
-        torch.manual_seed(0)
-        norm = nn.BatchNorm1d(12, track_running_stats=known).double().train(not known)
-        net = nn.Sequential(nn.Linear(6, 12), norm, nn.ReLU(), nn.Linear(12, 3))
-        scores.append(pruning.synflow(net, flattening.flatten(net), x, 0.8))
-    assert torch.equal(*scores) and scores[0].any()
-
-
 @pytest.mark.parametrize(("method", "value"), [("grasp", torch.nan), ("synflow", -1.0)])
 def test_scores_that_no_method_gives_are_refused(method, value):
     scores = 1 + torch.rand(50, generator=torch.Generator().manual_seed(0))
@@ -166,32 +156,7 @@ def test_scores_that_no_method_gives_are_refused(method, value):
         pruning.chosen(method, scores, 0.5)
 
 
-def test_position_chooses_no_mask():
-    """Neither among scores of zero nor among equal ones, but for a few that tie by chance."""
-    some = torch.cat([torch.arange(1.0, 21), torch.zeros(30)])
-    assert torch.equal(pruning.chosen("magnitude", some, 0.6), (some > 0).float())
-    assert pruning.chosen("magnitude", some, 0).all()
-    signed = torch.cat([some[:40], -torch.arange(1.0, 11)])
-    assert pruning.chosen("grasp", signed, 0.1).sum() == 45
-    for method, scores, sparsity, told in (
-        ("magnitude", some, 0.5, "20 of 50 .* other than zero, .* keeps 25, among them 5 of 30"),
-        ("grasp", signed, 0.3, "keeps 35, among them 15 of 20 whose score is 0, picked by position"),
-        ("magnitude", torch.full((50,), 0.1), 0.5, "among them 25 of 50 whose score is 0.1"),
-    ):
-        with pytest.raises(pruning.ScoresError, match=told):
-            pruning.chosen(method, scores, sparsity)
-    tied = torch.tensor([0.5, 0.1, 0.3, 0.3])
-    assert pruning.chosen("random", tied, 0.5).tolist() == [1, 0, 1, 0]
-
-
 UNPRUNED = Cell("digits-mlp", 32, "momentum", 0.5, trials=4, max_steps=40, hits=4)
-
-
-def test_scores_are_of_the_weights_before_they_are_rounded():
-    """An executor rounds the module that it is given, whose sizes then tie by the hundred."""
-    work = Cell("digits-mlp", 16, "sgd").work
-    scores = one_cell._scores(work, "magnitude", 0, 0, torch.bfloat16, "cpu")
-    torch.testing.assert_close(scores, flattening.flatten(models.fresh(work.model, 0)).abs(), rtol=0, atol=0)
 
 
 def test_a_trial_that_cannot_be_pruned_leaves_and_says_so(monkeypatch, tmp_path):

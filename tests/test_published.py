@@ -1,6 +1,5 @@
 """ResNet-20 as Shi et al. (2019) train it, against PyTorch's own optimiser and normalisation."""
 
-import dataclasses
 from types import SimpleNamespace
 
 import pandas as pd
@@ -13,10 +12,7 @@ from chapters.messages.experiments import Published
 from lib.claims.claim import judged
 from lib.claims.judging import registered
 from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint
-from lib.engine.flattening import flatten, unflatten
-from lib.measuring import machine
 from lib.messages import WARM_UP
-from lib.records import store
 from lib.workloads import models
 from lib.workloads.datasets import Split
 
@@ -82,13 +78,6 @@ def test_dense_messages_are_pytorchs_sgd_with_decay_and_the_first_workers_averag
     assert found.test_error.iloc[-1] == pytest.approx(error, abs=2 / 64)
 
 
-def test_weights_decay_but_not_biases_or_gains():
-    net = models.fresh("resnet-20", 0)
-    kept = [bool(part.any()) for part in unflatten(published.decayed(net), net)]
-    assert kept == [p.dim() > 1 for p in net.parameters()] and 0 < sum(kept) < len(kept)
-    assert len(published.decayed(net)) == len(flatten(net))
-
-
 def test_the_rate_rises_for_five_epochs_and_falls_tenfold_after_81():
     epoch = published.EPOCH
     assert published.rate(0) == pytest.approx(0.1 / (5 * epoch)) and published.rate(5 * epoch - 1) == pytest.approx(0.1)
@@ -132,15 +121,6 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_been(images, compressor, tm
     assert again.drop(columns="seconds").equals(whole.drop(columns="seconds"))
     if compressor == "top-k":
         assert whole.sent.iloc[0] == pytest.approx(WARM_UP[0] * 269_722, rel=1e-3)
-
-
-def test_a_run_is_measured_on_the_device_of_the_command(tmp_path, monkeypatch):
-    asked, rows = [], pd.DataFrame({"epoch": [1]})
-    monkeypatch.setattr(published, "trained", lambda *_, device: asked.append(device) or rows)
-    monkeypatch.setattr(machine, "origin", lambda device, precision: {"device": device})
-    elsewhere = dataclasses.replace(experiments.PUBLISHED, device="cuda:1")
-    file = elsewhere.measure(Published("dense"), tmp_path)
-    assert asked == ["cuda:1"] and store.head(file)["device"] == "cuda:1"
 
 
 @pytest.mark.parametrize("behind, seeds, verdict", [(0.2, 3, "for"), (2.0, 3, "against"), (2.0, 1, "not decided")])

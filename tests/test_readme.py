@@ -10,7 +10,7 @@ import lib.__main__ as command
 from chapters.intro import one_curve
 from lib import ROOT
 from lib.claims import front
-from lib.measuring import paper_scale, runner, sweeps
+from lib.measuring import runner, sweeps
 from lib.probes import replays
 from lib.records import results
 
@@ -58,7 +58,6 @@ def test_papermill_lines_name_chapters_and_their_parameters():
 
 
 WORK = [(sweeps, "run"), (results, "status"), (replays, "run"), (runner, "run")]
-WORK += [(paper_scale.Shelf, "check")]
 LINES = [c for c in COMMANDS if c.startswith("python -m lib ") and "--help" not in c]
 
 

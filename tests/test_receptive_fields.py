@@ -88,18 +88,6 @@ def test_a_record_holds_the_fields_of_the_first_trial_that_meets_the_goal(monkey
         assert wrong <= goal + 1e-3
 
 
-def test_a_search_that_meets_no_goal_keeps_what_pruning_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(ring, "TRAIN", 400)
-    search = Search(EDGED, 100, 0.5, trials=2, max_steps=2)
-    experiments.FIELDS.run([search], tmp_path)
-    rows = experiments.FIELDS.results([search], tmp_path)
-    (told, _) = locality.by_search(rows).itertuples()
-    assert np.isnan(told.steps) and np.isnan(told.participation) and told.neighbours > 0
-    assert 0.3 < (rows.filter(regex="^site_") != 0).to_numpy().mean() < 0.6
-    met = findings.at_goal(locality.by_search(rows))
-    assert not any(findings.effects(met).values())
-
-
 def planted(ratio):
     """`by_search` of five searches; on edges participation is so many times as on Gaussian."""
     random, rows = np.random.default_rng(1), []

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.spiking import experiments, findings, neurons
+from chapters.spiking import experiments, neurons
 from lib.engine import batched, flattening, vocabulary
 from lib.engine.sequential import SequentialExecutor
 from lib.measuring import rerun
@@ -147,10 +147,3 @@ def planted(ratio, noise=0.02):
 def test_the_rule_says_what_is_planted(ratio, verdict, judge):
     ((group,),) = (told.groups for told in judge(planted(ratio), "U1"))
     assert group.verdict == verdict and group.n == 5 and group.effect == pytest.approx(ratio, rel=0.05)
-
-
-def test_the_convolutional_network_is_compared_at_its_own_sizes_and_goal():
-    rows = planted(0.5, noise=0)
-    found = findings.over(rows, "rate", *findings.CNNS, sizes=experiments.CNN_SIZES)
-    assert found.n == 3 and found.value == pytest.approx(np.log(0.5))
-    assert findings.over(rows, "rate", *findings.CNNS) is None

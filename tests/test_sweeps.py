@@ -56,7 +56,7 @@ OPTIONS = [
     ("digits", "--jobs", "0", "greater than or equal to 1"),
     ("digits", "--device", "cuda:99", "PyTorch cannot use"),
     ("digits", "--minutes", "soon", "a valid number"),
-    ("paper-scale", "--jobs", "2", "must run alone"),
+    ("timings", "--jobs", "2", "must run alone"),
 ]
 
 

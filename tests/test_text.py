@@ -3,11 +3,10 @@
 import codecs
 
 import lib
-from chapters.language_model import text_results
 from lib import ROOT
 from lib.records import store
 from lib.studies.cells import Cell
-from lib.workloads import catalogue, own_file, texts
+from lib.workloads import catalogue, own_file
 
 EXAMPLE = "chapters/own/next_letter.py"
 
@@ -25,15 +24,6 @@ def test_a_rewritten_workload_keeps_its_records(tmp_path, monkeypatch):
         assert work.source == own_file.source(f"{EXAMPLE}:next_letter") == "b080dbb45723"
         places.append((work.goals, store.record(Cell(work.name, 16), tmp_path)))
     assert places[0] == places[1]
-
-
-def test_a_rewritten_text_has_the_same_symbols(tmp_path):
-    name = text_results.write_toy(tmp_path / "mine.txt")
-    before = texts.read(name)
-    (tmp_path / "mine.txt").write_bytes(rewritten((tmp_path / "mine.txt").read_bytes()))
-    after = texts.read(name)
-    assert after is not before and after.ids.tolist() == before.ids.tolist()
-    assert (after.symbols, after.source) == (before.symbols, before.source)
 
 
 def test_rewritten_code_is_the_same(monkeypatch):

@@ -4,14 +4,15 @@ import dataclasses
 import errno
 import hashlib
 import io
+import itertools
 import os
 import re
+import signal
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
 
 from lib import ROOT
 from lib.engine import (
@@ -24,10 +25,10 @@ from lib.engine import (
     validation,
     vocabulary,
 )
-from lib.measuring import machine, one_cell
+from lib.measuring import machine, one_cell, runner
 from lib.methods import METHODS
 from lib.studies.cells import Cell
-from lib.workloads import catalogue, datasets, models
+from lib.workloads import datasets, models
 from tests.conftest import exhaustive, read_to_the_end, same
 
 torch.set_num_threads(1)
@@ -202,17 +203,6 @@ def test_no_file_is_unpickled():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
-def test_an_interrupted_exchange_goes_on_on_a_gpu(tmp_path, monkeypatch):
-    """What the workers have sent is counted on the processor, wherever the rest goes back to."""
-    cell, whole = INTERRUPTED[2], one_cell.train_cell(INTERRUPTED[2], "cuda")
-    monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
-    short = dataclasses.replace(cell, max_steps=30)
-    one_cell.train_cell(short, "cuda", unfinished=tmp_path / "cell.part")
-    again = one_cell.train_cell(cell, "cuda", unfinished=tmp_path / "cell.part")
-    assert again.steps == whole.steps and np.array_equal(again.sent, whole.sent)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
 @pytest.mark.parametrize("model", ["resnet-8", "resnet-20", "simple-cnn"])
 def test_passes_recorded_on_a_gpu_have_the_gradients_of_the_processor(model):
     """Also when fewer trials are left, and of one whose last layer has no inputs."""
@@ -294,28 +284,6 @@ def test_batches_see_every_example_once_an_epoch_and_straddle():
         next(lockstep.batches(10, 11, seed=0))
 
 
-def test_a_network_with_batch_normalisation_is_asked_everything_at_once():
-    norm = nn.BatchNorm1d(16, track_running_stats=False)
-    module = nn.Sequential(nn.Flatten(), nn.Linear(64, 16), norm, nn.ReLU(), nn.Linear(16, 10))
-    executor, split = sequential.SequentialExecutor(models.initialise(module, 0)), datasets.load("digits").validation
-    nn.init.normal_(norm.weight)
-    w = torch.stack([flattening.flatten(module), flattening.flatten(module)])
-    judge = validation.Validation(executor, split)
-    wrong = (module(split.x).argmax(1) != split.y).sum()
-    for _ in range(3):  # neither the limit nor what was missed before changes who is asked together
-        count, whole = judge.costs(w, torch.tensor([3, 200]))
-        assert whole.all() and (count == wrong).all()
-
-
-def test_checks_lie_five_percent_apart():
-    steps = [1]
-    while steps[-1] < 40_000:
-        steps.append(vocabulary.next_check(steps[-1], "geometric"))
-    assert steps[:20] == list(range(1, 21))
-    assert max((b - a) / a for a, b in zip(steps[19:], steps[20:], strict=False)) <= 1.5 / 21  # rounding to whole steps
-    assert [vocabulary.next_check(s, "every-100") for s in (0, 1, 100, 199)] == [100, 100, 200, 200]
-
-
 def test_a_cell_run_to_its_budget_tells_the_best_error_within_every_power_of_two():
     cell = Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90)
     outcome, data = one_cell.train_cell(cell), datasets.load("digits")
@@ -353,9 +321,14 @@ def test_label_smoothing_is_torchs_in_loop_and_stack():
         assert torch.allclose(losses[0], F.cross_entropy(nets[0](x), y, label_smoothing=smoothing), atol=1e-6)
 
 
-def test_a_fraction_of_the_data_is_its_first_examples():
-    work = catalogue.workload("digits-mlp-168")
-    assert len(work.train()) == work.train_size == 168
-    assert torch.equal(work.train().x, datasets.load("digits").train.x[:168])
-    with pytest.raises(ValueError, match="batch_size: 169 .* 168 training examples"):
-        Cell("digits-mlp-168", 169)
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no alarm clock")
+def test_time_that_is_up_ends_what_runs_and_nothing_else(capsys):
+    turns = itertools.count()
+    with runner.stoppable(lambda: "1 of 2 are kept", "again", 0.2 / 60):
+        while next(turns) < 10**9:
+            pass
+    assert next(turns) < 10**9
+    assert capsys.readouterr().out == "stopped by SIGALRM; 1 of 2 are kept; to continue: again\n"
+    with pytest.raises(KeyboardInterrupt), runner.stoppable(str, "again", 5.0):
+        raise KeyboardInterrupt
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0

@@ -49,9 +49,8 @@ def table(rows: Iterable[Row]) -> pd.DataFrame:
     found = told.predictions(
         (what, low or 0, high or 0, _ends(came)) for what, low, high, came in rows
     )
-    predicted = pd.Series([high is not None for _, _, high, _ in rows])
-    columns = ["predicted", "fits"]
-    found[columns] = found[columns].where(predicted, "—")
+    without = [high is None for _, _, high, _ in rows]
+    found.loc[without, ["predicted", "fits"]] = "—"
     return found
 
 

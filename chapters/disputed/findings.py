@@ -12,17 +12,11 @@ from lib.claims import AGAINST, FOR, OPEN, UNDECIDED, Claim
 from lib.page import charts, tips
 
 NAMES = {  # of the ratios that claims are about
-    "H1": "batch ramp, examples",
-    "H2": "batch ramp, steps",
     "D1": "outer step, steps",
     "D2": "sparse changes, steps",
-    "Q1": "own norm, scatter",
-    "Q2": "own norm, critical batch size",
     "W1": "Muon, rate per doubling",
     "W2": "decay, timescale",
     "W2b": "decay, per doubling",
-    "V1": "thinned out, steps",
-    "V2": "mask that stays, over rewired",
     "C1": "LoRA, critical batch size",
     "C2": "higher rank, critical batch size",
 }
@@ -79,7 +73,11 @@ def chart(judged: Iterable[Claim]) -> alt.LayerChart:
     words = "ratio that the claim is about"
     x = alt.X("ratio:Q", title=words, scale=scale, axis=charts.fractions())
     low = alt.X("ratio_low:Q", scale=scale)
-    tooltip = [tips.tip("case:N", "case"), tips.tip("ratio:Q", "ratio", ".2f")]
-    tooltip += [tips.tip("verdict:N", "verdict"), tips.tip("searches:Q", "searches")]
+    tooltip = [
+        tips.tip("case:N", "case"),
+        tips.tip("ratio:Q", "ratio", ".2f"),
+        tips.tip("verdict:N", "verdict"),
+        tips.tip("searches:Q", "searches"),
+    ]
     layers = charts.ranges(base, "ratio", x, low, tooltip, size=36)
     return charts.sized(alt.layer(region, *layers), 34 * len(NAMES))

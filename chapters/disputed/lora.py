@@ -83,13 +83,15 @@ def groups(*pairs: tuple[int, int]) -> list[Group]:
 
 def values(found: pd.DataFrame) -> dict[str, object]:
     """What the section's sentences name; found: of `measured`."""
-    known = curves(found)
-    bends = {rank: arms.over(known, critical_ratio, rank, FULL) for rank in RANKS}
-    steps = {rank: arms.over(known, mean_steps_ratio, rank, FULL) for rank in RANKS}
-    return {
-        "lora_critical": [*told.ratios(bends, ()).values()],
-        "lora_steps": [*told.ratios(steps, ()).values()],
+    known, values = curves(found), {}
+    ratios = {
+        "lora_critical": critical_ratio,
+        "lora_steps": mean_steps_ratio,
     }
+    for name, of in ratios.items():
+        effects = {rank: arms.over(known, of, rank, FULL) for rank in RANKS}
+        values[name] = [*told.ratios(effects, ()).values()]
+    return values
 
 
 def chart(found: pd.DataFrame) -> alt.LayerChart:

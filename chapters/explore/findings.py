@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import pandas as pd
 
-from lib.analysis import scaling
 from lib.wording import brief, percent, span
 from lib.workloads import catalogue
 
 
-def findings(lines: pd.DataFrame, begun: pd.DataFrame, whole: bool) -> dict[str, object]:
+def findings(begun: pd.DataFrame, whole: bool) -> dict[str, object]:
     """All values of the page's sentences.
 
     Args:
-        lines: of `explorer.tables`.
-        begun: those of the choice.
+        begun: lines of `explorer.tables`, of the choice.
         whole: whether its momentum is searched over its whole range.
     """
     choice = begun.iloc[0]
@@ -27,9 +25,6 @@ def findings(lines: pd.DataFrame, begun: pd.DataFrame, whole: bool) -> dict[str,
         "goal": percent(choice.goal),
         "critical": [f"{brief(row.critical)} {_level(row)}" for row in ends.itertuples()],
         "intervals": [_told(row) for row in known.itertuples()],
-        "curves": len(lines.drop_duplicates(scaling.CURVE)),
-        "workloads": int(lines.workload.nunique()),
-        "goals": int(lines.groupby("workload").goal.nunique().max()),
     }
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chapters.frameworks.framework_costs import NAMES, ONE, gains, slowest_link
+from chapters.frameworks.framework_costs import NAMES, ONE, gains
 from lib.claims.names import title
-from lib.wording import between, brief, percent
+from lib.wording import between, brief
 
 NETWORK = "mnist-fc-1024x3"
 HELD = ["parameters", "gradients", "states", "residuals"]
@@ -23,20 +23,10 @@ def by_the_clock(
     return pd.DataFrame(gained).reset_index()
 
 
-def findings(
-    clock: pd.DataFrame, first: pd.DataFrame, second: pd.DataFrame
-) -> dict[str, object]:
+def findings(clock: pd.DataFrame) -> dict[str, str]:
     """All values of the page's sentences; clock: of `by_the_clock`."""
     gained = clock.set_index(["network", "framework"]).loc[title(NETWORK), NAMES["ddp"]]
-    own = first[(first.workload == NETWORK) & (first.algorithm == "sgd")]
-    bandwidth, latency = slowest_link(own[own.batch_size == own.batch_size.max()])
-    queued = (percent(float(run.waited.median().clip(0, 1))) for run in (first, second))
-    return {
-        **{name: f"{gain:.2f}" for name, gain in gained.items()},
-        "queued": " and ".join(queued),
-        "gigabits": float(8e-9 * bandwidth),
-        "milliseconds": float(1e3 * latency),
-    }
+    return {name: f"{gain:.2f}" for name, gain in gained.items()}
 
 
 def of_steps(times: pd.DataFrame) -> pd.DataFrame:

@@ -47,17 +47,3 @@ def gains(points: pd.DataFrame, times: pd.DataFrame, seconds: str) -> pd.Series:
     names = both.assign(network=both.workload.map(title), framework=both.system.map(NAMES))
     best = names[names.system != SPARSE].groupby(["network", "framework"]).time.min().unstack()
     return best.rdiv(best[NAMES[ONE]], axis=0).drop(columns=NAMES[ONE]).stack()
-
-
-def slowest_link(times: pd.DataFrame) -> tuple[float, float]:
-    """The link over which a step of data parallelism takes as long as one of one process: bandwidth
-    (bytes per second) without latency, and latency (seconds) without a limit to bandwidth.
-
-    times: of one workload, method and batch size.  Both are negative where it takes longer anyway.
-    Nothing goes on beside anything else, so a step takes c + n a + b / B: what the busier process
-    computes, n messages one after the other, and the b bytes of the process that sends more.
-    """
-    own = times.set_index("system")
-    ddp = own.loc["ddp"]
-    gained = own.seconds[ONE] - ddp.seconds
-    return ddp.sent / gained, gained / ddp.waits

@@ -155,12 +155,11 @@ def entries(taken: pd.DataFrame, every: int) -> pd.DataFrame:
 # --- sentences ------------------------------------------------------------------------------------
 
 
-def findings(taken: pd.DataFrame, single: pd.DataFrame, asked: Portrait) -> dict[str, object]:
+def findings(taken: pd.DataFrame, asked: Portrait) -> dict[str, str]:
     """All values of the page's sentences.
 
     Args:
         taken: of `portraits.results`, `named`.
-        single: of `portraits.shapes`, `named`.
         asked: the first of `planned`.
     """
     left = taken[(taken.measure == "left") & (taken.compressor != "dense")]
@@ -169,23 +168,11 @@ def findings(taken: pd.DataFrame, single: pd.DataFrame, asked: Portrait) -> dict
     middle, most = (
         np.interp(asked.density, levels.x, levels[end]) for end in ("middle", "high")
     )
-    networks, last = sorted(single.network.unique()), int(single.step.max())
-    shown = single[(single.network == networks[0]) & (single.step == last)].set_index("way")
-    far = shown.far.reindex([way(asked.compressor, True), WHOLE])
     return {
         "compressor": asked.compressor.capitalize(),
         "density": f"{asked.density:g}",
-        "workers": asked.workers,
-        "networks": networks,
-        "vectors": left.groupby(["workload", "compressor", "feedback", "step"]).ngroups,
-        "obeyed": bool(obeys.all()),
         "within": percent(obeys.mean()),
         "sent": percent(1 - middle),
         "least_sent": percent(1 - most),
         "promised": percent(1 - float(energy_bounds.tighter(asked.density))),
-        "network": networks[0],
-        "step": last,
-        "both_shown": bool(far.notna().all()),
-        "far_fed": float(far.iloc[0]),
-        "far_whole": float(far.iloc[1]),
     }

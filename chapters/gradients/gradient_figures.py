@@ -45,9 +45,7 @@ def colours_of(ways: list[str]) -> dict[str, str]:
     return {way: charts.DENSE if way == "everything sent" else next(shades) for way in ways}
 
 
-def shapes(
-    entries: pd.DataFrame, normal: pd.DataFrame, ways: list[str], network: str, step: int
-) -> alt.LayerChart:
+def shapes(entries: pd.DataFrame, normal: pd.DataFrame, ways: list[str]) -> alt.LayerChart:
     """Densities of a vector's entries on a logarithmic axis, a line per way of sending, one network
     and step at a time.
 
@@ -55,7 +53,6 @@ def shapes(
         entries: network, way, step, x (in standard deviations) and value (positive).
         normal: x and value of a normal distribution.
         ways: in the legend's order.
-        network, step: shown first.
     """
     if entries.empty:
         return charts.nothing("Not measured yet.")
@@ -86,13 +83,11 @@ def shapes(
         tooltip=tooltip,
     )
     networks, steps = sorted(entries.network.unique()), sorted(map(int, entries.step.unique()))
-    network = network if network in networks else networks[0]
-    step = step if step in steps else steps[0]
-    menu = charts.menu("network", networks, network, "network")
+    menu = charts.menu("network", networks, networks[0], "network")
     slider = charts.slider(
         "step",
         steps,
-        step,
+        steps[0],
         "step",
         "'step ' + format(value, ',')",
     )

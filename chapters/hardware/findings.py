@@ -10,22 +10,19 @@ import pandas as pd
 
 from chapters.hardware import volunteers
 from chapters.hardware.hardware_tables import Case, Optimum
-from chapters.hardware.volunteers import START
 from lib.analysis import hardware, scaling
 from lib.claims.judging import kept
-from lib.page import told
 from lib.wording import percent, with_interval
 from lib.workloads import catalogue
 from lib.workloads.catalogue import Workload
 
 
-def findings(work: Workload, case: Case, zeros: pd.DataFrame, dearer: pd.DataFrame) -> dict:
+def findings(work: Workload, case: Case, dearer: pd.DataFrame) -> dict:
     """What the sentences on devices name.
 
     Args:
         work: the network asked for.
         case: it on the hardware asked for.
-        zeros: of `hardware_tables.skipped`.
         dearer: of `hardware_tables.dearer`.
     """
     fast, cheap = (case.best(case.densest, what) for what in ("seconds", "price"))
@@ -43,11 +40,8 @@ def findings(work: Workload, case: Case, zeros: pd.DataFrame, dearer: pd.DataFra
         "cheap_devices": _devices(cheap.devices),
         **_traded(case, fast, cheap),
         "goal": work.asks.written(case.points.goal.iloc[0]),
-        "pairs": len(zeros),
-        "later": int((zeros.ratio_low > 1).sum()),
-        "sooner": int((zeros.ratio_high < 1).sum()),
-        "code": zeros.attrs["code"],
-        **_dearer(dearer),
+        "dearer_network": catalogue.workload(dearer.workload.iloc[0]).title,
+        "dearer_size": int(dearer.batch_size.iloc[0]),
     }
 
 
@@ -64,53 +58,11 @@ def _devices(count: int) -> str:
     return "1 device" if count == 1 else f"{count:,} devices"
 
 
-def _dearer(times: pd.DataFrame) -> dict[str, object]:
-    """Of the method that needs the fewest steps, where it was measured, and whether it pays only
-    with many examples on each device.
-    """
-    least = times[times.algorithm == times.algorithm.iloc[0]]
-    few, many = least.iloc[0], least.iloc[-1]
-    return {
-        "dearer_network": catalogue.workload(few.workload).title,
-        "dearer_size": int(few.batch_size),
-        "dearer_pays": bool(many.time < 1 < few.time),
-    }
-
-
 def rounds(team: volunteers.Team, points: pd.DataFrame) -> pd.DataFrame:
     """`volunteers.of_settings` of a team at the batch sizes of these points, simulated once."""
     asked = team, sorted(map(int, points.batch_size.unique()))
     name = f"rounds-{hashlib.sha256(repr(asked).encode()).hexdigest()[:12]}"
     return pd.DataFrame(kept(name, lambda: volunteers.of_settings(*asked).to_dict("list")))
-
-
-def of_volunteers(
-    case: Case, team: volunteers.Team, points: pd.DataFrame, compared: pd.DataFrame
-) -> dict:
-    """What the sentences on volunteers name.
-
-    Args:
-        case: the network asked for.
-        team: the volunteers.
-        points: of `volunteers.fitted`.
-        compared: of `volunteers.compared`, all curves and settings.
-    """
-    own = (points[scaling.CURVE] == list(case.densest)).all(axis=1)
-    row = (points[own] if own.any() else points).iloc[0]  # another's, where it has no such line
-    best = volunteers.best_batch(row.c1 / row.c2, START["latency"], START["speed"])
-    sizes = points.batch_size[points.curve == row.curve]
-    return told.plain(
-        {
-            "curve": row.curve,
-            "peers": team.peers,
-            "pause": START["latency"],
-            "speed": START["speed"],
-            "best": best,
-            "beyond": not sizes.min() <= best <= sizes.max(),
-            "curves": points.curve.nunique(),
-            "lost": percent(compared.lost.quantile(0.9)),
-        }
-    )
 
 
 def lost(points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:

@@ -164,7 +164,7 @@ def skipped(curves: Mapping[Curve, scaling.Curve]) -> pd.DataFrame:
     one's at it; ratio, ratio_low, ratio_high (`scaling.estimate`; step times count as exact): the
     time to the goal, each at its best batch size.
     """
-    times = timings.results(*timings.SKIPPED)
+    times = store.closed("sparse steps")
     by = ["workload", "what", "sparsity", "batch_size"]
     seconds = times.set_index(by).seconds.sort_index()
     timed, sparsest = set(times.workload), times.sparsity.max()
@@ -176,7 +176,6 @@ def skipped(curves: Mapping[Curve, scaling.Curve]) -> pd.DataFrame:
             rows.append((key, _over_dense(few, many, quick, slow)))
     columns = ["batch_size", "step", "ratio", "ratio_low", "ratio_high"]
     found = scaling.by_curve(rows, columns)
-    found.attrs["code"] = sorted({head["source"] for head in times.attrs["provenance"]})
     return found.assign(curve=scaling.curve_names)
 
 

@@ -39,14 +39,12 @@ def best_batch(critical: float, latency: float, speed: float) -> float:
     return np.sqrt(critical * latency * speed)
 
 
-# That are simulated: seconds, examples per second, times a peer leaves per minute online; and those
-# at which the figure's sliders begin
+# That are simulated: seconds, examples per second, times a peer leaves per minute online
 SETTINGS = {
     "latency": [0.25, 1.0, 4.0, 16.0],
     "speed": [25.0, 100.0, 400.0, 1600.0],
     "departures": [0.0, 1.0, 6.0],
 }
-START = {"latency": 1.0, "speed": 100.0, "departures": 1.0}
 LEAST = 5  # batch sizes of a curve
 
 
@@ -62,13 +60,6 @@ def fitted(curves: pd.DataFrame) -> pd.DataFrame:
             if own.batch_size.min() < np.exp(line.log_critical[0]) < own.batch_size.max():
                 found.append(own.assign(c1=line.c1[0], c2=line.c2[0]))
     return pd.concat(found[1:] or found, ignore_index=True)
-
-
-# T(B) and B* in the language of the charts; a test evaluates both.
-EXPRESSIONS = {
-    "time": "({c1} / datum.batch_size + {c2}) * (datum.batch_size / {speed} + {latency})",
-    "best": "sqrt({c1} / {c2} * {latency} * {speed})",
-}
 
 
 @dataclass(frozen=True)

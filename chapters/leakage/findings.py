@@ -77,5 +77,4 @@ def findings(found: pd.DataFrame) -> dict[str, object]:
         "rebuilt": percent(large.rebuilt.mean()),
         "classes": [100 * of_classes(split) for split in sorted(found.replicate.unique())],
         "bias": times(replicates.over(usual, unbiased, "dcor")),
-        "searches": int(found.replicate.nunique()),
     }

@@ -19,8 +19,6 @@ def findings(networks: pd.DataFrame, effects: pd.DataFrame) -> dict:
         "most": sure.critical.max(),
         "most_over_least": sure.critical.max() / sure.critical.min(),
         "kind": ranged(*kind[["ratio", "ratio_low", "ratio_high"]]),
-        "curves": len(networks),
-        "single": int((networks.replicates == 1).sum()),
     }
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 from lib.fields import POSITIVE, Count, Number, spec
 from lib.measuring.experiment import Collection
 from lib.records import store
+from lib.wording import percent
 from lib.workloads.catalogue import WorkloadName, workload
 
 
@@ -54,9 +55,15 @@ DELAYS = Collection(
 EXPERIMENTS = {"async-delays": DELAYS}
 
 
-def in_turn(table: pd.DataFrame) -> float:
-    """The least share of a job's gradients that are exactly W - 1 late: as they all are where W
-    workers of equal pace take turns.  At any pace the mean is W - 1 but for the ends.
+def in_turn(pushed: pd.DataFrame) -> pd.DataFrame:
+    """The share of gradients that are exactly W - 1 late, a row per job of W workers.
+
+    Args:
+        pushed: the records.
     """
-    equal = table[table.pause == 0].groupby("workers")
-    return min(np.average(own.delay == n - 1, weights=own["count"]) for n, own in equal)
+    rows = []
+    for (workers, pause), own in pushed.groupby(["workers", "pause"]):
+        share = np.average(own.delay == workers - 1, weights=own["count"])
+        pace = f"one rests {1e3 * pause:g} ms a step" if pause else "equal"
+        rows.append((workers, pace, percent(share)))
+    return pd.DataFrame(rows, columns=["workers W", "pace", "gradients W − 1 steps late"])

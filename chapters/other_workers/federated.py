@@ -107,7 +107,11 @@ def chart(found: pd.DataFrame) -> alt.LayerChart:
     kinds = dict(zip(experiments.KINDS.values(), (charts.BLUE, charts.ORANGE)))
     axis = alt.Axis(labelLimit=220)
     y = alt.Y("arm:N", title=None, sort=[*experiments.ARMS, TOGETHER], axis=axis)
-    base = alt.Chart(rows).encode(y=y, yOffset="kind:N", color=charts.by_name("kind", kinds, 1))
+    base = alt.Chart(rows).encode(
+        y=y,
+        yOffset="kind:N",
+        color=charts.by_name("kind", kinds, 1),
+    )
     about = {
         "arm:N": "way",
         "kind:N": "shards",

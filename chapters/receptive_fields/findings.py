@@ -53,7 +53,6 @@ def findings(met: pd.DataFrame) -> dict[str, object]:
         "over": told.times(ratios["over"]),
         "sizes": told.times(ratios["edged_sizes"]),
         "together": float(met[met.gain == EDGED].together.mean()),
-        "searches": int(met.replicate.nunique()),
     }
 
 

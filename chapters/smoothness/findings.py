@@ -8,7 +8,7 @@ from chapters.smoothness import experiments, followed_paths, path_geometry
 from chapters.smoothness.followed_paths import MEASURES
 from lib.analysis import scaling
 from lib.claims import Claim
-from lib.claims.names import is_lee2021, title
+from lib.claims.names import is_lee2021
 from lib.page.shared_figures import arranged
 from lib.probes import tracks
 from lib.probes.tracks import PATH
@@ -46,36 +46,24 @@ def twins(every: pd.DataFrame) -> pd.DataFrame:
     return followed_paths.over_dense(again, all_points, same)
 
 
-def findings(every: pd.DataFrame, pairs: pd.DataFrame, claim: Claim) -> dict:
+def findings(every: pd.DataFrame, claim: Claim) -> dict:
     """The values of the sentences on smoothness.
 
     Args:
         every: of `followed_paths.followed`.
-        pairs: of `twins`.
         claim: L7.
     """
     over = followed_paths.over_dense(every, every, ["workload", "algorithm", "batch_size"])
     most = over.groupby(["workload", "algorithm"]).sparsity.transform("max")
-    over = over[over.sparsity == most]
-    own, rougher = over.workload.map(is_lee2021).astype(bool), over.lipschitz > 1
-    digits = [group.effect for group in claim.measured if not group.own]
-    lee = every[every.workload.map(is_lee2021).astype(bool) & (every.sparsity == 0)]
-    searches = lee.drop_duplicates(PATH[:-1]).groupby("workload").size()
+    sparsest = over.sparsity == most
+    theirs = over.workload.map(is_lee2021).astype(bool)
+    digits = over[sparsest & ~theirs]
+    ratios = [group.effect for group in claim.measured if not group.own]
     return {
-        "digits_smoother": int((~own & ~rougher).sum()),
-        "digits_paths": int((~own).sum()),
-        "own_rougher": int((own & rougher).sum()),
-        "own_paths": int(own.sum()),
-        "ratio_least": min(digits, default=None),
-        "ratio_most": max(digits, default=None),
-        "level": f"{every.sparsity.max():g}",
-        "trials": len(every.drop_duplicates([*PATH, "trials"])),
-        "networks": sorted({workload(name).title for name in every.workload}),
-        "own_searches": [
-            f"{count} of {workload(name).title}" for name, count in searches.items()
-        ],
-        "twins": len(pairs),
-        "twins_smoother": int((pairs.lipschitz < 1).sum()),
+        "digits_smoother": int((digits.lipschitz <= 1).sum()),
+        "digits_paths": len(digits),
+        "ratio_least": min(ratios, default=None),
+        "ratio_most": max(ratios, default=None),
     }
 
 
@@ -85,14 +73,10 @@ def directions(paths: pd.DataFrame) -> dict:
     shares = path_geometry.shares_of_chance(digits)
     least, most = int(shares.index.min()), int(shares.index.max())
     return {
-        "walks": len(paths),
-        "walked": [title(name) for name in paths.workload.unique()],
-        "methods": [named(name) for name in paths.algorithm.unique()],
         "least": least,
         "most": most,
         "chance": percent(shares.batch[least], 0),
         "chance_large": percent(shares.batch[most], 0),
-        "chance_full": percent(shares.full[least], 0),
     }
 
 

@@ -56,7 +56,10 @@ def cosines(rows: pd.DataFrame) -> alt.LayerChart:
     axis = alt.Axis(values=[0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], format="~r")
     y = alt.Y("cosine:Q", title="cosine with the direction to the end", scale=scale, axis=axis)
     colour = charts.by_name("kind", KINDS, labelLimit=300)
-    base = alt.Chart(within).encode(x=charts.batch_axis(rows.batch_size), color=colour)
+    base = alt.Chart(within).encode(
+        x=charts.batch_axis(rows.batch_size),
+        color=colour,
+    )
     tooltip = [
         tip("kind:N", "gradients"),
         tips.BATCH_SIZE,

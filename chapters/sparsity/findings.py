@@ -13,7 +13,7 @@ import pandas as pd
 from chapters.sparsity.claims import sparsest
 from lib.analysis import scaling
 from lib.analysis.scaling import SEARCH, Curve
-from lib.claims import Claim, front, judging
+from lib.claims import front, judging
 from lib.claims.names import curve_title, is_lee2021, title
 from lib.page.shared_figures import arranged
 from lib.page.told import times
@@ -27,33 +27,18 @@ PAPERS = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8", *
 METHODS = ("sgd", "momentum", "nesterov")
 
 
-def findings(
-    trials: pd.DataFrame,
-    curves: Curves,
-    critical: Mapping[tuple, scaling.Effect],
-    judged: Mapping[str, Claim],
-) -> dict:
+def findings(curves: Curves, critical: Mapping[tuple, scaling.Effect]) -> dict:
     """What the sentences on connection sensitivity say, but for higher sparsities.
 
     Args:
-        trials: all that are compared, each workload at its goal.
-        curves: theirs, of `scaling.summaries`.
+        curves: all that are compared, of `scaling.summaries`.
         critical: of `claims.critical_ratios`.
-        judged: all claims.
     """
     over = scaling.steps_over_dense(curves)
     sparse = over[over.sparsity == over.sparsity.max()]
     ratios = [effect.row("ratio") for effect in critical.values()]
-    drawn = trials[trials.workload.isin(PAPERS)].groupby("workload", sort=False).goal.first()
-    goals = [
-        f"{percent(goal)} on {title(name).partition(' on ')[2]}" for name, goal in drawn.items()
-    ]
-    pruned = trials[trials.sparsity > 0].workload.unique()
-    networks = dict.fromkeys(title(name).split(", ")[0] for name in pruned)
     return {
         "cost": between(*front.pruned_over_dense().ratio),
-        "goals": [*dict.fromkeys(goals)] or ["none"],
-        "networks": [*networks] or ["no pruned network yet"],
         "pairs_measured": bool(ratios),
         "costlier": int((sparse.ratio > 1).sum()),
         "compared": len(sparse),
@@ -61,8 +46,6 @@ def findings(
         "bend_pairs": len(ratios),
         "bend_larger": sum(ratio["ratio_low"] > 1 for ratio in ratios),
         "bend_smaller": sum(ratio["ratio_high"] < 1 for ratio in ratios),
-        "no_less": f"{judged['L4'].threshold:g}",
-        "larger_from": f"{judged['L5'].threshold:g}",
     }
 
 

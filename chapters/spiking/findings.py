@@ -58,7 +58,6 @@ def findings(rows: pd.DataFrame, times: pd.DataFrame) -> dict[str, object]:
         "large": told.times(over(rows, "steps", sizes=LARGE)),
         "summed": TIME * float(np.exp(rate.value)),
         "slower": (seconds[TIME] / seconds[0]).tolist(),
-        "searches": rate.n,
     }
 
 

@@ -12,43 +12,20 @@ from lib.probes import tracks
 from lib.workloads import catalogue, models, tasks
 
 WAY = ["sparsity", "precision", "checks"]
-SEARCHES = {  # columns of the file of all searches, and what they hold
-    "workload": "data set and network; the last table of this page describes each",
-    "algorithm": "training method",
-    "sparsity": "share of weights removed before training",
-    "pruning": "how the weights to remove were chosen",
-    "batch_size": "examples in a training step",
-    "goal": "validation error to reach, as a share; in nats where the workload says so",
-    "split": "which draw of training and validation images; 0 unless searches drew their own",
-    "replicate": "which of several searches: other hyperparameters, weights and order of examples",
-    "trials": "runs of the search",
-    "space": "range of the hyperparameters where it is not the workload's own",
-    "steps": "steps to result: the fewest after which a trial met the goal; empty if none did",
-    "last_step": "where the search stopped",
-    "hits_seen": "trials that met the goal before the search stopped",
-}
 USUAL = {"precision": "bfloat16", "checks": "geometric"}
 
 
-def findings(studies: pd.DataFrame, priced: pd.DataFrame) -> dict:
-    """All values of the page's sentences.
-
-    Args:
-        studies: of `lib.records.results.status`, with title.
-        priced: of `prices.table`.
-    """
+def findings(studies: pd.DataFrame) -> dict:
+    """All values of the page's sentences; studies: of `lib.records.results.status`, with title."""
     total = front.scope()
     return {
         **{name: total[name] for name in ("searches", "trials", "core_hours")},
         "studies": len(studies),
         "complete": int((studies.done == studies.planned).sum()),
-        "lacking": int((studies.planned - studies.done).sum()),
         "devices": _listed(studies.device),
         "first": min(_listed(studies.date)),
         "last": max(_listed(studies.date)),
         **front.measured_again(),
-        "price_days": float(priced.cores.sum()),
-        "gpu_factor": float((priced.cores * 48 / priced.gpu).iloc[0]),
     }
 
 

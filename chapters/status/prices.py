@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,8 +16,6 @@ from lib.studies.cells import Cell
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
-FOLD = 64  # graphics processors of the largest price
-LOST = 300.0  # s of work that an interrupted search repeats: it is saved every five minutes
 TIMED = "cifar-10-resnet-8"  # the network whose searches ran on a core and on an H100
 
 
@@ -181,37 +178,11 @@ def costs(figure: Figure, heads: pd.DataFrame) -> np.ndarray:
     return np.concatenate(found)
 
 
-def keep_busy(
-    seconds: np.ndarray, workers: int, failures: float = 0.0, seed: int = 0
-) -> tuple[float, float]:
-    """A run of searches on so many workers, the longest first, each to the first free worker.
-
-    Args:
-        seconds: that each search takes [n].
-        workers: count.
-        failures: how often a worker fails, per hour of its work; its search goes on from its last
-            saved state, at most LOST seconds before.
-
-    Returns:
-        Seconds until all are done, and the share of the workers' time that was spent on work.
-    """
-    random = np.random.default_rng(seed)
-    free = [0.0] * workers
-    for cost in sorted(seconds, reverse=True):
-        failed = random.poisson(failures * cost / 3600)
-        again = random.uniform(0, LOST, failed).sum()
-        heapq.heapreplace(free, free[0] + cost + again)
-    end = max(free)
-    return end, float(np.sum(seconds) / (workers * end))
-
-
 def table(heads: pd.DataFrame) -> pd.DataFrame:
-    """A row per figure: what it takes on two cores, on an H100 and on FOLD of them, and what is on
-    record.
+    """A row per figure: what it takes on two cores and on an H100, and what is on record.
 
-    Columns: paper, shows, workload, searches, cores (days on two cores), gpu, gpus (hours), done
-    (points with a search on record), tenth (trials a search that a tenth of the price buys at every
-    third size), recalled.
+    Columns: paper, shows, workload, searches, cores (days on two cores), gpu (hours), done (points
+    with a search on record), recalled.
     """
     factor = faster(heads)
     rows = []
@@ -219,8 +190,6 @@ def table(heads: pd.DataFrame) -> pd.DataFrame:
     known = set(known.itertuples(index=False, name=None))
     for figure in FIGURES:
         cost = costs(figure, heads)
-        end, _ = keep_busy(cost / factor, FOLD, failures=1 / 24)
-        third = cost.reshape(-1, len(figure.sizes))[:, ::3].sum()
         rows.append(
             {
                 "paper": figure.paper,
@@ -229,9 +198,7 @@ def table(heads: pd.DataFrame) -> pd.DataFrame:
                 "searches": len(cost),
                 "cores": cost.sum() / 2 / 86_400,
                 "gpu": cost.sum() / factor / 3600,
-                "gpus": end / 3600,
                 "done": sum((figure.workload, *point) in known for point in figure.points()),
-                "tenth": int(0.1 * cost.sum() / third * figure.trials),
                 "recalled": figure.recalled,
             }
         )
@@ -247,9 +214,7 @@ def shown(priced: pd.DataFrame) -> pd.DataFrame:
         "workload": "network",
         "cores": "days on two cores",
         "gpu": "hours on one H100",
-        "gpus": f"hours on {FOLD}",
         "known": "on record",
-        "tenth": "a tenth buys",
         "recalled": "recalled",
     }
     return priced.assign(known=known)[list(heads)].rename(columns=heads)

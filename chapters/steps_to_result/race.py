@@ -16,14 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from lib.claims.judging import kept
 from lib.engine.vocabulary import LOSSES, next_check
-from lib.page.told import plain
 from lib.records import store
 from lib.records.searches import recorded
 from lib.records.store import record
 from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES
 from lib.studies.study import BY_GOALS, BY_LOSSES, SLOW_TO_START, WATCHED
+from lib.wording import percent
 from lib.workloads import datasets
 
 REPLICATES = 3  # of a cell that are judged
@@ -164,34 +165,39 @@ def chosen(replayed: pd.DataFrame) -> float:
     return float(able.index[able.cost == able.cost.min()].max())
 
 
-def judged() -> dict:
-    """What the page tells of races; {} where too few searches are on record.
-
-    By either rule (goals, losses) with the factor in use: how many searches, the share whose steps
-    to the hardest goal stay the same, and the median share of the lock step's trial-steps. left:
-    searches by losses whose factor was chosen on all other workloads.
+def judged() -> dict[str, list]:
+    """What races by either rule do to searches, a row each: rungs, a, searches, same (the share that
+    keep their steps), cost (median share of the lock step's trial-steps) and worst (the largest
+    change of steps by a factor).  The last row: with a chosen on all other workloads.
     """
     found = searches()
     goals = replays(found, "goals", [BY_GOALS["race"]])
     every = replays(found, "losses", FACTORS)
-    if goals.empty or every.workload.nunique() < 2:
-        return {}
-    used = every[every.a == BY_LOSSES["race"]]
-    slow = used[used.algorithm.isin(SLOW_TO_START)]
-    losses = used.drop(slow.index)
+    losses = every[(every.a == BY_LOSSES["race"]) & ~every.algorithm.isin(SLOW_TO_START)]
     names = every.workload.unique()
     factor = {name: chosen(every[every.workload != name]) for name in names}
     left = every[every.a == every.workload.map(factor)]
-    told = {
-        "worst": max(goals.factor.max(), losses.factor.max()),
-        "slow_changed": len(slow) - slow.unchanged.sum(),
-        "slow_searches": len(slow),
-        "left_same": left.groupby("workload").unchanged.mean().min(),
-        "left_lost": left.lost.sum(),
-        "left_worst": left.factor.max(),
-    }
-    for rule, rows in {"goals": goals, "losses": losses}.items():
-        told[f"{rule}_searches"] = len(rows)
-        told[f"{rule}_same"] = rows.unchanged.mean()
-        told[f"{rule}_cost"] = rows.cost.median()
-    return plain(told)
+    same = left.groupby("workload").unchanged.mean()
+    left = left[left.workload == same.idxmin()]
+    rules = {"goals": goals, "goals and losses": losses, "the same, a of other workloads": left}
+    rows = [
+        (
+            name,
+            own.a.iloc[0],
+            len(own),
+            own.unchanged.mean(),
+            own.cost.median(),
+            own.factor.max(),
+        )
+        for name, own in rules.items()
+    ]
+    columns = ["rungs", "a", "searches", "same", "cost", "worst"]
+    return pd.DataFrame(rows, columns=columns).to_dict("list")
+
+
+def table() -> pd.DataFrame:
+    """`judged` as the page shows it."""
+    rows = pd.DataFrame(kept("race", judged))
+    rows[["same", "cost"]] = rows[["same", "cost"]].map(percent)
+    names = {"same": "keep their steps", "cost": "trial-steps", "worst": "largest change"}
+    return rows.rename(columns=names)

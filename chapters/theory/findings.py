@@ -9,8 +9,8 @@ import pandas as pd
 
 from chapters.theory.experiments import JOBS
 from lib.analysis import ranges, scaling
-from lib.claims import front, judging
-from lib.claims.names import REPEATS
+from lib.claims import judging
+from lib.claims.names import REPEATS, title
 from lib.probes import tracks
 from lib.wording import between, brief, named, number, percent, span
 from lib.workloads.catalogue import workload
@@ -67,95 +67,48 @@ def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
 
 
 def findings(
-    summary: pd.DataFrame,
-    tested: pd.DataFrame,
-    usual: pd.DataFrame,
-    along: pd.DataFrame,
-    noise: pd.DataFrame,
-    points: pd.DataFrame,
-    asked: tuple[str, str],
+    tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame, asked: tuple[str, str]
 ) -> dict:
     """All values of the page's sentences.
 
     Args:
-        summary: `labelled` curves.
         tested: of `tested_forms`.
-        usual: the same, momentum over the published range alone.
-        along: of `followed`.
-        noise: of `noise_scales`.
         points: of `residuals`.
         asked: the workload and the method that figures begin with.
     """
     mine = tested[(tested.workload == asked[0]) & (tested.algorithm == asked[1])]
-    once = summary[~summary.workload.isin(REPEATS)]
-    unbounded = ~once.identified.astype(bool) | (once.sizes < LEAST)
     return {
         "first": next(iter(mine.method), None),
-        "curves": len(once),
-        "data": sorted({front.data_set(workload(name).dataset) for name in summary.workload}),
-        "methods": sorted(map(named, summary.algorithm.unique())),
-        "unbounded": int(unbounded.sum()),
         "close": percent(points.over.between(1 / NEAR, NEAR).mean()) if len(points) else None,
-        **_form(tested),
-        **_ranges(tested, usual),
-        **_noise(along, noise),
-        **_jobs(),
-    }
-
-
-def _form(tested: pd.DataFrame) -> dict:
-    """On how many curves the form is rejected, and how far curves depart from it."""
-    return {
+        **_noise(noise),
         "tested": len(tested),
         "rejected": int((tested.p_value <= SURE).sum()),
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
     }
 
 
-def _ranges(tested: pd.DataFrame, usual: pd.DataFrame) -> dict:
-    """Whether the published range of momentum bends curves, and what the whole range does."""
-    mine = tested[tested.method == "momentum"]
-    lost = (mine.p_value <= SURE).mean()
-    whole = tested[tested.method == "momentum, whole range"]
-    rejected = [own.set_index(scaling.CURVE).p_value <= SURE for own in (usual, whole)]
-    both = pd.concat(rejected, axis=1, join="inner", keys=["usual", "whole"])
-    return {
-        "range_bends": bool(lost > 0.5 and mine.exponent.max() < 1),
-        "both": len(both),
-        "both_usual": int(both.usual.sum()),
-        "both_whole": int(both.whole.sum()),
-    }
+# --- tables ---------------------------------------------------------------------------------------
 
 
-def _noise(along: pd.DataFrame, noise: pd.DataFrame) -> dict:
-    """How far critical batch sizes are from noise scales, and from one constant, and how the former
-    grow.
-    """
-    inside = noise[noise.identified.astype(bool)]
-    pruned, dense = inside[inside.sparsity > 0], inside[inside.sparsity == 0]
+def _noise(noise: pd.DataFrame) -> dict:
+    """How far dense networks' critical batch sizes are from noise scales, and from one constant."""
+    dense = noise[noise.identified.astype(bool) & (noise.sparsity == 0)]
     constant = np.exp(np.log(dense.critical).mean())
-    steps = along.sort_values("step").groupby(tracks.PATH).noise_scale
-    growth = steps.last() / steps.first()
     return {
         "over_noise": between(*(dense.critical / dense.predicted)),
         "over_one": between(*(dense.critical / constant)),
         "constant": number(constant),
-        "pruned_over": (pruned.critical / pruned.predicted).tolist(),
-        "rise": between(*growth.quantile([0.05, 0.95])),
     }
 
 
-def _jobs() -> dict:
-    """Which share of the hook's intervals in running jobs holds the offline estimate."""
+def of_jobs() -> pd.DataFrame:
+    """How many of the hook's intervals in running jobs hold the offline estimate."""
     jobs = JOBS.results()
-    network = jobs.workload.map(lambda name: workload(name).title)
     offline = jobs.offline.fillna(np.inf)
     inside = (jobs.low <= offline) & (offline <= jobs.high.fillna(np.inf))
-    held = inside.groupby(network, sort=False).mean()
-    return {"jobs": held.index.tolist(), "held": held.map(percent).tolist()}
-
-
-# --- tables ---------------------------------------------------------------------------------------
+    held = inside.groupby(jobs.workload.map(title), sort=False).agg(["sum", "size"])
+    shares = [f"{row.sum} of {row.size}" for row in held.itertuples()]
+    return pd.DataFrame({"network": held.index, "intervals that hold the reference": shares})
 
 
 def by_method(tested: pd.DataFrame) -> pd.DataFrame:

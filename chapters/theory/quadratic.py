@@ -78,7 +78,8 @@ def compared(model: Model) -> pd.DataFrame:
     high.
     """
     truth = curve(model, SIZES, FINE)
-    line, ends = scaling.fit(truth.batch_size, np.log(truth.steps)), scaling.regimes(truth)
+    line = scaling.fit(truth.batch_size, np.log(truth.steps))
+    ends = scaling.regimes(truth)
     table = pd.concat([searched(model, replicate) for replicate in range(SEARCHES)])
     (own,) = scaling.curves(table).values()
     points = scaling.across_replicates(scaling.steps_to_result(table))
@@ -128,21 +129,12 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def findings(rows: pd.DataFrame, shown: pd.DataFrame) -> dict[str, object]:
-    """Values of the section's sentences.
-
-    Args:
-        rows: of `compared`.
-        shown: of `exact_curves`.
-    """
-    excess, critical = rows.iloc[0].value, rows.iloc[-1]
-    off = max(critical.value / critical.exact, critical.exact / critical.value)
+def findings(shown: pd.DataFrame) -> dict[str, str]:
+    """Values of the section's sentences; shown: of `exact_curves`."""
     own = shown[(shown.dimensions == DIMENSIONS) & (shown.noise == "1")]
     wide = own.pivot_table(index="batch_size", columns="kind", values="steps").dropna()
     share = wide["momentum"] / wide["SGD"]
     return {
-        "excess": percent(excess - 1),
-        "critical_off": percent(off - 1),
         "momentum_small": percent(share.iloc[0]),
         "momentum_large": percent(share.iloc[-1]),
     }

@@ -10,10 +10,10 @@ import pandas as pd
 
 from chapters.three_regimes import one_network, regime_figures
 from lib.analysis import ranges, scaling
-from lib.claims import NO, SHOWN, UNCLEAR, YES, Claim
-from lib.page import boxes, charts
+from lib.claims import NO, UNCLEAR, YES, Claim
+from lib.page import charts
 from lib.page.shared_figures import LARGE
-from lib.wording import between, named, percent
+from lib.wording import brief, named, percent, with_interval
 from lib.workloads.catalogue import workload
 
 PAPERS_METHODS = ("sgd", "momentum", "nesterov")
@@ -42,115 +42,69 @@ def densest(asked: pd.DataFrame) -> pd.DataFrame:
 
 
 def findings(
-    every: pd.DataFrame,
-    published: pd.DataFrame,
-    lines: pd.DataFrame,
-    judged: Mapping[str, Claim],
-    chosen: Any,
+    every: pd.DataFrame, lines: pd.DataFrame, judged: Mapping[str, Claim], chosen: Any
 ) -> dict[str, object]:
     """All values of the page's sentences.
 
     Args:
         every: all trials at their goals, momentum over its whole range where that is measured.
-        published: the same with momentum from 0.9 on alone.
         lines: of `one_network.lines_by_goal`, of the `densest` curve asked for.
         judged: all claims.
         chosen: the page's parameters.
     """
-    work = workload(chosen.workload)
-    whole = sorted(ranges.whole_curves(every))
-    ranged = any(key[:2] == (chosen.workload, chosen.algorithm) for key in whole)
+    curve = chosen.workload, chosen.algorithm
+    ranged = any(key[:2] == curve for key in ranges.whole_curves(every))
+    goals, methods = judged["S2"].measured, judged["S7"]
     return {
-        "workload": work.title,
+        "workload": workload(chosen.workload).title,
         "method": named(chosen.algorithm) + " over its whole range" * ranged,
         "tolerance": percent(scaling.TOLERANCE),
-        "largest": max(chosen.batch_sizes),
-        "train_size": work.train_size,
-        "nearly_all": max(chosen.batch_sizes) > work.train_size / 2,
-        "image_trials": boxes.trials(_on_images(every)),
-        "goal_panels": of_several_goals(every).workload.nunique(),
+        "surely_lower": sum(group.high < 1 for group in goals),
+        "moved": len(goals),
+        "raised": len(methods.decided(FOR)),
+        "compared": len(methods.measured),
         **_asked(asked_for(every, chosen), lines),
-        **_judged(judged["L1"], judged["S2"], judged["S7"]),
-        **_ranges(one_network.before_and_after(published, every, whole)),
-        **_draws(every[every.workload == "digits-mlp"]),
     }
 
 
 def _asked(asked: pd.DataFrame, lines: pd.DataFrame) -> dict[str, object]:
-    """What doubling the batch saves on the network asked for, the constants of its densest curve,
-    and batch sizes either side of its critical one.
+    """What doubling the batch saves on the network asked for, on either side of the critical batch
+    size of its densest curve.
     """
-    points = scaling.across_replicates(scaling.steps_to_result(asked))
-    dense = densest(points)
+    dense = densest(scaling.across_replicates(scaling.steps_to_result(asked)))
     goal = asked.goal.iloc[0]
-    line = lines[lines.goal == goal].reindex(columns=["c1", "c2", "critical"])
-    c1, c2, critical = line.astype(float).min()
+    critical = lines[lines.goal == goal].critical.astype(float).min()
     before, after = one_network.saved_per_doubling(dense.batch_size, dense.steps, critical)
     return {
         "goal": percent(goal),
         "flattens": bool(before > after > 0),
-        "guided": bool(len(line)),
-        "c1": c1,
-        "c2": c2,
-        "bend": c1 / c2,
+        "guided": bool((lines.goal == goal).any()),
         "critical": critical,
-        "quarter": critical / 4,
-        "fourfold": 4 * critical,
         "before": percent(before) if before > after else None,
         "after": percent(after) if before > after else None,
         "densest": f"{dense.sparsity.min():g}",
-        "searches": int(points.replicates.max()),
-        "several_searches": bool(points.replicates.max() > 1),
-        "trials": boxes.trials(asked),
     }
 
 
-def _judged(three: Claim, goals: Claim, methods: Claim) -> dict[str, object]:
-    """How many curves show all three regimes, move with the goal, and bend later with momentum."""
-    moved = goals.measured
-    return {
-        "three_judged": len(three.measured),
-        "three_able": len(three.measured) - len(three.decided(SHOWN)),
-        "three_for": len(three.decided(YES)),
-        "three_against": len(three.decided(NO)),
-        "surely_lower": sum(group.high < 1 for group in moved),
-        "undecided": sum(group.low < 1 < group.high for group in moved),
-        "moved": len(moved),
-        "moved_by": between(*(group.effect for group in moved)),
-        "needed": f"{methods.threshold:g}",
-        "raised": len(methods.decided(YES)),
-        "compared": len(methods.decided(YES, NO, UNCLEAR)),
-    }
+def of_ranges(published: pd.DataFrame, every: pd.DataFrame) -> pd.DataFrame:
+    """Critical batch sizes with momentum from 0.9 on and over its whole range, a row per curve.
 
-
-def _ranges(rows: pd.DataFrame) -> dict[str, object]:
-    """What momentum below 0.9 does to the critical batch size."""
-    own = rows[(rows.workload == "digits-mlp") & (rows.sparsity == 0)]
-    head = own[own.algorithm == "momentum"]
-    return {
-        "ranged": bool(len(head)),
-        "ranged_before": head.critical_published.max(),
-        "ranged_after": head.critical_whole.max(),
-        "ranged_curves": len(rows),
-        "whole_over": between(*rows.ratio),
-        "whole_lower": int((rows.ratio_high < 1).sum()),
-    }
-
-
-def _draws(every: pd.DataFrame) -> dict[str, str]:
-    """Trials of a dense search with momentum and with SGD."""
-    dense = every[every.sparsity == 0]
-    return {
-        f"{name}_trials": boxes.trials(dense[dense.algorithm == name])
-        for name in ("momentum", "sgd")
-    }
-
-
-def _on_images(every: pd.DataFrame) -> pd.DataFrame:
-    """The trials of curves of larger images that have three batch sizes."""
-    digits = every.workload.str.startswith("digits")
-    own = every.workload.str.contains(".py:", regex=False)
-    return of_sizes(every[~(digits | own).astype(bool)], 3)
+    Args:
+        published, every: all trials at their goals, without and with the whole range.
+    """
+    whole = sorted(ranges.whole_curves(every))
+    rows = one_network.before_and_after(published, every, whole)
+    ends = zip(rows.ratio, rows.ratio_low, rows.ratio_high)
+    return pd.DataFrame(
+        {
+            "network": rows.workload.map(lambda name: workload(name).title),
+            "method": rows.algorithm.map(named),
+            "sparsity": rows.sparsity.map("{:g}".format),
+            "from 0.9 on": rows.critical_published.map(brief),
+            "whole range": rows.critical_whole.map(brief),
+            "whole over published": [with_interval(*row) for row in ends],
+        }
+    )
 
 
 # --- what figures draw ----------------------------------------------------------------------------

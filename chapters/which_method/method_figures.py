@@ -32,7 +32,8 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     plain = measured.loc[~measured.algorithm.isin(charts.VARIANTS), COLUMNS]
     parts = [charts.cut(rows, "ratio", 8)[0] for _, rows in plain.groupby("what", sort=False)]
     shown = pd.concat(parts, ignore_index=True).assign(what=lambda rows: rows.what.map(WORDS))
-    order, networks = list(dict.fromkeys(plain.method)), list(dict.fromkeys(plain.network))
+    order = list(dict.fromkeys(plain.method))
+    networks = list(dict.fromkeys(plain.network))
     model = predicted.rename(columns=WORDS).melt(
         "algorithm", [*WORDS.values()], "what", "ratio"
     )
@@ -56,7 +57,10 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
         tip("n:Q", "searches of both"),
     ]
     diamonds = alt.Chart(model).mark_point(
-        shape="diamond", size=90, strokeWidth=2, color=charts.GUIDE
+        shape="diamond",
+        size=90,
+        strokeWidth=2,
+        color=charts.GUIDE,
     )
     told = [tip("method:N", "training method"), tip("ratio:Q", "the model’s ratio", ".2r")]
     layers = [

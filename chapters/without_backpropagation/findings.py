@@ -38,11 +38,11 @@ def findings(trials: pd.DataFrame) -> dict[str, object]:
     theirs = next(iter(without.ARMS))  # the authors' own beta
     every = method_results.at_end(0)
     means = [method_results.between(curves, name, without.BASE, every) for name in NAMES]
+    more = [effect.value for own in means for effect in own.values()]
     return {
         "small": float(over[theirs, "small"]),
         "large": float(over[theirs, "large"]),
-        "more": between(*(np.exp(mean.value) for own in means for mean in own.values())),
-        "searches": int(trials.replicate.nunique()),
+        "more": between(*np.exp(more)),
     }
 
 

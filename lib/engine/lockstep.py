@@ -19,7 +19,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -41,11 +41,9 @@ LOG = logging.getLogger("lib.training")  # how far a search is, which its bar sh
 RECENT = 128  # examples over which a trial's training loss is averaged, exponentially
 
 
-def batches(
-    examples: int, batch_size: int, seed: int, sizes: Iterable[int] | None = None
-) -> Iterator[Tensor]:
+def batches(examples: int, batch_size: int, seed: int) -> Iterator[Tensor]:
     """Endless batches of indices [batch_size]: every epoch reshuffled without replacement; a batch
-    may straddle two.  sizes: of the batches, where they change; the order of the examples does not.
+    may straddle two.
 
     Raises ValueError if the batch is larger than the training set.
     """
@@ -53,11 +51,11 @@ def batches(
     require(fits, "batch_size", batch_size, f"from 1 to the training set's {examples} examples")
     random = torch.Generator().manual_seed(seed)
     rest = torch.empty(0, dtype=torch.int64)
-    for size in sizes or itertools.repeat(batch_size):
-        while len(rest) < size:
+    while True:
+        while len(rest) < batch_size:
             rest = torch.cat([rest, torch.randperm(examples, generator=random)])
-        yield rest[:size]
-        rest = rest[size:]
+        yield rest[:batch_size]
+        rest = rest[batch_size:]
 
 
 class TrialError(RuntimeError):
@@ -107,7 +105,6 @@ def train(
     race: float | None = None,
     rungs: str = "goals",
     checks: str = "geometric",
-    sizes: Iterable[int] | None = None,
     test: Split | None = None,
     exchange: Exchange | None = None,
     drop_dead: bool = True,
@@ -128,7 +125,6 @@ def train(
         rungs: of a race, "goals"; or "losses", where each of `vocabulary.LOSSES` is a rung, too,
             with race x (1 + loss) for a factor: early on, ranks change.
         checks: of `vocabulary.next_check`.
-        sizes: of all batches, if they do not stay at `batch_size`.
         exchange: what the workers send each other, if the batch is shared among several
             (`lib.messages.exchanges`).
         drop_dead: may be switched off where a silent network may wake up.
@@ -153,7 +149,7 @@ def train(
     now = State(*started, outcome=out, patience=patience, judges=judges)
     if saved := checkpoint.load():
         now.restore(saved)
-    order = itertools.islice(batches(len(y), batch_size, order_seed, sizes), out.steps, None)
+    order = itertools.islice(batches(len(y), batch_size, order_seed), out.steps, None)
     check = next_check(last_check(out.steps, checks), checks)
 
     if now.trials.mask is not None:  # one that keeps nothing is of a trial that was not pruned

@@ -1,5 +1,5 @@
 """The Sphinx side of the book, a local extension: chapters run side by side, their code at the end
-of their page, formulas and icons without a network.
+of their page, formulas and charts without a network.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -26,7 +25,6 @@ from lib import ROOT
 from lib.page import execution
 from lib.page.vega import VEGALITE
 
-FONT_AWESOME = "theme/pydata_sphinx_theme/static/vendor/fontawesome/6.5.2/js/all.min.js"
 # Jupyter-book always loads these, which no page uses
 UNUSED = re.compile("thebe|design-tabs|sphinx-design|togglebutton", re.IGNORECASE)
 SHOWN = {".py", ".csv", ".xz", ".js", ".css", ".html", ".svg", ".json", ".yaml"}
@@ -119,9 +117,6 @@ def _assets(app, config) -> None:
     # it.
     bundle = vlc.javascript_bundle(vl_version=VEGALITE)
     (out / "vega.js").write_text("(() => {" + bundle + "})();", encoding="utf-8")
-    script = Path(find_spec("pydata_sphinx_theme").origin).parent / FONT_AWESOME
-    drawn = script.read_text(encoding="utf-8")
-    (out / "icons.css").write_text(icons_css(drawn), encoding="utf-8")
     config.html_static_path.append(str(out))
 
 
@@ -342,31 +337,3 @@ def _block(translator, node: nodes.Element) -> None:
     drawn = mathml(node.astext(), block=True)
     translator.body.append(f'<div class="book-formula">{drawn}</div>\n')
     raise nodes.SkipNode
-
-
-# --- icons ----------------------------------------------------------------------------------------
-
-# Those of the theme's templates and script, of two thousand that it has.
-ICONS = (
-    "angle-left angle-right arrow-up bars chevron-down circle-half-stroke code download ellipsis "
-    "expand file file-lines file-pdf github house lightbulb list magnifying-glass moon outdent "
-    "pencil play rocket square-github sun xmark"
-).split()
-
-
-def icons_css(collection: str) -> str:
-    """A style sheet of ICONS.
-
-    Args:
-        collection: Font Awesome's script, which has for each icon
-            name:[width,height,[aliases],"code point","path"].
-    """
-    rules = []
-    for name in ICONS:
-        form = rf'[{{,]"?{name}"?:\[(\d+),(\d+),\[[^\]]*\],"[0-9a-f]+","([^"]+)"\]'
-        width, height, path = re.findall(form, collection)[-1]  # the solid ones come last
-        box = f"xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {width} {height}'"
-        svg = f"<svg {box}><path d='{path}'/></svg>".replace("#", "%23")
-        address = f"data:image/svg+xml,{svg}"
-        rules.append(f'.fa-{name} {{ --icon: url("{address}"); }}\n')
-    return "".join(rules)

@@ -70,7 +70,6 @@ BASE = "sgd"
 # Steps timed together: what a method does at every tenth or twentieth step alone counts with its
 # share
 BLOCK = 20
-SPARSITIES = (0.5, 0.7, 0.9)
 
 
 @spec
@@ -96,27 +95,6 @@ class StepTimes:
             step, _ = _run(Cell(self.workload, 2**power, trials=1), 1)
             rows.append({"batch_size": 2**power, **spread(step, self.repeats)})
         return pd.DataFrame(rows)
-
-
-@spec
-class SparseTimes:
-    """Times per trial, on one core, of a step of many trials trained at once, of dense and of
-    pruned networks.
-
-    The records were made with products that skip the zeros of pruned networks.  Training no longer
-    has these, so the records are read and none is made.  Their columns: what ("dense", "dense,
-    bfloat16", "sparse", or "scores", which pruning needs first), sparsity, batch_size, seconds
-    (median), low, high (range).
-    """
-
-    workload: WorkloadName
-    trials: TRIALS = 100
-    largest: Whole(4, 16) = 10
-    repeats: REPEATS = 7
-
-    def definition(self) -> dict:
-        """What the record's name depends on besides the fields."""
-        return {"model": workload(self.workload).model, "sparsities": SPARSITIES}
 
 
 @spec
@@ -174,7 +152,6 @@ def _run(cell: Cell, steps: int = BLOCK) -> tuple[Callable[[], None], dict]:
     return run, {"parameters": rerun.w.shape[1], "widest": widest}
 
 
-SKIPPED = tuple(map(SparseTimes, ("digits-mlp", "digits-cnn")))
 NETWORKS = tuple(
     map(
         StepTimes,
@@ -201,7 +178,7 @@ BY_METHOD = tuple(
     for algorithm in METHODS
     if algorithm != BASE and (name.startswith("digits") or algorithm != "kfac-unclipped")
 )
-PLANNED = (*SKIPPED, *NETWORKS, *BY_METHOD)
+PLANNED = (*NETWORKS, *BY_METHOD)
 TIMINGS = experiment("training steps and methods", lambda: PLANNED)
 
 
