@@ -61,8 +61,8 @@ def findings(
         "tolerance": percent(scaling.TOLERANCE),
         "surely_lower": sum(group.high < 1 for group in goals),
         "moved": len(goals),
-        "raised": len(methods.decided(FOR)),
-        "compared": len(methods.measured),
+        "raised": len(methods.decided(YES)),
+        "compared": len(methods.decided(YES, NO, UNCLEAR)),
         **_asked(asked_for(every, chosen), lines),
     }
 
