@@ -36,7 +36,7 @@ def records(folder):
 
 @cache
 def searches(data_set, workload, algorithm, sparsity, goal):
-    """Steps of the first ten trials of every search: space, replicate, split, batch_size, trial, last (step), steps (NaN if missed)."""
+    """Steps of the first ten trials of every search: its fields, trial, last (step), steps (NaN if missed)."""
     usual = {**PLAIN, "algorithm": algorithm, "sparsity": sparsity}
     rows = []
     for cell, text in records(ROOT / "data" / data_set / workload):

@@ -94,7 +94,9 @@ def test_a_job_is_kept_for_the_front_page_and_comes_back(browser, tmp_path):
 
 
 def test_a_tuned_rate_is_proportional_to_small_batches_and_kept_at_large_ones():
-    move = lambda size: decide.rate_at(size, (64, 0.2), 100, 0.6)
+    def move(size):
+        return decide.rate_at(size, (64, 0.2), 100, 0.6)
+
     assert move(64) == pytest.approx(0.2)
     assert move(0.02) / move(0.01) == pytest.approx(2, rel=1e-3)
     assert move(1e7) == pytest.approx(0.2 * (1 + 60 / 64), rel=1e-4)

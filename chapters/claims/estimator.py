@@ -11,7 +11,6 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from chapters.sparsity.claims import sparsest
 from lib.analysis import scaling
 from lib.analysis.scaling import Curve, Effect
 from lib.claims import judging
@@ -19,7 +18,11 @@ from lib.claims.names import curve_title
 
 LEAST = 3  # searches that tell their scatter
 SIZES = np.array([4, 16, 64, 256, 1024])
-RATIO, LEVEL_SD, REST_SD = 1.5, 0.3, 0.15  # planted: of digits, a search's own level and the rest
+RATIO, LEVEL_SD, REST_SD = (
+    1.5,
+    0.3,
+    0.15,
+)  # planted: of digits, a search's own level and the rest
 LAST = 2.0  # times the largest steps of the dense curve, after which planted searches end
 PLANTED = 300  # made-up pairs of curves
 
@@ -48,7 +51,7 @@ def both() -> Iterator[tuple[tuple, Effect, Effect | None]]:
     and by several trials and goals where searches did not race.
     """
     curves, ladders = judging.curves(), judging.ladders()
-    for key, pair in sparsest(curves).items():
+    for key, pair in scaling.sparsest(curves).items():
         of_goal = scaling.critical_ratio(*pair)
         if of_goal is not None and of_goal.n >= LEAST:
             rungs = ladders[key], ladders[scaling.dense_key(key)]

@@ -15,6 +15,7 @@ from lib.claims.names import curve_title
 
 # --- local steps ----------------------------------------------------------------------------------
 
+
 @finding(
     "D1",
     "One replica with an outer step beats its inner method",

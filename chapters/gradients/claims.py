@@ -22,7 +22,9 @@ NORMAL, EQUAL, FLAT = "normal vectors", "entries of equal size", "entries of −
 def fed():
     """Vectors of Top-k with feedback at the authors' density, as `portraits.results` has them."""
     wanted = (0.001, "top-k", True)
-    planned = (p for p in portraits.PORTRAITS if (p.density, p.compressor, p.feedback) == wanted)
+    planned = (
+        p for p in portraits.PORTRAITS if (p.density, p.compressor, p.feedback) == wanted
+    )
     return portraits.results(tuple(planned))
 
 
@@ -40,7 +42,9 @@ def power(of, kinds):
     for kind in kinds:
         tables = (portraits.describe(made_up(kind, seed)) for seed in range(MADE_UP))
         keys = dict.fromkeys(portraits.KEY, 0)
-        shares.append(float(np.mean([(of(table.assign(**keys)) < 1).all() for table in tables])))
+        shares.append(
+            float(np.mean([(of(table.assign(**keys)) < 1).all() for table in tables]))
+        )
     return tuple(shares)
 
 
@@ -124,8 +128,8 @@ def bells():
     chapter="gradients",
     paper="What Top-k leaves of the vector's energy is at most (1 − k/d)², a tighter bound than 1 − k/d.",
     source=ABSTRACT,
-    rule="On a network, Top-k leaves less of every vector of a run with Top-k and feedback, at all recorded densities. Shown is the "
-    "most that it leaves over the bound: of the middle vector, and from the least to the most.",
+    rule="On a network, Top-k leaves less of every vector of a run with Top-k and feedback, at all recorded densities. Shown is "
+    "the most that it leaves over the bound: of the middle vector, and from the least to the most.",
     below=1.0,
     tried=(NORMAL, "entries of equal size", "entries of equal size"),
     since=TODAY,

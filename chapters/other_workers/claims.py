@@ -87,7 +87,6 @@ def computed():
 # --- parts of a network ---------------------------------------------------------------------------
 
 
-
 def met(name, values, note=""):
     """The share of searches that meet a goal."""
     return share(name, values.count(), len(values), note=note)

@@ -4,29 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from chapters.three_regimes.claims import LEAST, TODAY, margin
 from lib.analysis import ranges, scaling
-from lib.claims.claim import REGISTRY, Change, claim
+from lib.analysis.scaling import sparsest
+from lib.claims import regimes
+from lib.claims.claim import Change, claim
 from lib.claims.names import BY_MINIMA, LADDER, is_lee2021, pooled_images, rows
 from lib.methods import WITH_MOMENTUM
 
-REGIMES = REGISTRY.claims["L1"]
+TODAY = "2026-11-29"
 POOLED = "the median over pairs of curves of a data set hid networks that disagree"
-
-
-def sparsest(curves):
-    """The curve of every network, method and way of pruning at its highest sparsity, with its dense
-    one: key -> both.
-    """
-    highest = {}
-    for key in curves:
-        if (
-            key[3] > 0
-            and key[2] == "connection-sensitivity"
-            and scaling.dense_key(key) in curves
-        ):
-            highest[key[:2]] = max(highest.get(key[:2], key), key, key=lambda k: k[3])
-    return {key: (curves[key], curves[scaling.dense_key(key)]) for key in highest.values()}
 
 
 @claim(
@@ -38,7 +24,7 @@ def sparsest(curves):
     rule="On a network, the curve at the highest sparsity shows three regimes by the rule of L1.",
     above=0.0,
     scale="number",
-    tried=REGIMES.tried,
+    tried=regimes.TRIED,
     since=TODAY,
     history=[
         Change(
@@ -57,9 +43,9 @@ def sparsest(curves):
 def regimes_of_pruned(curves, searches):
     whole = ranges.whole_curves(searches)
     return [
-        margin(key, both[0], key in whole)
+        regimes.margin(key, both[0], key in whole)
         for key, both in sparsest(curves).items()
-        if len(both[0].sizes) >= LEAST
+        if len(both[0].sizes) >= regimes.LEAST
     ]
 
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from chapters.sparsity.claims import sparsest
 from lib.analysis import scaling
 from lib.analysis.scaling import SEARCH, Curve
 from lib.claims import front, judging
@@ -120,7 +119,7 @@ def costs(curves: Curves, trials: pd.DataFrame) -> pd.DataFrame:
     first.
     """
     goals = trials.groupby("workload").goal.first()
-    pairs = sparsest(curves)
+    pairs = scaling.sparsest(curves)
     rows = [
         {
             "network": "★ " * is_lee2021(key[0]) + curve_title(key),

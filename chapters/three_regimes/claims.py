@@ -2,17 +2,11 @@
 momentum.
 """
 
-from dataclasses import replace
-
-import numpy as np
-
 from lib.analysis import ranges, scaling
-from lib.claims.claim import Change, claim, difference
+from lib.claims import regimes
+from lib.claims.claim import Change, claim
 from lib.claims.names import (
     REPEATS,
-    bent,
-    curve_title,
-    is_lee2021,
     is_shallue2019,
     marked,
     pooled_images,
@@ -20,10 +14,6 @@ from lib.claims.names import (
 )
 from lib.methods import WITH_MOMENTUM
 
-LEAST = 5  # batch sizes of a curve of which a claim tells
-FOURFOLD = 4  # how far the first and the last stretch of a curve reach
-PERFECT, FLOOR = 0.75, 0.25  # elasticities between which returns diminish
-STRAIGHT = 0.5  # of a made-up curve without regimes
 TODAY = "2026-11-29"
 POOLED = "a median over curves hid networks that disagree"
 
@@ -32,7 +22,7 @@ def dense(curves):
     return {
         key: c
         for key, c in curves.items()
-        if key[3] == 0 and len(c.sizes) >= LEAST and key[0] not in REPEATS
+        if key[3] == 0 and len(c.sizes) >= regimes.LEAST and key[0] not in REPEATS
     }
 
 
@@ -46,7 +36,7 @@ def dense(curves):
     "the batch sizes, and of under 1/4 in the last. Shown is the lesser of the two margins; both powers are beside it.",
     above=0.0,
     scale="number",
-    tried=("c₁/B + c₂ with its C", "steps as 1/√B", "steps that do not fall"),
+    tried=regimes.TRIED,
     since=TODAY,
     history=[
         Change(
@@ -70,68 +60,7 @@ def dense(curves):
 )
 def three_regimes(curves, searches):
     whole = ranges.whole_curves(searches)
-    return [margin(key, curve, key in whole) for key, curve in dense(curves).items()]
-
-
-def margin(key, curve, whole=True):
-    """The group of by how much a curve's elasticities clear PERFECT and FLOOR, the lesser of both.
-
-    Both have to clear them, so that the interval's ends are the lesser ones, too.
-    """
-    first, last = scaling.estimate(elasticities, curve)
-    steep = replace(first, value=first.value - PERFECT)
-    flat = replace(last, value=FLOOR - last.value, below=last.above, above=last.below)
-    nearer = min(steep, flat, key=lambda effect: effect.value)
-    group = difference(curve_title(key), nearer, is_lee2021(key[0]))
-    return replace(
-        group,
-        power=power(curve, first, last),
-        low=min(steep.low, flat.low),
-        high=min(steep.high, flat.high),
-        note="; ".join([elasticity_note(first, last), *bent(key, whole)]),
-        decides=not bent(key, whole),
-    )
-
-
-def power(curve, first, last):
-    """How often the rule says yes of a curve of these batch sizes and this scatter that is c1/B + c2
-    with its C (in the middle of the sizes, where they do not have it between them), that is
-    straight on logarithms, and that does not fall.
-    """
-    random = np.random.default_rng(0)
-    ends = np.log(curve.sizes[[0, -1]])
-    [bend] = scaling.fit(curve.sizes, curve.means).bend
-    bend = bend if ends[0] < bend < ends[1] else ends.mean()
-    line = np.log1p(np.exp(bend) / curve.sizes)[None]
-    made = [elasticities((curve.sizes, line))[0], np.full(2, STRAIGHT), np.zeros(2)]
-    yes = []
-    for truth in made:
-        clears = True
-        for effect, value, edge, side in zip((first, last), truth, (PERFECT, FLOOR), (1, -1)):
-            low, _ = scaling.drawn(effect, side * (value - edge), random)
-            clears = clears & (low > 0)
-        yes.append(float(np.mean(clears)))
-    return tuple(yes)
-
-
-def elasticity_note(first, last):
-    words = "power {:.2f} ({:.2f} to {:.2f})"
-    ends = (words.format(*effect.row(log=False).values()) for effect in (first, last))
-    return "first {}, last {}".format(*ends)
-
-
-def elasticities(own):
-    """-d ln K / d ln B over the first and over the last fourfold of the batch sizes, [k, 2].
-
-    own: sizes [m] and ln K* [k, m].
-    """
-    sizes, logs = own
-    start = np.flatnonzero(sizes <= FOURFOLD * sizes[0])[-1]
-    end = np.flatnonzero(sizes >= sizes[-1] / FOURFOLD)[0]
-    places = np.log(sizes)
-    first = (logs[:, 0] - logs[:, start]) / (places[start] - places[0])
-    last = (logs[:, end] - logs[:, -1]) / (places[-1] - places[end])
-    return np.stack([first, last], 1)
+    return [regimes.margin(key, curve, key in whole) for key, curve in dense(curves).items()]
 
 
 @claim(

@@ -118,9 +118,7 @@ def collapsed() -> pd.DataFrame:
     known = known.assign(at=known.c1 / known.level)
     points = scaling.across_replicates(scaling.steps_to_result(found))
     points = points[points.missed == 0].rename(columns={"steps": "value"})
-    return points.merge(known[[*scaling.CURVE, "at", "level"]], on=scaling.CURVE)[
-        COLLAPSED
-    ]
+    return points.merge(known[[*scaling.CURVE, "at", "level"]], on=scaling.CURVE)[COLLAPSED]
 
 
 RUN = ("mnist-simple-cnn", "momentum")  # the papers' own network

@@ -61,7 +61,9 @@ def claim(*judged) -> Html:
     """A box for every claim and finding (`lib.claims`): what the paper says, the rule and its power,
     and what was measured on every network.
     """
-    return Html("".join(_judged(one) if hasattr(one, "rule") else _found(one) for one in judged))
+    return Html(
+        "".join(_judged(one) if hasattr(one, "rule") else _found(one) for one in judged)
+    )
 
 
 def stated(paper: str, ours: str, verdict: str, source: str) -> Html:

@@ -64,6 +64,7 @@ from lib.analysis.scaling.table import (
     of_searches,
     regime_ends,
     regimes,
+    sparsest,
     steps_over_dense,
     summaries,
     tests_of_form,

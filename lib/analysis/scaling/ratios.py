@@ -70,7 +70,9 @@ def _steps(rows: pd.DataFrame, columns: list[str], trials: int) -> pd.DataFrame:
     by = melted.sort_values("step", kind="stable").groupby(POINT, dropna=False)
     ends = by.agg(last_step=("last_step", "max"), goal=("goal", "min"))
     first = by.head(trials).assign(log=lambda own: np.log(own.step))
-    return ends.assign(steps=np.exp(first.groupby(POINT, dropna=False).log.mean())).reset_index()
+    return ends.assign(
+        steps=np.exp(first.groupby(POINT, dropna=False).log.mean())
+    ).reset_index()
 
 
 def shared_ratio(above: Sequence[Curve], below: Sequence[Curve]) -> Effect | None:

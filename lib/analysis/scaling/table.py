@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -256,6 +256,18 @@ def with_partner(
 
 def dense_key(key: tuple) -> tuple:
     return (*key[:3], 0.0)
+
+
+def sparsest(curves: Mapping[tuple, Any]) -> dict[tuple, tuple[Any, Any]]:
+    """What is known of every network and method at its highest sparsity, pruned by connection
+    sensitivity, and of the dense one, by key.
+    """
+    highest = {}
+    for key in curves:
+        pruned = key[3] > 0 and key[2] == "connection-sensitivity"
+        if pruned and dense_key(key) in curves:
+            highest[key[:2]] = max(highest.get(key[:2], key), key, key=lambda k: k[3])
+    return {key: (curves[key], curves[dense_key(key)]) for key in highest.values()}
 
 
 def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
