@@ -1,9 +1,9 @@
 """Forms of a curve, K* = c1 / B^p + c2: fitted to many curves at once, and tested against the
 scatter of searches.
 
-SGD theory gives p = 1 (Bottou et al. 2018; McCandlish et al. 2018).  The critical batch size needs
-no form: it is the batch size at which the elasticity of K* against B is one half, which is c1 / c2
-where p = 1.
+SGD theory gives p = 1 (Bottou et al. 2018; McCandlish et al. 2018), with which all curves of the
+book are read: the critical batch size is c1 / c2, at which the elasticity of K* against B is one
+half.  A free exponent is a test of that form.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import expit, fdtrc, ncfdtr
+from scipy.special import expit, fdtrc, ncfdtr, ncfdtri
 
 from lib import require
 
 FAR = 8.0  # natural logarithms beyond the batch sizes measured, where a bend counts as none
 # Natural logarithms beyond them, up to which a critical batch size is a number and not a bound
 REACH = np.log(8)
-LONG = 8  # batch sizes from which on the exponent is fitted, too
+LONG = 8  # batch sizes from which on a free exponent is shown, too
 ONE = np.array([1.0])
 # From which a fitted exponent starts; an elasticity of one half needs p > 1/2
 EXPONENTS = np.linspace(0.55, 1.6, 8)
@@ -73,11 +73,6 @@ class Fits:
 def shape(sizes: np.ndarray, bend: np.ndarray, exponent: np.ndarray) -> np.ndarray:
     """ln(1 + (b / B)^p) [k, m] for bends ln b [k] and exponents p [k] at batch sizes B [m]."""
     return np.logaddexp(0.0, exponent[:, None] * (bend[:, None] - np.log(sizes)))
-
-
-def exponents(sizes: np.ndarray) -> np.ndarray:
-    """The exponents among which a curve of these batch sizes is fitted: 1 alone for a short one."""
-    return EXPONENTS if len(sizes) >= LONG else ONE
 
 
 def fit(
@@ -159,10 +154,10 @@ def _descend(
 def log_critical(
     sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """ln of the critical batch size [k] of rows of ln K* [k, m], within REACH of the batch sizes
-    measured; weights: as of `fit`.
+    """ln of the critical batch size c1/c2 [k] of rows of ln K* [k, m], within REACH of the batch
+    sizes measured; weights: as of `fit`.
     """
-    found = fit(sizes, logs, exponents(sizes), weights).log_critical
+    found = fit(sizes, logs, ONE, weights).log_critical
     return found.clip(np.log(np.min(sizes)) - REACH, np.log(np.max(sizes)) + REACH)
 
 
@@ -235,3 +230,19 @@ def _noncentrality(chi2: float, freedom: int, within: int) -> np.ndarray:
 
     expected = float(max(chi2, freedom))
     return np.array([max(chi2 - freedom, 0.0), at(0.95, chi2), at(0.05, expected)])
+
+
+def power_of_form(logs: np.ndarray, depart: float, most: float) -> float:
+    """How often `test_form` shows that a curve departs by less, if it departs by so much.
+
+    Args:
+        logs: ln K* [n, m] of the curve's searches: how many there are, and how they scatter.
+        depart: root mean square of ln K* over batch sizes from the form.
+        most: below which the upper end of its interval has to lie.
+    """
+    n, m = logs.shape
+    total = (n / scatter_by_size(logs)).sum()
+    freedom, within = m - 2, (n - 1) * (m - 1)
+    # The largest chi2 / freedom of which the upper end still lies below
+    largest = ncfdtri(freedom, within, total * most**2, 0.05)
+    return float(ncfdtr(freedom, within, total * depart**2, largest)) if largest > 1 else 0.0

@@ -2,13 +2,16 @@
 
 import functools
 import http.server
+import json
 import re
+import struct
 import threading
 from urllib.parse import unquote, urlparse
 
 import pytest
 
 from lib import ROOT
+from lib.page import charts
 from tests.conftest import needs_browser
 
 HTML = ROOT / "_build" / "html"
@@ -64,6 +67,95 @@ def test_per_cent_and_minus_have_one_spelling_and_every_figure_has_an_address(pa
     for name, drawn in re.findall(figure, text, flags=re.S):
         assert f'<a href="#{name}">Link to this figure</a>' in drawn
     assert "<merror" not in text
+
+
+@built
+def test_other_sites_find_a_description_and_a_preview():
+    meta = r'<meta (?:name|property)="([^"]+)" content="([^"]*)"'
+    for page, text in SOURCES.items():
+        told = dict(re.findall(meta, text))
+        assert told["og:title"] and told["og:image"].endswith("_static/preview.png"), page
+        lead = re.search(r"<p><strong>(.*?)</strong></p>", text, re.S)
+        assert not lead or told["description"] == told["og:description"], page
+    front = SOURCES["intro.html"]
+    told = dict(re.findall(meta, front))
+    head = re.search(r"<title>(.*?)</title>", front, re.S)[1], re.search(r"<h1>(.*?)<", front)[1]
+    assert all("batch size" in text for text in (*head, told["description"], told["og:title"]))
+    preview = (HTML / "_static" / "preview.png").read_bytes()
+    assert struct.unpack(">II", preview[16:24]) == (1200, 630)
+
+
+def scales(part):
+    """Every pair of a scale's domain and range in a specification."""
+    if isinstance(part, dict):
+        if isinstance(part.get("domain"), list) and isinstance(part.get("range"), list):
+            yield from zip(part["domain"], part["range"])
+        part = list(part.values())
+    for one in part if isinstance(part, list) else ():
+        yield from scales(one)
+
+
+@built
+def test_a_method_has_one_colour_and_a_data_set_one_shape_on_all_pages():
+    told = charts.METHOD_TITLES | charts.ALGORITHM_COLOURS | charts.SHAPES
+    script = r'<div class="vl-chart"[^>]*><script type="application/json">(.*?)</script>'
+    seen = set()
+    for page, text in SOURCES.items():
+        for spec in re.findall(script, text, flags=re.S):
+            pairs = [pair for pair in scales(json.loads(spec)) if isinstance(pair[0], str)]
+            found = [pair for pair in pairs if pair[0] in told]
+            assert all(told[name] == look for name, look in found), (page, found)
+            seen |= {name for name, _ in found}
+    assert {"sgd", "momentum", "SGD", "MNIST"} <= seen
+
+
+FRONT = "intro.html"
+
+
+@built
+@needs_browser
+def test_the_curves_slide_once_and_then_follow_their_reader(open_page):
+    tab = open_page(FRONT)
+    slider, title = tab.locator("[name=together]"), tab.locator("#fig-one-curve .book-title")
+    tab.wait_for_function("document.querySelector('[name=together]').value === '1'", timeout=60_000)
+    shape = title.inner_text()
+    assert shape.endswith("one shape") and location(tab) == ""
+    slider.focus()
+    tab.keyboard.press("Home")
+    tab.wait_for_function("location.hash === '#fig-one-curve?together=0'")
+    assert title.inner_text().endswith("as measured") and slider.get_attribute("aria-valuetext")
+    tab.keyboard.press("End")
+    tab.locator("[name=pruned]").check()
+    tab.wait_for_function("location.hash === '#fig-one-curve?pruned=true'")
+    assert int(title.inner_text().split()[0]) > int(shape.split()[0])
+    for name, value in {"C": "500", "a": "0.4", "b": "0.0001"}.items():
+        tab.locator(f"[name={name}]").fill(value)
+    tab.wait_for_function("location.hash.endsWith('pruned=true&C=500&a=0.4&b=0.0001')")
+    assert title.inner_text().startswith("Your batch: 1,400")
+    assert tab.locator("svg.marks text", has_text="your batch").count() == 1
+
+
+def location(tab):
+    return tab.evaluate("location.hash")
+
+
+@built
+@needs_browser
+def test_an_address_restores_the_curves_and_paper_has_them_on_one(open_page):
+    state = "#fig-one-curve?together=0.5&pruned=true"
+    tab = open_page(FRONT + state, width=390)
+    assert tab.locator("[name=together]").input_value() == "0.5" and location(tab) == state
+    assert tab.locator("[name=pruned]").is_checked()
+    tab.emulate_media(media="print")
+    assert tab.locator("#fig-one-curve img").is_visible()  # the curves on one
+    assert not tab.locator("#fig-one-curve .vl-live").is_visible()
+
+
+@built
+@needs_browser
+def test_who_asks_for_less_motion_sees_one_curve_at_once(open_page):
+    tab = open_page(FRONT, reduced_motion="reduce")
+    assert tab.locator("[name=together]").input_value() == "1"
 
 
 @built

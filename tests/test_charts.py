@@ -144,4 +144,21 @@ def test_a_figure_is_saved_as_picture_and_as_data(tab, tmp_path):
         file = tmp_path / saved.value.suggested_filename
         saved.value.save_as(file)
         assert file.name == f"fig-x.{form.lower()}" and start in file.read_bytes()[:200]
-    assert "one" in (tmp_path / "fig-x.svg").read_text(encoding="utf-8")
+    picture = (tmp_path / "fig-x.svg").read_text(encoding="utf-8")
+    for words in ("one", ">T<", ">Bars.<", "page.html#fig-x"):  # legend, title, caption, address
+        assert words in picture
+    assert "goal: validation error" in picture and "Move the slider" not in picture
+
+
+@needs_browser
+def test_what_is_chosen_is_in_the_title_and_in_the_address_which_restores_it(tab, page):
+    slider = tab.locator("input[type=range]")
+    slider.fill("1")
+    tab.wait_for_function("location.hash === '#fig-x?goal_place=1'")
+    tab.goto("about:blank")
+    tab.goto(f"{page}#fig-x?goal_place=1")
+    tab.wait_for_selector(".vl-chart[data-drawn]")
+    assert tab.locator("input[type=range]").input_value() == "1"
+    assert "20" in tab.locator(".book-value").inner_text()
+    tab.locator("input[type=range]").fill("0")  # as it began: nothing to keep
+    tab.wait_for_function("location.hash === '#fig-x'")

@@ -6,13 +6,14 @@ import pytest
 
 from chapters.explore import explorer
 from lib.analysis import scaling
+from lib.claims import front
 from lib.records import on_record, results
 
 
 @pytest.fixture(scope="module")
 def trials():
     """The digits' MLP with momentum, pruned in every way."""
-    about = {"workload": "digits-mlp", "algorithm": "momentum", **explorer.FIELDS}
+    about = {"workload": "digits-mlp", "algorithm": "momentum", **front.FIELDS}
     return results.read(on_record.gathered(**about))
 
 

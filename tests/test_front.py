@@ -1,7 +1,9 @@
 """The front page's pictures, and its link to Colab."""
 
+import dataclasses
 import itertools
 import json
+import math
 import os
 import re
 import sys
@@ -9,38 +11,38 @@ from pathlib import Path
 
 import nbclient
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from scipy.optimize import curve_fit
 
-from chapters.intro import front_figures
+from chapters.intro import front_figures, one_curve
+from chapters.sheet import decide
 from lib import ROOT
 from lib.claims import front
-from lib.claims.claim import FOR, UNDECIDED, Claim, Group
+from lib.claims.claim import NO, UNCLEAR, YES, Claim, Group
+from lib.page import charts, vega
 
-PAGES = "intro.md", "chapters/answers.ipynb", "chapters/sheet.ipynb"
+PAGES = "chapters/answers.ipynb", "chapters/sheet.ipynb"
 
 
-def fact(effect, n, name="MLP on digits, SGD", verdict=FOR):
+def fact(effect, n, name="MLP on digits, SGD", verdict=YES):
     return Group(name, effect, 0.9 * effect, 1.1 * effect, n, verdict=verdict)
 
 
-def test_facts_are_of_networks_of_three_searches_and_of_clear_noise_scales(monkeypatch):
+def test_facts_are_of_networks_of_three_searches_and_of_bounded_noise_scales(monkeypatch):
     monkeypatch.setattr(front, "one_run", pd.DataFrame)
     ratios = pd.DataFrame({"ratio": [2.0, 4.5]})
     monkeypatch.setattr(front, "pruned_over_dense", lambda: ratios)
-    far = fact(0.5, 5, "Simple-CNN on MNIST, momentum", UNDECIDED)
-    momentum = fact(1.7, 5, "MLP on digits, momentum")
+    far = Group("Simple-CNN on MNIST, momentum", 0.5, 0.1, math.inf, 5)
     groups = {
-        "S10": [fact(1.3, 3), fact(1.4, 20), fact(9.0, 2), momentum],
         "S7": [fact(2.0, 3), fact(10.6, 1)],
         "M1": [fact(0.8, 1), fact(1.2, 1), far],
     }
     facts = front.facts({key: planted(key, found) for key, found in groups.items()})
-    assert facts["sgd_rate"] == "1.3 to 1.4" and facts["momentum_rate"] == "1.7"
     assert facts["momentum"] == "2" and facts["pruned"] == "2 to 4.5"
     assert facts["noise"] == "0.80 to 1.2" and facts["noise_data"] == ["digits"]
-    assert facts["noise_unclear"] == ["0.50 (0.45–0.55) with Simple-CNN on MNIST, momentum"]
     assert facts["fastest"] is facts["cheapest"] is None
     pages = [(ROOT / page).read_text(encoding="utf-8") for page in PAGES]
     for name in facts:
@@ -49,23 +51,109 @@ def test_facts_are_of_networks_of_three_searches_and_of_clear_noise_scales(monke
 
 
 def planted(key, groups):
-    return Claim(key, "", "", "", "", "", "above", 1.05, groups=tuple(groups))
+    return Claim(key, "", "", "", "", groups=tuple(groups), threshold=1.05)
 
 
-def test_panels_are_of_curves_long_enough_and_mark_the_critical_batch_size_where_it_is_known():
-    """Six batch sizes of one network with two methods, and three of another."""
-    cnn, sizes = "mnist-simple-cnn", [4, 16, 64, 256, 1024, 4096]
-    rows = [(cnn, way, size) for way in ("sgd", "momentum") for size in sizes]
-    rows += [("mnist-fc-128x3", "sgd", size) for size in sizes[:3]]
-    points = pd.DataFrame(rows, columns=["workload", "algorithm", "batch_size"])
-    points = points.assign(network=points.workload, sparsity=0.0, steps=1000 / points.batch_size)
-    critical = pd.DataFrame({"algorithm": ["sgd", "momentum"], "identified": [True, False]})
-    critical = critical.assign(workload=cnn, sparsity=0.0, critical=100.0)
-    drawn = front_figures.every_curve(points, critical).to_dict()
-    (rows,) = drawn["datasets"].values()
-    sgd, momentum = "Simple-CNN on MNIST, SGD", "Simple-CNN on MNIST, momentum"
-    assert drawn["facet"]["sort"] == [sgd, momentum]
-    assert [(row["panel"], row["told"]) for row in rows if row["told"]] == [(sgd, "100")]
+def test_the_table_tells_the_papers_networks_from_ours():
+    groups = [fact(2.0, 3), fact(1.5, 5, verdict=NO), fact(1.8, 4, verdict=UNCLEAR)]
+    own = [dataclasses.replace(group, own=True) for group in groups[:1]]
+    mixed = planted("S7", [*own, *groups[1:]])
+    told = front_figures.answers(mixed)
+    assert told["word"] == "yes" and told["found"] == "1.5 to 2 times"
+    assert told["theirs"] == "1 yes" and told["ours"] == "1 no, 1 unclear"
+    assert front_figures.answers(planted("S9", groups[2:]))["theirs"] == "not tested"
+    both = {"S7": mixed, "S9": planted("S9", groups[1:2])}
+    assert front_figures.counted(both) == "1 yes, 1 no"
+    page = front_figures.papers({"<b>A</b>": [mixed], "B": []})
+    assert page.count("<tr>") == 2 and "claims.html#claim-S7" in page and "<b>A</b>" in page
+
+
+def planted_points():
+    """Two networks whose curves have the form exactly, and a pruned one that is off by a third."""
+    curves = [("digits-mlp", "sgd", 0.0, 40.0, 20.0), ("mnist-fc-128x3", "adam", 0.0, 160.0, 400.0)]
+    curves += [("digits-mlp", "sgd", 0.9, 60.0, 90.0)]
+    rows = [(*curve, size) for curve in curves for size in (4, 16, 64, 256)]
+    columns = ["workload", "algorithm", "sparsity", "at", "level", "batch_size"]
+    points = pd.DataFrame(rows, columns=columns).assign(pruning="grasp", goal=0.1, replicates=3)
+    value = points.level * (1 + points["at"] / points.batch_size)
+    value = value.where(points.sparsity == 0, value * 4 / 3)
+    return one_curve.steps(points.assign(value=value))
+
+
+def shown(points, **params):
+    """What a chart of these points draws when its controls are set so."""
+    charts.enable()
+    spec = one_curve.one_curve(points).properties(description="curves").to_dict()
+    for param in spec["params"]:
+        param["value"] = params.get(param["name"], param.get("value"))
+        param.pop("value") if "expr" in param else None
+    return vega.picture(vega.tidy(spec))
+
+
+def dots(svg, colour):
+    """Where the symbols of the curves lie, in pixels, by their order."""
+    mark = rf'<path [^>]*translate\(([\d.,-]+)\)[^>]*fill="{colour}"[^>]*opacity="0.85"'
+    marks = re.findall(mark, svg.partition("role-legend")[0])
+    return [tuple(map(float, mark.split(","))) for mark in marks]
+
+
+def test_a_slider_moves_every_curve_onto_one():
+    """C is 40 and 160, and batch sizes are four times one another: once moved, points coincide."""
+    dense = planted_points().query("sparsity == 0")
+    colours = charts.ALGORITHM_COLOURS["sgd"], charts.ALGORITHM_COLOURS["adam"]
+    apart, together = (
+        [dots(shown(dense, together=at), colour) for colour in colours] for at in (0, 1)
+    )
+    assert [x for x, _ in apart[0]] == [x for x, _ in apart[1]], "batch sizes as they are"
+    assert all(one > other for (_, one), (_, other) in zip(*apart)), "fewer steps lie lower"
+    assert np.allclose(together[0][:3], together[1][1:], atol=0.2)
+
+
+def test_pruned_networks_are_shown_when_they_are_ticked():
+    points, sgd = planted_points(), charts.ALGORITHM_COLOURS["sgd"]
+    counts = [len(dots(shown(points, pruned=ticked), sgd)) for ticked in (False, True)]
+    assert counts == [4, 8]
+
+
+def test_shares_count_points_near_their_curve():
+    found = one_curve.findings(planted_points())
+    assert found["curves"] == 2 and found["all_points"] == 12
+    assert found["tenth"] == found["half"] == "100\u00a0%"
+    assert found["all_fifth"] == "67\u00a0%" and found["all_half"] == "100\u00a0%"
+
+
+def test_the_readers_diamond_is_that_of_the_sheet():
+    best = decide.decide([(1, 0.4001), (1000, 0.5)], 500)
+    svg = shown(planted_points(), C="500", a="0.4", b="0.0001")
+    assert "your batch" in svg and "your batch" not in shown(planted_points())
+    spec = one_curve.one_curve(planted_points()).to_dict()
+    told = {p["name"]: p.get("expr") for p in spec["params"]}
+    scope = {"C": 500.0, "a": 0.4, "b": 0.0001, "sqrt": math.sqrt}
+    values = {name: told[name].split(" ? ")[1].rpartition(" : ")[0] for name in ("best", "reach")}
+    at, reach = (eval(values[name], scope) for name in ("best", "reach"))
+    assert (at, at / reach, at * reach) == pytest.approx((best.best, best.low, best.high), rel=1e-3)
+
+
+def test_learning_rates_are_drawn_the_same_way_where_there_are_any():
+    law = {"name": "MLP on digits, SGD", "method": "sgd", "data": "digits", "sparsity": 0.0}
+    points = [[size, 0.5 / (1 + 30 / size)] for size in (4, 30, 256)]
+    rates = one_curve.rates([law | {"points": points, "eta_inf": 0.5, "B_eta": 30.0}])
+    assert rates.off.tolist() == pytest.approx([1, 1, 1])
+    both = pd.concat([planted_points(), rates])
+    assert "paid for" in shown(both)
+    rates = shown(both, quantity="learning rates")
+    assert "grows with" in rates and "paid for" not in rates
+
+
+def test_every_curve_on_record_is_read_at_the_numbers_fitted_to_it():
+    """An independent fit of c2 (1 + C/B) to ln K, by scipy, where a curve has all of its searches."""
+    points = front.collapsed()
+    points = points[points.algorithm == "muon"]
+    assert len(points) > 20
+    for _, own in points.groupby(["workload", "sparsity", "pruning"]):
+        form = lambda b, level, at: level + np.logaddexp(0, at - np.log(b))  # noqa: E731
+        fitted, _ = curve_fit(form, own.batch_size.astype(float), np.log(own.value), p0=(2, 4))
+        assert np.exp(fitted) == pytest.approx([own.level.iloc[0], own["at"].iloc[0]], rel=0.02)
 
 
 def test_colab_is_linked_to_where_the_repository_is_known(monkeypatch, tmp_path):

@@ -56,11 +56,12 @@ def steps_to_result():
 
 
 def judged_claims():
-    """The verdict on every claim, and the verdict, effect with interval and number of searches on each of its networks."""
+    """Verdicts of every claim and finding on the papers' networks and on ours, and the verdict, effect with interval and number
+    of searches on each."""
     told = {}
-    for key, claim in claims.judge().items():
+    for key, claim in claims.every().items():
         groups = {g.name: [g.verdict, *(rounded(v) for v in (g.effect, g.low, g.high)), g.n] for g in claim.groups}
-        told[key] = {"verdict": claim.verdict, "networks": groups}
+        told[key] = {"verdict": [getattr(claim, "theirs", ""), getattr(claim, "ours", "")], "networks": groups}
     return told
 
 

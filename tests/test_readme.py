@@ -1,22 +1,43 @@
 """What the README tells people to type exists."""
 
 import re
+import struct
 
 import pandas as pd
 import pytest
 
 import lib.__main__ as command
+from chapters.intro import one_curve
 from lib import ROOT
+from lib.claims import front
 from lib.measuring import runner, sweeps
 from lib.probes import replays
 from lib.records import on_record
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+CODE = (ROOT / "chapters" / "how_the_code_works.md").read_text(encoding="utf-8")
 COMMANDS = [
     line.split("#")[0].strip()
-    for block in re.findall(r"```bash\n(.*?)```", README, re.S)
+    for block in re.findall(r"```bash\n(.*?)```", README + CODE, re.S)
     for line in block.splitlines()
 ]
+
+
+def test_it_is_short_and_shows_the_curve_that_the_records_have():
+    assert len(README.splitlines()) <= 120
+    (picture,) = re.findall(r"!\[[^]]+\]\((\S+)\)", README)
+    head = (ROOT / picture).read_bytes()[:24]
+    assert head[1:4] == b"PNG" and struct.unpack(">II", head[16:]) == (1200, 630)
+    found = one_curve.findings(one_curve.steps(front.collapsed()))
+    share = found["fifth"].replace("\u00a0", " ")
+    assert f"**{found['curves']} curves, one shape.**" in README
+    assert f"{share} of {found['points']} points" in README
+
+
+def test_the_table_in_one_line_has_the_steps_of_every_batch_size():
+    (line,) = re.findall(r"^print\((pd\.read_csv.*)\)$", README, re.M)
+    steps = eval(line.replace('"data/', f'"{ROOT}/data/'), {"pd": pd})
+    assert {0.0, 0.9} <= set(steps) and (steps[0.0].loc[[1, 64]] > steps[0.0].loc[1024]).all()
 
 
 def test_the_command_line_needs_no_docstrings(monkeypatch):

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.optimize import least_squares
+from scipy.stats import norm as normal
 from scipy.stats import t as student
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,55 +36,67 @@ def records(folder):
 
 @cache
 def searches(data_set, workload, algorithm, sparsity, goal):
-    """K* of every search: space, replicate, split, batch_size, steps (NaN if missed)."""
+    """Steps of the first ten trials of every search: space, replicate, split, batch_size, trial, last (step), steps (NaN if missed)."""
     usual = {**PLAIN, "algorithm": algorithm, "sparsity": sparsity}
     rows = []
     for cell, text in records(ROOT / "data" / data_set / workload):
         if all(cell.get(name, value) == value for name, value in usual.items()):
-            best = pd.read_csv(io.StringIO(text), low_memory=False)[f"steps@{goal:g}"].min()
-            rows.append((cell.get("space"), cell["replicate"], cell.get("split", 0), cell["batch_size"], best))
-    found = pd.DataFrame(rows, columns=["space", "replicate", "split", "batch_size", "steps"])
-    return found.groupby(["space", "replicate", "split", "batch_size"], dropna=False).steps.min().reset_index()
+            trials = pd.read_csv(io.StringIO(text), low_memory=False)
+            steps = np.sort(trials[f"steps@{goal:g}"].astype(float))[:10]
+            about = (cell.get("space"), cell["replicate"], cell.get("split", 0), cell["batch_size"], trials.last_step.max())
+            rows += [(*about, trial, k) for trial, k in enumerate(steps)]
+    names = ["space", "replicate", "split", "batch_size", "last", "trial", "steps"]
+    found = pd.DataFrame(rows, columns=names)
+    by = ["space", "replicate", "split", "batch_size", "trial"]
+    return found.groupby(by, dropna=False)[["steps", "last"]].min().reset_index()
 
 
-def table(data_set, workload, goal, algorithm, sparsity, whole):
-    """ln K* [searches, batch sizes] on splits of their own, one search each; whole: the better of both ranges of momentum."""
+def table(data_set, workload, goal, algorithm, sparsity, whole, trial=1):
+    """ln of the steps of a search's trial-th hit [searches, batch sizes], on splits of their own, one search each.
+
+    whole: of both ranges of momentum together.  Where fewer trials met the goal, it took longer than the last step, whose ln
+    is there plus 1j.
+    """
     found = searches(data_set, workload, algorithm, sparsity, goal)
     first = found.groupby("split").replicate.transform("min")
     found = found[found.replicate == first]
-    halves = [found[found.space.isna()], found[found.space == "low-momentum"]]
-    wide = [half.pivot(index="split", columns="batch_size", values="steps") for half in halves]
-    if not whole:
-        return np.log(wide[0])
-    splits, sizes = (a.intersection(b) for a, b in zip(*(w.axes for w in wide)))
-    both = [w.loc[splits, sizes] for w in wide]
-    return np.log(pd.DataFrame(np.fmin(*both), splits, sizes).where(both[0].notna() & both[1].notna()))
+    spaces = (found.space.isna(), found.space == "low-momentum") if whole else (found.space.isna(),)
+    both = [set(zip(found[of].split, found[of].batch_size)) for of in spaces]
+    kept = [place in set.intersection(*both) for place in zip(found.split, found.batch_size)]
+    rows = found[np.logical_or.reduce(spaces) & np.array(kept)]
+    by = rows.groupby(["split", "batch_size"])
+    logs = np.log(by.steps.apply(lambda k: np.sort(k)[trial - 1]).unstack())
+    bounds = np.log(by["last"].max().unstack())
+    return pd.DataFrame(np.where(logs.isna(), bounds + 1j, logs), logs.index, logs.columns)
 
 
 def levels(logs):
-    """Mean ln K* by batch size, each search's own level apart, so that a search that is lacking somewhere shifts nothing."""
-    values = logs.to_numpy()
-    row, column = np.nonzero(~np.isnan(values))
-    n, m = values.shape
-    design = np.zeros((len(row) + 1, n + m))
-    design[np.arange(len(row)), row], design[np.arange(len(row)), n + column] = 1, 1
-    design[-1, :n] = 1  # the searches' own levels sum to zero
-    return np.linalg.lstsq(design, np.append(values[row, column], 0), rcond=None)[0][n:]
+    """Mean ln K* by batch size, each search's own level apart, so that a search that is lacking somewhere shifts nothing; what
+    is only known to be larger is the mean of a normal variable that is."""
+    values = logs.to_numpy(complex)
+    met, bound = values.imag == 0, values.imag > 0
+    met &= ~np.isnan(values.real)
+    level, own, spread = np.ma.masked_where(~met, values.real).mean(0).filled(np.nan), 0.0, 0.3
+    for _ in range(200):
+        expected = level + own
+        z = (values.real - expected) / spread
+        beyond = expected + spread * normal.pdf(z) / normal.sf(z)
+        filled = np.select([met, bound], [values.real, beyond], expected)
+        level, own = filled.mean(0), filled.mean(1, keepdims=True) - filled.mean()
+        freedom = met.sum() - level.size - len(filled) + 1
+        spread = np.sqrt(((values.real - level - own)[met] ** 2).sum() / freedom)
+    return level
 
 
 def log_critical(sizes, means):
-    """ln of the batch size at which c1 / B^p + c2 falls half as fast as 1/B; p = 1 for fewer than eight batch sizes."""
-    x, free = np.log(np.asarray(sizes, float)), len(sizes) >= 8
+    """ln of c1 / c2 of the c1 / B + c2 that lies nearest."""
+    x = np.log(np.asarray(sizes, float))
 
     def off(p):
-        exponent = p[2] if free else 1.0
-        return p[0] + np.logaddexp(0, exponent * (p[1] - x)) - means
+        return p[0] + np.logaddexp(0, p[1] - x) - means
 
-    starts = [[means.min(), bend, p][: 2 + free] for bend in np.quantile(x, [0.2, 0.5, 0.8]) for p in (0.8, 1.1)]
-    low, high = ([-30, -30, 0.55][: 2 + free], [30, 30, 1.6][: 2 + free])
-    best = min((least_squares(off, start, bounds=(low, high)) for start in starts), key=lambda fit: fit.cost).x
-    p = best[2] if free else 1.0
-    return best[1] + np.log(2 * p - 1) / p
+    starts = [[means.min(), bend] for bend in np.quantile(x, [0.2, 0.5, 0.8])]
+    return min((least_squares(off, start) for start in starts), key=lambda fit: fit.cost).x[1]
 
 
 def jackknife(statistic, *tables):
@@ -140,19 +153,38 @@ def test_critical_batch_sizes_and_their_intervals_are_what_the_files_say(book, a
     np.testing.assert_allclose([printed[f"critical{end}"] for end in ("", "_low", "_high")], found, rtol=0.02)
 
 
-@pytest.mark.parametrize("key, about, algorithm, name", [
-    ("L4", DIGITS, "momentum", "MLP on digits, momentum"),
-    ("L3", FASHION, "sgd", "FC-128×3 on Fashion-MNIST, easier goal, SGD"),
+VERDICTS = {"L4": 0.8, "L3": 1.25}
+RUNGS = ((0.05, 2), (0.06, 5), (0.08, 10), (0.1, 10))  # goals and hits
+
+
+def over_rungs(algorithm, whole):
+    """Several trials and goals: the mean of ln C of pruned networks less that of dense ones, with its interval."""
+    rungs = []
+    for goal, trial in RUNGS:
+        rungs += paired(*(table(*DIGITS[:2], goal, algorithm, s, whole, trial) for s in (0.9, 0.0)))
+    splits = rungs[0].index
+    for one in rungs:
+        splits = splits.intersection(one.index)
+    every = [one.loc[splits] for one in rungs]
+    signs = np.tile([1, -1], len(RUNGS)) / len(RUNGS)
+    return jackknife(lambda *t: sum(s * critical(one) for s, one in zip(signs, t)), *every), len(splits)
+
+
+@pytest.mark.parametrize("key, algorithm, name", [
+    ("L4", "momentum", "MLP on digits, momentum"), ("L4", "sgd", "MLP on digits, SGD"), ("L3", "sgd", "MLP on digits, SGD"),
 ])  # fmt: skip
-def test_claims_on_pruned_networks_are_what_the_files_say(book, key, about, algorithm, name):
-    whole = book[0][about[1], algorithm, "connection-sensitivity", 0.0]["range"] == "whole"
-    sparse, dense = (table(*about, algorithm, sparsity, whole) for sparsity in (0.9, 0.0))
-    found = critical_ratio(sparse, dense) if key == "L4" else least_cost(sparse, dense)
+def test_claims_on_pruned_networks_are_what_the_files_say(book, key, algorithm, name):
+    whole = book[0][DIGITS[1], algorithm, "connection-sensitivity", 0.0]["range"] == "whole"
     *printed, n, verdict = book[1][key][name]
-    np.testing.assert_allclose(printed, found, rtol=0.02)
-    least = {"L4": 0.8, "L3": 1.25}[key]
-    assert verdict == ("for" if found[1] > least else "against" if found[2] < least else "not decided")
-    assert n == len(sparse.index.intersection(dense.index))
+    if key == "L4":
+        found, searches = over_rungs(algorithm, whole)
+    else:
+        sparse, dense = (table(*DIGITS, algorithm, sparsity, whole) for sparsity in (0.9, 0.0))
+        found, searches = least_cost(sparse, dense), len(sparse.index.intersection(dense.index))
+    np.testing.assert_allclose(printed, found, rtol=0.05 if key == "L4" else 0.02)
+    least = VERDICTS[key]
+    assert verdict == ("yes" if found[1] > least else "no" if found[2] < least else "unclear")
+    assert n == searches
 
 
 def test_momentum_over_sgd_is_what_the_files_say(book):

@@ -1,7 +1,6 @@
 """Learning rates, search spaces and budgets: planted settings come out as planted."""
 
 import itertools
-import math
 
 import numpy as np
 import pandas as pd
@@ -9,9 +8,7 @@ import pytest
 from scipy import stats
 
 from chapters.accuracy import fixed_budgets
-from chapters.metaparameters import claims as rules_of
-from chapters.metaparameters import rate_rules
-from lib.analysis.ranges import growth
+from chapters.disputed.rates import growth
 from lib.methods import METHODS, spaces
 from lib.methods.spaces import draw
 
@@ -58,24 +55,6 @@ def test_effective_rates_of_trials_too_short_for_their_momentum_do_not_count():
     spoilt = trials.assign(momentum=trials.momentum.mask(trials.batch_size >= 256, 0.9999))
     (found,) = growth(spoilt).itertuples()
     assert found.effect.value == pytest.approx(0.5 * np.log(2)) and found.sizes == 4
-    assert set(rate_rules.best_rates(spoilt).batch_size) == {1, 4, 16, 64}
-
-
-def test_slopes_are_judged_by_network_and_a_crowded_edge_is_noted():
-    """On the paper's network the rate hardly grows, near the edge of the space; else as the root."""
-    slow = searched([1.0], momentum=0.0).assign(workload="mnist-fc-128x3")
-    slow["learning_rate"] = (slow.batch_size / 1024) ** 0.2
-    trials = pd.concat([slow, searched([0.5] * 3, momentum=0.0)])
-    trials = trials.assign(algorithm="sgd", pruning="connection-sensitivity")
-    one, root = rules_of.best_rate(trials)
-    assert one.effect == pytest.approx(2**0.2) and (one.own, one.n) == (True, 1)
-    assert rules_of.ALONE in one.note and "67\u00a0% at the upper edge of learning" in one.note
-    assert (root.own, root.n, root.note) == (False, 3, "")
-    assert root.effect == pytest.approx(2**0.5)
-    off, near = rules_of.off_the_rules(trials)
-    assert [off.effect, near.effect] == pytest.approx([2**0.3, 1])
-    assert near.high < rules_of.PER_DOUBLING
-    assert (off.low, off.high) == (1, math.inf)  # it may be that of the rule above it
 
 
 def test_the_authors_trial_two():

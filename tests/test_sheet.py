@@ -1,5 +1,6 @@
 """The batch-size sheet: its formula finds the best batch, and its form says the same."""
 
+import json
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from chapters.sheet import decide
 from tests.conftest import needs_browser
 
 SIZES = (16, 64, 256)
+LAW = {"rho": 0.6, "low": 0.4, "high": 0.9, "smallest": 1, "largest": 1024}
 
 
 def timings(overhead, example):
@@ -40,7 +42,7 @@ def test_without_a_fixed_time_there_is_no_best_batch():
 def test_the_form_answers_as_the_formula_does(browser):
     times, found = timings(1e-3, 1e-4), decide.decide(timings(1e-3, 1e-4), 150)
     page = browser.new_page()
-    page.set_content(str(decide.form(times, 150)))
+    page.set_content(str(decide.form(times, 150, LAW)))
     said = page.locator("output").inner_text()
     assert f"Use about {found.best:.2g} examples" in said and f"From {found.low:.2g} to" in said
     page.fill("[name=steps]", "\n".join(f"{size} {200 + 30_000 / size}" for size in SIZES))
@@ -53,7 +55,7 @@ def test_the_form_answers_as_the_formula_does(browser):
 @needs_browser
 def test_the_form_takes_commas_and_names_a_line_that_it_cannot_read(browser):
     page = browser.new_page()
-    page.set_content(str(decide.form(timings(1e-3, 1e-4), 150)))
+    page.set_content(str(decide.form(timings(1e-3, 1e-4), 150, LAW)))
 
     def said(times, steps="", critical="150"):
         for name, text in (("times", times), ("steps", steps), ("critical", critical)):
@@ -74,4 +76,47 @@ def test_the_form_takes_commas_and_names_a_line_that_it_cannot_read(browser):
         assert f"“{line}” cannot be read" in said(f"64 0.0421\n{line}")
     assert "“many” cannot be read" in said("64 0.0421\n1024 0.5", critical="many")
     assert "two batch sizes" in said("64 0.0421")
+    page.close()
+
+
+@needs_browser
+def test_a_job_is_kept_for_the_front_page_and_comes_back(browser, tmp_path):
+    (tmp_path / "sheet.html").write_text(str(decide.form(timings(1e-3, 1e-4), 150)), encoding="utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "sheet.html").as_uri())
+    page.fill("[name=times]", "16 0.4016\n256 0.4256")
+    page.fill("[name=critical]", "500")
+    said, kept = page.locator("output").inner_text(), page.evaluate("localStorage['book-job']")
+    assert json.loads(kept) == {"C": "500", "a": 0.4, "b": 0.0001}
+    page.reload()
+    assert page.locator("output").inner_text() == said
+    page.close()
+
+
+def test_a_tuned_rate_is_proportional_to_small_batches_and_kept_at_large_ones():
+    move = lambda size: decide.rate_at(size, (64, 0.2), 100, 0.6)
+    assert move(64) == pytest.approx(0.2)
+    assert move(0.02) / move(0.01) == pytest.approx(2, rel=1e-3)
+    assert move(1e7) == pytest.approx(0.2 * (1 + 60 / 64), rel=1e-4)
+    assert move(60) == pytest.approx(move(1e12) / 2)
+
+
+@needs_browser
+def test_the_form_moves_a_tuned_rate_as_the_law_does(browser):
+    page = browser.new_page()
+    page.set_content(str(decide.form(timings(1e-3, 1e-4), 150, LAW)))
+    without = page.locator("output").inner_text()
+    page.fill("[name=rate]", "64 0.2")
+    page.fill("[name=wanted]", "512")
+    said = page.locator("output").inner_text()
+    at, low, high = (decide.rate_at(512, (64, 0.2), 150, rho) for rho in (0.6, 0.4, 0.9))
+    assert f"At 510 examples take a learning rate of {at:.2g} ({low:.2g} to {high:.2g}). Use" in said
+    assert said.endswith(without)
+    page.fill("[name=wanted]", "4096")
+    assert "beyond the batch sizes tested" in page.locator("output").inner_text()
+    page.fill("[name=rate]", "often")
+    assert "“often” cannot be read" in page.locator("output").inner_text()
+    page.set_content(str(decide.form(timings(1e-3, 1e-4), 150, {})))
+    assert page.locator("[name=rate]").count() == 0
+    assert page.locator("output").inner_text() == without
     page.close()

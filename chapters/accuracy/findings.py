@@ -49,31 +49,26 @@ def findings(
         "favours": min(early) > 0,
         "least": slopes.low.min(),
         "most": slopes.high.max(),
-        "smallest": int(with_enough_steps()[0].batch_size.min()),
+        "smallest": int(with_enough_steps().batch_size.min()),
     }
     return told.plain(found)
 
 
 def slopes() -> pd.DataFrame:
     """Change of the test error per doubling of the batch with enough steps, in points, a row per
-    network and kind of search: network, searches, trials, value, low, high, and later: the change
-    without the smallest batch size of the first kind.
+    network: network, searches, trials, value, low, high, and later: the change without the smallest
+    batch size.
     """
-    rows = []
-    several, single = with_enough_steps()
-    smallest = several.batch_size.min()
-    studied = results.read(plans.study(SMOOTHED)), fixed_budgets.whole()
-    for ends, searched in zip((several, single), studied):
-        later = fixed_budgets.risen(ends[ends.batch_size > smallest])
-        for name, effect in fixed_budgets.risen(ends).items():
-            if np.isfinite(effect.value):
-                title, trials = (
-                    catalogue.workload(name).title,
-                    searched[searched.workload == name],
-                )
-                points = _points(effect)
-                rest = ranged(*_points(later[name]))
-                rows.append((title, effect.n, boxes.trials(trials), *points, rest))
+    rows, ends = [], with_enough_steps()
+    later = fixed_budgets.risen(ends[ends.batch_size > ends.batch_size.min()])
+    both = (results.read(plans.study(SMOOTHED)), fixed_budgets.whole())
+    searched = pd.concat([frame[["workload", "trials"]] for frame in both])
+    for name, effect in fixed_budgets.risen(ends).items():
+        if np.isfinite(effect.value):
+            trials = boxes.trials(searched[searched.workload == name])
+            rest = ranged(*_points(later[name]))
+            title = catalogue.workload(name).title
+            rows.append((title, effect.n, trials, *_points(effect), rest))
     return pd.DataFrame(rows, columns="network searches trials value low high later".split())
 
 
@@ -92,11 +87,8 @@ def _points(effect) -> list[float]:
 
 
 def settled() -> pd.DataFrame:
-    """What the figure of errors with enough steps draws: those without label smoothing, of one
-    search where there are no more.
-    """
-    several, single = with_enough_steps()
-    both = pd.concat([several, single[~single.workload.isin(several.workload)]])
-    plain = both[both.label_smoothing == 0]
+    """What the figure of errors with enough steps draws: those without label smoothing."""
+    ends = with_enough_steps()
+    plain = ends[ends.label_smoothing == 0]
     sizes = plain.groupby("workload").batch_size.transform("nunique")
     return plain[sizes > 2]  # fewer show no trend

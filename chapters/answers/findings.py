@@ -9,16 +9,16 @@ import pandas as pd
 
 from chapters.answers import shares
 from lib.analysis import scaling
-from lib.claims import Claim, front, judging, kept
+from lib.claims import Finding, front, judging, kept
 from lib.page import boxes, prose
 from lib.wording import between, percent, ranged
 
 APART = 16  # factor between two batch sizes that tell the critical one
 NEAR = 2  # factor within which they tell it
-CLAIMS = "S4 S7 S10 S10b L3 M1 W2 W2b".split()
+CLAIMS = "S4 S7 S10 S10b M2 L3 M1 W2 W2b".split()
 
 
-def findings(judged: Mapping[str, Claim]) -> dict[str, object]:
+def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
     """All values of the page's sentences.
 
     Raises:
@@ -31,6 +31,8 @@ def findings(judged: Mapping[str, Claim]) -> dict[str, object]:
     return {
         **front.facts(judged),
         **prose.pills({key: judged[key] for key in CLAIMS}),
+        "rho": front.effects(judged["M2"]),
+        "missed": front.effects(judged["S10b"]),
         "curves": len(dense),
         "critical": between(*dense.critical),
         "dearer": None if run.empty else float(run.price.iloc[-1] / run.price.min()),

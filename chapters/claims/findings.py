@@ -12,18 +12,22 @@ from lib import claims
 from lib.analysis.scaling import LEVEL
 from lib.claims import front
 
+TODAY = "2026-11-29"  # when rules got their power
+
 
 def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
     """All values of the page's sentences."""
     measured = [(claim, group) for claim in judged.values() for group in claim.measured]
-    decided = [group for _, group in measured if group.verdict != claims.UNDECIDED]
+    able = [group for _, group in measured if group.verdict != claims.SHOWN]
     return {
         **front.tally(judged),
         "measured": len(measured),
-        "decided": len(decided),
-        "wrong": round((1 - LEVEL) / 2 * len(measured)),  # in each test, at one side's share
+        "able": len(able),
+        "decided": sum(group.clear for group in able),
+        "wrong": round((1 - LEVEL) / 2 * len(able)),  # in each test, at one side's share
         "kept": _discoveries(measured),
         "fixed": sum(claim.fixed for claim in judged.values()),
+        "changed": sum(TODAY in {c.when for c in claim.history} for claim in judged.values()),
     }
 
 
@@ -35,7 +39,7 @@ def _discoveries(measured: Sequence[tuple[claims.Claim, claims.Group]]) -> int:
         return 0
     p_values = [_p_value(claim, group) for claim, group in measured]
     found = stats.false_discovery_control(p_values) <= 0.1
-    decided = [group.verdict != claims.UNDECIDED for _, group in measured]
+    decided = [group.clear for _, group in measured]
     return int((found & decided).sum())
 
 
@@ -44,7 +48,7 @@ def _p_value(claim: claims.Claim, group: claims.Group) -> float:
     the nearer threshold.  Where its error is not known, that of its verdict.
     """
     if not 0 < group.error < math.inf:
-        return 1.0 if group.verdict == claims.UNDECIDED else 1 - LEVEL
+        return 1 - LEVEL if group.clear else 1.0
     effect, edge = claim.inner(group.effect), claim.inner(claim.threshold)
     edges = (-edge, edge) if claim.kind == "within" else (edge,)
     beyond = [float(stdtr(group.freedom, -abs(effect - at) / group.error)) for at in edges]

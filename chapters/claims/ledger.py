@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+import pandas as pd
+
 from lib.claims import PAPERS
 from lib.page import boxes
 from lib.page.prose import Html
 
-SIGNS = {"for": "✓", "against": "✗", "not decided": "?"}
-KINDS = {"for": "yes", "against": "no", "not decided": "open"}  # of a network's verdict
+SIGNS = {"yes": "✓", "no": "✗", "unclear": "?", "no verdict": "·"}
+KINDS = {"yes": "yes", "no": "no", "unclear": "open", "no verdict": "open"}  # of a network's
 
 MATRIX = Path(__file__).with_name("matrix.html").read_text(encoding="utf-8")
 DETAILS = Path(__file__).with_name("details.html").read_text(encoding="utf-8")
@@ -25,8 +27,9 @@ def told(group, scale: str) -> str:
 
 
 def matrix(judged: Iterable) -> Html:
-    """A row per claim: key, title, the word that sums it up, and a sign per network, the paper's own
-    before all; a sign's title says the numbers.  Above, a choice among the papers.
+    """A row per claim: key, title, the words that sum up the paper's networks and ours, and a sign
+    per network, the paper's own before all; a sign's title says the numbers.  Above, a choice among
+    the papers.
     """
     judged = list(judged)
     letters = {claim.key[0] for claim in judged}
@@ -39,6 +42,25 @@ def details(judged: Iterable) -> Html:
     """Everything about each claim, folded; #claim-KEY opens one."""
     both = [(claim, boxes.claim(claim)) for claim in judged]
     return boxes.html(DETAILS, judged=both, since=since)
+
+
+def powers(judged: Iterable) -> Html:
+    """A row per claim: how often its rule says yes of each kind of made-up data, and on how many of
+    the rows measured it can tell.
+    """
+    rows = []
+    for claim in judged:
+        measured = claim.measured
+        able = [g for g in measured if g.verdict != "no verdict"]
+        shares = [
+            boxes.span_of_shares(column)
+            for column in zip(*(g.power for g in able or measured if g.power))
+        ]
+        words = [*claim.made_up, *[""] * 3][:3]
+        both = (f"{word}: {share}" for word, share in zip(words, shares or [""] * 3))
+        rows.append([f"{claim.key} {claim.title}", f"{len(able)} of {len(measured)}", *both])
+    columns = "claim|rows that can tell|claim true|no effect|opposite, or another shape"
+    return boxes.table(pd.DataFrame(rows, columns=columns.split("|")))
 
 
 def since(claim) -> str:

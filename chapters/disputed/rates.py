@@ -20,6 +20,9 @@ BEST = 4  # trials of a search that count as good, of those with decay
 VALUES = ["timescale", "weight_decay", "learning_rate"]
 KEYS = ["workload", "algorithm", "batch_size", "replicate"]
 GROWTH = ["workload", "algorithm", "sizes", "effect"]
+GROWN = ["workload", "algorithm", "sizes", "searches", "effect"]
+NEAR = 3  # times the fastest trial's steps
+SIZES = 4  # batch sizes of a search whose slope counts
 
 
 def good(found: pd.DataFrame) -> pd.DataFrame:
@@ -96,8 +99,39 @@ def _growths() -> dict[str, list]:
     crowded = {*zip(edges.workload, edges.algorithm)}
     # Muon's step is as long whatever the momentum: its rate is not divided by 1 - momentum
     muon = trials.algorithm == "muon"
-    growth = ranges.growth(trials.assign(momentum=trials.momentum.mask(muon)))
-    for row in growth[growth.searches >= scaling.ENOUGH].itertuples():
+    grown = growth(trials.assign(momentum=trials.momentum.mask(muon)))
+    for row in grown[grown.searches >= scaling.ENOUGH].itertuples():
         key = row.workload, row.algorithm
         rows.append((*key, row.sizes, vars(replace(row.effect, above=key in crowded))))
     return {"rows": rows}
+
+
+def fast(trials: pd.DataFrame) -> pd.DataFrame:
+    """The trials that met the goal within NEAR times the steps of the fastest of their search, and
+    are `ranges.built_up`.
+    """
+    met = trials.dropna(subset="steps").reset_index(drop=True)
+    point = ["workload", "algorithm", "batch_size", *scaling.SEARCH]
+    return ranges.built_up(met[met.steps <= NEAR * met.groupby(point).steps.transform("min")])
+
+
+def growth(trials: pd.DataFrame) -> pd.DataFrame:
+    """How fast the best effective learning rate grows, a row per network and training method.
+
+    trials: at their goals; of those NEAR the fastest of their search, the ones that are
+    `ranges.built_up` count. Columns: workload, algorithm; sizes, searches (counts of those that
+    tell); effect (ln of a factor per doubling).  The slope of a search of SIZES batch sizes or more is one value,
+    Student's t over searches; of a single search the interval is that of the scatter of its trials.
+    """
+    if trials.empty:
+        return pd.DataFrame(columns=GROWN)
+    rows = []
+    for key, own in fast(trials).groupby(["workload", "algorithm"], sort=False):
+        found = [
+            scaling.slope(np.log2(search.batch_size), np.log(ranges.effective(search)))
+            for _, search in own.groupby([*scaling.SEARCH])
+            if search.batch_size.nunique() >= SIZES
+        ]
+        if found:
+            rows.append((*key, own.batch_size.nunique(), len(found), scaling.mean_over(found)))
+    return pd.DataFrame(rows, columns=GROWN)

@@ -11,17 +11,9 @@ from lib.analysis import hardware, scaling
 from lib.analysis.scaling import CURVE
 from lib.claims import front
 from lib.probes import timings
-from lib.records import on_record
-from lib.studies import plans
-from lib.studies.study import Study
 from lib.workloads import models
 from lib.workloads.catalogue import workload
 
-# Fields of the cells that are drawn: the usual ones, but pruned in any way and up to any number of
-# steps.
-FIELDS = {
-    name: value for name, value in plans.USUAL.items() if name not in ("pruning", "max_steps")
-}
 KEYS = [*CURVE, "goal"]
 OVER = {"ratio": "over", "ratio_low": "over_low", "ratio_high": "over_high"}
 POINTS = [*KEYS, "batch_size", "steps", "low", "high", "searches", "missed", *OVER.values()]
@@ -32,16 +24,7 @@ MACHINES = {
     "one-core": ("one core of ours", hardware.Hardware()),
     "64-cores": ("up to 64 such cores, messages at 1 GB/s", front.DEVICES),
 }
-# Studies of many methods, which other pages leave to a chapter of their own.
-METHODS = ("digits-which", "digits-which-more", "digits-which-sparse")
 TIMED = "momentum"  # the method with which steps were timed
-
-
-def gathered(*more: Study) -> Study:
-    """The cells on record that are drawn: those of all studies, of METHODS and of `more`; as
-    `on_record.gathered`.
-    """
-    return on_record.gathered(*more, *map(plans.study, METHODS), **FIELDS)
 
 
 def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

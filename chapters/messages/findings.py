@@ -11,7 +11,7 @@ import pandas as pd
 from chapters.messages.claims import DENSITY, sent
 from chapters.messages.message_results import gaps, means
 from lib.claims import Claim
-from lib.claims.claim import AGAINST, FOR
+from lib.claims.claim import NO, YES
 from lib.methods.intervals import SHI2019
 from lib.wording import between, brief, number, percent
 from lib.workloads import catalogue
@@ -47,8 +47,8 @@ def findings(
         "share": f"{share:g}",
         "even": percent(1 / chosen.workers),
         "compared": len(top),
-        "passed": verdicts[FOR],
-        "failed": verdicts[AGAINST],
+        "passed": verdicts[YES],
+        "failed": verdicts[NO],
         "lost": between(*(g.effect for g in top)),
         "lengths": _shortest(),
     }

@@ -6,10 +6,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
 
 from lib.analysis import fixed_budgets, scaling
+from lib.analysis.ranges import OUTER
 from lib.messages import target
+from lib.methods import spaces
 from lib.records import results
 from lib.studies import plans
 from lib.studies.study import Study
@@ -40,7 +43,7 @@ def best(trials: pd.DataFrame) -> pd.DataFrame:
     (`fixed_budgets.chosen`).
 
     method: of NAMES.  network: the workload's title.  over: entries sent per step over those asked
-    for.  edge: whether its learning rate is the lowest or the highest that the search tried.
+    for.  edge: whether its learning rate lies in the outer tenth of its range.
     """
     rows = fixed_budgets.within(trials)
     ways = zip(rows.compressor, rows.feedback.astype(bool), strict=True)
@@ -49,10 +52,19 @@ def best(trials: pd.DataFrame) -> pd.DataFrame:
         network=[workload(w).title for w in rows.workload],
     )
     found = fixed_budgets.chosen(rows, KEYS)
-    search = ["workload", "replicate"]
-    tried = found.join(trials.groupby(search).learning_rate.agg(["min", "max"]), on=search)
-    edge = (tried.learning_rate >= tried["max"]) | (tried.learning_rate <= tried["min"])
-    return found.assign(over=found.sent / found.checked / _asked(found), edge=edge)
+    return found.assign(over=found.sent / found.checked / _asked(found), edge=_at_edge(found))
+
+
+def _at_edge(rows: pd.DataFrame) -> list[bool]:
+    """Whether a learning rate lies in the outer tenth of the range that it was drawn from."""
+    edges = []
+    for row in rows.itertuples():
+        work = workload(row.workload)
+        space = row.space if isinstance(row.space, str) else work.space
+        interval = spaces.intervals(space, row.algorithm, work.decay)["learning_rate"]
+        place = interval.place(np.array(row.learning_rate))
+        edges.append(bool(min(place, 1 - place) < OUTER))
+    return edges
 
 
 def _asked(rows: pd.DataFrame) -> list[int]:

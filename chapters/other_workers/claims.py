@@ -1,4 +1,4 @@
-"""Claims on workers that do not share every step, and the rules that judge them.
+"""Claims on workers that do not share every step, and what is measured of them.
 
 Of the papers on parts of a network the abstracts were at hand, of the others what is written of
 them, not the texts.
@@ -7,42 +7,36 @@ them, not the texts.
 from chapters.other_workers import federated, late, parts
 from chapters.other_workers.federated import EPOCH, TURNS, WHOLE
 from chapters.other_workers.late import METHODS, WORK
-from lib.claims.claim import Change, claim, ratio, share, unmeasured
+from lib.claims.claim import finding, ratio, share, unmeasured
 from lib.claims.names import title
 from lib.wording import named
-
-EFFECT = "an effect has to exceed the bound within which there is none"
 
 # --- late gradients -------------------------------------------------------------------------------
 
 
-@claim(
+@finding(
     "A1",
     "Stale gradients slow every training method",
     chapter="other_workers",
     paper="Stale gradients slow convergence down, by how much differs between training methods.",
     source="Dai et al. 2018",
     read="summary",
-    rule="With a method, gradients seven steps late take over 1.25 times the steps of timely "
-    "ones, in the mean over batch sizes 4, 16, 64 and 256.",
-    above=1.25,
-    history=[Change("2026-11-26", "more steps, with every method", EFFECT)],
+    shown="Steps with gradients seven steps late over those with timely ones, in the mean "
+    "over batch sizes 4, 16, 64 and 256.",
 )
 def late_over_timely():
     return _late(METHODS, ())
 
 
-@claim(
+@finding(
     "A2",
     "Momentum and Adam suffer more from stale gradients",
     chapter="other_workers",
     paper="Momentum and Adam suffer more from stale gradients than SGD does.",
     source="Dai et al. 2018",
     read="summary",
-    rule="Seven steps of delay multiply a method's steps by over 1.25 times what they do with "
-    "SGD, in the mean over batch sizes 4, 16, 64 and 256.",
-    above=1.25,
-    history=[Change("2026-11-26", "by more than with SGD, with both methods", EFFECT)],
+    shown="By how much seven steps of delay multiply a method's steps, over what they do "
+    "with SGD.",
 )
 def beside_sgd():
     return _late(METHODS[1:], ((WORK, "sgd", "fixed", late.JUDGED),))
@@ -60,37 +54,31 @@ def _late(methods, others):
 # --- where the data lie ---------------------------------------------------------------------------
 
 
-@claim(
+@finding(
     "F1",
     "Local steps save rounds of communication",
     chapter="other_workers",
     paper="Federated averaging takes fewer rounds of communication than synchronous SGD.",
     source="McMahan et al. 2017, in our words",
     read="summary",
-    rule="On shards of one kind, a synchronous step on whole shards takes over 1.25 times the "
-    "rounds of averaging after an epoch, which computes as much, at the hardest goal that all "
-    "searches of both meet.",
-    above=1.25,
-    since="2026-11-27",
-    fixed=True,
+    shown="On shards of one kind, rounds of synchronous steps on whole shards over rounds "
+    "of averaging after an epoch, which computes as much, at the hardest goal that "
+    "all searches of both meet.",
 )
 def rounds():
     return federated.beside("rounds", WHOLE, EPOCH)
 
 
-@claim(
+@finding(
     "F2",
     "Split learning asks clients to compute less",
     chapter="other_workers",
     paper="Split learning asks less computation of a client than federated averaging.",
     source="Vepakomma et al. 2018, in our words",
     read="summary",
-    rule="On shards of one kind, averaging after an epoch takes over 1.25 times the multiply-adds "
-    "of a client of split learning in turns of an epoch, at the hardest goal that all searches of "
-    "both meet.",
-    above=1.25,
-    since="2026-11-27",
-    fixed=True,
+    shown="On shards of one kind, multiply-adds of averaging after an epoch over those of "
+    "a client of split learning in turns of an epoch, at the hardest goal that all "
+    "searches of both meet.",
 )
 def computed():
     return federated.beside("adds", EPOCH, TURNS)
@@ -98,9 +86,6 @@ def computed():
 
 # --- parts of a network ---------------------------------------------------------------------------
 
-ALL_STEPS = "the same, searches with 1, 5, 20 and 80 local steps counted as independent"
-ALL_SIZES = "the same, searches at all batch sizes counted as independent"
-ANOTHER = "halves without recovery are another way, which notes tell"
 
 
 def met(name, values, note=""):
@@ -128,16 +113,14 @@ def published():
     return searches[searches.arm == parts.PARTS]
 
 
-@claim(
+@finding(
     "I1",
     "Independent subnetworks communicate less",
     chapter="other_workers",
     paper="Independent subnetworks communicate less, and less often, than data parallelism.",
     source="Yuan et al. 2022, abstract, in our words",
-    rule="Among so many workers, with 20 local steps, data parallelism sends over 1.25 times the "
-    "numbers per worker, at the hardest goal that all searches of both meet.",
-    above=1.25,
-    history=[Change("2026-11-26", "more numbers, with each number of workers", EFFECT)],
+    shown="Numbers sent per worker by data parallelism over those by subnetworks with 20 "
+    "local steps, at the hardest goal that all searches of both meet.",
 )
 def sent():
     own = published().query("what == 'sent'")
@@ -146,35 +129,31 @@ def sent():
     return [compared(f"{n} workers", some) for n, some in hard.groupby("size").ratio]
 
 
-@claim(
+@finding(
     "I3",
     "Independent subnetworks leave a bias",
     chapter="other_workers",
     paper="Independent subnetworks leave a bias: training stops short of where the whole network "
     "gets.",
     source="Shulgin and Richtárik 2023, in our words",
-    rule="Among so many workers, with 20 local steps, fewer than half of searches meet the "
-    "hardest goal, which the whole network always meets.",
-    below=0.5,
     scale="share",
-    history=[Change("2026-11-26", ALL_STEPS, "they share their splits and orders")],
+    shown="Share of searches, with 20 local steps, that meet the hardest goal, which the "
+    "whole network always meets.",
 )
 def bias():
     hard = parts.hardest(published()).query("what == 'steps'")
     return [met(f"{n} workers", steps) for n, steps in hard.groupby("size").value]
 
 
-@claim(
+@finding(
     "I4",
     "Growing a network saves computation",
     chapter="other_workers",
     paper="Growing a network saves a substantial part of the computation at the accuracy of the "
     "large one. (Here: to a goal that the small network meets, too.)",
     source="Yuan et al. 2023, abstract",
-    rule="At a batch size, the large network from the start takes over 1.25 times the "
-    "multiply-adds of the growing one to the hardest goal.",
-    above=1.25,
-    history=[Change("2026-11-26", "more multiply-adds, at every batch size", EFFECT)],
+    shown="Multiply-adds of the large network from the start over those of the growing "
+    "one, to the hardest goal.",
 )
 def grown():
     searches = parts.beside(parts.growing(), parts.LARGE)
@@ -183,22 +162,16 @@ def grown():
     return [compared(f"batches of {size:,}", some) for size, some in sizes]
 
 
-@claim(
+@finding(
     "I5",
     "Halves trained apart, then together, are as accurate",
     chapter="other_workers",
     paper="Halves trained apart, on synthetic intermediate labels, reach about the accuracy of "
     "usual training. (Here: with recovery, in which both are trained together.)",
     source="Karadağ and Topaloğlu 2024, abstract, in our words",
-    rule="At a batch size, with recovery, more than half of searches meet the hardest goal, which "
-    "the whole network always meets.",
-    above=0.5,
     scale="share",
-    since="2026-11-28",
-    history=[
-        Change("2026-11-26", ALL_SIZES, "they share their splits"),
-        Change("2026-11-28", "the same, with recovery or without", ANOTHER),
-    ],
+    shown="Share of searches, with recovery, that meet the hardest goal, which the whole "
+    "network always meets.",
 )
 def halves_apart():
     searches = parts.beside(parts.halves(), parts.UNCUT)

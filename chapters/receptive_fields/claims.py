@@ -1,28 +1,25 @@
-"""Claims on receptive fields, and the rules that judge them; of the paper we read the abstract."""
+"""Claims on receptive fields, and what is measured of them; of the paper we read the abstract."""
 
 from chapters.receptive_fields import experiments, findings, locality
-from lib.claims.claim import claim, ratio
+from lib.claims.claim import finding, ratio
 
 SOURCE = "Ingrosso and Goldt 2022, abstract"
 
 
-@claim(
+@finding(
     "R1",
     "Structure beyond pairs localises receptive fields",
     chapter="receptive_fields",
     paper="Local structure of higher order, which Gaussian inputs lack, triggers fields that are local.",
     source=SOURCE,
-    rule="The participation of fields at the goal is over 1.25 times that on Gaussian inputs, in the mean over batch sizes "
-    "128, 512 and 2,048; five searches.",
-    above=1.25,
-    since="2026-11-27",
-    fixed=True,
+    shown="Participation of fields at the goal over that on Gaussian inputs, in the mean "
+    "over batch sizes 128, 512 and 2,048.",
 )
 def beside_gaussian():
     return _judged("over")
 
 
-@claim(
+@finding(
     "R2",
     "Fully connected networks learn local fields",
     chapter="receptive_fields",
@@ -30,11 +27,8 @@ def beside_gaussian():
     "that few sites have most of the weight; not that these are neighbours, nor that fields are "
     "copies.)",
     source=SOURCE,
-    rule="On inputs with edges, the participation of fields at the goal is over 1.25 times that of weights as they are "
-    "drawn, in the mean over batch sizes 128, 512 and 2,048; five searches.",
-    above=1.25,
-    since="2026-11-27",
-    fixed=True,
+    shown="On inputs with edges, participation of fields at the goal over that of weights "
+    "as they are drawn, in the mean over batch sizes 128, 512 and 2,048.",
 )
 def beside_drawn():
     return _judged("edged_drawn")

@@ -8,7 +8,7 @@ the run takes K (a + b C + b B + a C/B) seconds, which is least at B = sqrt(C a/
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,18 +74,33 @@ def fitted(points: Points, powers: tuple[int, int]) -> tuple[float, float]:
     return float(first), float(second)
 
 
+def rate_at(size: float, tuned: tuple[float, float], critical: float, rho: float) -> float:
+    """The learning rate at a batch size, from one that was tuned: rates go as 1 / (1 + rho C/B).
+
+    Args:
+        size: examples.
+        tuned: batch size and its best rate.
+        critical: C, in examples.
+        rho: the batch size at which rates bend, over C.
+    """
+    base, rate = tuned
+    return rate * (1 + rho * critical / base) / (1 + rho * critical / size)
+
+
 # --- the form -------------------------------------------------------------------------------------
 
 FORM = Path(__file__).with_name("form.html").read_text(encoding="utf-8")
 
 
-def form(times: Points, critical: float) -> Html:
-    """A form for timings and a critical batch size, or steps, filled with an example; without
-    scripts it says that it needs them.
+def form(times: Points, critical: float, law: Mapping[str, object]) -> Html:
+    """A form for timings and a critical batch size, or steps, filled with an example, and for a
+    tuned learning rate; without scripts it says that it needs them.
 
     Args:
         times: (batch size, seconds of a step) to begin with.
         critical: examples, to begin with.
+        law: rho with its ends low and high, and the batch sizes smallest and largest at which the
+            law for rates was tested; empty where none is measured.
     """
     return boxes.html(
         FORM,
@@ -94,5 +109,6 @@ def form(times: Points, critical: float) -> Html:
         more=MORE,
         least=NONE,
         percent=round(100 * MORE),
+        law=law,
         without="The form needs JavaScript; the worked example below does not.",
     )

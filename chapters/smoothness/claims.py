@@ -2,9 +2,11 @@
 that judge them.
 """
 
+from dataclasses import replace
+
 from chapters.smoothness import experiments, followed_paths, path_geometry
 from lib.analysis.scaling import Effect
-from lib.claims.claim import Change, claim, ratio
+from lib.claims.claim import Change, claim, finding, ratio
 from lib.claims.names import is_lee2021, rows, title
 from lib.probes import tracks
 from lib.wording import named
@@ -20,6 +22,7 @@ from lib.wording import named
     rule="On a network, the Lipschitz constant along the fastest trials at the highest sparsity is over 1.25 times the dense "
     "network's, in the mean of searches; n counts splits. (The trials compared have different learning rates.)",
     above=1.25,
+    since="2026-11-29",
     history=[
         Change(
             "2026-11-26",
@@ -30,6 +33,11 @@ from lib.wording import named
             "2026-11-28",
             "the same, with Welch's interval over paths, which were counted in n",
             "paths of one search are no independent repeats",
+        ),
+        Change(
+            "2026-11-29",
+            "the same, networks of one split judged by the scatter of its searches",
+            "searches of one split share their examples",
         ),
     ],
 )
@@ -42,27 +50,20 @@ def roughness():
     def note(key: tuple, effect: Effect) -> str:
         return f"searches: {searches[key]}, dense paths followed: {followed[key]}"
 
-    return rows(followed_paths.lipschitz_ratios(means), is_lee2021, note)
+    groups = rows(followed_paths.lipschitz_ratios(means), is_lee2021, note)
+    return [replace(group, decides=group.n > 1) for group in groups]
 
 
-@claim(
+@finding(
     "P2",
     "The geometry of a path is stable",
     chapter="smoothness",
     paper="Trajectories keep stable dynamics during the majority of training. (Here: restricted secant and error bound.)",
     source="Guille-Escuret et al. 2024, abstract, in our words",
-    rule="On a network, with a method, a quantity of the full gradient varies less than fourfold over the middle 80 % of a path. "
-    "Taken are its 90th percentile over its 10th, the median over a search's paths, and the mean over searches. "
-    "On a random walk the error bound "
-    "varies 2.1-fold, and the restricted secant 4.6-fold.",
-    below=4.0,
-    history=[
-        Change(
-            "2026-11-26",
-            "the same for the median path of all networks",
-            "networks disagree; paths of a search are no independent repeats",
-        )
-    ],
+    shown="How much a quantity of the full gradient varies over the middle 80 % of a "
+    "path: its 90th percentile over its 10th, the median over a search's paths and "
+    "the mean over searches. On a random walk the error bound varies 2.1-fold, the "
+    "restricted secant 4.6-fold.",
 )
 def spreads():
     found = path_geometry.spreads(path_geometry.by_path(experiments.WALKS.results()))

@@ -5,11 +5,12 @@ intervals.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
 
-from chapters.sparsity.claims import critical_ratios, sparsest
+from chapters.sparsity.claims import sparsest
 from lib.analysis import scaling
 from lib.analysis.scaling import SEARCH, Curve
 from lib.claims import front, judging
@@ -26,22 +27,25 @@ PAPERS = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8", *
 METHODS = ("sgd", "momentum", "nesterov")
 
 
-def findings(curves: Curves) -> dict:
-    """What the sentences on connection sensitivity say, but for higher sparsities; curves: all that
-    are compared, of `scaling.summaries`.
+def findings(curves: Curves, critical: Mapping[tuple, scaling.Effect]) -> dict:
+    """What the sentences on connection sensitivity say, but for higher sparsities.
+
+    Args:
+        curves: all that are compared, of `scaling.summaries`.
+        critical: of `claims.critical_ratios`.
     """
     over = scaling.steps_over_dense(curves)
     sparse = over[over.sparsity == over.sparsity.max()]
-    critical = [effect.row("ratio") for effect in critical_ratios(curves).values()]
+    ratios = [effect.row("ratio") for effect in critical.values()]
     return {
         "cost": between(*front.pruned_over_dense().ratio),
-        "pairs_measured": bool(critical),
+        "pairs_measured": bool(ratios),
         "costlier": int((sparse.ratio > 1).sum()),
         "compared": len(sparse),
         "sparsest": f"{over.sparsity.max():g}" if len(over) else None,
-        "bend_pairs": len(critical),
-        "bend_larger": sum(ratio["ratio_low"] > 1 for ratio in critical),
-        "bend_smaller": sum(ratio["ratio_high"] < 1 for ratio in critical),
+        "bend_pairs": len(ratios),
+        "bend_larger": sum(ratio["ratio_low"] > 1 for ratio in ratios),
+        "bend_smaller": sum(ratio["ratio_high"] < 1 for ratio in ratios),
     }
 
 
@@ -82,10 +86,10 @@ def panels(
     return arranged(marks, panels)
 
 
-def beside_dense(curves: Curves) -> pd.DataFrame:
+def beside_dense(critical: Mapping[tuple, scaling.Effect]) -> pd.DataFrame:
     """The critical batch sizes of the sparsest curves over the dense ones', for the figure."""
-    shown = {k: curves[k] for key in sparsest(curves) for k in (key, scaling.dense_key(key))}
-    rows = scaling.beside(shown, scaling.dense_key)
+    ratios = ((key, {"n": e.n, **e.row("ratio")}) for key, e in critical.items())
+    rows = scaling.by_curve(ratios, "ratio ratio_low ratio_high n".split())
     labels = [f"{named(a)}, sparsity {s:g}" for a, s in zip(rows.algorithm, rows.sparsity)]
     return rows.assign(row=[title(name) for name in rows.workload], label=labels)
 

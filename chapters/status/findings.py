@@ -15,16 +15,13 @@ WAY = ["sparsity", "precision", "checks"]
 USUAL = {"precision": "bfloat16", "checks": "geometric"}
 
 
-def findings(studies: pd.DataFrame, again: pd.DataFrame) -> dict:
+def findings(studies: pd.DataFrame) -> dict:
     """All values of the page's sentences.
 
     Args:
         studies: of `on_record.status`, with title.
-        again: of `replays.every`.
     """
     total = front.scope()
-    digits = again[again.workload.str.startswith("digits")]
-    digits = digits.dropna(subset=["recorded", "again"], how="all")
     return {
         **{name: total[name] for name in ("searches", "trials", "core_hours")},
         "studies": len(studies),
@@ -32,8 +29,7 @@ def findings(studies: pd.DataFrame, again: pd.DataFrame) -> dict:
         "devices": _listed(studies.device),
         "first": min(_listed(studies.date)),
         "last": max(_listed(studies.date)),
-        "on_digits": len(digits),
-        "same_on_digits": int(digits.equal_result.sum()),
+        **front.measured_again(),
     }
 
 

@@ -1,5 +1,6 @@
 """What this chapter measures besides searches: the noise scale of a running job, as its workers'
-own gradients tell it, beside that of other gradients at the same weights.
+own gradients tell it, beside that of other gradients at the same weights; and the spectrum of the
+loss.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from lib.fields import Count, Number, Whole, spec
+from lib.fields import SEED, Count, Number, Whole, spec
 from lib.measuring.experiment import Collection
 from lib.probes import tracks
 from lib.probes.tracks import Again
 from lib.records import store
-from lib.studies.cells import Cell
+from lib.studies.cells import NUMBER, Cell
 from lib.workloads.catalogue import WorkloadName, workload
 
 METHODS = ("sgd", "momentum")  # which torch.optim.SGD has, too
@@ -134,4 +135,82 @@ JOBS = Collection(
     precision="float32",
     alone=True,
 )
-EXPERIMENTS = {"noise-scale": JOBS}
+
+# --- the spectrum of the loss ---------------------------------------------------------------------
+
+SPECTRUM_RATE, SPECTRUM_BATCH = 0.3, 64  # of plain SGD towards the weights where it is taken
+SPECTRA_OF = {"digits-mlp": (0, 30), "digits-cnn": (0, 30), "mnist-fc-128x3-easier": (0, 200)}
+
+
+@spec
+class Spectrum:
+    """The largest eigenvalues of the Hessian of the mean loss on training examples, after so many
+    steps of SGD (SPECTRUM_RATE, SPECTRUM_BATCH).
+
+    count: of eigenvalues, by Lanczos.  examples: on which they are taken, at most.
+    """
+
+    workload: WorkloadName
+    steps: int
+    split: NUMBER = 101
+    seed: SEED = 0
+    count: Count(1000) = 100
+    examples: Count(100_000) = 2000
+
+    def definition(self) -> dict:
+        """What the record's name depends on besides the fields."""
+        work = workload(self.workload)
+        return {"dataset": work.dataset, "model": work.model}
+
+    def measure(self) -> pd.DataFrame:
+        """A row per direction, the steepest first: curvature; noise (variance of one example's
+        slope along it); slope of the mean loss.
+        """
+        import torch
+        from scipy.sparse.linalg import LinearOperator, eigsh
+        from torch.func import grad, jvp
+
+        from lib.engine import flattening, lockstep
+        from lib.workloads import models
+
+        work = workload(self.workload)
+        data, module = work.train(self.split), models.build(work.model)
+        x, y = flattening.cast(data.x, torch.float32), data.y
+        w = flattening.flatten(models.fresh(work.model, self.seed))
+
+        def losses(w, rows):
+            outputs = flattening.outputs(module, w, x[rows])
+            return torch.nn.functional.cross_entropy(outputs, y[rows], reduction="none")
+
+        order = lockstep.batches(len(y), SPECTRUM_BATCH, self.split)
+
+        def mean(w, rows):
+            return losses(w, rows).mean()
+
+        for _ in range(self.steps):
+            w = w - SPECTRUM_RATE * grad(mean)(w, next(order))
+        seen = slice(0, self.examples)
+
+        def product(v):
+            along = torch.as_tensor(v.ravel(), dtype=torch.float32)
+            return jvp(lambda v: grad(mean)(v, seen), (w,), (along,))[1].double().numpy()
+
+        square = LinearOperator((len(w), len(w)), matvec=product, dtype=np.float64)
+        first = np.random.default_rng(self.seed).standard_normal(len(w))
+        values, vectors = eigsh(square, self.count, which="LA", v0=first, tol=1e-4)
+        rows = []
+        for value, vector in zip(values[::-1], vectors.T[::-1]):
+            along = torch.as_tensor(vector.copy(), dtype=torch.float32)
+            single = jvp(lambda v: losses(v, seen), (w,), (along,))[1].double()
+            rows.append((value, float(single.var()), float(single.mean())))
+        return pd.DataFrame(rows, columns=["curvature", "noise", "slope"])
+
+
+SPECTRA = Collection(
+    "spectra",
+    "spectra",
+    lambda one: f"{store.home(one.workload)}-{one.steps}",
+    lambda: tuple(Spectrum(name, steps) for name, own in SPECTRA_OF.items() for steps in own),
+    "Measure the spectrum of the loss on three networks, into data/spectra/ (three minutes).",
+)
+EXPERIMENTS = {"noise-scale": JOBS, "spectra": SPECTRA}

@@ -12,7 +12,7 @@ from lib.analysis import ranges, scaling
 from lib.claims import judging
 from lib.claims.names import REPEATS, title
 from lib.probes import tracks
-from lib.wording import brief, named, number, percent, span
+from lib.wording import between, brief, named, number, percent, span
 from lib.workloads.catalogue import workload
 
 SURE = 0.05  # p-value below which a form is rejected
@@ -66,20 +66,25 @@ def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
     return found.assign(curve=scaling.curve_names(found))
 
 
-def findings(tested: pd.DataFrame, points: pd.DataFrame, asked: tuple[str, str]) -> dict:
+def findings(
+    tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame, asked: tuple[str, str]
+) -> dict:
     """All values of the page's sentences.
 
     Args:
         tested: of `tested_forms`.
         points: of `residuals`.
+        noise: of `noise_scales`.
         asked: the workload and the method that figures begin with.
     """
     mine = tested[(tested.workload == asked[0]) & (tested.algorithm == asked[1])]
+    dense = noise[noise.identified.astype(bool) & (noise.sparsity == 0)]
+    constant = np.exp(np.log(dense.critical).mean())
     return {
         "first": next(iter(mine.method), None),
         "close": percent(points.over.between(1 / NEAR, NEAR).mean()) if len(points) else None,
-        "tested": len(tested),
-        "rejected": int((tested.p_value <= SURE).sum()),
+        "over_noise": between(*(dense.critical / dense.predicted)),
+        "over_one": between(*(dense.critical / constant)),
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
     }
 

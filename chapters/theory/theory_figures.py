@@ -66,7 +66,7 @@ def exact_curves(shown: pd.DataFrame) -> alt.LayerChart:
     of `quadratic.exact_curves`.
     """
     pick, faded = charts.picked("kind")
-    colours = [charts.ORANGE, charts.BLUE, charts.TEAL]
+    colours = {kind: charts.method_colour(kind) for kind in dict.fromkeys(shown.kind)}
     scale = alt.Scale(type="log", base=2, nice=False, padding=8)
     tooltip = [
         tips.tip("kind:N", "training method"),
@@ -79,7 +79,7 @@ def exact_curves(shown: pd.DataFrame) -> alt.LayerChart:
     line = line.encode(
         x=charts.batch_axis(shown.batch_size),
         y=alt.Y("steps:Q", title="steps to the target loss", scale=scale),
-        color=charts.by_name("kind", dict(zip(dict.fromkeys(shown.kind), colours)), columns=2),
+        color=charts.by_name("kind", colours, columns=2),
         opacity=faded,
         tooltip=tooltip,
     )

@@ -2,17 +2,29 @@
 momentum.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from lib.analysis import ranges, scaling
-from lib.claims.claim import Change, Group, claim, ratio
-from lib.claims.names import REPEATS, curve_title, is_lee2021, is_shallue2019, rows
+from lib.claims.claim import Change, claim, difference
+from lib.claims.names import (
+    REPEATS,
+    bent,
+    curve_title,
+    is_lee2021,
+    is_shallue2019,
+    marked,
+    pooled_images,
+    rows,
+)
 from lib.methods import WITH_MOMENTUM
-from lib.workloads.catalogue import WORKLOADS
 
-# Times its first batch size, at least, perfect scaling goes on where it shows: two doublings
-SPANNED = 4
 LEAST = 5  # batch sizes of a curve of which a claim tells
+FOURFOLD = 4  # how far the first and the last stretch of a curve reach
+PERFECT, FLOOR = 0.75, 0.25  # elasticities between which returns diminish
+STRAIGHT = 0.5  # of a made-up curve without regimes
+TODAY = "2026-11-29"
 POOLED = "a median over curves hid networks that disagree"
 
 
@@ -30,11 +42,12 @@ def dense(curves):
     chapter="three_regimes",
     paper="Across workloads there is one general trend: perfect scaling, then diminishing returns, then maximal data parallelism.",
     source="Lee et al. 2021, abstract",
-    rule="Of a dense network's curve of five batch sizes or more, 95 % of the draws from its searches show all three regimes. "
-    "These are perfect scaling over two doublings, then diminishing returns, then two batch sizes on the floor, each to 20 %. "
-    "Less than 5 % speak against it, but not where the missing regime may lie beyond the batch sizes measured.",
-    above=0.5,
-    scale="share",
+    rule="On a dense network's curve of five batch sizes or more, steps fall as B to a power of over 3/4 in the first fourfold of "
+    "the batch sizes, and of under 1/4 in the last. Shown is the lesser of the two margins; both powers are beside it.",
+    above=0.0,
+    scale="number",
+    tried=("c₁/B + c₂ with its C", "steps as 1/√B", "steps that do not fall"),
+    since=TODAY,
     history=[
         Change(
             "2026-11-23",
@@ -48,60 +61,77 @@ def dense(curves):
             "a property of the batch sizes chosen, and no test of three regimes",
         ),
         Change(
-            "2026-11-27",
-            "Of a dense network's curve of five batch sizes or more, 95 % of the draws from its "
-            "searches show all three regimes. These are perfect scaling over two doublings, then "
-            "diminishing returns, then two batch sizes on the floor, each to 20 %. Less than 5 % "
-            "speak against it, but not where the regime that lacks may lie beyond the batch sizes "
-            "measured.",
-            "the same rule in plainer words",
+            TODAY,
+            "95 % of the draws from a curve's searches show perfect scaling over two doublings, then diminishing returns, then "
+            "two batch sizes on the floor, each to 20 %; less than 5 % speak against it, unless a regime may lie beyond the sizes",
+            "on images it said nothing of flat, rising and straight curves alike, and yes of at most 8 % of exact hyperbolas",
         ),
     ],
 )
-def three_regimes(curves):
-    return [shown(curve_title(key), curve, key[0]) for key, curve in dense(curves).items()]
+def three_regimes(curves, searches):
+    whole = ranges.whole_curves(searches)
+    return [margin(key, curve, key in whole) for key, curve in dense(curves).items()]
 
 
-def shown(name, curve, workload):
-    """Whether a curve shows all three regimes, 1 or 0, and what 90 % of the curves drawn from its
-    searches leave open.
+def margin(key, curve, whole=True):
+    """The group of by how much a curve's elasticities clear PERFECT and FLOOR, the lesser of both.
+
+    Both have to clear them, so that the interval's ends are the lesser ones, too.
     """
-    sizes = curve.sizes[curve.met]
-    points = curve.points()
-    size = WORKLOADS[workload].train_size if workload in WORKLOADS else np.inf
-    room = {"below": sizes[0] > 1, "above": 2 * sizes[-1] < size}
-    drawn = scaling.draws(curve)[sizes.astype(int)]
-    sees, may = all_three(sizes, drawn.to_numpy(), **room)
-    [here], _ = all_three(sizes, points.steps.to_numpy()[None], **room)
-    found = scaling.regimes(points)
-    floor = (
-        f"floor from {found.useful_end:,.0f}" if found.reaches_plateau else "no floor reached"
-    )
-    note = f"perfect scaling from {found.start:,.0f} to {found.perfect_end:,.0f}, {floor}"
-    return Group(
-        name,
-        float(here),
-        float(sees.mean() >= 0.95),
-        float(may.mean() > 0.05),
-        curve.n,
-        is_lee2021(workload),
-        note=note,
+    first, last = scaling.estimate(elasticities, curve)
+    steep = replace(first, value=first.value - PERFECT)
+    flat = replace(last, value=FLOOR - last.value, below=last.above, above=last.below)
+    nearer = min(steep, flat, key=lambda effect: effect.value)
+    group = difference(curve_title(key), nearer, is_lee2021(key[0]))
+    return replace(
+        group,
+        power=power(curve, first, last),
+        low=min(steep.low, flat.low),
+        high=min(steep.high, flat.high),
+        note="; ".join([elasticity_note(first, last), *bent(key, whole)]),
+        decides=not bent(key, whole),
     )
 
 
-def all_three(b, k, below, above):
-    """Whether curves show all three regimes, and whether they may, if measured at more batch sizes:
-    two of [draws].
-
-    Shown are perfect scaling over a factor of SPANNED, diminishing returns, and at least two sizes
-    on the floor. b, k: as of `scaling.regime_ends`.  below, above: whether there are batch sizes below and
-    above those measured.
+def power(curve, first, last):
+    """How often the rule says yes of a curve of these batch sizes and this scatter that is c1/B + c2
+    with its C (in the middle of the sizes, where they do not have it between them), that is
+    straight on logarithms, and that does not fall.
     """
-    start, end, useful = scaling.regime_ends(b, k)
-    scales, flattens, apart = end >= SPANNED * start, useful < b[-1], useful > end
-    may_scale, may_flatten = scales | (below & (start == b[0])), flattens | above
-    may_be_apart = apart | ~(scales & flattens)
-    return scales & flattens & apart, may_scale & may_flatten & may_be_apart
+    random = np.random.default_rng(0)
+    ends = np.log(curve.sizes[[0, -1]])
+    [bend] = scaling.fit(curve.sizes, curve.means).bend
+    bend = bend if ends[0] < bend < ends[1] else ends.mean()
+    line = np.log1p(np.exp(bend) / curve.sizes)[None]
+    made = [elasticities((curve.sizes, line))[0], np.full(2, STRAIGHT), np.zeros(2)]
+    yes = []
+    for truth in made:
+        clears = True
+        for effect, value, edge, side in zip((first, last), truth, (PERFECT, FLOOR), (1, -1)):
+            low, _ = scaling.drawn(effect, side * (value - edge), random)
+            clears = clears & (low > 0)
+        yes.append(float(np.mean(clears)))
+    return tuple(yes)
+
+
+def elasticity_note(first, last):
+    words = "power {:.2f} ({:.2f} to {:.2f})"
+    ends = (words.format(*effect.row(log=False).values()) for effect in (first, last))
+    return "first {}, last {}".format(*ends)
+
+
+def elasticities(own):
+    """-d ln K / d ln B over the first and over the last fourfold of the batch sizes, [k, 2].
+
+    own: sizes [m] and ln K* [k, m].
+    """
+    sizes, logs = own
+    start = np.flatnonzero(sizes <= FOURFOLD * sizes[0])[-1]
+    end = np.flatnonzero(sizes >= sizes[-1] / FOURFOLD)[0]
+    places = np.log(sizes)
+    first = (logs[:, 0] - logs[:, start]) / (places[start] - places[0])
+    last = (logs[:, end] - logs[:, -1]) / (places[-1] - places[end])
+    return np.stack([first, last], 1)
 
 
 @claim(
@@ -123,13 +153,14 @@ def all_three(b, k, below, above):
     ],
 )
 def critical_by_goal(searches, curves):
-    easiest = easiest_goals(searches)
-    both = {
-        key: (easiest[key], curve) for key, curve in dense(curves).items() if key in easiest
+    easiest, whole = easiest_goals(searches), ranges.whole_curves(searches)
+    found = {
+        key: scaling.critical_ratio(easiest[key], curve)
+        for key, curve in dense(curves).items()
+        if key in easiest
     }
-    return rows(
-        {key: scaling.critical_ratio(*pair) for key, pair in both.items()}, is_shallue2019
-    )
+    groups = rows(pooled_images(found), is_shallue2019)
+    return marked(found, groups, whole)
 
 
 def easiest_goals(searches):
@@ -208,25 +239,17 @@ def steps_at_smallest(searches, curves, published_curves):
 
 
 def _beside_sgd(searches, curves, published_curves, compare):
-    """A group per network and method with momentum; where that is over the whole range, the
-    published one in a note.
+    """A group per network and method with momentum over its whole range, or else from 0.9 on, which
+    decides nothing; of the former, the latter in a note.
     """
-    groups = []
-    whole = ranges.whole_curves(searches)
+    effects, notes, whole = {}, {}, ranges.whole_curves(searches)
     for key, curve in dense(curves).items():
         below = curves.get((key[0], "sgd", *key[2:]))
-        if (
-            key[1] not in WITH_MOMENTUM
-            or below is None
-            or (found := compare(curve, below)) is None
-        ):
-            continue
-        name, note = curve_title(key), "momentum from 0.9 on alone"
-        if key in whole:
-            there = compare(published_curves[key], below).row("r").values()
-            name, note = (
-                f"{name} (whole range)",
-                "from 0.9 on: {:.2f} ({:.2f} to {:.2f})".format(*there),
-            )
-        groups.append(ratio(name, found, is_shallue2019(key[0]), note))
-    return groups
+        if key[1] in WITH_MOMENTUM and below is not None:
+            effects[key] = compare(curve, below)
+            if key in whole:
+                there = compare(published_curves[key], below).row("r").values()
+                notes[key] = "from 0.9 on: {:.2f} ({:.2f} to {:.2f})".format(*there)
+    effects = {key: effect for key, effect in effects.items() if effect is not None}
+    groups = rows(pooled_images(effects), is_shallue2019, lambda key, _: notes.get(key, ""))
+    return marked(effects, groups, whole)

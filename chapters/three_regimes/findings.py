@@ -10,7 +10,7 @@ import pandas as pd
 
 from chapters.three_regimes import one_network, regime_figures
 from lib.analysis import ranges, scaling
-from lib.claims import FOR, Claim
+from lib.claims import NO, UNCLEAR, YES, Claim
 from lib.page import charts
 from lib.page.shared_figures import LARGE
 from lib.wording import brief, named, percent, with_interval
@@ -61,8 +61,8 @@ def findings(
         "tolerance": percent(scaling.TOLERANCE),
         "surely_lower": sum(group.high < 1 for group in goals),
         "moved": len(goals),
-        "raised": len(methods.decided(FOR)),
-        "compared": len(methods.measured),
+        "raised": len(methods.decided(YES)),
+        "compared": len(methods.decided(YES, NO, UNCLEAR)),
         **_asked(asked_for(every, chosen), lines),
     }
 

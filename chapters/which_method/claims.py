@@ -12,7 +12,7 @@ import numpy as np
 from lib.analysis import method_results, ranges, scaling
 from lib.claims import judging
 from lib.claims.claim import Change, claim, ratio
-from lib.claims.names import title
+from lib.claims.names import BY_MINIMA, LADDER, pooled_images, title
 from lib.studies import plans
 from lib.wording import brief, named
 
@@ -24,29 +24,53 @@ LARGE, SMALL, ALL = (method_results.at_end(end) for end in (1, -1, 0))
 
 
 @functools.cache
-def curves(whole=True):
-    """Every dense curve of the networks searched with many methods; whole: momentum over its whole
+def searched(whole=True):
+    """Every dense search of the networks searched with many methods; whole: momentum over its whole
     range, where that is measured.
     """
-    trials = method_results.compared(plans.study("digits-soap"))
+    rows = method_results.compared(plans.study("digits-soap"))
     if whole:
-        trials = scaling.at_goals(ranges.whole(trials, judging.low()))
-    return scaling.curves(trials[trials.sparsity == 0])
+        rows = scaling.at_goals(ranges.whole(rows, judging.low()))
+    return rows[rows.sparsity == 0]
 
 
-def groups(of, *pairs, whole=True, name="{network}", told=lambda *curves: ""):
-    """A row per pair of methods and network: `of` their curves; told: of both curves, a note."""
-    found, rows = curves(whole), []
+def curves(whole=True):
+    """Their curves, by key."""
+    return scaling.curves(searched(whole))
+
+
+def ladders():
+    """Their curves at several goals, by key."""
+    return scaling.ladders(searched(), judging.orders())
+
+
+def groups(of, *pairs, measured=None, name="{network}", note=lambda *both: ""):
+    """A row per pair of methods and network.
+
+    Args:
+        of: the effect of what was measured of both methods.
+        *pairs: the methods above and below.
+        measured: by key; None: `curves`.
+        name: of a row, a format.
+        note: of both, what to say beside it.
+    """
+    measured = curves() if measured is None else measured
+    effects, notes = {}, {}
     for above, below in pairs:
-        about = {"above": named(above), "below": named(below)}
+        for work, effect in method_results.between(measured, above, below, of).items():
+            both = [measured[work, m, "connection-sensitivity", 0.0] for m in (above, below)]
+            effects[work, above, below], notes[work, above, below] = effect, note(*both)
+    rows = []
+    for (work, above, below), effect in pooled_images(effects).items():
+        about = {"above": named(above), "below": named(below), "network": title(work)}
         about["axes"] = AXES.get(above) or AXES.get(below)
-        for work, effect in method_results.between(found, above, below, of).items():
-            own = [
-                found[work, method, "connection-sensitivity", 0.0] for method in (above, below)
-            ]
-            note = told(*own) or "scatter borrowed" * (effect.n == 1)
-            rows.append(ratio(name.format(network=title(work), **about), effect, note=note))
+        rows.append(ratio(name.format(**about), effect, note=notes[work, above, below]))
     return rows
+
+
+def critical_groups(*pairs, **more):
+    """`groups` of ratios of critical batch sizes, the mean over several goals."""
+    return groups(scaling.shared_ratio, *pairs, measured=ladders(), **more)
 
 
 @claim(
@@ -85,23 +109,25 @@ def standard_methods():
     chapter="which_method",
     paper="Preconditioning, as by Adam and K-FAC, gives much larger critical batch sizes than momentum.",
     source="Zhang et al. 2019, abstract",
-    rule="On a network, the critical batch size is over twice that with momentum, searched over its whole range where measured.",
+    rule="On a network, the critical batch size is over twice that with momentum, searched over its whole range where measured. "
+    f"{LADDER}",
     above=2.0,
     history=[
         Change(
             "2026-11-26",
             "the same, K-FAC with its clip alone, in the median over networks",
             MEDIAN,
-        )
+        ),
+        BY_MINIMA,
     ],
 )
 def preconditioning():
-    def whole_steps(above, below):
-        least = np.exp(above.means.min())
+    def whole_steps(above, _):
+        least = np.exp(above[0].means.min())
         return f"floor of whole steps: {brief(least)}" * bool(least < RESOLVED)
 
     pairs = [(method, "momentum") for method in ("adam", "kfac", "kfac-unclipped")]
-    return groups(scaling.critical_ratio, *pairs, name="{above}, {network}", told=whole_steps)
+    return critical_groups(*pairs, name="{above}, {network}", note=whole_steps)
 
 
 @claim(
@@ -116,7 +142,7 @@ def preconditioning():
     history=[Change("2026-11-26", "more steps, on every network", EFFECT)],
 )
 def averages():
-    return groups(SMALL, ("momentum", "momentum-ema"), whole=False)
+    return groups(SMALL, ("momentum", "momentum-ema"), measured=curves(whole=False))
 
 
 @claim(
@@ -146,12 +172,12 @@ def second_order():
     chapter="which_method",
     paper="Muon retains data efficiency better than AdamW at large batch sizes. (Here: whether its critical one exceeds Adam's.)",
     source="Essential AI 2025, abstract, in our words",
-    rule="On a network, the critical batch size with Muon is over 1.25 times that with Adam.",
+    rule=f"On a network, the critical batch size with Muon is over 1.25 times that with Adam. {LADDER}",
     above=1.25,
-    history=[Change("2026-11-26", "larger, on every network", EFFECT)],
+    history=[Change("2026-11-26", "larger, on every network", EFFECT), BY_MINIMA],
 )
 def muon():
-    return groups(scaling.critical_ratio, ("muon", "adam"))
+    return critical_groups(("muon", "adam"))
 
 
 @claim(
@@ -204,11 +230,12 @@ def fewer_than_adam():
     chapter="which_method",
     paper="SOAP’s advantage is larger at larger batches. (Here: whether its critical one exceeds Adam’s.)",
     source="Vyas et al. 2024, notes to their code, in our words",
-    rule="On a network, the critical batch size with SOAP is over 1.25 times that with Adam; eight searches.",
+    rule=f"On a network, the critical batch size with SOAP is over 1.25 times that with Adam; eight searches. {LADDER}",
     above=1.25,
-    since="2026-11-27",
+    since="2026-11-29",
+    history=[BY_MINIMA],
     fixed=True,
 )
 def larger_useful_batches():
     pairs = [(soap, "adam") for soap in AXES]
-    return groups(scaling.critical_ratio, *pairs, name="{axes}, {network}")
+    return critical_groups(*pairs, name="{axes}, {network}")

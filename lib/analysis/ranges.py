@@ -1,5 +1,5 @@
 """Ranges that were searched: momentum over its whole range, winners at an edge of theirs, and the
-learning rates of winners.
+effective learning rates of trials.
 
 Each half of momentum's range, 1 - momentum from 1e-4 to 0.1 (as published) and from 0.1 to 1, is
 searched with as many trials, on the same split and in the same order of the data.  The search of
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.analysis.scaling import CURVE, SEARCH, by_curve, mean_over, slope
+from lib.analysis.scaling import CURVE, SEARCH, by_curve
 from lib.methods.intervals import Interval
 from lib.methods.spaces import intervals
 from lib.records import on_record, store
@@ -145,12 +145,7 @@ def marks(edges: pd.DataFrame) -> dict[tuple, str]:
     return {key: "; ".join(words) for key, words in found.items()}
 
 
-# --- the learning rates of winners ----------------------------------------------------------------
-
-POWERS = {"linear rule": 1.0, "square-root rule": 0.5, "no change": 0.0}
-NEAR = 3  # times the fastest trial's steps
-SIZES = 4  # batch sizes of a search whose slope counts
-GROWTH = ["workload", "algorithm", "sizes", "searches", "effect"]
+# --- winners, and effective learning rates --------------------------------------------------------
 
 
 def winners(trials: pd.DataFrame) -> pd.DataFrame:
@@ -181,34 +176,3 @@ def built_up(trials: pd.DataFrame) -> pd.DataFrame:
     rate says nothing.
     """
     return trials[builds_up_in(trials) < trials.steps / 10]
-
-
-def fast(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials that met the goal within NEAR times the steps of the fastest of their search, and
-    are `built_up`.
-    """
-    met = trials.dropna(subset="steps").reset_index(drop=True)
-    point = ["workload", "algorithm", "batch_size", *SEARCH]
-    return built_up(met[met.steps <= NEAR * met.groupby(point).steps.transform("min")])
-
-
-def growth(trials: pd.DataFrame, least: int = SIZES) -> pd.DataFrame:
-    """How fast the best effective learning rate grows, a row per network and training method.
-
-    trials: at their goals; of those NEAR the fastest of their search, the ones that are `built_up`
-    count. Columns: workload, algorithm; sizes, searches (counts of those that tell); effect (ln of
-    a factor per doubling).  The slope of a search of `least` batch sizes or more is one value,
-    Student's t over searches; of a single search the interval is that of the scatter of its trials.
-    """
-    if trials.empty:
-        return pd.DataFrame(columns=GROWTH)
-    rows = []
-    for key, own in fast(trials).groupby(["workload", "algorithm"], sort=False):
-        found = [
-            slope(np.log2(search.batch_size), np.log(effective(search)))
-            for _, search in own.groupby([*SEARCH])
-            if search.batch_size.nunique() >= least
-        ]
-        if found:
-            rows.append((*key, own.batch_size.nunique(), len(found), mean_over(found)))
-    return pd.DataFrame(rows, columns=GROWTH)

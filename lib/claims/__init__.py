@@ -1,22 +1,20 @@
-"""The papers' claims and the rules by which the records judge them: what a claim box and the ledger
-show.
-"""
+"""What the papers say, the rules by which the records judge it, and what is shown without a rule."""
 
 from lib.claims.claim import (
-    AGAINST,
-    CONTRADICTED,
-    FOR,
-    OPEN,
+    MIXED,
+    MOSTLY,
+    NO,
     PAPERS,
-    PART,
-    REPRODUCED,
-    STAND_INS,
-    UNDECIDED,
+    SHOWN,
+    UNCLEAR,
+    UNTESTED,
+    YES,
     Claim,
+    Finding,
     Group,
     decide,
     ratio,
     summed_up,
     unmeasured,
 )
-from lib.claims.judging import judge, kept, registered
+from lib.claims.judging import every, findings, judge, kept, of_chapter, registered

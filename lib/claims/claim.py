@@ -1,5 +1,5 @@
-"""A claim: what a paper says, the rule that judges it, the rule's history, and the verdict on
-every network.
+"""A claim: what a paper says, the rule that judges it, the rule's history and its power, and the
+verdict on every network.  A finding: what a paper says and what was measured, without a rule.
 
     @claim(
         "L4", "Larger batches help pruned networks no less",
@@ -24,7 +24,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -33,28 +34,34 @@ from scipy.special import ndtri
 
 from lib import require
 from lib.analysis import scaling
-from lib.analysis.scaling import ENOUGH, LEVEL, Effect
-from lib.wording import brief, joined
+from lib.analysis.scaling import LEVEL, Effect
 
-FOR, AGAINST, UNDECIDED = "for", "against", "not decided"
-SAID = {FOR: "for it", AGAINST: "against it", UNDECIDED: "not decided"}
-REPRODUCED, PART, CONTRADICTED, OPEN = "reproduced", "in part", "contradicted", "open"
-STAND_INS = "on stand-ins only"
-# Times the threshold (of a ratio: its logarithm), at which verdicts are shown, too
-STRICTER, LAXER = 4 / 3, 3 / 4
+# On a network
+YES, NO, UNCLEAR = "yes", "no", "unclear"
+SHOWN = "no verdict"  # the rule could not tell there, so that what is measured is shown alone
+# On several networks, besides these
+MOSTLY, MIXED, UNTESTED = "mostly", "mixed", "not tested"
 KINDS = ("above", "below", "within")
+# A rule has to say yes as often where the claim is true, and no more often where it is false
+POWER, FALSE = 0.5, 0.1
 
 
 @dataclass(frozen=True)
 class Group:
     """The effect on one network, of one method where the claim is about methods.
 
-    effect, low, high: as printed, the ends at 90 %; 0 or inf (for a ratio), -inf or inf (else)
-    where there is no bound. n: independent searches, or other independent repeats; 0 if nothing is
-    measured. own: whether the network is one of the paper's own. error, freedom: standard error and
-    its degrees of freedom on the scale of `Rule.inner`. note: what a reader should know of this
-    row, as "a bound: the best rate lies at an edge". verdict, robust: filled in by `judged`.
-    robust: decided alike at LAXER and STRICTER times the threshold, by ENOUGH searches.
+    Attributes:
+        name: of the network and method.
+        effect, low, high: as printed, the ends at 90 %; 0 or inf (for a ratio), -inf or inf (else)
+            where there is no bound.
+        n: independent searches, or other independent repeats; 0 if nothing is measured.
+        own: whether the network is one of the paper's own.
+        error, freedom: standard error and its degrees of freedom on the scale of `Rule.inner`.
+        note: what a reader should know of this row, as "a bound: the best rate lies at an edge".
+        decides: False where the row cannot bear a verdict, for the reason in its note.
+        power: shares in which the rule says yes on data of this size and scatter if the claim is
+            true, if there is no effect, and if the opposite is true; () if they are not known.
+        verdict: filled in by `judged`, as power is unless a claim simulates its own.
     """
 
     name: str
@@ -66,23 +73,33 @@ class Group:
     error: float = math.nan
     freedom: float = math.inf
     note: str = ""
+    decides: bool = True
+    power: tuple[float, ...] = ()
     verdict: str = ""
-    robust: bool = False
+
+    @property
+    def clear(self) -> bool:
+        return self.verdict in (YES, NO)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether its searches tell their own scatter."""
+        return self.n >= scaling.ENOUGH
 
 
-def ratio(name: str, effect: Effect, own: bool = False, note: str = "") -> Group:
-    """The group of a ratio whose logarithm was estimated."""
-    return Group(
-        name, *effect.row().values(), effect.n, own, effect.error, effect.freedom, note
-    )
+def ratio(name: str, effect: Effect, own: bool = False, note: str = "", **more) -> Group:
+    """The group of a ratio whose logarithm was estimated; more: further fields."""
+    row = effect.row().values()
+    return Group(name, *row, effect.n, own, effect.error, effect.freedom, note, **more)
 
 
 def difference(
-    name: str, effect: Effect, own: bool = False, note: str = "", times: float = 1.0
+    name: str, effect: Effect, own: bool = False, note: str = "", times: float = 1.0, **more
 ) -> Group:
     """The group of a difference; times: 100 to print a share's difference as points."""
     ends = (times * v for v in effect.row(log=False).values())
-    return Group(name, *ends, effect.n, own, times * effect.error, effect.freedom, note)
+    error = times * effect.error
+    return Group(name, *ends, effect.n, own, error, effect.freedom, note, **more)
 
 
 def interval(
@@ -94,6 +111,7 @@ def interval(
     own: bool = False,
     note: str = "",
     log: bool = False,
+    **more,
 ) -> Group:
     """The group of an interval that is known by its ends alone, taken for normal: its error is that
     of its width.
@@ -101,7 +119,7 @@ def interval(
     with np.errstate(divide="ignore", invalid="ignore"):
         width = np.diff(np.log([low, high]) if log else [low, high]).item()
     error = width / 2 / ndtri(0.5 + LEVEL / 2) if math.isfinite(width) else math.inf
-    return Group(name, effect, low, high, int(n), own, error, note=note)
+    return Group(name, effect, low, high, int(n), own, error, note=note, **more)
 
 
 def share(name: str, met: int, of: int, own: bool = False, note: str = "") -> Group:
@@ -112,6 +130,45 @@ def share(name: str, met: int, of: int, own: bool = False, note: str = "") -> Gr
 def unmeasured(name: str, note: str = "not measured") -> Group:
     """The group of a network of which nothing is on record."""
     return Group(name, math.nan, math.nan, math.nan, 0, note=note)
+
+
+# --- findings and claims --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a paper says, and what was measured of it, without a rule.
+
+    Attributes:
+        key, title: as in the registry.
+        chapter: the page that tells of it.
+        paper: what the paper says; source: where.
+        shown: what the groups' effects are.
+        scale: "ratio", "points" (of error), "share" or "number".
+        read: what was at hand of the paper ("text", "abstract", "summary"), of code ("code") or of
+            data ("notes").
+        groups: filled in by `lib.claims.judging`.
+    """
+
+    key: str
+    title: str
+    chapter: str
+    paper: str
+    source: str
+    shown: str = ""
+    scale: str = "ratio"
+    read: str = "abstract"
+    groups: tuple[Group, ...] = ()
+
+    @property
+    def measured(self) -> tuple[Group, ...]:
+        return tuple(g for g in self.groups if g.n)
+
+    def inner(self, value: float) -> float:
+        """A value on the scale on which errors are: the logarithm of a ratio, else itself."""
+        if self.scale != "ratio" or math.isnan(value):
+            return value
+        return math.log(value) if value > 0 else -math.inf
 
 
 @dataclass(frozen=True)
@@ -127,42 +184,29 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Claim:
-    """A claim with its rule, and, once judged, its groups and its verdict.
+class Claim(Finding):
+    """A claim of the ledger, and, once judged, its groups with their verdicts.
 
-    key, title: of the ledger.  chapter: the page that tells of it. paper: what the paper says.
-    source: where.  read: what was at hand of the paper ("text", "abstract", "summary"), of code
-    ("code") or of data ("notes"). rule: what decides on each network.  kind, threshold: the
-    interval has to lie above it, below it, or within it, which for a ratio is from 1/threshold to
-    threshold, else from -threshold to threshold.
-    scale: "ratio", "points" (of error) or "share". since: when the rule got its present form.
-    history: its earlier ones. fixed: whether the number of searches was fixed before they were
-    made. groups, verdict, price: filled in by `judged`; price: what would decide it, where nothing
-    is decided.
+    Attributes:
+        rule: what decides on each network.
+        kind, threshold: the interval has to lie above it, below it, or within it, which for a ratio
+            is from 1/threshold to threshold, else from -threshold to threshold.
+        since: when the rule got its present form.
+        history: its earlier ones.
+        fixed: whether the number of searches was fixed before they were made.
+        truth: an effect of the size that the paper speaks of, by which its power is known; None: of
+            twice the threshold, on logarithms.
+        tried: by which made-up data its power is known instead, in words, as of `Group.power`.
     """
 
-    key: str
-    title: str
-    chapter: str
-    paper: str
-    source: str
-    rule: str
-    kind: str
-    threshold: float
-    scale: str = "ratio"
-    read: str = "abstract"
+    rule: str = ""
+    kind: str = "above"
+    threshold: float = math.nan
     since: str = "2026-11-26"
     history: tuple[Change, ...] = ()
     fixed: bool = False
-    price: str = ""
-    groups: tuple[Group, ...] = ()
-    verdict: str = ""
-
-    def inner(self, value: float) -> float:
-        """A value on the scale on which errors are: the logarithm of a ratio, else itself."""
-        if self.scale != "ratio" or math.isnan(value):
-            return value
-        return math.log(value) if value > 0 else -math.inf
+    truth: float | None = None
+    tried: tuple[str, ...] = ()
 
     @property
     def needs(self) -> str:
@@ -173,108 +217,128 @@ class Claim:
         around = "a factor of " if self.scale == "ratio" else "± "
         return f"{self.kind} {around if self.kind == 'within' else ''}{value}"
 
-    @property
-    def measured(self) -> tuple[Group, ...]:
-        return tuple(g for g in self.groups if g.n)
-
-    def decided(self, verdict: str) -> list[Group]:
-        """The groups of this verdict."""
-        return [g for g in self.groups if g.verdict == verdict]
+    def decided(self, *verdicts: str) -> list[Group]:
+        """The groups of these verdicts; without any, of a clear one."""
+        return [g for g in self.groups if g.verdict in (verdicts or (YES, NO))]
 
     @property
-    def fragile(self) -> bool:
-        """Whether none of the paper's own networks decides it robustly."""
-        return not any(g.robust for g in self.groups if g.own and g.verdict != UNDECIDED)
+    def theirs(self) -> str:
+        """The word that sums up the paper's own networks."""
+        return summed_up(g for g in self.groups if g.own)
 
     @property
-    def part(self) -> str:
-        """For which networks the records speak for the claim, for which against it, where it is not
-        decided.
+    def ours(self) -> str:
+        """The word that sums up all other networks."""
+        return summed_up(g for g in self.groups if not g.own)
+
+    @property
+    def verdict(self) -> str:
+        """The word of the paper's own networks where it is clear, else that of the others, if any."""
+        clear = self.theirs not in (UNTESTED, UNCLEAR)
+        return self.theirs if clear or self.ours == UNTESTED else self.ours
+
+    def tally(self, own: bool | None = None) -> str:
+        """In numbers of networks: "3 yes, 1 no, 2 unclear"; own: of the paper's, or of others."""
+        groups = [g for g in self.measured if own is None or g.own == own]
+        counts = Counter(g.verdict for g in groups)
+        words = [f"{counts[v]} {v}" for v in (YES, NO, UNCLEAR, SHOWN) if counts[v]]
+        return ", ".join(words)
+
+    @property
+    def made_up(self) -> tuple[str, ...]:
+        """The data by which its power is known, in words."""
+        if self.tried:
+            return self.tried
+        effects = [math.exp(v) if self.scale == "ratio" else v for v in self.worlds]
+        return tuple(f"an effect of {effect:.3g}" for effect in effects)
+
+    @property
+    def worlds(self) -> tuple[float, ...]:
+        """Effects, on the inner scale, by which a rule is tried: the claim as the paper states it,
+        no effect, and the opposite.
+
+        An effect that a rule asks for is made twice as large as its threshold (on logarithms); a
+        claim of no effect, or of one that is not worse, is true at none.
         """
-        return "; ".join(f"{word}: {joined(names)}" for word, names in self._by_verdict())
-
-    @property
-    def tally(self) -> str:
-        """The same in numbers of networks."""
-        return ", ".join(f"{len(names)} {word}" for word, names in self._by_verdict())
-
-    def _by_verdict(self) -> Iterator[tuple[str, list[str]]]:
-        """SAID of every verdict that there is, and the networks' names."""
-        for verdict, word in SAID.items():
-            if names := [g.name for g in self.decided(verdict)]:
-                yield word, names
+        edge = self.inner(self.threshold)
+        if self.kind == "within":
+            return 0.0, 2 * edge, -2 * edge
+        asks = edge > 0 if self.kind == "above" else edge < 0
+        truth = 2 * edge if self.truth is None else self.inner(self.truth)
+        return (truth, 0.0, -truth) if asks else (0.0, 2 * edge, 4 * edge)
 
 
 def decide(group: Group, kind: str, threshold: float) -> str:
-    """FOR if the interval lies where the claim needs it, AGAINST if wholly elsewhere; UNDECIDED if
-    nothing is measured, or its ends are NaN.  All on the inner scale.
+    """YES if the interval lies where the claim needs it, NO if wholly elsewhere; UNCLEAR else, if
+    nothing is measured, or if its ends are NaN.  All on the inner scale.
     """
     if not group.n:
-        return UNDECIDED
-    over = group.low > threshold
-    under = group.high < threshold
+        return UNCLEAR
+    return str(_decided(np.array(group.low), np.array(group.high), kind, threshold))
+
+
+def _decided(low: np.ndarray, high: np.ndarray, kind: str, threshold: float) -> np.ndarray:
+    over, under = low > threshold, high < threshold
     fine, lacking = {
         "above": (over, under),
         "below": (under, over),
-        "within": (under and group.low > -threshold, over or group.high < -threshold),
+        "within": (under & (low > -threshold), over | (high < -threshold)),
     }[kind]
-    return FOR if fine else AGAINST if lacking else UNDECIDED
+    return np.select([fine, lacking], [YES, NO], UNCLEAR)
 
 
-def judged(claim: Claim, groups: Sequence[Group]) -> Claim:
-    """The claim with the verdict on every group, and the word that sums them up."""
-    found, inner = [], []
+def power_of(group: Group, claim: Claim) -> tuple[float, ...]:
+    """How often the rule says yes in each of the claim's `worlds`, on estimates that scatter as
+    this group's do; () where its error is not known.
+    """
+    if not (group.n and 0 < group.error < math.inf):
+        return ()
+    random = np.random.default_rng(0)
+    edge, yes = claim.inner(claim.threshold), []
+    estimate = Effect(0.0, group.error, group.freedom, group.n)
+    for effect in claim.worlds:
+        low, high = scaling.drawn(estimate, effect, random)
+        yes.append(float((_decided(low, high, claim.kind, edge) == YES).mean()))
+    return tuple(yes)
+
+
+def able(power: Sequence[float]) -> bool:
+    """Whether a rule with this power may give a verdict."""
+    return not power or (power[0] >= POWER and max(power[1:]) <= FALSE)
+
+
+def judged(claim: Claim, groups: Iterable[Group]) -> Claim:
+    """The claim with power and verdict of every group."""
     edge = claim.inner(claim.threshold)
+    told = []
     for group in groups:
+        power = group.power or power_of(group, claim)
         ends = {name: claim.inner(vars(group)[name]) for name in ("effect", "low", "high")}
-        inner.append(replace(group, **ends))
-        verdict, *others = (
-            decide(inner[-1], claim.kind, edge * times) for times in (1, STRICTER, LAXER)
-        )
-        robust = set(others) == {verdict} and group.n >= ENOUGH
-        found.append(replace(group, verdict=verdict, robust=robust))
-    verdict = summed_up(found)
-    price = what_decides(inner, claim.kind, edge) if verdict == OPEN else ""
-    return replace(claim, groups=tuple(found), verdict=verdict, price=price)
+        verdict = SHOWN
+        if group.decides and able(power):
+            verdict = decide(replace(group, **ends), claim.kind, edge)
+        told.append(replace(group, power=power, verdict=verdict))
+    return replace(claim, groups=tuple(told))
 
 
-def what_decides(groups: Sequence[Group], kind: str, threshold: float) -> str:
-    """How many times as large an n would decide the network nearest to it: intervals narrow with
-    the square root of n.  All on the inner scale.
+def summed_up(groups: Iterable[Group]) -> str:
+    """One word for some networks, of those on which the rule can tell.
+
+    yes: on all; mostly: on none against it, or on three times as many for it; no: on none for it;
+    mixed: else.  unclear: under half are clear, or none can tell; not tested: nothing is measured.
     """
-    needed = {}
-    for group in groups:
-        if group.n and all(map(math.isfinite, (group.effect, group.low, group.high))):
-            below = kind == "within" and group.effect < 0
-            room = group.effect - (-threshold if below else threshold)
-            # Of a lopsided interval, the arm that faces the threshold
-            reach = group.effect - group.low if room > 0 else group.high - group.effect
-            needed[group.name] = (reach / room) ** 2 if room else math.inf
-    if not needed:
-        return "Searches of the networks named."
-    nearest = min(needed, key=needed.get)
-    times = needed[nearest]
-    words = "Over a hundred" if times > 100 else f"About {brief(max(times, 1.1))}"
-    return f"{words} times as large an n: {nearest}."
-
-
-def summed_up(groups: Sequence[Group]) -> str:
-    """One word for a row of the matrix: the paper's own networks first.
-
-    reproduced: for it on all that is decided, one of the paper's own networks among them.
-    contradicted: against it on every own network that is decided.  in part: both, with an own
-    network among what is decided. on stand-ins only: no own network is decided; for, against, or
-    for and against it.  open: nothing is decided.
-    """
-    every = {g.verdict for g in groups} - {UNDECIDED}
-    own = {g.verdict for g in groups if g.own} - {UNDECIDED}
-    if not every:
-        return OPEN
-    if not own:
-        return f"{STAND_INS}: {joined(sorted(every, reverse=True))}"
-    if every == {FOR}:
-        return REPRODUCED
-    return CONTRADICTED if own == {AGAINST} else PART
+    measured = [g.verdict for g in groups if g.n]
+    if not measured:
+        return UNTESTED
+    counts = Counter(measured)
+    yes, no, unclear = counts[YES], counts[NO], counts[UNCLEAR]
+    if yes + no <= unclear:
+        return UNCLEAR
+    if not yes:
+        return NO
+    if yes >= 3 * no:
+        return YES if no + unclear == 0 else MOSTLY
+    return MIXED
 
 
 # --- the registry ---------------------------------------------------------------------------------
@@ -296,15 +360,12 @@ PAPERS = {
     "N": "Vepakomma et al.",
     "U": "Sun et al.",
     "R": "Ingrosso and Goldt",
-    "H": "papers on batches that grow",
     "D": "papers on local steps",
-    "Q": "Naganuma et al.",
-    "V": "papers on masks that move",
     "W": "papers and code on rates and decay",
     "C": "Schulman et al.",
 }
-# Claims and their functions by key, in the order in which they were written down
-REGISTRY = SimpleNamespace(claims={}, functions={})
+# Claims and findings, and their functions, by key, in the order in which they were written down
+REGISTRY = SimpleNamespace(claims={}, findings={}, functions={})
 
 
 def place(key: str) -> tuple[int, int, str]:
@@ -322,16 +383,34 @@ def place(key: str) -> tuple[int, int, str]:
 def claim(key: str, title: str, history: Sequence[Change] = (), **fields) -> Callable:
     """A decorator that registers a function under a claim.
 
-    fields: of `Claim`, with the kind of its rule for the threshold, as above=1.25. Raises
-    ValueError unless there is one such kind, and as `place`.
+    Args:
+        key, title, history, **fields: of `Claim`, with the kind of its rule for the threshold, as
+            above=1.25.
+
+    Raises:
+        ValueError: unless there is one such kind, and as `place`.
     """
     place(key)
     ((kind, threshold),) = [(kind, fields.pop(kind)) for kind in KINDS if kind in fields]
     rule = {"kind": kind, "threshold": threshold, "history": tuple(history)}
-    REGISTRY.claims[key] = Claim(key, title, **rule, **fields)
+    return _register(REGISTRY.claims, Claim(key, title, **rule, **fields))
+
+
+def finding(key: str, title: str, **fields) -> Callable:
+    """A decorator that registers a function under a finding, of whose fields these are.
+
+    Raises:
+        ValueError: as `place`.
+    """
+    place(key)
+    return _register(REGISTRY.findings, Finding(key, title, **fields))
+
+
+def _register(entries: dict[str, Finding], entry: Finding) -> Callable:
+    entries[entry.key] = entry
 
     def register(function: Callable) -> Callable:
-        REGISTRY.functions[key] = function
+        REGISTRY.functions[entry.key] = function
         return function
 
     return register

@@ -18,23 +18,13 @@ import pandas as pd
 
 from lib.analysis import hardware, method_results, ranges, scaling
 from lib.claims import judging
-from lib.claims.claim import (
-    AGAINST,
-    CONTRADICTED,
-    FOR,
-    OPEN,
-    PART,
-    REPRODUCED,
-    STAND_INS,
-    UNDECIDED,
-    Claim,
-    Group,
-)
+from lib.claims.claim import MIXED, MOSTLY, NO, UNCLEAR, UNTESTED, YES, Claim, Finding, Group
 from lib.claims.judging import kept
 from lib.records import on_record, searches, store
 from lib.records.store import record
 from lib.studies import plans
-from lib.wording import DATA_SETS, between, ranged, span
+from lib.studies.study import Study
+from lib.wording import DATA_SETS, between, span
 from lib.workloads.catalogue import workload
 
 
@@ -98,22 +88,43 @@ def critical() -> pd.DataFrame:
     return summary.assign(range=found)[CRITICAL]
 
 
+# Fields of the cells that are gathered: the usual ones, but pruned in any way and up to any number
+# of steps
+FIELDS = {
+    name: value for name, value in plans.USUAL.items() if name not in ("pruning", "max_steps")
+}
+# Studies of many methods, which most pages leave to a chapter of their own
+METHODS = ("digits-which", "digits-which-more", "digits-which-sparse")
+
+
+def gathered(*more: Study) -> Study:
+    """The cells on record of all studies, of METHODS and of `more`; as `on_record.gathered`."""
+    return on_record.gathered(*more, *map(plans.study, METHODS), **FIELDS)
+
+
+COLLAPSED = """
+workload algorithm pruning sparsity goal batch_size value at level replicates
+""".split()
+
+
 @_kept
-def curves() -> pd.DataFrame:
-    """A row per point of every curve: curve, workload, network (data set and kind), algorithm,
-    sparsity, goal, batch_size, steps, replicates (count of searches).
+def collapsed() -> pd.DataFrame:
+    """Every curve of `gathered` whose critical batch size lies inside the batch sizes measured, with
+    the two numbers that are fitted to it: value = level (1 + at / batch size).
+
+    A row per point that no search missed: COLLAPSED.  value: steps to result, at: C in examples,
+    level: c2 in steps, as of `scaling.summaries`; replicates: count of searches.
     """
-    points = judging.points(judging.searches())
-    names = points.workload.map(network)
-    place = names.str.partition(",")[0].map([*DATA_SETS.values()].index)
-    points = points.assign(
-        curve=scaling.curve_names(points),
-        network=names,
-        place=place,
-    )
-    order = "place network algorithm workload sparsity batch_size"
-    kept = "curve workload network algorithm sparsity goal batch_size steps replicates"
-    return points.sort_values(order.split())[kept.split()]
+    halves = judging.to_goals(gathered()), judging.low()
+    found = scaling.at_goals(ranges.whole(*halves))
+    summary, _ = scaling.summaries(found)
+    known = summary[summary.identified].rename(columns={"c2": "level"})
+    known = known.assign(at=known.c1 / known.level)
+    points = scaling.across_replicates(scaling.steps_to_result(found))
+    points = points[points.missed == 0].rename(columns={"steps": "value"})
+    return points.merge(known[[*scaling.CURVE, "at", "level"]], on=scaling.CURVE)[
+        COLLAPSED
+    ]
 
 
 RUN = ("mnist-simple-cnn", "momentum")  # the papers' own network
@@ -136,7 +147,8 @@ def one_run() -> pd.DataFrame:
     from lib.probes import timings  # both bring PyTorch, which is slow to import
     from lib.workloads import models
 
-    dense, timed = curves().query(DENSE), timings.one_core(RUN[0])
+    dense = judging.points(judging.searches()).query(DENSE)
+    timed = timings.one_core(RUN[0])
     if timed is None or dense.empty:
         return pd.DataFrame()
     dense = dense[dense.replicates >= dense.replicates.max() / 2]
@@ -163,55 +175,63 @@ def one_run() -> pd.DataFrame:
 # --- facts of several pages -----------------------------------------------------------------------
 
 
-def facts(judged: Mapping[str, Claim]) -> dict[str, object]:
+def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
     """What several pages state, as their sentences print it; ranges are over networks of
     `scaling.ENOUGH` searches.
 
     fastest, cheapest: batch sizes that may be the best of `one_run`; None if nothing was timed.
-    sgd_rate, momentum_rate: growth of the best rate per doubling of the batch.  momentum: critical
-    batch size over SGD's.  pruned: steps of networks that lost 90 % of their weights over the dense
-    ones'.  noise: critical batch size over noise scale where this is clear; noise_data: there;
-    noise_unclear: the others, with their intervals.
+    momentum: critical batch size over SGD's.  pruned: steps of networks that lost 90 % of their
+    weights over the dense ones'.  noise: critical batch size over noise scale, on noise_data.
     """
-    run, noise = one_run(), judged["M1"]
-    clear = noise.decided(FOR) + noise.decided(AGAINST)
-    rest = [g for g in noise.decided(UNDECIDED) if g.n and g.high < math.inf]
+    run = one_run()
+    noise = [g for g in judged["M1"].measured if math.isfinite(g.high)]
     return {
         "fastest": best_sizes(run, "soonest"),
         "cheapest": best_sizes(run, "cheapest"),
-        "sgd_rate": effects(judged["S10"], "SGD"),
-        "momentum_rate": effects(judged["S10"], "momentum"),
         "momentum": effects(judged["S7"]),
         "pruned": between(*pruned_over_dense().ratio),
-        "noise": between(*(g.effect for g in clear)),
-        "noise_data": list(dict.fromkeys(map(_data, clear))),
-        "noise_unclear": [f"{ranged(g.effect, g.low, g.high)} with {g.name}" for g in rest],
+        "noise": between(*(g.effect for g in noise)),
+        "noise_data": list(dict.fromkeys(map(_data, noise))),
     }
+
+
+def measured_again() -> dict[str, int]:
+    """How many of the searches that were measured again have steps, by data set (on_digits,
+    on_images), and on images where processors round differently (apart); same_...: how many of
+    these gave the same steps.
+    """
+    from lib.probes import replays  # slow to import
+
+    steps = replays.every().dropna(subset=["recorded", "again"], how="all")
+    digits = steps.workload.str.startswith("digits")
+    small, images = steps[digits], steps[~digits]
+    groups = {
+        "on_digits": small,
+        "on_images": images,
+        "apart": images[images.same_rounding.eq(False)],
+    }
+    counts = {name: len(rows) for name, rows in groups.items()}
+    same = {f"same_{name}": int(rows.equal_result.sum()) for name, rows in groups.items()}
+    return {**counts, **same}
 
 
 def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
-    """How many claims there are (claims), how many came out in each way, and how many of those
-    reproduced are so by fragile verdicts alone (fragile).
+    """How many claims there are (claims), and how many came out in each way on the papers' own
+    networks (yes, mostly, mixed, no, unclear, untested) and on ours (our_yes, ...).
     """
-    words = Counter(claim.verdict.partition(":")[0] for claim in judged.values())
-    fragile = [c for c in judged.values() if c.verdict == REPRODUCED and c.fragile]
+    theirs = Counter(claim.theirs for claim in judged.values())
+    ours = Counter(claim.ours for claim in judged.values())
+    words = {w: w for w in (YES, MOSTLY, MIXED, NO, UNCLEAR)} | {UNTESTED: "untested"}
     return {
         "claims": len(judged),
-        "reproduced": words[REPRODUCED],
-        "fragile": len(fragile),
-        "in_part": words[PART],
-        "contradicted": words[CONTRADICTED],
-        "stand_ins": words[STAND_INS],
-        "open": words[OPEN],
+        **{name: theirs[word] for word, name in words.items()},
+        **{f"our_{name}": ours[word] for word, name in words.items()},
     }
 
 
-def effects(claim: Claim, method: str = "") -> str:
-    """The least and the most of a claim's effects on networks of `scaling.ENOUGH` searches, of
-    those whose name ends with a method.
-    """
-    several = [g for g in claim.groups if g.n >= scaling.ENOUGH]
-    return between(*(g.effect for g in several if g.name.endswith(method)))
+def effects(claim: Finding) -> str:
+    """The least and the most of a claim's effects on networks of `scaling.ENOUGH` searches."""
+    return between(*(g.effect for g in claim.groups if g.n >= scaling.ENOUGH))
 
 
 def best_sizes(run: pd.DataFrame, what: str) -> str | None:
@@ -235,32 +255,6 @@ def pruned_over_dense() -> pd.DataFrame:
     found = scaling.steps_over_dense(judging.curves()).drop(columns="effect")
     usual = found.pruning == "connection-sensitivity"
     return found[usual & (found.sparsity == 0.9) & (found.n >= scaling.ENOUGH)]
-
-
-@_kept
-def one_search(batch_size: int) -> pd.DataFrame:
-    """The trainings of the first search of the dense network of `one_run` at this batch size.
-
-    trial, goal (validation error, a share), step (the first at which that trial met that goal); a
-    row per goal met.  Empty where the search is not on record.
-    """
-    known = judging.searches().query(f"{DENSE} and batch_size == {batch_size}")
-    first = known[known.replicate == known.replicate.min()]
-    if first.empty:
-        return pd.DataFrame(columns=["trial", "goal", "step"])
-    tables = [store.read(store.DATA / place)[1] for place in first.record]
-    rows = pd.concat(tables, ignore_index=True)  # both halves of a whole range
-    rows["trial"] = rows.index
-    columns = {f"steps@{goal:g}": goal for goal in workload(RUN[0]).goals}
-    rows = rows.rename(columns=columns)
-    goals = [goal for goal in columns.values() if goal in rows]
-    return rows.melt("trial", goals, "goal", "step").dropna()
-
-
-def network(name: str) -> str:
-    """A workload's data set and kind of network: "MNIST, convolutional"."""
-    work = workload(name)
-    return f"{data_set(work.dataset)}, {scaling.kind_of(work.model)}"
 
 
 def data_set(name: str) -> str:
@@ -288,5 +282,5 @@ def _read() -> None:
 
 def _judge() -> None:
     with contextlib.suppress(Exception):
-        for compute in (judging.judge, critical, curves, scope, pruned_over_dense):
+        for compute in (judging.judge, critical, collapsed, scope, pruned_over_dense):
             compute()

@@ -5,15 +5,14 @@ ledger and chapters read the same.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import hashlib
 import importlib
 import inspect
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pandas as pd
@@ -21,8 +20,9 @@ from pydantic import TypeAdapter
 
 from lib import ROOT, code, whole
 from lib.analysis import ranges, scaling
-from lib.claims.claim import REGISTRY, Claim, Group, judged, place
+from lib.claims.claim import REGISTRY, Claim, Finding, Group, judged, place
 from lib.records import on_record, results
+from lib.records import searches as table
 from lib.records.store import DATA
 from lib.studies.study import Study
 
@@ -157,8 +157,32 @@ def published_curves() -> dict[tuple, scaling.Curve]:
     return scaling.curves(found[found.sparsity == 0])
 
 
+@functools.cache
+def ladders() -> dict[tuple, list[scaling.Curve]]:
+    """Every curve at the rungs of `scaling.ladders`, by its key."""
+    return scaling.ladders(searches(), orders())
+
+
+def ladders_of(searches: pd.DataFrame, curves: Mapping[tuple, scaling.Curve]) -> dict:
+    """The curves at several goals of these searches, by key; where nothing but K* is on record, the
+    curve itself alone.
+    """
+    known = scaling.ladders(searches, orders()) if "record" in searches else {}
+    return {key: known.get(key, [curve]) for key, curve in curves.items()}
+
+
+@functools.cache
+def orders() -> pd.DataFrame:
+    """In how many steps the first ten trials of every search met each goal: record, goal, k1 ...
+    k10.
+    """
+    every = table.table(*table.ORDER)
+    return every[["record", "goal", *table.ORDER]].astype({"record": object})
+
+
 PROVIDED = {
-    f.__name__: f for f in (searches, trials, published, published_curves, summary, curves)
+    f.__name__: f
+    for f in (searches, trials, published, published_curves, summary, curves, ladders)
 }
 
 
@@ -170,6 +194,21 @@ def judge() -> dict[str, Claim]:
     return TypeAdapter(dict[str, Claim]).validate_python(kept("claims", _judge))
 
 
+def findings() -> dict[str, Finding]:
+    """Every finding by its key, with what is measured, likewise."""
+    return TypeAdapter(dict[str, Finding]).validate_python(kept("findings", _measure))
+
+
+def every() -> dict[str, Finding]:
+    """All claims and findings by key."""
+    return {**judge(), **findings()}
+
+
+def of_chapter(name: str) -> dict[str, Finding]:
+    """The claims and findings of a chapter, by key."""
+    return {key: one for key, one in every().items() if one.chapter == name}
+
+
 def registered() -> dict[str, Claim]:
     """Every claim before it is judged, in the order of keys' papers and numbers."""
     for file in sorted(ROOT.glob("chapters/*/claims.py")):
@@ -178,12 +217,18 @@ def registered() -> dict[str, Claim]:
 
 
 def _judge() -> dict[str, dict]:
-    found = {key: judged(claim, groups_of(key)) for key, claim in registered().items()}
-    return {key: dataclasses.asdict(claim) for key, claim in found.items()}
+    claims = registered().items()
+    return {key: asdict(judged(claim, groups_of(key))) for key, claim in claims}
+
+
+def _measure() -> dict[str, dict]:
+    registered()
+    entries = sorted(REGISTRY.findings.items(), key=lambda item: place(item[0]))
+    return {key: asdict(replace(one, groups=tuple(groups_of(key)))) for key, one in entries}
 
 
 def groups_of(key: str) -> list[Group]:
-    """What a claim's function finds on the records."""
+    """What the function of a claim or finding makes of the records."""
     function = REGISTRY.functions[key]
     wanted = inspect.signature(function).parameters
     return list(function(**{name: PROVIDED[name]() for name in wanted}))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 
 import pandas as pd
 
+from lib.analysis import scaling
 from lib.analysis.scaling import Effect
-from lib.claims.claim import Group, ratio, share
-from lib.probes import portraits
+from lib.claims.claim import Change, Group, ratio
+from lib.methods import WITH_MOMENTUM
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS
 
@@ -22,7 +24,18 @@ SHI2019 = ("mnist-fnn-3", "mnist-lenet-5", "cifar-10-resnet-20")
 REPEATS = (
     "mnist-fc-128x3-54000",
 )  # its searches are those of mnist-fc-128x3-easier: counted once
-DEPENDENT = "vectors of one run are no independent repeats"  # so networks are judged
+# Of rules on ratios of critical batch sizes
+LADDER = (
+    "The ratio is the mean over the first 2, 5, 10 and 10 trials to meet the goal and the three "
+    "that follow it (of raced searches, the first to the goal), on shared searches."
+)
+BY_MINIMA = Change(
+    "2026-11-29",
+    "the same of the fewest steps to the goal alone, fewer than three searches with the scatter of "
+    "digits",
+    "the mean over trials and goals scatters 1.2 to 2 times less; scatter is pooled over networks "
+    "on images",
+)
 
 
 def title(workload: str) -> str:
@@ -42,14 +55,46 @@ def rows(
 ) -> list[Group]:
     """A row per curve of which there is an effect, on a ratio.
 
-    effects: by key (workload, algorithm, ...); own: whether a workload is of the paper's; note: of
-    a key and its effect.
+    Args:
+        effects: by key (workload, algorithm, ...).
+        own: whether a workload is of the paper's.
+        note: of a key and its effect.
     """
     return [
         ratio(curve_title(key), effect, own(key[0]), note(key, effect))
         for key, effect in effects.items()
         if effect is not None
     ]
+
+
+def bent(key: tuple, whole: bool) -> list[str]:
+    """Why a curve decides nothing: with momentum from 0.9 on alone, small batches are made to take
+    too many steps.  [] of other curves.
+    """
+    return ["momentum from 0.9 on alone"] if key[1] in WITH_MOMENTUM and not whole else []
+
+
+def marked(
+    keys: Iterable[tuple], groups: Iterable[Group], whole: Collection[tuple]
+) -> list[Group]:
+    """The groups of these keys, those of `bent` curves with a note, and without a verdict.
+
+    whole: the keys of curves over momentum's whole range.
+    """
+    kept = []
+    for key, group in zip(keys, groups, strict=True):
+        why = bent(key, key in whole)
+        note = "; ".join(filter(None, [group.note, *why]))
+        kept.append(replace(group, note=note, decides=group.decides and not why))
+    return kept
+
+
+def pooled_images(effects: Mapping[tuple, Effect | None]) -> dict[tuple, Effect]:
+    """Estimates by key with the scatter between searches pooled over the networks on images; those
+    on the digits, which have many searches and small splits, keep their own.
+    """
+    known = {key: effect for key, effect in effects.items() if effect is not None}
+    return scaling.pooled(known, lambda key: not key[0].startswith("digits"))
 
 
 def tested_form(row: pd.Series) -> str:
@@ -66,28 +111,3 @@ def is_lee2021(workload: str) -> bool:
 def is_shallue2019(workload: str) -> bool:
     """Whether the network is one of Shallue et al. (2019)."""
     return workload.startswith(SHALLUE2019)
-
-
-# --- claims on the vectors that Top-k compresses --------------------------------------------------
-
-
-def fed() -> pd.DataFrame:
-    """Vectors of Top-k with feedback at the authors' density, a row each (`portraits.shapes`)."""
-    wanted = (0.001, "top-k", True)
-    planned = (
-        p for p in portraits.PORTRAITS if (p.density, p.compressor, p.feedback) == wanted
-    )
-    return portraits.shapes(portraits.results(tuple(planned)))
-
-
-def most_vectors(met: pd.Series, workloads: pd.Series) -> list[Group]:
-    """The networks on which a condition is met by most vectors of their run, of all networks; each
-    network's count as a note, with a star at the paper's own.
-    """
-    by = met.groupby(workloads, sort=False)
-    counts = "; ".join(
-        f"{'★ ' * name.startswith(SHI2019)}{title(name)}: {own.sum()} of {len(own)} vectors"
-        for name, own in by
-    )
-    most = int((by.mean() > 0.5).sum())
-    return [share(f"{by.ngroups} networks, a run each", most, by.ngroups, True, counts)]

@@ -25,21 +25,25 @@ BOX = """\
 <dt>{{ name }}{% if aside %} <small>({{ aside }})</small>{% endif %}</dt><dd>{{ text }}</dd>
 {% endfor %}</dl></div>"""
 NETWORKS = """\
-{% if many %}<details><summary>{{ claim.tally }}</summary>{% endif %}
+{% if many %}<details><summary>{{ summary }}</summary>{% endif %}
 <table class="book-table book-names"><thead><tr>
-<th>network</th><th>verdict</th><th>effect</th><th>90 %</th><th>n</th></tr></thead><tbody>
+<th>network</th>{% if judged %}<th>verdict</th>{% endif %}<th>effect</th><th>90 %</th><th>n</th>\
+{% if judged %}<th>power</th>{% endif %}</tr></thead><tbody>
 {% for group, numbers in rows %}
 <tr><td>{% if group.own %}★ {% endif %}{{ group.name }}
 {%- if group.note %}<br><small>{{ group.note }}</small>{% endif %}</td>
 {% if group.n %}
-<td>{{ group.verdict }}
-{%- if group.verdict != "not decided" and not group.robust %} (fragile){% endif %}</td>\
+{% if judged %}<td>{{ mark(group) }}</td>{% endif %}\
 <td>{{ numbers[0] }}</td><td>{{ numbers[1] }} to {{ numbers[2] }}</td><td>{{ group.n|count }}</td>
-{% else %}<td colspan="4">not measured</td>{% endif %}</tr>
+{% if judged %}<td>{{ "%.0f %%"|format(100 * group.power[0]) if group.power else "—" }}</td>{% endif %}
+{% else %}<td colspan="5">not measured</td>{% endif %}</tr>
 {% endfor %}</tbody></table><small>★: the paper’s own network. n: searches, or \
-what the row or rule names. <a href="glossary.html#fragile">Fragile</a>: near the threshold, or of \
-few searches.</small>
+what the row names.{% if judged %} ○: fewer than three. Power: how often the rule says yes of \
+made-up data of this size where the claim is true; under half, the row has no verdict.{% endif %}\
+</small>
 {% if many %}</details>{% endif %}"""
+POWER = """\
+{% for words, share in tried %}{{ words }}: {{ share }}{% if not loop.last %}; {% endif %}{% endfor %}"""
 READ = {
     "abstract": "of which we read the abstract",
     "summary": "as summarised by others",
@@ -48,41 +52,86 @@ READ = {
 }
 
 
-def _box(verdict: str, *rows: tuple[str, object, object]) -> Html:
-    """A verdict over rows of a name, an aside and a text."""
-    return html(BOX, kind=kind(verdict), verdict=verdict, rows=rows)
+def _box(verdict: str, word: str, *rows: tuple[str, object, object]) -> Html:
+    """A verdict over rows of a name, an aside and a text; word: whose colour it has."""
+    return html(BOX, kind=kind(word), verdict=verdict, rows=rows)
 
 
 def claim(*judged) -> Html:
-    """A box for every judged claim (`lib.claims.Claim`): what the paper says, the rule, and the
-    verdict on every network.
+    """A box for every claim and finding (`lib.claims`): what the paper says, the rule and its power,
+    and what was measured on every network.
     """
-    return Html("".join(map(_judged, judged)))
+    return Html("".join(_judged(one) if hasattr(one, "rule") else _found(one) for one in judged))
 
 
 def stated(paper: str, ours: str, verdict: str, source: str) -> Html:
     """The box of a statement that a page tests itself, and not from records: it "holds" or "does
     not hold".
     """
-    return _box(verdict, ("Claim", source, paper), ("Measured here", "", ours))
+    return _box(verdict, verdict, ("Claim", source, paper), ("Measured here", "", ours))
+
+
+def mark(group) -> str:
+    """A network's verdict, with a sign where it is clear: of three searches or more, or of fewer."""
+    sign = "●" if group.repeated else "○"
+    return f"{sign} {group.verdict}" if group.clear else group.verdict
 
 
 def _judged(c) -> Html:
-    source = c.source if c.read in c.source else f"{c.source}; {READ[c.read]}"
     link = html('<a href="claims.html#claim-{{ key }}">{{ key }}</a>', key=c.key)
-    ordered = sorted(c.groups, key=lambda group: not group.own)
-    networks = [(group, numbers(group, c.scale, _digits(group, c))) for group in ordered]
+    words = f"The paper’s networks: {c.theirs}. Ours: {c.ours}"
     return _box(
+        words,
         c.verdict,
-        ("Claim", source, c.paper),
+        ("Claim", _source(c), c.paper),
         ("Rule", link, f"{c.rule} Needed: {c.needs}."),
-        (
-            "Measured",
-            "on all records, whatever this page's parameters",
-            html(NETWORKS, claim=c, rows=networks, many=len(networks) > FEW),
-        ),
-        ("To decide it", "", c.price),
+        ("The rule says yes of", "made-up data", power(c)),
+        ("Measured", EVERYWHERE, _networks(c, c.tally())),
     )
+
+
+def _found(finding) -> Html:
+    """The box of a finding, which has no rule."""
+    return _box(
+        "Measured, without a verdict",
+        "unclear",
+        ("The paper says", _source(finding), finding.paper),
+        ("Shown", "", finding.shown),
+        ("Measured", EVERYWHERE, _networks(finding, f"{len(finding.measured)} rows")),
+    )
+
+
+EVERYWHERE = "on all records, whatever this page's parameters"
+
+
+def _source(c) -> str:
+    return c.source if c.read in c.source else f"{c.source}; {READ[c.read]}"
+
+
+def _networks(c, summary: str) -> Html:
+    """The table of a claim's or finding's networks, the paper's own first."""
+    ordered = sorted(c.groups, key=lambda group: not group.own)
+    rows = [(group, numbers(group, c.scale, _digits(group, c))) for group in ordered]
+    shown = {"judged": hasattr(c, "rule"), "mark": mark, "summary": summary}
+    return html(NETWORKS, rows=rows, many=len(rows) > FEW, **shown)
+
+
+def power(c) -> Html | str:
+    """How often a claim's rule says yes of each kind of made-up data, over the networks that bear a
+    verdict, or else over all.
+    """
+    able = [g for g in c.measured if g.power and g.verdict != "no verdict"]
+    known = able or [g for g in c.measured if g.power]
+    if not known:
+        return ""
+    shares = [span_of_shares(column) for column in zip(*(g.power for g in known))]
+    return html(POWER, tried=list(zip(c.made_up, shares)))
+
+
+def span_of_shares(shares: Sequence[float]) -> str:
+    """Shares from the least to the most: "80 to 100 %"."""
+    low, high = (f"{100 * end:.0f}" for end in (min(shares), max(shares)))
+    return f"{low} %" if low == high else f"{low} to {high} %"
 
 
 def numbers(group, scale: str, digits: int = 2) -> list[str]:
@@ -94,6 +143,8 @@ def _digits(group, c) -> int:
     """The fewest digits with which no end of the interval reads like the threshold beside it: two,
     or three where one is near, or more.
     """
+    if not hasattr(c, "rule"):
+        return 2
     edges = [c.threshold]
     if c.kind == "within":
         edges.append(1 / c.threshold if c.scale == "ratio" else -c.threshold)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import altair as alt
@@ -36,9 +37,12 @@ ALGORITHM_COLOURS = dict(
     zip((name for name in METHODS if name not in VARIANTS), itertools.cycle(CATEGORIES))
 ) | {"muon": GREEN, "lars": WINE}
 ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items()}
+METHOD_TITLES = {METHODS[name].title: colour for name, colour in ALGORITHM_COLOURS.items()}
 # Ordered: the sparser, the darker
 RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}
 SPARSITY_COLOURS = {0.0: DENSE} | RAMP
+# Of data sets, by size; text last
+SHAPES = dict(zip(DATA_SETS.values(), ("circle", "square", "triangle-up", "diamond", "cross")))
 METHOD_COLOURS = {
     "connection-sensitivity": RED,
     "grasp": PURPLE,
@@ -85,6 +89,13 @@ def by_sparsity(levels: list[float]) -> alt.Color:
     return alt.Color("sparsity:O", scale=scale, title="sparsity", legend=words)
 
 
+def method_colour(name: str) -> str:
+    """The colour of a training method, by its name or title, the same throughout the book; that of
+    guide lines for one that is a reader's own.
+    """
+    return METHOD_TITLES.get(name, ALGORITHM_COLOURS.get(name, GUIDE))
+
+
 def by_algorithm(names: list[str], columns: int = 2) -> alt.Color:
     """Colour per training method, the same throughout the book; a reader's own have that of guide
     lines.
@@ -93,7 +104,7 @@ def by_algorithm(names: list[str], columns: int = 2) -> alt.Color:
     """
     titles = {name: method(name).title for name in names}
     order = [*ALGORITHM_COLOURS, *titles]
-    shown = {name: ALGORITHM_COLOURS.get(name, GUIDE) for name in order if name in titles}
+    shown = {name: method_colour(name) for name in order if name in titles}
     columns = 1 if any(len(title) > 15 for title in titles.values()) else columns
     label = f"{json.dumps(titles)}[datum.label]"
     return by_name("algorithm", shown, columns, 3, labelExpr=label)
@@ -122,6 +133,15 @@ def by_name(
     legend = alt.Legend(**placed, **legend)
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     return alt.Color(f"{field}:N", title=None, scale=scale, legend=legend)
+
+
+def by_shape(field: str, names: Iterable[str]) -> alt.Shape:
+    """Shape per data set of a column, the same throughout the book, in a legend without a title."""
+    shown = {name: shape for name, shape in SHAPES.items() if name in set(names)}
+    scale = alt.Scale(domain=list(shown), range=list(shown.values()))
+    columns = alt.expr(f"width < {PHONE} ? 2 : 4")
+    legend = alt.Legend(columns=columns, columnPadding=8, symbolFillColor=GUIDE)
+    return alt.Shape(f"{field}:N", title=None, scale=scale, legend=legend)
 
 
 def batch_axis(sizes: pd.Series | list, title: str | None = "batch size (examples)") -> alt.X:
@@ -219,7 +239,7 @@ def slider(
 TITLE = {"fontSize": 13, "align": "center", "baseline": "bottom"}
 
 
-def _words(expression: str, **style: object) -> alt.Chart:
+def said(expression: str, **style: object) -> alt.Chart:
     """What a Vega expression says, as a text in this style."""
     said = alt.Chart(pd.DataFrame({"at": [0]})).transform_calculate(shown=expression)
     return said.mark_text(**style).encode(text="shown:N")
@@ -231,7 +251,7 @@ def beside(expression: str) -> alt.Chart:
     Args:
         expression: in Vega's language, of the names of controls: "show === 'time' ? 's' : 'price'".
     """
-    text = _words(expression, angle=270, **TITLE)
+    text = said(expression, angle=270, **TITLE)
     return text.encode(x=alt.value(-48), y=alt.value(alt.expr("height / 2")))
 
 
@@ -241,7 +261,7 @@ def below(expression: str) -> alt.Chart:
     Args:
         expression: as of `beside`.
     """
-    text = _words(expression, dy=42, **TITLE)
+    text = said(expression, dy=42, **TITLE)
     return text.encode(x=alt.value(alt.expr("width / 2")), y=alt.value("height"))
 
 
@@ -309,7 +329,7 @@ def captions(texts: list[str]) -> alt.Chart:
     """
     words = " + '\\n' + ".join(texts)
     style = {"align": "right", "baseline": "top", "lineBreak": "\n", "lineHeight": 17}
-    text = _words(f"{STILL} ? ({words}) : ''", fontSize=12, **style)
+    text = said(f"{STILL} ? ({words}) : ''", fontSize=12, **style)
     text = text.encode(x=alt.value("width"), y=alt.value(6))
     return text.add_params(alt.param(name=STILL, value=True), *map(spoken, texts))
 

@@ -31,7 +31,7 @@ UNREAD = ["batch_size_is_data_parallelism"]
 EARLY = "explore hardware".split()
 # Of the others those that take longest, begun first: else one core waits at the end for the other's
 FIRST = """
-theory which_method three_regimes status sparsity disputed limits steps_to_result metaparameters
+learning_rates theory which_method three_regimes status sparsity disputed limits steps_to_result
 smoothness
 """.split()
 

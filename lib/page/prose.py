@@ -19,13 +19,14 @@ from lib.page import vega
 from lib.wording import between, brief, joined, number, percent, span
 
 WORDS = {
-    "reproduced": "yes",
-    "in part": "part",
-    "contradicted": "no",
-    "open": "open",
+    "yes": "yes",
+    "mostly": "yes",
+    "mixed": "part",
+    "no": "no",
+    "unclear": "open",
+    "not tested": "open",
     "holds": "yes",
     "does not hold": "no",
-    "on stand-ins only": "part",
 }
 
 
@@ -129,7 +130,7 @@ def lead(
     """
     asked, answered = (_filled(text, values, more) for text in (question, answer))
     # Apart in a notebook, too, which has no style of ours
-    pills = "&ensp;".join(map(pill, judged))
+    pills = "&ensp;".join(pill(one) for one in judged if hasattr(one, "rule"))
     page = Lead(f"*{asked}*\n\n**{answered}**\n\n{pills}")
     page.findings = {**(values or {}), **more}
     return page
@@ -137,21 +138,27 @@ def lead(
 
 def kind(verdict: str) -> str:
     """The class of a verdict's colour: of a word that sums up a claim, or of a page's own test."""
-    return WORDS[verdict.split(":")[0]]
+    return WORDS[verdict]
 
 
 PILL = """\
 <a class="book-pill book-{{ kind }}" href="{{ folder }}claims.html#claim-{{ claim.key }}" \
-title="{{ claim.paper|e }}">{{ claim.key }} {{ word }}</a>"""
+title="{{ claim.paper|e }} — its networks: {{ claim.theirs }}; ours: {{ claim.ours }}">\
+{{ claim.key }} {{ claim.verdict }}</a>"""
+
+
+PLAIN = """\
+<a class="book-pill book-open" href="{{ folder }}{{ claim.chapter }}.html" \
+title="{{ claim.paper|e }}">{{ claim.key }} measured</a>"""
 
 
 def pill(claim, folder: str = "") -> Html:
-    """A claim's verdict for the middle of a text, linked to the ledger; folder: where the chapters
-    lie, "chapters/".
+    """A claim's verdict for the middle of a text, linked to the ledger, or a finding's page; folder:
+    where the chapters lie, "chapters/".
     """
-    # The ledger has it in full
-    word = claim.verdict.replace("on stand-ins only", "stand-ins")
-    return html(PILL, claim=claim, folder=folder, kind=kind(claim.verdict), word=word)
+    if not hasattr(claim, "rule"):
+        return html(PLAIN, claim=claim, folder=folder)
+    return html(PILL, claim=claim, folder=folder, kind=kind(claim.verdict))
 
 
 def pills(judged: Mapping[str, object], folder: str = "") -> dict[str, Html]:

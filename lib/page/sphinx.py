@@ -7,11 +7,14 @@ from __future__ import annotations
 import ast
 import contextlib
 import hashlib
+import html
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from urllib.parse import unquote
 
 import vl_convert as vlc
 from docutils import nodes
@@ -50,6 +53,7 @@ def setup(app) -> dict:
     app.add_post_transform(CodeAtTheEnd)
     # After the extensions whose scripts it takes off
     app.connect("html-page-context", _page, priority=900)
+    app.connect("html-page-context", _described)
     # Jupyter-book has no option for it.  One extension does not say whether it may read in parallel
     app.connect("env-check-consistency", _write_in_parallel)
     app.connect("build-finished", _remember_inputs)
@@ -179,6 +183,67 @@ def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None
             for asset in context[kind]
             if not UNUSED.search(f"{asset.filename or ''} {asset.attributes.get('body', '')}")
         ]
+
+
+# --- what other sites show of a page ---------------------------------------------------------------
+
+PREVIEW = "preview.png"  # of every page: the front page's first figure
+LETTER = 680  # letters of a line of its words, times their size
+CHARTED = re.compile(
+    r'<p class="book-title"[^>]*>(.*?)</p>.*?src="data:image/svg\+xml,([^"]*)"', re.S
+)
+SHEET = """\
+<svg xmlns="http://www.w3.org/2000/svg" width="1200" height="630" font-family="DejaVu Sans, sans-serif">\
+<rect width="1200" height="630" fill="#fff"/>{words}{chart}</svg>"""
+
+
+def _described(app, pagename: str, templatename: str, context: dict, doctree) -> None:
+    """Describe the page to search engines by its lead; draw the preview image with the front page."""
+    if doctree is None:
+        return
+    context["lead"] = lead_of(doctree)
+    options = app.config.html_theme_options
+    context["site"] = address = (app.config.html_baseurl or "").rstrip("/")
+    found = CHARTED.search(context["body"]) if pagename == app.config.root_doc else None
+    if found:
+        about = address or options.get("repository_url") or ""
+        words = context["title"], found[1], context["lead"], app.config.html_title, about
+        svg = preview(unquote(found[2]), words)
+        folder = Path(app.outdir, "_static")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / PREVIEW).write_bytes(vlc.svg_to_png(svg))
+
+
+def lead_of(doctree: nodes.Node) -> str:
+    """The answer with which a page begins, its first paragraph in bold; "" of a page without."""
+    for paragraph in doctree.findall(nodes.paragraph):
+        if len(paragraph.children) == 1 and isinstance(paragraph[0], nodes.strong):
+            return " ".join(paragraph.astext().split())
+    return ""
+
+
+def preview(chart: str, words: Sequence[str]) -> str:
+    """SVG of 1200 × 630 pixels: words on the left, the chart on the right.
+
+    Args:
+        chart: SVG.
+        words: title, finding, answer, book and address, as HTML; some may be "".
+    """
+    lines, y = [], 60
+    for text, (size, weight) in zip(
+        words, ((34, 700), (24, 400), (19, 400), (17, 700), (17, 400))
+    ):
+        style = f'x="36" font-size="{size}" font-weight="{weight}"'
+        for line in textwrap.wrap(html.unescape(text), LETTER // size):
+            lines.append(f'<text {style} y="{y}">{html.escape(line)}</text>')
+            y += round(1.35 * size)
+        y += 26
+    width, height = (
+        float(re.search(rf'{side}="([\d.]+)"', chart)[1]) for side in ("width", "height")
+    )
+    scale = min(760 / width, 600 / height)
+    place = f"translate({1180 - scale * width:.1f} {(630 - scale * height) / 2:.1f}) scale({scale:.3f})"
+    return SHEET.format(words="".join(lines), chart=f'<g transform="{place}">{chart}</g>')
 
 
 # --- which function drew a figure -----------------------------------------------------------------

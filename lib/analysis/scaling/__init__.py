@@ -16,6 +16,7 @@ from lib.analysis.scaling.curve import (
     critical_ratio,
     curve_of,
     curves,
+    drawn,
     draws,
     estimate,
     less,
@@ -28,6 +29,7 @@ from lib.analysis.scaling.curve import (
     span_of,
     steps_ratio,
 )
+from lib.analysis.scaling.ratios import ladders, pooled, scatter, shared_ratio
 from lib.analysis.scaling.steps import (
     CURVE,
     GOALS,
@@ -69,5 +71,6 @@ from lib.analysis.scaling.table import (
 )
 from lib.forms import (
     fit,
+    power_of_form,
     test_form,
 )

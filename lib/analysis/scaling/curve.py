@@ -101,7 +101,7 @@ class Curve:
 
         Where goals were missed or searches are lacking, ln K* is taken for normal about its batch
         size's mean plus its search's own level.  A missed goal is only known to take more than the
-        steps in logs; where all searches missed, the mean is what c1/B^p + c2, fitted to all batch
+        steps in logs; where all searches missed, the mean is what c1/B + c2, fitted to all batch
         sizes, says of it.
         """
         logs = self.logs.to_numpy()[searches]
@@ -122,8 +122,7 @@ class Curve:
             filled = np.select([met, missed], [logs, above(expected, logs, spread)], expected)
             level = filled.mean(0)
             if not some.all() and some.sum() >= 3:
-                among = forms.exponents(self.sizes[some])
-                fitted = forms.fit(self.sizes, level, among).log_steps(self.sizes)[0]
+                fitted = forms.fit(self.sizes, level).log_steps(self.sizes)[0]
                 level = np.where(some, level, fitted)
             if searched.all():
                 own = (filled - level).mean(1, keepdims=True)
@@ -333,6 +332,19 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     return effects if np.ndim(whole) else effects[0]
 
 
+def drawn(
+    effect: Effect, value: float, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Both ends [4000] of intervals around estimates that scatter about a value as this one does."""
+    size = 4000
+    spread = np.full(size, effect.error)
+    if np.isfinite(effect.freedom):
+        spread *= np.sqrt(random.chisquare(effect.freedom, size) / effect.freedom)
+    reach = stdtrit(effect.freedom, 0.5 + LEVEL / 2) * spread
+    middle = value + effect.error * random.standard_normal(size)
+    return middle - reach, middle + reach
+
+
 def satterthwaite(variances: Sequence[np.ndarray], freedoms: Sequence[float]) -> np.ndarray:
     """Degrees of freedom of the sum of independent variances that have these; a billion where a sum
     has none.
@@ -390,11 +402,12 @@ def slope(x: Sequence[float], y: Sequence[float]) -> Effect:
 
 
 def paired(curves: Sequence[Curve]) -> list[Curve]:
-    """The curves at the searches that all share, if these are ENOUGH and half of the fewest; else
-    each with its own.
+    """The curves at the searches that all share, if these are half of the fewest, and ENOUGH where
+    all have as many; else each with its own.
     """
     shared = _shared([c.logs.index for c in curves]).sort_values()
-    if len(shared) < max(ENOUGH, min(c.n for c in curves) / 2):
+    fewest = min(c.n for c in curves)
+    if len(shared) < max(min(ENOUGH, fewest), fewest / 2):
         return list(curves)
     return [c.at(c.logs.columns, shared) for c in curves]
 

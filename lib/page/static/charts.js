@@ -23,7 +23,7 @@
   const FAINT = 1.8;
   const onDark = (spec) => {
     const { datasets, ...rest } = spec;
-    const coloured = JSON.stringify(rest).replace(/"(#[0-9a-f]{6})"/g, (_, colour) => `"${lighter(colour)}"`);
+    const coloured = JSON.stringify(rest).replace(/"(#[0-9a-f]{6})"/g, (_, colour) => `"${colour === ink.light ? ink.dark : lighter(colour)}"`);
     const walk = (part) => {
       if (!part || typeof part !== "object") return;
       const { mark } = part;
@@ -59,6 +59,9 @@
     }
     return specs.get(node);
   };
+
+  const bound = (spec) => (spec.params || []).filter((p) => p.bind && p.bind !== "legend");
+  const named = (node) => node.closest("figure[id]")?.id || "figure";
 
   // What is not there is not told.
   const told = (value) => Object.entries(value).filter(([, v]) => !/^(NaN\S*|null|undefined|)$/.test(String(v).trim()));
@@ -149,6 +152,57 @@
     node.append(place);
   };
 
+  // --- what is chosen, in the figure's title and in the page's address: #fig-x?goal=2&network=MLP ---
+
+  const follow = (node, spec, view) => {
+    const title = node.closest("figure")?.querySelector(".book-title");
+    if (!title || !(spec.params || []).some((p) => p.name === "title_text")) return;
+    const say = () => { title.textContent = view.signal("title_text"); };
+    title.setAttribute("aria-live", "polite");
+    view.addSignalListener("title_text", say);
+    say();
+  };
+  const inAddress = () => {
+    const [name, query = ""] = location.hash.slice(1).split("?");
+    return { name, query: new URLSearchParams(query) };
+  };
+  const READ = { number: Number, boolean: (text) => text === "true" };
+  const asked = (node, spec) => {
+    const { name, query } = inAddress();
+    const there = name === named(node) ? bound(spec).filter((p) => query.has(p.name)) : [];
+    return Object.fromEntries(there.map((p) => [p.name, (READ[typeof p.value] || String)(query.get(p.name))]));
+  };
+  // The reader's own job, which the sheet's form keeps, too
+  const JOB = "book-job";
+  const job = (spec) => {
+    const known = spec.usermeta?.job && JSON.parse(localStorage.getItem(JOB) || "{}");
+    return Object.fromEntries((spec.usermeta?.job || []).filter((name) => known[name]).map((name) => [name, String(known[name])]));
+  };
+  const keep = (node, spec, view) => {
+    const moved = bound(spec).filter(({ name, value }) => view.signal(name) !== value);
+    const query = new URLSearchParams(moved.map(({ name }) => [name, view.signal(name)]));
+    history.replaceState(null, "", `#${named(node)}${moved.length ? "?" : ""}${query}`);
+    const own = spec.usermeta?.job;
+    if (own) localStorage.setItem(JOB, JSON.stringify(Object.fromEntries(own.map((name) => [name, view.signal(name)]))));
+  };
+
+  // A chart may slide once, when it is first seen: unless its reader wants less motion, chose a state, or is faster.
+  const [WAIT, SLIDE] = [700, 2600];  // milliseconds
+  const slides = (spec) => spec.usermeta?.slides;
+  const still = (kept) => Object.keys(kept || {}).length > 0 || matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const slide = (node, name, view) => {
+    let stopped = false;
+    node.addEventListener("input", ({ target }) => { stopped ||= target.name === name; });
+    const begun = performance.now() + WAIT;
+    const frame = (now) => {
+      if (stopped || live.get(node)?.view !== view) return;
+      const part = Math.min(1, Math.max(0, (now - begun) / SLIDE));
+      view.signal(name, Math.round(100 * part * part * (3 - 2 * part)) / 100).run();
+      if (part < 1) requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+  };
+
   // --- by keyboard ---
 
   // Drawn as SVG, a chart has an element for each mark: the arrow keys go from one that has words to the next, and show them.
@@ -222,13 +276,34 @@
   // --- to take along ---
 
   const WIDTH = 800;  // pixels of a picture
+  const LETTERS = 112;  // of a line of its words
+  const lines = (text) => text.split(/\s+/).reduce((made, word) => {
+    const longer = `${made.at(-1)} ${word}`.trim();
+    return longer.length > LETTERS ? [...made, word] : [...made.slice(0, -1), longer];
+  }, [""]).filter(Boolean);
+  // The title, the caption without what can be done on the page alone, and the address.
+  const titled = (node, spec) => {
+    const figure = node.closest("figure");
+    if (!figure) return spec;
+    const caption = figure.querySelector("figcaption")?.cloneNode(true);
+    caption?.querySelectorAll(".book-live").forEach((part) => part.remove());
+    const page = /^http/.test(location.protocol) ? location.href.split("#")[0] : location.pathname.split("/").at(-1);
+    const own = [].concat(spec.title?.text ?? spec.title ?? []);
+    const text = lines(figure.querySelector(".book-title")?.textContent || "");
+    const subtitle = [...lines(caption?.textContent || ""), `${page}#${named(node)}`, ...own];
+    return { ...spec, title: { text, subtitle, anchor: "start", fontSize: 16, fontWeight: "bold", subtitleFontSize: 12, subtitlePadding: 6, offset: 14 } };
+  };
   // As it stands, but in the ink of the light page, on white.
   const picture = async (node) => {
-    const spec = { ...structuredClone(read(node)), width: WIDTH };
+    const spec = titled(node, { ...structuredClone(read(node)), width: WIDTH });
     spec.config = { ...spec.config, background: "white" };
-    const { view } = await vegaEmbed(document.createElement("div"), spec, { config: config("light"), actions: false });
-    const bound = new Set((spec.params || []).filter((p) => p.bind && p.bind !== "legend").map((p) => p.name));
-    const state = live.get(node)?.view.getState({ signals: (name) => bound.has(name), data: (name) => name.endsWith("_store") });
+    const place = document.createElement("div");  // in the page, since panels share its width
+    Object.assign(place.style, { position: "absolute", left: "-9999px", width: `${WIDTH}px` });
+    document.body.append(place);
+    const { view } = await vegaEmbed(place, spec, { config: config("light"), actions: false });
+    place.remove();
+    const chosen = new Set(bound(spec).map((p) => p.name));
+    const state = live.get(node)?.view.getState({ signals: (name) => chosen.has(name), data: (name) => name.endsWith("_store") });
     if (state) await view.setState(state).runAsync();
     return view;
   };
@@ -247,8 +322,7 @@
     CSV: async (node) => URL.createObjectURL(new Blob([csv(node)], { type: "text/csv" })),
   };
   const take = async (node, form) => {
-    const name = node.closest("figure[id]")?.id || "figure";
-    const link = Object.assign(document.createElement("a"), { download: `${name}.${form.toLowerCase()}`, href: await FORMS[form](node) });
+    const link = Object.assign(document.createElement("a"), { download: `${named(node)}.${form.toLowerCase()}`, href: await FORMS[form](node) });
     link.click();
     if (link.href.startsWith("blob:")) setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   };
@@ -276,8 +350,7 @@
     }
     const form = node.dataset.marks <= MOST_MARKS ? "svg" : "canvas";
     const before = live.get(node);
-    const kept = before && Object.fromEntries(
-      (spec.params || []).filter((p) => p.bind && p.bind !== "legend").map((p) => [p.name, before.view.signal(p.name)]));
+    const kept = before ? Object.fromEntries(bound(spec).map((p) => [p.name, before.view.signal(p.name)])) : asked(node, spec);
     before?.finalize();
     const result = await vegaEmbed(place, theme === "dark" ? onDark(spec) : spec, {
       renderer: form,
@@ -287,9 +360,14 @@
     });
     live.set(node, result);
     node.vegaView = result.view;
-    Object.entries(kept || {}).forEach(([name, value]) => result.view.signal(name, value));
+    Object.entries(before ? kept : { ...job(spec), ...kept }).forEach(([name, value]) => result.view.signal(name, value));
+    const moves = !before && slides(spec) && !still(kept);
+    if (moves) result.view.signal(slides(spec), 0);
     if ((spec.params || []).some((p) => p.name === "still")) result.view.signal("still", false);
     await result.view.runAsync();
+    if (moves) slide(node, slides(spec), result.view);
+    node.classList.toggle("vl-slides", Boolean(slides(spec)));
+    follow(node, spec, result.view);
     speak(place, spec, result.view);
     spare(place, spec, result.view);
     place.querySelectorAll(".vega-bind select").forEach(group);
@@ -323,9 +401,14 @@
     document.querySelectorAll(".vl-chart").forEach((node) => {
       near.observe(node);
       watch.observe(node);
-      node.addEventListener("input", () => setTimeout(() => tabulate(node), 100));  // Vega answers in between
+      node.addEventListener("input", () => setTimeout(() => {  // Vega answers in between
+        tabulate(node);
+        keep(node, read(node), live.get(node).view);
+      }, 100));
       node.addEventListener("click", ({ target }) => target.closest("canvas, svg.marks") && setTimeout(() => tabulate(node), 100));
     });
+    const { name, query } = inAddress();
+    if (query.size) document.getElementById(name)?.scrollIntoView();
     new MutationObserver(() => last.forEach((_, node) => next(node)))
       .observe(document.documentElement, { attributeFilter: ["data-theme"] });
   });

@@ -329,7 +329,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // --- the figure, to take along ------------------------------------------------------------------------------------------
 
-  const LOOKS = ["fill", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity", "font-size", "font-family"];
+  const LOOKS = ["fill", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "opacity", "font-size", "font-family", "font-weight"];
   const PAPER = { light: "#fff", dark: "#14181e" };
   // A copy that carries its own looks, since the style sheet stays here.
   const alone = (svg) => {
@@ -342,18 +342,46 @@ document.addEventListener("DOMContentLoaded", () => {
     copy.style.background = PAPER[document.documentElement.dataset.theme] || PAPER.light;
     return new XMLSerializer().serializeToString(copy);
   };
+  // The chart below its title, what it is of, its caption, its address and its legend.
+  const LINE = 18, LETTER = 6.6;  // pixels
+  const sheet = (state, list) => {
+    const svg = make("svg", { class: "ex-chart", width }), most = width / LETTER;
+    let y = 4;
+    const write = (text, x = 4, style = "") => text.split(" ").reduce((lines, word) => {
+      const longer = `${lines.at(-1)} ${word}`.trim();
+      return longer.length > most ? [...lines, word] : [...lines.slice(0, -1), longer];
+    }, [""]).filter(Boolean).forEach((line) => { y += LINE; svg.append(make("text", { x, y, style }, line)); });
+    write(title.textContent, 4, "font-weight: 700");
+    [told.textContent, figure.querySelector("figcaption").textContent].forEach((text) => write(text));
+    write(location.href.split("#")[0].replace(/^file:.*\//, "") + address(state));
+    list.forEach((curve) => {
+      const { colour, shape, dash } = looks(state)(curve);
+      write(called(state)(curve), 44);
+      svg.append(make("g", { style: `color: ${colour}`, transform: `translate(22 ${y - 4})` },
+        make("line", { class: "ex-line", "stroke-dasharray": dash, x1: -17, x2: 17 }), make("path", { class: "ex-mark", d: shape })));
+    });
+    const drawn = chart(state, list, width);
+    drawn.setAttribute("y", y + LINE / 2);
+    svg.append(drawn);
+    svg.setAttribute("height", y + LINE / 2 + HEIGHT);
+    return svg;
+  };
   const painted = (svg, text) => new Promise((done) => {
-    const picture = new Image(), sheet = make("canvas", { width: 2 * svg.clientWidth, height: 2 * svg.clientHeight });
+    const picture = new Image(), [wide, high] = ["width", "height"].map((side) => 2 * svg.getAttribute(side));
+    const paper = make("canvas", { width: wide, height: high });
     picture.addEventListener("load", () => {
-      sheet.getContext("2d").drawImage(picture, 0, 0, sheet.width, sheet.height);
-      sheet.toBlob(done, "image/png");
+      paper.getContext("2d").drawImage(picture, 0, 0, wide, high);
+      paper.toBlob(done, "image/png");
     });
     picture.src = "data:image/svg+xml;charset=utf-8," + encodeURIComponent(text);
   });
   const pictures = (canvas, name) => ["SVG", "PNG"].map((form) => {
     const button = make("button", { type: "button", class: "ex-button" }, `Download ${form}`);
     button.addEventListener("click", async () => {
-      const svg = canvas.querySelector(".ex-chart"), text = alone(svg);
+      const svg = sheet(state, drawn(state));
+      canvas.append(svg);  // styles are known of what is in the page
+      const text = alone(svg);
+      svg.remove();
       save(`${name()}.${form.toLowerCase()}`, form === "SVG" ? text : await painted(svg, text), "image/svg+xml");
     });
     return button;

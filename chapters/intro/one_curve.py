@@ -1,0 +1,341 @@
+"""The front page's figure: all curves as measured, and moved onto one.
+
+A curve is value = level (1 + at / batch size) ** power, with two numbers of its own.  A slider moves
+it by these, in the logarithm: at its end, batch sizes are over `at`, and values over `level`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from lib.analysis.scaling import CURVE
+from lib.claims import front
+from lib.page import charts, tips
+from lib.wording import named, percent
+from lib.workloads.catalogue import workload
+
+WITHIN = {"tenth": 1.1, "fifth": 1.2, "half": 1.5}  # factors
+LAYERWISE = ("LARS", "CLARS")
+EDGES = (0.25, 4.0)  # between the zones, in critical batch sizes
+OVER = (1.01, 1.1, 1.5, 2, 3, 5, 11, 51)  # examples over the fewest, at the top
+STRIP = (0.5, 2.5)  # ends of the axis of residuals
+HEIGHT, ROOM, LOW = 400, 58, 84  # pixels: of the plot, of the words at its top, of the strip
+MORE = 0.1  # share of time by which the reader's range of batches may be slower
+INK = "#24292f"
+# An axis of powers of ten, 0.01 to 10,000
+POWERS = {
+    "values": [10.0**n for n in range(-4, 6)],
+    "labelExpr": "format(datum.value, datum.value < 1 ? '~g' : ',')",
+}
+ABOUT = {
+    "network:N": "network",
+    "way:N": "method",
+    "pruned:N": "weights",
+    "batch_size:Q|,": "batch size",
+    "value:Q|,.3~r": "measured",
+    "at:Q|,.2~r": "C of this curve",
+    "off:Q|.2f": "over the curve",
+    "replicates:Q": "searches",
+}
+DRAWN = [column.split(":")[0] for column in ABOUT]
+DRAWN += ["data", "curve", "method", "sparsity", "level", "what"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What is moved: its power, the words of its axis before and after, those of the three zones."""
+
+    power: int
+    raw: str
+    moved: str
+    zones: tuple[str, str, str]
+
+
+FREE, PAID = "free:|a doubling|saves 40–50\u00a0%", "paid for|nothing:|under 10\u00a0%"
+STEPS = Kind(1, "steps to result", "steps, over the fewest", (FREE, "a trade", PAID))
+BENDS = ("grows with|the batch", "bends", "constant")
+RATES = Kind(-1, "best learning rate", "learning rate, over the largest", BENDS)
+KINDS = {"steps": STEPS, "learning rates": RATES}
+
+
+def steps(points: pd.DataFrame) -> pd.DataFrame:
+    """The rows that are drawn of steps to result, a row per point: DRAWN.
+
+    Args:
+        points: of `lib.claims.front.collapsed`.
+    """
+    works = points.workload.map(workload)
+    pruned = points.sparsity.map("{:.0%} pruned by ".format) + points.pruning.map(named)
+    named_so = points.assign(
+        network=[work.title for work in works],
+        data=[work.dataset for work in works],
+        curve=points[CURVE].astype(str).agg(" ".join, axis=1),
+    )
+    return _drawn(named_so, "steps", pruned)
+
+
+def rates(series: Iterable[Mapping[str, object]]) -> pd.DataFrame:
+    """The same of best learning rates.
+
+    Args:
+        series: of every curve name, method, data (set), sparsity, points ([batch size, rate]),
+            eta_inf and B_eta (in examples).
+    """
+    listed = pd.DataFrame(series).explode("points", ignore_index=True)
+    names = {"method": "algorithm", "eta_inf": "level", "B_eta": "at", "name": "network"}
+    rows = listed.rename(columns=names).assign(replicates=None)
+    rows[["batch_size", "value"]] = rows.points.tolist()
+    rows["curve"] = rows.network + rows.sparsity.map(" {:g} rates".format)
+    return _drawn(rows, "learning rates", rows.sparsity.map("{:.0%} pruned".format))
+
+
+def _drawn(rows: pd.DataFrame, what: str, pruned: pd.Series) -> pd.DataFrame:
+    shape = (1 + rows["at"] / rows.batch_size) ** KINDS[what].power
+    rows = rows.assign(
+        what=what,
+        data=rows.data.map(front.data_set),
+        way=rows.algorithm.map(named),
+        method=rows.algorithm.replace(charts.VARIANTS).map(named),
+        pruned=pruned.where(rows.sparsity > 0, "dense"),
+        off=rows.value / rows.level / shape,
+    )
+    return rows[DRAWN]
+
+
+def findings(rows: pd.DataFrame) -> dict[str, object]:
+    """Of dense networks, and of all (`all_`): how many curves and points, and in words the shares of
+    points within 10 % of their curve, 20 % and a factor of 1.5 (tenth, fifth, half).  far: how many
+    times above it LARS and CLARS lie at batch size 1.
+
+    Args:
+        rows: of `steps`.
+    """
+    found = {"far": rows.off[rows.method.isin(LAYERWISE) & (rows.batch_size == 1)].tolist()}
+    for name, own in {"": rows[rows.sparsity == 0], "all_": rows}.items():
+        found |= {f"{name}curves": own.curve.nunique(), f"{name}points": len(own)}
+        for word, factor in WITHIN.items():
+            near = np.abs(np.log(own.off)) <= np.log(factor)
+            found[name + word] = percent(near.mean(), 0)
+    return found
+
+
+# --- the chart ------------------------------------------------------------------------------------
+
+# What is true of the moved curves alone comes with the end of the slide: before, it would lie beyond
+# the plot, and take its room
+MOVED = 0.96
+THERE = f"datum.what === quantity && together > {MOVED}"
+FADE = f"clamp((together - {MOVED}) / (1 - {MOVED}), 0, 1)"
+GIVEN = "(C > 0 && a > 0 && b > 0)"
+# As `chapters.sheet.decide`; the fields hold texts
+HALF = f"(1 + {MORE} * ((+a) + b * C + 2 * sqrt(a * b * C)) / sqrt(a * b * C) / 2)"
+REACH = f"({HALF} + sqrt({HALF} * {HALF} - 1))"
+SHORT = "format(+format({0}, '.2r'), ',')"  # two digits
+
+
+def one_curve(rows: pd.DataFrame) -> alt.LayerChart:
+    """All curves, which a slider moves onto one, over a strip of what they are off by.
+
+    A tick shows pruned networks, three fields set the reader's diamond, and where there are rows of
+    both KINDS, a menu chooses.
+
+    Args:
+        rows: of `steps`, of `rates`, or of both.
+    """
+    kinds = list(dict.fromkeys(rows["what"]))
+    x, y = _scale(rows, "batch_size", "at"), _scale(rows, "value", "level")
+    y.range = [HEIGHT - LOW - 16, ROOM]
+    drawn = alt.layer(
+        *_zones(kinds, x, y), *_curves(rows, x, y), _line(rows, x, y), _reader(x, y)
+    )
+    strip = alt.layer(*_strip(rows, x))
+    whole = alt.layer(drawn, strip, *_titles(kinds)).resolve_scale(y="independent")
+    shown = alt.binding_select(options=kinds, name="show ") if len(kinds) > 1 else alt.Undefined
+    whole = whole.add_params(
+        alt.param(name="quantity", value=kinds[0], bind=shown),
+        *_controls(rows),
+    )
+    whole = charts.sized(whole, HEIGHT).properties(
+        usermeta={"slides": "together", "job": ["C", "a", "b"]}
+    )
+    return whole.configure_legend(offset=44)
+
+
+def _controls(rows: pd.DataFrame) -> list[alt.Parameter]:
+    """What the reader sets, and what is said of it."""
+    together = alt.binding_range(min=0, max=1, step=0.01, name="slide the curves together ")
+    pruned = alt.binding_checkbox(name="pruned networks, too ")
+    fields = {"C": "your C (examples) ", "a": "a (s a step) ", "b": "b (s an example) "}
+    number = {name: alt.binding(input="number", name=words) for name, words in fields.items()}
+    said = _follows("'as measured'", "'one curve'")
+    return [
+        alt.param(name="together", value=1, bind=together),
+        alt.param(name="together_text", expr=said),
+        alt.param(name="pruned", value=False, bind=pruned),
+        *(alt.param(name=name, value="", bind=bind) for name, bind in number.items()),
+        alt.param(name="best", expr=f"{GIVEN} ? sqrt(C * a / b) : 0"),
+        alt.param(name="reach", expr=f"{GIVEN} ? {REACH} : 1"),
+        alt.param(name="title_text", expr=_title(rows)),
+    ]
+
+
+def _title(rows: pd.DataFrame) -> str:
+    """The figure's title, as it follows the controls."""
+    curves = rows.groupby("what").curve.nunique().to_dict()
+    dense = rows[rows.sparsity == 0].groupby("what").curve.nunique().to_dict()
+    count = f"(pruned ? {json.dumps(curves)} : {json.dumps(dense)})[quantity]"
+    low, best, high = (
+        SHORT.format(value) for value in ("(best / reach)", "best", "(best * reach)")
+    )
+    own = f"'Your batch: ' + {best} + ' (' + {low} + '–' + {high} + ' cost at most '"
+    own += f" + '{MORE:.0%} more time)'".replace("%", "\u00a0%")
+    end = _follows("' curves, as measured'", "' curves, one shape'", "' curves, moving'")
+    return f"best > 0 ? {own} : {count} + ({end})"
+
+
+def _follows(before: str, after: str, between: str = "'… moving'") -> str:
+    """An expression that follows the slider; all are expressions."""
+    return f"together < 0.02 ? {before} : together > 0.98 ? {after} : {between}"
+
+
+def _scale(rows: pd.DataFrame, column: str, by: str) -> alt.Scale:
+    """A logarithmic scale whose ends move with the slider, from those of a column to those of the
+    column over another.
+    """
+    ends = {}
+    for what, own in rows.groupby("what"):
+        ends[what] = [
+            [float(v.min()), float(v.max())] for v in (own[column], own[column] / own[by])
+        ]
+    moving = "pow({0}[0][{1}], 1 - together) * pow({0}[1][{1}], together)"
+    moving = [{"expr": moving.format(f"{json.dumps(ends)}[quantity]", n)} for n in (0, 1)]
+    return alt.Scale(type="log", nice=False, domain=moving, padding=6)
+
+
+def _curves(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
+    pick, _ = charts.picked("method")
+    at = alt.selection_point(
+        fields=["curve"], on="pointerover", clear="pointerout", name="curve_at"
+    )
+    base = _moved(rows).encode(
+        x=alt.X("x:Q", scale=x, title=None).axis(grid=False, **POWERS),
+        y=alt.Y("y:Q", scale=y, title=None).axis(**POWERS),
+        color=_colour(rows),
+        opacity=alt.when(pick & at).then(alt.value(0.85)).otherwise(alt.value(0.1)),
+    )
+    lines = base.mark_line(strokeWidth=1.2, clip=True).encode(detail="curve:N")
+    dots = base.mark_point(filled=True, size=34).encode(
+        shape=charts.by_shape("data", rows.data), tooltip=tips.listed(ABOUT)
+    )
+    return [lines.add_params(pick, at), dots]
+
+
+def _colour(rows: pd.DataFrame) -> alt.Color:
+    ordered = [name for name in charts.METHOD_TITLES if name in set(rows.method)]
+    return charts.by_name("method", {m: charts.method_colour(m) for m in ordered}, 2, 5)
+
+
+def _moved(rows: pd.DataFrame) -> alt.Chart:
+    """The rows of what is shown, with x and y."""
+    shown = "datum.what === quantity && (pruned || datum.sparsity === 0)"
+    return (
+        alt.Chart(rows)
+        .transform_filter(shown)
+        .transform_calculate(
+            x="datum.batch_size / pow(datum.at, together)",
+            y="datum.value / pow(datum.level, together)",
+        )
+    )
+
+
+def _strip(rows: pd.DataFrame, x: alt.Scale) -> list[alt.Chart]:
+    """Every point over its curve; beyond the ends of the axis, at its edge."""
+    scale = alt.Scale(type="log", domain=list(STRIP), clamp=True, nice=False)
+    scale.range = [HEIGHT, HEIGHT - LOW]
+    y = alt.Y("off:Q", scale=scale, title=None).axis(
+        orient="left", values=[0.5, 1, 2], grid=False, format="~g"
+    )
+    near = pd.DataFrame({"low": [1 / WITHIN["fifth"]], "high": [WITHIN["fifth"]]})
+    band = alt.Chart(near).mark_rect(color=charts.GUIDE, opacity=0.2)
+    band = band.encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
+    dots = (
+        _moved(rows)
+        .mark_circle(size=12, opacity=0.7)
+        .encode(x=alt.X("x:Q", scale=x), y=y, color=_colour(rows))
+    )
+    return [band, dots]
+
+
+def _line(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> alt.Chart:
+    """The curve onto which all are moved."""
+    moved = rows.batch_size / rows["at"]
+    at = np.geomspace(moved.min(), moved.max(), 121)
+    line = pd.DataFrame({"x": at}).merge(rows[["what"]].drop_duplicates(), "cross")
+    line["y"] = (1 + 1 / line.x) ** line["what"].map(lambda what: KINDS[what].power)
+    line = alt.Chart(line).transform_filter(THERE).mark_line(color=INK, strokeWidth=1.8)
+    return line.encode(x=alt.X("x:Q", scale=x), y=alt.Y("y:Q", scale=y), opacity=_faded())
+
+
+def _faded(most: float = 1) -> alt.OpacityValue:
+    return alt.value(alt.expr(f"{most} * {FADE}"))
+
+
+def _zones(kinds: list[str], x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
+    """The outer zones shaded, words on all three, and at the top the examples over the fewest."""
+    edges = [1e-6, *EDGES, 1e6]
+    places = [EDGES[0], 1.0, EDGES[1]]
+    zones = [
+        {"what": k, "low": low, "high": high, "place": place, "words": words, "side": n - 1}
+        for k in kinds
+        for n, (low, high, place, words) in enumerate(
+            zip(edges, edges[1:], places, KINDS[k].zones)
+        )
+    ]
+    base = alt.Chart(pd.DataFrame(zones)).transform_filter(THERE)
+    shade = base.transform_filter("datum.side !== 0").mark_rect(color=charts.GUIDE, clip=True)
+    low, place = alt.X("low:Q", scale=x), alt.X("place:Q", scale=x)
+    shade = shade.encode(x=low, x2="high:Q", opacity=_faded(0.1))
+    words = []
+    for side, align, dx in ((-1, "right", -6), (0, "center", 0), (1, "left", 6)):
+        one = base.transform_filter(f"datum.side === {side}")
+        one = one.transform_calculate(lines="split(datum.words, '|')")
+        one = one.mark_text(align=align, dx=dx, baseline="top", lineHeight=14, fontSize=12)
+        words.append(one.encode(x=place, y=alt.value(2), text="lines:N", opacity=_faded()))
+    over = pd.DataFrame({"told": OVER, "what": "steps"}).eval("x = told - 1")
+    over = alt.Chart(over).transform_filter(THERE).mark_text(dy=-8, fontSize=12)
+    over = over.encode(x=alt.X("x:Q", scale=x), y=alt.value(0), text="told:Q", opacity=_faded())
+    return [shade, *words, over]
+
+
+def _reader(x: alt.Scale, y: alt.Scale) -> alt.LayerChart:
+    """The reader's batch on the curve, with the range that costs little."""
+    chart = alt.Chart(pd.DataFrame({"own": ["your batch"], "what": ["steps"]}))
+    chart = chart.transform_filter(f"best > 0 && {THERE}").transform_calculate(
+        x="best / C", low="best / reach / C", high="best * reach / C", y="1 + C / best"
+    )
+    chart = chart.encode(y=alt.Y("y:Q", scale=y), opacity=_faded())
+    at, low = alt.X("x:Q", scale=x), alt.X("low:Q", scale=x)
+    bar = chart.mark_rule(strokeWidth=4, color=INK, clip=True).encode(x=low, x2="high:Q")
+    dot = chart.mark_point(shape="diamond", size=260, filled=True, color=INK).encode(x=at)
+    words = chart.mark_text(align="left", dx=12, dy=-10, fontWeight="bold").encode(
+        x=at, text="own:N"
+    )
+    return alt.layer(bar, dot, words)
+
+
+def _titles(kinds: list[str]) -> list[alt.Chart]:
+    """Those of the axes, which follow the slider."""
+    raw, moved = ({k: getattr(KINDS[k], name) for k in kinds} for name in ("raw", "moved"))
+    up = _follows(*(f"{json.dumps(words)}[quantity]" for words in (raw, moved)))
+    across = _follows("'batch size (examples)'", "'batch size, over the critical'")
+    strip = charts.said("'measured, over its curve'", align="left", fontSize=12)
+    strip = strip.encode(x=alt.value(70), y=alt.value(HEIGHT - LOW + 4))
+    top = f"quantity === 'steps' && {FADE} > 0.5 ? 'examples processed, over the fewest' : ''"
+    over = charts.below(top).encode(y=alt.value(-66))
+    return [charts.beside(up), charts.below(across), over, strip]

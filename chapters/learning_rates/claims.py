@@ -1,0 +1,259 @@
+"""What Shallue et al. (2019) and McCandlish et al. (2018) say of tuning, and the rules that judge it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import pandas as pd
+
+from chapters.learning_rates import fixed_budgets, searched
+from lib.analysis import ranges, rates, scaling
+from lib.analysis.fixed_budgets import whole
+from lib.claims.claim import Change, Group, claim, interval
+from lib.claims.names import REPEATS, is_shallue2019, rows, title
+from lib.records import results
+from lib.studies.study import Study
+
+SUMMARISED = "Shallue et al. 2019"
+EFFECTIVE = ("sgd", "momentum", "nesterov")  # methods with an effective learning rate
+RULES = ("linear", "square root")  # those that the paper looks at
+PUBLISHED = "earlier searches, over the published ranges"
+ARTEFACT = "effective rates of trials too short for their momentum bent the slope; two digits networks stood for all"
+LAW = "the best rate follows a curve that bends, which a growth per doubling mixes with the batch sizes"
+
+TWICE = Change(
+    "2026-11-27",
+    "the same rule, searches of FC-128×3 on all of MNIST counted under two names",
+    "they are the same searches",
+)
+
+
+def best_rates(
+    trials: pd.DataFrame, soon: bool = True
+) -> Iterator[tuple[tuple, tuple[pd.DataFrame, pd.DataFrame], str]]:
+    """Every dense curve of a method with an effective learning rate: workload and algorithm; ln of
+    the best rate and of K* [searches, batch sizes]; a note.
+
+    Those of the page's own searches come first; others are of searches that tuned more, of whose
+    trials those count whose momentum had built up, and which count where they ended too soon, too.
+
+    Args:
+        trials: of the other searches.
+        soon: whether the page's own count where they ended too soon.
+    """
+    own = _alone(soon)
+    for key, law in own.items():
+        yield key, (law.rates, law.steps), ""
+    dense = trials[(trials.sparsity == 0) & trials.algorithm.isin(EFFECTIVE)]
+    dense = dense[~dense.workload.isin(REPEATS)]
+    built = ranges.builds_up_in(dense) < dense.steps / 10
+    dense = dense.assign(steps=dense.steps.where(built), learning_rate=ranges.effective(dense))
+    for key, one in dense.groupby(["workload", "algorithm"], sort=False):
+        tables = _earlier(one)
+        if key not in own and len(tables) > 1:
+            yield key, (tables.rate, tables.steps), PUBLISHED
+
+
+def _alone(soon: bool) -> dict[tuple, searched.Law]:
+    """The page's own dense curves, by workload and algorithm."""
+    cells = [c for c in searched.planned() if c.algorithm in EFFECTIVE and not c.sparsity]
+    trials = results.read(Study("", "", cells), without=scaling.WITHIN_BUDGETS)
+    if trials.empty:
+        return {}
+    found = searched.laws(searched.at_goals(trials), cells, soon)
+    return {key[:2]: law for key, law in found.items() if law.n >= scaling.ENOUGH}
+
+
+def _earlier(trials: pd.DataFrame) -> pd.DataFrame:
+    """ln of rate and steps of a curve's searches that have `rates.SIZES` batch sizes."""
+    best = rates.best_rates(trials)
+    best = best[best.why != rates.EDGE]
+    tables = np.log(best.pivot_table(["rate", "steps"], [*scaling.SEARCH], "batch_size"))
+    return tables[tables.notna().sum(axis=1) >= 2 * rates.SIZES]
+
+
+def _judged(
+    curves: Iterable, statistic: Callable[..., float], own: Callable[[str], bool]
+) -> list[Group]:
+    """A group per network and method of `best_rates`, of a statistic of its tables."""
+    effects, notes = {}, {}
+    for key, tables, note in curves:
+        effects[key] = rates.jackknife(statistic, *tables)
+        notes[key] = note
+    return rows(effects, own, lambda key, effect: notes[key])
+
+
+def _means(logs: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Batch sizes that have a rate, and ln of their best rate."""
+    known = logs.mean().dropna()
+    return known.index.to_numpy(float), known.to_numpy()
+
+
+def rise(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
+    """ln of the saturating rule's rate at the largest batch size over that at the smallest."""
+    sizes, best = _means(logs)
+    ends = rates.fit("saturating", sizes, best).log_rates(sizes[[0, -1]])
+    return float(ends[1] - ends[0])
+
+
+def miss(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
+    """The error of the better one of RULES at batch sizes left out in turn."""
+    return min(rates.error(rule, *_means(logs)) for rule in RULES)
+
+
+@claim(
+    "S10",
+    "The best learning rate rises with the batch size",
+    chapter="learning_rates",
+    paper="The best effective learning rate rises with the batch size.",
+    source=SUMMARISED,
+    rule="On a network of two searches or more, the best effective rate at the largest batch "
+    "size is over 1.25 times that at the smallest, by η∞ / (1 + B_η/B) fitted to the best rates.",
+    above=1.25,
+    read="summary",
+    since="2026-11-29",
+    history=[
+        Change(
+            "2026-11-26",
+            "grows by a factor above one, on both digits networks, over trials of one search",
+            ARTEFACT,
+        ),
+        TWICE,
+        Change(
+            "2026-11-29",
+            "On a network, the effective learning rate of fast trials grows by over 1.05 times "
+            "with every doubling of the batch, which is 1.25 over five doublings.",
+            LAW,
+        ),
+    ],
+)
+def best_rate(trials):
+    return _judged(best_rates(trials), rise, is_shallue2019)
+
+
+@claim(
+    "S10b",
+    "No simple rule gives the best learning rate",
+    chapter="learning_rates",
+    paper="The best effective learning rate follows neither the linear nor the square-root rule consistently.",
+    source=SUMMARISED,
+    rule="On a network of two searches or more, the linear and the square-root rule, fitted to the "
+    "other batch sizes, miss the best rate of one left out by over 1.25 times, as a root mean "
+    "square.",
+    above=1.25,
+    read="summary",
+    since="2026-11-29",
+    history=[
+        Change(
+            "2026-11-26",
+            "either rule takes over twice the tuned steps at more than half of the batch sizes, on digits",
+            "nearly any smooth rule passed, from one winner",
+        ),
+        TWICE,
+        Change(
+            "2026-11-27",
+            "the same rule, curves whose winners lie at the upper edge of the rate counted with both ends",
+            "such a growth is a bound from below",
+        ),
+        Change(
+            "2026-11-27",
+            "On a network, its growth with every doubling lies off that of the nearer rule, 2 or "
+            "√2, by over 1.05 times.",
+            "the same rule in plainer words",
+        ),
+        Change(
+            "2026-11-28",
+            "the same, curves whose winners lie at the upper edge open above alone",
+            "their growth may be that of the rule above it, so that they may lie off it by nothing",
+        ),
+        Change(
+            "2026-11-29",
+            "On a network, its growth with every doubling differs from that of the nearer rule, 2 "
+            "or √2, by a factor of over 1.05.",
+            LAW,
+        ),
+    ],
+)
+def off_the_rules(trials):
+    return _judged(best_rates(trials), miss, is_shallue2019)
+
+
+@claim(
+    "M2",
+    "The best learning rate bends at the critical batch size",
+    chapter="learning_rates",
+    paper="On a quadratic with noise, one step is best at a rate of ε_max/(1 + B_noise/B), and "
+    "steps to a goal go as 1 + B_crit/B with B_crit of the size of B_noise: rates bend where "
+    "steps do.",
+    source="McCandlish et al. 2018",
+    read="summary",
+    rule="On a network of two searches or more, with SGD, the batch size at which the best rate "
+    "bends, of η∞ / (1 + B_η/B), is within a factor of 1.25 of the critical batch size.",
+    within=1.25,
+    since="2026-11-29",
+)
+def bends(trials):
+    curves = (curve for curve in best_rates(trials, False) if curve[0][1] == "sgd")
+    return _judged(curves, rates.log_rho, lambda name: False)
+
+
+@claim(
+    "S12",
+    "Good hyperparameters: more at fixed steps, fewer at fixed epochs",
+    chapter="learning_rates",
+    paper="The region of metaparameters that reach the goal grows with the batch size at fixed steps and shrinks at fixed epochs.",
+    source=SUMMARISED,
+    rule="On a network, from the smallest batch to the largest, over 5 % of the trials are gained at fixed steps, and lost at "
+    "fixed epochs; shown is the lesser of the two.",
+    above=0.05,
+    scale="share",
+    read="summary",
+    history=[
+        Change(
+            "2026-11-26",
+            "any share (95 %), on every workload",
+            "an effect must be one that matters",
+        )
+    ],
+)
+def region_moved():
+    return _of_trials(
+        lambda own: fixed_budgets.moved(fixed_budgets.shares(fixed_budgets.maps(own)))
+    )
+
+
+@claim(
+    "S15",
+    "In broad searches, more trials fail at small batches",
+    chapter="learning_rates",
+    paper="In a broad search space more trials fail at small batches than at large ones: with Nesterov momentum on CIFAR-10, "
+    "108 of 273 at batch size 2 and 31 of 190 at 4,096, in spaces that vary with the batch size.",
+    source="Shallue et al. 2019, counts of trials in the notes to the released data, in our words",
+    rule="On a network, the share of trials that fail at the smallest batch exceeds that at the largest by over 5 %, within "
+    "equal steps.",
+    above=0.05,
+    scale="share",
+    read="notes",
+    history=[
+        Change(
+            "2026-11-26",
+            "exceeds it at all, on every workload",
+            "an effect must be one that matters",
+        )
+    ],
+)
+def lost():
+    return _of_trials(fixed_budgets.lost)
+
+
+def _of_trials(measure):
+    """A group per network on which a share and its interval are known, of trials run to budgets."""
+    trials, groups = whole(), []
+    for name, own in trials[trials.label_smoothing == 0].groupby("workload", sort=False):
+        note = (
+            f"one search: the interval is that of {int(own.trials.max())} trials a batch size"
+        )
+        if (found := measure(own)) is not None:
+            groups.append(interval(title(name), *found, 1, is_shallue2019(name), note))
+    return groups

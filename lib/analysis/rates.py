@@ -1,0 +1,146 @@
+"""The best learning rate against the batch size: what a search says of it, the rules that may hold
+for it, and rho, the batch size at which it bends over that at which steps do.
+
+The definitions are those of `chapters/learning_rates/predictions.yaml`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lib import forms
+from lib.analysis.scaling import CURVE, SEARCH, Effect
+
+WINDOW = 2  # times the fewest steps: trials within do well, and a search must last as long
+SIZES = 5  # batch sizes from which on each is left out in turn
+POWERS, EXPONENTS = (
+    (-1.0, 2.0),
+    (0.1, 3.0),
+)  # tried for the power rule, and for the free exponent
+ROUNDS, PLACES = 4, 41  # of an ever finer grid, and its points along each parameter
+SOON, EDGE = "ended too soon", "at an end of its draw"
+
+
+def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
+    """The best rate of every search that met its goal.
+
+    Args:
+        trials: at their goals, a row each, as of `lib.records.results.read`.
+
+    Returns:
+        CURVE, batch_size and SEARCH; steps (the fewest, k1); rate (the geometric mean over trials
+        within WINDOW k1); why (SOON or EDGE where it does not count, else "").
+    """
+    point = [*CURVE, "batch_size", *SEARCH]
+    met = trials.dropna(subset="steps")
+    searches = trials.merge(met[point].drop_duplicates()).groupby(point, sort=False)
+    rows = [(*key, *_best(own)) for key, own in searches]
+    return pd.DataFrame(rows, columns=[*point, "steps", "rate", "why"])
+
+
+def _best(own: pd.DataFrame) -> tuple[float, float, str]:
+    """steps, rate and why of one search that met its goal, as of `best_rates`."""
+    fewest = own.steps.min()
+    within = WINDOW * fewest
+    drawn = own.learning_rate
+    well = drawn[own.steps <= within]
+    rate = np.exp(np.log(well).mean())
+    if well.min() == drawn.min() or well.max() == drawn.max():
+        return fewest, rate, EDGE
+    return fewest, rate, SOON if own.last_step.max() < within else ""
+
+
+# --- rules ----------------------------------------------------------------------------------------
+
+Shape = Callable[..., np.ndarray]  # ln of rate over its factor, of ln B and the parameters
+RULES: dict[str, tuple[Shape, int]] = {  # and how many parameters: ln b and exponents
+    "constant": (lambda x: 0 * x, 0),
+    "linear": (lambda x: x, 0),
+    "square root": (lambda x: x / 2, 0),
+    "power": (lambda x, p: p * x, 1),
+    "saturating": (lambda x, b: -np.logaddexp(0, b - x), 1),
+    "saturating square root": (lambda x, b: -np.logaddexp(0, b - x) / 2, 1),
+    "surge": (lambda x, b: -np.logaddexp((b - x) / 2, (x - b) / 2), 1),
+    "free exponent": (lambda x, b, p: -np.logaddexp(0, p * (b - x)), 2),
+}
+RIVALS = [name for name in RULES if name != "free exponent"]
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A rule fitted to best rates: ln of its factor, and its parameters, of ln b first."""
+
+    rule: str
+    factor: float
+    parameters: tuple[float, ...]
+
+    def log_rates(self, sizes: np.ndarray) -> np.ndarray:
+        """ln of the rates [m] at batch sizes [m]."""
+        return self.factor + RULES[self.rule][0](np.log(sizes), *self.parameters)
+
+
+def fit(rule: str, sizes: np.ndarray, logs: np.ndarray) -> Fit:
+    """Least squares of ln of the rates [m] at batch sizes [m], on ever finer grids."""
+    shape, count = RULES[rule]
+    x = np.log(sizes)
+    bends = x.min() - forms.FAR, x.max() + forms.FAR
+    ends = np.array([POWERS] if rule == "power" else [bends, EXPONENTS][:count])
+    best = ()
+    for _ in range(ROUNDS if count else 0):
+        axes = np.linspace(*ends.T, PLACES)
+        grid = np.meshgrid(*axes.T)
+        tried = np.stack(grid, -1).reshape(-1, count)
+        rest = logs - shape(x, *tried.T[..., None])
+        best = tried[rest.var(1).argmin()]
+        width = axes[1] - axes[0]
+        ends = best[:, None] + np.outer(width, [-2, 2])
+    factor = np.mean(logs - shape(x, *best))
+    return Fit(rule, float(factor), tuple(map(float, best)))
+
+
+def left_out(rule: str, sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
+    """ln of the rate [m] that a rule, fitted to all other batch sizes, gives at each; NaN of a curve
+    of fewer than SIZES.
+    """
+    if len(sizes) < SIZES:
+        return np.full(len(sizes), np.nan)
+    others = ~np.eye(len(sizes), dtype=bool)
+    fits = [fit(rule, sizes[kept], logs[kept]) for kept in others]
+    return np.array([one.log_rates(size) for one, size in zip(fits, sizes)])
+
+
+def error(rule: str, sizes: np.ndarray, logs: np.ndarray) -> float:
+    """Root mean square of ln(predicted / best rate) over batch sizes, each left out in turn."""
+    return float(np.sqrt(np.mean((left_out(rule, sizes, logs) - logs) ** 2)))
+
+
+def bend(logs: pd.Series) -> float:
+    """ln b of 1 + b/B, of ln K* or minus ln of the rates by batch size: ln C, or ln B_eta."""
+    return float(forms.fit(logs.index.to_numpy(float), logs.to_numpy()).bend[0])
+
+
+def log_rho(rates: pd.DataFrame, steps: pd.DataFrame) -> float:
+    """ln of B_eta / C of the means of ln rate and of ln K* [searches, batch sizes]; a batch size
+    without a rate counts for C alone.  NaN of fewer than three rates.
+    """
+    means = -rates.mean().dropna()
+    return bend(means) - bend(steps.mean()) if len(means) > 2 else np.nan
+
+
+def jackknife(statistic: Callable[..., float], *tables: pd.DataFrame) -> Effect:
+    """A statistic of tables with a row per search, and its error by leaving each search out."""
+    index = tables[0].index
+    n = len(index)
+    whole = statistic(*tables)
+    if n < 2:
+        return Effect(whole, np.inf, 1.0, n)
+    parts = []
+    for row in index:
+        others = (table.drop(index=row) for table in tables)
+        parts.append(statistic(*others))
+    error = np.sqrt((n - 1) * np.var(parts))
+    return Effect(whole, float(error), n - 1.0, n)

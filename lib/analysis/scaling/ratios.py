@@ -1,0 +1,139 @@
+"""Ratios of critical batch sizes by all that searches know, and scatter pooled over networks.
+
+The fewest steps are the noisiest thing in a search.  The trials that come next, and the easier
+goals that they meet on their way, bend at nearly the same batch size: the mean of ln C over them
+scatters less between searches, and of a ratio of two curves it has the same expectation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from lib import forms
+from lib.analysis.scaling.curve import ENOUGH, Curve, Effect, alike, curves_of, estimate
+from lib.analysis.scaling.steps import CURVE, SEARCH, goal
+from lib.workloads.catalogue import WORKLOADS
+
+# The trial that counts at a workload's goal and at those that follow it, the hardest first
+RUNGS = (2, 5, 10, 10)
+POINT = [*CURVE, "batch_size", *SEARCH]
+
+
+def ladders(searches: pd.DataFrame, orders: pd.DataFrame) -> dict[tuple, list[Curve]]:
+    """The curves of every network and method, one per rung, by their CURVE keys.
+
+    Args:
+        searches: rows as of `lib.records.results.of_searches`, or two a search where momentum's
+            range was searched in halves.
+        orders: of the records, in columns record, goal and k1 ... k10 (steps in which the first
+            trials met the goal).
+
+    A search ends at so many hits of its hardest goal, later trials to which are not known.  A race
+    abandons slow trials, so that its curve has the first trial to its goal alone: easier goals
+    without later trials gain nothing (`chapters.claims.estimator`).
+    """
+    columns = [name for name in orders if name.startswith("k") and name[1:].isdigit()]
+    about = searches.drop_duplicates("record").drop(columns=["goal", "steps"])
+    every = about.merge(orders[["record", "goal", *columns]], on="record")
+    ladder = {}
+    for (workload, _), rows in every.groupby(["workload", "algorithm"]):
+        hardest = rows.goal.min()
+        for error, trial in _rungs(workload, raced=rows.race.notna().any()):
+            if error == hardest:
+                trial = min(trial, int(rows.hits.median()))
+            steps = _steps(rows[rows.goal == error], columns, trial)
+            for key, curve in curves_of(steps).items() if len(steps) else ():
+                ladder.setdefault(key, []).append(curve)
+    return ladder
+
+
+def _rungs(workload: str, raced: bool) -> list[tuple[float, int]]:
+    """A workload's goals from the one at which it is read, the hardest first, and the trial that
+    counts at each; of raced searches the first at that goal alone.
+    """
+    if raced or workload not in WORKLOADS:
+        return [(goal(workload), 1)]
+    goals = sorted(g for g in WORKLOADS[workload].goals if g >= goal(workload))
+    return list(zip(goals, RUNGS))
+
+
+def _steps(rows: pd.DataFrame, columns: list[str], trial: int) -> pd.DataFrame:
+    """A row per search with the steps of this trial, by both halves where there are two."""
+    melted = rows.melt([*POINT, "goal", "last_step"], columns, value_name="step")
+    by = melted.sort_values("step", kind="stable").groupby(POINT, dropna=False)
+    ends = by.agg(last_step=("last_step", "max"), goal=("goal", "min"))
+    nth = melted.loc[by.step.nth(trial - 1).index].set_index(POINT).step
+    return ends.assign(steps=nth).reset_index()
+
+
+def shared_ratio(above: Sequence[Curve], below: Sequence[Curve]) -> Effect | None:
+    """ln of one critical batch size over another, the mean over rungs; None if no rung has three
+    batch sizes of both.
+    """
+    pairs = [alike(*both) for both in zip(above, below)]
+    pairs = [pair for pair in pairs if min(curve.met.sum() for curve in pair) >= 3]
+    if not pairs:
+        return None
+
+    def mean(*rows: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        logs = [forms.log_critical(*row) for row in rows]
+        return np.mean([a - b for a, b in zip(logs[::2], logs[1::2])], axis=0)
+
+    return estimate(mean, *(curve for pair in pairs for curve in pair))
+
+
+# --- scatter --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """The scatter of one search's estimate, pooled over networks.
+
+    Attributes:
+        sd: standard deviation.
+        freedom: its degrees of freedom.
+        networks: of how many curves.
+        p_value: of Bartlett's test that their variances are equal, approximately, since it is of
+            jackknife errors.
+    """
+
+    sd: float
+    freedom: float
+    networks: int
+    p_value: float
+
+
+def scatter(effects: Sequence[Effect]) -> Scatter | None:
+    """The pooled scatter of estimates of ENOUGH searches each; None of fewer than two."""
+    known = [e for e in effects if e.n >= ENOUGH and 0 < e.error < np.inf]
+    if len(known) < 2:
+        return None
+    freedoms = np.array([e.n - 1.0 for e in known])
+    variances = np.array([e.error**2 * e.n for e in known])
+    freedom = freedoms.sum()
+    pooled = (freedoms @ variances) / freedom
+    excess = freedom * np.log(pooled) - freedoms @ np.log(variances)
+    parts = (1 / freedoms).sum() - 1 / freedom
+    test = excess / (1 + parts / (3 * (len(known) - 1)))
+    p_value = stats.chi2.sf(test, len(known) - 1)
+    return Scatter(float(pooled**0.5), float(freedom), len(known), float(p_value))
+
+
+def pooled(
+    effects: Mapping[tuple, Effect], alike: Callable[[tuple], bool], least: float = 0.05
+) -> dict[tuple, Effect]:
+    """The estimates by key, with the scatter of those that are alike pooled, if Bartlett's test
+    allows (p >= least); a single search has the pooled scatter, too.
+    """
+    both = scatter([effect for key, effect in effects.items() if alike(key)])
+    if both is None or both.p_value < least:
+        return dict(effects)
+    return {
+        key: replace(e, error=both.sd / e.n**0.5, freedom=both.freedom) if alike(key) else e
+        for key, e in effects.items()
+    }
