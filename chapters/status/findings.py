@@ -21,7 +21,7 @@ def findings(studies: pd.DataFrame) -> dict:
     Args:
         studies: of `on_record.status`, with title.
     """
-    total = front.scope()
+    total, again = front.scope(), front.measured_again()
     return {
         **{name: total[name] for name in ("searches", "trials", "core_hours")},
         "studies": len(studies),
@@ -29,7 +29,7 @@ def findings(studies: pd.DataFrame) -> dict:
         "devices": _listed(studies.device),
         "first": min(_listed(studies.date)),
         "last": max(_listed(studies.date)),
-        **front.measured_again(),
+        **{name: again[name] for name in ("on_digits", "same_on_digits")},
     }
 
 
