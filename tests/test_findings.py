@@ -10,12 +10,12 @@ import re
 import pytest
 
 from lib import ROOT
-from lib.claims import CONTRADICTED, OPEN, PART, REPRODUCED, STAND_INS, kept
+from lib.claims import MIXED, MOSTLY, NO, UNCLEAR, UNTESTED, YES, kept
 from lib.page import prose
 from tests.test_reruns import built
 
 PAGES = sorted(file.parent.name for file in (ROOT / "chapters").glob("*/findings.py"))
-VERDICTS = (REPRODUCED, PART, CONTRADICTED, OPEN, STAND_INS)
+VERDICTS = (YES, MOSTLY, MIXED, NO, UNCLEAR, UNTESTED)
 TEXTS = {"say": (0, 1), "lead": (0, 2), "figure": (1, 3)}  # where the templates stand among the arguments
 LONGEST = 15  # lines of a cell
 
