@@ -74,6 +74,7 @@ def findings(
     Args:
         tested: of `tested_forms`.
         points: of `residuals`.
+        noise: of `noise_scales`.
         asked: the workload and the method that figures begin with.
     """
     mine = tested[(tested.workload == asked[0]) & (tested.algorithm == asked[1])]
