@@ -19,16 +19,16 @@ from lib.engine import lockstep
 from lib.engine.batched import BatchedExecutor
 from lib.engine.sequential import SequentialExecutor
 from lib.engine.validation import Validation
-from lib.measuring import machine, one_cell
-from lib.studies.cells import Cell
+from lib.measuring import machine, one_search
+from lib.studies.search import Search
 from lib.studies.study import BY_GOALS
 
 RULES = ({}, BY_GOALS)
 CELLS = {
-    "digits": [Cell(name, b, hits=1) for name in ("digits-mlp", "digits-cnn") for b in (4, 16, 64, 256)],
-    "fc": [Cell("mnist-fc-128x3", b, "sgd", trials=16, hits=1, max_steps=400, **rule)
+    "digits": [Search(name, b, hits=1) for name in ("digits-mlp", "digits-cnn") for b in (4, 16, 64, 256)],
+    "fc": [Search("mnist-fc-128x3", b, "sgd", trials=16, hits=1, max_steps=400, **rule)
            for b in (64, 256) for rule in RULES],
-    "simple_cnn": [Cell("mnist-simple-cnn", b, trials=4, hits=1, max_steps=steps, **rule)
+    "simple_cnn": [Search("mnist-simple-cnn", b, trials=4, hits=1, max_steps=steps, **rule)
                    for b, steps in ((64, 150), (256, 60)) for rule in RULES],
 }
 
@@ -61,14 +61,14 @@ def _answers(_, w: Tensor, x: Tensor) -> int:
     return len(w) * len(x)
 
 
-def share(cell: Cell) -> str:
+def share(cell: Search) -> str:
     """In a line: the checks' share of the cell's time, that of the networks' answers in it, answers per training example."""
     machine.use_one_core()
-    one_cell.train_cell(replace(cell, max_steps=2))  # load the data, warm up
-    kind = BatchedExecutor if isinstance(one_cell.executor(cell), BatchedExecutor) else SequentialExecutor
+    one_search.train_search(replace(cell, max_steps=2))  # load the data, warm up
+    kind = BatchedExecutor if isinstance(one_search.executor(cell), BatchedExecutor) else SequentialExecutor
     with Timed(lockstep, "_check") as checks, Timed(Validation, "costs") as costs, Timed(kind, "logits") as logits:
         began = time.process_time()
-        outcome = one_cell.train_cell(cell)
+        outcome = one_search.train_search(cell)
         whole = time.process_time() - began
     trained = outcome.trial_steps * cell.batch_size
     parts = [part.seconds / whole for part in (checks, costs, logits)]

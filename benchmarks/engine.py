@@ -20,9 +20,9 @@ from torch.nn import functional
 
 import benchmarks
 from lib.engine import flattening, lockstep, sequential
-from lib.measuring import machine, one_cell
+from lib.measuring import machine, one_search
 from lib.methods import method
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads import catalogue, datasets, models, texts
 from lib.workloads.tasks import TASKS
 
@@ -30,11 +30,11 @@ ROUNDS = 5
 HORIZON = 8_000  # steps for which the exhaustive protocol is followed
 
 
-def engine_rate(cell: Cell, steps: int) -> float:
+def engine_rate(cell: Search, steps: int) -> float:
     """Trial-steps per second of the engine on a cell that nobody finishes: updates only, checks none."""
     machine.use_one_core()
-    data, trials = datasets.load(catalogue.workload(cell.workload).dataset), one_cell.start(cell)
-    executor = one_cell.executor(cell)
+    data, trials = datasets.load(catalogue.workload(cell.workload).dataset), one_search.start(cell)
+    executor = one_search.executor(cell)
     options = {"method": method(cell.algorithm), "batch_size": cell.batch_size, "goals": (-1.0,), "checks": "every-100"}
     lockstep.train(executor, trials, data.train, data.validation, max_steps=2, **options)  # warm up
     began = time.perf_counter()
@@ -42,7 +42,7 @@ def engine_rate(cell: Cell, steps: int) -> float:
     return outcome.trial_steps / (time.perf_counter() - began)
 
 
-def plain_rate(cell: Cell, steps: int, threads: int) -> float:
+def plain_rate(cell: Search, steps: int, threads: int) -> float:
     """Trial-steps per second of the loop that everybody writes: one network, float32, an optimiser of torch.optim."""
     torch.set_num_threads(threads)
     work = catalogue.workload(cell.workload)
@@ -68,7 +68,7 @@ def alternately(*measures) -> list[float]:
 
 def digits() -> None:
     """100 stacked trials of the digits' MLP at batch size 16 against a plain loop, one process each."""
-    cell = Cell("digits-mlp", 16, trials=100)
+    cell = Search("digits-mlp", 16, trials=100)
     ours, plain = alternately(lambda: engine_rate(cell, 300), lambda: plain_rate(cell, 3000, threads=1))
     print(
         f"digits-mlp, B = 16, 100 trials: engine {ours:,.0f} trial-steps/s, plain loop {plain:,.0f}: {ours / plain:.1f} x"
@@ -91,8 +91,8 @@ def decoder() -> None:
     """Sixteen stacked trials of the language model with Adam against a plain loop on one core, in GFLOP/s."""
     told, flops = [], decoder_flops(models.build(catalogue.workload("shakespeare").model))
     for size, steps in ((1, 100), (4, 40), (16, 10), (64, 3)):
-        cell = Cell("shakespeare", size, "adam", trials=16)
-        exact = Cell("shakespeare", size, "adam", trials=16, precision="float32")
+        cell = Search("shakespeare", size, "adam", trials=16)
+        exact = Search("shakespeare", size, "adam", trials=16, precision="float32")
         rates = alternately(
             lambda cell=cell, steps=steps: engine_rate(cell, steps),
             lambda cell=exact, steps=steps: engine_rate(cell, steps),
@@ -127,7 +127,7 @@ def peak() -> None:
     """Simple-CNN's steps, updates included, beside a product of matrices in the same arithmetic, on one core."""
     told = []
     for size in (16, 64, 256, 1024):
-        cell, steps = Cell("mnist-simple-cnn", size, "sgd", trials=1), max(3, 4096 // size)
+        cell, steps = Search("mnist-simple-cnn", size, "sgd", trials=1), max(3, 4096 // size)
         step, product = alternately(
             lambda cell=cell, steps=steps: engine_rate(cell, steps) * cell.batch_size * simple_cnn_flops(),
             lambda: product_rate(torch.bfloat16),
@@ -183,7 +183,7 @@ def simple_cnn() -> None:
     """Simple-CNN at batch size 64: one engine process per core against a plain loop that may use every core."""
     cores = joblib.cpu_count()
     # One trial that neither dies nor diverges (learning rate 0.01): dead trials would flatter the engine.
-    cell = Cell("mnist-simple-cnn", 64, "sgd", trials=1)
+    cell = Search("mnist-simple-cnn", 64, "sgd", trials=1)
     pool = joblib.Parallel(n_jobs=cores)
     pool(joblib.delayed(engine_rate)(cell, 2) for _ in range(cores))  # start the processes, load the data
 
@@ -231,11 +231,11 @@ def exhaustive() -> None:
     Trials are followed for HORIZON steps; those still training then are counted with these steps and no more, dead
     ones with the whole budget, since nothing can switch their units on again.
     """
-    cell = Cell("mnist-simple-cnn", 64, trials=32, hits=32, max_steps=HORIZON)
+    cell = Search("mnist-simple-cnn", 64, trials=32, hits=32, max_steps=HORIZON)
     machine.use_one_core()
-    outcome = one_cell.train_cell(cell)
+    outcome = one_search.train_search(cell)
     budget, met = catalogue.workload(cell.workload).max_steps, outcome.first[:, 0]
-    fifth = np.sort(met)[Cell.hits - 1]
+    fifth = np.sort(met)[Search.hits - 1]
     lock_step = np.minimum(outcome.last_step, fifth).sum()
     off = outcome.cause == "dead"
     known = np.where(off, budget, outcome.last_step)

@@ -24,9 +24,9 @@ from chapters.own_workload import adaptive
 from chapters.own_workload import experiments as replays
 from lib.engine import trainings
 from lib.engine.vocabulary import next_check
-from lib.measuring import one_cell, runner
+from lib.measuring import one_search, runner
 from lib.records import store
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 
 if TYPE_CHECKING:  # `--help` needs no optuna
     import optuna
@@ -48,8 +48,8 @@ def drawn(trial: optuna.Trial, plan: adaptive.Plan) -> dict[str, float]:
 
 def job(what: replays.Replay, size: int, number: int) -> trainings.Job:
     """A trial's training."""
-    cell = Cell(what.workload, size, what.algorithm, split=what.split, replicate=number)
-    return one_cell.job(cell)
+    cell = Search(what.workload, size, what.algorithm, split=what.split, replicate=number)
+    return one_search.job(cell)
 
 
 class Objective:

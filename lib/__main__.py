@@ -106,7 +106,7 @@ class Searches:
     units, alone, on_device = "searches", False, True
 
     def planned(self) -> Sequence:
-        return self.study.cells
+        return self.study.searches
 
     def missing(self) -> list:
         return results.missing(self.study)
@@ -144,7 +144,9 @@ def run(chosen: argparse.Namespace) -> None:
 
 def listed(_: argparse.Namespace) -> None:
     """List all studies and experiments with a short description of each."""
-    studies = {s.name: f"{s.title} ({len(s.cells)} searches)" for s in plans.STUDIES.values()}
+    studies = {
+        s.name: f"{s.title} ({len(s.searches)} searches)" for s in plans.STUDIES.values()
+    }
     experiments = {name: experiment.help for name, experiment in EXPERIMENTS.items()}
     for head, lines in (("studies", studies), ("experiments", experiments)):
         print(f"{head}:", *(f"  {name:<26} {told}" for name, told in lines.items()), sep="\n")

@@ -20,7 +20,7 @@ from tqdm import tqdm
 from lib.engine import checkpoint
 from lib.measuring import machine, sweeps
 from lib.records import store
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.studies.study import Study
 
 FEEDBACK = {"workers": 4, "compressor": "rand-k", "density": 0.01, "feedback": True}
@@ -31,11 +31,11 @@ LONGEST = 300.0  # seconds that the rest of the sweep may take
 def small() -> Study:
     """Cells of every kind: to a goal and to a budget, dense and sparse, with sparse messages and without."""
     cells = [
-        Cell("digits-cnn", 64, "nesterov", 0.9, trials=12, hits=4, max_steps=300),
-        Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=300, checks="every-100"),
-        Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=300, messages=FEEDBACK),
-        Cell("digits-mlp", 256, trials=20, hits=10, max_steps=300),
-        Cell("digits-mlp", 32, "sgd", 0.5, trials=20, hits=20, max_steps=400),
+        Search("digits-cnn", 64, "nesterov", 0.9, trials=12, hits=4, max_steps=300),
+        Search("digits-mlp", 64, trials=6, stop="budget", max_steps=300, checks="every-100"),
+        Search("digits-mlp", 64, trials=6, stop="budget", max_steps=300, messages=FEEDBACK),
+        Search("digits-mlp", 256, trials=20, hits=10, max_steps=300),
+        Search("digits-mlp", 32, "sgd", 0.5, trials=20, hits=20, max_steps=400),
     ]
     return Study("small", "", tuple(cells))
 

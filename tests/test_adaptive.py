@@ -62,7 +62,7 @@ class Simulated:
     def __init__(self, monkeypatch, scatter=0.15, seconds=0.1):
         self.random, self.cells = np.random.default_rng(1), []
         self.scatter, self.seconds = scatter, seconds
-        monkeypatch.setattr(adaptive.results, "missing", lambda study, folder: study.cells)
+        monkeypatch.setattr(adaptive.results, "missing", lambda study, folder: study.searches)
         monkeypatch.setattr(sweeps, "run", lambda *arguments, **options: None)
         monkeypatch.setattr(adaptive.store, "read", lambda file, cell: self.train(cell))
         monkeypatch.setattr(adaptive, "record", lambda cell, folder: None)

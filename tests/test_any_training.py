@@ -12,12 +12,12 @@ from torch import nn
 
 from lib import ROOT, methods
 from lib.engine import checkpoint, lockstep, trainings
-from lib.measuring import one_cell, sweeps
+from lib.measuring import one_search, sweeps
 from lib.methods.intervals import Interval
 from lib.methods.optimisers import Optimiser, Schedule
 from lib.own import OwnError, Training
 from lib.records.selection import grid
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads import batches, kinds
 
 START = """
@@ -119,21 +119,21 @@ def test_it_is_accepted_and_answered(write, tmp_path, kind):
 def test_interrupted_it_ends_as_if_it_had_not_been(write, tmp_path, interrupt, kind):
     """By a method of the book in one case, by a reader's with a schedule in the rest."""
     method = "momentum" if kind == FIRST else "mine.py:tuned"
-    cell = Cell(write(KINDS[kind]), 16, method, trials=3, hits=3)
-    whole = one_cell.table(cell, one_cell.train_cell(cell))
+    cell = Search(write(KINDS[kind]), 16, method, trials=3, hits=3)
+    whole = one_search.table(cell, one_search.train_search(cell))
     interrupt(9, 31, owner=trainings.Trial, name="_step")
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            one_cell.train_cell(cell, unfinished=tmp_path / "state.part")
-    again = one_cell.table(cell, one_cell.train_cell(cell, unfinished=tmp_path / "state.part"))
+            one_search.train_search(cell, unfinished=tmp_path / "state.part")
+    again = one_search.table(cell, one_search.train_search(cell, unfinished=tmp_path / "state.part"))
     assert again.equals(whole) and not list(tmp_path.glob("*.set-aside"))
 
 
 def test_a_trial_is_a_plain_loop_to_the_last_bit(write):
     """Batch normalisation, dropout and AdamW, in eval mode at every check."""
     name = write(KINDS[FIRST])
-    cell = Cell(name, 16, "torch.optim:AdamW(lr=0.01,weight_decay=0.1)", trials=2)
-    job = one_cell.job(cell)
+    cell = Search(name, 16, "torch.optim:AdamW(lr=0.01,weight_decay=0.1)", trials=2)
+    job = one_search.job(cell)
     trial = trainings.Trial(job, 7, {"learning_rate": 0.001})
     trial.run(40)
 
@@ -151,9 +151,9 @@ def test_a_trial_is_a_plain_loop_to_the_last_bit(write):
 
 
 def test_a_search_ends_with_its_hits(write):
-    cell = Cell(write(KINDS[FIRST]), 8, "momentum", trials=8, hits=2)
-    job, drawn = one_cell.job(cell), cell.draw()
-    few, every = (trainings.train(job, one_cell.seeds(cell), drawn, hits) for hits in (2, 8))
+    cell = Search(write(KINDS[FIRST]), 8, "momentum", trials=8, hits=2)
+    job, drawn = one_search.job(cell), cell.draw()
+    few, every = (trainings.train(job, one_search.seeds(cell), drawn, hits) for hits in (2, 8))
     ends = np.sort(every.first[:, 0])[1]
     assert few.steps == ends and few.trial_steps < every.trial_steps
     inside = np.where(every.first <= ends, every.first, np.nan)
@@ -165,23 +165,23 @@ def test_a_method_of_the_book_is_what_lock_step_makes_of_it(write):
     found = []
     for more in ("", "at_once=16, "):
         name = write(f"def task(): return Training(model=mlp, {more}**given)")
-        cell = Cell(name, 16, "momentum", trials=4, hits=4)
+        cell = Search(name, 16, "momentum", trials=4, hits=4)
         assert cell.alone == bool(more)
-        found.append(one_cell.train_cell(cell).first)
+        found.append(one_search.train_search(cell).first)
     assert np.array_equal(*found, equal_nan=True)
 
 
 def test_a_class_of_torch_trains_the_books_workloads():
     sgd = "torch.optim:SGD(lr=0.1,momentum=0.9)"
-    cell = Cell("digits-mlp", 64, sgd, trials=2, hits=1, max_steps=60)
-    assert one_cell.train_cell(cell).best_error.min() < 0.5
+    cell = Search("digits-mlp", 64, sgd, trials=2, hits=1, max_steps=60)
+    assert one_search.train_search(cell).best_error.min() < 0.5
 
 
 def test_accumulated_gradients_are_those_of_the_batch(write):
     found = []
     for more in ("", "at_once=4, "):
         name = write(f"def task(): return Training(model=mlp, {more}**given)")
-        job = one_cell.job(Cell(name, 16, "torch.optim:SGD", trials=1))
+        job = one_search.job(Search(name, 16, "torch.optim:SGD", trials=1))
         trial = trainings.Trial(job, 0, {"learning_rate": 0.1})
         trial.run(3)
         found.append(torch.cat([p.detach().flatten() for p in trial.module.parameters()]))
@@ -270,9 +270,9 @@ LOADER = """
 def test_every_batch_is_of_the_size_on_record(write, size, examples, dropped, told):
     text = LOADER.replace("SIZE", size).replace("EXAMPLES", str(examples))
     name = write(text.replace("DROPPED", str(dropped)))
-    cell = Cell(name, min(64, examples), "momentum", trials=1, max_steps=5)
+    cell = Search(name, min(64, examples), "momentum", trials=1, max_steps=5)
     with pytest.raises(OwnError, match=told) if told else contextlib.nullcontext():
-        one_cell.train_cell(cell)
+        one_search.train_search(cell)
 
 
 def test_a_batch_keeps_its_type():
@@ -341,35 +341,35 @@ def remembering(begin, update, scale, more):
 
 @pytest.mark.parametrize("kind", KEPT)
 def test_what_a_module_keeps_goes_on(write, tmp_path, interrupt, kind):
-    cell = Cell(write(remembering(*KEPT[kind])), 16, "adam", trials=2, hits=2, max_steps=40)
-    whole = one_cell.table(cell, one_cell.train_cell(cell))
+    cell = Search(write(remembering(*KEPT[kind])), 16, "adam", trials=2, hits=2, max_steps=40)
+    whole = one_search.table(cell, one_search.train_search(cell))
     interrupt(19, owner=trainings.Trial, name="_step")
     with pytest.raises(KeyboardInterrupt):
-        one_cell.train_cell(cell, unfinished=tmp_path / "state.part")
-    again = one_cell.table(cell, one_cell.train_cell(cell, unfinished=tmp_path / "state.part"))
+        one_search.train_search(cell, unfinished=tmp_path / "state.part")
+    again = one_search.table(cell, one_search.train_search(cell, unfinished=tmp_path / "state.part"))
     assert again.equals(whole) and not list(tmp_path.glob("*.set-aside"))
 
 
 @pytest.mark.parametrize("told", LOST)
 def test_what_a_module_would_forget_is_refused_by_name(write, tmp_path, monkeypatch, told):
-    cell = Cell(write(remembering(*LOST[told])), 16, "adam", trials=2, hits=2, max_steps=40)
+    cell = Search(write(remembering(*LOST[told])), 16, "adam", trials=2, hits=2, max_steps=40)
     monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     with pytest.raises(OwnError, match=f"model: .*{told}"):
-        one_cell.train_cell(cell, unfinished=tmp_path / "state.part")
+        one_search.train_search(cell, unfinished=tmp_path / "state.part")
     assert not list(tmp_path.glob("state.*"))
 
 
 def test_a_state_that_cannot_be_taken_up_is_set_aside(write, tmp_path, monkeypatch):
-    cell = Cell(write(KINDS["multi-label"]), 16, "adam", trials=2, hits=2, max_steps=30)
-    whole = one_cell.table(cell, one_cell.train_cell(cell))
+    cell = Search(write(KINDS["multi-label"]), 16, "adam", trials=2, hits=2, max_steps=30)
+    whole = one_search.table(cell, one_search.train_search(cell))
     monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
-    one_cell.train_cell(cell, unfinished=tmp_path / "state.part")
+    one_search.train_search(cell, unfinished=tmp_path / "state.part")
     with monkeypatch.context() as patch:
         patch.setattr(trainings.Trial, "take_up", lambda *_: 1 / 0)
         patch.setattr(trainings, "check_state", lambda *_: None)
         with pytest.warns(RuntimeWarning, match="cannot be taken up .ZeroDivisionError"):
-            again = one_cell.train_cell(cell, unfinished=tmp_path / "state.part")
-    assert one_cell.table(cell, again).equals(whole)
+            again = one_search.train_search(cell, unfinished=tmp_path / "state.part")
+    assert one_search.table(cell, again).equals(whole)
 
 
 def test_a_method_of_the_book_has_denormal_numbers_flushed_as_in_lock_step(monkeypatch):
@@ -408,9 +408,9 @@ def test_a_schedule_warms_up_and_falls():
 
 def test_autocast_is_on_record_and_changes_the_arithmetic(write):
     name = write(KINDS["multi-label"])
-    cells = [Cell(name, 8, "momentum", trials=2, precision=p) for p in ("float32", "bfloat16")]
-    assert one_cell.origin(cells[1], "cpu")["precision"] == "bfloat16"
-    found = [one_cell.train_cell(cell).best_error for cell in cells]
+    cells = [Search(name, 8, "momentum", trials=2, precision=p) for p in ("float32", "bfloat16")]
+    assert one_search.origin(cells[1], "cpu")["precision"] == "bfloat16"
+    found = [one_search.train_search(cell).best_error for cell in cells]
     assert not np.array_equal(*found, equal_nan=True)
 
 
@@ -430,7 +430,7 @@ def test_autocast_is_on_record_and_changes_the_arithmetic(write):
 def test_a_search_that_cannot_be_is_refused_with_what_to_do(write, fields, message):
     name = write(KINDS[FIRST])
     with pytest.raises(ValueError, match=message):
-        Cell(name, 8, **fields)
+        Search(name, 8, **fields)
 
 
 EXAMPLES = {

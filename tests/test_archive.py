@@ -14,10 +14,10 @@ import pytest
 
 from lib import ROOT
 from lib.records import archive, results, store
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.studies.study import Study
 
-CELLS = tuple(Cell("digits-mlp", b, m, trials=3) for b in (4, 16) for m in ("momentum", "sgd"))
+CELLS = tuple(Search("digits-mlp", b, m, trials=3) for b in (4, 16) for m in ("momentum", "sgd"))
 STUDY = Study("few", "A few searches", CELLS)
 
 
@@ -55,7 +55,7 @@ def test_packed_records_are_read_as_files_are(data, folder):
     pd.testing.assert_frame_equal(results.read(STUDY, data), before)
     assert results.missing(STUDY, data) == []
     lacking = dataclasses.replace(CELLS[0], replicate=1)
-    assert results.missing(dataclasses.replace(STUDY, cells=(lacking,)), data) == [lacking]
+    assert results.missing(dataclasses.replace(STUDY, searches=(lacking,)), data) == [lacking]
 
 
 def test_later_records_are_added(data, folder):

@@ -19,9 +19,9 @@ from lib import ROOT, claims
 from lib.claims import claim
 from lib.page import boxes, charts, prose, told, vega
 from lib.records import store
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 
-CELL = Cell("digits-mlp", 64, "sgd")
+CELL = Search("digits-mlp", 64, "sgd")
 USUAL = {"workload": "digits-mlp", "rows": 2, "trial_steps": 10, "wall_s": 3600.0}
 USUAL |= dict.fromkeys(("torch", "device", "precision", "source", "date"), "x")
 

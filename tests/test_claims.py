@@ -20,7 +20,7 @@ from lib.claims.judging import registered
 from lib.engine.vocabulary import last_check
 from lib.measuring import sweeps
 from lib.messages import Messages
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.studies.study import Study
 from tests.conftest import recorded
 from tests.test_curves import scattered
@@ -110,7 +110,7 @@ def test_claims_follow_planted_curves_either_way_and_lack_rows_without_their_met
 def test_gaps_pair_runs_of_one_seed_that_sent_what_they_were_asked_for(tmp_path):
     kinds = Messages(4, "dense", 1.0, False), Messages(4, "top-k", 0.05)
     rules = {"trials": 3, "stop": "budget", "max_steps": 64}
-    cells = [Cell("digits-mlp", 64, messages=m, replicate=r, **rules) for m in kinds for r in (0, 1)]
+    cells = [Search("digits-mlp", 64, messages=m, replicate=r, **rules) for m in kinds for r in (0, 1)]
     trials = sweeps.results(Study("t", "t", tuple(cells)), "full", folder=tmp_path)
     found = message_results.best(trials)
     ends = found[found.budget == 64].set_index(["method", "replicate"]).sort_index()

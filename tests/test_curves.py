@@ -15,7 +15,7 @@ from lib.claims.judging import registered
 from lib.measuring import sweeps
 from lib.records import selection
 from lib.studies import plans
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads.catalogue import workload
 from tests.conftest import recorded
 
@@ -271,15 +271,15 @@ EFFORTS = {"race": 2.5}, {"race": 3.0, "rungs": "losses"}, {"race": 1e6}, {}, {"
 def test_of_several_searches_for_one_question_the_one_of_most_effort_answers(monkeypatch):
     """Exact before any race, a wide race before a close one, more hits before fewer."""
     monkeypatch.setattr(selection.searches, "recorded", lambda cells: dict(enumerate(cells)))
-    cells = [Cell("mnist-simple-cnn", 64, **{"hits": 1} | effort) for effort in EFFORTS]
-    other = Cell("mnist-simple-cnn", 64, split=1, race=2.5)
+    cells = [Search("mnist-simple-cnn", 64, **{"hits": 1} | effort) for effort in EFFORTS]
+    other = Search("mnist-simple-cnn", 64, split=1, race=2.5)
     for last, best in enumerate(cells):
         assert set(selection.best([*cells[last::-1], other])) == {best, other}
 
 
 def test_a_search_with_a_longer_limit_stands_for_the_usual_one_and_a_shorter_does_not():
     """It is the same search up to the workload's own limit, here 40,000 steps."""
-    cells = [Cell("mnist-simple-cnn", 4, max_steps=most) for most in (80_000, 40_000, 20_000, None)]
+    cells = [Search("mnist-simple-cnn", 4, max_steps=most) for most in (80_000, 40_000, 20_000, None)]
     assert [c.max_steps for c in cells if c.is_usual()] == [80_000, None]
     assert all(c.is_usual("max_steps") for c in cells)
 

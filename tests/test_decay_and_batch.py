@@ -12,8 +12,7 @@ from chapters.disputed import claims, rates
 from chapters.disputed import decay_experiments as experiments
 from chapters.disputed.decay_experiments import Search
 from lib.analysis.scaling import Effect
-from lib.claims import AGAINST, FOR
-from lib.claims.claim import REGISTRY, judged
+from lib.claims import NO, UNCLEAR, YES
 from lib.methods import METHODS, method
 from lib.methods.own_method import LAYERS
 
@@ -95,10 +94,10 @@ def planted(power, noise=0.05):
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize(("power", "verdict"), [(1.0, FOR), (0.3, AGAINST)])
+@pytest.mark.parametrize(("power", "verdict"), [(1.0, YES), (0.3, NO)])
 def test_planted_timescales_are_judged_as_they_are(power, verdict, judge):
-    (told,) = judge(planted(power), "W2")
-    assert [group.verdict for group in told.groups] == [verdict] * 2 and told.groups[1].n == 5
+    (found,) = judge(planted(power), "W2")
+    assert [group.verdict for group in found.groups] == [verdict] * 2 and found.groups[1].n == 5
     good = rates.good(planted(power))
     own = rates.effects(good[good.algorithm == "muon"])
     assert own["decay"].value == pytest.approx(power, abs=0.1)
@@ -108,7 +107,7 @@ def test_planted_timescales_are_judged_as_they_are(power, verdict, judge):
 GROWTH = Effect(math.log(2) / 2, 0.005, 4.0, 5)
 
 
-MOVES = [(0.0, False, FOR), (0.2, False, AGAINST), (0.0, True, "not decided")]
+MOVES = [(0.0, False, YES), (0.2, False, NO), (0.0, True, UNCLEAR)]
 
 
 @pytest.mark.parametrize(("moved", "edge", "verdict"), MOVES)
@@ -117,5 +116,5 @@ def test_planted_rates_are_judged_as_they_are(moved, edge, verdict, monkeypatch)
     effect = replace(GROWTH, value=GROWTH.value + moved, above=edge)
     told = pd.DataFrame([("digits-mlp", "muon", 11, effect)], columns=rates.GROWTH)
     monkeypatch.setattr(rates, "growths", lambda: told)
-    (group,) = judged(REGISTRY.claims["W1"], claims.muon_rate()).groups
+    (group,) = told("W1", claims.muon_rate()).groups
     assert group.verdict == verdict and bool(group.note) == edge

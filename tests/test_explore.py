@@ -14,7 +14,7 @@ from lib.studies.study import Study
 @pytest.fixture(scope="module")
 def trials():
     """The digits' MLP with momentum, pruned in every way."""
-    drawn = selection.curves(free=front.FREE).cells
+    drawn = selection.curves(free=front.FREE).searches
     mlp = (c for c in drawn if (c.workload, c.algorithm) == ("digits-mlp", "momentum"))
     return results.read(Study("mlp", "", mlp))
 

@@ -11,7 +11,7 @@ from torch import nn
 from chapters.other_workers import federated
 from chapters.other_workers import federated_experiments as experiments
 from chapters.other_workers.federated_experiments import AVERAGING, TURNS, Search, a_round
-from lib.claims import AGAINST, FOR
+from lib.claims import NO, YES
 from lib.engine import batched, flattening
 from lib.engine.clients import Halves, shards
 from lib.workloads import models
@@ -142,7 +142,7 @@ def planted(turns, whole):
     return found.assign(sent=5, adds=4, cut_sent=3, cut_adds=2)
 
 
-@pytest.mark.parametrize(("turns", "whole", "verdict"), [(5, 30, FOR), (12, 10, AGAINST)])
+@pytest.mark.parametrize(("turns", "whole", "verdict"), [(5, 30, YES), (12, 10, NO)])
 def test_planted_rounds_are_judged_as_they_are(turns, whole, verdict, judge):
     for told in judge(planted(turns, whole), "F1", "F2"):
         assert [group.verdict for group in told.groups] == [verdict] * 4

@@ -13,7 +13,7 @@ from lib import ROOT
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
     "lib/**/*.py": (101, 116_231, 13.0, 18.4, 20.9, 0),
     "chapters/*/*.py": (146, 120_367, 13.2, 19.2, 24.8, 109),
-    "tests/*.py": (72, 129_347, 15.9, 23.4, 29.8, 530),
+    "tests/*.py": (72, 129_347, 15.9, 23.4, 29.8, 535),
 }
 
 

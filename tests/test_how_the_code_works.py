@@ -18,7 +18,7 @@ from tests.test_chapters import papermill
 
 PAGE = (ROOT / "chapters" / "how_the_code_works.md").read_text(encoding="utf-8")
 WALK = PAGE.partition("## Add a training method")[0]
-# A line such as "- `lib/studies/cells.py`: `Cell`", as (path, names), in the page's order.
+# A line such as "- `lib/studies/search.py`: `Search`", as (path, names), in the page's order.
 LINES = [
     (path, re.findall(r"`([^`]+)`", names))
     for path, names in re.findall(r"^- `([^`]+)`(.*)$", WALK, re.M)

@@ -12,8 +12,8 @@ import torch
 import torch.nn.functional as F
 
 from lib.engine import batched, flattening, sequential
-from lib.measuring import one_cell
-from lib.studies.cells import Cell
+from lib.measuring import one_search
+from lib.studies.search import Search
 from lib.workloads import catalogue, datasets, models, texts
 from lib.workloads.models import Decoder
 from lib.workloads.tasks import TASKS
@@ -155,7 +155,7 @@ def test_single_precision_and_shares_agree_with_one_trial_after_another(sizes):
 
 def test_lock_step_equals_exhaustive_search(chain):
     options = {"trials": 8, "hits": 2, "max_steps": 60, "replicate": 1}
-    cell = Cell("shakespeare", 8, "adam", 0.5, split=1, **options)
+    cell = Search("shakespeare", 8, "adam", 0.5, split=1, **options)
     data, goals = datasets.load(CORPUS, 1).validation, np.array(cell.work.goals)
 
     def meets(executor, w):
@@ -164,9 +164,9 @@ def test_lock_step_equals_exhaustive_search(chain):
         return np.array(nats)[:, None] <= goals
 
     every, w = exhaustive(cell, meets)
-    found = one_cell.train_cell(cell)
+    found = one_search.train_search(cell)
     with read_to_the_end():
-        read_whole = one_cell.train_cell(cell, drop_dead=False)
+        read_whole = one_search.train_search(cell, drop_dead=False)
     hardest = np.sort(every[:, 0])[: cell.hits]
     assert not np.isnan(hardest[0]), "a goal that nobody reaches tests nothing"
     for outcome in (found, read_whole):
@@ -174,4 +174,4 @@ def test_lock_step_equals_exhaustive_search(chain):
         assert np.array_equal(fastest, hardest, equal_nan=True)
         known = every <= outcome.steps
         assert np.array_equal(outcome.first[known], every[known])
-    assert not w[one_cell.start(cell).mask == 0].any(), "what is removed stays removed"
+    assert not w[one_search.start(cell).mask == 0].any(), "what is removed stays removed"

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from lib.engine import batched, flattening, sequential
-from lib.measuring import one_cell
+from lib.measuring import one_search
 from lib.methods import EVERY, METHODS, method
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads import datasets, models
 
 torch.set_num_threads(1)
@@ -175,8 +175,8 @@ def test_what_is_validated_is_the_average(monkeypatch):
         begin=lambda w, layers: own.begin(w, layers) | {"first": w.clone()},
     )  # fmt: skip
     monkeypatch.setitem(EVERY, "momentum-ema", still)
-    cell = Cell("digits-mlp", 64, "momentum-ema", trials=4, stop="budget", max_steps=40)
-    found, executor, data = one_cell.train_cell(cell), one_cell.executor(cell), datasets.load("digits")
+    cell = Search("digits-mlp", 64, "momentum-ema", trials=4, stop="budget", max_steps=40)
+    found, executor, data = one_search.train_search(cell), one_search.executor(cell), datasets.load("digits")
     for split, within in ((data.validation, found.best_within), (data.test, found.test_within)):
-        wrong = (executor.logits(one_cell.start(cell).w, split.x).argmax(2) != split.y).float().mean(1)
+        wrong = (executor.logits(one_search.start(cell).w, split.x).argmax(2) != split.y).float().mean(1)
         assert torch.allclose(torch.from_numpy(within[:, -1]).float(), wrong)

@@ -12,33 +12,32 @@ import torch.nn.functional as F
 from chapters.other_workers import claims, delays, late
 from chapters.which_method import quadratic_methods
 from lib.analysis import noisy_quadratic as nqm
-from lib.claims import AGAINST, FOR
-from lib.claims.claim import REGISTRY, judged
+from lib.claims import NO, YES
 from lib.engine import flattening, lockstep
-from lib.measuring import one_cell
+from lib.measuring import one_search
 from lib.measuring.rerun import Walk
 from lib.methods import METHODS, variants
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads import datasets, models
-from tests.conftest import TORCHS, recorded, same
+from tests.conftest import TORCHS, recorded, same, told
 
-SMALL = Cell("digits-mlp", 16, trials=6, stop="budget", max_steps=60)
+SMALL = Search("digits-mlp", 16, trials=6, stop="budget", max_steps=60)
 NAMES = "sgd", "momentum", "adam"
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_delay_is_synchronous_training_to_the_bit(name, monkeypatch):
     cell = dataclasses.replace(SMALL, algorithm=name)
-    plain = one_cell.train_cell(cell)
-    monkeypatch.setattr(one_cell, "trained_by", lambda cell: variants.late(METHODS[cell.algorithm], 0))
-    ring = one_cell.train_cell(cell, drop_dead=False)
+    plain = one_search.train_search(cell)
+    monkeypatch.setattr(one_search, "trained_by", lambda cell: variants.late(METHODS[cell.algorithm], 0))
+    ring = one_search.train_search(cell, drop_dead=False)
     same(plain, ring)
     assert plain.best_error.min() < 0.5, "nothing was learned, and nothing compared"
 
 
 def slow(cell, trial, delays):
     """One trial in a plain loop with PyTorch's own optimiser: every weight vector is kept, and looked up."""
-    start, data = one_cell.start(cell, [trial]), datasets.load("digits")
+    start, data = one_search.start(cell, [trial]), datasets.load("digits")
     net = models.build("mlp-64x2")
     w = start.w[0].clone().requires_grad_()
     path = [w.detach().clone()]
@@ -55,7 +54,7 @@ def slow(cell, trial, delays):
 
 def quick(cell, steps):
     """The weights of all trials before and after every step, as the engine takes them: [steps + 1, T, P]."""
-    how = one_cell.trained_by(cell), one_cell.executor(cell), one_cell.start(cell)
+    how = one_search.trained_by(cell), one_search.executor(cell), one_search.start(cell)
     run = Walk(*how, datasets.load("digits").train, cell.batch_size, cell.replicate)
     path = [run.w.clone()]
     for _ in range(steps):
@@ -67,7 +66,7 @@ def quick(cell, steps):
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("delays", variants.DELAYS)
 def test_the_engine_takes_the_steps_of_a_plain_loop(name, delays):
-    cell, steps = Cell("digits-mlp", 16, name, trials=4, replicate=5, staleness=3, delays=delays), 12
+    cell, steps = Search("digits-mlp", 16, name, trials=4, replicate=5, staleness=3, delays=delays), 12
     drawn = [variants.delay(3, delays, 5, step) for step in range(steps)]
     assert len(set(drawn)) == (1 if delays == "fixed" else 4)
     found = quick(cell, steps)
@@ -81,7 +80,7 @@ def test_the_engine_takes_the_steps_of_a_plain_loop(name, delays):
 
 def test_a_method_with_gradients_of_its_own_cannot_be_late():
     with pytest.raises(ValueError, match="staleness: 1 is not allowed; it must be 0 for digits-mlp with kfac"):
-        Cell("digits-mlp", 64, "kfac", staleness=1)
+        Search("digits-mlp", 64, "kfac", staleness=1)
 
 
 def test_real_workers_push_late_gradients_that_train(tmp_path):
@@ -130,14 +129,14 @@ def test_growth_and_workers_are_those_planted():
         assert turns.ratio[workers] == pytest.approx(np.exp(np.log(planted).mean()), rel=0.15)
 
 
-@pytest.mark.parametrize(("rival", "verdict"), [(60.0, FOR), (4.0, AGAINST)])
+@pytest.mark.parametrize(("rival", "verdict"), [(60.0, YES), (4.0, NO)])
 def test_the_claims_follow_what_is_planted(rival, verdict, monkeypatch):
     table = [searched("sgd", 0), searched("sgd", 7)]
     table += [searched(m, s, f) for m in ("momentum", "adam") for s, f in ((0, 1.0), (7, rival))]
     monkeypatch.setattr(late, "measured", lambda: pd.concat(table))
-    slow = judged(REGISTRY.claims["A1"], claims.late_over_timely())
-    more = judged(REGISTRY.claims["A2"], claims.beside_sgd())
-    assert {g.verdict for g in slow.groups} == {FOR} and len(slow.groups) == 3
+    slow = told("A1", claims.late_over_timely())
+    more = told("A2", claims.beside_sgd())
+    assert {g.verdict for g in slow.groups} == {YES} and len(slow.groups) == 3
     assert {g.verdict for g in more.groups} == {verdict} and len(more.groups) == 2
 
 

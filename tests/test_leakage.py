@@ -11,7 +11,7 @@ from torch import nn
 
 from chapters.leakage import experiments
 from chapters.leakage.experiments import Search, correlation, distances
-from lib.claims import AGAINST, FOR
+from lib.claims import NO, YES
 from lib.engine import flattening
 from lib.engine.clients import Halves
 from lib.workloads import models
@@ -125,7 +125,7 @@ def planted(hidden, met):
     return pd.DataFrame(rows, columns=names).assign(batch_size=128)
 
 
-@pytest.mark.parametrize(("hidden", "met", "verdict"), [(3, 5, FOR), (1, 0, AGAINST)])
+@pytest.mark.parametrize(("hidden", "met", "verdict"), [(3, 5, YES), (1, 0, NO)])
 def test_planted_searches_are_judged_as_they_are(hidden, met, verdict, judge):
     for told in judge(planted(hidden, met), "N1", "N2"):
         assert [group.verdict for group in told.groups] == [verdict] * 4

@@ -8,7 +8,7 @@ from chapters.learning_rates import claims, measured, predictions, searched
 from chapters.theory import spectra
 from lib.analysis import rates, scaling
 from lib.analysis.noisy_quadratic import Model
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 
 SIZES = 2.0 ** np.arange(0, 11)
 KEY = ("digits-mlp", "sgd", "connection-sensitivity", 0.0)
@@ -142,7 +142,7 @@ def search(size, split, rho=0.6, critical=40.0):
 
 def planted(splits=(101, 102, 103)):
     every = pd.concat([search(size, split) for size in SIZES for split in splits], ignore_index=True)
-    cells = [Cell(KEY[0], int(size), KEY[1], split=n, replicate=n) for size in SIZES for n in splits]
+    cells = [Search(KEY[0], int(size), KEY[1], split=n, replicate=n) for size in SIZES for n in splits]
     return every, cells
 
 

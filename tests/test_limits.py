@@ -12,7 +12,7 @@ from lib.analysis.hardware import Hardware
 from lib.messages import target
 from lib.methods.spaces import Interval, draw
 from lib.studies import study
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 
 NAN, INF, HUGE = float("nan"), float("inf"), 10**12
 KINDS = [  # values that a kind refuses: too small, too large, no number, of a wrong type
@@ -29,7 +29,7 @@ def test_a_kind_refuses_what_it_cannot_be(kind, value):
 
 
 def _cell(**given):
-    return Cell("digits-mlp", **{"batch_size": 64, **given})
+    return Search("digits-mlp", **{"batch_size": 64, **given})
 
 
 FIELDS = [  # what is called, and a field with a value that it refuses
@@ -79,8 +79,8 @@ def planned(tmp_path):
 
 
 def test_a_grid_in_a_file_is_all_combinations_of_its_fields(planned):
-    *cells, last = planned()["first"].cells
-    assert last == Cell("digits-mlp", 8, algorithm="sgd", sparsity=0.9, hits=1)
+    *cells, last = planned()["first"].searches
+    assert last == Search("digits-mlp", 8, algorithm="sgd", sparsity=0.9, hits=1)
     assert len(set(cells)) == len(cells) == 2 * 4 * 3 * 2 and {c.hits for c in cells} == {1}
     assert {(c.replicate, c.split) for c in cells} == {(n, n) for n in (3, 4, 5, 9)}
     assert {c.batch_size for c in cells} == {4, 16, 64}

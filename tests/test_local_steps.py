@@ -11,7 +11,7 @@ from chapters.disputed import local_steps
 from chapters.disputed import local_steps_experiments as experiments
 from chapters.disputed.local_steps_experiments import DILOCO, INNER, SPARSE, Search
 from chapters.disputed.replicas import Replicas
-from lib.claims import AGAINST, FOR
+from lib.claims import NO, YES
 from lib.engine import batched, flattening
 from lib.methods import METHODS
 from lib.workloads import models
@@ -150,7 +150,7 @@ def planted(alone, sparse):
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize(("alone", "sparse", "verdict"), [(0.6, 0.7, FOR), (1.3, 1.2, AGAINST)])
+@pytest.mark.parametrize(("alone", "sparse", "verdict"), [(0.6, 0.7, YES), (1.3, 1.2, NO)])
 def test_planted_rounds_are_judged_as_they_are(alone, sparse, verdict, judge):
     for told in judge(planted(alone, sparse), "D1", "D2"):
         assert {group.verdict for group in told.groups} == {verdict}

@@ -13,7 +13,7 @@ from chapters.disputed import lora_experiments as experiments
 from chapters.disputed.adapters import ALPHA, Adapted, trained
 from chapters.disputed.lora_experiments import FULL, GOALS, MOST_STEPS, RANKS, Search
 from lib.analysis import scaling
-from lib.claims import AGAINST, FOR
+from lib.claims import NO, YES
 from lib.engine.batched import BatchedExecutor
 from lib.engine.flattening import flatten, layers, outputs
 from lib.methods import METHODS
@@ -166,7 +166,7 @@ def planted(bends):
     return pd.DataFrame(rows)
 
 
-CASES = ((40, 20, 20, 20, 20), FOR), ((20, 20, 30, 30, 40), AGAINST)
+CASES = ((40, 20, 20, 20, 20), YES), ((20, 20, 30, 30, 40), NO)
 
 
 @pytest.mark.parametrize(("bends", "verdict"), CASES)

@@ -18,14 +18,14 @@ import torch
 
 from lib import ROOT, claims
 from lib.claims import judging
-from lib.measuring import machine, one_cell, runner, sweeps
+from lib.measuring import machine, one_search, runner, sweeps
 from lib.measuring.rerun import Walk
 from lib.methods import method
 from lib.probes import replays
 from lib.records import store
 from lib.records.store import record
 from lib.studies import plans
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.studies.study import Study
 
 
@@ -143,7 +143,7 @@ def test_rounding_tells_one_sum_from_another_and_nothing_else(monkeypatch):
 @pytest.fixture
 def study(tmp_path, monkeypatch):
     """Three tiny searches, two of them on record."""
-    cells = tuple(Cell("digits-mlp", size, trials=8, hits=1, max_steps=80, space="lee2021") for size in (64, 128, 256))
+    cells = tuple(Search("digits-mlp", size, trials=8, hits=1, max_steps=80, space="lee2021") for size in (64, 128, 256))
     monkeypatch.setattr(plans, "STUDIES", {"s": Study("s", "", cells)})
     sweeps.run(Study("s", "", cells[:2]), tmp_path)
     return plans.STUDIES["s"]
@@ -155,15 +155,15 @@ def test_what_is_on_record_is_measured_again_and_comes_out_as_it_was(study, tmp_
     (row,) = replays.summary(tmp_path / "replays").to_dict("records")
     assert (row["study"], row["searches"], row["equal"], row["equal_steps"], row["equal_result"]) == ("s", 2, 2, 2, 2)
     assert row["factor"] == 1 and all(file.read_bytes() == held for file, held in before.items())
-    assert not record(study.cells[2], tmp_path).exists()
+    assert not record(study.searches[2], tmp_path).exists()
 
 
 def test_a_record_that_says_otherwise_is_found_out(study, tmp_path):
-    file = record(study.cells[0], tmp_path)
-    head, table = store.read(file, study.cells[0])
+    file = record(study.searches[0], tmp_path)
+    head, table = store.read(file, study.searches[0])
     goals = [column for column in table if column.startswith("steps@")]
     about = {k: v for k, v in head.items() if k not in ("protocol", "cell", "rows", "sha256")}
-    store.write(file, study.cells[0], table.assign(**{goal: 2 * table[goal] for goal in goals}), about)
+    store.write(file, study.searches[0], table.assign(**{goal: 2 * table[goal] for goal in goals}), about)
     replays.run(replays.Replay("s"), tmp_path)
     (row,) = replays.summary(tmp_path / "replays").to_dict("records")
     assert (row["equal"], row["equal_steps"], row["equal_result"], row["factor"]) == (1, 1, 1, pytest.approx(2))
@@ -171,11 +171,11 @@ def test_a_record_that_says_otherwise_is_found_out(study, tmp_path):
 
 def path(how, precision):
     """Weights [4, P] of the MLP on digits after each of 200 steps, with one learning rate and one momentum."""
-    cell = Cell("digits-mlp", 32, trials=4, precision=precision)
-    trials = one_cell.start(cell)
+    cell = Search("digits-mlp", 32, trials=4, precision=precision)
+    trials = one_search.start(cell)
     trials.drawn["learning_rate"].fill_(0.05)
     trials.drawn["momentum"].fill_(0.9)
-    run = Walk(how, one_cell.executor(cell), trials, cell.work.train(0), 32, 0)
+    run = Walk(how, one_search.executor(cell), trials, cell.work.train(0), 32, 0)
     for _ in range(200):
         run.update()
         yield run.w.clone()

@@ -8,9 +8,9 @@ import torch.nn.functional as F
 
 from lib import Told
 from lib.engine import flattening, lockstep
-from lib.measuring import one_cell
+from lib.measuring import one_search
 from lib.methods import METHODS, ROTATED, method, own_method
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads import datasets, models
 from tests.conftest import TORCHS
 
@@ -54,9 +54,9 @@ def write(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", TORCHS)
 def test_steps_are_torchs_to_rounding(name):
     """Forty steps in double precision, four trials at once with hyperparameters of their own."""
-    cell = Cell("digits-mlp", 32, name, trials=4)
-    trials, data = one_cell.start(cell), datasets.load("digits").train
-    nets = [models.fresh("mlp-64x2", seed).double() for seed in one_cell.seeds(cell)]
+    cell = Search("digits-mlp", 32, name, trials=4)
+    trials, data = one_search.start(cell), datasets.load("digits").train
+    nets = [models.fresh("mlp-64x2", seed).double() for seed in one_search.seeds(cell)]
     drawn = {word: values.double().clamp(max=1) for word, values in trials.drawn.items()}
     drawn["learning_rate"].clamp_(max=0.1)
     each = [{word: values[row].item() for word, values in drawn.items()} for row in range(4)]
@@ -108,7 +108,7 @@ def test_a_method_in_a_file_trains_as_the_books_own_does(write):
     name = write()
     point, asked = "learning_rate=0.1", {"trials": 6, "hits": 2, "max_steps": 120}
     ours, books = (
-        one_cell.train_cell(Cell("digits-mlp", 64, how, space=f"{point},{word}=0.9", **asked))
+        one_search.train_search(Search("digits-mlp", 64, how, space=f"{point},{word}=0.9", **asked))
         for how, word in ((name, "inertia"), ("momentum", "momentum"))
     )
     np.testing.assert_allclose(ours.first, books.first)
@@ -136,4 +136,4 @@ BEGUN, MOVED = '{"v": w.new_zeros(w.shape)}', 'buffers["v"].mul_'
 def test_what_is_wrong_with_a_method_is_named_before_anything_is_trained(write, old, new, message):
     name = write((old, new))
     with pytest.raises(Told, match=message):
-        Cell("digits-mlp", 4, name)
+        Search("digits-mlp", 4, name)

@@ -30,7 +30,7 @@ def names(files):
 
 def planned_records():
     """Where the records of everything planned lie: their names hold the digests of their specs."""
-    found = {f"study {name}": names(map(store.record, study.cells)) for name, study in plans.STUDIES.items()}
+    found = {f"study {name}": names(map(store.record, study.searches)) for name, study in plans.STUDIES.items()}
     for name, experiment in command_line.EXPERIMENTS.items():
         found[f"experiment {name}"] = names(map(experiment.record, experiment.planned()))
     return found
@@ -41,7 +41,7 @@ def steps_to_result():
     found = {}
     for name, study in plans.STUDIES.items():
         lines = []
-        files = store.existing(study.cells, store.record)
+        files = store.existing(study.searches, store.record)
         _, files_of, trials = store.read_all(files, lambda cell: {"file": store.record(cell).stem}, ("best@", "test@", "loss@"))
         steps = trials.filter(like="steps@")
         fewest, by_all = (table.groupby(files_of.file).min() for table in (steps, steps.notna())) if files else ({}, {})

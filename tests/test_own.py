@@ -20,11 +20,11 @@ import torch
 from lib import ROOT, Told, own
 from lib.analysis import hardware
 from lib.engine import checkpoint, flattening, training_state
-from lib.measuring import one_cell, sweeps
+from lib.measuring import one_search, sweeps
 from lib.records import store
 from lib.records.selection import grid
 from lib.records.store import record
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.studies.study import Study
 from lib.workloads import catalogue, models, own_file, own_network
 
@@ -78,7 +78,7 @@ def test_it_trains_and_prunes_like_any_other_and_not_twice(write, tmp_path, monk
     assert places == {("own", store.folder_name(own_file.canonical(name)))}
     work = catalogue.workload(name)
     assert (work.train_size, work.goal, work.alone) == (80, 0.1, False)
-    monkeypatch.setattr(one_cell, "measure", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(one_search, "measure", lambda *_: pytest.fail("trained again"))
     sweeps.run(study, folder)
 
 
@@ -89,8 +89,8 @@ def test_a_changed_file_of_the_same_age_and_length_is_read_anew(write, tmp_path,
     for seed in (0, 1):
         name = write(GOOD.replace("manual_seed(0)", f"manual_seed({seed})"))
         os.utime(tmp_path / "mine.py", (1e9, 1e9))
-        cell = Cell(name, 4, "sgd", 0.5, trials=2)
-        found.append((cell.work.train().x, one_cell.start(cell).mask))
+        cell = Search(name, 4, "sgd", 0.5, trials=2)
+        found.append((cell.work.train().x, one_search.start(cell).mask))
     (x, mask), (other, its) = found
     assert not torch.equal(x, other) and not torch.equal(mask, its), "pruned by the old data"
 
@@ -102,10 +102,10 @@ def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_blo
     # A batch of 64 is no longer one of its cells
     write(WIDER.replace("x[:80], y[:80]", "x[:60], y[:60]"))
     assert network("mine.py:task", 0)[0].out_features == 9
-    study = Study("s", "", study.cells[:1])
+    study = Study("s", "", study.searches[:1])
     assert sweeps.results(study, folder=folder).empty
     assert len(sweeps.results(study, "full", folder=folder)) == 2
-    record(study.cells[0], folder).write_text("a,b\n", encoding="utf-8")
+    record(study.searches[0], folder).write_text("a,b\n", encoding="utf-8")
     with pytest.raises(store.RecordError, match="not a record of this book; move it out of data/"):
         sweeps.results(study, folder=folder)
 
@@ -115,31 +115,31 @@ def test_no_file_that_a_record_names_is_run(write, tmp_path, field):
     """Whoever may write into data/ gets nothing executed."""
     folder, ran = tmp_path / "data", tmp_path / "ran"
     study = grid(write(), [4], ["sgd"], [0.0], trials=2)
-    name = study.cells[0].workload
+    name = study.searches[0].workload
     sweeps.run(study, folder)
     foreign = tmp_path / "foreign.py"
     foreign.write_text(f"open({str(ran)!r}, 'w').close()\n", encoding="utf-8")
     fields = {"workload": name, "batch_size": 4, "algorithm": "sgd", field: f"{foreign}:f"}
-    file = record(study.cells[0], folder).with_name("batch-4-deadbeef.csv")
-    store.write(file, dataclasses.make_dataclass("Cell", fields)(**fields), pd.DataFrame(), {})
+    file = record(study.searches[0], folder).with_name("batch-4-deadbeef.csv")
+    store.write(file, dataclasses.make_dataclass("Search", fields)(**fields), pd.DataFrame(), {})
     assert store.head(file)["cell"][field] == f"{foreign}:f"
     store.same_data(name, folder)
     assert len(sweeps.results(study, folder=folder)) == 2
-    assert [*hardware.exact(name, folder).cells] == [*study.cells]
+    assert [*hardware.exact(name, folder).searches] == [*study.searches]
     assert hardware.adaptive(name, folder).empty and not ran.exists()
 
 
 def test_a_file_that_changes_while_a_cell_trains_gives_no_record(write, tmp_path, monkeypatch):
-    cell, train = Cell(write(), 4, "sgd", **TINY), one_cell.train_cell
+    cell, train = Search(write(), 4, "sgd", **TINY), one_search.train_search
 
     def edited(*arguments):
         outcome = train(*arguments)
         write(WIDER)
         return outcome
 
-    monkeypatch.setattr(one_cell, "train_cell", edited)
+    monkeypatch.setattr(one_search, "train_search", edited)
     with pytest.raises(own.OwnError, match="mine.py:task: the file has changed while batch-4-"):
-        one_cell.measure(cell, tmp_path / "data")
+        one_search.measure(cell, tmp_path / "data")
     assert not list((tmp_path / "data").rglob("*.csv"))
 
 
@@ -148,7 +148,7 @@ def test_a_search_that_met_no_goal_says_what_it_reached(write, options):
     """As if every answer had been read to the end at the last check."""
     hard = GOOD.replace("(0.1, 0.2)", "(0.0001, 0.001)")
     name = write(hard.replace("> 0", "+ torch.sin(40 * x[:, 0]) > 0"))
-    found = one_cell.train_cell(Cell(name, 4, "sgd", trials=4, hits=1, **options))
+    found = one_search.train_search(Search(name, 4, "sgd", trials=4, hits=1, **options))
     left = found.status == "budget"
     assert left.any() and np.isnan(found.first).all() and (found.best_error[left] > 0.001).all()
 
@@ -199,7 +199,7 @@ def test_a_worker_with_threads_gives_the_same_records(write, tmp_path):
     asked = {"trials": 6, "hits": 6, "max_steps": 40}
     names = write(), "digits-mlp"
     both = (grid(name, [4, 16], ["momentum"], [0.0, 0.5], **asked) for name in names)
-    study = Study("s", "", tuple(cell for pair in zip(*(s.cells for s in both)) for cell in pair))
+    study = Study("s", "", tuple(cell for pair in zip(*(s.searches for s in both)) for cell in pair))
     sweeps.run(study, tmp_path / "serial")
     workers = {"n_workers": 1, "threads_per_worker": 4, "processes": False}
     with (
@@ -210,7 +210,7 @@ def test_a_worker_with_threads_gives_the_same_records(write, tmp_path):
         sweeps.run(study, tmp_path / "threads", jobs=-1)
     found = bodies(tmp_path / "threads")
     assert found == bodies(tmp_path / "serial") and len(found) == 8
-    for cell in study.cells:
+    for cell in study.searches:
         one, other = (store.head(record(cell, tmp_path / at)) for at in ("serial", "threads"))
         changing = dict.fromkeys(("date", "wall_s", "sha256"))
         assert {**one, **changing} == {**other, **changing}
@@ -309,7 +309,7 @@ def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_o
     monkeypatch.setenv("SHIFT", "0")
     name, folder = write(with_data("x = x + float(os.environ['SHIFT'])")), tmp_path / "data"
     study = grid(name, [4, 8], ["sgd"], [0.0], **TINY)
-    one_cell.measure(study.cells[0], folder)
+    one_search.measure(study.searches[0], folder)
     before = bodies(folder)
     monkeypatch.setenv("SHIFT", "0.5")
     own_file._load.cache_clear()  # as another process begins
@@ -320,7 +320,7 @@ def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_o
     own_file._load.cache_clear()
     sweeps.run(study, folder)
     assert len(bodies(folder)) == 2
-    file, told = record(study.cells[0], folder), f', "data": "{own_file.data(name)}"'
+    file, told = record(study.searches[0], folder), f', "data": "{own_file.data(name)}"'
     text = file.read_text(encoding="utf-8")
     assert told in text
     file.write_text(sealed(text.replace(told, ', "data": "000000000000"')), encoding="utf-8")
@@ -344,9 +344,9 @@ def test_a_parameter_used_twice_and_batch_normalisation_without_buffers_are_fine
     tied = "net = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2))\n"
     tied += "    net[1].weight = net[0].weight\n    return net\n    nn.Seq"
     name = write(GOOD.replace("return nn.Seq", tied))
-    assert len(one_cell.start(Cell(name, 4, "sgd", trials=2)).w[0]) == 34
+    assert len(one_search.start(Search(name, 4, "sgd", trials=2)).w[0]) == 34
     name = write(GOOD.replace("nn.ReLU()", "nn.BatchNorm1d(width, track_running_stats=False)"))
-    assert len(one_cell.train_cell(Cell(name, 4, "sgd", trials=2)).status) == 2
+    assert len(one_search.train_search(Search(name, 4, "sgd", trials=2)).status) == 2
 
 
 def test_tensors_with_gradients_strides_and_numpys_numbers_train_like_plain_ones(write):
@@ -354,8 +354,8 @@ def test_tensors_with_gradients_strides_and_numpys_numbers_train_like_plain_ones
     odd = odd.replace("goals=(0.1, 0.2)", "goals=(np.float64(0.1), np.float64(0.2))")
     tables = []
     for text in (GOOD, odd):
-        cell = Cell(write(text), 4, "sgd", 0.5, trials=4, max_steps=50)
-        tables.append(one_cell.table(cell, one_cell.train_cell(cell)))
+        cell = Search(write(text), 4, "sgd", 0.5, trials=4, max_steps=50)
+        tables.append(one_search.table(cell, one_search.train_search(cell)))
     assert tables[0].equals(tables[1])
     assert all(type(goal) is float for goal in catalogue.workload("mine.py:task").goals)
     assert not catalogue.workload("mine.py:task").train().x.requires_grad
@@ -364,23 +364,23 @@ def test_tensors_with_gradients_strides_and_numpys_numbers_train_like_plain_ones
 def test_every_spelling_of_a_file_in_the_book_is_one_workload_with_its_records(
     tmp_path, monkeypatch
 ):
-    cell = Cell(EXAMPLE, 4, trials=32)
+    cell = Search(EXAMPLE, 4, trials=32)
     assert cell.workload == EXAMPLE and record(cell).exists(), "the example's records are lost"
     monkeypatch.chdir(ROOT / "chapters")
     (tmp_path / "link.py").symlink_to(ROOT / "chapters/own/next_letter.py")
     folders = "own", f"{ROOT}/chapters/../chapters//own"
     for file in (*(f"{folder}/next_letter.py" for folder in folders), f"{tmp_path}/link.py"):
-        assert Cell(f"{file}:next_letter", 4, trials=32) == cell
+        assert Search(f"{file}:next_letter", 4, trials=32) == cell
 
 
 @pytest.mark.parametrize("file", ["a.py:b.py", "<b>&'.py"])
 def test_a_file_elsewhere_goes_by_its_whole_path(write, tmp_path, monkeypatch, file):
-    cell = Cell(write(name=file), 4, "sgd", **TINY)
+    cell = Search(write(name=file), 4, "sgd", **TINY)
     assert cell.workload == f"{tmp_path.resolve()}/{file}:task"
     (tmp_path / "below").mkdir()
     monkeypatch.chdir(tmp_path / "below")
-    other = Cell(f"../{file}:task", 4, "sgd", **TINY)
-    assert other == cell and one_cell.measure(other, tmp_path) == record(cell, tmp_path)
+    other = Search(f"../{file}:task", 4, "sgd", **TINY)
+    assert other == cell and one_search.measure(other, tmp_path) == record(cell, tmp_path)
     assert len(sweeps.results(Study("s", "", (cell,)), folder=tmp_path)) == 2
 
 
@@ -388,7 +388,7 @@ def test_a_name_that_two_files_answer_to_is_refused(write, tmp_path):
     (tmp_path / "chapters/own").mkdir(parents=True)
     write(name="chapters/own/next_letter.py")
     with pytest.raises(Told, match="of which there are 2, is not allowed; .* of one file"):
-        Cell(EXAMPLE, 4)
+        Search(EXAMPLE, 4)
 
 
 def test_a_readers_interrupt_is_one(write):

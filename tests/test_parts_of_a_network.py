@@ -13,7 +13,7 @@ from chapters.other_workers import claims, parts, training
 from chapters.other_workers.parts_experiments import HALVES, Growing, Halves, Subnetworks
 from lib.engine import batched, lockstep
 from lib.engine.flattening import flatten, layers
-from lib.measuring import one_cell
+from lib.measuring import one_search
 from lib.measuring.experiment import Collection
 from lib.workloads import models
 from lib.workloads.catalogue import workload
@@ -27,7 +27,7 @@ WITHOUT_PARTS = [
 
 @pytest.mark.parametrize("search", WITHOUT_PARTS, ids=lambda search: type(search).__name__)
 def test_one_worker_no_growth_and_no_cut_are_plain_sgd_bit_for_bit(search):
-    plain = one_cell.table(search.cell, one_cell.train_cell(search.cell))
+    plain = one_search.table(search.cell, one_search.train_search(search.cell))
     assert np.isfinite(plain["steps@0.1"]).any(), "nothing was learnt"
     assert search.measure()[plain.columns].equals(plain)
 

@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from torch import nn
 
 from lib.engine import checkpoint, flattening, pruning, sequential
-from lib.measuring import one_cell
+from lib.measuring import one_search
 from lib.messages import Messages
 from lib.methods import METHODS
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads import models
 from lib.workloads.catalogue import workload
 
@@ -156,21 +156,21 @@ def test_scores_that_no_method_gives_are_refused(method, value):
         pruning.chosen(method, scores, 0.5)
 
 
-UNPRUNED = Cell("digits-mlp", 32, "momentum", 0.5, trials=4, max_steps=40, hits=4)
+UNPRUNED = Search("digits-mlp", 32, "momentum", 0.5, trials=4, max_steps=40, hits=4)
 
 
 def test_a_trial_that_cannot_be_pruned_leaves_and_says_so(monkeypatch, tmp_path):
-    cell, real = dataclasses.replace(UNPRUNED, messages=Messages(2, density=0.1)), one_cell._scores
-    whole = one_cell.train_cell(cell)
-    monkeypatch.setattr(one_cell, "_scores", lambda work, method, seed, *rest: real(work, method, seed, *rest) * (seed != 2))
-    found = one_cell.train_cell(cell)
+    cell, real = dataclasses.replace(UNPRUNED, messages=Messages(2, density=0.1)), one_search._scores
+    whole = one_search.train_search(cell)
+    monkeypatch.setattr(one_search, "_scores", lambda work, method, seed, *rest: real(work, method, seed, *rest) * (seed != 2))
+    found = one_search.train_search(cell)
     others = np.array([0, 1, 3])
     assert found.status[2] == "infeasible" and found.cause[2] == "unpruned" and found.last_step[2] == 0
     assert not (found.cause[others] == "unpruned").any()
     assert np.array_equal(found.first[others], whole.first[others], equal_nan=True)
     monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     kept = {"checkpoint": checkpoint.Checkpoint(tmp_path / "cell.part")}
-    one_cell.train_cell(dataclasses.replace(cell, max_steps=10), **kept)
-    again = one_cell.train_cell(cell, **kept)
+    one_search.train_search(dataclasses.replace(cell, max_steps=10), **kept)
+    again = one_search.train_search(cell, **kept)
     assert again.steps == found.steps and not list(tmp_path.glob("*.set-aside"))
     assert list(again.cause) == list(found.cause) and np.array_equal(again.first, found.first, equal_nan=True)

@@ -8,13 +8,13 @@ import torch
 
 from chapters.steps_to_result import race
 from lib.engine import vocabulary
-from lib.measuring import one_cell
+from lib.measuring import one_search
 from lib.studies import study
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from tests.conftest import same
 
 torch.set_num_threads(1)
-EXACT = Cell("digits-mlp", 64, trials=16, hits=3, max_steps=300)
+EXACT = Search("digits-mlp", 64, trials=16, hits=3, max_steps=300)
 RACED = dataclasses.replace(EXACT, race=1.5)
 WATCHED = dataclasses.replace(EXACT, race=study.WATCHED, rungs="losses", hits=EXACT.trials)  # exact, and losses are noted
 
@@ -41,8 +41,8 @@ def slow_replay(first, last, a, end, checks):
     ids=["dense", "sparse"],
 )
 def test_those_are_abandoned_that_an_independent_replay_names(cell, a, rungs):
-    every = one_cell.train_cell(dataclasses.replace(cell, hits=cell.trials, race=study.WATCHED, rungs=rungs))
-    raced = one_cell.train_cell(dataclasses.replace(cell, race=a, rungs=rungs))
+    every = one_search.train_search(dataclasses.replace(cell, hits=cell.trials, race=study.WATCHED, rungs=rungs))
+    raced = one_search.train_search(dataclasses.replace(cell, race=a, rungs=rungs))
     came = np.concatenate([every.fell, every.first], axis=1).tolist()
     patience = [a * (1 + loss) for loss in vocabulary.LOSSES if rungs == "losses"] + [a] * len(cell.work.goals)
     named = slow_replay(came, every.last_step.tolist(), patience, raced.steps, cell.checks)
@@ -58,16 +58,16 @@ def test_those_are_abandoned_that_an_independent_replay_names(cell, a, rungs):
 
 def test_a_race_that_nobody_can_lose_finds_the_same():
     """Nobody can fall behind by a factor of 1e9, so that nothing but who is asked differs."""
-    raced = one_cell.train_cell(dataclasses.replace(EXACT, race=1e9))
-    same(one_cell.train_cell(EXACT), raced)
+    raced = one_search.train_search(dataclasses.replace(EXACT, race=1e9))
+    same(one_search.train_search(EXACT), raced)
 
 
 def test_an_interrupted_race_ends_as_if_it_had_not_been(tmp_path, interrupt):
-    whole = one_cell.train_cell(RACED)
+    whole = one_search.train_search(RACED)
     steps = interrupt(whole.last_step[whole.status == "abandoned"].min() + 2)
     with pytest.raises(KeyboardInterrupt):
-        one_cell.train_cell(RACED, unfinished=tmp_path / "cell.part")
-    again = one_cell.train_cell(RACED, unfinished=tmp_path / "cell.part")
+        one_search.train_search(RACED, unfinished=tmp_path / "cell.part")
+    again = one_search.train_search(RACED, unfinished=tmp_path / "cell.part")
     assert len(steps) == whole.steps + 1, "it did not go on where it was"
     same(whole, again)
 
@@ -75,8 +75,8 @@ def test_an_interrupted_race_ends_as_if_it_had_not_been(tmp_path, interrupt):
 @pytest.mark.parametrize("rungs", vocabulary.RUNGS)
 def test_a_replay_of_the_record_says_what_the_engine_does(rungs):
     a = 1.5
-    found = race.search(WATCHED, one_cell.table(WATCHED, one_cell.train_cell(WATCHED)))
-    raced = one_cell.train_cell(dataclasses.replace(EXACT, race=a, rungs=rungs, hits=1))
+    found = race.search(WATCHED, one_search.table(WATCHED, one_search.train_search(WATCHED)))
+    raced = one_search.train_search(dataclasses.replace(EXACT, race=a, rungs=rungs, hits=1))
     gone = race.abandoned(found, a, rungs)
     left = np.where(raced.status == "abandoned", raced.last_step, np.inf)
     assert np.isfinite(left).any()

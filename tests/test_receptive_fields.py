@@ -9,10 +9,10 @@ from torch import nn
 from chapters.receptive_fields import claims, experiments, findings, locality, ring
 from chapters.receptive_fields.experiments import EDGED, Search
 from chapters.receptive_fields.ring import SITES
-from lib.claims.claim import REGISTRY, judged
 from lib.engine import lockstep
 from lib.methods import spaces
 from lib.workloads import models
+from tests.conftest import told
 
 
 def test_without_gain_inputs_are_the_gaussian_ones():
@@ -100,8 +100,8 @@ def planted(ratio):
     return pd.DataFrame(rows, columns=[*locality.KEYS, "steps", "participation"])
 
 
-@pytest.mark.parametrize(("ratio", "verdict"), [(1.6, "for"), (1.0, "against"), (1.25, "not decided")])
+@pytest.mark.parametrize(("ratio", "verdict"), [(1.6, "yes"), (1.0, "no"), (1.25, "unclear")])
 def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
     monkeypatch.setattr(locality, "by_search", lambda _: planted(ratio))
-    (group,) = judged(REGISTRY.claims["R1"], claims.beside_gaussian()).groups
+    (group,) = told("R1", claims.beside_gaussian()).groups
     assert group.verdict == verdict and group.n == 5

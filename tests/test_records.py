@@ -17,10 +17,10 @@ from lib.probes import replays
 from lib.records import archive, store
 from lib.records.store import DATA
 from lib.studies import cells
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads import catalogue
 
-CELL = Cell("digits-mlp", 16, sparsity=0.9, trials=2)
+CELL = Search("digits-mlp", 16, sparsity=0.9, trials=2)
 STATUS = {"trial": [0, 1], "status": ["complete", "stopped"]}
 TABLE = pd.DataFrame(STATUS | {"steps@0.04": [12.0, np.nan], "rate": [1 / 3, 0.1]})
 
@@ -40,10 +40,10 @@ def test_what_is_written_is_read(record):
 
 def test_a_new_field_with_a_default_leaves_old_records_valid(record):
     @dataclasses.dataclass(frozen=True)
-    class Cell(cells.Cell):
+    class Search(cells.Search):
         extra: str = "none"
 
-    newer = Cell("digits-mlp", 16, sparsity=0.9, trials=2)
+    newer = Search("digits-mlp", 16, sparsity=0.9, trials=2)
     assert store.digest(newer) == store.digest(CELL)
     assert len(store.read(record, newer)[1]) == 2
     assert store.digest(dataclasses.replace(newer, extra="some")) != store.digest(CELL)
@@ -188,7 +188,7 @@ WAITING = {"resnet-20-as-published"}  # of hours a run, none of which has ended
 
 def test_every_committed_record_is_whole_and_one_of_ours():
     files, known = list(committed()), kinds()
-    cells_of = store.record, {"Cell": Cell}
+    cells_of = store.record, {"Search": Search}
     assert {file.relative_to(DATA).parts[0] for file in files} >= {*known, "digits", "own"} - WAITING
     closed = {file for pattern in store.CLOSED.values() for file in DATA.glob(pattern)}
     assert len(closed) == 432 and all(store.head(file)["rows"] for file in closed)
@@ -200,4 +200,4 @@ def test_every_committed_record_is_whole_and_one_of_ours():
         timed = "timings" in file.parts
         assert {"date", "torch", "device", "cores" if timed else "source"} <= {*head}, file
         assert timed or {"wall_s"} <= {*head} and head["rows"], file
-        assert not isinstance(one, Cell) or head["rows"] == one.trials, file
+        assert not isinstance(one, Search) or head["rows"] == one.trials, file

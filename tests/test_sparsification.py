@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from chapters.gradients import energy_bounds as bounds
-from lib.measuring import one_cell
+from lib.measuring import one_search
 from lib.messages import Messages, exchanges
 from lib.messages.exchanges import COMPRESSORS
 from lib.probes import portraits
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 
 torch.set_num_threads(1)
 
@@ -73,9 +73,9 @@ def test_a_gradient_that_is_not_finite_is_seen_by_its_trial_alone_whatever_a_com
 
 
 def test_training_with_density_one_equals_training_without_messages():
-    plain = Cell("digits-mlp", 32, trials=4, hits=4, max_steps=40)
+    plain = Search("digits-mlp", 32, trials=4, hits=4, max_steps=40)
     shared = dataclasses.replace(plain, messages=Messages(4, "top-k", 1.0))
-    assert np.array_equal(one_cell.train_cell(plain).first, one_cell.train_cell(shared).first, equal_nan=True)
+    assert np.array_equal(one_search.train_search(plain).first, one_search.train_search(shared).first, equal_nan=True)
 
 
 def test_unequal_counts_are_averaged_exactly_and_the_authors_code_loses_some():

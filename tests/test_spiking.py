@@ -143,7 +143,7 @@ def planted(ratio, noise=0.02):
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize(("ratio", "verdict"), [(0.5, "for"), (1.0, "against"), (0.8, "not decided")])
+@pytest.mark.parametrize(("ratio", "verdict"), [(0.5, "yes"), (1.0, "no"), (0.8, "unclear")])
 def test_the_rule_says_what_is_planted(ratio, verdict, judge):
     ((group,),) = (told.groups for told in judge(planted(ratio), "U1"))
     assert group.verdict == verdict and group.n == 5 and group.effect == pytest.approx(ratio, rel=0.05)

@@ -8,9 +8,9 @@ import torch
 import torch.nn.functional as F
 
 from lib.engine import lockstep
-from lib.measuring import one_cell
+from lib.measuring import one_search
 from lib.probes import unseen
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads import datasets, models
 
 
@@ -23,7 +23,7 @@ def test_their_validation_images_are_the_first_tenth_of_their_shuffled_list():
 
 def test_theirs_is_one_split():
     with pytest.raises(ValueError, match="split: 2 is not allowed; it must be 0 for mnist-simple-cnn-lee2021, whose examples"):
-        Cell("mnist-simple-cnn-lee2021", 64, split=2)
+        Search("mnist-simple-cnn-lee2021", 64, split=2)
 
 
 def test_networks_of_a_fold_are_trained_as_the_engine_trains_them():
@@ -45,7 +45,7 @@ def test_networks_of_a_fold_are_trained_as_the_engine_trains_them():
 
 
 def networks(cell):
-    return [models.initialise(models.build(cell.work.model), seed).double() for seed in one_cell.seeds(cell)]
+    return [models.initialise(models.build(cell.work.model), seed).double() for seed in one_search.seeds(cell)]
 
 
 def planted(images=60_000):

@@ -16,10 +16,10 @@ import pytest
 
 from lib import ROOT
 from lib.__main__ import main
-from lib.measuring import one_cell, sweeps
+from lib.measuring import one_search, sweeps
 from lib.records.selection import grid
 from lib.records.store import record
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from tests.kills import tables
 
 BAD = [
@@ -32,7 +32,7 @@ BAD = [
 @pytest.mark.parametrize(("fields", "message"), BAD)
 def test_a_bad_cell_names_the_field_the_value_and_what_is_allowed(fields, message):
     with pytest.raises(ValueError, match=message):
-        Cell(**{"workload": "digits-mlp", "batch_size": 16, **fields})
+        Search(**{"workload": "digits-mlp", "batch_size": 16, **fields})
 
 
 def tiny():
@@ -47,9 +47,9 @@ def undisturbed(tmp_path_factory):
 
 
 def test_reading_never_trains(tmp_path, monkeypatch):
-    monkeypatch.setattr(one_cell, "measure", lambda *_: pytest.fail("trained"))
+    monkeypatch.setattr(one_search, "measure", lambda *_: pytest.fail("trained"))
     frame = sweeps.results(tiny(), folder=tmp_path)
-    assert frame.empty and frame.attrs["missing"] == list(tiny().cells) and frame.attrs["cells_planned"] == 4
+    assert frame.empty and frame.attrs["missing"] == list(tiny().searches) and frame.attrs["cells_planned"] == 4
 
 
 OPTIONS = [
@@ -144,9 +144,9 @@ def test_a_signal_ends_the_sweep_and_its_workers_in_one_line(by, to, heard, tmp_
 
 
 def test_a_folder_that_cannot_be_written_is_named_before_any_training(tmp_path, monkeypatch):
-    monkeypatch.setattr(one_cell, "train_cell", lambda *_, **__: pytest.fail("trained"))
+    monkeypatch.setattr(one_search, "train_search", lambda *_, **__: pytest.fail("trained"))
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", lambda **_: (_ for _ in ()).throw(PermissionError(13, "Permission denied")))
-    file = record(tiny().cells[0], tmp_path)
+    file = record(tiny().searches[0], tmp_path)
     with pytest.raises(PermissionError, match=rf"cannot be written \(Permission denied\): '{file}'"):
         sweeps.run(tiny(), tmp_path)
 

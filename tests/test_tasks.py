@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 from lib.engine import batched, sequential, validation
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads import datasets, models
 from lib.workloads.datasets import Split
 from lib.workloads.tasks import TASKS
@@ -17,7 +17,7 @@ from tests.conftest import exhaustive
 
 torch.set_num_threads(1)
 
-CELL = Cell("digits-mlp-nats", 64, trials=16, hits=2, max_steps=160, replicate=2)
+CELL = Search("digits-mlp-nats", 64, trials=16, hits=2, max_steps=160, replicate=2)
 
 
 def trained(steps: int) -> torch.Tensor:

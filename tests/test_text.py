@@ -5,7 +5,7 @@ import codecs
 import lib
 from lib import ROOT
 from lib.records import store
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads import catalogue, own_file
 
 EXAMPLE = "chapters/own/next_letter.py"
@@ -22,7 +22,7 @@ def test_a_rewritten_workload_keeps_its_records(tmp_path, monkeypatch):
         (tmp_path / "mine.py").write_bytes(change((ROOT / EXAMPLE).read_bytes()))
         work = catalogue.workload("mine.py:next_letter")
         assert work.source == own_file.source(f"{EXAMPLE}:next_letter") == "b080dbb45723"
-        places.append((work.goals, store.record(Cell(work.name, 16), tmp_path)))
+        places.append((work.goals, store.record(Search(work.name, 16), tmp_path)))
     assert places[0] == places[1]
 
 

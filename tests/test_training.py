@@ -25,9 +25,9 @@ from lib.engine import (
     validation,
     vocabulary,
 )
-from lib.measuring import machine, one_cell, runner
+from lib.measuring import machine, one_search, runner
 from lib.methods import METHODS
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads import datasets, models
 from tests.conftest import exhaustive, read_to_the_end, same
 
@@ -38,7 +38,7 @@ def cell_of(workload, algorithm, sparsity):
     """Sixteen trials, of which some meet the goal within as few steps as that takes."""
     batch_size = 256 if algorithm.startswith(("lars", "clars")) else 64  # these take long at small batches
     steps = {"momentum": 160, "kfac": 60}.get(algorithm, 100)
-    return Cell(workload, batch_size, algorithm, sparsity, trials=16, hits=3, max_steps=steps)
+    return Search(workload, batch_size, algorithm, sparsity, trials=16, hits=3, max_steps=steps)
 
 
 # Every method once on a dense network, but for one that differs from another by a line; sparse and
@@ -71,7 +71,7 @@ def test_lock_step_equals_exhaustive_search(cell, monkeypatch):
         return count, whole
 
     monkeypatch.setattr(validation.Validation, "costs", spy)
-    outcome = one_cell.train_cell(cell)
+    outcome = one_search.train_search(cell)
     assert len(checked) > 10
     exact = np.sort(steps)[: cell.hits]
     reached = np.sort(outcome.first[:, 0])[: cell.hits]
@@ -80,34 +80,34 @@ def test_lock_step_equals_exhaustive_search(cell, monkeypatch):
 
 
 def test_every_goal_of_the_ladder_is_exact_up_to_the_end_of_the_cell():
-    cell = Cell("digits-mlp", 64, trials=12, hits=2, max_steps=300)
-    a = one_cell.train_cell(cell)
+    cell = Search("digits-mlp", 64, trials=12, hits=2, max_steps=300)
+    a = one_search.train_search(cell)
     with read_to_the_end():
-        b = one_cell.train_cell(cell, drop_dead=False)
+        b = one_search.train_search(cell, drop_dead=False)
     assert np.array_equal(a.first, b.first, equal_nan=True) and a.steps == b.steps
 
 
 FEEDBACK = {"workers": 4, "compressor": "rand-k", "density": 0.01, "feedback": True}
 INTERRUPTED = [
-    Cell("digits-cnn", 64, "nesterov", 0.9, trials=12, hits=2, max_steps=90),
-    Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90, checks="every-100"),
-    Cell("digits-mlp", 64, trials=4, stop="budget", max_steps=90, messages=FEEDBACK),
-    Cell("digits-mlp", 64, "clars", trials=4, stop="budget", max_steps=90),
-    Cell("digits-mlp", 64, "momentum-ema", trials=4, stop="budget", max_steps=90),
-    Cell("digits-cnn", 64, "kfac", 0.9, trials=6, hits=2, max_steps=90),
-    Cell("digits-mlp", 16, trials=6, hits=2, max_steps=90, staleness=3, delays="uniform"),
+    Search("digits-cnn", 64, "nesterov", 0.9, trials=12, hits=2, max_steps=90),
+    Search("digits-mlp", 64, trials=6, stop="budget", max_steps=90, checks="every-100"),
+    Search("digits-mlp", 64, trials=4, stop="budget", max_steps=90, messages=FEEDBACK),
+    Search("digits-mlp", 64, "clars", trials=4, stop="budget", max_steps=90),
+    Search("digits-mlp", 64, "momentum-ema", trials=4, stop="budget", max_steps=90),
+    Search("digits-cnn", 64, "kfac", 0.9, trials=6, hits=2, max_steps=90),
+    Search("digits-mlp", 16, trials=6, hits=2, max_steps=90, staleness=3, delays="uniform"),
 ]
 WHAT = ["goal", "budget", "messages", "norms", "average", "factors", "late"]
 
 
 @pytest.mark.parametrize("cell", INTERRUPTED, ids=WHAT)
 def test_an_interrupted_cell_ends_as_if_it_had_not_been(cell, tmp_path, interrupt):
-    whole, steps = one_cell.train_cell(cell), interrupt(30, 80)
+    whole, steps = one_search.train_search(cell), interrupt(30, 80)
     for _ in range(2):
         with pytest.raises(KeyboardInterrupt):
-            one_cell.train_cell(cell, unfinished=tmp_path / "cell.part")
+            one_search.train_search(cell, unfinished=tmp_path / "cell.part")
     assert list(tmp_path.iterdir()) == [tmp_path / "cell.part"]
-    again = one_cell.train_cell(cell, unfinished=tmp_path / "cell.part")
+    again = one_search.train_search(cell, unfinished=tmp_path / "cell.part")
     assert len(steps) == whole.steps + 2, "it did not go on where it was"
     same(whole, again)
 
@@ -118,7 +118,7 @@ def state(tmp_path_factory):
     file, cell, pytest_patch = tmp_path_factory.mktemp("state") / "cell.part", INTERRUPTED[2], pytest.MonkeyPatch()
     with pytest_patch.context() as patch:
         patch.setattr(checkpoint, "SAVE_EVERY", 0.0)
-        outcome = one_cell.train_cell(cell, unfinished=file)
+        outcome = one_search.train_search(cell, unfinished=file)
     return file.read_bytes(), outcome
 
 
@@ -155,7 +155,7 @@ def test_a_state_that_will_not_do_is_named_and_set_aside_and_the_cell_begins_ane
     make, says = BAD_STATES[how]
     file, ran = tmp_path / "batch-1-0.part", tmp_path / "ran"
     file.write_bytes(make(content, ran))
-    again = one_cell.train_cell(INTERRUPTED[2], unfinished=file)
+    again = one_search.train_search(INTERRUPTED[2], unfinished=file)
     (warning,) = [w for w in recwarn if "set aside" in str(w.message)]
     assert str(warning.message).startswith(f"{file}: ") and says in str(warning.message)
     assert [f.name for f in tmp_path.iterdir()] == ["batch-1-0.set-aside"], "the file was run, or is still there"
@@ -172,7 +172,7 @@ def test_a_state_is_of_one_cell_and_its_code_alone(split, code, state, tmp_path,
     monkeypatch.setattr(machine, "SOURCE", code)
     said = "of another cell, or of other code; set aside as cell.set-aside"
     with pytest.warns(RuntimeWarning, match=said):
-        one_cell.train_cell(dataclasses.replace(INTERRUPTED[2], split=split), unfinished=file)
+        one_search.train_search(dataclasses.replace(INTERRUPTED[2], split=split), unfinished=file)
 
 
 def test_a_state_that_cannot_be_written_is_named_and_the_last_one_stays(tmp_path, monkeypatch):
@@ -187,9 +187,9 @@ def test_a_state_that_cannot_be_written_is_named_and_the_last_one_stays(tmp_path
     monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match=rf"cannot be written \(No space left on device\): '{file}'"):
-        one_cell.train_cell(cell, unfinished=file)
+        one_search.train_search(cell, unfinished=file)
     assert list(tmp_path.iterdir()) == [file]
-    whole, again = one_cell.train_cell(cell), one_cell.train_cell(cell, unfinished=file)
+    whole, again = one_search.train_search(cell), one_search.train_search(cell, unfinished=file)
     np.testing.assert_array_equal(whole.first, again.first)
     assert whole.trial_steps == again.trial_steps
 
@@ -221,9 +221,9 @@ def test_passes_recorded_on_a_gpu_have_the_gradients_of_the_processor(model):
 
 
 MORTAL = [
-    Cell("digits-cnn", 1, "sgd", trials=40, max_steps=200, hits=40),
-    Cell("digits-mlp-16x2", 8, "momentum", trials=8, max_steps=700, hits=8),
-    Cell("digits-mlp-16x2", 8, "adam", trials=8, max_steps=700, hits=8, space="learning_rate=0.1,beta1=0.5,beta2=0.99"),
+    Search("digits-cnn", 1, "sgd", trials=40, max_steps=200, hits=40),
+    Search("digits-mlp-16x2", 8, "momentum", trials=8, max_steps=700, hits=8),
+    Search("digits-mlp-16x2", 8, "adam", trials=8, max_steps=700, hits=8, space="learning_rate=0.1,beta1=0.5,beta2=0.99"),
 ]
 
 
@@ -242,13 +242,13 @@ def doomed(cell):
     return trials
 
 
-STARTED = one_cell.start
+STARTED = one_search.start
 
 
 @pytest.mark.parametrize("cell", MORTAL, ids=lambda c: f"{c.workload}-{c.algorithm}")
 def test_dropping_dead_trials_changes_no_result(cell, monkeypatch):
-    monkeypatch.setattr(one_cell, "start", lambda cell, device: doomed(cell))
-    dropped, kept = one_cell.train_cell(cell), one_cell.train_cell(cell, drop_dead=False)
+    monkeypatch.setattr(one_search, "start", lambda cell, device: doomed(cell))
+    dropped, kept = one_search.train_search(cell), one_search.train_search(cell, drop_dead=False)
     dead = dropped.cause == "dead"
     assert dead[:2].all() and not dead.all() and (dropped.last_step[:2] > 10).all()
     assert np.array_equal(dropped.first, kept.first, equal_nan=True)
@@ -285,9 +285,9 @@ def test_batches_see_every_example_once_an_epoch_and_straddle():
 
 
 def test_a_cell_run_to_its_budget_tells_the_best_error_within_every_power_of_two():
-    cell = Cell("digits-mlp", 64, trials=6, stop="budget", max_steps=90)
-    outcome, data = one_cell.train_cell(cell), datasets.load("digits")
-    trials, executor = one_cell.start(cell), one_cell.executor(cell)
+    cell = Search("digits-mlp", 64, trials=6, stop="budget", max_steps=90)
+    outcome, data = one_search.train_search(cell), datasets.load("digits")
+    trials, executor = one_search.start(cell), one_search.executor(cell)
     w, v = trials.w.clone(), torch.zeros_like(trials.w)
     errors, check, order = [], 1, lockstep.batches(len(data.train), 64, 0)
     for step in range(1, 91):

@@ -10,11 +10,11 @@ from torch import nn
 
 from chapters.without_backpropagation import without_backpropagation as without
 from chapters.without_backpropagation.experiments import Descent, Readout, descent, features
-from lib.claims import AGAINST, FOR
+from lib.claims import NO, YES
 from lib.engine import batched, flattening, lockstep
-from lib.measuring import one_cell
+from lib.measuring import one_search
 from lib.methods import LOCAL, local_alignment
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads import models
 
 WIDTHS, TRIALS, EXAMPLES = (7, 6, 5, 4, 3), 3, 8  # units from the inputs on
@@ -123,7 +123,7 @@ def test_with_the_transposed_weights_feedback_alignment_is_backpropagation(setti
 def test_other_networks_are_refused_by_name():
     refused = r"step 1: \w+: model: 'Sequential' is not allowed; it must be a network of linear layers with tanh"
     with pytest.raises(lockstep.TrialError, match=refused):
-        one_cell.train_cell(Cell("digits-cnn", 64, "lra", trials=2, max_steps=2))
+        one_search.train_search(Search("digits-cnn", 64, "lra", trials=2, max_steps=2))
 
 
 @pytest.fixture
@@ -198,11 +198,11 @@ def test_an_exponential_whose_constant_is_the_number_of_features_is_found_to_be_
         assert without.folds(without.excess(own))[0] / n == pytest.approx([1, 2, 3], rel=0.05)
     for effect in without.convergence(table).slower:
         assert np.exp(effect.value) == pytest.approx(1, rel=0.1) and effect.low < 0.05 and effect.high > -0.05 and effect.n == 6
-    assert {group.verdict for group in judge(table, "B3")[0].groups} == {FOR}
+    assert {group.verdict for group in judge(table, "B3")[0].groups} == {YES}
 
 
 def test_slow_tails_are_no_exponentials(judge):
     slow = runs(lambda t: (1 + t) ** -1.5)
     (told,) = judge(pd.concat([slow, runs(lambda t: np.exp(-t), whitened=True)]), "B3")
     found = {group.name: group.verdict for group in told.groups}
-    assert found["64 features as they are"] == AGAINST and found["64 uncorrelated features"] == FOR
+    assert found["64 features as they are"] == NO and found["64 uncorrelated features"] == YES

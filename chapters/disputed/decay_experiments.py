@@ -12,7 +12,8 @@ import pandas as pd
 from lib.fields import Count, Whole, spec
 from lib.measuring.experiment import Collection
 from lib.methods import variants
-from lib.studies.cells import SPLITS, Cell
+from lib.studies.search import SPLITS
+from lib.studies.search import Search as Spec
 from lib.workloads.catalogue import WorkloadName
 
 DECAYS = (0.01, 10)
@@ -44,11 +45,11 @@ class Search:
     trials: Count(4096) = 64
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> Spec:
         draws = {"trials": self.trials, "replicate": self.replicate, "split": self.replicate}
         space = SPACES[self.algorithm] + ",weight_decay={}..{}".format(*DECAYS)
         name = self.algorithm + variants.SUFFIX
-        return Cell(self.workload, self.batch_size, name, space=space, **draws)
+        return Spec(self.workload, self.batch_size, name, space=space, **draws)
 
     def definition(self) -> dict:
         return self.cell.definition() | {"drawn": self.cell.space}

@@ -10,7 +10,7 @@ import pandas as pd
 from lib.fields import SHARE, Count, spec
 from lib.measuring.experiment import Collection
 from lib.methods.intervals import Interval
-from lib.studies.cells import Cell
+from lib.studies.search import Search as Spec
 
 if TYPE_CHECKING:
     from chapters.disputed.replicas import Replicas
@@ -46,10 +46,10 @@ class Search:
     workload: Literal["digits-mlp-16x2", "digits-mlp"] = "digits-mlp-16x2"
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> Spec:
         """A search of the inner method with the same seeds and split."""
         draws = {"trials": self.trials, "replicate": self.replicate, "split": self.replicate}
-        return Cell(self.workload, self.batch_size, "adam", space=ADAM, **draws)
+        return Spec(self.workload, self.batch_size, "adam", space=ADAM, **draws)
 
     def definition(self) -> dict:
         limit = MOST_STEPS[self.batch_size]

@@ -30,7 +30,7 @@ def searched(times: pd.DataFrame) -> pd.DataFrame:
     timed.
     """
     pairs = set(zip(times.workload, times.algorithm))
-    dense = (cell for cell in selection.curves().cells if not cell.sparsity)
+    dense = (cell for cell in selection.curves().searches if not cell.sparsity)
     timed = (cell for cell in dense if (cell.workload, cell.algorithm) in pairs)
     return results.read(Study("timed", "", timed))
 

@@ -98,7 +98,7 @@ def measured(name: str, *methods: str) -> pd.DataFrame:
     book = judging.to_goals(selection.curves(exact))
     book = ranges.whole(book, judging.low())
     more = hardware.adaptive(name, methods=methods)
-    known = {(cell.algorithm, cell.sparsity) for cell in exact.cells}
+    known = {(cell.algorithm, cell.sparsity) for cell in exact.searches}
     if catalogue.workload(name).steps_timed and more.empty and not known:
         raise ValueError(
             f"workload: no search is on record of {exact.name!r}; measure it with "

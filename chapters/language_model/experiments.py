@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from lib.fields import Count, spec
-from lib.measuring.experiment import Collection, WithCell
+from lib.measuring.experiment import Collection, WithSearch
 from lib.probes import tracks
 from lib.records import store
 from lib.studies import plans
-from lib.studies.cells import NUMBER, Cell
+from lib.studies.search import NUMBER, Search
 from lib.workloads import datasets, ngrams, texts
 from lib.workloads.catalogue import WorkloadName
 
@@ -53,7 +53,7 @@ def climb(ids: np.ndarray, order: int, split: int = 0) -> pd.DataFrame:
 
 
 @spec
-class Pruned(WithCell):
+class Pruned(WithSearch):
     """The first `trials` networks of a workload's searches, pruned before training."""
 
     workload: WorkloadName
@@ -62,18 +62,18 @@ class Pruned(WithCell):
     trials: int = 3
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> Search:
         fields = {"sparsity": self.sparsity, "pruning": self.pruning, "trials": self.trials}
-        return Cell(self.workload, 1, **fields)
+        return Search(self.workload, 1, **fields)
 
     def measure(self) -> pd.DataFrame:
         """trial, name of the parameter tensor, kept and all (counts), a row each."""
         # Brings PyTorch, which is slow to import, and most chapters only read
         from lib.engine import pruning
-        from lib.measuring import one_cell
+        from lib.measuring import one_search
 
         module, rows = self.cell.work.network(), []
-        for trial, mask in enumerate(one_cell.start(self.cell).mask):
+        for trial, mask in enumerate(one_search.start(self.cell).mask):
             rows += [(trial, *left) for left in pruning.layer_densities(mask, module)]
         return pd.DataFrame(rows, columns=["trial", "name", "kept", "all"])
 
@@ -85,7 +85,7 @@ def rungs() -> list[Rungs]:
 
 def followed() -> list:
     """In exact lock step, on a quarter of the training set."""
-    cells = plans.study("shakespeare-exact").cells
+    cells = plans.study("shakespeare-exact").searches
     return tracks.of_cells(cells, 1, points=12, examples=4000, smoothness=False)
 
 

@@ -87,7 +87,7 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
     asked = set(itertools.product(range(searches), batch_sizes, methods))
     planned = [
         cell
-        for cell in itertools.chain(*(one.cells for one in plans.STUDIES.values()))
+        for cell in itertools.chain(*(one.searches for one in plans.STUDIES.values()))
         if cell.workload in (name, name + EASIER)
         and cell.trials == trials
         and point(cell) in asked

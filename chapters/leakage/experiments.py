@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from lib.fields import AMOUNT, Count, Whole, spec
-from lib.measuring.experiment import Collection, OfCell
+from lib.measuring.experiment import Collection, OfSearch
 from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ REPLICATES = 5
 
 
 @spec
-class Search(OfCell):
+class Search(OfSearch):
     """Trials of split learning, which differ in learning rate and initialisation.
 
     alpha: weight of the squared distance correlation.  unbiased: its estimator.  max_steps: after

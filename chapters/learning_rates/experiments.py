@@ -7,7 +7,7 @@ import pandas as pd
 from lib.fields import POSITIVE, SEED, Count, spec
 from lib.measuring.experiment import Collection
 from lib.records import store
-from lib.studies.cells import NUMBER
+from lib.studies.search import NUMBER
 from lib.workloads.catalogue import WorkloadName, workload
 
 SPLITS = (101, 102, 103)  # those of the searches

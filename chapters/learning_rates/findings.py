@@ -53,9 +53,9 @@ def searches(chosen) -> tuple[pd.DataFrame, dict]:
     the book's, or those of a reader's own.
     """
     study = searched.asked(chosen)
-    if chosen.budget == "smoke" or not set(study.cells) <= set(searched.planned()):
+    if chosen.budget == "smoke" or not set(study.searches) <= set(searched.planned()):
         frame = sweeps.results(study, chosen.budget)
-        cells = study.smoke().cells if chosen.budget == "smoke" else study.cells
+        cells = study.smoke().searches if chosen.budget == "smoke" else study.searches
         return frame, measured.by_reading(frame, cells)
     if chosen.budget == "full":
         sweeps.results(study, "full")

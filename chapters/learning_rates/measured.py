@@ -14,7 +14,7 @@ from lib.analysis.rates import RIVALS
 from lib.analysis.scaling import CURVE, ENOUGH, WITHIN_BUDGETS
 from lib.claims.judging import kept
 from lib.records import results
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.wording import percent
 from lib.workloads.catalogue import workload
 
@@ -53,7 +53,7 @@ def _as_lists(found: dict) -> dict:
     }
 
 
-def by_reading(trials: pd.DataFrame, cells: list[Cell]) -> dict[str, dict[str, pd.DataFrame]]:
+def by_reading(trials: pd.DataFrame, cells: list[Search]) -> dict[str, dict[str, pd.DataFrame]]:
     """`tables` of these trials of `lib.records.results.read`, by reading."""
     found = {}
     for reading, (place, soon) in READINGS.items():

@@ -12,7 +12,7 @@ import pandas as pd
 from lib.analysis import rates, scaling
 from lib.analysis.scaling import CURVE
 from lib.studies import plans
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
@@ -23,9 +23,9 @@ HARDEST, READ, EASIEST = 0, 1, -1  # places in the ladder of goals; curves are r
 Key = tuple[str, str, str, float]  # as of CURVE
 
 
-def planned() -> list[Cell]:
+def planned() -> list[Search]:
     """All searches of the page, the most wanted first."""
-    return [cell for name in PLANNED for cell in plans.study(name).cells]
+    return [cell for name in PLANNED for cell in plans.study(name).searches]
 
 
 def whole() -> Study:
@@ -43,7 +43,7 @@ def asked(chosen) -> Study:
         for n in splits:
             own = {"replicate": n, "split": n, "space": space}
             for size in chosen.batch_sizes:
-                cells.append(Cell(chosen.workload, size, chosen.algorithm, **own))
+                cells.append(Search(chosen.workload, size, chosen.algorithm, **own))
     cells = [cell for cell in cells if cell.batch_size in chosen.batch_sizes]
     return Study("learning-rates", "The learning rate alone", cells)
 
@@ -126,7 +126,7 @@ def steps_at(own: tuple[np.ndarray, np.ndarray, float], log_rate: float) -> tupl
     return float(np.where(np.isnan(near), last, near).mean()), bool(np.isfinite(near).all())
 
 
-def laws(trials: pd.DataFrame, wanted: list[Cell], soon: bool = False) -> dict[Key, Law]:
+def laws(trials: pd.DataFrame, wanted: list[Search], soon: bool = False) -> dict[Key, Law]:
     """Every curve of which some search has all its batch sizes on record, by its key.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lib.messages import Messages
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.studies.study import Study
 
 # Compressor, error feedback: Rand-k without it, as in the published comparison
@@ -24,7 +24,7 @@ def compared(chosen) -> Study:
     ]
     usual = {"trials": chosen.trials, "stop": "budget", "space": "shi2019"}
     cells = [
-        Cell(
+        Search(
             network,
             chosen.batch_size,
             replicate=replicate,

@@ -34,7 +34,9 @@ def measured() -> pd.DataFrame:
     """All trials of the comparison of methods, on every network."""
     names = ("messages", "messages-lenet-5", "messages-resnet-20")
     return results.read(
-        Study("messages", "", tuple(cell for name in names for cell in plans.study(name).cells))
+        Study(
+            "messages", "", tuple(cell for name in names for cell in plans.study(name).searches)
+        )
     )
 
 

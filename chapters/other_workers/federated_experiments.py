@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import pandas as pd
 
 from lib.fields import Count, spec
-from lib.measuring.experiment import Collection, OfCell
+from lib.measuring.experiment import Collection, OfSearch
 from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ REPLICATES = 10
 
 
 @spec
-class Search(OfCell):
+class Search(OfSearch):
     """Trials of a way to train on shards, which differ in learning rate and initialisation.
 
     local_steps: of a client in a round.  batch_size: examples of a local step.  skewed: whether a

@@ -35,7 +35,7 @@ COLOURS = (charts.BLUE, charts.TEAL, charts.GREEN, charts.ORANGE, charts.PINK, c
 def measured() -> pd.DataFrame:
     """All trials with late gradients, and without, each workload at its goal."""
     names = "staleness", "staleness-depth"
-    cells = (cell for name in names for cell in plans.study(name).cells)
+    cells = (cell for name in names for cell in plans.study(name).searches)
     return scaling.at_goals(results.read(Study("late", "Late gradients", cells)))
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 
 from chapters.other_workers.sizes import WIDTHS
 from lib.fields import Count, spec
-from lib.measuring.experiment import Collection, OfCell
+from lib.measuring.experiment import Collection, OfSearch
 from lib.methods.intervals import Interval
 
 REPLICATES, TRIALS = (1, 2, 3), 32
@@ -36,7 +36,7 @@ HALVES = {
 HALVES_STEPS = {16: 1000, 64: 800, 256: 600}  # at most, by batch size
 
 
-class Search(OfCell):
+class Search(OfSearch):
     """A search to the hardest goal or max_steps; its replicate sets draws, seeds, orders, parts."""
 
     soon = False  # whether one is enough; else all, so that the cheapest is known
@@ -57,17 +57,17 @@ class Search(OfCell):
         from scipy.stats import qmc
 
         from chapters.other_workers import training
-        from lib.measuring import one_cell
+        from lib.measuring import one_search
 
         sobol = qmc.Sobol(1, seed=seed + self.replicate)
         points = sobol.random_base2((self.trials - 1).bit_length())
         stage = lengths.at(points[: self.trials, 0]).round()
-        trials = one_cell.start(self.cell)
+        trials = one_search.start(self.cell)
         trials.w, method = getattr(training, trained)(self, trials.w)
         drawn = torch.from_numpy(stage).float()
         trials.drawn["stage"] = drawn[:, None]
-        outcome = one_cell.train_cell(self.cell, trials=trials, method=method)
-        found = one_cell.table(self.cell, outcome)
+        outcome = one_search.train_search(self.cell, trials=trials, method=method)
+        found = one_search.table(self.cell, outcome)
         return found.assign(stage=stage)
 
 
@@ -92,11 +92,11 @@ class Subnetworks(Search):
     def measure(self) -> pd.DataFrame:
         """A row per trial, with sent: numbers that a worker sends back after a round."""
         from chapters.other_workers import training
-        from lib.measuring import one_cell
+        from lib.measuring import one_search
 
         parts = training.Parts(self)
-        outcome = one_cell.train_cell(self.cell, method=parts.method)
-        return one_cell.table(self.cell, outcome).assign(sent=parts.sent)
+        outcome = one_search.train_search(self.cell, method=parts.method)
+        return one_search.table(self.cell, outcome).assign(sent=parts.sent)
 
 
 @spec

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from chapters.other_workers.sizes import CLASSES, INPUTS, UNITS, WIDTHS
 from lib.engine import batched, flattening
-from lib.measuring import one_cell
+from lib.measuring import one_search
 from lib.methods import METHODS
 from lib.methods.method import Layer, Method
 from lib.workloads import models
@@ -118,7 +118,7 @@ def growing(search, w: Tensor) -> tuple[Tensor, Method]:
             if len(due):
                 w[due] = grow(w[due], buffers["fresh"][due], n, layers, search.scaled)
 
-    w = w if search.first == UNITS else narrow(one_cell.seeds(search.cell))
+    w = w if search.first == UNITS else narrow(one_search.seeds(search.cell))
     return w, dataclasses.replace(METHODS["sgd"], begin=begin, step=step, drift=None)
 
 

@@ -23,7 +23,7 @@ from lib.measuring import sweeps
 from lib.methods import method, spaces
 from lib.records import results, store
 from lib.records.store import DATA, record
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
@@ -137,15 +137,15 @@ class Plan:
     def __init__(self, name: str, algorithm: str, sizes: tuple[int, int], **fields):
         self.sizes = sizes
         self.work = workload(name)
-        self.cell = functools.partial(Cell, name, algorithm=algorithm, hits=1, **fields)
+        self.cell = functools.partial(Search, name, algorithm=algorithm, hits=1, **fields)
         self.space = spaces.intervals(self.work.space, algorithm, self.work.decay)
         made = method(algorithm).optimiser
         # A schedule's steps are others once the limit is
         self.free = not (made and made.schedule)
-        self.cells: list[Cell] = []
+        self.cells: list[Search] = []
         self.rows: list[dict] = []
 
-    def add(self, cell: Cell, head: dict, table: pd.DataFrame) -> None:
+    def add(self, cell: Search, head: dict, table: pd.DataFrame) -> None:
         """Note what a record holds."""
         taken, seconds = head["trial_steps"] / len(table), head["wall_s"] / len(table)
         about = {"batch_size": cell.batch_size, "search": cell.replicate // SEEDS}
@@ -185,7 +185,7 @@ class Plan:
         known = trials.batch_size.map(self.steps()).fillna(trials.taken)
         return sum(trials.taken / known)
 
-    def explored(self, size: int) -> Cell:
+    def explored(self, size: int) -> Search:
         """A search of all learning rates, others as usual, to its first hit."""
         drawn = {
             name: f"{at.at(USUAL.get(at.scale, 0.5)):.6g}" for name, at in self.space.items()
@@ -197,7 +197,7 @@ class Plan:
 
     def trial(
         self, size: int, search: int, like: pd.Series, rate: float, expected: float, shift=0.0
-    ) -> Cell:
+    ) -> Search:
         """The next trial of a search: with this effective rate, and other hyperparameters like
         those of a trial or shifted by so many places, all within the space.
         """
@@ -213,7 +213,7 @@ class Plan:
         number = SEEDS * search + len(tried)
         return self.cell(size, trials=1, space=spaces.point(**drawn), replicate=number, **ends)
 
-    def carried(self, sizes: list[int]) -> Iterator[list[Cell]]:
+    def carried(self, sizes: list[int]) -> Iterator[list[Search]]:
         """First searches of batch sizes, with the rates of the nearest one known."""
         known = self.steps()
         nearest = {at: min(known, key=lambda k: abs(math.log(k / at))) for at in sizes}
@@ -226,7 +226,7 @@ class Plan:
                 wave.append(self.trial(size, 0, best, rate, expected))
             yield wave
 
-    def again(self, sizes: list[int]) -> Iterator[list[Cell]]:
+    def again(self, sizes: list[int]) -> Iterator[list[Search]]:
         """Searches with fresh seeds."""
         turn = {size: len(own) for size, own in self.searches().items()}
         for number in range(TRIES):
@@ -260,7 +260,7 @@ class Plan:
         chosen = gain.index[gain >= gain.max() / 2].to_list()
         return chosen if self.runs() + DEARER * FRESH * len(chosen) <= MOST else []
 
-    def waves(self) -> Iterator[list[Cell]]:
+    def waves(self) -> Iterator[list[Search]]:
         """What is trained next, side by side, until the interval is narrow enough."""
         low, high = self.sizes
         middle = min(max(2 ** round(math.log2(low * high) / 2), low), high)

@@ -18,8 +18,8 @@ from lib.analysis import scaling
 from lib.fields import spec
 from lib.measuring.experiment import Collection
 from lib.records import results, searches
-from lib.studies.cells import NUMBER
 from lib.studies.plans import STUDIES
+from lib.studies.search import NUMBER
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
@@ -80,7 +80,7 @@ EXPERIMENTS = {"adaptive-replays": REPLAYS}
 @functools.cache
 def exact(name: str, method: str) -> scaling.Effect:
     """ln of the critical batch size of all exact searches of a dense network, each on a split."""
-    every = (cell for study in STUDIES.values() for cell in study.cells if cell.split)
+    every = (cell for study in STUDIES.values() for cell in study.searches if cell.split)
     dense = (c for c in every if not c.sparsity and c.race is None and c.is_usual())
     cells = [c for c in dense if (c.workload, c.algorithm) == (name, method)]
     trials = results.read(Study("exact", "", searches.recorded(cells).values()))

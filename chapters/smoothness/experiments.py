@@ -15,7 +15,7 @@ from lib.probes import tracks
 from lib.probes.tracks import Again, Track
 from lib.records import store
 from lib.studies import plans
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads.catalogue import WorkloadName
 
 
@@ -96,7 +96,7 @@ def winners() -> tuple[Walk, ...]:
     a few on images, on a thirtieth of the training set, a search each.
     """
     digits = [
-        Cell(name, size, algorithm, sparsity, replicate=search, split=search, hits=1)
+        Search(name, size, algorithm, sparsity, replicate=search, split=search, hits=1)
         for search in SEARCHES
         for name in plans.DIGITS
         for algorithm in METHODS
@@ -105,7 +105,7 @@ def winners() -> tuple[Walk, ...]:
     ]
     images = [
         cell
-        for cell in plans.study("mnist").cells
+        for cell in plans.study("mnist").searches
         if (cell.workload, cell.algorithm, cell.sparsity) == ("mnist-simple-cnn", "momentum", 0)
         and cell.batch_size in (64, 256)
     ]

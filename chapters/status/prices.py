@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 
 from lib import forms
 from lib.records import results, selection
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
@@ -120,8 +120,8 @@ def searched() -> pd.DataFrame:
     trial_steps, wall_s, cpu (whether one core measured it).
     """
     names = {figure.workload for figure in FIGURES}
-    others = {*Cell.__dataclass_fields__} - {"label_smoothing"}
-    every = selection.curves(free=others).cells
+    others = {*Search.__dataclass_fields__} - {"label_smoothing"}
+    every = selection.curves(free=others).searches
     read = results.of_searches(Study("prices", "", (c for c in every if c.workload in names)))
     heads = pd.DataFrame(list(read.attrs["provenance"]))
     hardest = sorted(read.filter(like="steps@"), key=lambda name: float(name.partition("@")[2]))

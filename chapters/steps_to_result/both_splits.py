@@ -12,7 +12,7 @@ import pandas as pd
 
 from lib.analysis import scaling
 from lib.records import searches
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.wording import percent
 from lib.workloads import datasets
 from lib.workloads.catalogue import THEIR_SPLIT
@@ -29,7 +29,7 @@ def errors(share: np.ndarray) -> dict[str, float]:
     return {name: share[images].mean() for name, images in held.items()}
 
 
-def counterparts(cells: Iterable[Cell]) -> list[Cell]:
+def counterparts(cells: Iterable[Search]) -> list[Search]:
     """Cells on their split, and after each its exact counterpart on ours, with whatever number of
     hits is on record.
     """

@@ -12,7 +12,7 @@ from lib.page import charts, told
 from lib.probes import unseen
 from lib.records.selection import grid
 from lib.studies import plans
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.studies.study import Study
 from lib.wording import named, number
 from lib.workloads.catalogue import workload
@@ -21,9 +21,11 @@ from lib.workloads.tasks import TASKS
 FC, CNN = "mnist-fc-128x3", "mnist-simple-cnn"  # searched on both splits
 
 
-def around(cell: Cell) -> pd.DataFrame:
+def around(cell: Search) -> pd.DataFrame:
     """The trials of a cell at every batch size that is planned to run to a goal."""
-    planned = [c for study in plans.STUDIES.values() for c in study.cells if c.stop == "goal"]
+    planned = [
+        c for study in plans.STUDIES.values() for c in study.searches if c.stop == "goal"
+    ]
     sizes = {c.batch_size for c in planned if c.workload == cell.workload}
     sizes = sorted({cell.batch_size, *sizes})
     return sweeps.results(
@@ -31,7 +33,7 @@ def around(cell: Cell) -> pd.DataFrame:
     )
 
 
-def findings(cell: Cell, frame: pd.DataFrame) -> dict:
+def findings(cell: Search, frame: pd.DataFrame) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -59,7 +61,7 @@ def findings(cell: Cell, frame: pd.DataFrame) -> dict:
 
 def of_splits() -> pd.DataFrame:
     """Networks searched on both splits of MNIST: what ours costs over that of Lee et al."""
-    theirs, ours = (plans.study(name).cells for name in ("mnist-split-fc", "mnist-split"))
+    theirs, ours = (plans.study(name).searches for name in ("mnist-split-fc", "mnist-split"))
     study = Study("both-splits", "Both splits", (*theirs, *both_splits.counterparts(ours)))
     found = both_splits.over_theirs(sweeps.results(study))
     rows = [(workload(name).title, *found[name]) for name in (FC, CNN) if name in found]

@@ -21,8 +21,8 @@ from lib.engine.vocabulary import LOSSES, next_check
 from lib.records import store
 from lib.records.searches import recorded
 from lib.records.store import record
-from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES
+from lib.studies.search import Search as Spec
 from lib.studies.study import BY_GOALS, BY_LOSSES, SLOW_TO_START, WATCHED
 from lib.wording import percent
 from lib.workloads import datasets
@@ -43,7 +43,7 @@ class Search:
     first, as of `first`; None if that is not on record.
     """
 
-    cell: Cell
+    cell: Spec
     first: np.ndarray
     last: np.ndarray
     fell: np.ndarray | None = None
@@ -62,7 +62,7 @@ def searches() -> list[Search]:
     REPLICATES, since hundreds of searches of one small network would decide by themselves; those
     planned to judge races are few.
     """
-    cells = dict.fromkeys(c for s in STUDIES.values() for c in s.cells if c.stop == "goal")
+    cells = dict.fromkeys(c for s in STUDIES.values() for c in s.searches if c.stop == "goal")
     known = (
         c for c in cells if c.race is None and c.replicate < REPLICATES or c.race == WATCHED
     )
@@ -72,7 +72,7 @@ def searches() -> list[Search]:
     return [search(c, store.read(record(c), c)[1]) for c in recorded(images).values()]
 
 
-def search(cell: Cell, table: pd.DataFrame) -> Search:
+def search(cell: Spec, table: pd.DataFrame) -> Search:
     """The search of a cell, from its record's table."""
     goals = [f"steps@{goal:g}" for goal in cell.work.goals[::-1]]
     losses = [column for column in table if column.startswith("loss@")]

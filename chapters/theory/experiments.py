@@ -16,7 +16,7 @@ from lib.measuring.experiment import Collection
 from lib.probes import tracks
 from lib.probes.tracks import Again
 from lib.records import store
-from lib.studies.cells import NUMBER, Cell
+from lib.studies.search import NUMBER, Search
 from lib.workloads.catalogue import WorkloadName, workload
 
 METHODS = ("sgd", "momentum")  # which torch.optim.SGD has, too
@@ -115,8 +115,8 @@ def planned() -> tuple[Job, ...]:
     """The fastest trials at batch size 64 with SGD: on MNIST to the step at which it met its goal,
     on digits for longer.
     """
-    images = Cell("mnist-fc-128x3", 64, "sgd", trials=32, hits=2)
-    digits = Cell("digits-mlp", 64, "sgd")
+    images = Search("mnist-fc-128x3", 64, "sgd", trials=32, hits=2)
+    digits = Search("digits-mlp", 64, "sgd")
     to_goal = tracks.fastest(Job, images, 1, steps=1, examples=2000)
     return (
         *(dataclasses.replace(job, steps=tracks.met_at(job)) for job in to_goal),

@@ -25,7 +25,7 @@ from lib.studies import plans
 )
 def test_error():
     study = plans.study("digits-local-budget")
-    network = title(study.cells[0].workload)
+    network = title(study.searches[0].workload)
     found = without.lost(results.read(study))
     return [
         difference(f"{without.ARMS[arm]}, {network}", effect) for arm, effect in found.items()

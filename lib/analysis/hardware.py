@@ -18,7 +18,7 @@ from lib.fields import AMOUNT, POSITIVE, Count, Number, spec
 from lib.methods import spaces
 from lib.records import results
 from lib.records.store import DATA, of_own
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
@@ -122,7 +122,7 @@ def readers(name: str, *methods: str) -> Study:
     `lib.records.store.read`.
     """
     found = exact(name, methods=methods)
-    if not found.cells and workload(name).steps_timed:
+    if not found.searches and workload(name).steps_timed:
         raise ValueError(
             f"workload: no exact search is on record of {found.name!r}; measure it with "
             f"own_workload.ipynb, -p search exact and -p budget full"
@@ -150,7 +150,7 @@ def exact(name: str, folder: Path = DATA, *, methods: Collection[str] = ()) -> S
 def adaptive(
     name: str,
     folder: Path = DATA,
-    cells: Iterable[Cell] | None = None,
+    cells: Iterable[Search] | None = None,
     *,
     methods: Collection[str] = (),
 ) -> pd.DataFrame:

@@ -23,8 +23,8 @@ ENDS = 2  # batch sizes at either end of a curve that count as the smallest, or 
 def studied(*more: Study) -> Study:
     """The cells on record of the networks that were searched with many methods, and of `more`."""
     asked = [*map(plans.study, plans.WHICH), *more]
-    names = {cell.workload for study in asked for cell in study.cells}
-    cells = selection.curves(*asked).cells
+    names = {cell.workload for study in asked for cell in study.searches}
+    cells = selection.curves(*asked).searches
     return Study("compared", "Training methods", (c for c in cells if c.workload in names))
 
 
@@ -40,7 +40,7 @@ def compared(*more: Study) -> pd.DataFrame:
     lacking = dict.fromkeys(
         c for name in plans.WHICH for c in results.missing(plans.study(name))
     )
-    planned = len(known.cells) + len(lacking)
+    planned = len(known.searches) + len(lacking)
     found.attrs.update(missing=store.Shared(lacking), cells_planned=planned)
     return found
 

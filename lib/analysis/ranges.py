@@ -29,7 +29,7 @@ POINT = [*CURVE, "batch_size", *SEARCH]
 def low_momentum() -> Study:
     """Every search below the published range that is on record."""
     planned = dict.fromkeys(
-        cell for name in plans.LOW_MOMENTUM for cell in plans.study(name).cells
+        cell for name in plans.LOW_MOMENTUM for cell in plans.study(name).searches
     )
     known = searches.recorded(planned)
     return Study("low-momentum", "Momentum below the published range", known.values())

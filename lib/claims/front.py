@@ -36,7 +36,7 @@ def scope() -> dict:
 
 
 def _scope() -> dict:
-    every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.cells)
+    every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.searches)
     cells = list(searches.recorded(every).values())
     every = searches.table().drop_duplicates("record")
     heads = every[

@@ -96,7 +96,9 @@ def trials() -> pd.DataFrame:
     takes seconds.
     """
     halves = (selection.compared(), ranges.low_momentum())
-    dense = [replace(half, cells=[c for c in half.cells if not c.sparsity]) for half in halves]
+    dense = [
+        replace(half, searches=[c for c in half.searches if not c.sparsity]) for half in halves
+    ]
     read = [results.read(study, without=scaling.WITHIN_BUDGETS) for study in dense]
     return scaling.at_goals(ranges.whole(scaling.at_goals(read[0]), read[1]))
 

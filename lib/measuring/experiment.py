@@ -16,7 +16,7 @@ import pandas as pd
 from lib.measuring import codes, runner
 from lib.records import store
 from lib.records.store import DATA
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class Collection:
         return runner.write(self.record(what, data), what, take, precision, device, **about)
 
 
-class WithCell:
+class WithSearch:
     """Base of specs that have a `cell`: what the names of their records depend on besides their
     fields is what its does.
     """
@@ -112,7 +112,7 @@ class WithCell:
         return self.cell.definition()
 
 
-class OfCell(WithCell):
+class OfSearch(WithSearch):
     """Base of searches by SGD whose steps a chapter takes itself, with the draws, seeds, order and
     split of a cell.
 
@@ -131,9 +131,9 @@ class OfCell(WithCell):
         return {"space": "learning_rate=0.01..3"}
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> Search:
         """The search by the book's own steps."""
-        return Cell(
+        return Search(
             self.workload,
             self.examples,
             "sgd",

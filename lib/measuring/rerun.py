@@ -19,10 +19,10 @@ from lib.engine.clients import Halves
 from lib.engine.sequential import Executor
 from lib.engine.training_state import Descent, Trials
 from lib.engine.validation import Validation
-from lib.measuring import one_cell
+from lib.measuring import one_search
 from lib.methods import method, spaces
 from lib.methods.method import Method
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads import models
 from lib.workloads.datasets import Split
 
@@ -74,7 +74,7 @@ class Rerun(Walk):
     """
 
     def __init__(
-        self, cell: Cell, chosen: list[int] | None = None, training: Split | None = None
+        self, cell: Search, chosen: list[int] | None = None, training: Split | None = None
     ):
         """
         cell: the search, of a single worker whose gradients are not late.
@@ -84,8 +84,8 @@ class Rerun(Walk):
         fine = not (cell.messages or cell.staleness)
         require(fine, "cell", cell, "of one worker without delay")
         data = cell.work.data(cell.split)
-        trials = one_cell.start(cell, chosen)
-        executor, order = one_cell.executor(cell), (cell.batch_size, cell.replicate)
+        trials = one_search.start(cell, chosen)
+        executor, order = one_search.executor(cell), (cell.batch_size, cell.replicate)
         examples = training or data.train
         super().__init__(method(cell.algorithm), executor, trials, examples, *order)
         self.validation = data.validation
@@ -102,11 +102,11 @@ class Steps:
         limits: [goals], wrong answers that meet the goals.
     """
 
-    def __init__(self, cell: Cell, goals: tuple[float, ...]):
+    def __init__(self, cell: Search, goals: tuple[float, ...]):
         """goals: validation errors, the hardest first."""
         data = cell.work.data(cell.split)
         module = cell.work.network()
-        self.trials = one_cell.start(cell)
+        self.trials = one_search.start(cell)
         self.w = self.trials.w
         self.rate = self.trials.drawn["learning_rate"]
         self.train, self.held = data.train, data.validation

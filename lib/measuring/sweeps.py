@@ -27,7 +27,7 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
     todo = recorded.missing(study, folder)
     if todo:
         # Brings PyTorch, which is slow to import, and most chapters only read
-        from lib.measuring.one_cell import measure
+        from lib.measuring.one_search import measure
 
         runner.run(todo, measure, study.name, "cells", jobs, folder=folder, device=device)
 

@@ -32,7 +32,7 @@ DECAY = ("decay_steps", "end_factor")  # of the learning rate, which is the engi
 
 
 def point(**values: float) -> str:
-    """The name of a space that is one point, as `Cell.space` takes it:
+    """The name of a space that is one point, as `Search.space` takes it:
     "learning_rate=0.1,momentum=0.95".
     """
     return ",".join(f"{name}={value:.6g}" for name, value in values.items())

@@ -12,12 +12,12 @@ import pandas as pd
 
 from lib import require
 from lib.fields import Count, spec
-from lib.measuring.experiment import Collection, WithCell
+from lib.measuring.experiment import Collection, WithSearch
 from lib.messages import Messages
 from lib.methods import spaces
 from lib.records import store
 from lib.records.store import DATA, SMOKE
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads.catalogue import WorkloadName
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ SINGLE = ["mean", "std", "skew", "kurtosis", "positive", "above"]
 
 
 @spec
-class Portrait(WithCell):
+class Portrait(WithSearch):
     """A run of P workers whose first worker's vector u_t = gradient + what it kept back is looked
     at every `every` steps.
 
     batch_size: over all workers.
     feedback: False: u_t is the gradient alone.
 
-    Raises ValueError as `lib.studies.cells.Cell`.
+    Raises ValueError as `lib.studies.search.Search`.
     """
 
     workload: WorkloadName
@@ -64,10 +64,10 @@ class Portrait(WithCell):
         _ = self.cell  # its checks are ours
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> Search:
         messages = Messages(self.workers, self.compressor, self.density, self.feedback)
         space = spaces.point(learning_rate=self.learning_rate, momentum=self.momentum)
-        return Cell(
+        return Search(
             self.workload,
             self.batch_size,
             trials=1,
@@ -83,7 +83,7 @@ class Portrait(WithCell):
 
         Raises FloatingPointError if the run ends before its first portrait.
         """
-        from lib.measuring import one_cell  # brings PyTorch, which is slow to import
+        from lib.measuring import one_search  # brings PyTorch, which is slow to import
 
         # Nobody asks for its errors
         cell, seen = dataclasses.replace(self.cell, checks="every-100"), []
@@ -92,8 +92,8 @@ class Portrait(WithCell):
             if (step + 1) % self.every == 0 and len(u) and u.isfinite().all():
                 seen.append(describe(u[0].numpy()).assign(step=step + 1))
 
-        heard = one_cell.exchange(cell, one_cell.start(cell), watch)
-        outcome = one_cell.train_cell(cell, exchange=heard)
+        heard = one_search.exchange(cell, one_search.start(cell), watch)
+        outcome = one_search.train_search(cell, exchange=heard)
         if not seen:
             raise FloatingPointError(
                 f"learning_rate: {self.learning_rate!r} does not do with momentum "

@@ -17,7 +17,7 @@ from lib.measuring import runner, sweeps
 from lib.records import store
 from lib.records.store import DATA, record
 from lib.studies import plans
-from lib.studies.cells import NUMBER, Cell
+from lib.studies.search import NUMBER, Search
 from lib.studies.study import Study
 
 FOLDER = DATA / "replays"
@@ -39,9 +39,9 @@ class Replay:
     code: str = ""
     longest: POSITIVE = 600.0
 
-    def cells(self, data: Path = DATA) -> tuple[Cell, ...]:
+    def cells(self, data: Path = DATA) -> tuple[Search, ...]:
         """The searches that are measured again; fewer than `sample` where no more are on record."""
-        known = [c for c in plans.study(self.study).cells if store.exists(record(c, data))]
+        known = [c for c in plans.study(self.study).searches if store.exists(record(c, data))]
         short = [c for c in known if store.head(record(c, data))["wall_s"] <= self.longest]
         order = np.random.default_rng(self.seed).permutation(len(short))[: self.sample]
         return tuple(short[place] for place in order)
@@ -74,7 +74,7 @@ def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
     return runner.write(place(what, data / "replays"), what, taken)
 
 
-def _compared(cell: Cell, before: Path, again: Path) -> dict:
+def _compared(cell: Search, before: Path, again: Path) -> dict:
     """A search and its replay: whether tables and steps to every goal are equal, and K* at the
     hardest goal that both met.
 

@@ -21,7 +21,7 @@ from lib.fields import Count, Whole, spec
 from lib.measuring.experiment import Collection
 from lib.methods import METHODS, MethodName, method
 from lib.records.store import DATA
-from lib.studies.cells import TRIALS, Cell
+from lib.studies.search import TRIALS, Search
 from lib.workloads.catalogue import WorkloadName, workload
 
 REPEATS = Count(10_000)
@@ -92,7 +92,7 @@ class StepTimes:
         """batch_size, seconds (median), low, high (range)."""
         rows = []
         for power in range(0, self.largest + 1, 2):
-            step, _ = _run(Cell(self.workload, 2**power, trials=1), 1)
+            step, _ = _run(Search(self.workload, 2**power, trials=1), 1)
             rows.append({"batch_size": 2**power, **spread(step, self.repeats)})
         return pd.DataFrame(rows)
 
@@ -126,7 +126,9 @@ class MethodTimes:
         """
         rows, names = [], (BASE, self.algorithm)
         for power in range(2, self.largest + 1, 2):
-            cells = [Cell(self.workload, 2**power, name, trials=self.trials) for name in names]
+            cells = [
+                Search(self.workload, 2**power, name, trials=self.trials) for name in names
+            ]
             calls, networks = zip(*map(_run, cells), strict=True)
             times = alternately(calls, self.repeats)
             for name, network, found in zip(names, networks, times, strict=True):
@@ -135,7 +137,7 @@ class MethodTimes:
         return pd.DataFrame(rows)
 
 
-def _run(cell: Cell, steps: int = BLOCK) -> tuple[Callable[[], None], dict]:
+def _run(cell: Search, steps: int = BLOCK) -> tuple[Callable[[], None], dict]:
     """So many of a cell's steps with a learning rate of zero, and how large its network is."""
     from lib.measuring.rerun import Rerun  # brings PyTorch, and reading times does without
 

@@ -12,26 +12,26 @@ import pandas as pd
 
 from lib import require
 from lib.fields import Count, Whole, spec
-from lib.measuring.experiment import Collection, WithCell
+from lib.measuring.experiment import Collection, WithSearch
 from lib.records import store
 from lib.records.store import DATA, SMOKE
 from lib.studies import plans
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.studies.study import Study
 from lib.workloads.catalogue import WorkloadName, workload
 
-CELL = {f.name for f in dataclasses.fields(Cell)}
+CELL = {f.name for f in dataclasses.fields(Search)}
 
 
-class Again(WithCell):
-    """Base of specs that train one trial of a recorded search again.  Every field that `Cell` also
+class Again(WithSearch):
+    """Base of specs that train one trial of a record again.  Every field that `Search` also
     has identifies the search; `trial` is the row.
     """
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> Search:
         fields = dataclasses.asdict(self)
-        return Cell(**{name: fields[name] for name in CELL & fields.keys()})
+        return Search(**{name: fields[name] for name in CELL & fields.keys()})
 
 
 @spec
@@ -73,7 +73,7 @@ class Track(Again):
 # --- the fastest trials ---------------------------------------------------------------------------
 
 
-def fastest(kind: type, cell: Cell, count: int, data: Path = DATA, **fields) -> list:
+def fastest(kind: type, cell: Search, count: int, data: Path = DATA, **fields) -> list:
     """The cell's first `count` trials at the goal, the fastest first; none if the cell has no
     record.
 
@@ -91,13 +91,15 @@ def fastest(kind: type, cell: Cell, count: int, data: Path = DATA, **fields) -> 
     return found
 
 
-def of_cells(cells: Iterable[Cell], count: int = 3, data: Path = DATA, **fields) -> list[Track]:
+def of_cells(
+    cells: Iterable[Search], count: int = 3, data: Path = DATA, **fields
+) -> list[Track]:
     """The fastest trial of every cell, then the second of every cell, ..."""
     found = [fastest(Track, cell, count, data, **fields) for cell in cells]
     return [tracks[rank] for rank in range(count) for tracks in found if rank < len(tracks)]
 
 
-def steps_to_goal(cell: Cell, data: Path = DATA, goal: float | None = None) -> pd.Series:
+def steps_to_goal(cell: Search, data: Path = DATA, goal: float | None = None) -> pd.Series:
     """The steps to the goal of those trials of a cell on record that met it, by trial, the fastest
     first; goal: None for the workload's.
     """
@@ -122,7 +124,7 @@ def last_step(track: Track, data: Path = DATA) -> int:
 def digits() -> list[Track]:
     """Two methods at three batch sizes and every sparsity."""
     cells = [
-        Cell(name, batch_size, algorithm, sparsity)
+        Search(name, batch_size, algorithm, sparsity)
         for name in plans.DIGITS
         for algorithm in ("momentum", "sgd")
         for batch_size in (16, 64, 256)
@@ -137,7 +139,7 @@ def _own_splits() -> list[Track]:
     """
     return [
         track
-        for cell in plans.study("mnist-own-splits").cells
+        for cell in plans.study("mnist-own-splits").searches
         for track in fastest(
             Track, cell, 1, points=6, examples=10_000, smoothness=cell.batch_size == 64
         )
@@ -146,7 +148,7 @@ def _own_splits() -> list[Track]:
 
 def _images(study: str, batch_size: int, examples: int, wanted: Callable) -> list[Track]:
     """On images: those searches of a study that are wanted."""
-    cells = [c for c in plans.study(study).cells if c.batch_size == batch_size and wanted(c)]
+    cells = [c for c in plans.study(study).searches if c.batch_size == batch_size and wanted(c)]
     return of_cells(cells, points=6, examples=examples)
 
 
@@ -197,7 +199,7 @@ def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.D
     data, fields = DATA, {"points": points}
     if budget == "smoke":
         study, data, count, fields = study.smoke(), SMOKE, 1, {"points": 3, "steps": 8}
-    planned = of_cells(study.cells, count, data, **fields)
+    planned = of_cells(study.searches, count, data, **fields)
     own = experiment(study.name, lambda: planned)
     if budget != "cached":
         own.run(data=data)

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 
 from lib.fields import Count, Whole, spec
-from lib.measuring.experiment import Collection, WithCell
+from lib.measuring.experiment import Collection, WithSearch
 from lib.methods import spaces
 from lib.probes import tracks
 from lib.records import store
 from lib.records.store import DATA
 from lib.studies import plans
-from lib.studies.cells import NUMBER, Cell
+from lib.studies.search import NUMBER, Search
 from lib.workloads import datasets
 from lib.workloads.catalogue import WorkloadName, workload
 
@@ -42,16 +42,16 @@ class Winners:
     smallest: int = 1
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> Search:
         """One of its searches on record, whose arithmetic is that of all."""
         return self.cells()[0]
 
-    def cells(self, data: Path = DATA) -> list[Cell]:
+    def cells(self, data: Path = DATA) -> list[Search]:
         """Those of its searches that are on record under `data`."""
         asked = (self.workload, self.algorithm, self.sparsity, "connection-sensitivity", "goal")
         return [
             c
-            for c in plans.study(self.study).cells
+            for c in plans.study(self.study).searches
             if (c.workload, c.algorithm, c.sparsity, c.pruning, c.stop) == asked
             and c.replicate <= self.last
             and c.batch_size >= self.smallest
@@ -77,7 +77,7 @@ class Winners:
 COLUMNS = ["batch_size", "replicate", "split", "trial", "steps", "validation", "test"]
 
 
-def errors(cell: Cell, trial: int, steps: int) -> list[float]:
+def errors(cell: Search, trial: int, steps: int) -> list[float]:
     """Validation and test error of one of a search's trials after so many steps."""
     from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read
 
@@ -118,7 +118,7 @@ ASKED = 1000  # images at once
 
 
 @spec
-class Folds(WithCell):
+class Folds(WithSearch):
     """So many networks, trained on all folds of a training set but one and asked about that one,
     fold after fold.
 
@@ -137,10 +137,10 @@ class Folds(WithCell):
     seed: NUMBER = 0
 
     @property
-    def cell(self) -> Cell:
+    def cell(self) -> Search:
         """How the networks of the first fold are trained, on images of its own."""
         space = spaces.point(learning_rate=self.learning_rate, momentum=self.momentum)
-        return Cell(
+        return Search(
             self.workload,
             self.batch_size,
             trials=self.networks,

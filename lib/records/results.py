@@ -9,15 +9,15 @@ import pandas as pd
 
 from lib.records import searches, store
 from lib.records.store import DATA, record, same_data
-from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES
+from lib.studies.search import Search
 from lib.studies.study import Study
 
 
-def missing(study: Study, folder: Path = DATA) -> list[Cell]:
+def missing(study: Study, folder: Path = DATA) -> list[Search]:
     """The study's cells that have no record."""
-    there = set(searches.recorded(study.cells, folder).values())
-    return [cell for cell in study.cells if cell not in there]
+    there = set(searches.recorded(study.searches, folder).values())
+    return [cell for cell in study.searches if cell not in there]
 
 
 def check(study: Study, folder: Path = DATA) -> None:
@@ -29,15 +29,15 @@ def check(study: Study, folder: Path = DATA) -> None:
         OwnError: if records of a reader's own workload are of tensors that differ.
     """
     check_tensors(study, folder)
-    for cell in study.cells:
+    for cell in study.searches:
         if (file := record(cell, folder)).exists():
             store.head(file, cell)
 
 
 def check_tensors(study: Study, folder: Path) -> None:
     """Raise OwnError if records of a reader's own workload are of tensors that differ."""
-    for name in sorted({c.workload for c in study.cells if c.work.tensors}):
-        same_data(name, folder, methods={c.algorithm for c in study.cells})
+    for name in sorted({c.workload for c in study.searches if c.work.tensors}):
+        same_data(name, folder, methods={c.algorithm for c in study.searches})
 
 
 def of_searches(study: Study, folder: Path = DATA) -> pd.DataFrame:
@@ -51,7 +51,7 @@ def of_searches(study: Study, folder: Path = DATA) -> pd.DataFrame:
         OwnError: as `check`.
     """
     check_tensors(study, folder)
-    files = searches.recorded(study.cells, folder)
+    files = searches.recorded(study.searches, folder)
     if not files:
         return _with_attrs(pd.DataFrame(), study, files, [])
     places = [file.relative_to(folder).as_posix() for file in files]
@@ -90,8 +90,8 @@ def _with_attrs(
 ) -> pd.DataFrame:
     there = set(files.values())
     frame.attrs.update(
-        missing=store.Shared(cell for cell in study.cells if cell not in there),
-        cells_planned=len(study.cells),
+        missing=store.Shared(cell for cell in study.searches if cell not in there),
+        cells_planned=len(study.searches),
         provenance=store.Shared(heads),
     )
     return frame
@@ -112,7 +112,7 @@ def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd
         OwnError: as `check`.
     """
     check_tensors(study, folder)
-    files = store.existing(study.cells, record, folder)
+    files = store.existing(study.searches, record, folder)
     heads, fields, trials = store.read_all(files, _fields, without)
     frame = _joined(fields, trials) if files else pd.DataFrame()
     told = [store.told(cell) | head for cell, head in zip(files.values(), heads)]
@@ -130,7 +130,7 @@ def _joined(fields: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
     return pd.concat([fields, trials, steps.rename("steps")], axis=1)
 
 
-def _fields(cell: Cell) -> dict:
+def _fields(cell: Search) -> dict:
     work, told = cell.work, store.told(cell)
     own = {"precision": cell.arithmetic, "max_steps": cell.max_steps or work.max_steps}
     fields = {**told, **own, **(told["messages"] or {}), "goal": work.goal}
@@ -146,10 +146,10 @@ def status() -> pd.DataFrame:
     every = searches.table().drop_duplicates("record").set_index("record")
     every = every.drop(columns="precision").rename(columns=searches.HEAD)
     for s in STUDIES.values():
-        there = searches.recorded(s.cells)
+        there = searches.recorded(s.searches)
         heads = [file.relative_to(DATA).as_posix() for file in there]
         told = every.loc[heads]
-        row = {"study": s.name, "cells": len(heads), "planned": len(s.cells)}
+        row = {"study": s.name, "cells": len(heads), "planned": len(s.searches)}
         row["trials"], row["training steps"] = told.rows.sum(), told.trial_steps.sum()
         row["core hours"] = told.wall_s.sum() / 3600
         rows.append(row | {name: ", ".join(sorted(set(told[name]))) for name in texts})

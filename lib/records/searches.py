@@ -29,7 +29,7 @@ import pandas as pd
 from lib import whole
 from lib.records import archive, store
 from lib.records.store import DATA
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 
 FILE, SEAL = "searches.csv.xz", "searches.json"
 FIRST = 10  # order statistics of a search's steps that are kept
@@ -48,7 +48,7 @@ workload algorithm pruning stop checks precision space rungs delays compressor a
 date device torch arithmetic source record
 """.split()
 FLAGS = ["feedback", "by_layer"]
-DEFAULTS = {field.name: field.default for field in dataclasses.fields(Cell)[2:]}
+DEFAULTS = {field.name: field.default for field in dataclasses.fields(Search)[2:]}
 # The columns of a table of trials, or how they begin, that are no hyperparameters
 OUTCOME = "trial seed status cause last_step best_error best_step sent".split()
 BUDGETS = ("best@", "test@", "loss@", "sent@")  # how columns begin that are no goals
@@ -250,7 +250,7 @@ def table(*more: str, data: Path = DATA) -> pd.DataFrame:
     return _read(data, tuple(loose), more, stamps).copy(deep=False)
 
 
-def recorded(cells: Iterable[Cell], data: Path = DATA) -> dict[Path, Cell]:
+def recorded(cells: Iterable[Search], data: Path = DATA) -> dict[Path, Search]:
     """Those that have a record, by where it lies: of the book's as the table says, so that no
     archive is opened.
     """

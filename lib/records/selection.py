@@ -14,22 +14,22 @@ from collections.abc import Collection, Iterable
 
 from lib.records import searches
 from lib.studies import study
-from lib.studies.cells import Cell
 from lib.studies.plans import STUDIES, TO_BUDGETS
+from lib.studies.search import Search
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
 EFFORT = ("hits", "race", "rungs")
-_question = operator.attrgetter(*(n for n in Cell.__dataclass_fields__ if n not in EFFORT))
+_question = operator.attrgetter(*(n for n in Search.__dataclass_fields__ if n not in EFFORT))
 _curve = operator.attrgetter("workload", "algorithm", "pruning", "sparsity")
 
 
-def _effort(cell: Cell) -> tuple:
+def _effort(cell: Search) -> tuple:
     """Exact before wide races, more hits before fewer."""
     return cell.race or math.inf, cell.hits, cell.rungs == "goals"
 
 
-def best(cells: Iterable[Cell]) -> list[Cell]:
+def best(cells: Iterable[Search]) -> list[Search]:
     """Of those on record, the one of most effort for every question."""
     known = sorted(searches.recorded(cells).values(), key=_effort)
     return list({_question(cell): cell for cell in known}.values())
@@ -42,11 +42,11 @@ def grid(
 
     Args:
         name: of the workload.
-        **fields: further ones of `Cell`. hits: where it is not set, any search on record will do,
+        **fields: further ones of `Search`. hits: where it is not set, any on record will do,
             and what is missing waits for a sixth of its trials and at most 5, so that a small
             search does not wait for its worst trials.
 
-    Raises as `Cell`.
+    Raises as `Search`.
     """
     axes = {"batch_size": batch_sizes, "algorithm": algorithms, "sparsity": sparsities}
     hits = min(5, max(1, fields.get("trials", 100) // 6))
@@ -55,10 +55,10 @@ def grid(
     return Study(name, workload(name).title, cells)
 
 
-def _on_record(cells: list[Cell]) -> list[Cell]:
+def _on_record(cells: list[Search]) -> list[Search]:
     """The searches that answer the same questions, where there are any, or else these."""
     answers = {_question(cell): cell for cell in cells}
-    book = itertools.chain(*(s.cells for s in STUDIES.values()))
+    book = itertools.chain(*(s.searches for s in STUDIES.values()))
     planned = (cell for cell in book if _question(cell) in answers)
     for cell in best([*cells, *planned]):
         answers[_question(cell)] = cell
@@ -72,15 +72,15 @@ def curves(*more: Study, free: Collection[str] = ()) -> Study:
     a curve that `more` has with another number of trials, only these searches are taken.
 
     Args:
-        free: settings that may be others than the usual ones (`Cell.is_usual`).
+        free: settings that may be others than the usual ones (`Search.is_usual`).
     """
-    asked = best(c for s in more for c in s.cells if c.is_usual(*free))
+    asked = best(c for s in more for c in s.searches if c.is_usual(*free))
     trials = {_curve(cell): cell.trials for cell in asked}
     book = (
         cell
         for s in STUDIES.values()
         if not s.apart
-        for cell in s.cells
+        for cell in s.searches
         if cell.work.task == "classification" and cell.is_usual(*free)
     )
     alike = (cell for cell in book if trials.get(_curve(cell), cell.trials) == cell.trials)
@@ -89,7 +89,9 @@ def curves(*more: Study, free: Collection[str] = ()) -> Study:
 
 def compared(*more: Study) -> Study:
     """What pages compare: `curves`, and those of `plans.TO_BUDGETS` that are not among them."""
-    found = curves(*more).cells
+    found = curves(*more).searches
     known = {_curve(cell) for cell in found}
-    lacking = (c for name in TO_BUDGETS for c in STUDIES[name].cells if _curve(c) not in known)
+    lacking = (
+        c for name in TO_BUDGETS for c in STUDIES[name].searches if _curve(c) not in known
+    )
     return Study("compared", "All that pages compare", (*found, *best(lacking)))

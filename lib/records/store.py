@@ -24,7 +24,7 @@ from lib import ROOT, code, own, whole
 from lib.methods import in_file, method
 from lib.records import archive
 from lib.records.archive import RecordError
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads.catalogue import Workload, workload
 
 DATA = ROOT / "data"
@@ -124,7 +124,7 @@ def beginning(cell) -> str:
     return f"{home(cell.workload)}/{_settings(cell)}"
 
 
-def record(cell: Cell, folder: Path = DATA) -> Path:
+def record(cell: Search, folder: Path = DATA) -> Path:
     """Where the cell's record lies: by data set, so that every study finds it; of a reader's own
     workload or method under own/.
     """
@@ -133,7 +133,7 @@ def record(cell: Cell, folder: Path = DATA) -> Path:
 
 # Asked for every cell of every study a dozen times, and a digest takes longer than reading
 @functools.lru_cache(maxsize=2**16)
-def _record(cell: Cell, folder: Path, work: Workload, source: str) -> Path:
+def _record(cell: Search, folder: Path, work: Workload, source: str) -> Path:
     """work, source: the workload and the digest of a reader's own method, so that a changed file is
     looked up anew.
     """
@@ -386,7 +386,7 @@ def closed(name: str, folder: Path = DATA) -> pd.DataFrame:
     return frame
 
 
-def of_own(name: str, folder: Path = DATA, methods: Collection[str] = ()) -> Iterator[Cell]:
+def of_own(name: str, folder: Path = DATA, methods: Collection[str] = ()) -> Iterator[Search]:
     """The cells of a reader's own workload, as its file and its methods are now, that have a
     record.
 
@@ -399,7 +399,7 @@ def of_own(name: str, folder: Path = DATA, methods: Collection[str] = ()) -> Ite
         with contextlib.suppress(TypeError, ValueError, KeyError, RecordError):
             fields = head(file)["cell"]
             if fields["workload"] == name and _may_load(fields["algorithm"], methods):
-                cell = Cell(**fields)
+                cell = Search(**fields)
                 if record(cell, folder) == file:
                     yield cell
 

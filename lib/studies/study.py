@@ -1,4 +1,4 @@
-"""Studies: named sets of cells, which a file plans as grids; and by which rules searches race
+"""Studies: named sets of searches, which a file plans as grids; and by which rules searches race
 (`lib.engine.lockstep`), which the chapter steps_to_result judges on record.
 """
 
@@ -17,7 +17,7 @@ import yaml
 
 from lib import Told, require
 from lib.fields import Count, check, spec, unknown
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.workloads.catalogue import LIGHT
 
 # --- races ----------------------------------------------------------------------------------------
@@ -44,19 +44,19 @@ HEAVY_TOY = {"trials": 2, "hits": 2, "max_steps": 2}
 
 @dataclass(frozen=True)
 class Study:
-    """A named set of cells, the most wanted first, each once; they are kept as a tuple.
+    """A named set of searches, the most wanted first, each once; they are kept as a tuple.
 
     apart: of a question of its own, so that its searches are no further curves of the book.
-    A cell that several studies share is measured once.
+    A search that several studies share is measured once.
     """
 
     name: str
     title: str
-    cells: Iterable[Cell]
+    searches: Iterable[Search]
     apart: bool = False
 
     def __post_init__(self):
-        object.__setattr__(self, "cells", tuple(dict.fromkeys(self.cells)))
+        object.__setattr__(self, "searches", tuple(dict.fromkeys(self.searches)))
 
     def smoke(self) -> Study:
         """The same code path in seconds: one algorithm, three batch sizes, two sparsities, few
@@ -66,10 +66,10 @@ class Study:
             ValueError: for a study without cells; and where examples are larger than the digits,
                 for cells that run to a goal: chapters need one that is met, which takes minutes.
         """
-        require(self.cells, "cells", self.cells, "at least one")
-        first, *_ = self.cells
+        require(self.searches, "searches", self.searches, "at least one")
+        first, *_ = self.searches
         light = first.work.light
-        able = light or all(c.stop == "budget" for c in self.cells)
+        able = light or all(c.stop == "budget" for c in self.searches)
         allowed = (
             f"cached, or full with few trials, for {first.workload}; smoke is for examples"
         )
@@ -77,15 +77,15 @@ class Study:
             able, "budget", "smoke", f"{allowed} of at most {LIGHT} numbers, as the digits are"
         )
         network = first.workload, first.algorithm
-        alike = [c for c in self.cells if (c.workload, c.algorithm) == network]
+        alike = [c for c in self.searches if (c.workload, c.algorithm) == network]
         toys = []
         for cell in _thinned(alike):
             fields = TOYS[cell.stop] if light else HEAVY_TOY
             toys.append(replace(cell, replicate=0, split=0, **fields))
-        return replace(self, cells=toys)
+        return replace(self, searches=toys)
 
 
-def _thinned(cells: Sequence[Cell]) -> list[Cell]:
+def _thinned(cells: Sequence[Search]) -> list[Search]:
     """Those of three batch sizes, from the median up, and of the ends of the sparsities."""
     sizes = sorted({c.batch_size for c in cells})
     sizes = sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]
@@ -97,22 +97,22 @@ def _thinned(cells: Sequence[Cell]) -> list[Cell]:
 # --- grids ----------------------------------------------------------------------------------------
 
 RANGE = re.compile(r"(\d+)\.\.(?:\*([2-9]|[1-9]\d+)\.\.)?(\d+)")
-FIELDS = (*Cell.__dataclass_fields__, "search", "examples", "least")  # of a grid
+FIELDS = (*Search.__dataclass_fields__, "search", "examples", "least")  # of a grid
 COUNT = Count(10**8)
 RANGES = "a range that ends at its last number, such as 3..12 or 1..*2..1024"
 
 
-def grid(**fields: object) -> Iterator[Cell]:
+def grid(**fields: object) -> Iterator[Search]:
     """All combinations of these fields' values, the first field the slowest.
 
     Args:
-        **fields: of `Cell`, each a value, or several in a tuple, list or range; text such as 3..12,
-            or 1..*2..1024 for powers of two, is a range, too. `search` stands for `replicate` and
+        **fields: of `Search`, each a value, or several in a tuple, list or range; text such as
+            3..12, or 1..*2..1024 for powers of two, is a range. `search` stands for `replicate` and
             `split`: searches on splits of their own. `examples` and `least` stand for `max_steps`:
             the steps that so many examples make, and at least so many. `messages` may be a
             dictionary of fields of `Messages`, of which all combinations are meant, too.
 
-    Raises ValueError as `Cell`.
+    Raises ValueError as `Search`.
     """
     _known(fields, FIELDS)
     for chosen in _combinations(fields):
@@ -121,7 +121,7 @@ def grid(**fields: object) -> Iterator[Cell]:
         if "examples" in chosen:
             limit = chosen.pop("examples"), chosen.pop("least", 1)
             chosen["max_steps"] = _steps(chosen.get("batch_size"), *limit)
-        yield Cell(**chosen)
+        yield Search(**chosen)
 
 
 def _known(fields: dict, names: Sequence[str]) -> None:

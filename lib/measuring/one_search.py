@@ -32,7 +32,7 @@ from lib.methods.method import Method
 from lib.own import OwnError
 from lib.records import store
 from lib.records.store import record, same_data
-from lib.studies.cells import Cell
+from lib.studies.search import Search
 from lib.studies.study import WIDER
 from lib.workloads.catalogue import Workload
 from lib.workloads.tasks import TASKS
@@ -60,13 +60,13 @@ def _scores(
     return pruning.scores(method, w, executor, x, y, seed, sparsity).cpu()
 
 
-def seeds(cell: Cell) -> list[int]:
+def seeds(cell: Search) -> list[int]:
     """The initialisation seed of every trial: its index, moved by 100,000 for every replicate."""
     return [100_000 * cell.replicate + trial for trial in range(cell.trials)]
 
 
 def start(
-    cell: Cell, chosen: list[int] | None = None, device: str = "cpu"
+    cell: Search, chosen: list[int] | None = None, device: str = "cpu"
 ) -> training_state.Trials:
     """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with
     their hyperparameters.
@@ -97,7 +97,7 @@ def start(
     return training_state.Trials(w, mask, columns)
 
 
-def _masks(cell: Cell, chosen_seeds: list[int], device: str) -> torch.Tensor:
+def _masks(cell: Search, chosen_seeds: list[int], device: str) -> torch.Tensor:
     """Masks [T, P] of the trials with these seeds, zeros where their scores are refused; raises
     ScoresError if all are.
     """
@@ -120,7 +120,7 @@ def _masks(cell: Cell, chosen_seeds: list[int], device: str) -> torch.Tensor:
 
 
 def exchange(
-    cell: Cell, trials: training_state.Trials, watch: Callable | None = None
+    cell: Search, trials: training_state.Trials, watch: Callable | None = None
 ) -> exchanges.Exchange | None:
     """What the cell's workers send each other, for these trials before their first step; None for a
     single worker.
@@ -136,11 +136,11 @@ def exchange(
     return exchanges.Exchange(cell.messages, trials.w, kept, sizes, cell.replicate, watch)
 
 
-def _dtype(cell: Cell) -> torch.dtype:
+def _dtype(cell: Search) -> torch.dtype:
     return getattr(torch, cell.arithmetic)
 
 
-def executor(cell: Cell, device: str = "cpu") -> sequential.Executor:
+def executor(cell: Search, device: str = "cpu") -> sequential.Executor:
     """What computes the cell's gradients: batched for small batches (`Workload.batched_below`) of
     networks whose layers allow it, else one trial after another.
 
@@ -162,7 +162,7 @@ def _sequential(work: Workload, device: str) -> type[sequential.SequentialExecut
     return sequential.CapturedExecutor if recorded else sequential.SequentialExecutor
 
 
-def trained_by(cell: Cell) -> Method:
+def trained_by(cell: Search) -> Method:
     """The cell's method, with late gradients if it asks for them."""
     plain = method(cell.algorithm)
     if not cell.staleness:
@@ -170,8 +170,8 @@ def trained_by(cell: Cell) -> Method:
     return variants.late(plain, cell.staleness, cell.delays, cell.replicate)
 
 
-def train_cell(
-    cell: Cell,
+def train_search(
+    cell: Search,
     device: str = "cpu",
     unfinished: Path | None = None,
     trials: training_state.Trials | None = None,
@@ -209,7 +209,7 @@ def train_cell(
     return lockstep.train(executor(cell, device), trials, data.train, data.validation, **asked)
 
 
-def job(cell: Cell, device: str = "cpu") -> trainings.Job:
+def job(cell: Search, device: str = "cpu") -> trainings.Job:
     """What the trials of such a cell share."""
     work = cell.work
     return trainings.Job(
@@ -225,7 +225,7 @@ def job(cell: Cell, device: str = "cpu") -> trainings.Job:
     )
 
 
-def table(cell: Cell, outcome: training_state.Outcome) -> pd.DataFrame:
+def table(cell: Search, outcome: training_state.Outcome) -> pd.DataFrame:
     """The outcome as a table with a row per trial."""
     columns = {"trial": range(cell.trials), "seed": seeds(cell), **cell.draw()}
     for name in ("status", "cause", "last_step", "best_error", "best_step"):
@@ -246,7 +246,7 @@ def _each(name: str, heads: Iterable, values: np.ndarray) -> dict[str, np.ndarra
     return {name.format(head): values[:, i] for i, head in enumerate(heads)}
 
 
-def measure(cell: Cell, folder: Path, device: str = "cpu") -> Path:
+def measure(cell: Search, folder: Path, device: str = "cpu") -> Path:
     """Train a cell, or the rest of one that was interrupted, and write its record under `folder`;
     returns the file.
 
@@ -270,13 +270,13 @@ def measure(cell: Cell, folder: Path, device: str = "cpu") -> Path:
     digest = hashlib.sha256(json.dumps(measured_with).encode()).hexdigest()[:8]
     unfinished = file.with_suffix(f".{digest}.part")
     store.prepare(file)
-    outcome = train_cell(cell, device, unfinished)
+    outcome = train_search(cell, device, unfinished)
     trial_steps = outcome.trial_steps
     seconds = outcome.wall_s
     again = {}
     if "abandoned" in outcome.status and "complete" not in outcome.status:
         wider = dataclasses.replace(cell, race=WIDER * cell.race)
-        outcome = train_cell(wider, device, unfinished.with_suffix(".wider.part"))
+        outcome = train_search(wider, device, unfinished.with_suffix(".wider.part"))
         trial_steps += outcome.trial_steps
         seconds += outcome.wall_s
         again["raced_again"] = wider.race
@@ -290,7 +290,7 @@ def measure(cell: Cell, folder: Path, device: str = "cpu") -> Path:
     return file
 
 
-def origin(cell: Cell, device: str) -> dict:
+def origin(cell: Search, device: str) -> dict:
     """What a cell is measured with, as its record tells; of a reader's own workload, also which
     tensors it has made.
     """
@@ -299,7 +299,7 @@ def origin(cell: Cell, device: str) -> dict:
     return {**machine.origin(device, cell.arithmetic), **data}
 
 
-def _agree(cell: Cell, folder: Path, file: Path) -> None:
+def _agree(cell: Search, folder: Path, file: Path) -> None:
     """Raise OwnError unless the record of a reader's own workload or method belongs into this file,
     among those beside it.
     """

@@ -1,4 +1,4 @@
-"""Cells: the unit that is trained, cached and resumed."""
+"""Searches: the unit that is trained, cached and resumed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _messages(given: object) -> object:
 
 
 @spec
-class Cell:
+class Search:
     """The unit that is run, cached and resumed.  Raises ValueError naming the field, its value and
     what is allowed.
 
