@@ -11,9 +11,9 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (101, 116_231, 13.0, 18.4, 20.9, 0),
-    "chapters/*/*.py": (146, 120_367, 13.2, 19.2, 24.8, 109),
-    "tests/*.py": (72, 129_347, 15.9, 23.4, 29.8, 535),
+    "lib/**/*.py": (103, 120_600, 13.0, 18.6, 20.9, 9),
+    "chapters/*/*.py": (143, 118_700, 14.0, 19.5, 24.8, 112),
+    "tests/*.py": (66, 118_100, 16.2, 23.4, 29.8, 500),
 }
 
 

@@ -10,6 +10,7 @@ from torch.nn.functional import cross_entropy
 
 from chapters.disputed.local_steps_experiments import LOCAL
 from chapters.disputed.local_steps_experiments import Search as Local
+from chapters.gradients.claims import bell_violations
 from chapters.smoothness import claims as roughness
 from chapters.smoothness import followed_paths, path_geometry, walking
 from chapters.smoothness.experiments import Walk

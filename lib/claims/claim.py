@@ -233,7 +233,7 @@ class Claim(Finding):
 
     @property
     def verdict(self) -> str:
-        """The word of the paper's own networks where it is clear, else that of the others, if any."""
+        """The word of the paper's own networks where it is clear, else that of ours, if any."""
         clear = self.theirs not in (UNTESTED, UNCLEAR)
         return self.theirs if clear or self.ours == UNTESTED else self.ours
 

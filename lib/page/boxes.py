@@ -58,8 +58,8 @@ def _box(verdict: str, word: str, *rows: tuple[str, object, object]) -> Html:
 
 
 def claim(*judged) -> Html:
-    """A box for every claim and finding (`lib.claims`): what the paper says, the rule and its power,
-    and what was measured on every network.
+    """A box for every claim and finding (`lib.claims`): what the paper says, the rule and its
+    power, and what was measured on every network.
     """
     return Html(
         "".join(_judged(one) if hasattr(one, "rule") else _found(one) for one in judged)

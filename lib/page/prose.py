@@ -153,8 +153,9 @@ title="{{ claim.paper|e }}">{{ claim.key }} measured</a>"""
 
 
 def pill(claim, folder: str = "") -> Html:
-    """A claim's verdict for the middle of a text, linked to the ledger, or a finding's page; folder:
-    where the chapters lie, "chapters/".
+    """A claim's verdict for the middle of a text, linked to the ledger, or a finding's page.
+
+    folder: where the chapters lie, "chapters/".
     """
     if not hasattr(claim, "rule"):
         return html(PLAIN, claim=claim, folder=folder)

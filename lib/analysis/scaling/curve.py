@@ -335,7 +335,7 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
 def drawn(
     effect: Effect, value: float, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends [4000] of intervals around estimates that scatter about a value as this one does."""
+    """Both ends [4000] of intervals of estimates that scatter about a value as this one does."""
     size = 4000
     spread = np.full(size, effect.error)
     if np.isfinite(effect.freedom):
