@@ -170,7 +170,7 @@ SIDES = {
 }  # fmt: skip
 
 
-def told(key, groups):
+def on_sides(key, groups):
     """A claim's verdicts on these groups, or on which of SIDES a finding's lie, in the same words."""
     if key in REGISTRY.claims:
         return judged(REGISTRY.claims[key], groups)
@@ -190,7 +190,7 @@ def judge(monkeypatch):
     def on(table, *keys):
         monkeypatch.setattr(Collection, "results", lambda self, *_: table.copy())
         registered()
-        return [told(key, REGISTRY.functions[key]()) for key in keys]
+        return [on_sides(key, REGISTRY.functions[key]()) for key in keys]
 
     return on
 

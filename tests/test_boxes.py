@@ -66,7 +66,7 @@ def shows(text, title, times=1):
 
 @pytest.mark.parametrize("title", TITLES)
 def test_claims_the_ledger_and_notes_show_it_as_text(title):
-    rule = claims.Claim("L1", title, "theory", f"of {title}", title, f"on {title}.", "above", 1.0)
+    rule = claims.Claim("L1", title, "theory", f"of {title}", title, rule=f"on {title}.", kind="above", threshold=1.0)
     judged = claim.judged(rule, [claims.Group(title, 2.0, 1.5, 3.0, 5, note=title)])
     assert shows(boxes.claim(judged), title, 5)
     assert shows(ledger.matrix([judged]), title)
@@ -157,4 +157,4 @@ def test_predictions_stand_beside_what_came():
     table = told.predictions([*rows, ("e", 1, inf, (3.1, 2.1, inf))])
     assert table.predicted.tolist() == ["1.25–3", "over 1", "under 0.5", "1–2", "over 1"]
     assert table[told.MEASURED].tolist() == ["1.26", "0.9 (0.8–0.99)", "0.4 (−0.3 to 0.6)", "—", "3.1 (2.1–∞)"]
-    assert table.fits.tolist() == ["yes, by the estimate", "no", "not decided", "—", "yes"]
+    assert table.fits.tolist() == ["yes, by the estimate", "no", "unclear", "—", "yes"]

@@ -12,7 +12,7 @@ from lib.workloads import datasets
 
 def forget():
     """Read the files again."""
-    datasets._load.cache_clear()
+    datasets.load.cache_clear()
     datasets._standardised.cache_clear()
 
 

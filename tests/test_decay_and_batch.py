@@ -15,6 +15,7 @@ from lib.analysis.scaling import Effect
 from lib.claims import NO, UNCLEAR, YES
 from lib.methods import METHODS, method
 from lib.methods.own_method import LAYERS
+from tests.conftest import on_sides
 
 PLAIN = [name for name, one in METHODS.items() if one.gradient is None]
 
@@ -116,5 +117,5 @@ def test_planted_rates_are_judged_as_they_are(moved, edge, verdict, monkeypatch)
     effect = replace(GROWTH, value=GROWTH.value + moved, above=edge)
     told = pd.DataFrame([("digits-mlp", "muon", 11, effect)], columns=rates.GROWTH)
     monkeypatch.setattr(rates, "growths", lambda: told)
-    (group,) = told("W1", claims.muon_rate()).groups
+    (group,) = on_sides("W1", claims.muon_rate()).groups
     assert group.verdict == verdict and bool(group.note) == edge

@@ -128,7 +128,6 @@ def test_chapters_come_and_go_with_their_folders(tmp_path):
     add_chapter(tree)
     told = told_in(tree)
     claims = {key for key, one in before[0].items() if one["chapter"] in SIDE}
-    assert {before[0][key]["chapter"] for key in claims} == {*SIDE}
     files = [importlib.import_module(f"chapters.{side}.experiments") for side in SIDE]
     experiments = {name for file in files for name in file.EXPERIMENTS}
     assert told[0]["S99"]["chapter"] == "large_batches" and "fresh-losses" in told[2]

@@ -38,9 +38,9 @@ def chain(monkeypatch):
     monkeypatch.setitem(texts.LENGTHS, CORPUS, len(ids))
     small = dataclasses.replace(catalogue.WORKLOADS["shakespeare"], model="decoder-32x2", goals=(2.5, 3.0, 3.5))
     monkeypatch.setitem(catalogue.WORKLOADS, "shakespeare", small)
-    datasets._load.cache_clear()
+    datasets.load.cache_clear()
     yield ids
-    datasets._load.cache_clear()
+    datasets.load.cache_clear()
 
 
 def networks(trials=3, width=32):

@@ -19,7 +19,7 @@ from lib.measuring.rerun import Walk
 from lib.methods import METHODS, variants
 from lib.studies.search import Search
 from lib.workloads import datasets, models
-from tests.conftest import TORCHS, recorded, same, told
+from tests.conftest import TORCHS, on_sides, recorded, same
 
 SMALL = Search("digits-mlp", 16, trials=6, stop="budget", max_steps=60)
 NAMES = "sgd", "momentum", "adam"
@@ -134,8 +134,8 @@ def test_the_claims_follow_what_is_planted(rival, verdict, monkeypatch):
     table = [searched("sgd", 0), searched("sgd", 7)]
     table += [searched(m, s, f) for m in ("momentum", "adam") for s, f in ((0, 1.0), (7, rival))]
     monkeypatch.setattr(late, "measured", lambda: pd.concat(table))
-    slow = told("A1", claims.late_over_timely())
-    more = told("A2", claims.beside_sgd())
+    slow = on_sides("A1", claims.late_over_timely())
+    more = on_sides("A2", claims.beside_sgd())
     assert {g.verdict for g in slow.groups} == {YES} and len(slow.groups) == 3
     assert {g.verdict for g in more.groups} == {verdict} and len(more.groups) == 2
 

@@ -12,7 +12,7 @@ from chapters.receptive_fields.ring import SITES
 from lib.engine import lockstep
 from lib.methods import spaces
 from lib.workloads import models
-from tests.conftest import told
+from tests.conftest import on_sides
 
 
 def test_without_gain_inputs_are_the_gaussian_ones():
@@ -103,5 +103,5 @@ def planted(ratio):
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.6, "yes"), (1.0, "no"), (1.25, "unclear")])
 def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
     monkeypatch.setattr(locality, "by_search", lambda _: planted(ratio))
-    (group,) = told("R1", claims.beside_gaussian()).groups
+    (group,) = on_sides("R1", claims.beside_gaussian()).groups
     assert group.verdict == verdict and group.n == 5

@@ -16,7 +16,7 @@ from lib.measuring.experiment import Collection
 from lib.probes import replays
 from lib.records import archive, store
 from lib.records.store import DATA
-from lib.studies import cells
+from lib.studies import search as searching
 from lib.studies.search import Search
 from lib.workloads import catalogue
 
@@ -40,7 +40,7 @@ def test_what_is_written_is_read(record):
 
 def test_a_new_field_with_a_default_leaves_old_records_valid(record):
     @dataclasses.dataclass(frozen=True)
-    class Search(cells.Search):
+    class Search(searching.Search):
         extra: str = "none"
 
     newer = Search("digits-mlp", 16, sparsity=0.9, trials=2)

@@ -19,8 +19,11 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
     """All values of the page's sentences."""
     measured = [(claim, group) for claim in judged.values() for group in claim.measured]
     able = [group for _, group in measured if group.verdict != claims.SHOWN]
+    counts = front.tally(judged)
     return {
-        **front.tally(judged),
+        "hold": counts.pop("yes") + counts.pop("mostly"),
+        "our_hold": counts.pop("our_yes") + counts.pop("our_mostly"),
+        **counts,
         "measured": len(measured),
         "able": len(able),
         "decided": sum(group.clear for group in able),

@@ -17,7 +17,7 @@ USUAL = {"precision": "bfloat16", "checks": "geometric"}
 
 def findings(studies: pd.DataFrame) -> dict:
     """All values of the page's sentences; studies: of `lib.records.results.status`, with title."""
-    total = front.scope()
+    total, again = front.scope(), front.measured_again()
     return {
         **{name: total[name] for name in ("searches", "trials", "core_hours")},
         "studies": len(studies),
@@ -25,7 +25,7 @@ def findings(studies: pd.DataFrame) -> dict:
         "devices": _listed(studies.device),
         "first": min(_listed(studies.date)),
         "last": max(_listed(studies.date)),
-        **front.measured_again(),
+        **{name: again[name] for name in ("on_digits", "same_on_digits")},
     }
 
 

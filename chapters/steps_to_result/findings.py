@@ -63,7 +63,8 @@ def of_splits() -> pd.DataFrame:
     """Networks searched on both splits of MNIST: what ours costs over that of Lee et al."""
     theirs, ours = (plans.study(name).searches for name in ("mnist-split-fc", "mnist-split"))
     study = Study("both-splits", "Both splits", (*theirs, *both_splits.counterparts(ours)))
-    found = both_splits.over_theirs(sweeps.results(study))
+    trials = sweeps.results(study)
+    found = both_splits.over_theirs(trials) if len(trials) else {}
     rows = [(workload(name).title, *found[name]) for name in (FC, CNN) if name in found]
     return pd.DataFrame(rows, columns=["network", "goal", "steps, ours over theirs"])
 

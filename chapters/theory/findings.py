@@ -82,8 +82,6 @@ def findings(
         "first": next(iter(mine.method), None),
         "close": percent(points.over.between(1 / NEAR, NEAR).mean()) if len(points) else None,
         **_noise(noise),
-        "tested": len(tested),
-        "rejected": int((tested.p_value <= SURE).sum()),
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
     }
 

@@ -70,4 +70,4 @@ def _fits(low: float, high: float, came: object) -> tuple[str, str]:
     said = f"{number(value)} ({(' to ' if least < 0 else '–').join(ends)})"
     if low <= least and most <= high:
         return said, "yes"
-    return said, "no" if most < low or least > high else "not decided"
+    return said, "no" if most < low or least > high else "unclear"

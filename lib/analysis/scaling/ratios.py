@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
-from scipy import stats
+from scipy.special import chdtrc
 
 from lib import forms
 from lib.analysis.scaling.curve import ENOUGH, Curve, Effect, alike, curves_of, estimate
@@ -124,7 +124,7 @@ def scatter(effects: Sequence[Effect]) -> Scatter | None:
     excess = freedom * np.log(pooled) - freedoms @ np.log(variances)
     parts = (1 / freedoms).sum() - 1 / freedom
     test = excess / (1 + parts / (3 * (len(known) - 1)))
-    p_value = stats.chi2.sf(test, len(known) - 1)
+    p_value = chdtrc(len(known) - 1, test)
     return Scatter(float(pooled**0.5), float(freedom), len(known), float(p_value))
 
 
