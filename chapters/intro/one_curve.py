@@ -76,7 +76,9 @@ def steps(points: pd.DataFrame) -> pd.DataFrame:
         points: of `lib.claims.front.collapsed`.
     """
     works = points.workload.map(workload)
-    pruned = points.sparsity.map("{:.0%} pruned by ".format) + points.pruning.map(named)
+    pruned = points.sparsity.map(percent).map("{} pruned by ".format) + points.pruning.map(
+        named
+    )
     named_so = points.assign(
         network=[work.title for work in works],
         data=[work.dataset for work in works],
@@ -98,7 +100,7 @@ def rates(series: Iterable[Mapping[str, object]]) -> pd.DataFrame:
     rows[["batch_size", "value"]] = rows.points.tolist()
     rows["network"] = rows.network.str.partition(",")[0]
     rows["curve"] = rows[["network", "algorithm", "sparsity"]].astype(str).agg(" ".join, axis=1)
-    return _drawn(rows, "learning rates", rows.sparsity.map("{:.0%} pruned".format))
+    return _drawn(rows, "learning rates", rows.sparsity.map(percent).map("{} pruned".format))
 
 
 def _drawn(rows: pd.DataFrame, what: str, pruned: pd.Series) -> pd.DataFrame:

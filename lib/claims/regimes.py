@@ -63,7 +63,7 @@ def elasticity_note(first: Effect, last: Effect) -> str:
     """Both powers with their intervals, in words."""
     words = "power {:.2f} ({:.2f} to {:.2f})"
     ends = (words.format(*effect.row(log=False).values()) for effect in (first, last))
-    return "first {}, last {}".format(*ends)
+    return "first {}, last {}".format(*ends).replace("-", "−")
 
 
 def elasticities(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
