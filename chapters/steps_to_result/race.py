@@ -170,9 +170,12 @@ def judged() -> dict[str, list]:
     keep their steps), cost (median share of the lock step's trial-steps) and worst (the largest
     change of steps by a factor).  The last row: with a chosen on all other workloads.
     """
+    columns = ["rungs", "a", "searches", "same", "cost", "worst"]
     found = searches()
     goals = replays(found, "goals", [BY_GOALS["race"]])
     every = replays(found, "losses", FACTORS)
+    if every.workload.nunique() < 2:  # none to choose by
+        return {name: [] for name in columns}
     losses = every[(every.a == BY_LOSSES["race"]) & ~every.algorithm.isin(SLOW_TO_START)]
     names = every.workload.unique()
     factor = {name: chosen(every[every.workload != name]) for name in names}
@@ -191,7 +194,6 @@ def judged() -> dict[str, list]:
         )
         for name, own in rules.items()
     ]
-    columns = ["rungs", "a", "searches", "same", "cost", "worst"]
     return pd.DataFrame(rows, columns=columns).to_dict("list")
 
 
