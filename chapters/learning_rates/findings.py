@@ -93,6 +93,7 @@ def findings(every: dict, far: pd.DataFrame) -> dict[str, object]:
         {
             "curves": len(own),
             "methods": [named(name) for name in dict.fromkeys(own.algorithm)],
+            "networks": [workload(name).title for name in dict.fromkeys(own.workload)],
             "off": percent(float(np.sqrt((off**2).mean()))) if len(points) else None,
             "rho": _between(sgd[sgd.sparsity == 0], "rho"),
             "within": _within(beside(easy, "points", "sgd")),
