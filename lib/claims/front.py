@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import operator
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -91,11 +93,18 @@ def critical() -> pd.DataFrame:
 FREE = ("pruning", "max_steps")  # settings in which the searches that are drawn may differ
 # Studies of many methods, which most pages leave to a chapter of their own
 METHODS = ("digits-which", "digits-which-more", "digits-which-sparse")
+_curve = operator.attrgetter(*scaling.CURVE)
 
 
 def gathered(*more: Study) -> Study:
-    """The searches that are drawn: those of all studies, of METHODS and of `more`."""
-    return selection.curves(*more, *map(plans.study, METHODS), free=FREE)
+    """The searches that are drawn: those of the curves in `critical`, so that a curve has one
+    critical batch size, those of `more`, and of other curves those of METHODS.
+    """
+    compared = selection.curves(*more).searches
+    known = set(map(_curve, compared))
+    every = selection.curves(*more, *map(plans.study, METHODS), free=FREE)
+    others = (cell for cell in every.searches if _curve(cell) not in known)
+    return replace(every, searches=(*compared, *others))
 
 
 COLLAPSED = """
@@ -168,14 +177,14 @@ def one_run() -> pd.DataFrame:
 
 # --- facts of several pages -----------------------------------------------------------------------
 
+COST = "L3"  # the claim on what pruning costs
 
 def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
     """What several pages state, as their sentences print it; ranges are over networks of
     `scaling.ENOUGH` searches.
 
     fastest, cheapest: batch sizes that may be the best of `one_run`; None if nothing was timed.
-    momentum: critical batch size over SGD's.  pruned: steps of networks that lost 90 % of their
-    weights over the dense ones'.  noise: critical batch size over noise scale, on noise_data.
+    momentum: critical batch size over SGD's.  pruned: the cost of pruning.  noise: critical batch size over noise scale, on noise_data.
     """
     run = one_run()
     noise = [g for g in judged["M1"].measured if math.isfinite(g.high)]
@@ -183,7 +192,7 @@ def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
         "fastest": best_sizes(run, "soonest"),
         "cheapest": best_sizes(run, "cheapest"),
         "momentum": effects(judged["S7"]),
-        "pruned": between(*pruned_over_dense().ratio),
+        "pruned": effects(judged[COST]),
         "noise": between(*(g.effect for g in noise)),
         "noise_data": list(dict.fromkeys(map(_data, noise))),
     }
@@ -224,7 +233,11 @@ def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
 
 
 def effects(claim: Finding) -> str:
-    """The least and the most of a claim's effects on networks of `scaling.ENOUGH` searches."""
+    """The least and the most of a claim's effects on networks of `scaling.ENOUGH` searches; of the
+    cost of pruning over all batch sizes, though its rule looks at the least sure one alone.
+    """
+    if claim.key == COST:
+        return between(*pruned_over_dense().ratio)
     return between(*(g.effect for g in claim.groups if g.n >= scaling.ENOUGH))
 
 
