@@ -40,7 +40,10 @@ def test_facts_are_of_networks_of_three_searches_and_of_bounded_noise_scales(mon
         "S7": [fact(2.0, 3), fact(10.6, 1)],
         "M1": [fact(0.8, 1), fact(1.2, 1), far],
     }
-    facts = front.facts({key: planted(key, found) for key, found in groups.items()})
+    groups["L3"] = [fact(1.5, 3)]  # the least sure batch size, of which its rule speaks
+    judged = {key: planted(key, found) for key, found in groups.items()}
+    facts = front.facts(judged)
+    assert front_figures.answers(judged["L3"])["found"] == "2 to 4.5 times"
     assert facts["momentum"] == "2" and facts["pruned"] == "2 to 4.5"
     assert facts["noise"] == "0.80 to 1.2" and facts["noise_data"] == ["digits"]
     assert facts["fastest"] is facts["cheapest"] is None

@@ -13,6 +13,7 @@ from lib.wording import percent, ranged, with_interval
 
 WORKERS = 8  # that take turns, in the takeaway
 
+
 def values(
     tardy: pd.DataFrame,
     curves: dict,

@@ -89,6 +89,7 @@ def rate_at(size: float, tuned: tuple[float, float], critical: float, rho: float
 
 # --- the form -------------------------------------------------------------------------------------
 
+HOW = "answers.html#from-a-job-to-a-batch-size-in-half-an-hour"  # to get C
 FORM = Path(__file__).with_name("form.html").read_text(encoding="utf-8")
 
 
@@ -110,5 +111,6 @@ def form(times: Points, critical: float, law: Mapping[str, object]) -> Html:
         least=NONE,
         percent=round(100 * MORE),
         law=law,
+        how=HOW,
         without="The form needs JavaScript; the worked example below does not.",
     )

@@ -179,12 +179,14 @@ def one_run() -> pd.DataFrame:
 
 COST = "L3"  # the claim on what pruning costs
 
+
 def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
     """What several pages state, as their sentences print it; ranges are over networks of
     `scaling.ENOUGH` searches.
 
     fastest, cheapest: batch sizes that may be the best of `one_run`; None if nothing was timed.
-    momentum: critical batch size over SGD's.  pruned: the cost of pruning.  noise: critical batch size over noise scale, on noise_data.
+    momentum: critical batch size over SGD's.  pruned: the cost of pruning.  noise: critical batch
+    size over noise scale, on noise_data.
     """
     run = one_run()
     noise = [g for g in judged["M1"].measured if math.isfinite(g.high)]
