@@ -1,11 +1,16 @@
 """The batch-size sheet: its formula finds the best batch, and its form says the same."""
 
 import json
+import re
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from chapters.sheet import decide
+from lib import ROOT
+from lib.probes import noise_scale
 from tests.conftest import needs_browser
 
 SIZES = (16, 64, 256)
@@ -122,3 +127,72 @@ def test_the_form_moves_a_tuned_rate_as_the_law_does(browser):
     assert page.locator("[name=rate]").count() == 0
     assert page.locator("output").inner_text() == without
     page.close()
+
+
+@needs_browser
+def test_what_is_entered_is_in_the_address_and_another_reader_sees_it(browser, tmp_path):
+    (tmp_path / "sheet.html").write_text(str(decide.form(timings(1e-3, 1e-4), 150, LAW)), encoding="utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "sheet.html").as_uri())
+    entered = {"times": "16 0,4016\n1,024 0.5024", "steps": "", "critical": "500", "rate": "64 0.1"}
+    for name, text in entered.items():
+        page.fill(f"[name={name}]", text)
+    said, sent = page.locator("output").inner_text(), page.url
+    assert "#decide?" in sent and said.startswith("At ")
+    other = browser.new_context().new_page()  # with nothing of the first reader's kept
+    other.goto(sent)
+    assert other.locator("output").inner_text() == said
+    assert {name: other.input_value(f"[name={name}]") for name in entered} == entered
+    other.goto("about:blank")
+    other.goto((tmp_path / "sheet.html").as_uri() + "#takeaway")
+    assert other.url.endswith("#takeaway") and other.input_value("[name=critical]") == "150"
+    page.close()
+    other.context.close()
+
+
+ANSWERS = json.loads((ROOT / "chapters/answers.ipynb").read_text(encoding="utf-8"))["cells"]
+MARKDOWN = ["".join(cell["source"]) for cell in ANSWERS if cell["cell_type"] == "markdown"]
+
+
+def printed():
+    """The function that the page of answers prints, and its lines."""
+    (code,) = re.findall(r"```python\n(.*?)```", "\n".join(MARKDOWN), re.S)
+    names = {}
+    exec(code, names)
+    return names["noise_scale"], [line for line in code.splitlines() if line.strip()]
+
+
+def test_the_form_says_where_to_get_the_critical_batch_size():
+    page, _, section = decide.HOW.partition("#")
+    titles = [re.sub(r"\W+", "-", text.lstrip("# ").lower()) for text in MARKDOWN if text.startswith("## ")]
+    assert page == "answers.html" and section in titles
+    assert f'href="{decide.HOW}"' in decide.form(timings(1e-3, 1e-4), 150, {})
+
+
+@pytest.mark.parametrize("deviation", [1.0, 3.0])
+def test_the_printed_function_finds_a_known_noise_scale(deviation):
+    """The gradient of an example is the example: mean 0.5 and a known deviation in every direction."""
+    noise_of, lines = printed()
+    model = nn.Linear(20, 1, bias=False)
+    pairs = [[(0.5 + deviation * torch.randn(8, 20), None) for _ in range(2)] for _ in range(4000)]
+    found = noise_of(model, lambda outputs, _: outputs.mean(), pairs)
+    assert found == pytest.approx(deviation**2 / 0.5**2, rel=0.1)
+    assert len(lines) <= 15 and not any("lib" in line for line in lines)
+
+
+def test_the_printed_function_is_the_estimator_from_two_batch_sizes():
+    """Of McCandlish et al. (2018), appendix A.1: from |g|^2 of micro-batches and of their mean; and that of the book."""
+    noise_of, _ = printed()
+    model, loss, size = nn.Linear(5, 3), nn.CrossEntropyLoss(), 16
+    pair = [(torch.randn(size, 5), torch.randint(3, (size,))) for _ in range(2)]
+    grads = []
+    for x, y in pair:
+        parts = torch.autograd.grad(loss(model(x), y), list(model.parameters()))
+        grads.append(torch.cat([part.flatten() for part in parts]))
+    small = sum(g.square().sum() for g in grads) / 2
+    large = (sum(grads) / 2).square().sum()
+    signal = (2 * size * large - size * small) / size
+    noise = (small - large) / (1 / size - 1 / (2 * size))
+    assert noise_of(model, loss, [pair]) == pytest.approx(float(noise / signal), rel=1e-4)
+    trace, square = noise_scale.estimate(noise_scale.gram(torch.stack(grads).double()), size)
+    assert noise_of(model, loss, [pair]) == pytest.approx(trace / square, rel=1e-4)
