@@ -41,6 +41,6 @@ def changes(effects: pd.DataFrame) -> pd.DataFrame:
 
 def networks() -> pd.DataFrame:
     """`front.critical` of every dense network, once per training method, with its name."""
-    once = [*families.once(judging.curves())]
-    found = front.critical().set_index(scaling.CURVE).loc[once].reset_index()
+    every, once = front.critical().set_index(scaling.CURVE), families.once(judging.curves())
+    found = every.loc[[*once]].reset_index()
     return found.drop(columns="range").assign(name=found.workload.map(title))

@@ -11,8 +11,6 @@ from chapters.other_workers import federated_experiments as clients
 from lib.page import told
 from lib.wording import percent, ranged, with_interval
 
-WORKERS = 8  # that take turns, in the takeaway
-
 
 def values(
     tardy: pd.DataFrame,
@@ -40,8 +38,7 @@ def values(
             "latest": last.staleness,
             "latest_large": last.large,
             "latest_theory": last.floor,
-            "workers": WORKERS,
-            **{f"{name}_turns": ranged(*rows.loc[WORKERS]) for name, rows in turns.items()},
+            **{f"{name}_turns": ranged(*rows.loc[8]) for name, rows in turns.items()},
             "federated_goal": percent(federated.GOAL),
             "clients": clients.CLIENTS,
             "shard": clients.SHARD,

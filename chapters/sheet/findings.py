@@ -9,17 +9,17 @@ import numpy as np
 import pandas as pd
 
 from chapters.sheet import decide
-from chapters.status import prices
 from lib.analysis import scaling
-from lib.claims import YES, Finding, front, judging, kept
+from lib.claims import YES, Finding, front, judging
 from lib.page import boxes, prose
 from lib.probes import timings
-from lib.wording import between, ranged
+from lib.records import searches
+from lib.wording import ranged
 from lib.workloads.catalogue import workload
 
 SIZES = (16, 64, 256)  # batch sizes of the worked example
-GPU = "gpu gpu_network gpu_overhead gpu_example gpu_half gpu_critical gpu_best".split()
-CLAIMS = "L3 L4 L6 M1 M2 S2 S4 S7 S10 S10b S14 T4 T5 A1 O2".split()
+GPU = "workload == 'cifar-10-resnet-8' and algorithm == 'momentum' and sparsity == 0"
+CLAIMS = "L3 L4 L6 M1 M2 S2 S4 S7 S10 S10b S14 O2".split()
 
 
 def example() -> tuple[decide.Points, pd.Series]:
@@ -29,36 +29,35 @@ def example() -> tuple[decide.Points, pd.Series]:
     Raises:
         Told: if either is not on record.
     """
-    timed = timings.one_core(front.RUN[0])
-    times = boxes.some(pd.DataFrame() if timed is None else timed, "step times")
-    times = times[times.batch_size.isin(SIZES)]
-    pairs = list(zip(times.batch_size.tolist(), times.seconds.tolist()))
-    return pairs, boxes.some(front.critical().query(front.DENSE), "searches").iloc[0]
+    timed = boxes.some(timings.results(timings.StepTimes(front.RUN[0])), "step times")
+    timed = timed.query(f"batch_size in {SIZES}")
+    times = list(zip(timed.batch_size, timed.seconds))
+    return times, boxes.some(front.critical().query(front.DENSE), "searches").iloc[0]
 
 
-def on_gpu() -> dict[str, float | str | None]:
-    """The worked example on a graphics processor, timed by its searches: gpu (its name),
-    gpu_network, gpu_overhead, gpu_example (milliseconds), gpu_half (a/b), gpu_critical, gpu_best
-    (examples).  All None where nothing was timed.
+def on_gpu() -> tuple[decide.Points, pd.Series]:
+    """The same of searches on a graphics processor, with their steps' times."""
+    rows = searches.table().query(f"{GPU} and not device.str.startswith('cpu')")
+    rows = boxes.some(rows.drop_duplicates("record"), "searches on a graphics processor")
+    times = zip(rows.batch_size, rows.core_seconds / rows.trial_steps)
+    return list(times), boxes.some(front.critical().query(GPU), "searches").iloc[0]
+
+
+def worked(times: decide.Points, dense: pd.Series) -> dict[str, object]:
+    """What the sentences on a worked example name, of what `example` returns: times in
+    milliseconds, half (the batch at which the device is half busy), near (the batches at which a
+    run takes hardly longer than at the best).
     """
-    asked = {"workload": prices.TIMED, "algorithm": front.RUN[1], "sparsity": 0.0}
-    alike = " and ".join(f"{name} == {value!r}" for name, value in asked.items())
-
-    def timed() -> dict[str, object]:
-        own = prices.searched().query(f"{alike} and not cpu")
-        if own.empty:
-            return {"gpu": None, "step": (None, None)}
-        return {"gpu": own.device.iloc[0], "step": prices.seconds_of_a_step(own)}
-
-    known, dense = kept("sheet-gpu", timed), front.critical().query(alike)
-    if known["gpu"] is None or dense.empty:
-        return dict.fromkeys(GPU)
-    (overhead, example), row = known["step"], dense.iloc[0]
-    best = math.sqrt(row.critical * overhead / example)
-    critical = ranged(row.critical, row.critical_low, row.critical_high)
-    milliseconds = 1000 * overhead, 1000 * example
-    told = workload(prices.TIMED).title, *milliseconds, overhead / example, critical, best
-    return dict(zip(GPU, (known["gpu"], *told)))
+    choice = decide.decide(times, dense.critical)
+    return {
+        "network": workload(dense.workload).title,
+        "overhead": 1000 * choice.overhead,
+        "example": 1000 * choice.example,
+        "half": choice.overhead / choice.example,
+        "critical": ranged(dense.critical, dense.critical_low, dense.critical_high),
+        "best": choice.best,
+        "near": [choice.low, choice.high],
+    }
 
 
 def law(judged: Mapping[str, Finding]) -> dict[str, float]:
@@ -70,8 +69,7 @@ def law(judged: Mapping[str, Finding]) -> dict[str, float]:
     known = [g.effect for g in judged["M2"].groups if g.n >= scaling.ENOUGH]
     if not known:
         return {}
-    tested = judging.searches()
-    sizes = tested[tested.algorithm == "sgd"].batch_size
+    sizes = judging.searches().query("algorithm == 'sgd'").batch_size
     rho = {"rho": math.exp(np.log(known).mean()), "low": min(known), "high": max(known)}
     return {**rho, "smallest": int(sizes.min()), "largest": int(sizes.max())}
 
@@ -80,24 +78,16 @@ def findings(
     judged: Mapping[str, Finding], times: decide.Points, dense: pd.Series
 ) -> dict[str, object]:
     """All values of the page's sentences; times and dense: of `example`."""
-    choice, rivals = decide.decide(times, dense.critical), judged["O2"]
+    rivals = judged["O2"]
     return {
         **front.facts(judged),
-        **on_gpu(),
+        **worked(times, dense),
+        **{f"gpu_{name}": value for name, value in worked(*on_gpu()).items()},
         **prose.pills({key: judged[key] for key in CLAIMS}),
         "rho": front.effects(judged["M2"]),
         "missed": front.effects(judged["S10b"]),
-        "network": workload(front.RUN[0]).title,
         "times": [f"{1000 * seconds:.2g} ms at {size}" for size, seconds in times],
-        "critical": ranged(dense.critical, dense.critical_low, dense.critical_high),
-        "overhead": 1000 * choice.overhead,
-        "example": 1000 * choice.example,
-        "best": choice.best,
-        "near": [choice.low, choice.high],
         "pruned_critical": front.effects(judged["L4"]),
-        "top_k": between(*(g.effect for g in judged["T4"].decided())),
-        "gaussian": between(*(g.effect for g in judged["T5"].decided())),
-        "late": front.effects(judged["A1"]),
         "rivals": len(rivals.measured),
         "kept_up": len(rivals.decided(YES)),
     }

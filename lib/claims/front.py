@@ -202,19 +202,13 @@ def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
 
 def measured_again() -> dict[str, int]:
     """How many of the searches that were measured again have steps, by data set (on_digits,
-    on_images), and on images where processors round differently (apart); same_...: how many of
-    these gave the same steps.
+    on_images), and how many of these gave the same steps (same_on_digits, same_on_images).
     """
     from lib.probes import replays  # slow to import
 
     steps = replays.every().dropna(subset=["recorded", "again"], how="all")
     digits = steps.workload.str.startswith("digits")
-    small, images = steps[digits], steps[~digits]
-    groups = {
-        "on_digits": small,
-        "on_images": images,
-        "apart": images[images.same_rounding.eq(False)],
-    }
+    groups = {"on_digits": steps[digits], "on_images": steps[~digits]}
     counts = {name: len(rows) for name, rows in groups.items()}
     same = {f"same_{name}": int(rows.equal_result.sum()) for name, rows in groups.items()}
     return {**counts, **same}
