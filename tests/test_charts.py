@@ -95,26 +95,6 @@ def test_a_part_reads_as_a_fraction_however_its_page_rounds_it():
     assert {"1/1,024", "1/4", "0.3", "4"} <= set(labels)
 
 
-CELLS = [
-    "from lib.page import charts, prose",
-    "from chapters.own_workload import own_figures as own",
-    "drawn = own.with_critical(points, None)",
-    "prose.figure(\n    charts.sized(drawn, 90),\n    'T', 'C', 'fig-a', 'd')",
-    "prose.figure(points, 'T', 'C', 'fig-b', 'd')",
-]
-
-
-def test_a_figure_has_its_address_and_the_function_that_drew_it():
-    drawn = sphinx.drawn_by(CELLS)
-    assert drawn == {"fig-a": "chapters.own_workload.own_figures.with_critical"}
-    page = "".join(prose.figure(chart(), "T", "C", name, "d") for name in ("fig-a", "fig-b"))
-    named, linked = (sphinx.with_origins(page, drawn, at) for at in ("", "https://host/blob/main"))
-    file, told = "chapters/own_workload/own_figures.py", "drawn by <code>with_critical</code>, "
-    assert f"{told}{file}, line " in named and "https://host" not in named
-    assert re.search(rf'{told}<a href="https://host/blob/main/{file}#L\d+">', linked)
-    assert named.count('href="#fig-') == 2 and named.count("drawn by") == 1
-
-
 # --- in a browser, without a book -----------------------------------------------------------------
 
 

@@ -60,7 +60,7 @@ VIEW = """\
 <figure class="book-figure" id="fig-explore"><p class="book-title">{{ title }}</p>\
 <img class="ex-still" alt="{{ description|e }}" src="{{ picture }}">\
 <figcaption>{{ caption }}</figcaption>\
-<p class="book-tools"><a href="#fig-explore">Link to this figure</a></p></figure>\
+<div class="book-tools"><a href="#fig-explore">Link to this figure</a></div></figure>\
 <div class="ex-tables"><div class="ex-scroll">{{ table }}</div></div></div>"""
 
 

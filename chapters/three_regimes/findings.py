@@ -5,27 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import altair as alt
 import pandas as pd
 
-from chapters.three_regimes import one_network, regime_figures
+from chapters.three_regimes import one_network
 from lib.analysis import ranges, scaling
 from lib.claims import NO, UNCLEAR, YES, Claim
-from lib.page import charts
-from lib.page.shared_figures import LARGE
 from lib.wording import brief, named, percent, with_interval
 from lib.workloads.catalogue import workload
 
-PAPERS_METHODS = ("sgd", "momentum", "nesterov")
-PAPERS_NETWORKS = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8")
-LARGE_GOALS = ("Transformer on LM1B", "ResNet-50 on ImageNet")
-SEVERAL_GOALS = (
-    "mnist-simple-cnn",
-    "fashion-mnist-simple-cnn",
-    "cifar-10-resnet-8",
-    "mnist-fc-128x3-easier",
-    "digits-mlp",
-    "digits-cnn",
+FLATTENS = (
+    "Below {critical:.2g} examples, a doubled batch saves {before} of the steps on average; "
+    "beyond, {after}"
 )
 
 
@@ -67,6 +57,17 @@ def findings(
     }
 
 
+def titles(asked: pd.DataFrame, lines: pd.DataFrame) -> list[str]:
+    """What the first figure shows at every goal, the hardest first; lines: as for `findings`."""
+    told = []
+    for goal in scaling.goals(asked):
+        at_goal = _asked(scaling.at_goal(asked, goal), lines)
+        told.append(
+            FLATTENS.format(**at_goal) if at_goal["flattens"] else "Steps against batch size"
+        )
+    return told
+
+
 def _asked(asked: pd.DataFrame, lines: pd.DataFrame) -> dict[str, object]:
     """What doubling the batch saves on the network asked for, on either side of the critical batch
     size of its densest curve.
@@ -105,61 +106,3 @@ def of_ranges(published: pd.DataFrame, every: pd.DataFrame) -> pd.DataFrame:
             "whole over published": [with_interval(*row) for row in ends],
         }
     )
-
-
-# --- what figures draw ----------------------------------------------------------------------------
-
-
-def of_sizes(trials: pd.DataFrame, least: int) -> pd.DataFrame:
-    """The trials of curves that are measured at this number of batch sizes or more."""
-    if trials.empty:
-        return trials
-    return trials[trials.groupby(scaling.CURVE).batch_size.transform("nunique") >= least]
-
-
-def of_networks(every: pd.DataFrame) -> alt.FacetChart:
-    """The figure of dense networks with two of the paper's training methods, a panel each: those of
-    the paper first.
-    """
-    dense = every[(every.sparsity == 0) & every.algorithm.isin(PAPERS_METHODS)]
-    several = dense.groupby("workload").algorithm.transform("nunique") > 1
-    dense = of_sizes(dense[several], 3)
-    if not len(dense):
-        return charts.nothing("No network is measured with two training methods.")
-    points = scaling.label(scaling.across_replicates(scaling.steps_to_result(dense)))
-    points = points.assign(panel=_at_goal(points.workload, points.goal))
-    later = ~points.workload.isin(PAPERS_NETWORKS)
-    points = points.assign(later=later).sort_values(["later", "panel"], kind="stable")
-    colour = charts.by_algorithm(list(points.algorithm.unique()))
-    return regime_figures.panels_chart(points, "algorithm", colour, LARGE)
-
-
-def of_several_goals(every: pd.DataFrame) -> pd.DataFrame:
-    """The dense trials with momentum that `of_goals` draws."""
-    own = every[(every.sparsity == 0) & (every.algorithm == "momentum")]
-    return of_sizes(own[own.workload.isin(SEVERAL_GOALS)], 4)
-
-
-def of_goals(every: pd.DataFrame) -> alt.FacetChart:
-    """The figure of dense networks at every goal of their ladders, with momentum, a panel each."""
-    own = of_several_goals(every)
-    if not len(own):
-        return charts.nothing("No dense network is measured with momentum.")
-    parts = [
-        scaling.all_goals(trials).assign(panel=workload(name).title)
-        for name, trials in own.groupby("workload")
-    ]
-    points = pd.concat(parts)
-    rank = points.groupby("panel").goal.rank("dense") - 1
-    points["ease"] = rank / rank.groupby(points.panel).transform("max")
-    points["goal"] = points.goal.map(percent)
-    shades = alt.Scale(domain=[0, 1], range=[charts.BLUE, charts.ORANGE])
-    colour = alt.Color("ease:Q", scale=shades, legend=None)
-    return regime_figures.panels_chart(
-        points.drop(columns="perfect", errors="ignore"), "goal", colour, LARGE_GOALS
-    )
-
-
-def _at_goal(workloads: pd.Series, goals: pd.Series) -> list[str]:
-    titles = [workload(name).title.removesuffix(", easier goal") for name in workloads]
-    return [f"{title}, error ≤ {percent(goal)}" for title, goal in zip(titles, goals)]

@@ -276,6 +276,16 @@ def spoken(text: str) -> alt.Parameter:
     return alt.param(name=re.findall(r"\]\[(\w+)\]", text)[-1] + "_text", expr=text)
 
 
+def title(texts: list[str] | dict[str, str], control: tuple) -> alt.Parameter:
+    """What the figure's title says for each value of a control (`slider`, `menu`); charts.js knows
+    it by its name.
+
+    texts: of a slider, in the order of its values; of a menu, by value.
+    """
+    expr = f"{json.dumps(texts, ensure_ascii=False)}[{control[0].name}]"
+    return alt.param(name="title_text", expr=expr)
+
+
 def needed(name: str, when: str) -> alt.Parameter:
     """Shows the control of this name only where it would change something; when: a Vega expression
     of the other controls.

@@ -172,7 +172,7 @@ FIGURE = """\
 <figure class="book-figure" id="{{ name }}" style="margin:1.5em 0">\
 <p class="book-title" style="font-weight:600;margin:0 0 .5em">{{ told }}</p>{{ drawn }}\
 <figcaption style="font-size:.9em;margin-top:.3em;text-align:left">{{ below }}</figcaption>
-<p class="book-tools"><a href="#{{ name }}">Link to this figure</a></p></figure>"""
+<div class="book-tools"><a href="#{{ name }}">Link to this figure</a></div></figure>"""
 # A caption's sentences on what to do with a pointer: paper leaves them out, and so do rerun
 # notebooks, whose pictures have no controls.
 POINTING = re.compile(

@@ -4,7 +4,7 @@ multiples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import altair as alt
 import numpy as np
@@ -87,6 +87,55 @@ def ratios(
     return range_chart(
         told, "ratio", title, colour, tooltip=tooltip, lines=lines, beyond=beyond
     )
+
+
+# Of a network: the colour of a verdict
+VERDICTS = {"yes": charts.TEAL, "no": charts.RED, "not clear": charts.GUIDE}
+
+
+def forest(judged: Mapping[str, object], title: str, *lines: float) -> alt.LayerChart:
+    """The effect on every network of three searches or more with its interval, a row each, by size,
+    in the verdict's colour; networks whose interval has no ends are left out.
+
+    Args:
+        judged: what the names of a claim's networks begin with -> the claim; all on one scale.
+        title: of the axis.
+        lines: where to draw a dashed line.
+    """
+    rows = pd.DataFrame(
+        {
+            "row": f"{'★ ' * g.own}{words}{g.name}",
+            "effect": g.effect,
+            "effect_low": g.low,
+            "effect_high": g.high,
+            "verdict": g.verdict if g.clear else "not clear",
+            "n": g.n,
+        }
+        for words, claim in judged.items()
+        for g in sorted(claim.measured, key=lambda group: group.effect)
+        if g.repeated and np.isfinite([g.low, g.high]).all()
+    )
+    shades = {word: VERDICTS[word] for word in VERDICTS if word in set(rows.verdict)}
+    two_lines = "split(replace(datum.label, ', ', ',|'), '|')"
+    names = alt.Axis(labelExpr=two_lines, labelFontSize=11, labelLimit=190, labelOverlap=False)
+    ratio = all(claim.scale == "ratio" for claim in judged.values())
+    scale = charts.log(12) if ratio else alt.Scale(type="symlog", constant=1)
+    axis = charts.fractions() if ratio else alt.Axis(values=[0, *charts.DECADES])
+    base = alt.Chart(rows).encode(
+        y=alt.Y("row:N", title=None, sort=list(rows.row), axis=names),
+        color=charts.by_name("verdict", shades, 3),
+    )
+    about = {
+        "row:N": "network",
+        "effect:Q|.2~r": title,
+        "n:Q": "searches",
+        "verdict:N": "verdict",
+    }
+    x, low = (
+        alt.X(f"{c}:Q", title=title, scale=scale, axis=axis) for c in ("effect", "effect_low")
+    )
+    marks = charts.ranges(base, "effect", x, low, tips.listed(about), 50)
+    return charts.sized(alt.layer(charts.across(*lines, x=scale), *marks), 28 * len(rows))
 
 
 # --- steps to result ------------------------------------------------------------------------------
@@ -185,15 +234,6 @@ MEASURE = "isFinite(containerSize()[0]) ? containerSize()[0] : 640"
 SIGNED = "replace(replace(replace(datum.label, ' on ', '|on '), ', ', '|'), ' → ', '|→ ')"
 BROKEN = f"split({SIGNED}, '|')"
 
-# Of figures 1 and 8 of Shallue et al. (2019), and not measured here
-LARGE = (
-    "ResNet-50 on ImageNet",
-    "ResNet-50 on Open Images",
-    "VGG-11 on ImageNet",
-    "Transformer on LM1B",
-    "Transformer on Common Crawl",
-    "LSTM on LM1B",
-)
 Layers = Callable[[alt.Chart], list[alt.Chart]]
 
 
@@ -201,7 +241,6 @@ def panels(
     rows: pd.DataFrame,
     layers: Layers,
     title: str,
-    absent: Iterable[str] = (),
     height: int = 110,
     most: int = 4,
     least: int = 220,
@@ -213,19 +252,12 @@ def panels(
         layers: what is drawn in each panel, from a chart without data; axes have no titles.  It
             must not add parameters.
         title: what goes up and what goes across, since panels have no room for titles of axes.
-        absent: further panels, grey and marked as not measured.
         height: of a panel, in pixels.
         most: panels abreast.
         least: pixels that a panel takes with its axis, if more than two are abreast.
     """
-    lacking = pd.DataFrame({"panel": list(absent), "lacks": "not measured"})
-    whole = pd.concat([rows.assign(lacks=None), lacking])
-    base = alt.Chart()
-    grey = base.mark_text(align="left", color=charts.GUIDE)
-    grey = grey.encode(x=alt.value(8), y=alt.value(height / 2), text="lacks:N")
-    drawn = layers(base.transform_filter("!isValid(datum.lacks)"))
-    inner = alt.layer(*drawn, grey.transform_filter("isValid(datum.lacks)"), data=whole)
-    facet = alt.Facet("panel:N", title=None, sort=list(dict.fromkeys(whole.panel)))
+    inner = alt.layer(*layers(alt.Chart()), data=rows)
+    facet = alt.Facet("panel:N", title=None, sort=list(dict.fromkeys(rows.panel)))
     facet = facet.header(
         labelExpr=BROKEN, labelLimit=150, labelFontSize=11, labelAnchor="start"
     )

@@ -4,7 +4,6 @@ of their page, formulas and charts without a network.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import hashlib
 import html
@@ -12,7 +11,7 @@ import os
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -77,14 +76,6 @@ class CodeAtTheEnd(SphinxPostTransform):
                 shown = parts.get("cell_code_output", nodes.container())
                 cell["classes"] = []  # else docutils would not let go of them
                 cell.replace_self(list(shown.children))
-        options = self.config.html_theme_options
-        address = options.get("repository_url") or ""
-        files = address and f"{address}/blob/{options.get('repository_branch') or 'main'}"
-        drawn = drawn_by(cell.astext() for cell in code)
-        for output in self.document.findall(nodes.raw):
-            if "book-figure" in output.astext():
-                text = with_origins(output.astext(), drawn, files)
-                output.children = [nodes.Text(text)]
         if code:
             opened = '<details class="book-code"><summary>The code of this page</summary>'
             before, after = (
@@ -247,74 +238,6 @@ def preview(chart: str, words: Sequence[str]) -> str:
     left, top = 1180 - scale * width, (630 - scale * height) / 2
     place = f"translate({left:.1f} {top:.1f}) scale({scale:.3f})"
     return SHEET.format(words="".join(lines), chart=f'<g transform="{place}">{chart}</g>')
-
-
-# --- which function drew a figure -----------------------------------------------------------------
-
-LINK = re.compile(r'<a href="#([^"]+)">Link to this figure</a>')  # as `prose.figure` writes it
-# Whose functions draw; those of `lib.page.charts` only arrange
-OURS = ("chapters.", "lib.page.shared_figures.")
-
-
-def with_origins(text: str, drawn: dict[str, str], repository: str) -> str:
-    """HTML whose figures name the function that drew them.
-
-    Args:
-        drawn: of `drawn_by`.
-        repository: the address of its files, up to their paths; "" where it is not known: then the
-            file is named and not linked.
-    """
-
-    def line(found: re.Match) -> str:
-        if found[1] not in drawn:
-            return found[0]
-        drawer = drawn[found[1]]
-        module, _, function = drawer.rpartition(".")
-        file = module.replace(".", "/") + ".py"
-        text = (ROOT / file).read_text(encoding="utf-8")
-        before, *_ = text.partition(f"def {function}(")
-        number = before.count("\n") + 1
-        place = f"{file}, line {number}"
-        if repository:
-            place = f'<a href="{repository}/{file}#L{number}">{place}</a>'
-        return f"{found[0]} · drawn by <code>{function}</code>, {place}"
-
-    return LINK.sub(line, text)
-
-
-def drawn_by(cells: Iterable[str]) -> dict[str, str]:
-    """The functions whose charts a page's cells hand to `prose.figure`, by the figure's name:
-    {"fig-x": "chapters.x.x_figures.chart"}; without figures that a cell draws by itself.
-
-    Args:
-        cells: Python, in the order of the page.
-    """
-    known, values, found = {}, {}, {}
-    for node in ast.parse("\n".join(cells)).body:
-        if isinstance(node, ast.ImportFrom):
-            known |= {one.asname or one.name: f"{node.module}.{one.name}" for one in node.names}
-        elif isinstance(node, ast.Assign):
-            values[ast.unparse(node.targets[0])] = node.value
-        for call in ast.walk(node):
-            if isinstance(call, ast.Call) and ast.unparse(call.func) == "prose.figure":
-                name = re.search(r"'(fig-[^']+)'", ast.unparse(call))
-                every = _functions(call.args[0], known, values)
-                ours = [function for function in every if function.startswith(OURS)]
-                if name and ours:
-                    found[name[1]] = ours[0]
-    return found
-
-
-def _functions(node: ast.AST, known: dict, values: dict) -> Iterator[str]:
-    """The dotted names of the functions that make an expression's value, the outermost first."""
-    if isinstance(node, ast.Name) and node.id in values:
-        left = dict(values)
-        yield from _functions(left.pop(node.id), known, left)
-    if isinstance(node, ast.Call):
-        root, *rest = ast.unparse(node.func).split(".")
-        yield ".".join([known.get(root, ""), *rest])
-    for part in ast.iter_child_nodes(node):
-        yield from _functions(part, known, values)
 
 
 # --- formulas -------------------------------------------------------------------------------------

@@ -130,8 +130,10 @@
     if (seen.length > MOST_ROWS) whole.createCaption().textContent = `The first ${MOST_ROWS} of ${seen.length} rows.`;
     return whole;
   };
+  // The quiet line under a figure: its address, what can be saved, its data as a table.
+  const tools = (node) => node.closest("figure")?.querySelector(".book-tools") || node;
   const tabulate = (node) => {
-    const place = node.querySelector(":scope > .book-data"), view = live.get(node)?.view;
+    const place = tools(node).querySelector(":scope > .book-data"), view = live.get(node)?.view;
     if (!place?.open || !view) return;
     let records = marks(view.scenegraph().root, []);
     if (!records.length) {
@@ -145,11 +147,11 @@
     place.replaceChildren(place.firstElementChild, frame);
   };
   const offer = (node) => {
-    if (node.querySelector(":scope > .book-data")) return;
+    if (tools(node).querySelector(":scope > .book-data")) return;
     const place = Object.assign(document.createElement("details"), { className: "book-data" });
-    place.append(Object.assign(document.createElement("summary"), { textContent: "What it shows, as a table" }));
+    place.append(Object.assign(document.createElement("summary"), { textContent: "Table" }));
     place.addEventListener("toggle", () => tabulate(node));
-    node.append(place);
+    tools(node).append(place);
   };
 
   // --- what is chosen, in the figure's title and in the page's address: #fig-x?goal=2&network=MLP ---
@@ -327,7 +329,7 @@
     if (link.href.startsWith("blob:")) setTimeout(() => URL.revokeObjectURL(link.href), 1000);
   };
   const takeAlong = (node) => {
-    if (node.querySelector(":scope > .book-take")) return;
+    if (tools(node).querySelector(":scope > .book-take")) return;
     const place = Object.assign(document.createElement("span"), { className: "book-take" });
     Object.keys(FORMS).forEach((form) => {
       const button = Object.assign(document.createElement("button"), { type: "button", textContent: form });
@@ -335,7 +337,7 @@
       button.addEventListener("click", () => take(node, form).catch(console.error));
       place.append(button);
     });
-    node.append(place);
+    tools(node).append(place);
   };
 
   const draw = async (node) => {
@@ -375,8 +377,8 @@
     node.querySelector(":scope > img")?.classList.add("vl-still");  // print has use for it
     listen(node, spec, result.view);
     reach(node, spec, result.view);
-    offer(node);
     takeAlong(node);
+    offer(node);
     tabulate(node);
     window.dispatchEvent(new Event("resize"));  // the page may have moved while Vega was at work
     node.dataset.drawn = theme;
@@ -389,6 +391,28 @@
     moved.forEach(({ target, contentRect }) => widths.set(target, contentRect.width));
     if (moved.length) window.dispatchEvent(new Event("resize"));
   });
+
+  // A drawn chart may be higher than its picture: what the address names stays where it is until the reader scrolls.
+  const hold = () => {
+    const target = document.getElementById(inAddress().name);
+    if (!target) return;
+    const page = document.documentElement.style;
+    let place = null;
+    const go = () => {
+      target.scrollIntoView({ behavior: "instant" });
+      place = scrollY;
+    };
+    const grown = new ResizeObserver(go);
+    const left = () => {
+      if (place === null || Math.abs(scrollY - place) <= 1) return;
+      grown.disconnect();
+      removeEventListener("scroll", left);
+      page.overflowAnchor = "";
+    };
+    page.overflowAnchor = "none";  // else the browser scrolls, too
+    grown.observe(document.body);
+    addEventListener("scroll", left);
+  };
 
   document.addEventListener("DOMContentLoaded", () => {
     // One drawing of a chart at a time: two at once, as when the theme is set while a page loads, measure each other's canvas.
@@ -407,8 +431,8 @@
       }, 100));
       node.addEventListener("click", ({ target }) => target.closest("canvas, svg.marks") && setTimeout(() => tabulate(node), 100));
     });
-    const { name, query } = inAddress();
-    if (query.size) document.getElementById(name)?.scrollIntoView();
+    hold();
+    addEventListener("hashchange", hold);
     new MutationObserver(() => last.forEach((_, node) => next(node)))
       .observe(document.documentElement, { attributeFilter: ["data-theme"] });
   });
