@@ -31,13 +31,10 @@ def findings(work: Workload, case: Case, dearer: pd.DataFrame) -> dict:
     return {
         "network": work.title,
         "method": case.densest[1],
-        "most_devices": case.machine.devices,
         "timed": case.timed is not None,
         "borrowed": curve.n < scaling.ENOUGH and not adaptive,
         "fastest": fast.batch_size,
-        "fast_devices": _devices(fast.devices),
         "cheapest": cheap.batch_size,
-        "cheap_devices": _devices(cheap.devices),
         **_traded(case, fast, cheap),
         "goal": work.asks.written(case.points.goal.iloc[0]),
         "dearer_network": catalogue.workload(dearer.workload.iloc[0]).title,
@@ -52,10 +49,6 @@ def _traded(case: Case, fast: Optimum, cheap: Optimum) -> dict[str, object]:
     slow, _ = hardware.to_goal(machine, cheap.batch_size, steps, weights, case.timed)
     share = fast.value / float(slow)
     return {"time_share": percent(share), "price_ratio": share * fast.devices / cheap.devices}
-
-
-def _devices(count: int) -> str:
-    return "1 device" if count == 1 else f"{count:,} devices"
 
 
 def rounds(team: volunteers.Team, points: pd.DataFrame) -> pd.DataFrame:

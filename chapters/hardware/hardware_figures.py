@@ -15,6 +15,9 @@ from lib.page import charts, tips
 
 KINDS = ("one core, measured", "as the sliders say")
 TITLE = "show === 'time' ? 'time to the goal (s)' : 'price of reaching the goal'"
+NEAR = 0.1  # share of the best time, or price, by which a batch size may be worse
+TOLD = f"""(show === 'time' ? 'The fastest' : 'The cheapest') + ' batch size of ' + curve_chosen
++ ' is ringed, and all within {NEAR:.0%} of it are shaded'""".replace("%", "\u00a0%")
 LOG = {"type": "log", "nice": False, "padding": 28}
 VALUES = {
     "throughput": [1e2, 1e3, 1e4, 1e5, 1e6],
@@ -108,6 +111,25 @@ def _best_devices(table: pd.DataFrame, shown: Mapping[str, tuple], keep: str) ->
     )
 
 
+def _near(best: alt.Chart, points: pd.DataFrame) -> alt.Chart:
+    """Shades the batch sizes that are nearly as good as the best of the densest curve.
+
+    Args:
+        best: of `_best_devices`.
+        points: what it is made of.
+    """
+    sizes, dense = points.batch_size, points.sparsity.min()
+    near = f"datum.sparsity === {dense} && datum.value <= {1 + NEAR} * datum.least"
+    return (
+        best.transform_filter(near)
+        .transform_aggregate(low="min(batch_size)", high="max(batch_size)")
+        .transform_calculate(low=f"max({sizes.min()}, datum.low / SQRT2)")
+        .transform_calculate(high=f"min({sizes.max()}, datum.high * SQRT2)")
+        .mark_rect(color=charts.GUIDE, opacity=0.15)
+        .encode(x="low:Q", x2="high:Q")
+    )
+
+
 def by_batch_size(
     points: pd.DataFrame,
     cores: Mapping[str, pd.DataFrame | None],
@@ -117,6 +139,8 @@ def by_batch_size(
 ) -> alt.LayerChart:
     """Time to the goal, or its price, against batch size, a line per sparsity; the best of each
     ringed.
+
+    Shaded: the batch sizes within NEAR of the densest curve's best.
 
     points: of all curves, with curve (its name) and parameters.  cores: workload -> step times of
     one device, or None.  machine: where the sliders begin; timed: whether the measured device is
@@ -130,7 +154,8 @@ def by_batch_size(
     kind = alt.param(name="device", value=KINDS[not timed], bind=either)
     pick, faded = charts.picked("sparsity")
     menu = charts.menu("curve", sorted(table.curve.unique()), curve, "workload")
-    base = _best_devices(table, shown, menu[1]).encode(
+    rows = _best_devices(table, shown, menu[1])
+    base = rows.encode(
         x=charts.batch_axis(table.batch_size),
         color=charts.by_sparsity(sorted(table.sparsity.unique())),
         opacity=faded,
@@ -171,7 +196,8 @@ def by_batch_size(
         "price_at": f"{show.name} === 'price'",
     }
     return (
-        alt.layer(line, bars, rings, words, caption, charts.beside(TITLE))
+        alt.layer(_near(rows, table), line, bars, rings, words, caption, charts.beside(TITLE))
+        .add_params(alt.param(name="title_text", expr=TOLD))
         .add_params(show, menu[0], kind, *(param for param, *_ in shown.values()))
         .add_params(*(charts.needed(name, when) for name, when in needed.items()))
         .properties(width="container", height=380)

@@ -51,11 +51,21 @@ def findings(
         "failed": verdicts[NO],
         "lost": between(*(g.effect for g in top)),
         "lengths": _shortest(),
+        "titles": {},
     }
-    for method in ("Top-k", "Gaussian-k"):
-        gap = gaps(shown[shown.network == networks[0]], method)
-        found[method.removesuffix("-k").lower()] = gap[gap.density == share].gap.mean()
+    for name in networks:
+        own = shown[shown.network == name]
+        top, gaussian = (_behind(own, method, share) for method in ("Top-k", "Gaussian-k"))
+        found["titles"][name] = (
+            f"After {number(last[name])} steps of {name}, density {share:g}, Top-k is {top} points "
+            f"behind dense messages, Gaussian-k {gaussian}"
+        )
     return found
+
+
+def _behind(shown: pd.DataFrame, method: str, density: float) -> str:
+    gap = gaps(shown, method)
+    return brief(gap[gap.density == density].gap.mean())
 
 
 def table(shown: pd.DataFrame) -> pd.DataFrame:

@@ -31,12 +31,12 @@ def lines(shown: pd.DataFrame, density: float) -> pd.DataFrame:
     return found.agg(epochs=("epochs", "first"), error=("test", "mean")).reset_index()
 
 
-def errors(rows: pd.DataFrame, networks: list[str]) -> alt.LayerChart:
+def errors(rows: pd.DataFrame, titles: dict[str, str]) -> alt.LayerChart:
     """Test error against epochs, a line a method, both axes logarithmic; a menu of networks.
 
     Args:
         rows: of `lines`.
-        networks: in the order of the menu.
+        titles: of the figure, by network, in the order of the menu.
     """
     colours = {name: colour for name, colour in METHODS.items() if name in set(rows.method)}
     y = alt.Y("error:Q", title="test error", scale=charts.log(8, base=10))
@@ -51,7 +51,7 @@ def errors(rows: pd.DataFrame, networks: list[str]) -> alt.LayerChart:
         tip("budget:Q", "steps", ","),
         tip("error:Q", "test error", ".2%"),
     ]
+    networks = list(titles)
     menu = charts.menu("network", networks, networks[0], "network")
-    return charts.sized(
-        charts.controlled([charts.dotted(base, 30, tooltip=tooltip)], menu), 320
-    )
+    chart = charts.controlled([charts.dotted(base, 30, tooltip=tooltip)], menu)
+    return charts.sized(chart.add_params(charts.title(titles, menu)), 320)

@@ -94,12 +94,12 @@ def _regimes(lines: pd.DataFrame) -> list[alt.Chart]:
     ends = {"until": lines.critical * TOLERANCE, "since": lines.critical / TOLERANCE}
     base = alt.Chart(lines.assign(**{k: v.clip(first, last) for k, v in ends.items()}))
     shade = base.mark_rect(color=charts.GUIDE, opacity=0.1)
-    names = []
+    small, names = alt.expr(f"width < {charts.PHONE} ? 10 : 12"), []
     for words, place, align in zip(
         REGIMES, ("first", "critical", "last"), ("left", "center", "right")
     ):
         name = base.transform_calculate(words=f"split('{words}', '|')")
-        name = name.mark_text(align=align, baseline="top", lineHeight=14, fontSize=12)
+        name = name.mark_text(align=align, baseline="top", lineHeight=14, fontSize=small)
         names.append(name.encode(x=f"{place}:Q", y=alt.value(4), text="words:N"))
     outer = (("first", "until"), ("since", "last"))
     return [shade.encode(x=f"{low}:Q", x2=f"{high}:Q") for low, high in outer] + names

@@ -33,11 +33,13 @@ def findings(
         judged: the page's claims.
     """
     over = tables.compared(curves)
-    muon = (over.algorithm == "muon") & (over.what == "critical") & (over.n >= tables.SEVERAL)
+    muon = over[(over.algorithm == "muon") & (over.n >= tables.SEVERAL)]
+    muon = {what: between(*rows.ratio) for what, rows in muon.groupby("what")}
     goals = every.groupby("workload").goal.first()
     beside_adam = [group.effect for group in judged["O6"].groups if group.n >= tables.SEVERAL]
     found = {
-        "over_sgd": between(*over.ratio[muon]),
+        "over_sgd": muon["critical"],
+        "muon": muon,
         "over_adam": between(*beside_adam),
         "methods": every.algorithm.nunique(),
         "searches": max(curve.n for curve in curves.values()),

@@ -14,13 +14,20 @@ WORDS = {  # what is compared, as the menu has it
     "large": "steps, two largest batches",
     "small": "steps, two smallest batches",
 }
+TITLES = {  # and the figure's title, of Muon's ratios
+    "critical": "Muon’s critical batch size is {} times SGD’s on networks with three searches or more",
+    "large": "At its two largest batch sizes, Muon takes {} times SGD’s steps",
+    "small": "At its two smallest batch sizes, Muon takes {} times SGD’s steps",
+}
 SHADES = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.RED, charts.PURPLE)
 COLUMNS = ["what", "method", "network", "ratio", "ratio_low", "ratio_high", "n"]
 OVER = "times SGD’s"
 ROW = 9  # pixels of a network within a method's row
 
 
-def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.LayerChart:
+def beside_prediction(
+    measured: pd.DataFrame, predicted: pd.DataFrame, muon: dict[str, str]
+) -> alt.LayerChart:
     """Ratios to SGD with intervals, a row per method and a colour per network, and the model's
     ratio as a hollow diamond; a menu chooses what.
 
@@ -28,6 +35,7 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
         measured: of `method_tables.compared`; variants are left out.  Intervals end at eight times
             the outermost points.
         predicted: of `quadratic_methods.predictions`.
+        muon: a key of WORDS -> Muon's ratios, in words.
     """
     plain = measured.loc[~measured.algorithm.isin(charts.VARIANTS), COLUMNS]
     parts = [charts.cut(rows, "ratio", 8)[0] for _, rows in plain.groupby("what", sort=False)]
@@ -74,4 +82,6 @@ def beside_prediction(measured: pd.DataFrame, predicted: pd.DataFrame) -> alt.La
     drawn = alt.layer(charts.across(1, x=scale), charts.controlled(layers, what))
     title = alt.Title(alt.expr(f"{what[0].name} + ', {OVER}'"), anchor="start")
     height = len(order) * max(30, ROW * len(networks))
+    titles = {WORDS[key]: TITLES[key].format(ratios) for key, ratios in muon.items()}
+    drawn = drawn.add_params(charts.title(titles, what))
     return charts.sized(drawn, height).properties(title=title)

@@ -117,13 +117,13 @@ def forest(judged: Mapping[str, object], title: str, *lines: float) -> alt.Layer
     )
     shades = {word: VERDICTS[word] for word in VERDICTS if word in set(rows.verdict)}
     two_lines = "split(replace(datum.label, ', ', ',|'), '|')"
-    names = alt.Axis(labelExpr=two_lines, labelFontSize=11, labelLimit=190, labelOverlap=False)
+    names = alt.Axis(labelExpr=two_lines, labelFontSize=10, labelLimit=205, labelOverlap=False)
     ratio = all(claim.scale == "ratio" for claim in judged.values())
     scale = charts.log(12) if ratio else alt.Scale(type="symlog", constant=1)
-    axis = charts.fractions() if ratio else alt.Axis(values=[0, *charts.DECADES])
+    axis = charts.fractions() if ratio else alt.Axis(values=[0, 1, 2, 5, 10, 20, 50])
     base = alt.Chart(rows).encode(
         y=alt.Y("row:N", title=None, sort=list(rows.row), axis=names),
-        color=charts.by_name("verdict", shades, 3),
+        color=charts.by_name("verdict", shades, 1, 3),
     )
     about = {
         "row:N": "network",
