@@ -285,11 +285,11 @@ def test_page_fits_a_phone_follows_the_dark_theme_and_has_its_charts_as_tables(o
         assert tab.locator(f".vl-chart {DRAWN}").nth(i).bounding_box()["width"] <= 390
         reach, width = tab.locator(".vl-chart").nth(i).evaluate(REACH)
         assert reach <= width, "a legend is cut"
-        read_as_a_table(tab.locator(".vl-chart").nth(i))
+        read_as_a_table(tab.locator("figure:has(.vl-chart)").nth(i))
 
 
 def read_as_a_table(chart):
-    """Open the table below a chart without a pointer: it has all values, under heads in words."""
+    """Open the table of a figure without a pointer: it has all values, under heads in words."""
     chart.locator(".book-data > summary").press("Enter")
     chart.locator(".book-data tbody td").first.wait_for(timeout=10_000)  # drawn once it comes near
     cells = chart.locator(".book-data tbody tr:first-child td").all_inner_texts()

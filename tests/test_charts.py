@@ -69,7 +69,7 @@ def test_a_box_says_each_network():
     judged = claim.judged(rule, [claims.Group("digits", 3.0, 2.5, 4.0, 3), images])
     told = boxes.claim(judged)
     assert "★ images &lt;b&gt;" in told and "Needed: above 1.25." in told
-    assert "<td>● yes</td><td>3</td><td>2.5 to 4</td><td>3</td>" in told
+    assert '<td>● yes</td><td data-head="effect">3</td><td data-head="90 %">2.5 to 4</td>' in told
 
 
 def test_names_beside_lines_stand_apart_on_the_axis():
@@ -112,6 +112,7 @@ def figure():
     region = alt.Chart(rows[:1]).mark_rect(color=charts.GUIDE, opacity=0.15)
     region = region.encode(y=alt.Y("low:Q"), y2="high:Q")
     drawn = charts.controlled([region, layers[0].add_params(pick), *layers[1:]], control)
+    drawn = drawn.add_params(charts.title(["T", "At 20 %"], control))
     described = "Bars. Move the slider.", "fig-x", "Two lines."
     return prose.figure(charts.sized(drawn, 200), "T", *described)
 
@@ -128,9 +129,11 @@ def page(tmp_path_factory):
     scripts = ("vega", "charts", "page")
     loads += "".join(f'<script defer src="{name}.js"></script>' for name in scripts)
     answer = '<details id="answer"><summary>Answer</summary><p>Yes.</p></details>'
+    wide = boxes.table(pd.DataFrame([["a network on digits, momentum"] * 5]))
     style = "html { background: #fff } html[data-theme=dark] { background: #14181e }"
     head = f'<meta charset="utf-8"><style>{style}</style>{loads}'
-    text = f'<!DOCTYPE html><html lang="en">{head}<body>{figure()}{answer}</body></html>'
+    text = f'<!DOCTYPE html><html lang="en">{head}<body>{figure()}{answer}<div class="bd-content">{wide}</div>'
+    text += '<h2 id="end">End</h2><div style="height:3000px"></div></body></html>'
     (folder / "page.html").write_text(text, encoding="utf-8")
     return (folder / "page.html").as_uri()
 
@@ -205,8 +208,28 @@ def test_what_is_chosen_is_in_the_title_and_in_the_address_which_restores_it(tab
     tab.wait_for_selector(".vl-chart[data-drawn]")
     assert tab.locator("input[type=range]").input_value() == "1"
     assert "20" in tab.locator(".book-value").inner_text()
+    assert tab.locator(".book-title").inner_text() == "At 20 %"
     tab.locator("input[type=range]").fill("0")  # as it began: nothing to keep
     tab.wait_for_function("location.hash === '#fig-x'")
+
+
+@needs_browser
+def test_a_deep_link_lands_below_charts_until_the_reader_scrolls(tab, page):
+    tab.goto(f"{page}?#end")
+    tab.wait_for_selector(".vl-chart[data-drawn]")
+    top = "document.getElementById('end').getBoundingClientRect().top"
+    for scrolled in (0, 500):
+        tab.evaluate(f"scrollBy(0, {scrolled})")
+        tab.wait_for_timeout(200)
+        tab.evaluate(f"document.body.style.paddingTop = '{90 + 2 * scrolled}px'")  # as a chart that grows
+        tab.wait_for_timeout(200)
+        assert (abs(tab.evaluate(top)) < 2) == (scrolled == 0)
+
+
+@needs_browser
+def test_a_phone_shows_every_column_of_a_row(tab):
+    tab.set_viewport_size({"width": 390, "height": 700})
+    assert tab.evaluate("[...document.querySelectorAll('td')].every(c => c.getBoundingClientRect().right <= 390)")
 
 
 SHADES = """() => [...document.querySelectorAll('svg.marks .role-mark > *')].map(part => {

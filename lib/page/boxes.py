@@ -26,7 +26,7 @@ BOX = """\
 {% endfor %}</dl></div>"""
 NETWORKS = """\
 {% if many %}<details><summary>{{ summary }}</summary>{% endif %}
-<table class="book-table book-names"><thead><tr>
+<table class="book-table book-names book-stacked"><thead><tr>
 <th>network</th>{% if judged %}<th>verdict</th>{% endif %}<th>effect</th><th>90 %</th><th>n</th>\
 {% if judged %}<th>power</th>{% endif %}</tr></thead><tbody>
 {% for group, numbers in rows %}
@@ -34,8 +34,9 @@ NETWORKS = """\
 {%- if group.note %}<br><small>{{ group.note }}</small>{% endif %}</td>
 {% if group.n %}
 {% if judged %}<td>{{ mark(group) }}</td>{% endif %}\
-<td>{{ numbers[0] }}</td><td>{{ numbers[1] }} to {{ numbers[2] }}</td><td>{{ group.n|count }}</td>
-{% if judged %}<td>{{ "%.0f %%"|format(100 * group.power[0]) if group.power else "—" }}</td>{% endif %}
+<td data-head="effect">{{ numbers[0] }}</td><td data-head="90 %">{{ numbers[1] }} to {{ numbers[2] }}</td>\
+<td data-head="n">{{ group.n|count }}</td>
+{% if judged %}<td data-head="power">{{ "%.0f %%"|format(100 * group.power[0]) if group.power else "—" }}</td>{% endif %}
 {% else %}<td colspan="5">not measured</td>{% endif %}</tr>
 {% endfor %}</tbody></table><small>★: the paper’s own network. n: searches, or \
 what the row names.{% if judged %} ○: fewer than three. Power: how often the rule says yes of \
@@ -180,10 +181,11 @@ def trials(frame: pd.DataFrame) -> str:
 LONG = 20  # rows
 SENTENCE = 32  # characters of a cell, above which it is no value
 TABLE = """\
-<table class="book-table{{ ' book-names' if names }}{{ ' book-long' if rows|length > LONG }}">
+<table class="book-table{{ ' book-names' if names }}{{ ' book-stacked' if names and columns|length > 4 }}\
+{{ ' book-long' if rows|length > LONG }}">
 <thead><tr>{% for name in columns %}<th>{{ name }}</th>{% endfor %}</tr></thead><tbody>
 {% for row in rows %}<tr>{% for text in row %}
-<td{% if numeric[loop.index0] %} style="text-align:right"
+<td data-head="{{ columns[loop.index0]|e }}"{% if numeric[loop.index0] %} style="text-align:right"
 {%- elif text|length > SENTENCE %} class="book-words"{% endif %}>{{ text }}</td>
 {%- endfor %}</tr>
 {% endfor %}</tbody></table>"""

@@ -149,7 +149,7 @@
   const offer = (node) => {
     if (tools(node).querySelector(":scope > .book-data")) return;
     const place = Object.assign(document.createElement("details"), { className: "book-data" });
-    place.append(Object.assign(document.createElement("summary"), { textContent: "Table" }));
+    place.append(Object.assign(document.createElement("summary"), { textContent: "Table", ariaLabel: "What it shows, as a table" }));
     place.addEventListener("toggle", () => tabulate(node));
     tools(node).append(place);
   };
