@@ -261,15 +261,13 @@ def fused():
     return net
 
 
+UNEQUAL = lambda x: x[0].sum(), [torch.ones(4, requires_grad=True), torch.ones(3)]
 REFUSED = [
     (lambda: one_pass(nn.Embedding(9, 4, sparse=True), torch.arange(3)), "gradient: 'a sparse tensor.*sparse=False"),
     (lambda: one_pass(fused(), torch.ones(3, 4)), "gradients: None is not allowed; it must be in .grad"),
     (lambda: NoiseMeter(Quadratic()).micro_batch(), "examples: None .* it must be a number from 1"),
     (lambda: heard(NoiseMeter(Quadratic(), 16), [0], sizes=(16,)), "micro-batches: 1 is not allowed; it must be at least 2 a step"),
-    (
-        lambda: NoiseMeter(Quadratic(), 4).backward_in_parts(lambda x: x[0].sum(), [torch.ones(4, requires_grad=True), torch.ones(3)]),
-        r"batch: \[\(4,\), \(3,\)\] is not",
-    ),
+    (lambda: NoiseMeter(Quadratic()).backward_in_parts(*UNEQUAL), r"batch: \[4, 3\] is not"),
 ]
 
 

@@ -90,38 +90,35 @@ class NoiseState(NoiseMeter):
         allowed = "at least 2: one worker's gradient has nothing to be compared to"
         require(self.workers > 1, "workers", self.workers, allowed)
         self.settings |= {"workers": self.workers, "total": total}
-        self.hook, self.hook_state = hook, hook_state
+        self.hook, self.hook_state, self.width = hook, hook_state, ENTRIES if hook else 0
         self.rows, self.seen = Rows(model), 0
-        self.full: tuple[int, int] | None = None  # rows of the first pass, and its examples
+        self.full: tuple[int, int] | None = None  # rows of the first step, and its examples
 
     @harmless
     def sum_up(self) -> None:
         if not self.ddp.require_backward_grad_sync:  # else `finish` does
-            self.under_way.sum_up()
+            self.under_way.look()
             self.take()
 
     def take(self) -> None:
         """A backward pass ends."""
         rows = self.rows.taken()
-        examples = self.examples or rows
-        require(examples, "examples", examples, "told, as the model is given no tensor")
+        require(rows or self.examples, "examples", None, "told: the model is given no tensor")
+        self.under_way.take(self.examples or rows, 1.0)
         self.seen += rows
-        self.full = self.full or (rows, examples)
-        self.under_way.take(examples, 1.0)
-        if rows * self.full[1] != examples * self.full[0]:
-            warnings.warn(
-                "left out: another batch size than `state.examples` tells", stacklevel=2
-            )
-            self.under_way.squares = self.under_way.squares * math.nan
 
     @harmless
     def close(self, step: object) -> None:
         """The step's last backward pass ends."""
-        step.sum_up([] if self.hook else list(self.model.parameters()))
+        super().sum_up()
         self.take()
-        passes, seen, self.seen = len(step.sizes), self.seen, 0
-        own = passes == 1 or seen != self.examples
-        require(own, "examples", self.examples, f"those of one of {passes} backward passes")
+        passes, seen, examples, self.seen = len(step.sizes), self.seen, sum(step.sizes), 0
+        allowed = f"those of one of {passes} backward passes"
+        require(passes == 1 or seen != self.examples, "examples", self.examples, allowed)
+        self.full = self.full or (seen, examples)
+        if seen * self.full[1] != examples * self.full[0]:
+            step.squares *= math.nan
+            warnings.warn("left out: another batch size than `state.examples`", stacklevel=2)
 
     def finish(self) -> None:
         """A step ends, also for a worker without batches, in `ddp.join()`."""
@@ -134,19 +131,16 @@ class NoiseState(NoiseMeter):
     @harmless
     def add(self, bucket: dist.GradBucket) -> None:
         """Random sums of this worker's gradient, before it is changed."""
-        gradient, step = bucket.buffer(), self.under_way
+        gradient = bucket.buffer()
         if bucket.index() == 0:
             self.random = torch.Generator(gradient.device).manual_seed(1 + self.begun)
-            step.sums = torch.zeros(ENTRIES, dtype=torch.float64, device=gradient.device)
-        step.sums += random_sums(gradient, ENTRIES, self.random)
+        self.under_way.sums += random_sums(gradient, self.width, self.random)
 
 
 def group_of(model: object) -> dist.ProcessGroup:
     """The workers that train it.  Raises ValueError unless it is a DistributedDataParallel."""
     fine = isinstance(model, nn.parallel.DistributedDataParallel)
-    allowed = (
-        "the DistributedDataParallel that the hook is for (no FSDP: gradients are in parts)"
-    )
+    allowed = "the DistributedDataParallel that the hook is for (not FSDP)"
     require(fine, "model", type(model).__name__, allowed)
     return model.process_group
 

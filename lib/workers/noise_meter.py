@@ -55,7 +55,7 @@ import functools
 import math
 import warnings
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 
@@ -138,12 +138,12 @@ class Estimate:
     their ratio, in examples; refusal: why there is none.
     """
 
-    trace: float
-    square: float
-    low: float
-    high: float
-    steps: int
-    span: float
+    trace: float = math.nan
+    square: float = math.nan
+    low: float = 0.0
+    high: float = math.inf
+    steps: int = 0
+    span: float = math.nan
     refusal: str = ""
 
     @property
@@ -288,6 +288,7 @@ class NoiseMeter:
     """
 
     total: int | None = None  # as of `trace_and_square`
+    width = 0  # random sums of a gradient that is not what is exchanged
 
     def __init__(
         self,
@@ -316,7 +317,7 @@ class NoiseMeter:
         for p in self.model.parameters():
             if p.requires_grad and p.numel() and p not in self.watched:
                 self.watched.add(p)
-                p.register_hook(hearing(weakref.ref(p), weakref.ref(self)))
+                p.register_hook(functools.partial(hear, weakref.ref(p), weakref.ref(self)))
 
     @property
     def skipped(self) -> int:
@@ -337,9 +338,7 @@ class NoiseMeter:
         """Of the steps so far; none, which says why, if they cannot be measured."""
         self._read()
         if self.refusal:
-            return Estimate(
-                math.nan, math.nan, 0.0, math.inf, 0, self.averages.span, self.refusal
-            )
+            return Estimate(refusal=self.refusal)
         return self.averages.estimate()
 
     def refuse(self, why: object) -> None:
@@ -377,7 +376,7 @@ class NoiseMeter:
     @harmless
     def hear(self, p: nn.Parameter, gradient: Tensor) -> None:
         """What a backward pass is about to add to p's gradient."""
-        self.under_way = self.under_way or _Step(scale_of(self.scaler), p.device)
+        self.under_way = self.under_way or self.new_step()
         if self.under_way.begins(p, gradient):
             after_backward(self.sum_up)
 
@@ -385,8 +384,10 @@ class NoiseMeter:
     def sum_up(self) -> None:
         """At the end of a backward pass, before others clip what it has come to."""
         step, ddp = self.under_way, self.ddp
-        last = ddp.require_backward_grad_sync if ddp else len(step.sizes) + 1 >= self.fewest
-        step.sum_up(self.model.parameters() if last else ())
+        step.look()
+        if ddp.require_backward_grad_sync if ddp else len(step.sizes) + 1 >= self.fewest:
+            gradients = [p.grad for p in (self.model.parameters() if ddp else step.left)]
+            step.whole = squared(*[gradient for gradient in gradients if gradient is not None])
 
     @harmless
     def micro_batch(self, examples: int | None = None, scale: float = 1.0) -> None:
@@ -423,21 +424,20 @@ class NoiseMeter:
         part.  Dropout draws other masks.  A mean over tokens is none over examples where their
         numbers differ.  A batch that has no such parts is not split.
         """
-        tensors = [leaf for leaf in _pytree.tree_leaves(batch) if isinstance(leaf, Tensor)]
-        sizes = {x.shape[:1] for x in tensors}
-        if len(sizes) != 1 or () in sizes:
-            shapes = [tuple(x.shape) for x in tensors]
-            self.refuse(f"batch: {shapes} is not allowed; it must be tensors of one length")
-        (total,) = (1,) if self.refusal else sizes.pop()
-        if total < parts or self.refusal:
-            parts = 1  # left out
-        mean = 0.0
+        leaves, structure = _pytree.tree_flatten(batch)
+        sizes = [len(x) if x.ndim else 0 for x in leaves if isinstance(x, Tensor)]
+        total = max(sizes, default=0)
+        if not total or min(sizes) < total:
+            self.refuse(f"batch: {sizes} is not allowed; it must be tensors of one length")
+        parts, mean = 1 if self.refusal else min(parts, total), 0.0
+        total = total or 1
         for k in range(parts):
-            part = batch
-            if parts > 1:
-                part = _pytree.tree_map_only(
-                    Tensor, lambda x, k=k: x.tensor_split(parts)[k], batch
-                )
+            split = parts > 1
+            part = [
+                x.tensor_split(parts)[k] if split and isinstance(x, Tensor) else x
+                for x in leaves
+            ]
+            part = _pytree.tree_unflatten(part, structure)
             examples = total // parts + (k < total % parts)
             cost = loss(part) * (examples / total)
             (self.scaler.scale(cost) if self.scaler else cost).backward()
@@ -452,28 +452,29 @@ class NoiseMeter:
 
         A first step of fewer than two of them, of all workers, is refused; a later one is left out.
         """
-        step = self.under_way or _Step(1.0, next(self.model.parameters()).device)
-        self.under_way = None
-        self.settle(step)
-        if (step.whole is None and step.sums is None) or self.refusal:
-            step.squares = step.squares * math.nan  # other workers wait for it all the same
+        step, self.under_way = self.under_way or self.new_step(), None
+        if not self.complete(step):
+            step.squares *= math.nan  # sent all the same: other workers wait for it
         step.end(scale, self.ddp if self.shared else None)
         self.waiting.append(step)
         self._read(but=KEPT)
         self.watch()
 
+    def new_step(self) -> "_Step":
+        device = next(self.model.parameters()).device
+        return _Step(scale_of(self.scaler), device, self.width)
+
     @harmless
-    def settle(self, step: "_Step") -> None:
-        """Leave out a step of fewer than two gradients; refuse the first such."""
+    def complete(self, step: "_Step") -> bool:
+        """Whether it has two gradients or more; a first step must."""
         count = len(step.sizes)
         self.fewest = min(self.fewest, count) if self.begun else count
         count *= processes() if self.shared else 1
-        calls = (
+        call = (
             "at least 2 a step: call micro_batch() after each backward, or backward_in_parts()"
         )
-        require(count >= 2 or self.begun, "micro-batches", count, calls)
-        if count < 2:
-            step.whole = None
+        require(count >= 2 or self.begun, "micro-batches", count, call)
+        return count >= 2 and (step.whole is not None or self.width > 0)
 
     def report(self, batch_size: int) -> str:
         """What the estimate means for a batch of so many examples a step, and what to know."""
@@ -493,18 +494,19 @@ class _Step:
     and the harmonic mean of their examples are weighted so.
     """
 
-    def __init__(self, loss_scale: float, device: torch.device):
+    def __init__(self, loss_scale: float, device: torch.device, width: int):
         self.loss_scale = loss_scale
         self.lengths: dict[nn.Parameter, Tensor] = {}  # of what this micro-batch adds
         self.left: dict[nn.Parameter, Tensor] = {}  # a few entries of gradients, after the last
         self.met: list[tuple[Tensor, Tensor]] = []  # and before this one; what they should be
-        self.passes: set[int] = set()
+        self.task = -1  # the backward pass that is under way
         self.versions: dict[nn.Parameter, int] = {}
         self.sizes: list[int] = []  # of micro-batches; sums over them:
-        self.altered = self.scales = self.weights = self.inverses = 0.0
+        self.scales = self.weights = self.inverses = 0.0
         self.squares = torch.zeros((), dtype=exact(device), device=device)
+        self.altered = torch.zeros_like(self.squares)  # by others
         self.whole: Tensor | None = None  # of the whole gradient
-        self.sums: Tensor | None = None  # random ones of it, where it is not what is exchanged
+        self.sums = self.squares.new_zeros(width)  # or random sums of it
 
     def begins(self, p: nn.Parameter, gradient: Tensor) -> bool:
         """Whether a backward pass begins with p's gradient."""
@@ -519,23 +521,21 @@ class _Step:
             self.met.append((met, self.left.get(p, torch.zeros_like(met))))
         elif p in self.left:
             self.met.append((torch.zeros_like(self.left[p]), self.left[p]))
-        begun = len(self.passes)
-        self.passes.add(torch._C._current_graph_task_id())
-        return len(self.passes) > begun
+        before, self.task = self.task, torch._C._current_graph_task_id()
+        return self.task != before
 
-    def sum_up(self, whole: Iterable[nn.Parameter] = ()) -> None:
-        """At the end of a backward pass; whole: parameters, if it may be the step's last."""
+    def look(self) -> None:
+        """At the end of a backward pass."""
         for p in self.lengths:
             require(p.grad is not None, "gradients", None, IN_GRAD)
             self.left[p] = few(p.grad)
-        if gradients := [p.grad for p in whole if p.grad is not None]:
-            self.whole = squared(*gradients)
 
     def take(self, examples: int, scale: float) -> None:
         """A micro-batch ends."""
         self.squares += summed(list(self.lengths.values())).to(self.squares.device)
         if self.met:
-            self.altered += differs(*map(on_one_device, zip(*self.met, strict=True)))
+            changed = differs(*map(on_one_device, zip(*self.met, strict=True)))
+            self.altered += changed.to(self.altered.device)
         self.lengths, self.met = {}, []
         self.sizes.append(examples)
         self.scales += scale
@@ -546,11 +546,9 @@ class _Step:
         """Only lengths are kept, and added up over the workers."""
         self.left, self.met, self.versions = {}, [], {}
         self.loss_scale *= scale
-        numbers = self.squares, self.altered, self.scales, self.weights, self.inverses
-        like = {"dtype": self.squares.dtype, "device": self.squares.device}
-        self.sent = torch.stack([torch.as_tensor(number, **like) for number in numbers])
-        if self.sums is not None:
-            self.sent = torch.cat([self.sent, self.sums])
+        numbers = self.squares.new_tensor([self.scales, self.weights, self.inverses])
+        measured = torch.stack([self.squares, self.altered])
+        self.sent = torch.cat([measured, numbers, self.sums])
         self.workers, self.work = 1, None
         if ddp:
             group = ddp.process_group
@@ -565,11 +563,8 @@ class _Step:
         require(not altered, "gradients", "changed by others, or never zeroed", UNCHANGED)
         if math.isnan(small):
             return small, small
-        if self.sums is None:
-            big = self.whole.item()
-        else:
-            big = squared(self.sent[5:] / self.workers).item()
-        small, big = (square / self.loss_scale**2 for square in (small, big))
+        big = squared(self.sent[5:] / self.workers) if len(self.sums) else self.whole
+        small, big = (float(square) / self.loss_scale**2 for square in (small, big))
         mean = (scales / self.workers) ** 2
         equal = scales**2 / weights
         return trace_and_square(small / weights, big / mean, equal, weights / inverses, total)
@@ -632,11 +627,6 @@ def processes() -> int:
     return group.get_world_size() if group.is_available() and group.is_initialized() else 1
 
 
-def joined(ddp: nn.parallel.DistributedDataParallel | None) -> bool:
-    """Whether all of its workers take every step: none has left early, as in its join()."""
-    return ddp is not None and not ddp._join_config.enable
-
-
 def after_backward(call: Callable[[], None]) -> None:
     """Call it at the end of the backward pass that is under way."""
     # Twice, to come after DistributedDataParallel's, which waits for other workers
@@ -644,15 +634,11 @@ def after_backward(call: Callable[[], None]) -> None:
     queue(lambda: queue(call))
 
 
-def hearing(parameter: weakref.ref, listener: weakref.ref) -> Callable[[Tensor], None]:
+def hear(parameter: weakref.ref, listener: weakref.ref, gradient: Tensor) -> None:
     """A parameter's hook.  Either may go."""
-
-    def hear(gradient: Tensor) -> None:
-        p, hearer = parameter(), listener()
-        if p is not None and hearer is not None:
-            hearer.hear(p, gradient)
-
-    return hear
+    p, meter = parameter(), listener()
+    if p is not None and meter is not None:
+        meter.hear(p, gradient)
 
 
 def require_whole(model: nn.Module) -> None:
@@ -664,10 +650,8 @@ def require_whole(model: nn.Module) -> None:
 
 def require_dense(gradient: Tensor) -> None:
     """Raise ValueError if the gradient is a sparse tensor."""
-    sparse = "a sparse tensor, as of nn.Embedding(sparse=True)"
-    require(
-        not gradient.is_sparse, "gradient", sparse, "dense: give the embedding sparse=False"
-    )
+    allowed = "dense: give the embedding sparse=False"
+    require(not gradient.is_sparse, "gradient", "a sparse tensor, of nn.Embedding", allowed)
 
 
 def rows(batch: object) -> int:
@@ -757,17 +741,20 @@ def lightning_callback(
         size = largest = 0
 
         def setup(self, trainer, pl_module, stage):
-            if stage == "fit":
-                scaler = getattr(trainer.precision_plugin, "scaler", None)
-                self.begin(pl_module, span, scaler)
-                self.largest = 0
-                automatic = pl_module.automatic_optimization
-                self.hear(require, automatic, "automatic_optimization", automatic, True)
+            self.saved = None
 
-        def on_train_start(self, trainer, pl_module):
+        def on_train_start(self, trainer, pl_module):  # after a batch size finder
+            self.begin(pl_module, span, getattr(trainer.precision_plugin, "scaler", None))
             model = trainer.strategy.model
             ddp = isinstance(model, nn.parallel.DistributedDataParallel)
             self.meter.ddp = model if ddp else None
+            self.largest, automatic = 0, pl_module.automatic_optimization
+            self.hear(require, automatic, "automatic_optimization", automatic, True)
+            try:
+                if self.saved:
+                    self.meter.load_state_dict(self.saved)
+            except ValueError as error:
+                warnings.warn(f"the noise scale starts anew: {error}", stacklevel=2)
 
         def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
             count = examples if callable(examples) else lambda x: rows(x) or examples
@@ -790,11 +777,7 @@ def lightning_callback(
             return self.meter.state_dict() if self.meter else {}
 
         def load_state_dict(self, state_dict):
-            try:
-                if self.meter:  # else it is no fit
-                    self.meter.load_state_dict(state_dict)
-            except ValueError as error:
-                warnings.warn(f"the noise scale starts anew: {error}", stacklevel=2)
+            self.saved = state_dict
 
     return NoiseCallback()
 
@@ -826,7 +809,7 @@ def trainer_callback(every: int = 100, span: float = 200.0):
             self.on_substep_end(args, state, control)
             sizes = self.meter.under_way.sizes if self.meter.under_way else []
             if len(set(sizes)) > 1:
-                self.meter.under_way.whole = None  # left out
+                self.meter.under_way.squares *= math.nan  # left out
             self.meter.step(1 / max(len(sizes), 1))
 
         def on_step_end(self, args, state, control, **kwargs):
