@@ -18,6 +18,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (
     allreduce_hook,
     fp16_compress_hook,
 )
+from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
 
@@ -237,16 +238,6 @@ def test_two_backward_passes_are_no_micro_batch():
         meter.micro_batch(16)
 
 
-def test_fsdp_is_refused_by_name():
-    class FullyShardedDataParallel(nn.Sequential):
-        """Whose gradients are in parts."""
-
-    meter = NoiseMeter(FullyShardedDataParallel(Quadratic()))
-    with pytest.warns(UserWarning, match=r"model: \['FullyShardedDataParallel'\] is not allowed; it must be whole"):
-        meter.model(points(0, 4)).backward()
-        meter.micro_batch(4)
-
-
 def one_pass(model, x):
     meter = NoiseMeter(model)
     model(x).square().mean().backward()
@@ -267,7 +258,7 @@ REFUSED = [
     (lambda: one_pass(fused(), torch.ones(3, 4)), "gradients: None is not allowed; it must be in .grad"),
     (lambda: NoiseMeter(Quadratic()).micro_batch(), "examples: None .* it must be a number from 1"),
     (lambda: heard(NoiseMeter(Quadratic(), 16), [0], sizes=(16,)), "micro-batches: 1 is not allowed; it must be at least 2 a step"),
-    (lambda: NoiseMeter(Quadratic()).backward_in_parts(*UNEQUAL), r"batch: \[4, 3\] is not"),
+    (lambda: NoiseMeter(Quadratic()).backward_in_parts(*UNEQUAL), r"batch: \{\(., ?\), \(.,\)\} is not"),
 ]
 
 
@@ -572,6 +563,13 @@ def _meters(rank):
     with ddp.join():
         heard(meter, range(1 + rank))
     found["join"] = meter.refusal
+    for name, wrap in (("FSDP2", fully_shard), ("FSDP", FullyShardedDataParallel)):
+        sharded = wrap(Quadratic(), **({"device_id": torch.device("cpu")} if name == "FSDP" else {}))
+        meter = NoiseMeter(sharded)
+        sharded(points(rank, 16)).backward()
+        meter.micro_batch(16)
+        meter.step()
+        found[name] = meter.refusal
     return found
 
 
@@ -636,7 +634,7 @@ def test_the_meter_finds_a_planted_noise_scale_between_processes(two, name):
 
 
 def test_processes_whose_gradients_are_not_averaged_or_that_may_leave_early_are_refused(two):
-    for name in ("alone", "join"):
+    for name in ("alone", "join", "FSDP", "FSDP2"):
         assert two["_meters"][name].startswith("processes: 2 is not allowed; it must be 1, or the model a Dist"), name
 
 

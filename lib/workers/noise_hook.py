@@ -117,7 +117,7 @@ class NoiseState(NoiseMeter):
         require(passes == 1 or seen != self.examples, "examples", self.examples, allowed)
         self.full = self.full or (seen, examples)
         if seen * self.full[1] != examples * self.full[0]:
-            step.squares *= math.nan
+            step.sums[0] = math.nan
             warnings.warn("left out: another batch size than `state.examples`", stacklevel=2)
 
     def finish(self) -> None:
@@ -134,7 +134,7 @@ class NoiseState(NoiseMeter):
         gradient = bucket.buffer()
         if bucket.index() == 0:
             self.random = torch.Generator(gradient.device).manual_seed(1 + self.begun)
-        self.under_way.sums += random_sums(gradient, self.width, self.random)
+        self.under_way.sums[5:] += random_sums(gradient, self.width, self.random)
 
 
 def group_of(model: object) -> dist.ProcessGroup:

@@ -64,8 +64,7 @@ from torch import Tensor, nn
 from torch.utils import _pytree
 
 LEVEL = 0.9  # of intervals
-BLOCK = 1024  # entries whose squares are added up in single precision
-EXACT = 2**20  # and of how many they may be added up so at once, for an error of a millionth
+EXACT = 2**20  # entries whose squares single precision adds up to within a millionth
 KEPT = 16  # steps whose sums wait to be read, so that no step waits for its own
 UNCHANGED = "zeroed before a step's first backward, and left alone to its last"
 IN_GRAD = "in .grad after each backward (no optimiser within it)"
@@ -306,6 +305,7 @@ class NoiseMeter:
         self.waiting: list[_Step] = []  # whose sums have not been read, the oldest first
         self.under_way: _Step | None = None
         self.refusal = ""  # why there is no estimate
+        self.largest = 0  # examples of a step of all workers
         self.fewest = 0  # micro-batches of a step so far; in earlier ones no sum is needed
         # Whose workers' gradients are averaged; None: a single process
         self.ddp = model if isinstance(model, nn.parallel.DistributedDataParallel) else None
@@ -400,9 +400,7 @@ class NoiseMeter:
         """
         size = self.examples if examples is None else examples
         require((size or 0) >= 1, "examples", size, "a number from 1")
-        if not self.begun:
-            require_whole(self.model)
-        allowed = "1, or the model a DistributedDataParallel, outside its join()"
+        allowed = "1, or the model a DistributedDataParallel (not FSDP), outside its join()"
         require(processes() == 1 or self.shared, "processes", processes(), allowed)
         require(self.under_way and self.under_way.lengths, "gradients", None, IN_GRAD)
         self.under_way.take(size, scale)
@@ -425,23 +423,21 @@ class NoiseMeter:
         numbers differ.  A batch that has no such parts is not split.
         """
         leaves, structure = _pytree.tree_flatten(batch)
-        sizes = [len(x) if x.ndim else 0 for x in leaves if isinstance(x, Tensor)]
-        total = max(sizes, default=0)
-        if not total or min(sizes) < total:
-            self.refuse(f"batch: {sizes} is not allowed; it must be tensors of one length")
-        parts, mean = 1 if self.refusal else min(parts, total), 0.0
-        total = total or 1
-        for k in range(parts):
-            split = parts > 1
-            part = [
-                x.tensor_split(parts)[k] if split and isinstance(x, Tensor) else x
-                for x in leaves
+        total, mean, pieces = rows(batch), 0.0, [batch]
+        lengths = {tuple(x.shape[:1]) for x in leaves if isinstance(x, Tensor)}
+        if lengths != {(total,)}:
+            self.refuse(f"batch: {lengths} is not allowed; it must be tensors of one length")
+        elif not self.refusal:
+            parts = max(1, min(parts, total))
+            split = [
+                x.tensor_split(parts) if isinstance(x, Tensor) else [x] * parts for x in leaves
             ]
-            part = _pytree.tree_unflatten(part, structure)
-            examples = total // parts + (k < total % parts)
-            cost = loss(part) * (examples / total)
+            pieces = [_pytree.tree_unflatten(piece, structure) for piece in zip(*split)]
+        for piece in pieces:
+            share = rows(piece) / total if total else 1.0
+            cost = loss(piece) * share
             (self.scaler.scale(cost) if self.scaler else cost).backward()
-            self.micro_batch(examples, examples / total)
+            self.micro_batch(rows(piece), share)
             mean = mean + cost.detach()
         return mean
 
@@ -454,7 +450,7 @@ class NoiseMeter:
         """
         step, self.under_way = self.under_way or self.new_step(), None
         if not self.complete(step):
-            step.squares *= math.nan  # sent all the same: other workers wait for it
+            step.sums[0] = math.nan  # sent all the same: other workers wait for it
         step.end(scale, self.ddp if self.shared else None)
         self.waiting.append(step)
         self._read(but=KEPT)
@@ -474,15 +470,18 @@ class NoiseMeter:
             "at least 2 a step: call micro_batch() after each backward, or backward_in_parts()"
         )
         require(count >= 2 or self.begun, "micro-batches", count, call)
+        self.largest = max(self.largest, sum(step.sizes) * count // max(len(step.sizes), 1))
         return count >= 2 and (step.whole is not None or self.width > 0)
 
-    def report(self, batch_size: int) -> str:
-        """What the estimate means for a batch of so many examples a step, and what to know."""
+    def report(self, batch_size: int | None = None) -> str:
+        """What the estimate means for a batch of so many examples a step, None: the largest so far,
+        and what to know.
+        """
         found = self.estimate()
         if not found.steps:
             return str(found)
         left_out = f", {self.skipped} left out" if self.skipped else ""
-        means = meaning(found, batch_size)
+        means = meaning(found, batch_size or self.largest)
         return f"{means}\n({found.steps} steps{left_out})\n{CAVEATS.format(span=found.span)}"
 
 
@@ -498,15 +497,14 @@ class _Step:
         self.loss_scale = loss_scale
         self.lengths: dict[nn.Parameter, Tensor] = {}  # of what this micro-batch adds
         self.left: dict[nn.Parameter, Tensor] = {}  # a few entries of gradients, after the last
-        self.met: list[tuple[Tensor, Tensor]] = []  # and before this one; what they should be
+        self.met: list[Tensor] = []  # and before this one, each beside what they should be
         self.task = -1  # the backward pass that is under way
         self.versions: dict[nn.Parameter, int] = {}
-        self.sizes: list[int] = []  # of micro-batches; sums over them:
-        self.scales = self.weights = self.inverses = 0.0
-        self.squares = torch.zeros((), dtype=exact(device), device=device)
-        self.altered = torch.zeros_like(self.squares)  # by others
-        self.whole: Tensor | None = None  # of the whole gradient
-        self.sums = self.squares.new_zeros(width)  # or random sums of it
+        self.sizes: list[int] = []  # of micro-batches
+        # Sums over them, and over workers: squared lengths; gradients that others changed; scales,
+        # their squares, these over the sizes; random sums of the whole gradient
+        self.sums = torch.zeros(5 + width, dtype=exact(device), device=device)
+        self.whole: Tensor | None = None  # squared length of the whole gradient
 
     def begins(self, p: nn.Parameter, gradient: Tensor) -> bool:
         """Whether a backward pass begins with p's gradient."""
@@ -516,11 +514,9 @@ class _Step:
         same = self.versions.setdefault(p, p._version) == p._version
         require(same, "parameters", "changed within a step", "left alone until step()")
         self.lengths[p] = norms(gradient)
-        if p.grad is not None:
-            met = few(p.grad)
-            self.met.append((met, self.left.get(p, torch.zeros_like(met))))
-        elif p in self.left:
-            self.met.append((torch.zeros_like(self.left[p]), self.left[p]))
+        if p.grad is not None or p in self.left:
+            zero = torch.zeros_like(few(gradient))
+            self.met += few(zero if p.grad is None else p.grad), self.left.get(p, zero)
         before, self.task = self.task, torch._C._current_graph_task_id()
         return self.task != before
 
@@ -532,38 +528,34 @@ class _Step:
 
     def take(self, examples: int, scale: float) -> None:
         """A micro-batch ends."""
-        self.squares += summed(list(self.lengths.values())).to(self.squares.device)
+        self.sums[0] += summed(list(self.lengths.values())).to(self.sums.device)
         if self.met:
-            changed = differs(*map(on_one_device, zip(*self.met, strict=True)))
-            self.altered += changed.to(self.altered.device)
+            changed = differs(on_one_device(self.met[::2]), on_one_device(self.met[1::2]))
+            self.sums[1] += changed.to(self.sums.device)
+        for k, number in enumerate((scale, scale**2, scale**2 / examples), 2):
+            self.sums[k] += number
         self.lengths, self.met = {}, []
         self.sizes.append(examples)
-        self.scales += scale
-        self.weights += scale**2
-        self.inverses += scale**2 / examples
 
     def end(self, scale: float, ddp: nn.parallel.DistributedDataParallel | None) -> None:
         """Only lengths are kept, and added up over the workers."""
         self.left, self.met, self.versions = {}, [], {}
         self.loss_scale *= scale
-        numbers = self.squares.new_tensor([self.scales, self.weights, self.inverses])
-        measured = torch.stack([self.squares, self.altered])
-        self.sent = torch.cat([measured, numbers, self.sums])
         self.workers, self.work = 1, None
         if ddp:
             group = ddp.process_group
             self.workers = torch.distributed.get_world_size(group)
-            self.work = torch.distributed.all_reduce(self.sent, group=group, async_op=True)
+            self.work = torch.distributed.all_reduce(self.sums, group=group, async_op=True)
 
     def estimates(self, total: int | None) -> tuple[float, float]:
         """tr(Sigma) and |G|^2.  Raises ValueError if others have changed the gradients."""
         if self.work:
             self.work.wait()
-        small, altered, scales, weights, inverses = self.sent[:5].tolist()
+        small, altered, scales, weights, inverses = self.sums[:5].tolist()
         require(not altered, "gradients", "changed by others, or never zeroed", UNCHANGED)
         if math.isnan(small):
             return small, small
-        big = squared(self.sent[5:] / self.workers) if len(self.sums) else self.whole
+        big = squared(self.sums[5:] / self.workers) if self.whole is None else self.whole
         small, big = (float(square) / self.loss_scale**2 for square in (small, big))
         mean = (scales / self.workers) ** 2
         equal = scales**2 / weights
@@ -578,12 +570,9 @@ def squared(*tensors: Tensor) -> Tensor:
 def norms(x: Tensor) -> Tensor:
     """Lengths of parts of x, so short that single precision is exact enough to subtract."""
     x = real(x) if x.is_complex() else x
+    parts = [x] if x.numel() <= EXACT else x.flatten().split(EXACT)
     kind = torch.promote_types(x.dtype, torch.float32)
-    if x.numel() <= EXACT:
-        return torch.linalg.vector_norm(x, dtype=kind)
-    *blocks, rest = x.flatten().tensor_split([len(x.flatten()) // BLOCK * BLOCK])
-    parts = blocks[0].view(-1, BLOCK), rest.view(1, -1)
-    return torch.cat([torch.linalg.vector_norm(part, dim=1, dtype=kind) for part in parts])
+    return torch.stack([torch.linalg.vector_norm(part, dtype=kind) for part in parts])
 
 
 def real(x: Tensor) -> Tensor:
@@ -639,13 +628,6 @@ def hear(parameter: weakref.ref, listener: weakref.ref, gradient: Tensor) -> Non
     p, meter = parameter(), listener()
     if p is not None and meter is not None:
         meter.hear(p, gradient)
-
-
-def require_whole(model: nn.Module) -> None:
-    """Raise ValueError if its parameters are in parts, as FSDP's."""
-    kinds = {type(part).__name__ for part in [*model.modules(), *model.parameters()]}
-    parts = kinds & {"FullyShardedDataParallel", "FlatParameter", "DTensor"}
-    require(not parts, "model", sorted(parts), "whole on each worker, which FSDP's are not")
 
 
 def require_dense(gradient: Tensor) -> None:
@@ -710,6 +692,7 @@ class Hearer:
         if self.meter is None or self.meter.model is not model:
             self.meter = NoiseMeter(model, span=span)
         self.meter.scaler, self.meter.under_way, self.meter.refusal = scaler, None, ""
+        self.meter.largest = 0
 
     def hear(self, call: Callable, *arguments) -> object:
         """What fails switches the meter off, and leaves training alone."""
@@ -738,8 +721,6 @@ def lightning_callback(
     from lightning.pytorch import Callback
 
     class NoiseCallback(Hearer, Callback):
-        size = largest = 0
-
         def setup(self, trainer, pl_module, stage):
             self.saved = None
 
@@ -748,7 +729,7 @@ def lightning_callback(
             model = trainer.strategy.model
             ddp = isinstance(model, nn.parallel.DistributedDataParallel)
             self.meter.ddp = model if ddp else None
-            self.largest, automatic = 0, pl_module.automatic_optimization
+            automatic = pl_module.automatic_optimization
             self.hear(require, automatic, "automatic_optimization", automatic, True)
             try:
                 if self.saved:
@@ -758,8 +739,7 @@ def lightning_callback(
 
         def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
             count = examples if callable(examples) else lambda x: rows(x) or examples
-            self.size = self.hear(count, batch) or 0
-            self.largest = max(self.largest, self.size)
+            self.size = self.hear(count, batch)
 
         def on_after_backward(self, trainer, pl_module):
             self.meter.micro_batch(self.size, 1 / trainer.accumulate_grad_batches)
@@ -770,8 +750,7 @@ def lightning_callback(
                 self.tell(self.meter.estimate())
 
         def on_train_end(self, trainer, pl_module):
-            batch_size = self.largest * trainer.accumulate_grad_batches * processes()
-            self.tell(self.meter.report(batch_size))
+            self.tell(self.meter.report())
 
         def state_dict(self):
             return self.meter.state_dict() if self.meter else {}
@@ -809,7 +788,7 @@ def trainer_callback(every: int = 100, span: float = 200.0):
             self.on_substep_end(args, state, control)
             sizes = self.meter.under_way.sizes if self.meter.under_way else []
             if len(set(sizes)) > 1:
-                self.meter.under_way.squares *= math.nan  # left out
+                self.meter.under_way.sums[0] = math.nan  # left out
             self.meter.step(1 / max(len(sizes), 1))
 
         def on_step_end(self, args, state, control, **kwargs):
@@ -817,7 +796,6 @@ def trainer_callback(every: int = 100, span: float = 200.0):
                 self.tell(self.meter.estimate())
 
         def on_train_end(self, args, state, control, **kwargs):
-            batch_size = state.train_batch_size * args.gradient_accumulation_steps
-            self.tell(self.meter.report(batch_size * processes()))
+            self.tell(self.meter.report())
 
     return NoiseCallback()
