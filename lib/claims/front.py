@@ -94,8 +94,14 @@ METHODS = ("digits-which", "digits-which-more", "digits-which-sparse")
 
 
 def gathered(*more: Study) -> Study:
-    """The searches that are drawn: those of all studies, of METHODS and of `more`."""
-    return selection.curves(*more, *map(plans.study, METHODS), free=FREE)
+    """The searches that are drawn: those that pages compare, and of other curves those of all
+    studies, of METHODS and of `more`.
+    """
+    compared = selection.compared(*more).searches
+    known = set(map(selection.curve_of, compared))
+    drawn = selection.curves(*more, *map(plans.study, METHODS), free=FREE).searches
+    others = [cell for cell in drawn if selection.curve_of(cell) not in known]
+    return Study("gathered", "All that is drawn", (*compared, *others))
 
 
 COLLAPSED = """
