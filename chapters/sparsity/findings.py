@@ -38,7 +38,7 @@ def findings(curves: Curves, critical: Mapping[tuple, scaling.Effect]) -> dict:
     ratios = [effect.row("ratio") for effect in critical.values()]
     return {
         "cost": between(*front.pruned_over_dense().ratio),
-        "pairs_measured": bool(ratios),
+        "pairs_measured": len(over) > 0,
         "costlier": int((sparse.ratio > 1).sum()),
         "compared": len(sparse),
         "sparsest": f"{over.sparsity.max():g}" if len(over) else None,

@@ -33,7 +33,8 @@ def asked_for(every: pd.DataFrame, chosen: Any) -> pd.DataFrame:
     """The trials of what a page's parameters ask for."""
     own = (every.workload == chosen.workload) & (every.algorithm == chosen.algorithm)
     sizes = every.batch_size.isin(chosen.batch_sizes)
-    return every[own & sizes & every.sparsity.isin(chosen.sparsities)]
+    found = every[own & sizes & every.sparsity.isin(chosen.sparsities)]
+    return found[found.replicate < chosen.replicates] if chosen.replicates else found
 
 
 def densest(asked: pd.DataFrame) -> pd.DataFrame:
@@ -59,6 +60,7 @@ def findings(
         "workload": workload(chosen.workload).title,
         "method": named(chosen.algorithm) + " over its whole range" * ranged,
         "tolerance": percent(scaling.TOLERANCE),
+        "book": chosen.budget != "smoke",  # all that is on record is drawn beside
         "surely_lower": sum(group.high < 1 for group in goals),
         "moved": len(goals),
         "raised": len(methods.decided(YES)),
