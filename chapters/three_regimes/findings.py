@@ -30,11 +30,16 @@ SEVERAL_GOALS = (
 
 
 def asked_for(every: pd.DataFrame, chosen: Any) -> pd.DataFrame:
-    """The trials of what a page's parameters ask for."""
+    """The trials of what a page's parameters ask for; of so many searches a point, if they say."""
     own = (every.workload == chosen.workload) & (every.algorithm == chosen.algorithm)
     sizes = every.batch_size.isin(chosen.batch_sizes)
     found = every[own & sizes & every.sparsity.isin(chosen.sparsities)]
-    return found[found.replicate < chosen.replicates] if chosen.replicates else found
+    if not chosen.replicates:
+        return found
+    of = [*scaling.CURVE, "batch_size", *scaling.SEARCH]
+    first = found[of].drop_duplicates().sort_values(["split", "replicate"])
+    first = first.groupby(of[:5]).head(chosen.replicates)
+    return found[pd.MultiIndex.from_frame(found[of]).isin(pd.MultiIndex.from_frame(first))]
 
 
 def densest(asked: pd.DataFrame) -> pd.DataFrame:
