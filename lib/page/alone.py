@@ -30,7 +30,7 @@ def unlinked(text: str) -> str:
 # What is no formula comes first: code, scripts, pictures, tags
 FORMULA = re.compile(
     r"```.*?```|`[^`]*`|<(script|style|svg|pre|code)\b.*?</\1>|<[^>]*>"
-    r"|\$\$(?P<block>.+?)\$\$|\$(?P<inline>[^$]+?)\$",
+    r"|\\\$|\$\$(?P<block>.+?)\$\$|\$(?P<inline>(?:[^$<]|<(?![/a-zA-Z]))+?)\$",
     re.DOTALL,
 )
 
