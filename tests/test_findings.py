@@ -7,11 +7,16 @@ import itertools
 import json
 import re
 
+import numpy as np
 import pytest
 
-from lib import ROOT
-from lib.claims import MIXED, MOSTLY, NO, UNCLEAR, UNTESTED, YES, kept
+from chapters.answers import shares
+from lib import ROOT, claims
+from lib.analysis.scaling import CURVE
+from lib.claims import MIXED, MOSTLY, NO, UNCLEAR, UNTESTED, YES, front, kept
 from lib.page import prose
+from lib.wording import brief, named
+from lib.workloads.catalogue import workload
 from tests.test_reruns import built
 
 PAGES = sorted(file.parent.name for file in (ROOT / "chapters").glob("*/findings.py"))
@@ -20,9 +25,9 @@ TEXTS = {"say": (0, 1), "lead": (0, 2), "figure": (1, 3)}  # where the templates
 LONGEST = 15  # lines of a cell
 
 
-def cells(page):
+def cells(page, kind="code"):
     notebook = json.loads((ROOT / "chapters" / f"{page}.ipynb").read_text(encoding="utf-8"))
-    return ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code"]
+    return ["".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == kind]
 
 
 def calls(page):
@@ -123,3 +128,49 @@ def test_a_rerun_with_too_few_points_claims_nothing(chapter):
             listed = re.findall(r"{{ ([a-z_]+) ?\| ?joined }}", text)
             told = " ".join(prose.say(text, dict.fromkeys(names, 0) | dict.fromkeys(listed, [])).split())
             assert not re.search(r"0 of 0|Of 0|than SGD's on 0|surely smaller .* 0", told), told
+
+
+# --- one number a fact ---
+
+COST = re.compile(r"([\d.,]+(?: to [\d.,]+)?) times (?:as many steps|the steps|\$K)")
+CRITICAL = re.compile(r"(?:critical batch size (?:is|was|of)|, it is) (?:about )?(\d[\d,.]*\d|\d)")
+STATE = {"answers", "explore", "sheet", "sparsity", "three_regimes"}  # pages that do, at least
+
+
+def stated(text):
+    """What pruning 90 % of the weights costs, and a network's critical batch size, wherever a text
+    has it, each beside its one value."""
+    found, dense = [], front.critical().query("sparsity == 0")
+    for line in text.replace("\u00a0", " ").splitlines():
+        if re.search("(?i)prun.*(90 %|0[.]9)|(90 %|0[.]9).*prun", line):
+            found += [(cost, front.facts(claims.every())["pruned"]) for cost in COST.findall(line)]
+        for row in dense.itertuples():
+            if workload(row.workload).title in line and named(row.algorithm) in line:
+                found += [(size, brief(row.critical)) for size in CRITICAL.findall(line)[:1]]
+    return found
+
+
+def test_a_second_value_is_seen():
+    planted = "Pruning 90 % takes 2.5 to 4 times the steps\n"
+    planted += "MLP on digits, SGD: the critical batch size is 1,500"
+    assert [told for told, value in stated(planted) if told != value] == ["2.5 to 4", "1,500"]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_several_pages_state_has_one_value(page):
+    told = [prose.say(template, findings(page)) for template in templates(page)]
+    found = stated("\n".join([*told, *cells(page, "markdown")]))
+    assert all(one == value for one, value in found), found
+    assert found or page not in STATE
+
+
+def test_the_front_page_states_and_draws_the_same():
+    page = (ROOT / "intro.md").read_text(encoding="utf-8")
+    assert "{{ pruned }} times" in page and not stated(page)
+    both = front.collapsed().drop_duplicates(CURVE).merge(front.critical(), on=CURVE)
+    assert len(both) > 50 and np.allclose(both["at"], both.critical, rtol=1e-3)
+
+
+def test_shares_are_of_a_network_that_has_weights():
+    """With all weights zero, gradients have hardly a mean, and the noise scale no sign."""
+    assert 1 < shares.measured()["noise"] < 1000

@@ -1,11 +1,15 @@
 """The batch-size sheet: its formula finds the best batch, and its form says the same."""
 
 import json
+import re
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from chapters.sheet import decide
+from lib import ROOT
 from tests.conftest import needs_browser
 
 SIZES = (16, 64, 256)
@@ -29,96 +33,88 @@ def test_no_batch_is_sooner_at_the_goal(overhead, example, critical):
     assert (found.low, found.high) == pytest.approx((near[0], near[-1]), rel=0.01)
 
 
-def test_a_critical_batch_size_is_read_off_three_steps():
-    assert decide.critical_of([(size, 200 + 30_000 / size) for size in SIZES]) == pytest.approx(150)
-    assert decide.critical_of([(size, 30_000 / size) for size in SIZES]) > 1e6
-
-
 def test_without_a_fixed_time_there_is_no_best_batch():
     assert decide.decide(timings(0.0, 1e-3), 100) is None
 
 
-@needs_browser
-def test_the_form_answers_as_the_formula_does(browser):
-    times, found = timings(1e-3, 1e-4), decide.decide(timings(1e-3, 1e-4), 150)
-    page = browser.new_page()
-    page.set_content(str(decide.form(times, 150, LAW)))
-    said = page.locator("output").inner_text()
-    assert f"Use about {found.best:.2g} examples" in said and f"From {found.low:.2g} to" in said
-    page.fill("[name=steps]", "\n".join(f"{size} {200 + 30_000 / size}" for size in SIZES))
-    assert page.locator("output").inner_text() == said
-    page.fill("[name=times]", "16 1.6\n64 6.4")
-    assert "proportional" in page.locator("output").inner_text()
+@pytest.fixture
+def page(browser, tmp_path):
+    """The form in a browser, with an address: of timings(1e-3, 1e-4), C = 150 and LAW."""
+    file, page = tmp_path / "sheet.html", browser.new_page()
+    file.write_text(str(decide.form(timings(1e-3, 1e-4), 150, LAW)), encoding="utf-8")
+    page.goto(file.as_uri())
+    yield page
     page.close()
 
 
+def said(page, **entered):
+    """What the form answers once this is entered."""
+    for name, text in entered.items():
+        page.fill(f"[name={name}]", text)
+    return page.locator("output").inner_text()
+
+
 @needs_browser
-def test_the_form_takes_commas_and_names_a_line_that_it_cannot_read(browser):
-    page = browser.new_page()
-    page.set_content(str(decide.form(timings(1e-3, 1e-4), 150, LAW)))
+def test_the_form_answers_as_the_formula_does(page):
+    found = decide.decide(timings(1e-3, 1e-4), 150)
+    answer = said(page)
+    assert f"Use about {found.best:.2g} examples" in answer and f"From {found.low:.2g} to" in answer
+    assert said(page, steps="16 2075\n64 668.75\n256 317.1875") == answer  # 200 (1 + 150/B)
+    assert "proportional" in said(page, times="16 1.6\n64 6.4")
 
-    def said(times, steps="", critical="150"):
-        for name, text in (("times", times), ("steps", steps), ("critical", critical)):
-            page.fill(f"[name={name}]", text)
-        return page.locator("output").inner_text()
 
-    plain = said("64 0.0421\n1024 0.5")
+@needs_browser
+def test_the_form_takes_commas_and_names_a_line_that_it_cannot_read(page):
+    usual = "64 0.0421\n1024 0.5"
+    plain = said(page, times=usual)
     assert plain.startswith("Use about")
     for times in ("64 0,0421\n1,024 0.5", "64; 0.0421\n\n1,024, 0,5", "64,0.0421\n1024\t5e-1"):
-        assert said(times) == plain
-    for form in (".0f", ",.0f"):
-        steps = "\n".join(f"{size} {format(3000 + 450_000 / size, form)}" for size in SIZES)
-        assert said("64 0.0421\n1024 0.5", steps, "") == plain
-    thousands = [said("64 0.0421\n1024 0.5", critical=text) for text in ("1,500", "1500")]
-    assert thousands[0] == thousands[1] != plain
+        assert said(page, times=times) == plain
+    steps = "\n".join(f"{size} {3000 + 450_000 / size:,.0f}" for size in SIZES)
+    assert said(page, steps=steps, critical="") == plain
+    assert said(page, steps="", critical="1,500") == said(page, critical="1500") != plain
     unread = ["sixteen", "1,024", "1 024 0.5", "64 2.1 ms", "1.024 0,5", "16 1,234", "0 1"]
     for line in [*unread, "-64 0.1", "64 0.0.1"]:
-        assert f"“{line}” cannot be read" in said(f"64 0.0421\n{line}")
-    assert "“many” cannot be read" in said("64 0.0421\n1024 0.5", critical="many")
-    assert "two batch sizes" in said("64 0.0421")
-    page.close()
+        assert f"“{line}” cannot be read" in said(page, times=f"64 0.0421\n{line}")
+    assert "“many” cannot be read" in said(page, times=usual, critical="many")
+    assert "two batch sizes" in said(page, times="64 0.0421")
 
 
 @needs_browser
-def test_a_job_is_kept_for_the_front_page_and_comes_back(browser, tmp_path):
-    (tmp_path / "sheet.html").write_text(str(decide.form(timings(1e-3, 1e-4), 150, {})), encoding="utf-8")
-    page = browser.new_page()
-    page.goto((tmp_path / "sheet.html").as_uri())
-    page.fill("[name=times]", "16 0.4016\n256 0.4256")
-    page.fill("[name=critical]", "500")
-    said, kept = page.locator("output").inner_text(), page.evaluate("localStorage['book-job']")
-    assert json.loads(kept) == {"C": "500", "a": 0.4, "b": 0.0001}
-    page.reload()
-    assert page.locator("output").inner_text() == said
-    page.close()
-
-
-def test_a_tuned_rate_is_proportional_to_small_batches_and_kept_at_large_ones():
-    def move(size):
-        return decide.rate_at(size, (64, 0.2), 100, 0.6)
-
-    assert move(64) == pytest.approx(0.2)
-    assert move(0.02) / move(0.01) == pytest.approx(2, rel=1e-3)
-    assert move(1e7) == pytest.approx(0.2 * (1 + 60 / 64), rel=1e-4)
-    assert move(60) == pytest.approx(move(1e12) / 2)
+def test_the_form_moves_a_tuned_rate_as_the_law_does(page):
+    without, answer = said(page), said(page, rate="64 0.2", wanted="512")
+    at, low, high = (0.2 * (1 + rho / 64) / (1 + rho / 512) for rho in (0.6 * 150, 60, 135))
+    rate = f"At 510 examples take a learning rate of {at:.2g} ({low:.2g} to {high:.2g}). "
+    assert answer == rate + without
+    assert "beyond the batch sizes tested" in said(page, wanted="4096")
+    assert "“often” cannot be read" in said(page, rate="often")
+    assert 'name="rate"' not in decide.form(timings(1e-3, 1e-4), 150, {})
 
 
 @needs_browser
-def test_the_form_moves_a_tuned_rate_as_the_law_does(browser):
-    page = browser.new_page()
-    page.set_content(str(decide.form(timings(1e-3, 1e-4), 150, LAW)))
-    without = page.locator("output").inner_text()
-    page.fill("[name=rate]", "64 0.2")
-    page.fill("[name=wanted]", "512")
-    said = page.locator("output").inner_text()
-    at, low, high = (decide.rate_at(512, (64, 0.2), 150, rho) for rho in (0.6, 0.4, 0.9))
-    assert f"At 510 examples take a learning rate of {at:.2g} ({low:.2g} to {high:.2g}). Use" in said
-    assert said.endswith(without)
-    page.fill("[name=wanted]", "4096")
-    assert "beyond the batch sizes tested" in page.locator("output").inner_text()
-    page.fill("[name=rate]", "often")
-    assert "“often” cannot be read" in page.locator("output").inner_text()
-    page.set_content(str(decide.form(timings(1e-3, 1e-4), 150, {})))
-    assert page.locator("[name=rate]").count() == 0
-    assert page.locator("output").inner_text() == without
-    page.close()
+def test_what_is_entered_is_in_the_address_and_comes_back(page, browser):
+    here, other = page.url, browser.new_page()  # the other has nothing of the first one's kept
+    answer = said(page, times="16 0,4016\n256 0.4256", critical="500", rate="64 0.1")
+    other.goto(page.url)
+    assert said(other) == answer and answer.startswith("At ")
+    page.goto("about:blank")
+    page.goto(f"{here}#takeaway")  # the job that the front page keeps is known there, too
+    kept = json.loads(page.evaluate("localStorage['book-job']"))
+    assert kept == {"C": "500", "a": 0.4, "b": 0.0001}
+    assert page.url.endswith("#takeaway") and said(page) in answer
+    other.close()
+
+
+def test_the_page_that_tells_how_to_get_the_critical_batch_size_finds_a_known_noise_scale():
+    """An example's gradient is the example: of mean 0.5 and deviation 3 in every direction."""
+    page, _, section = decide.HOW.partition(".html#")
+    text = json.loads((ROOT / f"chapters/{page}.ipynb").read_text(encoding="utf-8"))
+    told = "\n".join("".join(cell["source"]) for cell in text["cells"])
+    assert f"## {section.replace('-', ' ')}\n" in told.lower()
+    (code,) = re.findall(r"```python\n(.*?)```", told, re.S)
+    assert len(code.splitlines()) <= 15 and "lib" not in code
+    exec(code, names := {})
+    pairs = (0.5 + 3 * torch.randn(4000, 2, 8, 20), torch.zeros(4000, 2, 8))
+    model = nn.Linear(20, 1, bias=False)
+    found = names["noise_scale"](model, lambda outputs, _: outputs.mean(), map(zip, *pairs))
+    assert found == pytest.approx(3**2 / 0.5**2, rel=0.1)

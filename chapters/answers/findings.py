@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 
 from chapters.answers import shares
-from lib.analysis import scaling
+from lib.analysis import method_results, scaling
 from lib.claims import Finding, front, judging, kept
 from lib.page import boxes, prose
 from lib.wording import between, percent, ranged
 
 APART = 16  # factor between two batch sizes that tell the critical one
 NEAR = 2  # factor within which they tell it
-CLAIMS = "S4 S7 S10 S10b M2 L3 M1 W2 W2b".split()
+CLAIMS = "S4 S7 S10 S10b M2 L3 L6 M1 W2 W2b".split()
 
 
 def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
@@ -24,9 +24,8 @@ def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
     Raises:
         Told: if no curve of several searches is on record.
     """
-    critical, run = front.critical(), front.one_run()
-    dense = critical[critical.identified & (critical.sparsity == 0)]
-    dense = boxes.some(dense[dense.replicates >= scaling.ENOUGH], "curves")
+    several = f"identified and sparsity == 0 and replicates >= {scaling.ENOUGH}"
+    dense, run = boxes.some(front.critical().query(several), "curves"), front.one_run()
     split, tells = kept("answers-shares", shares.measured), _tells(dense)
     return {
         **front.facts(judged),
@@ -39,11 +38,35 @@ def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
         "unequal": percent(split["unequal"]),
         "normalised": percent(split["normalised"]),
         "clipped": split["clipped"] / split["noise"],
-        "decay": next(ranged(g.effect, g.low, g.high) for g in judged["W2"].measured),
+        "decay": ranged(*_ends(judged["W2"])),
+        "decay_power": ranged(*(1 + np.log2(_ends(judged["W2b"])))),
+        "held": _held(),
+        **front.measured_again(),
         "apart": APART,
         "around": percent(tells["around"]),
         "aside": percent(tells["aside"]),
     }
+
+
+def _ends(measured: Finding) -> np.ndarray:
+    """What was measured on the first network, with the ends of its interval."""
+    group = measured.measured[0]
+    return np.array([group.effect, group.low, group.high])
+
+
+def _held() -> str:
+    """Steps with Adam's beta2 held over those with its half-life held in examples: the least and
+    the most network, in the mean over batch sizes.
+    """
+
+    def compute() -> list[float]:
+        curves = scaling.curves(method_results.compared())
+        steps = method_results.between(
+            curves, "adam-fixed", "adam-half-life", method_results.at_end(0)
+        )
+        return [effect.value for effect in steps.values()]
+
+    return between(*np.exp(kept("answers-beta2", compute)))
 
 
 def _tells(dense: pd.DataFrame) -> dict[str, float]:
@@ -54,28 +77,25 @@ def _tells(dense: pd.DataFrame) -> dict[str, float]:
     def compute() -> dict[str, float]:
         curves = judging.curves()
         keys = dense[scaling.CURVE].itertuples(index=False, name=None)
-        every = pd.concat(pairs(curves[key], c) for key, c in zip(keys, dense.critical))
-        near = every.over.between(1 / NEAR, NEAR)
-        return {"around": near[every.around].mean(), "aside": near[~every.around].mean()}
+        rows = [row for key, c in zip(keys, dense.critical) for row in pairs(curves[key], c)]
+        every = pd.DataFrame(rows, columns=["around", "over"])
+        near = every.over.between(1 / NEAR, NEAR).groupby(every.around).mean()
+        return {"around": near[True], "aside": near[False]}
 
     return kept("answers-pairs", compute)
 
 
-def pairs(curve: scaling.Curve, critical: float) -> pd.DataFrame:
-    """A row per search and pair of batch sizes B and `APART` B of a curve: over, the critical batch
-    size that the ratio of their steps gives over the curve's; around, whether that lies between B
-    and `APART` B.
+def pairs(curve: scaling.Curve, critical: float) -> list[tuple[bool, float]]:
+    """Of every search and pair of batch sizes B and `APART` B of a curve: whether its critical
+    batch size lies between them, and that which the ratio of their steps gives, over it.
 
     Steps as 1 + C/B: ratio = (1 + C/B) / (1 + C/(APART B)).
     """
-    logs = curve.logs.where(~curve.missed)
-    tables = [pd.DataFrame({"over": [], "around": np.array([], bool)})]
+    logs, rows = curve.logs.where(~curve.missed), []
     for size in logs.columns.intersection(logs.columns / APART):
-        large = APART * size
-        ratio = np.exp(logs[size] - logs[large]).dropna()
-        critical_by_ratio = size * (ratio - 1) / (1 - ratio / APART)
+        ratio = np.exp(logs[size] - logs[APART * size]).dropna()
+        by_ratio = size * (ratio - 1) / (1 - ratio / APART)
         # Steps that fall as fast as batches grow have no end in sight
-        critical_by_ratio = critical_by_ratio.where(ratio < APART, np.inf)
-        around = size <= critical <= large
-        tables.append(pd.DataFrame({"over": critical_by_ratio / critical, "around": around}))
-    return pd.concat(tables)
+        by_ratio = by_ratio.where(ratio < APART, np.inf)
+        rows += [(size <= critical <= APART * size, over) for over in by_ratio / critical]
+    return rows

@@ -27,7 +27,7 @@ def measured() -> dict[str, float]:
     torch.manual_seed(0)
     data = datasets.load("digits").train
     x, y = data.x.double(), data.y
-    plain = models.build(workload("digits-mlp").model).double()
+    plain = models.fresh(workload("digits-mlp").model, seed=0).double()
     normal = nn.Sequential(
         nn.Flatten(),
         nn.Linear(x[0].numel(), 64),

@@ -27,6 +27,7 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
         "measured": len(measured),
         "able": len(able),
         "decided": sum(group.clear for group in able),
+        "on_digits": sum(group.clear and "digits" in group.name for group in able),
         "wrong": round((1 - LEVEL) / 2 * len(able)),  # in each test, at one side's share
         "kept": _discoveries(measured),
         "fixed": sum(claim.fixed for claim in judged.values()),

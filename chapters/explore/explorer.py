@@ -11,6 +11,8 @@ from lib.analysis import hardware, ranges, scaling
 from lib.analysis.scaling import CURVE
 from lib.claims import front, judging
 from lib.probes import timings
+from lib.records import selection
+from lib.studies.study import Study
 from lib.workloads import models
 from lib.workloads.catalogue import workload
 
@@ -60,7 +62,8 @@ def exported() -> pd.DataFrame:
     interval, c1/B + c2 the line, `critical` C = c1/c2, `compared` whether pages compare the curve so.
     Pruning and sparsity of dense networks are "dense" and 0.
     """
-    published = judging.to_goals(front.gathered())
+    drawn = (*front.gathered().searches, *selection.compared().searches)
+    published = judging.to_goals(Study("exported", "All that pages draw or compare", drawn))
     long = ranges.whole(published, judging.low())
     parts = [published, long[long.space == ranges.WHOLE]]
     rows = pd.concat([points.merge(lines, on=KEYS) for points, lines in map(tables, parts)])

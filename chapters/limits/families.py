@@ -158,12 +158,11 @@ def once(curves: dict[tuple, scaling.Curve]) -> dict[tuple, scaling.Curve]:
     the most searches.
     """
     found = {}
-    for key, curve in curves.items():
+    for key in sorted(curves, key=lambda key: -curves[key].n):
         work = WORKLOADS[key[0]]
-        same = (work.dataset, work.model, work.train_size, *key[1:3])
-        if key[3] == 0 and (same not in found or curve.n > found[same][1].n):
-            found[same] = key, curve
-    return dict(found.values())
+        if key[3] == 0:
+            found.setdefault((work.dataset, work.model, work.train_size, *key[1:3]), key)
+    return {key: curves[key] for key in found.values()}
 
 
 def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:

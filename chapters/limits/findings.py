@@ -6,6 +6,7 @@ import pandas as pd
 
 from chapters.limits import families
 from lib.analysis import scaling
+from lib.claims import front, judging
 from lib.claims.names import title
 from lib.wording import percent, ranged
 
@@ -38,11 +39,8 @@ def changes(effects: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def networks(published: pd.DataFrame) -> pd.DataFrame:
-    """`scaling.summaries` of every dense network, once per training method, with its name.
-
-    published: of `lib.claims.judging.published`.
-    """
-    summary, curves = scaling.summaries(published[published.sparsity == 0])
-    found = summary.set_index(scaling.CURVE).loc[[*families.once(curves)]].reset_index()
-    return found.assign(name=found.workload.map(title))
+def networks() -> pd.DataFrame:
+    """`front.critical` of every dense network, once per training method, with its name."""
+    every, once = front.critical().set_index(scaling.CURVE), families.once(judging.curves())
+    found = every.loc[[*once]].reset_index()
+    return found.drop(columns="range").assign(name=found.workload.map(title))

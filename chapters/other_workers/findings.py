@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from chapters.other_workers import federated, late, parts
 from chapters.other_workers import federated_experiments as clients
 from lib.page import told
-from lib.wording import percent, with_interval
+from lib.wording import percent, ranged, with_interval
 
 
 def values(
-    tardy: pd.DataFrame, curves: dict, shards: pd.DataFrame, apart: pd.DataFrame
+    tardy: pd.DataFrame,
+    curves: dict,
+    turns: Mapping[str, pd.DataFrame],
+    shards: pd.DataFrame,
+    apart: pd.DataFrame,
 ) -> dict[str, object]:
     """What the page's lead, titles and captions name.
 
     Args:
-        tardy, curves: of `late.measured` and `late.curves`.
+        tardy, curves, turns: of `late.measured`, `late.curves` and `late.turns`.
         shards: the records of federated averaging.
         apart: of `parts.over_whole`, of `parts.subnetworks`.
     """
@@ -32,6 +38,7 @@ def values(
             "latest": last.staleness,
             "latest_large": last.large,
             "latest_theory": last.floor,
+            **{f"{name}_turns": ranged(*rows.loc[8]) for name, rows in turns.items()},
             "federated_goal": percent(federated.GOAL),
             "clients": clients.CLIENTS,
             "shard": clients.SHARD,

@@ -26,18 +26,15 @@ Points = Sequence[tuple[float, float]]  # (batch size, what was measured there)
 class Choice:
     """A batch size and what it rests on.
 
-    overhead: seconds of a step beside its examples.  example: seconds of an example.  critical,
-    best: examples.  low, high: batches between which the run takes at most `MORE` longer.  saved:
-    the share of the steps that doubling the best batch saves.
+    overhead: seconds of a step beside its examples.  example: seconds of an example.  best:
+    examples.  low, high: batches between which the run takes at most `MORE` longer.
     """
 
     overhead: float
     example: float
-    critical: float
     best: float
     low: float
     high: float
-    saved: float
 
 
 def decide(times: Points, critical: float) -> Choice | None:
@@ -50,18 +47,10 @@ def decide(times: Points, critical: float) -> Choice | None:
     overhead, example = fitted(times, (0, 1))
     if critical <= 0 or min(overhead, example) <= NONE * times[0][1]:
         return None
-    root = math.sqrt(overhead * example * critical)
-    half = 1 + MORE * (overhead + example * critical + 2 * root) / root / 2
-    reach = half + math.sqrt(half**2 - 1)
     best = math.sqrt(critical * overhead / example)
-    saved = critical / (2 * (best + critical))
-    return Choice(overhead, example, critical, best, best / reach, best * reach, saved)
-
-
-def critical_of(steps: Points) -> float:
-    """C = c1/c2 of c1/B + c2 through (batch size, steps to the goal); infinite if c2 is none."""
-    floor, falling = fitted(steps, (0, -1))
-    return falling / floor if floor > 0 else math.inf
+    half = 1 + MORE * (1 + (overhead / example + critical) / best / 2)
+    reach = half + math.sqrt(half**2 - 1)
+    return Choice(overhead, example, best, best / reach, best * reach)
 
 
 def fitted(points: Points, powers: tuple[int, int]) -> tuple[float, float]:
@@ -70,25 +59,12 @@ def fitted(points: Points, powers: tuple[int, int]) -> tuple[float, float]:
     """
     sizes, values = np.asarray(points, float).T
     columns = np.stack([sizes**power for power in powers], axis=1) / values[:, None]
-    first, second = np.linalg.lstsq(columns, np.ones(len(values)), rcond=None)[0]
-    return float(first), float(second)
-
-
-def rate_at(size: float, tuned: tuple[float, float], critical: float, rho: float) -> float:
-    """The learning rate at a batch size, from one that was tuned: rates go as 1 / (1 + rho C/B).
-
-    Args:
-        size: examples.
-        tuned: batch size and its best rate.
-        critical: C, in examples.
-        rho: the batch size at which rates bend, over C.
-    """
-    base, rate = tuned
-    return rate * (1 + rho * critical / base) / (1 + rho * critical / size)
+    return tuple(np.linalg.lstsq(columns, np.ones(len(values)), rcond=None)[0].tolist())
 
 
 # --- the form -------------------------------------------------------------------------------------
 
+HOW = "answers.html#from-a-job-to-a-batch-size-in-half-an-hour"  # to get C
 FORM = Path(__file__).with_name("form.html").read_text(encoding="utf-8")
 
 
@@ -110,5 +86,6 @@ def form(times: Points, critical: float, law: Mapping[str, object]) -> Html:
         least=NONE,
         percent=round(100 * MORE),
         law=law,
+        how=HOW,
         without="The form needs JavaScript; the worked example below does not.",
     )

@@ -13,11 +13,13 @@ from lib.analysis import scaling
 from lib.claims import YES, Finding, front, judging
 from lib.page import boxes, prose
 from lib.probes import timings
-from lib.wording import between, ranged
+from lib.records import searches
+from lib.wording import ranged
 from lib.workloads.catalogue import workload
 
 SIZES = (16, 64, 256)  # batch sizes of the worked example
-CLAIMS = "L3 L4 L6 M1 M2 S2 S4 S7 S10 S10b S14 T4 T5 A1 O2".split()
+GPU = "workload == 'cifar-10-resnet-8' and algorithm == 'momentum' and sparsity == 0"
+CLAIMS = "L3 L4 L6 M1 M2 S2 S4 S7 S10 S10b S14 O2".split()
 
 
 def example() -> tuple[decide.Points, pd.Series]:
@@ -27,11 +29,35 @@ def example() -> tuple[decide.Points, pd.Series]:
     Raises:
         Told: if either is not on record.
     """
-    timed = timings.one_core(front.RUN[0])
-    times = boxes.some(pd.DataFrame() if timed is None else timed, "step times")
-    times = times[times.batch_size.isin(SIZES)]
-    pairs = list(zip(times.batch_size.tolist(), times.seconds.tolist()))
-    return pairs, boxes.some(front.critical().query(front.DENSE), "searches").iloc[0]
+    timed = boxes.some(timings.results(timings.StepTimes(front.RUN[0])), "step times")
+    timed = timed.query(f"batch_size in {SIZES}")
+    times = list(zip(timed.batch_size, timed.seconds))
+    return times, boxes.some(front.critical().query(front.DENSE), "searches").iloc[0]
+
+
+def on_gpu() -> tuple[decide.Points, pd.Series]:
+    """The same of searches on a graphics processor, with their steps' times."""
+    rows = searches.table().query(f"{GPU} and not device.str.startswith('cpu')")
+    rows = boxes.some(rows.drop_duplicates("record"), "searches on a graphics processor")
+    times = zip(rows.batch_size, rows.core_seconds / rows.trial_steps)
+    return list(times), boxes.some(front.critical().query(GPU), "searches").iloc[0]
+
+
+def worked(times: decide.Points, dense: pd.Series) -> dict[str, object]:
+    """What the sentences on a worked example name, of what `example` returns: times in
+    milliseconds, half (the batch at which the device is half busy), near (the batches at which a
+    run takes hardly longer than at the best).
+    """
+    choice = decide.decide(times, dense.critical)
+    return {
+        "network": workload(dense.workload).title,
+        "overhead": 1000 * choice.overhead,
+        "example": 1000 * choice.example,
+        "half": choice.overhead / choice.example,
+        "critical": ranged(dense.critical, dense.critical_low, dense.critical_high),
+        "best": choice.best,
+        "near": [choice.low, choice.high],
+    }
 
 
 def law(judged: Mapping[str, Finding]) -> dict[str, float]:
@@ -43,8 +69,7 @@ def law(judged: Mapping[str, Finding]) -> dict[str, float]:
     known = [g.effect for g in judged["M2"].groups if g.n >= scaling.ENOUGH]
     if not known:
         return {}
-    tested = judging.searches()
-    sizes = tested[tested.algorithm == "sgd"].batch_size
+    sizes = judging.searches().query("algorithm == 'sgd'").batch_size
     rho = {"rho": math.exp(np.log(known).mean()), "low": min(known), "high": max(known)}
     return {**rho, "smallest": int(sizes.min()), "largest": int(sizes.max())}
 
@@ -53,23 +78,16 @@ def findings(
     judged: Mapping[str, Finding], times: decide.Points, dense: pd.Series
 ) -> dict[str, object]:
     """All values of the page's sentences; times and dense: of `example`."""
-    choice, rivals = decide.decide(times, dense.critical), judged["O2"]
+    rivals = judged["O2"]
     return {
         **front.facts(judged),
+        **worked(times, dense),
+        **{f"gpu_{name}": value for name, value in worked(*on_gpu()).items()},
         **prose.pills({key: judged[key] for key in CLAIMS}),
         "rho": front.effects(judged["M2"]),
         "missed": front.effects(judged["S10b"]),
-        "network": workload(front.RUN[0]).title,
         "times": [f"{1000 * seconds:.2g} ms at {size}" for size, seconds in times],
-        "critical": ranged(dense.critical, dense.critical_low, dense.critical_high),
-        "overhead": 1000 * choice.overhead,
-        "example": 1000 * choice.example,
-        "best": choice.best,
-        "near": [choice.low, choice.high],
         "pruned_critical": front.effects(judged["L4"]),
-        "top_k": between(*(g.effect for g in judged["T4"].decided())),
-        "gaussian": between(*(g.effect for g in judged["T5"].decided())),
-        "late": front.effects(judged["A1"]),
         "rivals": len(rivals.measured),
         "kept_up": len(rivals.decided(YES)),
     }

@@ -12,7 +12,7 @@ import pandas as pd
 
 from lib.analysis import scaling
 from lib.analysis.scaling import SEARCH, Curve
-from lib.claims import front, judging
+from lib.claims import Claim, front, judging
 from lib.claims.names import curve_title, is_lee2021, title
 from lib.page.shared_figures import arranged
 from lib.page.told import times
@@ -26,18 +26,19 @@ PAPERS = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8", *
 METHODS = ("sgd", "momentum", "nesterov")
 
 
-def findings(curves: Curves, critical: Mapping[tuple, scaling.Effect]) -> dict:
+def findings(curves: Curves, critical: Mapping[tuple, scaling.Effect], cost: Claim) -> dict:
     """What the sentences on connection sensitivity say, but for higher sparsities.
 
     Args:
         curves: all that are compared, of `scaling.summaries`.
         critical: of `claims.critical_ratios`.
+        cost: L3, judged on all records.
     """
     over = scaling.steps_over_dense(curves)
     sparse = over[over.sparsity == over.sparsity.max()]
     ratios = [effect.row("ratio") for effect in critical.values()]
     return {
-        "cost": between(*front.pruned_over_dense().ratio),
+        "cost": front.effects(cost),
         "pairs_measured": len(over) > 0,
         "costlier": int((sparse.ratio > 1).sum()),
         "compared": len(sparse),

@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import operator
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -91,17 +93,18 @@ def critical() -> pd.DataFrame:
 FREE = ("pruning", "max_steps")  # settings in which the searches that are drawn may differ
 # Studies of many methods, which most pages leave to a chapter of their own
 METHODS = ("digits-which", "digits-which-more", "digits-which-sparse")
+_curve = operator.attrgetter(*scaling.CURVE)
 
 
 def gathered(*more: Study) -> Study:
-    """The searches that are drawn: those that pages compare, and of other curves those of all
-    studies, of METHODS and of `more`.
+    """The searches that are drawn: those of the curves in `critical`, so that a curve has one
+    critical batch size, those of `more`, and of other curves those of METHODS.
     """
-    compared = selection.compared(*more).searches
-    known = set(map(selection.curve_of, compared))
-    drawn = selection.curves(*more, *map(plans.study, METHODS), free=FREE).searches
-    others = [cell for cell in drawn if selection.curve_of(cell) not in known]
-    return Study("gathered", "All that is drawn", (*compared, *others))
+    compared = selection.curves(*more).searches
+    known = set(map(_curve, compared))
+    every = selection.curves(*more, *map(plans.study, METHODS), free=FREE)
+    others = (cell for cell in every.searches if _curve(cell) not in known)
+    return replace(every, searches=(*compared, *others))
 
 
 COLLAPSED = """
@@ -174,14 +177,16 @@ def one_run() -> pd.DataFrame:
 
 # --- facts of several pages -----------------------------------------------------------------------
 
+COST = "L3"  # the claim on what pruning costs
+
 
 def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
     """What several pages state, as their sentences print it; ranges are over networks of
     `scaling.ENOUGH` searches.
 
     fastest, cheapest: batch sizes that may be the best of `one_run`; None if nothing was timed.
-    momentum: critical batch size over SGD's.  pruned: steps of networks that lost 90 % of their
-    weights over the dense ones'.  noise: critical batch size over noise scale, on noise_data.
+    momentum: critical batch size over SGD's.  pruned: the cost of pruning.  noise: critical batch
+    size over noise scale, on noise_data.
     """
     run = one_run()
     noise = [g for g in judged["M1"].measured if math.isfinite(g.high)]
@@ -189,7 +194,7 @@ def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
         "fastest": best_sizes(run, "soonest"),
         "cheapest": best_sizes(run, "cheapest"),
         "momentum": effects(judged["S7"]),
-        "pruned": between(*pruned_over_dense().ratio),
+        "pruned": effects(judged[COST]),
         "noise": between(*(g.effect for g in noise)),
         "noise_data": list(dict.fromkeys(map(_data, noise))),
     }
@@ -197,19 +202,13 @@ def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
 
 def measured_again() -> dict[str, int]:
     """How many of the searches that were measured again have steps, by data set (on_digits,
-    on_images), and on images where processors round differently (apart); same_...: how many of
-    these gave the same steps.
+    on_images), and how many of these gave the same steps (same_on_digits, same_on_images).
     """
     from lib.probes import replays  # slow to import
 
     steps = replays.every().dropna(subset=["recorded", "again"], how="all")
     digits = steps.workload.str.startswith("digits")
-    small, images = steps[digits], steps[~digits]
-    groups = {
-        "on_digits": small,
-        "on_images": images,
-        "apart": images[images.same_rounding.eq(False)],
-    }
+    groups = {"on_digits": steps[digits], "on_images": steps[~digits]}
     counts = {name: len(rows) for name, rows in groups.items()}
     same = {f"same_{name}": int(rows.equal_result.sum()) for name, rows in groups.items()}
     return {**counts, **same}
@@ -230,7 +229,11 @@ def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
 
 
 def effects(claim: Finding) -> str:
-    """The least and the most of a claim's effects on networks of `scaling.ENOUGH` searches."""
+    """The least and the most of a claim's effects on networks of `scaling.ENOUGH` searches; of the
+    cost of pruning over all batch sizes, though its rule looks at the least sure one alone.
+    """
+    if claim.key == COST:
+        return between(*pruned_over_dense().ratio)
     return between(*(g.effect for g in claim.groups if g.n >= scaling.ENOUGH))
 
 

@@ -21,7 +21,7 @@ from lib.workloads.catalogue import workload
 
 EFFORT = ("hits", "race", "rungs")
 _question = operator.attrgetter(*(n for n in Search.__dataclass_fields__ if n not in EFFORT))
-curve_of = operator.attrgetter("workload", "algorithm", "pruning", "sparsity")
+_curve = operator.attrgetter("workload", "algorithm", "pruning", "sparsity")
 
 
 def _effort(cell: Search) -> tuple:
@@ -75,7 +75,7 @@ def curves(*more: Study, free: Collection[str] = ()) -> Study:
         free: settings that may be others than the usual ones (`Search.is_usual`).
     """
     asked = best(c for s in more for c in s.searches if c.is_usual(*free))
-    trials = {curve_of(cell): cell.trials for cell in asked}
+    trials = {_curve(cell): cell.trials for cell in asked}
     book = (
         cell
         for s in STUDIES.values()
@@ -83,15 +83,15 @@ def curves(*more: Study, free: Collection[str] = ()) -> Study:
         for cell in s.searches
         if cell.work.task == "classification" and cell.is_usual(*free)
     )
-    alike = (cell for cell in book if trials.get(curve_of(cell), cell.trials) == cell.trials)
+    alike = (cell for cell in book if trials.get(_curve(cell), cell.trials) == cell.trials)
     return Study("curves", "All that is measured", best([*asked, *alike]))
 
 
 def compared(*more: Study) -> Study:
     """What pages compare: `curves`, and those of `plans.TO_BUDGETS` that are not among them."""
     found = curves(*more).searches
-    known = {curve_of(cell) for cell in found}
+    known = {_curve(cell) for cell in found}
     lacking = (
-        c for name in TO_BUDGETS for c in STUDIES[name].searches if curve_of(c) not in known
+        c for name in TO_BUDGETS for c in STUDIES[name].searches if _curve(c) not in known
     )
     return Study("compared", "All that pages compare", (*found, *best(lacking)))
