@@ -71,15 +71,6 @@ def test_the_export_has_every_curve_that_pages_compare_with_the_same_numbers():
     assert {frozenset(way) for way in ways} == {frozenset({"published"}), frozenset({"published", "whole"})}
 
 
-def test_the_front_page_collapses_the_curves_that_the_export_has():
-    collapsed = front.collapsed()
-    collapsed["pruning"] = collapsed.pruning.where(collapsed.sparsity > 0, "dense")
-    key = ["workload", "algorithm", "pruning", "sparsity", "goal", "batch_size"]
-    both = collapsed.merge(explorer.exported(), on=key)
-    same = both[np.isclose(both["value"], both.steps) & np.isclose(both["at"], both.critical)]
-    assert len(same) == len(collapsed) > 500
-
-
 def rows(tab, which=1):
     """A table of the page, its head first: 0 the lines, 1 the points."""
     shown = tab.locator(".ex-tables table").nth(which)
