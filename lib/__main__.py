@@ -8,12 +8,13 @@ import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 from tqdm import tqdm
 
-from lib import ROOT, Told, fields
+from lib import ROOT, Told, fields, whole
 from lib.measuring import codes, sweeps
 from lib.measuring.experiment import Collection
 from lib.measuring.runner import MOST, stoppable
@@ -166,6 +167,14 @@ def unlisted(_: argparse.Namespace) -> None:
     print(*(codes.unlisted(kinds) or ["nothing is lacking"]), sep="\n")
 
 
+def export(chosen: argparse.Namespace) -> None:
+    """Write every curve that pages draw, at every goal, as a table."""
+    curves = importlib.import_module("chapters.explore.explorer").exported()
+    with whole(chosen.file) as stream:
+        stream.write(curves.to_csv(index=False).encode())
+    print(f"{chosen.file}: {len(curves)} points; the page Explore says what the columns hold")
+
+
 def verify(chosen: argparse.Namespace) -> None:
     """Repeat recorded searches, save the results in data/replays/, and report how many agree."""
     what = replays.Replay(chosen.study, chosen.sample, longest=chosen.longest)
@@ -212,6 +221,10 @@ COMMANDS = {  # no docstrings, which `python -OO` leaves out
         pack,
         "pack the records of searches under data/ into one archive for each workload, without loss",
     ),
+    "export": (
+        export,
+        "write every curve that pages draw, with its fit, as a table for a plot",
+    ),
     "codes": (unlisted, "show what data/codes.yaml lacks after a change of measuring code"),
     "verify": (
         verify,
@@ -244,6 +257,7 @@ def parser() -> argparse.ArgumentParser:
     add("--minutes", type=of_kind(MINUTES), help=most)
     anew = "make the table of searches (data/searches.csv.xz) anew from all records"
     adds["archive"]("--rebuild", action="store_true", help=anew)
+    adds["export"]("file", type=Path, help="the table's file, curves.csv for one")
     add, known = adds["verify"], "a study; 'list' shows their names"
     add("study", choices=[*plans.STUDIES], metavar="STUDY", help=known)
     drawn = "number of searches, drawn at random (default: 20)"

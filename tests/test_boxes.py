@@ -1,10 +1,12 @@
 """What a page says of records and titles: counted once, named, and shown as the text that it is."""
 
 import json
+import math
 import re
 
 import altair as alt
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 from bs4 import BeautifulSoup, Comment
@@ -158,3 +160,17 @@ def test_predictions_stand_beside_what_came():
     assert table.predicted.tolist() == ["1.25–3", "over 1", "under 0.5", "1–2", "over 1"]
     assert table[told.MEASURED].tolist() == ["1.26", "0.9 (0.8–0.99)", "0.4 (−0.3 to 0.6)", "—", "3.1 (2.1–∞)"]
     assert table.fits.tolist() == ["yes, by the estimate", "no", "unclear", "—", "yes"]
+
+
+def test_a_pages_findings_are_json_even_where_they_are_without_bound():
+    found = {"critical": math.inf, "low": np.float64("nan"), "n": np.int64(3)}
+    _, about = prose.lead("Why?", "So.", (), found)._repr_markdown_()
+    assert json.loads(json.dumps(about, allow_nan=False)) == {"findings": {"critical": "Infinity", "low": "NaN", "n": 3}}
+
+
+def test_a_rerun_as_a_page_shows_formulas_without_a_network():
+    text = prose.say(r"A $K^\star(B)$ of `$5`, $a < b$ and $$c_1/c_2$$; it costs $5 or $6.")
+    page = page_alone(text)
+    assert page.count("<math") == 3 and "<mi>K</mi>" in page and "mathjax/" not in page.lower()
+    words = BeautifulSoup(page, "html.parser").find("body").get_text()
+    assert "it costs $5 or $6." in " ".join(words.split())

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from chapters.explore import explorer
-from lib.analysis import scaling
-from lib.claims import front
+from lib.analysis import ranges, scaling
+from lib.claims import front, judging
 from lib.records import results, selection
 from lib.studies.study import Study
 
@@ -46,6 +46,29 @@ def test_a_point_is_the_geometric_mean_over_searches(trials, tables, goal, spars
     curve = scaling.curve_of(searches)
     fit = scaling.fit(curve.sizes, curve.means)
     assert (line.c1, line.c2) == pytest.approx((fit.c1[0], fit.c2[0])) and line.identified
+
+
+def test_the_export_has_every_curve_that_pages_compare_with_the_same_numbers():
+    exported = explorer.exported()
+    compared = exported[exported.compared]
+    key = ["workload", "algorithm", "sparsity", "goal", "pruning"]
+    points = judging.points(judging.searches())
+    whole = ranges.whole_curves(judging.searches())
+    points["range"] = ["whole" if key in whole else "published" for key in points[scaling.CURVE].itertuples(index=False, name=None)]
+    points["pruning"] = points.pruning.where(points.sparsity > 0, "dense")
+    both = points.merge(compared, on=[*key, "range", "batch_size"], suffixes=("", "_exported"))
+    assert len(both) == len(points) == len(compared) > 500
+    for name in ("steps", "low", "high", "missed"):
+        np.testing.assert_allclose(both[name], both[f"{name}_exported"])
+    summary = judging.summary().assign(pruning=lambda t: t.pruning.where(t.sparsity > 0, "dense"))
+    fits = compared.drop_duplicates(key).merge(summary, on=key, suffixes=("", "_page"))
+    assert len(fits) == len(summary)
+    for name in ("c1", "c2", "critical", "critical_low", "critical_high"):
+        np.testing.assert_allclose(fits[name], fits[f"{name}_page"])
+    assert set(exported.pruning[exported.sparsity == 0]) == {"dense"}
+    of = ["workload", "algorithm", "pruning", "sparsity"]
+    ways = exported.groupby(of).range.unique().map(set)
+    assert {frozenset(way) for way in ways} == {frozenset({"published"}), frozenset({"published", "whole"})}
 
 
 def rows(tab, which=1):

@@ -117,6 +117,19 @@ def test_a_name_without_a_value_is_refused_in_every_branch():
         prose.say("{% if more %}{{ lost }}{% endif %}", more=False)
 
 
+@pytest.mark.parametrize("chapter", ["sparsity", "theory", "three_regimes"])
+def test_a_rerun_with_too_few_points_claims_nothing(chapter):
+    """Titles, leads and takeaways where nothing was found: no share of none, no dash for a number."""
+    cells = json.loads((ROOT / f"chapters/{chapter}.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    texts = {node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    for text in texts:
+        if names := prose.variables(text) if "{%" in text or "{{" in text else ():
+            listed = re.findall(r"{{ ([a-z_]+) ?\| ?joined }}", text)
+            told = " ".join(prose.say(text, dict.fromkeys(names, 0) | dict.fromkeys(listed, [])).split())
+            assert not re.search(r"0 of 0|Of 0|than SGD's on 0|surely smaller .* 0", told), told
+
+
 # --- one number a fact ---
 
 COST = re.compile(r"([\d.,]+(?: to [\d.,]+)?) times (?:as many steps|the steps|\$K)")

@@ -38,7 +38,8 @@ ESTIMATES = ["steps", "low", "high", "line"]  # with four significant digits
 COLUMNS = {
     "workload": "data set and network; only in the file, as is the goal",
     "training method": "how weights follow from gradients",
-    "pruning": "how the weights to remove were chosen, before training",
+    "pruning": "how the weights to remove were chosen, before training; or dense",
+    "range": "of momentum: as published, 0.9 to 0.9999, or whole, from 0",
     "sparsity": "share of weights removed",
     "batch size": "examples in a training step",
     "steps": "geometric mean over searches of the fewest training steps to the goal; "
@@ -215,14 +216,15 @@ def _fitted(base: alt.Chart, points: pd.DataFrame, lines: pd.DataFrame) -> list[
 
 def table(points: pd.DataFrame, lines: pd.DataFrame) -> pd.DataFrame:
     """Points as the page's table has them, in steps."""
-    rows = points.merge(lines[[*KEYS, "c1", "c2"]], on=KEYS)
+    rows = points.merge(lines[[*KEYS, "range", "c1", "c2"]], on=KEYS)
     rows = rows.sort_values(["sparsity", "batch_size"])
     rows["line"] = rows.c1 / rows.batch_size + rows.c2
     rows["algorithm"] = rows.algorithm.map(named)
     pruned = rows.sparsity > 0
-    rows["pruning"] = rows.pruning.map(named).where(pruned, "none")
+    rows["pruning"] = rows.pruning.map(named).where(pruned, "dense")
     rows[ESTIMATES] = rows[ESTIMATES].map(lambda value: float(f"{value:.4g}"))
-    shown = ["algorithm", "pruning", "sparsity", "batch_size", *ESTIMATES, "searches", "missed"]
+    shown = ["algorithm", "pruning", "range", "sparsity", "batch_size", *ESTIMATES]
+    shown += ["searches", "missed"]
     return rows[shown].rename(columns=HEADS)
 
 

@@ -7,17 +7,20 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from lib.analysis import hardware, scaling
+from lib.analysis import hardware, ranges, scaling
 from lib.analysis.scaling import CURVE
-from lib.claims import front
+from lib.claims import front, judging
 from lib.probes import timings
+from lib.records import selection
+from lib.studies.study import Study
 from lib.workloads import models
 from lib.workloads.catalogue import workload
 
 KEYS = [*CURVE, "goal"]
 OVER = {"ratio": "over", "ratio_low": "over_low", "ratio_high": "over_high"}
 POINTS = [*KEYS, "batch_size", "steps", "low", "high", "searches", "missed", *OVER.values()]
-LINES = [*KEYS, "c1", "c2", "critical", "critical_low", "critical_high", "identified"]
+LINES = [*KEYS, "range", "c1", "c2", "critical", "critical_low", "critical_high", "identified"]
+EXPORTED = [*LINES[:6], "compared", *POINTS[5:11], *LINES[6:]]
 TIMES = ["workload", "hardware", "batch_size", "seconds"]
 UPDATES = ["workload", "algorithm", "batch_size", "seconds"]
 MACHINES = {
@@ -33,11 +36,12 @@ def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     POINTS, a row per curve, goal and batch size: steps, low, high, missed (as
     `scaling.across_replicates`), searches (count), over, over_low, over_high: steps over the dense
     network's on shared searches with its 90 % interval, NaN where one of the two has fewer than
-    three batch sizes, and for dense networks. LINES, a row per curve and goal: the fit and the
-    critical batch size with its 90 % interval (as `scaling.summaries`), NaN for fewer than three
-    batch sizes.  Raises ValueError as `scaling.summaries`.
+    three batch sizes, and for dense networks. LINES, a row per curve and goal: the range of momentum
+    ("whole" or "published"), the fit and the critical batch size with its 90 % interval (as
+    `scaling.summaries`), NaN for fewer than three batch sizes.  Raises ValueError as
+    `scaling.summaries`.
     """
-    points, lines = [], []
+    points, lines, whole = [], [], ranges.whole_curves(trials)
     for _, own in trials.groupby("workload"):
         if not (searches := scaling.at_every_goal(own)):
             continue
@@ -45,8 +49,29 @@ def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
         for goal, found in met.groupby("goal"):
             curve, line = _at(searches[goal], found)
             points.append(curve.assign(goal=goal)[POINTS])
-            lines.append(line.assign(goal=goal)[LINES])
+            keys = line[CURVE].itertuples(index=False, name=None)
+            searched = ["whole" if key in whole else "published" for key in keys]
+            lines.append(line.assign(goal=goal, range=searched)[LINES])
     return pd.concat(points, ignore_index=True), pd.concat(lines, ignore_index=True)
+
+
+def exported() -> pd.DataFrame:
+    """Every curve at every goal, over the published range of momentum and over the whole one.
+
+    A row per curve, goal, range and batch size: EXPORTED, with `steps` K*, `low` and `high` its 90 %
+    interval, c1/B + c2 the line, `critical` C = c1/c2, `compared` whether pages compare the curve so.
+    Pruning and sparsity of dense networks are "dense" and 0.
+    """
+    drawn = (*front.gathered().searches, *selection.compared().searches)
+    published = judging.to_goals(Study("exported", "All that pages draw or compare", drawn))
+    long = ranges.whole(published, judging.low())
+    parts = [published, long[long.space == ranges.WHOLE]]
+    rows = pd.concat([points.merge(lines, on=KEYS) for points, lines in map(tables, parts)])
+    read = judging.summary()[KEYS].merge(front.critical()[[*CURVE, "range"]], on=CURVE)
+    rows = rows.merge(read.assign(compared=True), "left", [*KEYS, "range"])
+    rows["compared"] = rows.compared.notna()
+    rows["pruning"] = rows.pruning.where(rows.sparsity > 0, "dense")
+    return rows.sort_values([*KEYS, "range", "batch_size"])[EXPORTED]
 
 
 def _at(searches: pd.DataFrame, points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:

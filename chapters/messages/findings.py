@@ -41,7 +41,7 @@ def findings(
         "stopped": [f"{name}: {number(n)}" for name, n in last.items() if n < chosen.steps],
         "workers": chosen.workers,
         "batch": chosen.batch_size,
-        "steps": chosen.steps,
+        "steps": int(last[networks[0]]),
         "trials": chosen.trials,
         "rates": f"{rates.low:g} and {rates.high:g}",
         "share": f"{share:g}",

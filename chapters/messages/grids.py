@@ -16,8 +16,7 @@ METHODS = (
 
 
 def compared(chosen) -> Study:
-    """Every method at every density on every network; with the budget `smoke`, on a toy."""
-    networks = ["digits-mlp"] if chosen.budget == "smoke" else chosen.workloads_shown
+    """Every method at every density on every network."""
     sent = [
         ("dense", 1.0, False),
         *((c, d, f) for d in sorted(chosen.densities) for c, f in METHODS),
@@ -33,7 +32,7 @@ def compared(chosen) -> Study:
             **usual,
         )
         for replicate in range(chosen.replicates)
-        for network in networks
+        for network in chosen.workloads_shown
         for way in sent
     ]
     return Study("messages", "Sparse messages", tuple(cells))

@@ -39,7 +39,7 @@ def findings(curves: Curves, critical: Mapping[tuple, scaling.Effect], cost: Cla
     ratios = [effect.row("ratio") for effect in critical.values()]
     return {
         "cost": front.effects(cost),
-        "pairs_measured": bool(ratios),
+        "pairs_measured": len(over) > 0,
         "costlier": int((sparse.ratio > 1).sum()),
         "compared": len(sparse),
         "sparsest": f"{over.sparsity.max():g}" if len(over) else None,

@@ -94,6 +94,7 @@ def _noise(noise: pd.DataFrame) -> dict:
     dense = noise[noise.identified.astype(bool) & (noise.sparsity == 0)]
     constant = np.exp(np.log(dense.critical).mean())
     return {
+        "several": len(dense) > 2,  # else one constant says nothing
         "over_noise": between(*(dense.critical / dense.predicted)),
         "over_one": between(*(dense.critical / constant)),
         "constant": number(constant),

@@ -20,10 +20,16 @@ FLATTENS = (
 
 
 def asked_for(every: pd.DataFrame, chosen: Any) -> pd.DataFrame:
-    """The trials of what a page's parameters ask for."""
+    """The trials of what a page's parameters ask for; of so many searches a point, if they say."""
     own = (every.workload == chosen.workload) & (every.algorithm == chosen.algorithm)
     sizes = every.batch_size.isin(chosen.batch_sizes)
-    return every[own & sizes & every.sparsity.isin(chosen.sparsities)]
+    found = every[own & sizes & every.sparsity.isin(chosen.sparsities)]
+    if not chosen.replicates:
+        return found
+    of = [*scaling.CURVE, "batch_size", *scaling.SEARCH]
+    first = found[of].drop_duplicates().sort_values(["split", "replicate"])
+    first = first.groupby(of[:5]).head(chosen.replicates)
+    return found[pd.MultiIndex.from_frame(found[of]).isin(pd.MultiIndex.from_frame(first))]
 
 
 def densest(asked: pd.DataFrame) -> pd.DataFrame:
@@ -49,6 +55,7 @@ def findings(
         "workload": workload(chosen.workload).title,
         "method": named(chosen.algorithm) + " over its whole range" * ranged,
         "tolerance": percent(scaling.TOLERANCE),
+        "book": chosen.budget != "smoke",  # all that is on record is drawn beside
         "surely_lower": sum(group.high < 1 for group in goals),
         "moved": len(goals),
         "raised": len(methods.decided(YES)),

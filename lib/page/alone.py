@@ -3,13 +3,15 @@
     jupyter nbconvert --config lib/page/alone.py _build/runs/out.ipynb
 
 The page leaves out the code and the progress bars; of links to other chapters, which lie elsewhere,
-the words stay.
+the words stay.  Formulas are MathML, which browsers show without a network.
 """
 
 from __future__ import annotations
 
 import re
 
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
 from nbconvert.preprocessors import Preprocessor
 
 CHAPTER = r"(?:chapters/)?\w+\.(?:ipynb|html)(?:#[^)\"]*)?"
@@ -25,17 +27,39 @@ def unlinked(text: str) -> str:
     return LINK.sub(lambda link: link[1] or link[2], text)
 
 
+# What is no formula comes first: code, scripts, pictures, tags
+FORMULA = re.compile(
+    r"```.*?```|`[^`]*`|<(script|style|svg|pre|code)\b.*?</\1>|<[^>]*>"
+    r"|\\\$|\$\$(?P<block>.+?)\$\$|\$(?P<inline>(?:[^$<]|<(?![/a-zA-Z]))+?)\$",
+    re.DOTALL,
+)
+
+
+def typeset(text: str) -> str:
+    """Markdown or HTML with its formulas as MathML."""
+
+    def written(found: re.Match) -> str:
+        formula = found["block"] or found["inline"]
+        try:
+            drawn = tex2mathml(formula, as_block=bool(found["block"])) if formula else found[0]
+        except MathError:
+            return found[0]
+        return " ".join(drawn.split()) if formula else drawn
+
+    return FORMULA.sub(written, text)
+
+
 class Alone(Preprocessor):
-    """Drops what was written to the terminal, and links to chapters."""
+    """Drops what was written to the terminal, and links to chapters; draws formulas."""
 
     def preprocess_cell(self, cell, resources, index):
         if cell.cell_type == "markdown":
-            cell.source = unlinked(cell.source)
+            cell.source = typeset(unlinked(cell.source))
         elif cell.cell_type == "code":
             cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
             for output in cell.outputs:
                 told = output.get("data", {})
-                told |= {kind: unlinked(told[kind]) for kind in SHOWN & told.keys()}
+                told |= {kind: typeset(unlinked(told[kind])) for kind in SHOWN & told.keys()}
         return cell, resources
 
 
@@ -45,4 +69,5 @@ if "get_config" in globals():  # nbconvert runs this file as its configuration
     settings.HTMLExporter.exclude_input = True
     settings.HTMLExporter.exclude_input_prompt = True
     settings.HTMLExporter.exclude_output_prompt = True
+    settings.HTMLExporter.mathjax_url = "data:,"  # none
     settings.HTMLExporter.preprocessors = [Alone]

@@ -6,6 +6,7 @@ Text is a Jinja2 template that makes Markdown that both read: links such as
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 
@@ -52,7 +53,9 @@ class Lead(Markdown):
     findings: dict[str, object]
 
     def _repr_markdown_(self) -> tuple[str, dict]:
-        return str(self), {"findings": self.findings}
+        text = json.dumps(self.findings, default=lambda value: getattr(value, "item", str)())
+        # JSON knows neither infinity nor NaN
+        return str(self), {"findings": json.loads(text, parse_constant=str)}
 
 
 # What either renderer of Markdown takes for more than text; at the beginning of a line, or item

@@ -1,4 +1,4 @@
-"""The gradient noise scale of a job of one process, read off the gradients that it computes anyway.
+"""The gradient noise scale of a running job, from the gradients that it computes (not with FSDP).
 
 This file needs PyTorch and nothing else: copy it into your project.  With gradient accumulation:
 
@@ -20,6 +20,9 @@ Without it, a batch is split in two.  The gradient is the whole batch's but for 
         meter.step()
         optimizer.step()
 
+With DistributedDataParallel, whose worker's gradients are compared, one backward pass a step is
+enough; the meter finds it around the model.  FSDP's gradients are in parts, and are refused.
+
 What is estimated is the simple noise scale tr(Sigma) / |G|^2 in examples: Sigma is the covariance
 of single examples' gradients, and G their mean (McCandlish et al. 2018, equation 2.9).  What
 micro-batches add to `.grad` are gradients with the same mean and independent noise, so that their
@@ -27,16 +30,17 @@ lengths and that of their sum tell both without bias (`trace_and_square`).  Both
 steps, each by itself, since a mean of ratios would be biased; the interval comes from their scatter
 (`Averages`).
 
-Training is the same as without, to the last bit.  Memory: a copy of the gradient, from a step's
-first micro-batch to `step()`.  Nothing waits for a graphics processor but a loss scaler that is
-asked for its scale.  So it is noticed some steps late that others have changed gradients between a
-step's micro-batches (SAM, a GAN, a module's own hooks), or never zeroed them: a ValueError then
-takes the estimate's place.
+Training is the same as without, to the last bit.  A hook on each parameter reads what a backward
+pass is about to add, and at the pass's end its sum is read, before clipping; nothing is copied but
+a few entries, and several processes exchange five numbers a step.  Nothing waits for a graphics
+processor but a loss scaler that is asked for its scale.  Once a job has begun, nothing is raised:
+what cannot be measured, or fails, is warned of once, and no more is measured.  So it is where
+others change gradients between a step's micro-batches (SAM, a GAN), or never zero them, which a few
+entries of each show some steps late.
 
 Lightning and Hugging Face's Trainer have callbacks, which print an estimate each `every` steps, and
 what it means at the end of training; in between, it is in their `meter`.  They count each batch's
-examples along the first dimension of its first tensor.  Where they cannot measure, they warn once,
-say so in place of a report, and leave training alone.
+examples along the first dimension of its first tensor.
 
     trainer = Trainer(accumulate_grad_batches=4, callbacks=[lightning_callback()])
 
@@ -44,9 +48,10 @@ say so in place of a report, and leave training alone.
     Trainer(model, arguments, train_dataset=examples, callbacks=[trainer_callback()]).train()
 
 A step in which a gradient is not finite is left out, and so is a later step of fewer than two
-micro-batches; `skipped` counts them.  Several processes: each has part of the gradient; refused.
+micro-batches; `skipped` counts them.
 """
 
+import functools
 import math
 import warnings
 import weakref
@@ -59,15 +64,16 @@ from torch import Tensor, nn
 from torch.utils import _pytree
 
 LEVEL = 0.9  # of intervals
-BLOCK = 1024  # entries whose squares are added up in single precision
+EXACT = 2**20  # entries whose squares single precision adds up to within a millionth
 KEPT = 16  # steps whose sums wait to be read, so that no step waits for its own
 UNCHANGED = "zeroed before a step's first backward, and left alone to its last"
+IN_GRAD = "in .grad after each backward (no optimiser within it)"
 CAVEATS = """\
 Steps are taken to be proportional to 1 + noise scale / batch size, with the best learning rate at
 each size. What to know before you trust it:
 - Curvature is left out: on six searched curves the critical batch size was 0.4 to 2.4 times it.
 - Adam: this is the noise of the plain gradient, not of rescaled steps; an order of magnitude.
-- Clipping: call micro_batch() before it; where most steps are clipped, the formula does not hold.
+- Clipping: it is of gradients before it; where most steps are clipped, the formula does not hold.
 - BatchNorm ties the examples of a micro-batch together, which the estimate does not know.
 - Lag: it is an average of the last {span:.0f} steps or so; noise scales mostly rise in training."""
 
@@ -128,15 +134,16 @@ def student(share: float, freedom: float) -> float:
 @dataclass(frozen=True)
 class Estimate:
     """Of tr(Sigma) and |G|^2, averaged over the last of `steps` steps; low, high: 5 to 95 % of
-    their ratio, in examples.
+    their ratio, in examples; refusal: why there is none.
     """
 
-    trace: float
-    square: float
-    low: float
-    high: float
-    steps: int
-    span: float
+    trace: float = math.nan
+    square: float = math.nan
+    low: float = 0.0
+    high: float = math.inf
+    steps: int = 0
+    span: float = math.nan
+    refusal: str = ""
 
     @property
     def noise_scale(self) -> float:
@@ -151,6 +158,8 @@ class Estimate:
         return math.isinf(self.high)
 
     def __str__(self) -> str:
+        if self.refusal:
+            return f"noise scale not measured, because {self.refusal}"
         if not self.steps:
             return "noise scale not measured yet"
         window = f"over the last {min(self.steps, round(self.span))} steps or so"
@@ -248,23 +257,67 @@ def meaning(found: Estimate, batch_size: int) -> str:
 # --- listening ------------------------------------------------------------------------------------
 
 
-class Listener:
-    """The running averages of a job: the meter's here, and the hook's for several processes.
+def harmless(method: Callable) -> Callable:
+    """A listener's method that never stops a job: if it fails, the listener is switched off."""
 
-    examples: of which a gradient is the mean.
+    @functools.wraps(method)
+    @torch.no_grad()
+    def guarded(listener, *arguments, **named):
+        try:
+            if not listener.refusal:
+                return method(listener, *arguments, **named)
+        except Exception as error:
+            listener.refuse(error)
+
+    return guarded
+
+
+class NoiseMeter:
+    """Listens to the gradients of a model that one process trains, or several with
+    DistributedDataParallel.
+
+    model: whose parameters' gradients are read; those without one add nothing, and of complex ones
+    both parts count.
+    examples: in a micro-batch, of which its gradient is the mean, where `micro_batch` is told none.
     span: of the averages, in steps; longer is surer, and lags more.
     scaler: the torch.amp.GradScaler, if there is one, by whose scale gradients are multiplied.
+
+    Gradients are zero where a step begins.  Raises ValueError naming field, value and what is
+    allowed; the methods below raise nothing, and refuse what they cannot measure (`refusal`).
     """
 
-    def __init__(self, examples: int | None, span: float, scaler: torch.amp.GradScaler | None):
+    total: int | None = None  # as of `trace_and_square`
+    width = 0  # random sums of a gradient that is not what is exchanged
+
+    def __init__(
+        self,
+        model: nn.Module,
+        examples: int | None = None,
+        span: float = 200.0,
+        scaler: torch.amp.GradScaler | None = None,
+    ):
+        require(isinstance(model, nn.Module), "model", type(model).__name__, "an nn.Module")
         require(examples is None or examples >= 1, "examples", examples, "a number from 1")
         require(1 < span < math.inf, "span", span, "a number above 1")
-        self.examples, self.scaler, self.averages = examples, scaler, Averages(float(span))
-        self.waiting: list = []  # steps whose sums have not been read, the oldest first
+        self.model, self.examples, self.scaler = model, examples, scaler
+        self.averages = Averages(float(span))
         self.settings = {"span": float(span)}  # that a saved state has, too
+        self.waiting: list[_Step] = []  # whose sums have not been read, the oldest first
+        self.under_way: _Step | None = None
         self.refusal = ""  # why there is no estimate
-        # By parameter, whether all of a micro-batch's backward passes met a changed gradient
-        self.looked: dict[nn.Parameter, bool | Tensor] = {}
+        self.largest = 0  # examples of a step of all workers
+        self.fewest = 0  # micro-batches of a step so far; in earlier ones no sum is needed
+        # Whose workers' gradients are averaged; None: a single process
+        self.ddp = model if isinstance(model, nn.parallel.DistributedDataParallel) else None
+        self.watched: set[nn.Parameter] = set()
+        self.watch()
+
+    def watch(self) -> None:
+        """Hear each parameter's gradient before a backward pass adds it."""
+        for p in self.model.parameters():
+            if p.requires_grad and p.numel() and p not in self.watched:
+                self.watched.add(p)
+                p.register_hook(functools.partial(hear, weakref.ref(p), weakref.ref(self)))
 
     @property
     def skipped(self) -> int:
@@ -276,28 +329,23 @@ class Listener:
         """All steps so far."""
         return self.averages.steps + self.skipped + len(self.waiting)
 
+    @property
+    def shared(self) -> bool:
+        """Whether all workers take every step: none leaves early, as in join()."""
+        return bool(self.ddp) and not self.ddp._join_config.enable
+
     def estimate(self) -> Estimate:
-        """Of the steps so far.  Raises ValueError if they cannot be measured."""
+        """Of the steps so far; none, which says why, if they cannot be measured."""
         self._read()
         if self.refusal:
-            raise ValueError(self.refusal)
+            return Estimate(refusal=self.refusal)
         return self.averages.estimate()
 
     def refuse(self, why: object) -> None:
         """Measure no more; warn the first time."""
         if not self.refusal:
-            self.refusal = str(why)
-            warnings.warn(f"noise scale not measured, because {why}", stacklevel=2)
-
-    def look(self, p: nn.Parameter) -> None:
-        """At p's gradient, before a backward pass adds to it."""
-        met = self.looked.get(p, True)
-        if met is not False:  # else an earlier pass has met what it should
-            self.looked[p] = met & differs(p.grad, self.expected(p))
-
-    def expected(self, p: nn.Parameter) -> Tensor | None:
-        """p's gradient before a micro-batch; None: zero."""
-        return None
+            self.refusal = str(why) if isinstance(why, ValueError | str) else repr(why)
+            warnings.warn(f"noise scale not measured, because {self.refusal}", stacklevel=2)
 
     def state_dict(self) -> dict:
         """All that the next estimate depends on, numbers and tuples of them; between steps."""
@@ -315,70 +363,47 @@ class Listener:
         require(fits, "saved", saved, f"what state_dict() has returned, with {settings}")
         self.averages = Averages(**{name: saved[name] for name in asdict(self.averages)})
 
-    def add(self, step: object) -> None:
-        """A step more, whose `estimates()` are read when others have followed."""
-        self.waiting.append(step)
-        self._read(but=KEPT)
-
     def _read(self, but: int = 0) -> None:
         """Take the steps that wait into the averages, all but the last so many."""
         while len(self.waiting) > but:
             found = math.nan, math.nan
             try:
-                found = self.waiting.pop(0).estimates()
-            except ValueError as error:
+                found = self.waiting.pop(0).estimates(self.total)
+            except Exception as error:
                 self.refuse(error)
             self.averages = self.averages.after(*found)
 
+    @harmless
+    def hear(self, p: nn.Parameter, gradient: Tensor) -> None:
+        """What a backward pass is about to add to p's gradient."""
+        self.under_way = self.under_way or self.new_step()
+        if self.under_way.begins(p, gradient):
+            after_backward(self.sum_up)
 
-class NoiseMeter(Listener):
-    """Listens to the gradients of a model that one process trains.
+    @harmless
+    def sum_up(self) -> None:
+        """At the end of a backward pass, before others clip what it has come to."""
+        step, ddp = self.under_way, self.ddp
+        step.look()
+        if ddp.require_backward_grad_sync if ddp else len(step.sizes) + 1 >= self.fewest:
+            gradients = [p.grad for p in (self.model.parameters() if ddp else step.left)]
+            step.whole = squared(*[gradient for gradient in gradients if gradient is not None])
 
-    model: whose parameters' `.grad` are read; those without a gradient add nothing, and of complex
-    ones both parts count.
-    examples: in a micro-batch, of which its gradient is the mean, where `micro_batch` is told none.
-    span, scaler: as of `Listener`.
-
-    Gradients are zero where a step begins.  In bfloat16, what is measured is what `.grad` holds,
-    rounding and all.  Raises ValueError naming field, value and what is allowed.
-    """
-
-    def __init__(
-        self,
-        model: nn.Module,
-        examples: int | None = None,
-        span: float = 200.0,
-        scaler: torch.amp.GradScaler | None = None,
-    ):
-        super().__init__(examples, span, scaler)
-        require(isinstance(model, nn.Module), "model", type(model).__name__, "an nn.Module")
-        self.model = model
-        self.under_way: _Step | None = None
-        self.watched: set[nn.Parameter] = set()
-
-    def expected(self, p: nn.Parameter) -> Tensor | None:
-        return self.under_way.before.get(p) if self.under_way else None
-
-    @torch.no_grad()
+    @harmless
     def micro_batch(self, examples: int | None = None, scale: float = 1.0) -> None:
-        """Take what a backward pass has added to the gradients, before anything else changes them.
+        """Take what a backward pass has added to the gradients.
 
         examples: of this micro-batch, if it has another number: a last one of 20 after others of
         32, say, has examples=20.
         scale: by what the mean over them is multiplied.  The noise scale is the same without, if
         all are multiplied alike, as where a loss is divided by the number of micro-batches.
-
-        Raises ValueError with several processes, for sparse gradients, and for none.
         """
         size = self.examples if examples is None else examples
         require((size or 0) >= 1, "examples", size, "a number from 1")
-        if self.under_way is None:
-            meet = torch.distributed.is_available() and torch.distributed.is_initialized()
-            count = torch.distributed.get_world_size() if meet else 1
-            allowed = "1; DistributedDataParallel has hooks for it"
-            require(count == 1, "processes", count, allowed)
-            self.under_way = _Step(scale_of(self.scaler))
-        self.under_way.take(self, size, scale)
+        allowed = "1, or the model a DistributedDataParallel (not FSDP), outside its join()"
+        require(processes() == 1 or self.shared, "processes", processes(), allowed)
+        require(self.under_way and self.under_way.lengths, "gradients", None, IN_GRAD)
+        self.under_way.take(size, scale)
 
     def backward_in_parts(
         self, loss: Callable[[object], Tensor], batch: object, parts: int = 2
@@ -395,20 +420,24 @@ class NoiseMeter(Listener):
         is a mean over examples and the model treats them one by one.  BatchNorm does not: in
         training it then normalises by a part's statistics, and updates its running ones once a
         part.  Dropout draws other masks.  A mean over tokens is none over examples where their
-        numbers differ.  Raises ValueError for a batch that has no such parts.
+        numbers differ.  A batch that has no such parts is not split.
         """
-        tensors = [leaf for leaf in _pytree.tree_leaves(batch) if isinstance(leaf, Tensor)]
-        sizes = {x.shape[:1] for x in tensors}
-        fits = len(sizes) == 1 and max(sizes) >= (parts,)
-        allowed = f"tensors of one length, {parts} examples or more"
-        require(fits, "batch", [tuple(x.shape) for x in tensors], allowed)
-        (total,), mean = sizes.pop(), 0.0
-        for k in range(parts):
-            part = _pytree.tree_map_only(Tensor, lambda x, k=k: x.tensor_split(parts)[k], batch)
-            examples = total // parts + (k < total % parts)
-            cost = loss(part) * (examples / total)
+        leaves, structure = _pytree.tree_flatten(batch)
+        total, mean, pieces = rows(batch), 0.0, [batch]
+        lengths = {tuple(x.shape[:1]) for x in leaves if isinstance(x, Tensor)}
+        if lengths != {(total,)}:
+            self.refuse(f"batch: {lengths} is not allowed; it must be tensors of one length")
+        elif not self.refusal:
+            parts = max(1, min(parts, total))
+            split = [
+                x.tensor_split(parts) if isinstance(x, Tensor) else [x] * parts for x in leaves
+            ]
+            pieces = [_pytree.tree_unflatten(piece, structure) for piece in zip(*split)]
+        for piece in pieces:
+            share = rows(piece) / total if total else 1.0
+            cost = loss(piece) * share
             (self.scaler.scale(cost) if self.scaler else cost).backward()
-            self.micro_batch(examples, examples / total)
+            self.micro_batch(rows(piece), share)
             mean = mean + cost.detach()
         return mean
 
@@ -417,31 +446,42 @@ class NoiseMeter(Listener):
 
         scale: by what all of their gradients were multiplied, if it was not told of each.
 
-        Raises ValueError if the first step has fewer than two of them; a later one is left out.
+        A first step of fewer than two of them, of all workers, is refused; a later one is left out.
         """
-        step, self.under_way = self.under_way, None
-        sizes = step.sizes if step else []
-        calls = (
+        step, self.under_way = self.under_way or self.new_step(), None
+        if not self.complete(step):
+            step.sums[0] = math.nan  # sent all the same: other workers wait for it
+        step.end(scale, self.ddp if self.shared else None)
+        self.waiting.append(step)
+        self._read(but=KEPT)
+        self.watch()
+
+    def new_step(self) -> "_Step":
+        device = next(self.model.parameters()).device
+        return _Step(scale_of(self.scaler), device, self.width)
+
+    @harmless
+    def complete(self, step: "_Step") -> bool:
+        """Whether it has two gradients or more; a first step must."""
+        count = len(step.sizes)
+        self.fewest = min(self.fewest, count) if self.begun else count
+        count *= processes() if self.shared else 1
+        call = (
             "at least 2 a step: call micro_batch() after each backward, or backward_in_parts()"
         )
-        require(len(sizes) >= 2 or self.begun, "micro-batches", len(sizes), calls)
-        if len(sizes) < 2:
-            self.leave_out()
-        else:
-            step.end(scale)
-            self.add(step)
-        if self.refusal:
-            raise ValueError(self.refusal)
+        require(count >= 2 or self.begun, "micro-batches", count, call)
+        self.largest = max(self.largest, sum(step.sizes) * count // max(len(step.sizes), 1))
+        return count >= 2 and (step.whole is not None or self.width > 0)
 
-    def leave_out(self) -> None:
-        """The step under way."""
-        self.under_way, self.averages = None, self.averages.after(math.nan, math.nan)
-
-    def report(self, batch_size: int) -> str:
-        """What the estimate means for a batch of so many examples a step, and what to know."""
+    def report(self, batch_size: int | None = None) -> str:
+        """What the estimate means for a batch of so many examples a step, None: the largest so far,
+        and what to know.
+        """
         found = self.estimate()
+        if not found.steps:
+            return str(found)
         left_out = f", {self.skipped} left out" if self.skipped else ""
-        means = meaning(found, batch_size) if found.steps else str(found)
+        means = meaning(found, batch_size or self.largest)
         return f"{means}\n({found.steps} steps{left_out})\n{CAVEATS.format(span=found.span)}"
 
 
@@ -453,67 +493,86 @@ class _Step:
     and the harmonic mean of their examples are weighted so.
     """
 
-    def __init__(self, loss_scale: float):
+    def __init__(self, loss_scale: float, device: torch.device, width: int):
         self.loss_scale = loss_scale
-        self.before: dict[nn.Parameter, Tensor] = {}  # gradients after the last micro-batch
-        self.sizes: list[int] = []  # of micro-batches; sums over them:
-        self.squares = self.scales = self.weights = self.inverses = 0.0
-        self.changed: list[Tensor] = []  # whether gradients were, by others
+        self.lengths: dict[nn.Parameter, Tensor] = {}  # of what this micro-batch adds
+        self.left: dict[nn.Parameter, Tensor] = {}  # a few entries of gradients, after the last
+        self.met: list[Tensor] = []  # and before this one, each beside what they should be
+        self.task = -1  # the backward pass that is under way
         self.versions: dict[nn.Parameter, int] = {}
+        self.sizes: list[int] = []  # of micro-batches
+        # Sums over them, and over workers: squared lengths; gradients that others changed; scales,
+        # their squares, these over the sizes; random sums of the whole gradient
+        self.sums = torch.zeros(5 + width, dtype=exact(device), device=device)
+        self.whole: Tensor | None = None  # squared length of the whole gradient
 
-    def take(self, meter: NoiseMeter, examples: int, scale: float) -> None:
-        """Accumulated gradients after one more micro-batch."""
-        squares, watched = [], meter.watched
-        for p in meter.model.parameters():
-            same = self.versions.setdefault(p, p._version) == p._version
-            require(same, "parameters", "changed within a step", "left alone until step()")
-            if p in watched and p not in meter.looked:
-                meter.look(p)  # no pass has reached it
-            if p.grad is not None:
-                require_dense(p.grad)
-                now = real(p.grad)
-                squares.append(squared(now.float() - self.before.get(p, 0)))
-                self.before[p] = now.clone()
-                if p not in watched:
-                    watched.add(p)
-                    watch(p, meter)
-        allowed = "in .grad after each backward (no optimiser within it)"
-        require(squares, "gradients", None, allowed)
-        self.changed += filter(torch.is_tensor, meter.looked.values())
-        meter.looked.clear()
+    def begins(self, p: nn.Parameter, gradient: Tensor) -> bool:
+        """Whether a backward pass begins with p's gradient."""
+        require_dense(gradient)
+        once = "1 a micro-batch: call micro_batch() after each, or add the losses"
+        require(p not in self.lengths, "backward passes", 2, once)
+        same = self.versions.setdefault(p, p._version) == p._version
+        require(same, "parameters", "changed within a step", "left alone until step()")
+        self.lengths[p] = norms(gradient)
+        if p.grad is not None or p in self.left:
+            zero = torch.zeros_like(few(gradient))
+            self.met += few(zero if p.grad is None else p.grad), self.left.get(p, zero)
+        before, self.task = self.task, torch._C._current_graph_task_id()
+        return self.task != before
+
+    def look(self) -> None:
+        """At the end of a backward pass."""
+        for p in self.lengths:
+            require(p.grad is not None, "gradients", None, IN_GRAD)
+            self.left[p] = few(p.grad)
+
+    def take(self, examples: int, scale: float) -> None:
+        """A micro-batch ends."""
+        self.sums[0] += summed(list(self.lengths.values())).to(self.sums.device)
+        if self.met:
+            changed = differs(on_one_device(self.met[::2]), on_one_device(self.met[1::2]))
+            self.sums[1] += changed.to(self.sums.device)
+        for k, number in enumerate((scale, scale**2, scale**2 / examples), 2):
+            self.sums[k] += number
+        self.lengths, self.met = {}, []
         self.sizes.append(examples)
-        self.squares += summed(squares)
-        self.scales += scale
-        self.weights += scale**2
-        self.inverses += scale**2 / examples
 
-    def end(self, scale: float) -> None:
-        """Only lengths are kept, that of the whole gradient with them."""
-        self.whole = summed([squared(g) for g in self.before.values()])
-        self.altered = summed(self.changed) if self.changed else 0
-        self.before, self.changed = {}, []
+    def end(self, scale: float, ddp: nn.parallel.DistributedDataParallel | None) -> None:
+        """Only lengths are kept, and added up over the workers."""
+        self.left, self.met, self.versions = {}, [], {}
         self.loss_scale *= scale
+        self.workers, self.work = 1, None
+        if ddp:
+            group = ddp.process_group
+            self.workers = torch.distributed.get_world_size(group)
+            self.work = torch.distributed.all_reduce(self.sums, group=group, async_op=True)
 
-    def estimates(self) -> tuple[float, float]:
+    def estimates(self, total: int | None) -> tuple[float, float]:
         """tr(Sigma) and |G|^2.  Raises ValueError if others have changed the gradients."""
-        require(not self.altered, "gradients", "changed by others, or never zeroed", UNCHANGED)
-        small, big = (
-            square.item() / self.loss_scale**2 for square in (self.squares, self.whole)
-        )
-        equal = self.scales**2 / self.weights
-        examples = self.weights / self.inverses
-        return trace_and_square(small / self.weights, big / self.scales**2, equal, examples)
+        if self.work:
+            self.work.wait()
+        small, altered, scales, weights, inverses = self.sums[:5].tolist()
+        require(not altered, "gradients", "changed by others, or never zeroed", UNCHANGED)
+        if math.isnan(small):
+            return small, small
+        big = squared(self.sums[5:] / self.workers) if self.whole is None else self.whole
+        small, big = (float(square) / self.loss_scale**2 for square in (small, big))
+        mean = (scales / self.workers) ** 2
+        equal = scales**2 / weights
+        return trace_and_square(small / weights, big / mean, equal, weights / inverses, total)
 
 
-def squared(x: Tensor) -> Tensor:
-    """|x|^2 of x [d]: blocks in single precision, which is fast, and their sum in double, which is
-    exact enough to subtract, where the device has it: Apple's have none.
-    """
-    x = real(x).float()
-    whole = len(x) // BLOCK * BLOCK
-    parts = x[:whole].view(-1, BLOCK), x[whole:].view(1, -1)
-    norms = torch.cat([torch.linalg.vector_norm(part, dim=1) for part in parts])
-    return norms.to(torch.float32 if x.is_mps else torch.float64).square().sum()
+def squared(*tensors: Tensor) -> Tensor:
+    """The sum of their squares."""
+    return summed(list(map(norms, tensors)))
+
+
+def norms(x: Tensor) -> Tensor:
+    """Lengths of parts of x, so short that single precision is exact enough to subtract."""
+    x = real(x) if x.is_complex() else x
+    parts = [x] if x.numel() <= EXACT else x.flatten().split(EXACT)
+    kind = torch.promote_types(x.dtype, torch.float32)
+    return torch.stack([torch.linalg.vector_norm(part, dtype=kind) for part in parts])
 
 
 def real(x: Tensor) -> Tensor:
@@ -521,42 +580,60 @@ def real(x: Tensor) -> Tensor:
     return torch.view_as_real(x.resolve_conj()).flatten() if x.is_complex() else x.flatten()
 
 
-def summed(numbers: Sequence[Tensor]) -> Tensor:
-    """Their sum, on the first one's device."""
-    return torch.stack([number.to(numbers[0].device) for number in numbers]).sum()
+def on_one_device(tensors: Sequence[Tensor]) -> Tensor:
+    """All their entries, on the first one's device."""
+    return torch.cat([x.flatten().to(tensors[0].device) for x in tensors])
+
+
+def exact(device: torch.device) -> torch.dtype:
+    """Double precision where the device has it: Apple's have none."""
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def summed(lengths: Sequence[Tensor]) -> Tensor:
+    """The sum of their squares."""
+    lengths = on_one_device(lengths)
+    return lengths.to(exact(lengths.device)).square().sum()
+
+
+def few(x: Tensor) -> Tensor:
+    """A copy of a few entries, which change where all do."""
+    while x.ndim > 1:
+        x = x[len(x) // 2]
+    return real(x.detach())[:8].clone()
+
+
+def differs(now: Tensor, was: Tensor) -> Tensor:
+    """Whether it has changed.  What is not a number counts as the same: its step is left out
+    anyway.
+    """
+    return ((now != was) & (now == now)).any()
+
+
+def processes() -> int:
+    """How many train together, or might."""
+    group = torch.distributed
+    return group.get_world_size() if group.is_available() and group.is_initialized() else 1
+
+
+def after_backward(call: Callable[[], None]) -> None:
+    """Call it at the end of the backward pass that is under way."""
+    # Twice, to come after DistributedDataParallel's, which waits for other workers
+    queue = torch.autograd.Variable._execution_engine.queue_callback
+    queue(lambda: queue(call))
+
+
+def hear(parameter: weakref.ref, listener: weakref.ref, gradient: Tensor) -> None:
+    """A parameter's hook.  Either may go."""
+    p, meter = parameter(), listener()
+    if p is not None and meter is not None:
+        meter.hear(p, gradient)
 
 
 def require_dense(gradient: Tensor) -> None:
     """Raise ValueError if the gradient is a sparse tensor."""
-    sparse = "a sparse tensor, as of nn.Embedding(sparse=True)"
-    require(
-        not gradient.is_sparse, "gradient", sparse, "dense: give the embedding sparse=False"
-    )
-
-
-@torch.no_grad()
-def differs(gradient: Tensor | None, before: Tensor | None) -> bool | Tensor:
-    """Whether it is not what it was, where None is zero.  What is not a number counts as the same:
-    its step is left out anyway.
-    """
-    if gradient is before is None:
-        return False
-    zero = torch.zeros(())
-    now = zero if gradient is None else real(gradient)
-    was = zero if before is None else before
-    return ((now != was) & (now == now)).any()
-
-
-def watch(p: nn.Parameter, listener: Listener) -> None:
-    """Let the listener look at p's gradient before each backward pass adds to it."""
-    parameter, hearer = weakref.ref(p), weakref.ref(listener)  # either may go
-
-    def look(_: Tensor) -> None:
-        p, listener = parameter(), hearer()
-        if p is not None and listener is not None and not listener.refusal:
-            listener.look(p)
-
-    p.register_hook(look)
+    allowed = "dense: give the embedding sparse=False"
+    require(not gradient.is_sparse, "gradient", "a sparse tensor, of nn.Embedding", allowed)
 
 
 def rows(batch: object) -> int:
@@ -566,16 +643,22 @@ def rows(batch: object) -> int:
 
 
 class Rows:
-    """Counts the rows of what a module is given, with gradients to follow."""
+    """Counts the rows of what a module is given, with gradients to follow.
 
-    def __init__(self, module: nn.Module):
-        self.count = 0
+    meter: that is told what is around the module.
+    """
+
+    def __init__(self, module: nn.Module, meter: NoiseMeter | None = None):
+        self.count, self.meter = 0, meter
         add = torch.compiler.disable(self.add)
         self.handle = module.register_forward_pre_hook(add, with_kwargs=True)
 
     def add(self, module: nn.Module, arguments: tuple, named: dict) -> None:
         if torch.is_grad_enabled():
             self.count += rows((arguments, named))
+            if self.meter:
+                around = nn.parallel.DistributedDataParallel
+                self.meter.ddp = getattr(around, "_active_ddp_module", None)
 
     def taken(self) -> int:
         """The rows since the last call."""
@@ -609,21 +692,20 @@ class Hearer:
         if self.meter is None or self.meter.model is not model:
             self.meter = NoiseMeter(model, span=span)
         self.meter.scaler, self.meter.under_way, self.meter.refusal = scaler, None, ""
+        self.meter.largest = 0
 
-    def hear(self, call: Callable, *arguments, **named) -> None:
-        """What the meter refuses is told once, in a warning."""
+    def hear(self, call: Callable, *arguments) -> object:
+        """What fails switches the meter off, and leaves training alone."""
         try:
-            if not self.meter.refusal:
-                call(*arguments, **named)
-        except ValueError as error:
+            return call(*arguments)
+        except Exception as error:
             self.meter.refuse(error)
 
-    def tell(self, ask: Callable, *arguments) -> None:
-        """Print it, or why it is not known."""
-        try:
-            print(ask(*arguments))
-        except ValueError as error:
-            print(f"noise scale not measured, because {error}")
+    def tell(self, what: object) -> None:
+        """Print it, once for all workers, unless there is nothing to tell."""
+        first = processes() == 1 or torch.distributed.get_rank() == 0
+        if first and not self.meter.refusal:
+            print(what)
 
 
 def lightning_callback(
@@ -633,49 +715,48 @@ def lightning_callback(
 
     examples: of a batch that holds no tensor; or a function that counts a batch's, where it is not
     the first dimension of its first tensor.
-    span: as `NoiseMeter` takes it.  Needs automatic optimisation, gradient accumulation and one
-    process.
+    span: as `NoiseMeter` takes it.  Needs automatic optimisation, and gradient accumulation or
+    several processes (strategy "ddp").
     """
     from lightning.pytorch import Callback
 
-    Listener(1, span, None)  # refuses what it must before training
-
     class NoiseCallback(Hearer, Callback):
-        size = largest = 0
-
         def setup(self, trainer, pl_module, stage):
-            if stage == "fit":
-                scaler = getattr(trainer.precision_plugin, "scaler", None)
-                self.begin(pl_module, span, scaler)
-                self.largest = 0
-                automatic = pl_module.automatic_optimization
-                self.hear(require, automatic, "automatic_optimization", automatic, True)
+            self.saved = None
+
+        def on_train_start(self, trainer, pl_module):  # after a batch size finder
+            self.begin(pl_module, span, getattr(trainer.precision_plugin, "scaler", None))
+            model = trainer.strategy.model
+            ddp = isinstance(model, nn.parallel.DistributedDataParallel)
+            self.meter.ddp = model if ddp else None
+            automatic = pl_module.automatic_optimization
+            self.hear(require, automatic, "automatic_optimization", automatic, True)
+            try:
+                if self.saved:
+                    self.meter.load_state_dict(self.saved)
+            except ValueError as error:
+                warnings.warn(f"the noise scale starts anew: {error}", stacklevel=2)
 
         def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):
-            self.size = examples(batch) if callable(examples) else rows(batch) or examples
-            self.largest = max(self.largest, self.size or 0)
+            count = examples if callable(examples) else lambda x: rows(x) or examples
+            self.size = self.hear(count, batch)
 
         def on_after_backward(self, trainer, pl_module):
-            scale = 1 / trainer.accumulate_grad_batches
-            self.hear(self.meter.micro_batch, self.size, scale)
+            self.meter.micro_batch(self.size, 1 / trainer.accumulate_grad_batches)
 
         def on_before_optimizer_step(self, trainer, pl_module, optimizer):
-            self.hear(self.meter.step)
-            if not self.meter.refusal and trainer.global_step % every == every - 1:
-                self.tell(self.meter.estimate)
+            self.meter.step()
+            if trainer.global_step % every == every - 1:
+                self.tell(self.meter.estimate())
 
         def on_train_end(self, trainer, pl_module):
-            self.tell(self.meter.report, self.largest * trainer.accumulate_grad_batches)
+            self.tell(self.meter.report())
 
         def state_dict(self):
             return self.meter.state_dict() if self.meter else {}
 
         def load_state_dict(self, state_dict):
-            try:
-                if self.meter:  # else it is no fit
-                    self.meter.load_state_dict(state_dict)
-            except ValueError as error:
-                warnings.warn(f"the noise scale starts anew: {error}", stacklevel=2)
+            self.saved = state_dict
 
     return NoiseCallback()
 
@@ -683,15 +764,11 @@ def lightning_callback(
 def trainer_callback(every: int = 100, span: float = 200.0):
     """A transformers.TrainerCallback.
 
-    span: as `NoiseMeter` takes it.  Needs one process.  A step of unequal micro-batches is left
-    out, since models differ in how they weigh them.  Callbacks see a step's last micro-batch only
-    after clipping: it is left out, unless max_grad_norm is 0, so that clipping needs three
-    micro-batches a step.  Checkpoints do not hold the averages, which go on if `train` is called
-    again.
+    span: as `NoiseMeter` takes it.  Needs gradient accumulation or several processes.  A step of
+    unequal micro-batches is left out, since models differ in how they weigh them.  Checkpoints do
+    not hold the averages, which go on if `train` is called again.
     """
     from transformers import TrainerCallback
-
-    Listener(1, span, None)  # refuses what it must before training
 
     class NoiseCallback(Hearer, TrainerCallback):
         rows = None
@@ -700,31 +777,25 @@ def trainer_callback(every: int = 100, span: float = 200.0):
             self.begin(model, span, getattr(optimizer, "scaler", None))
             if self.rows:
                 self.rows.handle.remove()
-            self.rows = Rows(model)
+            self.rows = Rows(model, self.meter)
 
         def on_substep_end(self, args, state, control, **kwargs):
             # No more than the loader gives, where the first dimension is another
             size = state.train_batch_size
-            self.hear(self.meter.micro_batch, min(self.rows.taken() or size, size))
+            self.meter.micro_batch(min(self.rows.taken() or size, size))
 
         def on_pre_optimizer_step(self, args, state, control, **kwargs):
-            if not args.max_grad_norm:
-                self.on_substep_end(args, state, control)
+            self.on_substep_end(args, state, control)
+            sizes = self.meter.under_way.sizes if self.meter.under_way else []
+            if len(set(sizes)) > 1:
+                self.meter.under_way.sums[0] = math.nan  # left out
+            self.meter.step(1 / max(len(sizes), 1))
 
         def on_step_end(self, args, state, control, **kwargs):
-            step = self.meter.under_way
-            if step and len(set(step.sizes)) > 1:
-                self.meter.leave_out()
-            else:
-                count = (len(step.sizes) if step else 0) + bool(args.max_grad_norm)
-                # Reads no `.grad`, so that it may come after the optimiser's step
-                self.hear(self.meter.step, 1 / max(count, 1))
-            self.rows.taken()
-            if not self.meter.refusal and state.global_step % every == 0:
-                self.tell(self.meter.estimate)
+            if state.global_step % every == 0:
+                self.tell(self.meter.estimate())
 
         def on_train_end(self, args, state, control, **kwargs):
-            batch_size = state.train_batch_size * args.gradient_accumulation_steps
-            self.tell(self.meter.report, batch_size)
+            self.tell(self.meter.report())
 
     return NoiseCallback()

@@ -296,13 +296,13 @@ document.addEventListener("DOMContentLoaded", () => {
   };
   const about = (state) => `${titled(data.workloads, state.workload)}, goal: validation error ${percent(state.goal)}`
     + (state.y === "time" ? `, ${titled(data.hardware, state.hardware)}, at the dense network's speed` : "");
-  const way = (curve) => (curve.sparsity === 0 ? "none" : titled(data.prunings, curve.pruning));
-  const rowsOf = (list) => list.flatMap((c) => c.points.map((p) => [titled(data.methods, c.algorithm), way(c), c.sparsity,
+  const way = (curve) => (curve.sparsity === 0 ? "dense" : titled(data.prunings, curve.pruning));
+  const rowsOf = (list) => list.flatMap((c) => c.points.map((p) => [titled(data.methods, c.algorithm), way(c), c.range, c.sparsity,
     p.batch_size, p.y, p.from, p.to, p.line, p.searches, p.missed]));
-  const headsOf = (state) => ["training method", "pruning", "sparsity", "batch size", AXES[state.y].head, "5 %", "95 %", "line", "searches", "missed"];
-  const fitsOf = (state) => chosen(state).map((c) => [titled(data.methods, c.algorithm), way(c), c.sparsity, rounded(c.c1), rounded(c.c2),
+  const headsOf = (state) => ["training method", "pruning", "range", "sparsity", "batch size", AXES[state.y].head, "5 %", "95 %", "line", "searches", "missed"];
+  const fitsOf = (state) => chosen(state).map((c) => [titled(data.methods, c.algorithm), way(c), c.range, c.sparsity, rounded(c.c1), rounded(c.c2),
     rounded(c.critical), rounded(c.critical_low), rounded(c.critical_high), c.c1 === null ? "—" : c.identified ? "yes" : "no"]);
-  const FITS = ["training method", "pruning", "sparsity", "c₁", "c₂", "critical batch size", "5 %", "95 %", "within the sizes measured"];
+  const FITS = ["training method", "pruning", "range", "sparsity", "c₁", "c₂", "critical batch size", "5 %", "95 %", "within the sizes measured"];
 
   const csv = (state, heads, rows) => {
     const quoted = (value) => { const text = `${value ?? ""}`; return /[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text; };
