@@ -37,14 +37,12 @@ def findings(
     verdicts = Counter(group.verdict for group in top)
     found = {
         "networks": networks,
-        "network": networks[0],
         "stopped": [f"{name}: {number(n)}" for name, n in last.items() if n < chosen.steps],
         "workers": chosen.workers,
         "batch": chosen.batch_size,
         "steps": int(last[networks[0]]),
         "trials": chosen.trials,
         "rates": f"{rates.low:g} and {rates.high:g}",
-        "share": f"{share:g}",
         "even": percent(1 / chosen.workers),
         "compared": len(top),
         "passed": verdicts[YES],
@@ -60,6 +58,7 @@ def findings(
             f"After {number(last[name])} steps of {name}, density {share:g}, Top-k is {top} points "
             f"behind dense messages, Gaussian-k {gaussian}"
         )
+    found["shown_first"] = found["titles"][networks[0]]
     return found
 
 
