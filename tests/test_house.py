@@ -12,8 +12,8 @@ from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
     "lib/**/*.py": (104, 128_200, 13.5, 18.8, 23.1, 9),
-    "chapters/*/*.py": (143, 122_000, 14.0, 19.7, 24.8, 114),
-    "tests/*.py": (66, 123_500, 16.2, 23.4, 29.8, 520),
+    "chapters/*/*.py": (143, 122_000, 14.0, 19.9, 24.8, 116),
+    "tests/*.py": (66, 123_500, 16.2, 23.4, 29.8, 525),
 }
 
 
