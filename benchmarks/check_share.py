@@ -25,11 +25,21 @@ from lib.studies.study import BY_GOALS
 
 RULES = ({}, BY_GOALS)
 CELLS = {
-    "digits": [Search(name, b, hits=1) for name in ("digits-mlp", "digits-cnn") for b in (4, 16, 64, 256)],
-    "fc": [Search("mnist-fc-128x3", b, "sgd", trials=16, hits=1, max_steps=400, **rule)
-           for b in (64, 256) for rule in RULES],
-    "simple_cnn": [Search("mnist-simple-cnn", b, trials=4, hits=1, max_steps=steps, **rule)
-                   for b, steps in ((64, 150), (256, 60)) for rule in RULES],
+    "digits": [
+        Search(name, b, hits=1)
+        for name in ("digits-mlp", "digits-cnn")
+        for b in (4, 16, 64, 256)
+    ],
+    "fc": [
+        Search("mnist-fc-128x3", b, "sgd", trials=16, hits=1, max_steps=400, **rule)
+        for b in (64, 256)
+        for rule in RULES
+    ],
+    "simple_cnn": [
+        Search("mnist-simple-cnn", b, trials=4, hits=1, max_steps=steps, **rule)
+        for b, steps in ((64, 150), (256, 60))
+        for rule in RULES
+    ],
 }
 
 
@@ -65,8 +75,16 @@ def share(cell: Search) -> str:
     """In a line: the checks' share of the cell's time, that of the networks' answers in it, answers per training example."""
     machine.use_one_core()
     one_search.train_search(replace(cell, max_steps=2))  # load the data, warm up
-    kind = BatchedExecutor if isinstance(one_search.executor(cell), BatchedExecutor) else SequentialExecutor
-    with Timed(lockstep, "_check") as checks, Timed(Validation, "costs") as costs, Timed(kind, "logits") as logits:
+    kind = (
+        BatchedExecutor
+        if isinstance(one_search.executor(cell), BatchedExecutor)
+        else SequentialExecutor
+    )
+    with (
+        Timed(lockstep, "_check") as checks,
+        Timed(Validation, "costs") as costs,
+        Timed(kind, "logits") as logits,
+    ):
         began = time.process_time()
         outcome = one_search.train_search(cell)
         whole = time.process_time() - began

@@ -33,12 +33,24 @@ HORIZON = 8_000  # steps for which the exhaustive protocol is followed
 def engine_rate(cell: Search, steps: int) -> float:
     """Trial-steps per second of the engine on a cell that nobody finishes: updates only, checks none."""
     machine.use_one_core()
-    data, trials = datasets.load(catalogue.workload(cell.workload).dataset), one_search.start(cell)
+    data, trials = (
+        datasets.load(catalogue.workload(cell.workload).dataset),
+        one_search.start(cell),
+    )
     executor = one_search.executor(cell)
-    options = {"method": method(cell.algorithm), "batch_size": cell.batch_size, "goals": (-1.0,), "checks": "every-100"}
-    lockstep.train(executor, trials, data.train, data.validation, max_steps=2, **options)  # warm up
+    options = {
+        "method": method(cell.algorithm),
+        "batch_size": cell.batch_size,
+        "goals": (-1.0,),
+        "checks": "every-100",
+    }
+    lockstep.train(
+        executor, trials, data.train, data.validation, max_steps=2, **options
+    )  # warm up
     began = time.perf_counter()
-    outcome = lockstep.train(executor, trials, data.train, data.validation, max_steps=steps, **options)
+    outcome = lockstep.train(
+        executor, trials, data.train, data.validation, max_steps=steps, **options
+    )
     return outcome.trial_steps / (time.perf_counter() - began)
 
 
@@ -49,7 +61,11 @@ def plain_rate(cell: Search, steps: int, threads: int) -> float:
     split = datasets.load(work.dataset).train
     net = models.initialise(models.build(work.model), 0)
     adam = cell.algorithm == "adam"
-    optimiser = torch.optim.Adam(net.parameters()) if adam else torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
+    optimiser = (
+        torch.optim.Adam(net.parameters())
+        if adam
+        else torch.optim.SGD(net.parameters(), lr=1e-3, momentum=0.9)
+    )
     order = lockstep.batches(len(split), cell.batch_size, 0)
     for step in range(steps + 3):
         if step == 3:
@@ -69,7 +85,9 @@ def alternately(*measures) -> list[float]:
 def digits() -> None:
     """100 stacked trials of the digits' MLP at batch size 16 against a plain loop, one process each."""
     cell = Search("digits-mlp", 16, trials=100)
-    ours, plain = alternately(lambda: engine_rate(cell, 300), lambda: plain_rate(cell, 3000, threads=1))
+    ours, plain = alternately(
+        lambda: engine_rate(cell, 300), lambda: plain_rate(cell, 3000, threads=1)
+    )
     print(
         f"digits-mlp, B = 16, 100 trials: engine {ours:,.0f} trial-steps/s, plain loop {plain:,.0f}: {ours / plain:.1f} x"
     )
@@ -82,7 +100,11 @@ def decoder_flops(module: torch.nn.Module) -> float:
     is counted, as is usual.
     """
     gathered = {"symbol.weight", "place.weight"}  # rows are read, not multiplied
-    weights = sum(p.numel() for name, p in module.named_parameters() if p.ndim == 2 and name not in gathered)
+    weights = sum(
+        p.numel()
+        for name, p in module.named_parameters()
+        if p.ndim == 2 and name not in gathered
+    )
     width, blocks = module.head.weight.shape[1], len(module.blocks)
     return texts.CONTEXT * (6 * weights + 12 * blocks * texts.CONTEXT * width)
 
@@ -99,7 +121,9 @@ def decoder() -> None:
             lambda cell=cell, steps=steps: plain_rate(cell, 4 * steps, threads=1),
         )
         ours, single, plain = (1e-9 * rate * size * flops for rate in rates)
-        told.append(f"B = {size}: {ours:.0f}, in float32 {single:.0f}; plain loop {plain:.0f} ({ours / plain:.1f} x)")
+        told.append(
+            f"B = {size}: {ours:.0f}, in float32 {single:.0f}; plain loop {plain:.0f} ({ours / plain:.1f} x)"
+        )
     print("Decoder, 16 trials, GFLOP/s on one core, update included:\n  " + "\n  ".join(told))
 
 
@@ -119,7 +143,11 @@ def product_rate(dtype: torch.dtype, size: int = 1024) -> float:
 
 def simple_cnn_flops() -> float:
     """Floating-point operations of one image in Simple-CNN, forward and back; no derivative of the image is asked for."""
-    first, second, last = 24 * 24 * 32 * 25, 8 * 8 * 64 * 32 * 25, 1024 * 10  # multiply-adds of its layers
+    first, second, last = (
+        24 * 24 * 32 * 25,
+        8 * 8 * 64 * 32 * 25,
+        1024 * 10,
+    )  # multiply-adds of its layers
     return 2 * (2 * first + 3 * second + 3 * last)
 
 
@@ -129,11 +157,17 @@ def peak() -> None:
     for size in (16, 64, 256, 1024):
         cell, steps = Search("mnist-simple-cnn", size, "sgd", trials=1), max(3, 4096 // size)
         step, product = alternately(
-            lambda cell=cell, steps=steps: engine_rate(cell, steps) * cell.batch_size * simple_cnn_flops(),
+            lambda cell=cell, steps=steps: (
+                engine_rate(cell, steps) * cell.batch_size * simple_cnn_flops()
+            ),
             lambda: product_rate(torch.bfloat16),
         )
-        told.append(f"{step / product:.0%} at {size:,} ({1e-9 * step:.0f} of {1e-9 * product:.0f} GFLOP/s)")
-    print(f"Simple-CNN, one core: of what a product of matrices reaches, a step reaches {', '.join(told)}")
+        told.append(
+            f"{step / product:.0%} at {size:,} ({1e-9 * step:.0f} of {1e-9 * product:.0f} GFLOP/s)"
+        )
+    print(
+        f"Simple-CNN, one core: of what a product of matrices reaches, a step reaches {', '.join(told)}"
+    )
 
 
 def convolutions() -> None:
@@ -145,25 +179,43 @@ def convolutions() -> None:
     for name, inputs, outputs, side in (("first", 1, 32, 28), ("second", 32, 64, 12)):
         told, flops = [], 2 * 64 * (side - 4) ** 2 * 25 * inputs * outputs
         for product, pair in _both_ways(64, inputs, outputs, side).items():
-            if (name, product) == ("first", "by inputs"):  # nobody asks for the derivative of an image
+            if (name, product) == (
+                "first",
+                "by inputs",
+            ):  # nobody asks for the derivative of an image
                 continue
             rates = [functools.partial(rate_of, call, flops) for call in pair]
             step, flat, most = alternately(*rates, lambda: product_rate(torch.bfloat16))
             told.append(f"{product} {step / most:.0%}, of patches {flat / most:.0%}")
-        print(f"Simple-CNN, B = 64, {name} convolution, shares of a large product's rate: {'; '.join(told)}")
+        print(
+            f"Simple-CNN, B = 64, {name} convolution, shares of a large product's rate: {'; '.join(told)}"
+        )
 
 
-def _both_ways(batch_size: int, inputs: int, outputs: int, side: int) -> dict[str, tuple[Callable, Callable]]:
+def _both_ways(
+    batch_size: int, inputs: int, outputs: int, side: int
+) -> dict[str, tuple[Callable, Callable]]:
     """The products of a convolution by 5 x 5 kernels in bfloat16, by name: as a step takes them, and of patches."""
     places = side - 4
     images, kernel = _bfloat16(batch_size, inputs, side, side), _bfloat16(outputs, inputs, 5, 5)
     errors = _bfloat16(batch_size, outputs, places, places)
-    patches, weights = _bfloat16(batch_size * places**2, 25 * inputs), _bfloat16(25 * inputs, outputs)
+    patches, weights = (
+        _bfloat16(batch_size * places**2, 25 * inputs),
+        _bfloat16(25 * inputs, outputs),
+    )
     rows = _bfloat16(len(patches), outputs)  # errors, a row each place
 
     def back(by_inputs: bool) -> object:
         wanted = [by_inputs, not by_inputs, not by_inputs]
-        geometry = [outputs], [1, 1], [0, 0], [1, 1], False, [0, 0], 1  # bias, stride, padding, dilation, not transposed
+        geometry = (
+            [outputs],
+            [1, 1],
+            [0, 0],
+            [1, 1],
+            False,
+            [0, 0],
+            1,
+        )  # bias, stride, padding, dilation, not transposed
         return torch.ops.aten.convolution_backward(errors, images, kernel, *geometry, wanted)
 
     return {
@@ -185,13 +237,17 @@ def simple_cnn() -> None:
     # One trial that neither dies nor diverges (learning rate 0.01): dead trials would flatter the engine.
     cell = Search("mnist-simple-cnn", 64, "sgd", trials=1)
     pool = joblib.Parallel(n_jobs=cores)
-    pool(joblib.delayed(engine_rate)(cell, 2) for _ in range(cores))  # start the processes, load the data
+    pool(
+        joblib.delayed(engine_rate)(cell, 2) for _ in range(cores)
+    )  # start the processes, load the data
 
     def ours() -> float:
         return sum(pool(joblib.delayed(engine_rate)(cell, 150) for _ in range(cores)))
 
     fast, plain = alternately(ours, lambda: plain_rate(cell, 60, threads=cores))
-    one = float(np.median([pool([joblib.delayed(engine_rate)(cell, 150)])[0] for _ in range(3)]))
+    one = float(
+        np.median([pool([joblib.delayed(engine_rate)(cell, 150)])[0] for _ in range(3)])
+    )
     print(
         f"Simple-CNN, B = 64: engine {64 * fast:,.0f} examples/s on {cores} cores ({64 * one:,.0f} on one), plain float32 "
         f"loop with {cores} threads {64 * plain:,.0f}: {fast / plain:.1f} x (one core: {one / plain:.1f} x)"
@@ -205,7 +261,9 @@ def recorded() -> None:
         return
     told = []
     for size in (8, 32, 128, 512, 2048):
-        w = torch.stack([flattening.flatten(models.fresh("resnet-8", seed)) for seed in range(16)]).cuda()
+        w = torch.stack(
+            [flattening.flatten(models.fresh("resnet-8", seed)) for seed in range(16)]
+        ).cuda()
         x, y = torch.randn(size, 3, 32, 32), torch.randint(10, (size,)).cuda()
 
         def rate(kind: type[sequential.SequentialExecutor], w=w, x=x, y=y) -> float:
@@ -220,9 +278,14 @@ def recorded() -> None:
             return rate_of(call, len(y) * len(w), rounds=5)
 
         plain = sequential.SequentialExecutor
-        ours, alone = alternately(lambda rate=rate: rate(sequential.CapturedExecutor), lambda rate=rate, plain=plain: rate(plain))
+        ours, alone = alternately(
+            lambda rate=rate: rate(sequential.CapturedExecutor),
+            lambda rate=rate, plain=plain: rate(plain),
+        )
         told.append(f"{ours / alone:.1f} x at {size:,} ({ours:,.0f} examples/s)")
-    print(f"ResNet-8, 16 trials, {torch.cuda.get_device_name()}: recorded over launched one by one {', '.join(told)}")
+    print(
+        f"ResNet-8, 16 trials, {torch.cuda.get_device_name()}: recorded over launched one by one {', '.join(told)}"
+    )
 
 
 def exhaustive() -> None:

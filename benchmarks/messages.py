@@ -98,10 +98,14 @@ def _step_times(rank: int, folder: str, steps: int) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     torch.set_num_threads(1)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-    dist.init_process_group("gloo", init_method=Path(folder, "store").as_uri(), rank=rank, world_size=2)
+    dist.init_process_group(
+        "gloo", init_method=Path(folder, "store").as_uri(), rank=rank, world_size=2
+    )
     x, y = torch.randn(32, 1, 28, 28), torch.randint(0, 10, (32,))
     nets = [nn.parallel.DistributedDataParallel(models.fresh("fnn-3", 0)) for _ in range(2)]
-    nets[1].register_comm_hook(SparseState(nets[1], compressor="top-k", density=DENSITY), sparse_hook)
+    nets[1].register_comm_hook(
+        SparseState(nets[1], compressor="top-k", density=DENSITY), sparse_hook
+    )
     calls = [lambda net=net: F.cross_entropy(net(x), y).backward() for net in nets]
     medians = alternately(*calls, rounds=steps)
     if rank == 0:
@@ -114,7 +118,9 @@ def hook() -> None:
     with tempfile.TemporaryDirectory() as folder:
         mp.start_processes(_step_times, (folder, 200), nprocs=2, start_method="spawn")
         plain, sparse = torch.load(Path(folder, "times"), weights_only=True)
-    print(f"FNN-3, P = 2: all-reduce {1e3 * plain:.2f} ms, hook {1e3 * sparse:.2f} ms: {sparse / plain:.2f} x")
+    print(
+        f"FNN-3, P = 2: all-reduce {1e3 * plain:.2f} ms, hook {1e3 * sparse:.2f} ms: {sparse / plain:.2f} x"
+    )
 
 
 if __name__ == "__main__":

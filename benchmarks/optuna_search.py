@@ -1,5 +1,5 @@
-"""Optuna on the workloads of `chapters.own_workload.experiments`: TPE with a median pruner, a study
-per batch size.
+"""Optuna on the workloads of `chapters.own_workload.experiments`, a study per batch size: TPE with a
+median pruner, and Hyperband.
 
     python -m benchmarks.optuna_search      # needs optuna; minutes, into data/adaptive/
 
@@ -17,11 +17,13 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
 import benchmarks
 from chapters.own_workload import adaptive
 from chapters.own_workload import experiments as replays
+from lib import forms
 from lib.engine import trainings
 from lib.engine.vocabulary import next_check
 from lib.measuring import one_search, runner
@@ -40,7 +42,9 @@ def drawn(trial: optuna.Trial, plan: adaptive.Plan) -> dict[str, float]:
     found = {}
     for name, at in plan.space.items():
         if at.scale == "reverse-log":
-            found[name] = 1 - trial.suggest_float(f"1-{name}", 1 - at.high, 1 - at.low, log=True)
+            found[name] = 1 - trial.suggest_float(
+                f"1-{name}", 1 - at.high, 1 - at.low, log=True
+            )
         else:
             found[name] = trial.suggest_float(name, at.low, at.high, log=True)
     return found
@@ -96,26 +100,30 @@ def searched(what: replays.Replay) -> pd.DataFrame:
     """Rows as of `Replay.measure`."""
     import optuna
 
-    beside = dataclasses.replace(what, rule="adaptive")
+    beside = dataclasses.replace(what, rule="laws")
     _, known = store.read(replays.REPLAYS.record(beside), beside)
     share, rows = adaptive.MOST / len(known), []
+    pruner = {
+        "tpe-median": lambda limit: optuna.pruners.MedianPruner(STARTUP, n_warmup_steps=5),
+        "hyperband": lambda limit: optuna.pruners.HyperbandPruner(max_resource=limit),
+    }[what.rule]
     for row in known.itertuples():
         objective = Objective(what, row.batch_size, math.ceil(LIMIT * row.steps))
         sampler = optuna.samplers.TPESampler(seed=what.split)
-        pruner = optuna.pruners.MedianPruner(STARTUP, n_warmup_steps=5)
-        study = optuna.create_study(sampler=sampler, pruner=pruner)
+        study = optuna.create_study(sampler=sampler, pruner=pruner(objective.limit))
         while objective.taken < share * (objective.best or objective.limit):
             study.optimize(objective, n_trials=1)
         about = {"batch_size": row.batch_size, "steps": float(objective.best or math.nan)}
-        counts = {"searches": 1, "trials": len(study.trials), "taken": objective.taken}
+        counts = {"trials": len(study.trials), "taken": objective.taken}
         rows.append({**about, **counts})
     table = pd.DataFrame(rows)
-    found = adaptive.estimate(
-        {int(b): [k] for b, k in zip(table.batch_size, table.steps) if k == k}
-    )
-    ends = {"critical": found.critical} if found else {"critical": math.nan}
+    met = table.dropna(subset="steps")
+    critical = math.nan
+    if len(met) >= adaptive.ENOUGH:
+        critical = math.exp(forms.fit(met.batch_size, np.log(met.steps)).log_critical[0])
     runs = float((table.taken / table.steps).sum())
-    return table.assign(**ends, critical_low=math.nan, critical_high=math.nan, runs=runs)
+    ends = {"critical_low": math.nan, "critical_high": math.nan}
+    return table.assign(critical=critical, **ends, runs=runs)
 
 
 class Searches(replays.Replays):
@@ -135,6 +143,7 @@ if __name__ == "__main__":
     record = Searches(usual.name, usual.units, usual.file, usual.planned)
     record.more["optuna"] = optuna.__version__
     lacking = usual.missing(replays.planned())
-    later = {dataclasses.replace(what, rule="tpe-median") for what in lacking}
-    by_split = sorted(replays.planned("tpe-median"), key=lambda what: what.split)
+    both = [what for rule in ("hyperband", "tpe-median") for what in replays.planned(rule)]
+    later = {dataclasses.replace(what, rule=rule) for what in lacking for rule in replays.RULES}
+    by_split = sorted(both, key=lambda what: what.split)
     record.run([what for what in by_split if what not in later])

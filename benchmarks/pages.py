@@ -38,7 +38,12 @@ def measure(browser, page: Path) -> dict[str, float]:
     """Bytes of the page and of what it loads, charts, and seconds to the first chart that is in view (NaN: none)."""
     tab = browser.new_page(viewport={"width": 1280, "height": 900})
     loaded = set()
-    tab.on("request", lambda r: loaded.add(unquote(urlparse(r.url).path)) if r.url.startswith("file:") else None)
+    tab.on(
+        "request",
+        lambda r: (
+            loaded.add(unquote(urlparse(r.url).path)) if r.url.startswith("file:") else None
+        ),
+    )
     tab.add_init_script(WATCH)
     tab.goto(page.as_uri())
     charts = tab.locator(".vl-chart").count()
@@ -61,7 +66,10 @@ def main(folder: Path) -> None:
         for page in pages(folder):
             m = measure(browser, page)
             name = str(page.relative_to(folder))
-            print(f"{name:44} {m['html'] / 1e6:8.2f} {m['weight'] / 1e6:8.2f} {m['charts']:7} {m['first']:14.2f}", flush=True)
+            print(
+                f"{name:44} {m['html'] / 1e6:8.2f} {m['weight'] / 1e6:8.2f} {m['charts']:7} {m['first']:14.2f}",
+                flush=True,
+            )
         browser.close()
 
 

@@ -52,9 +52,24 @@ def require(
         allowed = (
             allowed if isinstance(allowed, str) else f"one of {', '.join(map(str, allowed))}"
         )
-        given = " and ".join(f"{other} {held!r:.200}" for other, held in beside.items())
+        given = " and ".join(f"{other} {shown(held)}" for other, held in beside.items())
         given = f" with {given}" if given else ""
-        raise Told(f"{field}: {value!r:.200} is not allowed{given}; it must be {allowed}")
+        raise Told(f"{field}: {shown(value)} is not allowed{given}; it must be {allowed}")
+
+
+def shown(value: object) -> str:
+    """A value as messages have it, in 200 characters: of arrays kind, type and shape."""
+    many = type(value) in (list, tuple)
+    long = many and len(value) > 9
+    if many and not long:
+        first, last = repr(type(value)())
+        return f"{first}{', '.join(map(shown, value))}{last}"[:200]
+    if long or (hasattr(value, "__array__") and hasattr(value, "__len__")):
+        text = type(value).__name__
+        with contextlib.suppress(Exception):  # lists have none, and nested tensors no shape
+            text += f" {value.dtype} {[*value.shape]}".replace("torch.", "")
+        return text
+    return f"{value!r:.200}"
 
 
 LOST = (errno.EIO, errno.ENOSPC, errno.EDQUOT)  # what was written may not be there

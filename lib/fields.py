@@ -17,7 +17,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, WrapVal
 from pydantic_core import PydanticCustomError
 from typing_extensions import dataclass_transform
 
-from lib import Told
+from lib import Told, shown
 
 STRICT = ConfigDict(strict=True, extra="forbid")
 
@@ -95,7 +95,7 @@ def _alone(field: str, kind: Any) -> type:
 
 def _said(fault: dict, names: Collection[str]) -> str:
     """A field that pydantic refuses, its value, and what is allowed."""
-    place, value = fault["loc"][0], f"{fault['input']!r:.200}"
+    place, value = fault["loc"][0], shown(fault["input"])
     name = dict(enumerate(names)).get(place, place)
     if "error" in fault.get("ctx", {}):  # raised by a validator, perhaps in several lines
         return f"{name}: " + " ".join(str(fault["ctx"]["error"]).split()).removeprefix(
@@ -114,4 +114,4 @@ def unknown(name: str, value: Any, names: Collection[str]) -> str:
     """That there is no field of this name, and which are near it."""
     near = difflib.get_close_matches(str(name), names, n=1)
     meant = f"; did you mean {near[0]}?" if near else ""
-    return f"{name}: {value!r:.200} is unknown{meant} (allowed: {', '.join(names)})"
+    return f"{name}: {shown(value)} is unknown{meant} (allowed: {', '.join(names)})"

@@ -42,13 +42,15 @@ class Metric:
     each [any].  name: as pages spell it.  highest: None where lower is better; where higher is, a
     value that none exceeds (1.0 of an accuracy), from which records count down.  whole: measure is
     called once, with the outputs and the targets of the whole validation set on the CPU, and
-    returns one number (F1, AUC).
+    returns one number (F1, AUC).  constant: of the targets of that set, the value of an answer that
+    is always the same; None: goals must be harder than what an untrained model has.
     """
 
     measure: Callable
     name: str
     highest: float | None = None
     whole: bool = False
+    constant: Callable | None = None
 
 
 @dataclass(frozen=True)
@@ -61,23 +63,30 @@ class Training:
     normalisation, whatever the others are.  All others are trained one after the other, each trial
     with a module, an optimiser and random numbers of its own.
 
+    What people have in other forms is converted, and said so (`own_network.Facts.converted`):
+    arrays of numpy and tables of pandas, numbers in double precision, labels that are no int64 or
+    of shape [N, 1], and what the fields below name in brackets.
+
     Attributes:
         model: builds an nn.Module on the CPU, from the random numbers of torch, numpy or Python,
             which are seeded for every trial: with whatever buffers, modes and parameters, tied,
             frozen, loaded or complex (which count as pairs of numbers).  What it remembers from
             step to step is in these or in an extra state (get_extra_state): the search ends with
-            what is lost before it keeps a state.
+            what is lost before it keeps a state.  (Or a module, all layers of which have a
+            reset_parameters.)
         train, validation: tensors [N, ...], a tuple or a dictionary of any number, the same ones
             whenever the function is called; or a Dataset, whose examples are collated as a
             DataLoader does; or a function of a batch size and a seed that returns the batches of
             one pass, such as a DataLoader (of validation it must be the same ones), all of that
-            size, but for the last one if it is what is left of the examples.
+            size, but for the last one if it is what is left of the examples.  (Or a dictionary and
+            labels, or a DataLoader, whose data set and collate_fn are taken.)
         goals: values of the metric, the hardest first.
         loss: a name in `lib.workloads.kinds.KINDS`, or a function of model and batch that returns a
             scalar.  Of a named one, outputs are model(*batch[:-1]) for targets batch[-1], or of a
             dictionary model(**rest) for batch["labels"]; of outputs that are no tensor, their
             logits.
-        metric: a name there, too, or a `Metric`; None for that of the loss.
+        metric: a name there, or in `lib.workloads.kinds.READY`, or a `Metric`; None for that of
+            the loss.
         examples: to train on; to be told where train is a function.
         at_once: examples that are computed together, one trial after the other; gradients of
             larger batches are added up, each target with the same weight, and refused where they
@@ -112,7 +121,28 @@ def Own(*of: object, task: str = "classification", **named: object) -> Training:
     """
     order = "model train validation goals title max_steps precision decay".split()
     metric = {"cross-entropy": "tokens"}.get(task, task)
-    return Training(**dict(zip(order, of)), **named, metric=metric)
+    return Training(**dict(zip(order, of)), **{"metric": metric, **named})
+
+
+# What to write instead of what is refused, by the fields that messages begin with
+LINES = {
+    "model": "model=lambda: MyNet()",
+    "train": "train=(x, y), with x.nan_to_num(), x.to_dense() or x.cpu() where it is needed",
+    "validation": "validation=(x, y), with x.nan_to_num() and the like where it is needed",
+    "goals": "goals=(0.05, 0.1, 0.2)",
+    "inputs": "x.float() where these are whole numbers, and layers for so many inputs and outputs",
+    "loss": 'loss="regression", or loss=lambda model, batch: f(model(batch[0]), batch[1]).mean()',
+    "metric": 'metric="f1", or metric=Metric(f, "F1", highest=1.0)',
+    "examples": "examples=len(dataset)",
+    "at_once": "at_once=None",
+    "title": 'title="My network"',
+    "max_steps": "max_steps=20_000",
+    "precision": 'precision="float32"',
+    "decay": "decay=False",
+    "outputs": "return logits",
+    "returned": "return Training(model=MyNet, train=(x, y), validation=(x, y), goals=(0.1, 0.2))",
+}
+LINES |= dict.fromkeys(("measure", "name", "highest", "whole"), LINES["metric"])
 
 
 MODULE = re.compile(r"own_[0-9a-f]{12}")  # names of the modules that readers' files are read as
@@ -145,11 +175,17 @@ def telling(said: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def named(name: str | Path) -> Iterator[None]:
-    """A block of which every ValueError is an OwnError that begins with this name."""
+    """A block of which every ValueError is an OwnError that begins with this name, and ends with
+    the line to write unless it says what to write, or where the reader's own code raised.
+    """
     try:
         yield
     except ValueError as error:
-        raise OwnError(f"{name}: {error}") from error.__cause__
+        line = LINES.get(re.split(r"\W", str(error))[0])
+        more = (
+            f": write {line}" if line and not re.search(" write |, line ", str(error)) else ""
+        )
+        raise OwnError(f"{name}: {error}{more}") from error.__cause__
 
 
 def require(fine: object, field: str, value: object, allowed: str) -> None:

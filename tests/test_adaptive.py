@@ -1,6 +1,4 @@
-"""The adaptive search: on trainings whose law is known, and on a real one that is stopped."""
-
-import math
+"""The adaptive search: on trainings whose laws are known, and on real ones that are stopped."""
 
 import numpy as np
 import pandas as pd
@@ -9,115 +7,214 @@ import pytest
 from chapters.hardware import hardware_tables
 from chapters.own_workload import adaptive
 from chapters.own_workload import findings as answers
-from lib.analysis import hardware, scaling
+from lib.analysis import hardware, scaling, surface
+from lib.engine import checkpoint
 from lib.measuring import sweeps
 from lib.records import store
 from lib.records.store import record
 from lib.workloads import catalogue
 
-SIZES = np.array([16.0, 64, 256, 1024])
+SIZES = np.repeat([4.0, 16, 64, 256, 1024], 6)
+GOALS = (0.04, 0.05, 0.06, 0.08, 0.1)  # of the digits
+EASIER = np.array([1.0, 0.8, 0.7, 0.5, 0.4])  # times the steps that goals take
 
 
-def law(size, critical=100.0, floor=30.0):
-    return floor * (1 + critical / size)
+def law(sizes, critical=100.0, floor=30.0):
+    return floor * (1 + critical / sizes)
 
 
-# --- the estimate ---------------------------------------------------------------------------------
+def best(sizes, bend=60.0):
+    return 0.5 / (1 + bend / sizes)
 
 
-@pytest.mark.parametrize("critical", [20.0, 100.0, 700.0])
-def test_a_curve_without_scatter_gives_its_critical_batch_size(critical):
-    found = adaptive.estimate({int(b): [law(b, critical)] * 2 for b in SIZES})
-    assert found.critical == pytest.approx(critical, rel=0.01) and found.width < 1.02
-    assert found.steps(SIZES) == pytest.approx(law(SIZES, critical), rel=0.01)
+def trainings(random, sizes=SIZES, scatter=0.25, off=0.6, limit=1.9, goals=1):
+    """Trainings near the best rate, given up after so many times the expected steps."""
+    rates = best(sizes) * np.exp(random.uniform(-off, off, len(sizes)))
+    alike, apart = random.standard_normal((2, goals, len(sizes)))
+    noise = surface.SHARED**0.5 * alike[0] + (1 - surface.SHARED) ** 0.5 * apart
+    steps = law(sizes) * np.cosh(np.log(rates / best(sizes))) * np.exp(scatter * noise)
+    last = np.minimum(steps[0], limit * law(sizes))
+    table = pd.DataFrame({"batch_size": sizes, "learning_rate": rates, "last_step": last})
+    each = EASIER[:goals, None] * steps
+    columns = {f"{n}": np.where(k <= last, k, np.nan) for n, k in enumerate(each)}
+    table = table.assign(status="budget", **columns)
+    return surface.fit(surface.Trials.of(table, [*columns]))
 
 
-def test_nine_of_ten_intervals_hold_the_truth():
+# --- the fit --------------------------------------------------------------------------------------
+
+
+def test_without_scatter_the_laws_are_found():
+    fitted = trainings(np.random.default_rng(0), scatter=0.001)
+    assert fitted.critical[0] == pytest.approx(100, rel=0.03)
+    assert fitted.steps([8, 512])[0] == pytest.approx(law(np.array([8, 512])), rel=0.03)
+    assert fitted.rates([8, 512])[0] == pytest.approx(best(np.array([8, 512])), rel=0.15)
+
+
+@pytest.mark.parametrize("goals", [1, 4])
+def test_nine_of_ten_intervals_hold_the_truth(goals):
     random = np.random.default_rng(0)
-    held = []
-    for _ in range(200):
-        logs = {int(b): np.log(law(b)) + 0.2 * random.standard_normal(3) for b in SIZES}
-        found = adaptive.estimate({b: list(np.exp(own)) for b, own in logs.items()})
-        held.append(found.low <= 100 <= found.high)
-    assert 0.83 <= np.mean(held) <= 0.96
+    fits = [trainings(random, goals=goals) for _ in range(100)]
+    low, high = np.array([fitted.critical[1:] for fitted in fits]).T
+    assert np.mean((low <= 100) & (100 <= high)) >= 0.84
+    values = np.log([fitted.critical[0] / 100 for fitted in fits])
+    assert abs(values.mean()) < 0.1
+    rates = np.array([fitted.rates([16])[:, 0] for fitted in fits])
+    assert np.mean((rates[:, 1] <= best(16)) & (best(16) <= rates[:, 2])) >= 0.84
 
 
-def test_a_curve_of_another_form_widens_the_interval():
-    straight = adaptive.estimate({int(b): [law(b)] * 3 for b in SIZES})
-    other = adaptive.estimate({int(b): [3000 * b**-0.5] * 3 for b in SIZES})
-    assert other.width > 1.5 * straight.width
+def test_trainings_that_were_given_up_are_no_fast_ones():
+    random = np.random.default_rng(1)
+    values = [trainings(random, limit=1.05).steps([64])[0, 0] for _ in range(30)]
+    # The half that met the goal by then took exp(-0.2) of the steps in the mean
+    assert np.exp(np.mean(np.log(values))) == pytest.approx(law(64), rel=0.08)
 
 
-def test_a_curve_that_does_not_bend_has_an_open_interval():
-    found = adaptive.estimate({int(b): [1e5 / b] for b in SIZES})
-    assert found.critical > SIZES.max() and found.high == math.inf
+def test_where_trainings_diverge_the_best_rate_lies_below():
+    table = pd.DataFrame({"batch_size": SIZES, "learning_rate": 0.5, "last_step": 60})
+    table = table.assign(status="budget", steps=np.where(SIZES == 64, 60.0, np.nan))
+    diverged = table.assign(status=np.where(SIZES < 64, "infeasible", "budget"))
+    rates = [
+        surface.fit(surface.Trials.of(one, ["steps"])).rates([4])[0, 0]
+        for one in (table, diverged)
+    ]
+    assert rates[1] < 0.5 / 2 and rates[1] < rates[0]
+
+
+def test_batch_sizes_of_one_kind_say_nothing_of_the_critical_one():
+    _, low, high = trainings(np.random.default_rng(0), np.full(20, 64.0)).critical
+    assert high > 1000 * low
 
 
 # --- the plan -------------------------------------------------------------------------------------
 
 
 class Simulated:
-    """Trainings of K* = law(B) at the best rate, in the place of sweeps and records."""
+    """Trainings whose laws are known, in the place of sweeps and records.
 
-    def __init__(self, monkeypatch, scatter=0.15, seconds=0.1):
-        self.random, self.cells = np.random.default_rng(1), []
-        self.scatter, self.seconds = scatter, seconds
+    least: the hardest goal that is met at a batch size.
+    """
+
+    def __init__(self, monkeypatch, scatter=0.2, rate=1.0, least=lambda size: 0.0):
+        self.random, self.searches, self.minutes = np.random.default_rng(1), [], 0.0
+        self.scatter, self.rate, self.least = scatter, rate, least
         monkeypatch.setattr(adaptive.results, "missing", lambda study, folder: study.searches)
         monkeypatch.setattr(sweeps, "run", lambda *arguments, **options: None)
-        monkeypatch.setattr(adaptive.store, "read", lambda file, cell: self.train(cell))
-        monkeypatch.setattr(adaptive, "record", lambda cell, folder: None)
+        monkeypatch.setattr(adaptive.store, "read", lambda file, search: self.train(search))
+        monkeypatch.setattr(adaptive, "record", lambda search, folder: None)
 
-    def train(self, cell):
-        rates = cell.draw()["learning_rate"]
-        off = np.log(rates / (0.5 / (1 + 100 / cell.batch_size)))
-        scatter = self.scatter * self.random.standard_normal(len(rates))
-        steps = law(cell.batch_size) * np.exp(0.3 * off**2 + scatter)
-        steps = np.ceil(np.where(off > 1.5, np.inf, steps))
-        limit = min(steps.min(), cell.max_steps or cell.work.max_steps)
-        self.cells.append(cell)
-        met = np.where(steps <= limit, steps, np.nan)
-        head = {"trial_steps": limit * len(rates), "wall_s": self.seconds}
-        return head, pd.DataFrame({"learning_rate": rates, "steps@0.04": met})
+    def train(self, search):
+        size, rates = search.batch_size, search.draw()["learning_rate"]
+        off = np.log(rates / (self.rate * best(size)))
+        noise = np.exp(self.scatter * self.random.standard_normal(len(rates)))
+        steps = np.ceil(law(size) * np.cosh(off) * noise)
+        steps = np.where(off > 1.2, np.inf, steps)
+        first = steps.min() if self.least(size) <= GOALS[0] else np.inf
+        last = np.minimum(min(first, search.max_steps), np.where(off > 1.2, 9, np.inf))
+        status = np.where(off > 1.2, "infeasible", "budget")
+        table = {
+            "learning_rate": rates,
+            "last_step": last,
+            "status": status,
+            "trial": np.arange(len(rates)),
+            "best_error": steps,
+        }
+        for goal, factor in zip(GOALS, EASIER):
+            within = (steps * factor <= last) & (goal >= self.least(size))
+            table[f"steps@{goal:g}"] = np.where(within, np.ceil(steps * factor), np.nan)
+        self.searches.append(search)
+        return {"wall_s": 0.1}, pd.DataFrame(table)
 
 
-def plan():
-    return adaptive.Plan("digits-mlp", "sgd", (2, 1024))
+def plan(algorithm="sgd", ends=(2, 1024)):
+    return adaptive.Plan("digits-mlp", algorithm, ends)
 
 
 def test_it_finds_the_critical_batch_size_at_the_cost_of_forty_trainings(monkeypatch):
     near = []
-    trainings = Simulated(monkeypatch)
-    for _ in range(10):
-        found = adaptive.run(plan(), 30.0)
-        near.append(0.8 <= adaptive.estimate(found.searches()).critical / 100 <= 1.25)
-        assert found.runs() <= adaptive.MOST + 1
-    assert sum(near) >= 8
-    assert all(cell.trials == 1 for cell in trainings.cells if not cell.space.count(".."))
-
-
-def test_it_ends_when_the_minutes_are_over(monkeypatch):
-    trainings = Simulated(monkeypatch, scatter=0.4, seconds=30.0)
-    found = adaptive.run(plan(), 5.0)
-    assert 5 * 60 <= found.trials.seconds.sum() <= 8 * 60 and len(trainings.cells) < 20
-
-
-def test_no_trial_goes_on_past_the_fastest_of_its_search(monkeypatch):
     Simulated(monkeypatch)
-    found = adaptive.run(plan(), 30.0)
-    for (size, _), own in found.trials.groupby(["batch_size", "search"]):
-        steps = own.steps.dropna().to_list()
-        assert steps == sorted(steps, reverse=True) and size in found.searches()
-        first, *others = own.itertuples()
-        assert math.isnan(first.steps) or all(trial.taken <= steps[0] for trial in others)
+    for _ in range(10):
+        searched = adaptive.run(plan(), 30.0)
+        near.append(0.8 <= searched.surface().critical[0] / 100 <= 1.25)
+        assert searched.runs() <= adaptive.MOST + adaptive.WAVE
+    assert sum(near) >= 8
 
 
-def test_momentum_counts_only_once_its_velocity_has_grown():
-    drawn = {"learning_rate": 0.1, "momentum": 0.9}
-    assert adaptive.reach(drawn, 1e6) == pytest.approx(10, rel=1e-3)
-    assert adaptive.reach(drawn, 1) == pytest.approx(1)
-    grown = np.mean([sum(0.9**j for j in range(k)) for k in range(1, 21)])
-    assert adaptive.reach(drawn, 20) == pytest.approx(grown)
-    assert adaptive.reach({"learning_rate": 0.1}, 5) == 1
+def test_rates_beyond_the_space_are_tried_where_its_end_does_best(monkeypatch):
+    Simulated(monkeypatch, rate=40.0)
+    searched = adaptive.run(plan(), 30.0)
+    assert searched.space["learning_rate"].high == 1.0
+    rates = searched.surface().rates([64, 1024])[0]
+    assert rates == pytest.approx(40 * best(np.array([64, 1024])), rel=0.35)
+
+
+def test_a_batch_size_that_misses_the_goal_gives_way_to_a_nearer_one(monkeypatch):
+    Simulated(monkeypatch, least=lambda size: 0.2 if size > 512 else 0)
+    searched = adaptive.run(plan(), 30.0)
+    assert (searched.trials.batch_size == 1024).sum() <= adaptive.TRIES + adaptive.WAVE
+    assert searched.met().batch_size.max() == 512 and searched.goal == 0.04
+
+
+def test_a_goal_met_at_few_batch_sizes_gives_way_to_an_easier_one(monkeypatch):
+    Simulated(monkeypatch, least=lambda size: 0 if size == 64 else 0.05)
+    searched = adaptive.run(plan(), 30.0)
+    assert searched.goal == 0.05 and searched.met().batch_size.nunique() >= 5
+    assert 0.7 <= searched.surface().critical[0] / 100 <= 1.4
+
+
+def test_a_goal_that_no_rate_meets_is_not_searched_for(monkeypatch):
+    trained = Simulated(monkeypatch, least=lambda size: 0.06)
+    searched = adaptive.run(plan(), 30.0)
+    assert searched.goal == 0.06 and searched.met().batch_size.nunique() >= 5
+    assert len(trained.searches) > 10 and searched.runs() < 1.5 * adaptive.MOST
+
+
+def test_a_schedule_is_stretched_over_what_a_training_is_expected_to_take(monkeypatch):
+    trained = Simulated(monkeypatch, scatter=0.05)
+    searched = plan()
+    searched.scheduled = True
+    adaptive.run(searched, 30.0)
+    for search in trained.searches[-10:]:
+        expected = adaptive.HORIZON * law(search.batch_size)
+        assert expected / 1.4 <= search.max_steps <= expected * 1.4
+
+
+def withheld(searched):
+    """Why the page advises no batch size after such a search."""
+    sizes = searched.met().batch_size.unique()
+    table = pd.DataFrame({"batch_size": sizes, "met": 1, "steps": 99.0, "time": 1.0})
+    whole = (searched.work, "sgd", searched.table, searched.goal, searched.surface(), searched)
+    return answers.Answer(*whole, table).withheld
+
+
+def test_nothing_is_advised_from_few_batch_sizes_or_a_wide_interval(monkeypatch):
+    Simulated(monkeypatch)
+    assert "are needed" in withheld(adaptive.run(plan(ends=(64, 128)), 30.0))
+    assert not withheld(adaptive.run(plan(), 30.0))
+    monkeypatch.setattr(adaptive, "MOST", 10.0)
+    monkeypatch.setattr(adaptive, "LEAST", 4.0)
+    Simulated(monkeypatch, scatter=1.0)
+    assert "anywhere from" in withheld(adaptive.run(plan(), 30.0))
+
+
+def test_lower_rates_are_advised_where_many_trainings_miss_the_goal(monkeypatch):
+    Simulated(monkeypatch)
+    assert adaptive.run(plan(), 30.0).safe()[0] == 0.0
+    trained = Simulated(monkeypatch)
+    train = trained.train
+
+    def missing(search):
+        """Every other training at a fifth of the best rate or more misses all goals."""
+        head, table = train(search)
+        high = table.learning_rate > 0.2 * best(search.batch_size)
+        if len(table) == 1 and search.replicate % 2 and high.all():
+            table[[f"steps@{goal:g}" for goal in GOALS]] = np.nan
+            table["last_step"] = search.max_steps
+        return head, table
+
+    trained.train = missing
+    shade, misses, n = adaptive.run(plan(), 30.0).safe()
+    assert shade < 0 and misses > n / 5
 
 
 # --- trained --------------------------------------------------------------------------------------
@@ -143,6 +240,7 @@ def mine(tmp_path, monkeypatch):
     """Writes a reader's workload of a kind; returns a function that makes a short plan for it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(adaptive, "MOST", 24.0)
+    monkeypatch.setattr(adaptive, "LEAST", 12.0)
 
     def write(kind, method):
         (tmp_path / "mine.py").write_text(OWN.replace("{kind}", kind), encoding="utf-8")
@@ -165,15 +263,32 @@ def test_stopped_it_goes_on_to_the_same_answer(mine, tmp_path, monkeypatch, kind
     monkeypatch.setattr(sweeps, "run", killed)
     with pytest.raises(KeyboardInterrupt):
         adaptive.run(plan(), 5.0, part)
-    read, cells = adaptive.run(plan(), 5.0, part, train=False), undisturbed.cells
-    assert 0 < len(read.cells) < len(cells) and read.cells == cells[: len(read.cells)]
+    read, searches = adaptive.run(plan(), 5.0, part, train=False), undisturbed.searches
+    assert read.stopped and read.searches == searches[: len(read.searches)]
+    assert 0 < len(read.searches) < len(searches)
     again = adaptive.run(plan(), 5.0, part)
-    assert again.searches() == undisturbed.searches() and again.cells == cells
-    found = answers.searches(hardware.adaptive(plan().work.name, part, again.cells))
-    assert found == {b: pytest.approx(steps) for b, steps in again.searches().items()}
-    for cell in cells:
-        one, other = (store.read(record(cell, folder), cell)[1] for folder in (whole, part))
-        assert one.equals(other)
+    assert again.searches == searches and not again.stopped
+    assert again.surface().critical == undisturbed.surface().critical
+    for one in searches:
+        first, second = (store.read(record(one, folder), one)[1] for folder in (whole, part))
+        assert first.equals(second)
+
+
+@pytest.mark.parametrize(("kind", "method"), KINDS)
+def test_when_its_minutes_are_over_it_stops_within_a_training_and_goes_on_there(
+    mine, tmp_path, monkeypatch, kind, method
+):
+    plan, folder = mine(kind, method), tmp_path / "part"
+    undisturbed, clock = adaptive.run(plan(), 5.0, tmp_path / "whole"), iter(range(10**6))
+    # A clock that goes on by a second whenever it is looked at
+    monkeypatch.setattr(checkpoint.time, "time", lambda: float(next(clock)))
+    stopped = [adaptive.run(plan(), 0.5, folder) for _ in range(3)]
+    assert all(one.stopped for one in stopped) and [*folder.rglob("*.part")]
+    trained = [len(one.searches) for one in stopped]
+    assert trained == sorted(trained)
+    again = adaptive.run(plan(), 1e4, folder)
+    assert again.searches == undisturbed.searches
+    assert again.surface().critical == undisturbed.surface().critical
 
 
 @pytest.mark.parametrize(("kind", "method"), KINDS)
@@ -181,23 +296,20 @@ def test_its_records_alone_give_steps_time_and_price(mine, tmp_path, kind, metho
     plan = adaptive.run(mine(kind, method)(), 5.0, tmp_path)
     work = catalogue.workload("mine.py:task")
     trials = hardware.adaptive("mine.py:task", tmp_path)
-    shown = hardware.adaptive("mine.py:task", tmp_path, plan.cells)
-    assert len(trials) == len(plan.trials) and answers.searches(trials) == answers.searches(shown)
-    table = answers.points(shown, work, method)
-    found = scaling.across_replicates(scaling.steps_to_result(trials))
-    for name in ("batch_size", "steps", "low", "high", "replicates"):
-        assert found[name].to_numpy(float) == pytest.approx(table[name].to_numpy(float)), name
+    assert len(trials) == len(plan.trials)
+    table = answers.points(trials, plan.surface(), plan)
+    searched = scaling.across_replicates(scaling.steps_to_result(trials))
+    met = table[table.met > 0]
+    assert searched.batch_size.tolist() == met.batch_size.tolist()
+    assert np.abs(np.log(searched.steps.to_numpy() / met.steps.to_numpy())).max() < 0.5
     curves = scaling.curves(trials, least=1)
     parameters = hardware_tables.parameters(work.name)
     assert parameters == 4 * 16 + 16 + 16 * 2 + 2
     machine = hardware.Hardware(devices=4, bandwidth=1e9, price=2.0)
-    case = hardware_tables.Case(machine, found.assign(parameters=parameters), curves, None)
+    case = hardware_tables.Case(machine, searched.assign(parameters=parameters), curves, None)
     timed = hardware_tables.of_searches(trials, case.densest)
     case = hardware_tables.Case(machine, case.points, curves, timed)
     for what in ("seconds", "price"):
         best = case.best(case.densest, what)
-        assert best.batch_size in set(table.batch_size) and best.value > 0
-    estimate = adaptive.estimate(answers.searches(trials))
-    summary, _ = scaling.summaries(trials)
-    assert summary.critical.item() == pytest.approx(estimate.critical, rel=0.01)
+        assert best.batch_size in set(met.batch_size) and best.value > 0
     assert len(hardware_tables.answers(case)) == 1

@@ -2,6 +2,7 @@
 
 import collections
 import contextlib
+import re
 import textwrap
 from dataclasses import replace
 
@@ -11,14 +12,16 @@ import torch
 from torch import nn
 
 from lib import ROOT, methods
-from lib.engine import checkpoint, lockstep, trainings
+from lib.engine import checkpoint, flattening, lockstep, trainings
+from lib.engine.vocabulary import OF_ANY
 from lib.measuring import one_search, sweeps
+from lib.methods import optimisers
 from lib.methods.intervals import Interval
 from lib.methods.optimisers import Optimiser, Schedule
 from lib.own import OwnError, Training
 from lib.records.selection import grid
 from lib.studies.search import Search
-from lib.workloads import batches, kinds
+from lib.workloads import batches, catalogue, kinds, own_file, own_network
 
 START = """
 import time
@@ -100,6 +103,46 @@ def tuned():
 RESUMED = [kind for kind in KINDS if kind not in ("multi-label", "one logit")]
 
 
+HANDED = """
+import numpy as np
+import pandas as pd
+from torch.utils.data import TensorDataset
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = mlp()
+    def forward(self, features): return self.net(features)
+class Doubles(Dataset):
+    def __len__(self): return 80
+    def __getitem__(self, i): return a[i], b[i]
+a, b = x.double().numpy(), y.numpy().astype("int32")
+table = pd.DataFrame(a).astype({3: object})
+pairs = TensorDataset(x[:80], y[:80])
+def handed(x=x, y=y, model=mlp, **more):
+    data = dict(train=(x[:80], y[:80]), validation=(x[80:], y[80:]))
+    return Training(model, **{**usual, **data, **more})
+def task(): return handed(KIND)
+"""
+TENSORS = " taken as Tensor float32 [80, 4], Tensor int64 [80]"
+LOADED = "train: a DataLoader taken as its data set, whose order is ours"
+NAMED = "model=Named, train=({'features': a[:80]}, b[:80]), validation=({'features': x}, y)"
+DOUBLES = "Tensor float64 [32, 4], Tensor int32 [32]"
+SAMPLED = f"train: {DOUBLES} taken as Tensor float32 [32, 4], Tensor int64 [32]"
+TAKEN = {  # what is handed in for tensors, and what is said of train or the model
+    "": [],
+    "a, b": ["train: ndarray float64 [80, 4], ndarray int32 [80]" + TENSORS],
+    "table, pd.Series(b)": ["train: DataFrame, Series int32 [80]" + TENSORS],
+    "x, y.int()[:, None]": ["train: Tensor float32 [80, 4], Tensor int32 [80, 1]" + TENSORS],
+    "x, 1.0 * y, goals=[0.15]": ["train: Tensor float32 [80, 4], Tensor float32 [80]" + TENSORS],
+    "x, y.tolist()": ["train: Tensor float32 [80, 4], list" + TENSORS],
+    "train=DataLoader(pairs, 7, shuffle=True)": [LOADED],
+    "model=mlp()": ["model: a copy taken for every trial, initialised by reset_parameters"],
+    NAMED: ["train: ndarray float64 [80, 4], ndarray int32 [80]" + TENSORS],
+    "train=DataLoader(Doubles())": [LOADED, SAMPLED],
+    "train=lambda n, seed: DataLoader(Doubles(), n), examples=80": [SAMPLED],
+}
+
+
 @pytest.fixture
 def write(write):
     return lambda text: write(START + textwrap.dedent(text) + METHOD)
@@ -113,6 +156,82 @@ def test_it_is_accepted_and_answered(write, tmp_path, kind):
     assert len(found) == 8 and found[loosest].notna().any() and found.best_error.notna().any()
     heads = found.attrs["provenance"]
     assert all(head["data"] and head["precision"] == "float32" for head in heads)
+
+
+@pytest.mark.parametrize("kind", TAKEN)
+def test_what_people_have_trains_like_tensors_and_is_said(write, kind):
+    """The same weights and batches, so the same steps, but for an order of its own."""
+    found = []
+    for handed in ("", kind):
+        work = catalogue.workload(write(HANDED.replace("KIND", handed)))
+        trial = trained(work.training(), "torch.optim:SGD(lr=0.1)", 20, learning_rate=0.1)
+        found.append(flat(trial.module.parameters()))
+    said = work.facts.converted
+    assert [note for note in said if not note.startswith("validation")] == TAKEN[kind]
+    assert torch.equal(*found) != ("lambda" in kind)
+
+
+def test_of_many_inputs_none_is_left_as_it_was():
+    batch = [torch.zeros(8, 2).double()] * 11
+    own = Training(None, lambda n, seed: [batch], (torch.zeros(8, 2),), (0.1,), "regression", examples=8)
+    found, notes = own_network.fitted(own, own)
+    assert {part.dtype for part in next(iter(found.train(8, 0)))} == {torch.float32} and notes
+
+
+def test_data_on_record_are_what_was_handed_in(write):
+    """Digests that records of earlier code hold."""
+    for kind, digest in {"": "8ba8b5d3138f", "x.double()": "522aabfe142b"}.items():
+        assert own_file.data(write(HANDED.replace("KIND", kind))) == digest
+
+
+SCALES = {  # what is handed in, and the columns that are named
+    "torch.cat([x[:, 1:], (x[:, :1] > 2)], 1), 1.0 * y": [],
+    "x * torch.tensor([1, 300, 1, 1]), 1.0 * y": ["x: 1 of 4 columns ([1] from 0)"],
+    "x + torch.tensor([0, 0, 50, 0]), 100 * x[:, :1]": ["x: 1 of 4 columns ([2] ", "y: 1 of 1"],
+}
+
+
+@pytest.mark.parametrize("data", SCALES)
+def test_columns_that_are_not_scaled_are_named(write, data):
+    kind = f"{data}, lambda: mlp(outputs=1), loss='regression', goals=(0.1,)"
+    doubts = catalogue.workload(write(HANDED.replace("KIND", kind))).facts.doubts
+    assert len(doubts) == len(SCALES[data])
+    assert all(doubt.startswith(start) for doubt, start in zip(doubts, SCALES[data]))
+
+
+def test_ready_metrics_are_those_of_another_library():
+    """Of two classes, several, several labels, and targets; of equal scores and an absent class."""
+    from sklearn import metrics
+
+    draw = torch.Generator().manual_seed(0)
+    scores = torch.randn(200, 4, generator=draw).mul(4).round() / 4
+    y = torch.randint(3, (200,), generator=draw)
+    two, labels = y.clamp(max=1), torch.randint(2, (200, 4), generator=draw)
+    pair, one, three = scores[:, :2], scores[:, 0], torch.randn(200, 3, generator=draw)
+    found = {
+        kinds.f1(scores, y): metrics.f1_score(y, scores.argmax(1), average="macro"),
+        kinds.f1(pair, two): metrics.f1_score(two, pair.argmax(1)),
+        kinds.f1(one, two): metrics.f1_score(two, one > 0),
+        kinds.f1(scores, labels): metrics.f1_score(labels, scores > 0, average="macro"),
+        kinds.auc(three, y): metrics.roc_auc_score(y, three.softmax(1), multi_class="ovr"),
+        kinds.auc(pair, two): metrics.roc_auc_score(two, pair[:, 1] - pair[:, 0]),
+        kinds.auc(one, two): metrics.roc_auc_score(two, one),
+        kinds.auc(scores, labels): metrics.roc_auc_score(labels, scores),
+        kinds.r2(scores, labels): metrics.r2_score(labels, scores),
+        kinds.mae(scores, labels): metrics.mean_absolute_error(labels, scores),
+    }
+    assert list(map(float, found)) == pytest.approx(list(found.values()), rel=1e-4)
+    assert kinds.auc(one * torch.nan, two).isnan() and kinds.f1(-one.abs(), two * 0) == 0
+
+
+@pytest.mark.parametrize(("metric", "loss"), [("auc", "binary"), ("r2", "regression")])
+def test_a_ready_metric_counts_down_from_one(write, metric, loss):
+    """A goal above that of an answer that is always the same is one, whatever an untrained model has."""
+    goals = (0.8, 0.51) if metric == "auc" else (0.4, 0.01)
+    kind = f"x, 1.0 * y, lambda: mlp(outputs=1), metric='{metric}', goals={goals}, loss='{loss}'"
+    cell = Search(write(HANDED.replace("KIND", kind)), 16, "adam", trials=6, hits=1)
+    assert cell.work.goal == pytest.approx(1 - goals[0])
+    assert np.isfinite(one_search.train_search(cell).first[:, 0]).any()
 
 
 @pytest.mark.parametrize("kind", RESUMED)
@@ -263,7 +382,7 @@ LOADER = """
         ("8", 80, False, "train: a batch of 8 examples is not allowed; it must be of the 64 asked"),
         ("min(batch_size, 32)", 80, False, "train: a batch of 32 examples .* of the 64 asked for"),
         ("batch_size", 160, False, "train: a batch of 16 examples .* of 160 in all the last batch"),
-        ("batch_size", 160, True, "examples: 160 is not .* of a pass over train, of which .* 64"),
+        ("batch_size", 160, True, "examples: 160 is not .* of a pass over train: write examples=64"),
         ("batch_size", 30, False, "train: a batch of 20 examples .* of 30 in all"),
     ],
 )
@@ -406,6 +525,102 @@ def test_a_schedule_warms_up_and_falls():
         assert found == pytest.approx([0.1, 0.9, 1.0, 1.0, after, last])
 
 
+def test_a_schedule_is_torchs():
+    schedulers = torch.optim.lr_scheduler
+    made = {
+        "one-cycle": lambda optimiser: schedulers.OneCycleLR(optimiser, 1.0, total_steps=130),
+        "steps": lambda optimiser: schedulers.MultiStepLR(optimiser, [39, 65], gamma=0.2),
+    }
+    for shape, scheduler in made.items():
+        optimiser = torch.optim.SGD([nn.Parameter(torch.zeros(1))], 1.0)
+        other, rates = scheduler(optimiser), []
+        for _ in range(130):
+            rates.append(optimiser.param_groups[0]["lr"])
+            optimiser.step()
+            other.step()
+        schedule = Schedule(0.3 * (shape == "one-cycle"), shape, (0.3, 0.5), 0.2)
+        assert [schedule.factor(step, 130) for step in range(1, 131)] == pytest.approx(rates)
+
+
+@pytest.mark.parametrize("schedule", [Schedule(0.1, "cosine"), lambda k, n: min(1, 10 * k / n)])
+def test_a_schedule_is_stretched_over_the_steps_of_its_search(write, schedule):
+    optimiser = Optimiser("SGD", schedule=schedule)
+    for limit in (130, 200):
+        job = one_search.job(Search(write(KINDS[FIRST]), 16, trials=1, max_steps=limit))
+        job = replace(job, method=optimisers.method(optimiser, "tuned"))
+        trial, rates = trainings.Trial(job, 0, {"learning_rate": 1.0}), []
+        for step in range(1, limit + 1):
+            trial.run(step)
+            rates.append(trial.optimiser.param_groups[0]["lr"])
+        assert rates.index(max(rates)) + 1 == limit // 10 == optimiser.warm_up(limit)
+        assert rates[0] == pytest.approx(10 / limit)
+        words = f"a warm-up of {limit // 10} and a .* over {limit} steps"
+        assert re.fullmatch(words, optimiser.describe(limit))
+
+
+def test_a_schedule_of_the_readers_gives_factors():
+    with pytest.raises(ValueError, match="schedule: .-1.0, .* must be factors from 0"):
+        Optimiser("SGD", schedule=lambda step, horizon: -1)
+
+
+def flat(tensors):
+    return torch.cat([flattening.memory_order(part.detach()).reshape(-1) for part in tensors])
+
+
+@pytest.mark.parametrize("pruning", OF_ANY)
+def test_one_after_the_other_a_network_keeps_what_it_keeps_in_lock_step(write, pruning):
+    """Kernels, whose inputs lie last there, too."""
+    image = "x = torch.randn(120, 1, 5, 5, generator=torch.Generator().manual_seed(0))"
+    text = f"""
+        {image}
+        def build():
+            return nn.Sequential(nn.Conv2d(1, 3, 2), nn.ReLU(), nn.Flatten(), nn.Linear(48, 2))
+        def task(): return Training(build, (x[:80], y[:80]), (x[80:], y[80:]), **usual)"""
+    cell = Search(write(text), 16, "sgd", 0.8, pruning, trials=3)
+    together = one_search.start(cell)
+    other = replace(cell, algorithm="torch.optim:SGD")
+    for n, seed in enumerate(one_search.seeds(cell)):
+        trial = trainings.Trial(one_search.job(other), seed, {"learning_rate": 0.1})
+        assert torch.equal(flat(trial.masks), together.mask[n])
+        assert torch.equal(flat(trial.module.parameters()), together.w[n])
+
+
+PRUNED = {
+    "momentum": {"learning_rate": 0.1, "momentum": 0.9},
+    "lamb": {"learning_rate": 0.01, "beta1": 0.9, "weight_decay": 0.1},
+    "torch.optim:AdamW(weight_decay=0.5)": {"learning_rate": 0.01},
+    "torch.optim:SGD(momentum=0.9,weight_decay=0.1,nesterov=True)": {"learning_rate": 0.01},
+    "torch.optim:Adafactor": {"learning_rate": 0.01},
+}
+
+
+@pytest.mark.parametrize("method", PRUNED)
+def test_what_is_removed_stays_removed(write, method):
+    """An exact share of matrices, not of norms and biases; the rest is trained."""
+    cell = Search(write(KINDS[FIRST]), 16, method, 0.5, trials=1)
+    job = one_search.job(cell)
+    trial = trainings.Trial(job, 0, PRUNED[method])
+    assert int(sum(mask.sum() for mask in trial.masks)) == 48  # of 96
+    assert [mask.dim() for mask in trial.masks] == [2, 2]
+    before = [p.detach().clone() for p in trial.weights]
+    for step in range(1, 30):
+        trial.run(step)
+        for p, mask in zip(trial.weights, trial.masks):
+            assert not p[mask == 0].any() and p.isfinite().all()
+    assert not any(map(torch.equal, trial.weights, before))
+
+
+@pytest.mark.parametrize("kind", RESUMED)
+def test_pruned_and_interrupted_it_ends_as_if_it_had_not_been(write, tmp_path, interrupt, kind):
+    cell = Search(write(KINDS[kind]), 16, "mine.py:tuned", 0.5, trials=2, hits=2, max_steps=40)
+    whole = one_search.table(cell, one_search.train_search(cell))
+    interrupt(19, owner=trainings.Trial, name="_step")
+    with pytest.raises(KeyboardInterrupt):
+        one_search.train_search(cell, unfinished=tmp_path / "state.part")
+    again = one_search.table(cell, one_search.train_search(cell, unfinished=tmp_path / "state.part"))
+    assert again.equals(whole) and not list(tmp_path.glob("*.set-aside"))
+
+
 def test_autocast_is_on_record_and_changes_the_arithmetic(write):
     name = write(KINDS["multi-label"])
     cells = [Search(name, 8, "momentum", trials=2, precision=p) for p in ("float32", "bfloat16")]
@@ -417,7 +632,7 @@ def test_autocast_is_on_record_and_changes_the_arithmetic(write):
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"sparsity": 0.5}, "sparsity: 0.5 is not allowed; it must be 0.0 where trials are trained one"),
+        ({"sparsity": 0.5, "pruning": "grasp"}, "pruning: 'grasp' is not .* trained one"),
         ({"race": 2.0}, "race: 2.0 is not allowed; it must be None where trials are trained one"),
         ({"algorithm": "kfac"}, "algorithm: 'kfac' is not .* steps from plain gradients"),
         ({"algorithm": "torch.optim:Adamm"}, "kind: 'Adamm' is not .* torch.optim: .*AdamW"),

@@ -59,7 +59,7 @@ def test_papermill_trains_what_is_missing_and_draws(tmp_path):
 def test_the_readmes_complete_file_gets_its_answer(tmp_path):
     """The whole file and its command as a reader types them, but for the minutes it may take."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    file = re.search(r"```python\n(import torch\n.*?)```", readme, re.S)[1]
+    file = re.search(r"```python\n(import numpy as np\n.*?)```", readme, re.S)[1]
     (tmp_path / "mine.py").write_text(file, encoding="utf-8")
     command = next(line for line in readme.splitlines() if "-p workload mine.py:task" in line)
     given = dict(re.findall(r"-p (\S+) (\S+)", command))
@@ -71,7 +71,7 @@ def test_the_readmes_complete_file_gets_its_answer(tmp_path):
     done = started(command, tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
-    assert "Use batch size" in page and "tuned runs so far" not in page
+    assert "Use batch size" in page and "tuned runs, about" not in page
     assert "three regimes" in page and not re.search(r'href="[^"#]', page), "a link to nowhere"
 
 

@@ -11,9 +11,9 @@ import pytest
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
-    "lib/**/*.py": (103, 120_600, 13.0, 18.6, 20.9, 9),
-    "chapters/*/*.py": (143, 118_800, 14.0, 19.5, 24.8, 112),
-    "tests/*.py": (66, 118_100, 16.2, 23.4, 29.8, 500),
+    "lib/**/*.py": (104, 128_200, 13.5, 18.8, 23.1, 9),
+    "chapters/*/*.py": (143, 122_000, 14.0, 19.9, 24.8, 116),
+    "tests/*.py": (66, 123_500, 16.2, 23.4, 29.8, 525),
 }
 
 

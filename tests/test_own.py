@@ -132,8 +132,8 @@ def test_no_file_that_a_record_names_is_run(write, tmp_path, field):
 def test_a_file_that_changes_while_a_cell_trains_gives_no_record(write, tmp_path, monkeypatch):
     cell, train = Search(write(), 4, "sgd", **TINY), one_search.train_search
 
-    def edited(*arguments):
-        outcome = train(*arguments)
+    def edited(*arguments, **options):
+        outcome = train(*arguments, **options)
         write(WIDER)
         return outcome
 
@@ -158,7 +158,7 @@ def test_a_stop_in_a_notebook_says_what_is_kept_and_keeps_the_state(write, tmp_p
     study = grid(write(hardest), [16], ["sgd"], [0.0], trials=8, hits=8)
     update, steps, now = training_state.Descent.advance, [], [0.0]
     for module in (training_state, checkpoint):
-        monkeypatch.setattr(module, "time", types.SimpleNamespace(perf_counter=lambda: now[0]))
+        monkeypatch.setattr(module, "time", types.SimpleNamespace(perf_counter=lambda: now[0], time=lambda: 0.0))
 
     def stopped(*arguments):
         now[0] += 1.0

@@ -14,7 +14,7 @@ import random, sys
 import numpy as np
 import torch
 from torch import nn
-from torch.utils.data import ChainDataset
+from torch.utils.data import ChainDataset, DataLoader
 from lib.own import Metric, Own, Training
 
 x = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
@@ -59,15 +59,20 @@ BOTH = [  # what is given otherwise, and the message
     ("model=lambda: nn.Linear(3, 2).to('meta')", "model: "),
     ("model=noisy", "model: .* another initialisation from the same seed"),
     ("train=3", "train: 3 is not allowed; it must be "),
-    ("train=(list(x), y)", "train: .* dense tensors .N, .... of finite numbers"),
+    ("train=([1, 'two'], y)", "train: .* dense tensors .N, .... of finite numbers"),
+    ("train=(np.array(['a', 'b']), y[:2])", "train: values: can.t .* numbers: write pd.get_dum"),
     ("train=(x.double() * 1e300, y)", "train: .* finite"),
     ("train=(x.to_sparse(), y)", "train: .* dense"),
     ("train=(torch.nested.nested_tensor(list(x)), y)", "train: .* dense"),
     ("validation=(x, y.to('meta'))", "validation: .* on the CPU"),
     ("validation=(x[1:], y)", r"validation lengths: \[59, 60\] is not allowed; it must be equal"),
-    ("train=(x, y + 5)", ""),
-    ("validation=(x, y - 1)", ""),
-    ("train=(x[:, :2], y)", ""),
+    ("train=(x, y + 5)", "labels: from 0 to 6 for outputs .20, 2. is not .* write y - y.min"),
+    ("validation=(x, y - 1)", "labels: from -1 to 1 for .* write y - y.min"),
+    ("train=(x, y * 2)", "labels: from 0 to 2 for .* a wider last layer"),
+    ("train=(x, y / 2)", "labels: Tensor float32 .60. is not .* or loss='regression'"),
+    ("train=(x, torch.eye(2)[y])", "labels: Tensor float32 .60, 2. is not .* write y.argmax.1."),
+    ("train=(x[:, :2], y)", "inputs: .*Tensor float32 .8, 2., Tensor int64 .8.*RuntimeError"),
+    ("model=NET.requires_grad_(False)", "model: a module with a Linear that cannot .* Sequential"),
     ("goals=0.1", "goals: 0.1 is not allowed; it must be a tuple of numbers"),
     ("goals=(float('nan'),)", "goals: .*a tuple of numbers"),
     ("goals=()", "goals: .*hardest"),
@@ -99,6 +104,7 @@ TRAINING = [
     ("loss='x'", "loss: 'x' is not allowed; it must be one of classification, .*, or a function"),
     ("loss=nn.functional.mse_loss", "metric: None is not allowed; it must be one of .*Metric"),
     ("loss=lambda m, b: m(b[0]), metric='tokens'", "loss: .*RuntimeError: grad can be .* scalar"),
+    ("loss='regression', goals=(0.1,)", "inputs: .*shape .* write .* outputs"),
     ("loss=lambda m, b: m(b[0]).sum() * 0, metric='tokens'", "loss of .* without a gradient"),
     ("loss=lambda m, b: m(b[0]).sum() / 0, metric='tokens'", "loss of an untrained .* finite"),
     ("loss=lambda m, b: m(b[0]).sum() * NEVER_TWICE.random(), metric='tokens'", "loss .* another"),
@@ -107,8 +113,8 @@ TRAINING = [
     ("metric=Metric(min, 'F1', highest='x')", "highest: 'x' is not allowed; .* valid number"),
     ("metric=Metric(lambda m, b: m(b[0]) * 0 + 2, 'F1', highest=1)", "goals: .*highest. first"),
     ("metric=Metric(lambda m, b: torch.tensor(2.0), 'F1', highest=1), goals=(0.9,)",
-     "validation: .* metric: 2.0 is above its highest, 1"),
-    ("metric=Metric(lambda m, b: torch.tensor(float('nan')), 'F1')", "goals: 0.2 is not allowed"),
+     "metric: 2.0 is not allowed; it must be at most its highest, 1"),
+    ("metric=Metric(lambda m, b: torch.tensor(float('nan')), 'F1')", "metric: nan, of an"),
     ("at_once=0", "at_once: 0 is not allowed; it must be greater than or equal to 1"),
     ("at_once=2, metric='tokens', loss=lambda m, b: nn.functional.cross_entropy(m(b[0]), b[1], "
      "reduction='sum')", "at_once: 2, where the gradient of a batch in parts is off by 0.9"),
@@ -121,15 +127,16 @@ TRAINING = [
     ("train=lambda b, s: []", "examples: None is not allowed; it must be how many train has"),
     ("train=lambda b, s: [], examples=40", "ValueError: no batch of 8 examples in a pass"),
     ("train=lambda b, s: [(x, y)], examples=40", "train: a batch of 60 .* of the 8 asked for"),
+    ("train=DataLoader(ChainDataset([]))", "train: sampler: _Infinite.* write lambda"),
     ("train=lambda b, s: [(drawn(s), y[:3])], examples=3", "train: one that differs from call"),
     ("train=ChainDataset([])", "train lengths: .0. is not allowed"),
-    ("model=lambda: build(outputs=1)", "validation: asked for its metric it raised IndexError"),
+    ("model=lambda: build(outputs=1)", 'labels: from 0 to 1 for .* loss="binary"'),
     ("model=lambda: Odd(lambda m, h: (h, h))", "outputs: tuple is not allowed; .* tensor"),
-    ("model=nn.ReLU", "loss: .*does not require grad"),
+    ("model=nn.ReLU", "inputs: .*does not require grad"),
     ("decay=1", "decay: 1 is not allowed; it must be a valid boolean"),
     ("decay=True, at_once=40", "decay: True is not .* False where trials are trained one after"),
 ]  # fmt: skip
-OWN = "task='x'", "metric: 'x' is not allowed; it must be one of classification"
+OWN = "task='x'", "metric: 'x' is not allowed; it must be one of f1, .*, classification"
 BODIES = [  # what the function does first
     ("return None", "returned value: NoneType is not allowed; it must be a lib.own.Training"),
     ("raise ValueError('no data')", r"raised ValueError: no data \(mine.py, line"),
@@ -154,9 +161,10 @@ def text(kind, given="", body="pass"):
 
 
 def refused(name, message, folder):
-    with pytest.raises(Told, match=f"(?s)mine.py.*{message}"):
+    with pytest.raises(Told, match=f"(?s)mine.py.*{message}") as error:
         sweeps.run(grid(name, [4], ["sgd"], [0.0], trials=2), folder / "data")
     assert not (folder / "data").exists()
+    return str(error.value)
 
 
 @pytest.mark.parametrize("kind", ["Own", "Training"])
@@ -175,7 +183,9 @@ def test_trials_that_cannot_share_a_network_are_trained_one_after_the_other(writ
 
 @pytest.mark.parametrize(("kind", "given", "message"), CASES)
 def test_every_fault_is_refused_by_name(write, tmp_path, kind, given, message):
-    refused(write(text(kind, given)), message, tmp_path)
+    said = refused(write(text(kind, given)), message, tmp_path)
+    assert ", line " in said or " write " in said, "no line to write, and none of the file"
+    assert "tensor(" not in said, "numbers of an array"
 
 
 @pytest.mark.parametrize(("body", "message"), BODIES)

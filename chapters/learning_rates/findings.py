@@ -226,3 +226,13 @@ def cases_table(every: dict) -> pd.DataFrame:
         for what, value, fine in predictions.cases(every[DEFINED], key)
     ]
     return pd.DataFrame(rows)
+
+
+def aside_table() -> pd.DataFrame:
+    """What came of the rates that were predicted for splits kept aside."""
+    said = {True: "as predicted", False: "not as predicted"}
+    rows = [
+        {"on": what, "measured": number(value), "verdict": said[fine]}
+        for what, value, fine in predictions.aside()
+    ]
+    return pd.DataFrame(rows or [{"on": "not yet measured", "measured": "", "verdict": ""}])

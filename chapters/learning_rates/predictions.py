@@ -9,13 +9,19 @@ import numpy as np
 import pandas as pd
 import yaml
 
+from chapters.learning_rates import searched
 from chapters.learning_rates.measured import ONE, RIVALS, curves, name_of, of
-from lib.analysis.scaling import ENOUGH
+from lib.analysis.scaling import ENOUGH, WITHIN_BUDGETS
+from lib.claims.judging import kept
+from lib.records import results
+from lib.records.searches import recorded
+from lib.studies.study import Study
 from lib.wording import number
 from lib.workloads.catalogue import workload
 
 FILE = Path(__file__).with_name("predictions.yaml")
 HIT, MISS, NOT_YET = "hit", "miss", "not yet measured"
+ASIDE = 104, 105, 106  # splits of SGD
 RHO = {True: (0.55, 0.95), False: (0.35, 0.65)}  # on the digits, and elsewhere
 Case = tuple[str, float, bool | None]  # on what, a number, and whether it is as predicted
 Tables = dict[str, pd.DataFrame]  # of `measured.tables`
@@ -125,6 +131,33 @@ def _r8(found: Tables, method: str) -> Iterator[Case]:
             own = float(cost[ONE])
             fine = error <= 0.25 and own <= 1.15 and own < rest
             yield f"{name}: error {number(error)}; cost", own, bool(fine)
+
+
+def aside() -> list[Case]:
+    """What came of the rates that were predicted for splits kept aside, on every network whose
+    searches are all on record.
+    """
+    return [tuple(case) for case in kept("learning-rates-aside", lambda: {"": _aside()})[""]]
+
+
+def _aside() -> list[Case]:
+    rates = yaml.safe_load(FILE.read_text(encoding="utf-8"))["kept aside"]["rates"]
+    cells = [c for c in searched.planned() if c.algorithm == "sgd" and c.split in ASIDE]
+    study = Study("aside", "", recorded(cells).values())
+    trials = results.read(study, without=WITHIN_BUDGETS)
+    laws = searched.laws(searched.at_goals(trials, searched.EASIEST), cells)
+    cases = []
+    for (name, _, _, sparsity), law in laws.items():
+        predicted = np.log(pd.Series(rates[f"{name} {sparsity}"])).rename_axis("batch_size")
+        if law.n < len(ASIDE):
+            continue
+        off = law.best - predicted
+        error = float(np.sqrt((off**2).mean()))
+        cost = float(np.exp(law.cost(predicted).cost.mean()))
+        fine = error <= 0.25 and off.abs().max() <= np.log(1 / 0.6) and cost <= 1.15
+        row = {"workload": name, "sparsity": sparsity}
+        cases.append((f"{name_of(row)}: error {number(error)}; cost", cost, bool(fine)))
+    return cases
 
 
 JUDGED: dict[str, tuple[Callable[[Tables, str], Iterator[Case]], str]] = {

@@ -1,24 +1,25 @@
-"""An adaptive search for the critical batch size: few trainings, each told by those before it.
+"""An adaptive search for the critical batch size: few trainings, each placed by those before it.
 
-The page says how it goes, and what a tuned run is.  Every trial is a cell of its own, with a
-record, so that whatever is stopped goes on where it was.  A trial ends at its goal, at the steps of
-the best of its search, or at `BEYOND` times what its batch size took so far.
+A race over learning rates at the middle batch size comes first.  From then on two laws, of steps
+and of rates (`lib.analysis.surface`), are fitted to all trainings so far, and the next ones are
+those that narrow the interval of the critical batch size most.  Every training is a search of its
+own, with a record, so that whatever is stopped goes on where it was.
 """
 
 from __future__ import annotations
 
 import functools
 import math
+import time
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
-from lib import forms
-from lib.analysis.hardware import SEEDS
+from lib.analysis import surface
+from lib.engine.checkpoint import OutOfTime
 from lib.measuring import sweeps
 from lib.methods import method, spaces
 from lib.records import results, store
@@ -27,270 +28,278 @@ from lib.studies.search import Search
 from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
-MOST = 40.0  # tuned runs
-EXPLORED = 6  # trials of the first search, of the whole space
-POWERS = 0.5, 1.0, 0.0  # of the ratio of batch sizes, by which rates are carried
-FRESH = 2  # trials of a search with fresh seeds
-SEARCHES = 3  # of a batch size on average, before the interval may end the plan
-APART, ADDED = 8, 4  # factors between the first batch sizes, and to those that are added
-INSIDE = 4  # the least factor from the critical batch size to the outermost ones
-BEYOND = 2.5  # times the steps expected, at which a trial is given up
-NEAR_RATE, NEAR = (
-    1.4,
-    0.12,
-)  # how far fresh trials are from the best: in rate, in places of others
-MOVES = 2.0, 0.5  # of the rate, once one is found
-USUAL = {
-    "reverse-log": 0.9
-}  # places of other hyperparameters at first: momentum that is not slow
-DEARER = 1.1  # a fresh trial may take longer than K*
-TRIES = 4  # trials of one search, before it counts as one that needs as many steps as they took
-WIDTH = 1.25  # the factor from the critical batch size to either end of its 90 % interval
-SMALL = 0.1  # by which ln K* is moved, for slopes
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """The critical batch size with its 90 % interval, from so many `searches`.
-
-    floor: K* of endless batches by the fitted law, steps.  error: of one search, the standard
-    deviation of ln K* about that law.  telling: how much ln of the estimate moves with ln K* at
-    each batch size.
-    """
-
-    critical: float
-    low: float
-    high: float
-    searches: int
-    floor: float
-    error: float
-    telling: dict[int, float]
-
-    @property
-    def width(self) -> float:
-        """The factor from the estimate to the end of its interval."""
-        return math.sqrt(self.high / self.low) if 0 < self.low else math.inf
-
-    def reach(self, searches: np.ndarray) -> np.ndarray:
-        """The factor from the mean of so many searches [n] to the ends of its 90 % interval."""
-        return np.exp(stdtrit(self.searches - 2, 0.95) * self.error / np.sqrt(searches))
-
-    def steps(self, sizes: np.ndarray) -> np.ndarray:
-        """K* [n] of the law at batch sizes [n]."""
-        return self.floor * (1 + self.critical / np.asarray(sizes, float))
-
-
-def estimate(searches: dict[int, list[float]]) -> Estimate | None:
-    """What steps to the goal of searches tell, by batch size; None of fewer than three sizes.
-
-    The error is that of the searches about the fitted curve, so that a curve of another form widens
-    the interval, too.
-    """
-    known = {size: steps for size, steps in sorted(searches.items()) if steps}
-    if len(known) < 3:
-        return None
-    counts = np.array(list(map(len, known.values())))
-    sizes = np.repeat(np.array(list(known), float), counts)
-    logs = np.log(np.concatenate(list(known.values())))
-    fitted = forms.fit(sizes, logs)
-    centre = float(fitted.bend[0])
-    freedom = len(logs) - 2
-    error = math.sqrt(fitted.loss[0] / freedom)
-    slopes = _slopes(sizes, logs, np.array(list(known)))
-    spread = math.sqrt((slopes**2 / counts).sum())
-    reach = float(stdtrit(freedom, 0.95)) * error * spread
-    low = math.exp(centre - reach)
-    high = math.exp(centre + reach)
-    if not math.log(sizes.min()) - 1 < centre < math.log(sizes.max()) + 1:
-        low = 0.0
-        high = math.inf
-    floor = math.exp(fitted.floor[0])
-    telling = dict(zip(known, slopes.tolist()))
-    return Estimate(math.exp(centre), low, high, len(logs), floor, error, telling)
-
-
-def _slopes(sizes: np.ndarray, logs: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """By how much ln C moves with ln K* at each of the known batch sizes."""
-    moved = SMALL * (sizes == known[:, None])
-    above, below = (forms.fit(sizes, logs + sign * moved).bend for sign in (1, -1))
-    return (above - below) / (2 * SMALL)
-
-
-def reach(drawn: pd.Series | dict[str, float], steps: float) -> float:
-    """How far a step's gradient moves the weights, in the mean over so many steps: of momentum
-    1 / (1 - momentum) if these are many, and less while velocities still grow.
-    """
-    m = drawn.get("momentum", 0.0)
-    return (1 - m * (1 - m**steps) / (steps * (1 - m))) / (1 - m)
-
-
-def effective(trials: pd.Series | pd.DataFrame) -> float | pd.Series:
-    """The effective learning rates of trials that met the goal."""
-    return trials.learning_rate * reach(trials, trials.steps)
+MOST, LEAST = 40.0, 24.0  # tuned runs: of all, and after the race where that took more
+RACED = 6  # learning rates of the race, over the whole space
+SHORTEST, LONGER = 64, 4  # steps of its first round, and times those of the one before
+HOPELESS = 4  # times the steps to an easier goal, after which a harder one is given up
+# What is held where a space allows it; of all else the middle of its range
+HELD = {"momentum": 0.9, "beta1": 0.9, "beta2": 0.999}
+EDGE = 1.5  # beyond the better rates, where the next round begins
+BRACKET, BRACKETS = 2.0, 6  # from the best rate to its neighbours, and how often it may move
+STRIDE = 4  # between batch sizes
+REACH = 16  # the most between a batch size that met the goal and a new one
+FAR = 32  # from the critical batch size, beyond which none is searched
+GOALS = 4  # of which the steps are fitted together
+WAVE = 3  # trainings that are placed together
+OFF = 0.0, 0.5, -0.7, 0.25, -0.35  # ln of rates over the best one, in turn
+PATIENCE = 2.0  # standard deviations above what is expected, at which a training is given up
+WIDEST = 0.5  # of these
+HORIZON = 3.0  # times the expected steps, over which a schedule is stretched at least
+TRIES = 3  # trainings of a batch size that may miss the goal before a nearer one is tried
+ENOUGH = 3  # batch sizes that must meet a goal, or the next easier one is taken
+# Lower rates are advised, ln of their factors, where more trainings than this share, so near, miss
+SAFER, MISSES, APART = (-0.35, -0.7), 0.1, 0.25
+WIDTH = 1.25  # the factor from the critical batch size to an end of its interval, which will do
+SURE = 5, 20  # batch sizes and trainings that met the goal, before that ends the plan
 
 
 class Plan:
-    """What is searched, from the smallest batch size allowed to the largest (sizes), and what is
-    known of it: `cells` are those trained so far, in their order; fields: further ones of theirs.
+    """What is trained next, from what has been.
+
+    Args:
+        name: of a workload.
+        algorithm: a training method.
+        ends: the smallest and the largest batch size allowed.
+        fields: further ones of its searches.
+
+    Attributes:
+        searches: those trained so far, in their order.
+        goal: the one that is searched for, the hardest that was met.
+        stopped: whether the minutes were over before the plan was.
     """
 
-    def __init__(self, name: str, algorithm: str, sizes: tuple[int, int], **fields):
-        self.sizes = sizes
+    def __init__(self, name: str, algorithm: str, ends: tuple[int, int], **fields):
+        self.ends = ends
         self.work = workload(name)
-        self.cell = functools.partial(Search, name, algorithm=algorithm, hits=1, **fields)
+        self.search = functools.partial(Search, name, algorithm=algorithm, hits=1, **fields)
         self.space = spaces.intervals(self.work.space, algorithm, self.work.decay)
-        made = method(algorithm).optimiser
-        # A schedule's steps are others once the limit is
-        self.free = not (made and made.schedule)
-        self.cells: list[Search] = []
-        self.rows: list[dict] = []
-
-    def add(self, cell: Search, head: dict, table: pd.DataFrame) -> None:
-        """Note what a record holds."""
-        taken, seconds = head["trial_steps"] / len(table), head["wall_s"] / len(table)
-        about = {"batch_size": cell.batch_size, "search": cell.replicate // SEEDS}
-        about |= {
-            "steps": table[f"steps@{self.work.goal:g}"],
-            "taken": taken,
-            "seconds": seconds,
+        self.held = {
+            name: min(max(HELD.get(name, float(axis.at(0.5))), axis.low), axis.high)
+            for name, axis in self.space.items()
+            if name != "learning_rate"
         }
-        found = table[[*self.space]].assign(**about)
-        self.rows += found.to_dict("records")
-        self.cells.append(cell)
+        made = method(algorithm).optimiser
+        self.scheduled = bool(made and made.schedule)
+        low, high = ends
+        self.middle = min(max(2 ** round(math.log2(low * high) / 2), low), high)
+        self.stride = STRIDE if high >= low * STRIDE ** (ENOUGH + 1) else 2
+        self.nearer: set[int] = (
+            set()
+        )  # batch sizes between one that failed and one that did not
+        self.numbers: Counter[int] = Counter()  # of trainings placed so far, by batch size
+        self.goal = min(self.work.goals)
+        self.searches: list[Search] = []
+        self.trials = pd.DataFrame()
+        self.stopped = False
+
+    # --- what is known ----------------------------------------------------------------------------
+
+    def add(self, search: Search, head: dict, table: pd.DataFrame) -> None:
+        """Take in what a record holds."""
+        about = {
+            "batch_size": search.batch_size,
+            "limit": search.max_steps or self.work.max_steps,
+            "seconds": head["wall_s"] / len(table),
+        }
+        self.trials = pd.concat([self.trials, table.assign(**about)], ignore_index=True)
+        self.searches.append(search)
 
     @property
-    def trials(self) -> pd.DataFrame:
-        """A row per trial: steps to the goal (or NaN), steps and seconds taken, hyperparameters."""
-        about = ["batch_size", "search", "steps", "taken", "seconds"]
-        return pd.DataFrame(self.rows, columns=[*about, *self.space])
+    def table(self) -> pd.DataFrame:
+        """The trainings, with steps to the goal, seconds, and the limit of steps."""
+        return self.trials.assign(steps=self.trials[f"steps@{self.goal:g}"])
 
-    def met(self, size: int) -> pd.DataFrame:
-        """The trials that met the goal at a batch size, the fastest first."""
-        own = self.trials.query("batch_size == @size").dropna(subset="steps")
-        return own.sort_values("steps", kind="stable")
+    def met(self) -> pd.DataFrame:
+        """The trainings that met the goal, the fastest of a batch size first."""
+        return self.table.dropna(subset="steps").sort_values(["batch_size", "steps"])
 
-    def searches(self) -> dict[int, list[float]]:
-        """Steps of every search to the goal, or until given up, by batch size that met it."""
-        least = self.trials.groupby(["batch_size", "search"])[["steps", "taken"]].min()
-        steps = least.steps.fillna(least.taken).groupby("batch_size").agg(list)
-        return steps[least.steps.groupby("batch_size").any()].to_dict()
+    def surface(self) -> surface.Surface | None:
+        """The laws fitted to all trainings, once one has met the goal."""
+        if self.trials.empty or self.met().empty:
+            return None
+        goals = [f"steps@{goal:g}" for goal in self.goals()]
+        return surface.fit(surface.Trials.of(self.trials, goals), self.ladder())
 
-    def steps(self) -> dict[int, float]:
-        """K* of the batch sizes that met the goal."""
-        return {size: float(np.exp(np.mean(np.log(k)))) for size, k in self.searches().items()}
+    def goals(self) -> list[float]:
+        """The goal and up to GOALS - 1 easier ones, which every training tells about, too."""
+        return [goal for goal in sorted(self.work.goals) if goal >= self.goal][:GOALS]
+
+    def ladder(self) -> list[int]:
+        """Batch sizes that may be searched."""
+        low, high = self.ends
+        down = math.floor(math.log(self.middle / low, self.stride) + 1e-9)
+        up = math.floor(math.log(high / self.middle, self.stride) + 1e-9)
+        sizes = {int(self.middle * self.stride**step) for step in range(-down, up + 1)}
+        return sorted(sizes | self.nearer)
 
     def runs(self) -> float:
-        """The cost so far, in tuned runs; of sizes that never met the goal, trials."""
-        trials = self.trials
-        known = trials.batch_size.map(self.steps()).fillna(trials.taken)
-        return sum(trials.taken / known)
+        """The cost so far in tuned runs: steps taken over those at the best rate."""
+        fitted = self.surface()
+        if fitted is None:
+            return float(len(self.trials))
+        return float((self.trials.last_step / fitted.steps(self.trials.batch_size)[0]).sum())
 
-    def explored(self, size: int) -> Search:
-        """A search of all learning rates, others as usual, to its first hit."""
-        drawn = {
-            name: f"{at.at(USUAL.get(at.scale, 0.5)):.6g}" for name, at in self.space.items()
-        }
-        rates = self.space["learning_rate"]
-        drawn["learning_rate"] = f"{rates.low:.6g}{spaces.BETWEEN}{rates.high:.6g}"
-        space = ",".join(map("=".join, drawn.items()))
-        return self.cell(size, trials=EXPLORED, space=space)
+    # --- what is trained --------------------------------------------------------------------------
 
-    def trial(
-        self, size: int, search: int, like: pd.Series, rate: float, expected: float, shift=0.0
+    def training(
+        self, size: int, rate: float | tuple[float, float], limit: float, trials: int = 1
     ) -> Search:
-        """The next trial of a search: with this effective rate, and other hyperparameters like
-        those of a trial or shifted by so many places, all within the space.
+        """One training of at most so many steps, with random numbers of its own; or a race of
+        several, at rates between two, to the first that meets the hardest goal.
         """
-        drawn = {}
-        for name, at in self.space.items():
-            place = np.clip(at.place(like[name]) + shift, 0, 1 - 1e-9)
-            drawn[name] = at.at(place) if at.high > at.low else like[name]
-        at = self.space["learning_rate"]
-        drawn["learning_rate"] = np.clip(rate / reach(drawn, expected), at.low, at.high)
-        tried = self.trials.query("batch_size == @size and search == @search")
-        limit = min([math.ceil(BEYOND * expected), *tried.steps.dropna().astype(int)])
-        ends = {"max_steps": limit} if self.free and limit < self.work.max_steps else {}
-        number = SEEDS * search + len(tried)
-        return self.cell(size, trials=1, space=spaces.point(**drawn), replicate=number, **ends)
+        self.numbers[size] += 1
+        rates = [rate] if trials == 1 else rate
+        hparams = {name: [self.held.get(name, rate)] for name in self.space}
+        hparams["learning_rate"] = rates
+        return self.search(
+            size,
+            trials=trials,
+            space=spaces.written(hparams),
+            replicate=self.numbers[size],
+            max_steps=min(math.ceil(limit), self.work.max_steps),
+        )
 
-    def carried(self, sizes: list[int]) -> Iterator[list[Search]]:
-        """First searches of batch sizes, with the rates of the nearest one known."""
-        known = self.steps()
-        nearest = {at: min(known, key=lambda k: abs(math.log(k / at))) for at in sizes}
-        for power in POWERS:
-            wave = []
-            for size, near in nearest.items():
-                best = self.met(near).iloc[0]
-                rate = effective(best) * (size / near) ** power
-                expected = known[near] * max(1.0, near / size)
-                wave.append(self.trial(size, 0, best, rate, expected))
-            yield wave
+    def race(self) -> Iterator[list[Search]]:
+        """Rates over the whole space at the middle batch size, in rounds that are LONGER each, with
+        the better half of them, until one meets the hardest goal or it seems out of reach.
+        """
+        hardest = self.goal
+        axis = self.space["learning_rate"]
+        low, high, racing = axis.low, axis.high, RACED
+        limit = min(SHORTEST, self.work.max_steps)
+        while True:
+            yield [self.training(self.middle, (low, high), limit, racing)]
+            goals = [g for g in self.work.goals if self.trials[f"steps@{g:g}"].notna().any()]
+            self.goal = min(goals, default=self.goal)
+            far = HOPELESS * self.table.steps.min()  # NaN before any goal was met
+            if len(self.met()) and (self.goal == hardest or limit >= far):
+                break
+            if limit >= self.work.max_steps:
+                break
+            last = self.trials.tail(racing).query("status != 'infeasible'")
+            if last.empty:
+                break
+            better = last.nsmallest(max(2, racing // 2), "best_error").learning_rate
+            low, high, racing = better.min() / EDGE, better.max() * EDGE, len(better)
+            limit = min(limit * LONGER, self.work.max_steps)
 
-    def again(self, sizes: list[int]) -> Iterator[list[Search]]:
-        """Searches with fresh seeds."""
-        turn = {size: len(own) for size, own in self.searches().items()}
-        for number in range(TRIES):
-            wave = []
+    def bracket(self) -> Iterator[list[Search]]:
+        """Rates above and below the best one, until it lies between others."""
+        for _ in range(BRACKETS):
+            best = self.met().iloc[0]
+            long = self.trials.last_step >= best.steps / BRACKET
+            tried = self.trials[long | self.trials.status.eq("infeasible")]
+            apart = np.log(tried.learning_rate / best.learning_rate)
+            moves = [math.log(BRACKET), -math.log(BRACKET)]
+            moves = [move for move in moves if (abs(apart - move) > abs(move) / 2).all()]
+            if not moves:
+                return
+            limit = self.limit(best.steps, surface.SCATTER)
+            rates = best.learning_rate * np.exp(moves)
+            yield [self.training(self.middle, rate, limit) for rate in rates]
+
+    def limit(self, steps: float, spread: float) -> float:
+        """At how many steps a training is given up that is expected to take so many, up to a
+        standard deviation of their ln; a schedule is stretched over them.
+        """
+        factor = math.exp(PATIENCE * min(spread, WIDEST))
+        return steps * (max(HORIZON, factor) if self.scheduled else factor)
+
+    def worthwhile(self, fitted: surface.Surface) -> list[int]:
+        """Batch sizes of which a further training can be hoped to meet the goal and to tell."""
+        low, high = self.ends
+        critical = min(max(fitted.critical[0], low), high)
+        tried, met = self.trials.batch_size.value_counts(), self.met().batch_size
+        for size in self.ladder():
+            if tried.get(size, 0) >= TRIES and size not in set(met):
+                near = min(met, key=lambda other: abs(math.log(other / size)))
+                between = 2 ** round(math.log2(near * size) / 2)
+                self.nearer |= {between} - {near, size}
+        steps = fitted.steps(self.ladder())[0]
+        return [
+            size
+            for size, expected in zip(self.ladder(), steps)
+            if critical / FAR <= size <= critical * FAR
+            and met.min() / REACH <= size <= met.max() * REACH
+            and self.limit(expected, fitted.scatter) <= self.work.max_steps
+            and (size in set(met) or tried.get(size, 0) < TRIES)
+        ]
+
+    def next_wave(self, fitted: surface.Surface, sizes: list[int]) -> list[Search]:
+        """The trainings that narrow the interval of the critical batch size most."""
+        wave = []
+        for _ in range(WAVE):
+            after = {}
             for size in sizes:
-                met, expected = self.met(size), self.steps()[size]
-                if number >= FRESH and turn[size] in set(met.search):
-                    continue
-                random = np.random.default_rng((size, turn[size], number))
-                rate = np.exp(np.log(effective(met[:3])).mean())
-                rate *= NEAR_RATE ** random.uniform(-1, 1)
-                shift = random.uniform(-NEAR, NEAR)
-                wave.append(self.trial(size, turn[size], met.iloc[0], rate, expected, shift))
-            if wave:
-                yield wave
-
-    def lacking(self, found: Estimate) -> list[int]:
-        """A batch size that the curve needs to bend inside those searched; none if it does."""
-        known = set(self.trials.batch_size)
-        low, high = min(known), max(known)
-        above = [min(self.sizes[1], high * ADDED)] * (found.critical > high / INSIDE)
-        below = [max(self.sizes[0], low // ADDED)] * (found.critical < low * INSIDE)
-        return [size for size in above + below if size not in known][:1]
-
-    def telling(self, found: Estimate) -> list[int]:
-        """Where a further search narrows the interval most; nowhere if it need not or may not."""
-        counts = pd.Series(self.searches()).map(len)
-        if found.width <= WIDTH and found.searches >= SEARCHES * len(counts):
-            return []
-        gain = pd.Series(found.telling) ** 2 / (counts * (counts + 1))
-        chosen = gain.index[gain >= gain.max() / 2].to_list()
-        return chosen if self.runs() + DEARER * FRESH * len(chosen) <= MOST else []
+                off = OFF[self.numbers[size] % len(OFF)]
+                rate = float(fitted.rates([size])[0, 0]) * math.exp(off)
+                after[size] = fitted.after(size, rate), rate
+            size = min(after, key=lambda size: after[size][0].width)
+            fitted, rate = after[size]
+            steps, spread = fitted.expected(size, rate)
+            wave.append(self.training(size, rate, self.limit(math.exp(steps), spread)))
+        return wave
 
     def waves(self) -> Iterator[list[Search]]:
         """What is trained next, side by side, until the interval is narrow enough."""
-        low, high = self.sizes
-        middle = min(max(2 ** round(math.log2(low * high) / 2), low), high)
-        yield [self.explored(middle)]
-        if self.met(middle).empty:
+        yield from self.race()
+        if self.met().empty:
             return
-        for factor in MOVES:
-            best = self.met(middle).iloc[0]
-            yield [self.trial(middle, 0, best, effective(best) * factor, best.steps)]
-        others = dict.fromkeys((max(low, middle // APART), min(high, middle * APART)))
-        yield from self.carried([size for size in others if size != middle])
-        while (found := estimate(self.searches())) and (sizes := self.lacking(found)):
-            yield from self.carried(sizes)
-        while (found := estimate(self.searches())) and (sizes := self.telling(found)):
-            yield from self.again(sizes)
+        yield from self.bracket()
+        most = max(MOST, self.runs() + LEAST)
+        while self.runs() + WAVE <= most:
+            fitted = self.surface()
+            sizes = self.worthwhile(fitted)
+            met = self.met().batch_size
+            if len(sizes) < ENOUGH:
+                easier = [goal for goal in self.work.goals if goal > self.goal]
+                if not easier:
+                    return
+                self.goal = min(easier)
+            elif fitted.width <= WIDTH and (met.nunique(), len(met)) >= SURE:
+                return
+            else:
+                yield self.next_wave(fitted, sizes)
+
+    def safe(self) -> tuple[float, int, int]:
+        """ln of the factor below the best rate at which few trainings miss the goal, and how many
+        did, of how many, that were placed at the best rate.
+        """
+        placed = self.table[self.table.trial.eq(0) & (self.table.limit < self.work.max_steps)]
+        off = np.log(placed.learning_rate / self.surface().rates(placed.batch_size)[0])
+        counts = []
+        for factor in sorted({*SAFER, 0.0}, reverse=True):
+            near = placed.steps.isna()[(off > factor - APART) & (off < factor + APART)]
+            counts.append((factor, int(near.sum()), len(near)))
+        _, *first = counts[0]
+        fine = [factor for factor, misses, n in counts if misses <= MISSES * n]
+        return (fine[0] if fine else counts[-1][0]), *first
+
+    def title(self) -> str:
+        """How far the search is, for its bar."""
+        runs, seconds = self.runs(), self.trials.seconds.sum() if len(self.trials) else 0.0
+        start = f"{self.work.title}, {runs:.0f} of {MOST:.0f} tuned runs"
+        left = seconds * max(0.0, MOST - runs) / max(runs, 1.0) / 60
+        return (
+            f"{start}, about {left:.1f} minutes to go" if seconds else f"{start}, a race first"
+        )
 
 
 def run(plan: Plan, minutes: float, folder: Path = DATA, train: bool = True, **options) -> Plan:
-    """Search until the plan ends or so many minutes of training are on record; what has a record is
-    read, and without `train` nothing else.  options: of `sweeps.run`.  Returns the plan.
+    """Search until the plan ends, or for so many minutes; what has a record is read, and without
+    `train` nothing else.  options: of `sweeps.run`.  Returns the plan.
     """
-    limit = 60 * minutes if train else 0
+    until = time.time() + 60 * minutes
     for wave in plan.waves():
-        told = f"{plan.work.title}, {plan.runs():.0f} tuned runs so far"
-        study = Study(told, "", tuple(wave))
-        lacking = results.missing(study, folder)
-        if lacking and plan.trials.seconds.sum() >= limit:
+        study = Study(plan.title(), "", tuple(wave))
+        try:
+            if results.missing(study, folder):
+                if not train or time.time() >= until:
+                    raise OutOfTime
+                sweeps.run(study, folder, until=until, **options)
+        except OutOfTime:
+            plan.stopped = True
             break
-        if lacking:
-            sweeps.run(study, folder, **options)
-        for cell in wave:
-            plan.add(cell, *store.read(record(cell, folder), cell))
+        for search in wave:
+            plan.add(search, *store.read(record(search, folder), search))
     return plan

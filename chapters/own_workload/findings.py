@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,8 +15,10 @@ from scipy.optimize import nnls
 from chapters.own_workload import adaptive
 from lib import Told, require
 from lib.analysis import hardware, scaling
+from lib.analysis.surface import Surface, Trials, fit
 from lib.measuring import sweeps
-from lib.methods import spaces
+from lib.methods import method, spaces
+from lib.methods.optimisers import Optimiser
 from lib.page import parameters
 from lib.records import selection
 from lib.wording import brief, joined, named, percent
@@ -26,9 +28,8 @@ NEAR = 1.25  # times the shortest time: as fast, for what such searches can tell
 OUTER = 0.05  # share of a hyperparameter's range, on its own scale, that is its edge
 UNSURE = 4  # times its standard error, a goal is told apart from others near it
 EASY = 1.25  # times a goal costs what asks for nothing: hardly anything has to be learned
-STEEP = 1.5  # times faster than in proportion to the batch, which no curve falls
-# Columns of `points` that are no hyperparameters
-ABOUT = ["batch_size", "steps", "low", "high", "replicates", "seconds", "time", "edges"]
+WIDE = 4.0  # from end to end of the critical batch size's interval: beyond, nothing is advised
+DEPARTS = 0.2  # of a batch size's ln K* from the law, which then does not hold
 
 
 def _device(value: Any) -> str:
@@ -56,77 +57,159 @@ def fitting(chosen: Any, every: Collection[int]) -> list[int]:
     return chosen.batch_sizes
 
 
-def trained(
-    chosen: Any, sizes: list[int], **where: Any
-) -> tuple[pd.DataFrame, adaptive.Plan | None]:
-    """The trials of an adaptive search and its plan, or of one exact search a batch size and None;
-    trained first if the budget is "full".  where: options of `sweeps.run`.
+@dataclass(frozen=True)
+class Answer:
+    """What searches of one workload with one method say.
 
-    Raises Told where nothing is on record of an adaptive search.
+    Attributes:
+        work: the workload.
+        algorithm: the training method.
+        trials: on record, at the goal.
+        goal: the error to reach.
+        surface: the laws fitted to trials that met the goal.
+        plan: of an adaptive search, else None.
+        table: a row per batch size, as of `points`.
     """
+
+    work: Workload
+    algorithm: str
+    trials: pd.DataFrame
+    goal: float
+    surface: Surface
+    plan: adaptive.Plan | None
+    table: pd.DataFrame
+
+    @property
+    def met(self) -> pd.DataFrame:
+        """The rows of batch sizes at which some trial met the goal."""
+        return self.table[self.table.met > 0]
+
+    @property
+    def withheld(self) -> str:
+        """Why no batch size is advised; "" where one is."""
+        if len(self.met) < adaptive.ENOUGH:
+            where = f"the goal was met at {len(self.met)} of the batch sizes"
+            return f"{where}, and {adaptive.ENOUGH} are needed"
+        _, low, high = self.surface.critical
+        if high > WIDE * low:
+            ends = f"{brief(low)} to {brief(high)}"
+            return f"the critical one may be anywhere from {ends} examples"
+        use = self.choice()
+        if self.horizon and use.steps < self.optimiser.warm_up(self.horizon):
+            return (
+                f"the goal is met before the warm-up ends, at batch size {use.batch_size:,.0f}"
+            )
+        return ""
+
+    @property
+    def optimiser(self) -> Optimiser | None:
+        """That of PyTorch, of a method that is one."""
+        return method(self.algorithm).optimiser
+
+    @property
+    def horizon(self) -> int | None:
+        """Over how many steps a schedule is stretched at the batch size to use."""
+        if self.plan is None or not self.plan.scheduled:
+            return None
+        return math.ceil(self.plan.limit(self.choice().steps, self.surface.scatter))
+
+    def choice(self) -> pd.Series:
+        """The row of the smallest batch size that takes at most NEAR times the shortest time."""
+        return self.met[self.met.time <= NEAR * self.met.time.min()].iloc[0]
+
+
+def answered(chosen: Any, sizes: list[int], **where: Any) -> Answer:
+    """What is on record; trained first if the budget is "full".
+
+    Args:
+        chosen: parameters of the page.
+        sizes: batch sizes: all those of an exact search, or the outermost of an adaptive one.
+        where: options of `sweeps.run`.
+
+    Raises Told where nothing is on record, and where no trial met any goal.
+    """
+    work = workload(chosen.workload)
     if chosen.search == "exact" or chosen.budget == "smoke":
         curve = chosen.workload, sizes, [chosen.algorithm], [chosen.sparsity]
         grid = selection.grid(*curve, trials=chosen.trials)
-        return sweeps.results(grid, chosen.budget, **where), None
-    ends = min(sizes), max(sizes)
-    plan = adaptive.Plan(chosen.workload, chosen.algorithm, ends, sparsity=chosen.sparsity)
-    adaptive.run(plan, chosen.minutes, train=chosen.budget == "full", **where)
-    if not plan.cells:
+        trials = sweeps.results(grid, chosen.budget, **where)
+        plan = None
+    else:
+        ends = min(sizes), max(sizes)
+        plan = adaptive.Plan(work.name, chosen.algorithm, ends, sparsity=chosen.sparsity)
+        adaptive.run(plan, chosen.minutes, train=chosen.budget == "full", **where)
+        if plan.stopped and plan.met().empty and chosen.budget == "full":
+            lowest = (
+                f"{plan.trials.best_error.min():.3g}" if plan.searches else "none on record"
+            )
+            raise Told(
+                f"minutes: {chosen.minutes} were over before any trial met a goal (lowest error: "
+                f"{lowest}); the same line goes on from there"
+            )
+        trials = hardware.adaptive(work.name, cells=plan.searches)
+    if trials.empty:
         raise Told(
-            f"budget: no record is kept of an adaptive search of {plan.work.name} with "
-            f"{chosen.algorithm} from batch size {ends[0]} to {ends[1]}; train it with "
-            f"-p budget full, or choose -p search exact"
+            f"budget: no record is kept of such a search of {work.name} with {chosen.algorithm} "
+            f"from batch size {min(sizes)} to {max(sizes)}; train it with -p budget full"
         )
-    return hardware.adaptive(plan.work.name, cells=plan.cells), plan
+    hardest = plan.goal if plan and len(plan.met()) else goal(trials, work)
+    trials = scaling.at_goal(trials, hardest)
+    surface = plan.surface() if plan else fit(Trials.of(winners(trials), ["steps"]))
+    table = points(trials, surface, plan)
+    return Answer(work, chosen.algorithm, trials, hardest, surface, plan, table)
 
 
-def searches(trials: pd.DataFrame) -> dict[int, list[float]]:
-    """Steps to the goal of every search that met it, by batch size."""
-    each = trials.groupby(["batch_size", "replicate"]).steps.min().dropna()
-    return each.groupby("batch_size").agg(list).to_dict()
+def without_pruning(chosen: Any, sizes: list[int], **where: Any) -> Answer | None:
+    """The answer for the dense network, of a pruned one; for as many minutes again."""
+    if not chosen.sparsity:
+        return None
+    return answered(replace(chosen, sparsity=0.0), sizes, **where)
 
 
-def points(trials: pd.DataFrame, work: Workload, algorithm: str) -> pd.DataFrame:
-    """A row per batch size that met the goal: batch_size, steps (geometric mean of its searches),
-    low, high (90 %, NaN of fewer than three sizes), replicates (searches), seconds (of a step), the
-    fastest trial's hyperparameters, and edges (those that lie at an end of their range).
+def winners(trials: pd.DataFrame) -> pd.DataFrame:
+    """The fastest trial of every search that met the goal."""
+    met = trials.dropna(subset="steps")
+    return met.loc[met.groupby(["batch_size", "replicate"]).steps.idxmin()]
+
+
+def points(trials: pd.DataFrame, surface: Surface, plan: adaptive.Plan | None) -> pd.DataFrame:
+    """A row per batch size: of an exact search each that met the goal, of an adaptive one all
+    powers of two between the outermost of these.
+
+    Columns: batch_size, steps, low, high (90 %), met (trials), seconds (of a step), time (to the
+    goal, s), the hyperparameters to use: of an exact search the fastest trial's, of an adaptive one
+    those of the law, with rate_low and rate_high (90 %).
+
+    A step takes a + b B seconds with a, b >= 0, fitted, since single timings scatter.
     """
-    known = searches(trials)
-    tuned = spaces.intervals(work.space, algorithm, work.decay)
-    best = trials.loc[trials.dropna(subset="steps").groupby("batch_size").steps.idxmin()]
-    found = best[["batch_size", *tuned]].reset_index(drop=True)
-    steps = np.array([float(np.exp(np.mean(np.log(steps)))) for steps in known.values()])
-    counts = np.array(list(map(len, known.values())))
-    guess = adaptive.estimate(known)
-    reach = guess.reach(counts) if guess else np.nan
-    timed = hardware.step_seconds(trials).set_index("batch_size").seconds
-    places = pd.DataFrame(
-        {name: at.place(found[name].astype(float)) for name, at in tuned.items()}
-    )
-    outer = (places < OUTER) | (places > 1 - OUTER)
-    return found.assign(
-        steps=steps,
-        low=steps / reach,
-        high=steps * reach,
-        replicates=counts,
-        seconds=found.batch_size.map(timed),
-        edges=[list(outer.columns[row]) for row in outer.to_numpy()],
-    )
+    counts = trials.dropna(subset="steps").batch_size.value_counts()
+    timed = hardware.step_seconds(trials)
+    sizes, seconds = timed.batch_size.to_numpy(), timed.seconds.to_numpy()
+    shade = 0.0
+    (fixed, each), _ = nnls(np.stack([1 / seconds, sizes / seconds], 1), np.ones(len(timed)))
+    if plan:
+        powers = 2 ** np.arange(np.log2(counts.index.min()), np.log2(counts.index.max()) + 1)
+        sizes = np.union1d(powers.astype(int), counts.index)
+        shade, *_ = plan.safe()
+        rates = surface.rates(sizes) * math.exp(shade)
+        rates = dict(zip(["learning_rate", "rate_low", "rate_high"], rates))
+        hparams = pd.DataFrame(plan.held | rates)
+    else:
+        best = winners(trials).sort_values("steps").drop_duplicates("batch_size")
+        best = best.sort_values("batch_size")
+        sizes = best.batch_size.to_numpy()
+        hparams = best[[*spaces.intervals(*space(trials))]].reset_index(drop=True)
+    steps, low, high = surface.steps(sizes) * math.cosh(shade)
+    about = {"steps": steps, "low": low, "high": high, "seconds": fixed + each * sizes}
+    table = pd.DataFrame({"batch_size": sizes, **about}).join(hparams)
+    met = counts.reindex(sizes, fill_value=0).to_numpy()
+    return table.assign(met=met, time=table.steps * table.seconds)
 
 
-def choice(table: pd.DataFrame, found: adaptive.Estimate | None) -> pd.DataFrame:
-    """The rows of `points` that take at most NEAR times the shortest time, with time (s to the
-    goal); the first is the one to use.
-
-    Steps are those of the fitted law where there is one, and a step takes a + b B seconds with
-    a, b >= 0, fitted, since single timings scatter.
-    """
-    sizes, seconds = table.batch_size, table.seconds
-    (fixed, each), _ = nnls(np.stack([1 / seconds, sizes / seconds], 1), np.ones(len(table)))
-    steps = found.steps(sizes) if found else table.steps
-    timed = table.assign(steps=steps, seconds=fixed + each * sizes)
-    timed["time"] = timed.steps * timed.seconds
-    return timed[timed.time <= NEAR * timed.time.min()]
+def space(trials: pd.DataFrame) -> tuple[str, str, bool]:
+    """Arguments of `spaces.intervals` for what an exact search has drawn."""
+    work = workload(trials.workload.iloc[0])
+    return work.space, trials.algorithm.iloc[0], work.decay
 
 
 def goal(trials: pd.DataFrame, work: Workload) -> float:
@@ -151,36 +234,38 @@ def goal(trials: pd.DataFrame, work: Workload) -> float:
     raise Told(f"{met}{easier}, or a larger max_steps")
 
 
-def doubts(
-    table: pd.DataFrame, law: adaptive.Estimate | None, trials: pd.DataFrame, work: Workload
-) -> list[str]:
-    """What to know before the answer (`points`, their fit and trials) is used, a sentence or two
-    each: steps that cannot be or that the fit misses, missed goals, a validation set too small for
-    the goal, an easy goal.
+def doubts(answer: Answer) -> list[str]:
+    """What to know before the answer is used, a sentence or two each: minutes that were over,
+    missed goals, steps that depart from the law, a validation set too small for the goal, an easy
+    goal, what was noticed of the data.
     """
-    written, goal, hardest = work.asks.written, trials.goal.iloc[0], min(work.goals)
-    found = []
-    for one, other in itertools.pairwise(table.itertuples()):
-        if one.steps * one.batch_size > STEEP * other.steps * other.batch_size:
-            found.append(
-                f"From batch size {one.batch_size:,} to {other.batch_size:,} steps fall "
-                f"{brief(one.steps / other.steps)} times, which no curve does: search more at the "
-                f"smaller one before you trust the critical batch size."
-            )
-    if law:
-        fitted = law.steps(table.batch_size)
-        off = table.batch_size[(fitted < table.low) | (fitted > table.high)]
-        found += [
-            f"At batch size {size:,} the fitted curve lies outside the measured interval."
-            for size in off
-        ]
+    work, trials, table, surface = answer.work, answer.trials, answer.met, answer.surface
+    written, goal, hardest = work.asks.written, answer.goal, min(work.goals)
+    known = work.facts
+    found = [*known.doubts] if known else []
+    if answer.plan and answer.plan.stopped:
+        runs = f"{answer.plan.runs():.0f} of {adaptive.MOST:.0f} tuned runs"
+        found.append(f"Stopped after {runs}. The same line goes on from there.")
+    shade, misses, n = answer.plan.safe() if answer.plan else (0.0, 0, 0)
+    if shade:
+        found.append(
+            f"Near the best rate {misses} of {n} trainings missed the goal. The rates below are "
+            f"{brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} times the steps."
+        )
     if goal > hardest:
         met = trials.dropna(subset=f"steps@{hardest:g}").batch_size.nunique()
         found.append(
             f"The hardest goal, {written(hardest)}, was met at {met or 'none'} of "
             f"{trials.batch_size.nunique()} batch sizes. All below is for {written(goal)}."
         )
-    if choice(table, law).batch_size.max() == table.batch_size.max():
+    departing = surface.steps(table.batch_size)[0] / surface.steps(table.batch_size, False)[0]
+    for size, factor in zip(table.batch_size, departing):
+        if abs(math.log(factor)) > DEPARTS:
+            found.append(
+                f"At batch size {size:,} training takes {brief(factor)} times the steps of the "
+                f"fitted law."
+            )
+    if not answer.withheld and answer.choice().batch_size == table.batch_size.max():
         found.append(
             f"No batch larger than {table.batch_size.max():,} was tried; one may be as fast."
         )
@@ -188,9 +273,6 @@ def doubts(
     if len(missed):
         where = joined([f"{size:,}" for size in sorted(missed.batch_size.unique())])
         found.append(f"No trial met {written(goal)} at batch size {where}.")
-        if missed.status.eq("budget").any():
-            found[-1] += " The limit of steps (max_steps) came first: raise it."
-    known = work.facts
     if known and work.asks.counted:
         spread = math.sqrt(goal * (1 - goal) / known.values)
         if goal < UNSURE * spread:
@@ -206,52 +288,91 @@ def doubts(
     return found
 
 
-def settings(row: pd.Series, edge: str) -> dict[str, str]:
-    """The hyperparameters of a row of `points` by names in words, `edge` after those at an edge."""
+def settings(row: pd.Series, answer: Answer) -> dict[str, str]:
+    """The hyperparameters of a row of `points` by names in words; of an exact search, a star after
+    those at an edge of their range.
+    """
+    ends = spaces.intervals(answer.work.space, answer.algorithm, answer.work.decay)
     found = {}
-    for name, value in row.drop(ABOUT, errors="ignore").items():
+    for name, axis in ends.items():
+        value = row[name]
         # What lies near one, by its distance from it
         near_one = 0.9 <= value < 1
-        told = f"{1 - float(f'{1 - value:.2g}'):.6g}" if near_one else f"{value:.2g}"
-        found[name.replace("_", " ")] = told + edge * (name in row.edges)
+        written = f"{1 - float(f'{1 - value:.2g}'):.6g}" if near_one else f"{value:.2g}"
+        inside = OUTER <= axis.place(value) <= 1 - OUTER
+        found[name.replace("_", " ")] = written + "*" * (not inside and answer.plan is None)
     return found
 
 
-def best(table: pd.DataFrame) -> pd.DataFrame:
-    """The fastest trial's hyperparameters at every batch size, * at an edge of its range."""
-    shown = pd.DataFrame([settings(row, "*") for _, row in table.iterrows()])
-    shown.insert(0, "batch size", table.batch_size)
-    shown.insert(1, "steps", table.steps)
-    shown["a step takes (ms)"] = (1000 * table.seconds).map(brief)
-    shown["time to the goal (s)"] = (table.steps * table.seconds).map(brief)
-    return shown
+def best(answer: Answer) -> pd.DataFrame:
+    """The settings to use at every batch size."""
+    rows = []
+    for _, row in answer.table.iterrows():
+        shown = settings(row, answer)
+        steps = {
+            "steps": f"{row.steps:,.0f}",
+            "of them 90 %": f"{row.low:,.0f} to {row.high:,.0f}",
+        }
+        if answer.plan:
+            ends = {"of it 90 %": f"{row.rate_low:.2g} to {row.rate_high:.2g}"}
+            rate = {"learning rate": shown.pop("learning rate")}
+            shown = {**rate, **ends, **shown}
+        times = {
+            "a step takes (ms)": brief(1000 * row.seconds),
+            "time to the goal (s)": brief(row.time),
+            "trainings": f"{row.met:.0f}",
+        }
+        rows.append({"batch size": f"{row.batch_size:,.0f}", **steps, **shown, **times})
+    return pd.DataFrame(rows)
 
 
-def findings(
-    table: pd.DataFrame,
-    law: adaptive.Estimate | None,
-    plan: adaptive.Plan | None,
-    chosen: Any,
-    goal: float,
-) -> dict:
-    """All values of the page's sentences; table: of `points`, at the goal."""
-    work, use = workload(chosen.workload), choice(table, law).iloc[0]
-    words = settings(use, " (at an edge)")
-    smallest, biggest = table.batch_size.min(), table.batch_size.max()
+def beside(dense: Answer, pruned: Answer) -> pd.DataFrame:
+    """What pruning changes: the critical batch size and, at both ends of the batch sizes, steps and
+    best rates of both, with the ratio (90 %); nothing but the first where their goals differ.
+    """
+    ends = np.array([dense.met.batch_size.min(), dense.met.batch_size.max()])
+    rows = [("critical batch size", *(one.surface.critical for one in (dense, pruned)))]
+    laws = {"steps": Surface.steps, "best rate": Surface.rates}
+    for name, law in laws.items() if dense.goal == pruned.goal else ():
+        each = np.stack([law(one.surface, ends) for one in (dense, pruned)])
+        rows += [
+            (f"{name} at batch size {size:,}", *each[:, :, n]) for n, size in enumerate(ends)
+        ]
+    shown = []
+    for what, plain, sparse in rows:
+        reach = np.hypot(*(np.log(one[2] / one[0]) for one in (plain, sparse)))
+        ratio = sparse[0] / plain[0]
+        ends = f"{ratio / np.exp(reach):.2g} to {ratio * np.exp(reach):.2g}"
+        values = {"dense": brief(plain[0]), "pruned": brief(sparse[0])}
+        shown.append({"": what, **values, "times": f"{ratio:.2g}", "of it 90 %": ends})
+    return pd.DataFrame(shown)
+
+
+def findings(answer: Answer, chosen: Any) -> dict:
+    """All values of the page's sentences."""
+    work, plan, sizes = answer.work, answer.plan, answer.met.batch_size
+    use = answer.choice()
+    critical, low, high = answer.surface.critical
+    words = [f"{name} {value}" for name, value in settings(use, answer).items()]
+    if answer.horizon:
+        words.append(answer.optimiser.describe(answer.horizon))
     return {
         "title": work.title,
-        "method": named(chosen.algorithm),
-        "goal": work.asks.written(goal),
+        "method": named(answer.algorithm),
+        "goal": work.asks.written(answer.goal),
+        "withheld": answer.withheld,
         "use": int(use.batch_size),
-        "settings": [f"{name} {value}" for name, value in words.items()],
+        "settings": words,
         "time": lasting(use.time),
         "price": brief(use.time / 3600 * chosen.price),
         "per_hour": brief(chosen.price),
-        "sizes": len(table),
-        "there": int(use.replicates),
-        "inside": law is not None and bool(smallest < law.critical < biggest),
-        **{name: getattr(law, name, None) for name in ("low", "high", "searches")},
+        "sizes": len(sizes),
+        "inside": bool(sizes.min() < critical < sizes.max()),
+        "low": low,
+        "high": high,
+        "trainings": int(answer.met.met.sum()),
         "runs": plan.runs() if plan else None,
+        "converted": work.facts.converted if work.facts else (),
     }
 
 

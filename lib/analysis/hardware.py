@@ -13,16 +13,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from lib.analysis import scaling
+from lib.analysis import scaling, surface
 from lib.fields import AMOUNT, POSITIVE, Count, Number, spec
 from lib.methods import spaces
 from lib.records import results
 from lib.records.store import DATA, of_own
 from lib.studies.search import Search
 from lib.studies.study import Study
-from lib.workloads.catalogue import workload
+from lib.workloads.catalogue import Workload, workload
 
-SEEDS = 10  # of an adaptive search of a batch size: each of its trials has its own
 BYTES = 4  # per weight and per gradient entry
 LEAST = (
     0.005  # seconds of a search: older records round them to hundredths, the shortest to none
@@ -154,14 +153,16 @@ def adaptive(
     *,
     methods: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Trials of adaptive searches as of `lib.records.results.read`, of which curves are made:
-    `replicate` is the number of the search, and what tells the cells of a search apart is the same.
+    """Trials of adaptive searches as of `lib.records.results.read`, of which curves are made: each
+    counts as a search, its steps are those at the best learning rate by the law that all of them
+    follow (`lib.analysis.surface`), and what tells cells apart is the same.
 
-    cells: of one plan; None: all of a reader's own workload that are on record, in its own
-    precision.  Plans of other outermost batch sizes share their records: what several plans tried
-    as the same search of a batch size counts as one search.
+    Args:
+        cells: of one plan; None: all of a reader's own workload that are on record, in its own
+            precision, with the values of other hyperparameters that most have.
+        methods: as of `lib.records.store.of_own`.
 
-    methods: as of `lib.records.store.of_own`.  Raises RecordError as `lib.records.store.read`.
+    Raises RecordError as `lib.records.store.read`.
     """
     work = workload(name)
     if cells is None:
@@ -176,8 +177,27 @@ def adaptive(
     found = results.read(study, folder)
     if found.empty:
         return found
+    curves = found.groupby(["algorithm", "sparsity"])
+    rows = pd.concat([_at_best(own, method, work) for (method, _), own in curves])
     same = {"space": spaces.ADAPTIVE, "trials": 1, "max_steps": work.max_steps}
-    return found.assign(replicate=found.replicate // SEEDS, **same)
+    rows = rows.assign(replicate=rows.groupby("batch_size").cumcount(), **same)
+    rows.attrs.update(found.attrs)
+    return rows.reset_index(drop=True)
+
+
+def _at_best(trials: pd.DataFrame, algorithm: str, work: Workload) -> pd.DataFrame:
+    """Trials of a curve with the steps that they would take at the best learning rate."""
+    tuned = spaces.intervals(work.space, algorithm, work.decay)
+    others = [name for name in tuned if name != "learning_rate"]
+    if others:
+        values = trials.set_index(others).index
+        trials = trials[values == values.value_counts().index[0]]
+    steps = [f"steps@{goal:g}" for goal in sorted(work.goals)]
+    hardest = next((name for name in steps if trials[name].notna().any()), None)
+    if hardest is None:
+        return trials
+    fitted = surface.fit(surface.Trials.of(trials, [hardest]))
+    return trials.assign(**{name: trials[name] * fitted.at_best(trials) for name in steps})
 
 
 def step_seconds(trials: pd.DataFrame) -> pd.DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import io
+import math
 import os
 import time
 import warnings
@@ -22,24 +23,36 @@ SOON = (
 SELDOM = 100  # times as long as saving takes lie between two states
 
 
+class OutOfTime(Exception):
+    """The time allowed for a measurement is over; its state is kept."""
+
+
 class Checkpoint:
     """The file of a cell under way, written every `SOON` seconds, or less often where that is slow.
 
-    file: None keeps nothing.  identity: what tells the cell from any other.
+    Args:
+        file: None keeps nothing.
+        identity: what tells the cell from any other.
+        until: the time (`time.time`) at which `save` raises OutOfTime; None: never.
     """
 
-    def __init__(self, file: Path | None = None, identity: str = ""):
+    def __init__(
+        self, file: Path | None = None, identity: str = "", until: float | None = None
+    ):
         self.file = file
         self.identity = identity
+        self.until = math.inf if until is None else until
         self.saved = time.perf_counter()
         self.pause = SOON
 
     def save(self, state: Callable[[], dict]) -> None:
         """Write what `state` returns (tensors, numbers, texts, and lists of them) if it is time to,
-        whole or not at all, after a line with a checksum.
+        whole or not at all, after a line with a checksum.  Raises OutOfTime once that is written.
         """
+        over = time.time() >= self.until
         began = time.perf_counter()
-        if self.file is None or began - self.saved < min(self.pause, SAVE_EVERY):
+        due = over or began - self.saved >= min(self.pause, SAVE_EVERY)
+        if self.file is None or not due:
             return
         parts = state()
         began = time.perf_counter()
@@ -50,6 +63,8 @@ class Checkpoint:
             stream.write(content)
         self.saved = time.perf_counter()
         self.pause = max(SOON, SELDOM * (self.saved - began))
+        if over:
+            raise OutOfTime
 
     def load(self) -> dict | None:
         """The state in the file, on the CPU; or None where there is none or one that will not do,

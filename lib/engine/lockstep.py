@@ -26,7 +26,7 @@ import torch
 from torch import Tensor
 
 from lib import require
-from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint
+from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint, OutOfTime
 from lib.engine.sequential import Executor
 from lib.engine.training_state import Outcome, State, Trials
 from lib.engine.validation import Validation
@@ -65,10 +65,12 @@ class TrialError(RuntimeError):
 @contextlib.contextmanager
 def naming(where: str) -> Iterator[None]:
     """A block that raises a `TrialError`, which begins with these words, for any exception; an
-    OwnError stays one.
+    OwnError and the end of the time stay what they are.
     """
     try:
         yield
+    except OutOfTime:
+        raise
     except OwnError as error:
         raise OwnError(f"{where}: {error}") from error
     except Exception as error:

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from lib.engine import flattening, lockstep
+from lib.engine import flattening, lockstep, pruning
 from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint, packed, unpacked
 from lib.engine.training_state import Outcome
 from lib.engine.vocabulary import next_check
@@ -40,7 +40,9 @@ class Job:
         method: of training.
         limit: steps.
         goals: errors on record, the hardest first.
-        batch_size, order_seed, device, precision, checks: as of a cell.
+        batch_size, order_seed, device, precision, checks, sparsity, pruning: as of a cell.
+        matrices: whether weights of two axes or more alone are pruned, and counted; elsewhere all
+            parameters are, as where trials are trained at once.
 
     Raises OwnError where a batch in parts is not the whole (`own_network.check_parts`).
     """
@@ -54,6 +56,9 @@ class Job:
     device: str = "cpu"
     precision: str = "float32"
     checks: str = "geometric"
+    sparsity: float = 0.0
+    pruning: str = "connection-sensitivity"
+    matrices: bool = True
 
     def __post_init__(self):
         own_network.check_parts(self.own)
@@ -63,6 +68,55 @@ class Job:
         """What is trained on: tensors on the device, a Dataset or a function as they are."""
         data = self.own.train
         return data if callable(data) else batches.to(data, self.device)
+
+
+def prunable(job: Job, module: nn.Module) -> list[Tensor]:
+    """The parameters of a module that are pruned."""
+    trained = [p for p in module.parameters() if p.requires_grad]
+    return [p for p in trained if p.dim() > 1 or not job.matrices]
+
+
+def masks(job: Job, seed: int) -> list[Tensor]:
+    """What is kept of each `prunable` parameter of a trial's fresh module, as `lib.engine.pruning`
+    chooses it; none at sparsity 0.
+
+    Connection sensitivity sums gradients of the loss over one pass of the training set.  Raises
+    OwnError for a module without such parameters, and `pruning.ScoresError`.
+    """
+    if not job.sparsity:
+        return []
+    with own_network.alone(seed):
+        module = own_network.made(job.own).to(job.device)
+        weights = prunable(job, module)
+        require(weights, "sparsity", job.sparsity, "0 for a model without trained matrices")
+        w = torch.cat([p.detach().flatten() for p in weights])
+        if job.pruning == "connection-sensitivity":
+            few = min(pruning.PASS_BATCH, own_network.own_examples(job.own))
+            for batch in batches.whole(job.data, few):
+                _backward(job, module, batch)
+            g = torch.cat([grad.flatten() for grad in _gradients(weights)])
+            scores = (w * g.conj()).real.abs()
+        else:
+            scores = pruning.scores(job.pruning, w.abs(), None, None, None, seed)
+    kept = pruning.chosen(job.pruning, scores, job.sparsity)
+    parts = kept.split([p.numel() for p in weights])
+    return [part.view_as(p) for p, part in zip(weights, parts)]
+
+
+def _gradients(parameters: list[Tensor]) -> list[Tensor]:
+    return [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+
+
+def _backward(job: Job, module: nn.Module, batch: object) -> float:
+    """The loss of a batch, whose gradient is added to those of the parameters."""
+    total = 0.0
+    batch = batches.to(batch, job.device)
+    for part, share in kinds.parts(job.own, batch):
+        with arithmetic(job.device, job.precision):
+            loss = kinds.loss(job.own, module, part)
+        (loss * share).backward()
+        total += float(loss.detach()) * share
+    return total
 
 
 class MethodOptimiser:
@@ -91,7 +145,7 @@ class MethodOptimiser:
     def step(self) -> None:
         """An update from the gradients that the parameters hold."""
         self.k += 1
-        grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in self.parameters]
+        grads = _gradients(self.parameters)
         with own_network.flushing():
             drawn = dict(self.drawn)
             self.method.step(self.w, _flat(grads), self.buffers, drawn, self.k, self.layers)
@@ -130,10 +184,21 @@ class Trial:
                 job.data, job.batch_size, 10_000 * job.order_seed, every
             )
         self.given = self.passes or self._batches()
+        self.masks = masks(job, seed)
         with own_network.alone(seed):
             self.module = own_network.made(job.own).to(job.device)
+            self.weights = prunable(job, self.module)
+            self._prune()
             self.optimiser = self._optimiser()
             self.random = batches.randomness()
+
+    @torch.no_grad()
+    def _prune(self) -> None:
+        """Zeros where weights are removed, and in their gradients."""
+        for p, mask in zip(self.weights, self.masks):
+            p.mul_(mask)
+            if p.grad is not None:
+                p.grad.mul_(mask)
 
     def _optimiser(self) -> MethodOptimiser | torch.optim.Optimizer:
         job = self.job
@@ -171,35 +236,30 @@ class Trial:
 
     def _step(self, batch: object) -> None:
         """The next update, unless the loss before it is not finite."""
-        job = self.job
-        total = 0.0
-        batch = batches.to(batch, job.device)
         self.steps += 1
         self.module.zero_grad()
-        for part, share in kinds.parts(job.own, batch):
-            with arithmetic(job.device, job.precision):
-                loss = kinds.loss(job.own, self.module, part)
-            (loss * share).backward()
-            total += float(loss.detach()) * share
-        self.finite = math.isfinite(total)
+        self.finite = math.isfinite(_backward(self.job, self.module, batch))
         if self.finite:
             self._update()
 
     def _update(self) -> None:
         job = self.job
         made = job.method.optimiser
+        self._prune()
         if made and made.clip:
             nn.utils.clip_grad_norm_(self.module.parameters(), made.clip)
         if made and made.schedule:
-            factor = made.schedule.factor(self.steps, job.limit)
+            factor = made.factor(self.steps, job.limit)
             for group in self.optimiser.param_groups:
                 group["lr"] = self.drawn["learning_rate"] * factor
         self.optimiser.step()
+        self._prune()
 
     def state(self) -> dict:
         """All of it that changes, of tensors, numbers and texts."""
         return {
             "known": (self.steps, self.finite),
+            "masks": self.masks,
             "module": self.module.state_dict(),
             "buffers": dict(self.module.named_buffers()),
             "optimiser": self.optimiser.state_dict(),
@@ -220,6 +280,7 @@ class Trial:
                 owner.register_buffer(leaf, saved.to(self.job.device), name in state["module"])
         self.module.load_state_dict(state["module"])
         self.optimiser.load_state_dict(state["optimiser"])
+        self.masks = [mask.to(self.job.device) for mask in state["masks"]]
         self.steps, self.finite = state["known"]
         if self.passes:
             with own_network.alone():

@@ -175,17 +175,18 @@ def train_search(
     device: str = "cpu",
     unfinished: Path | None = None,
     trials: training_state.Trials | None = None,
+    until: float | None = None,
     **options,
 ) -> training_state.Outcome:
     """Measure one cell on a device ("cpu", "cuda", ...).
 
     unfinished: a file that keeps the state every few seconds; if it is there, the cell goes on from
     it.  A file that is damaged or of another cell is named in a warning and renamed, and the cell
-    begins anew.  trials: before their first step; None: as of `start`.  options: of
-    `lib.engine.lockstep.train`.
+    begins anew.  trials: before their first step; None: as of `start`.  until: as of `measure`.
+    options: of `lib.engine.lockstep.train`.
     """
     whose = [dataclasses.asdict(cell), cell.definition(), origin(cell, device)]
-    options = {"checkpoint": Checkpoint(unfinished, json.dumps(whose))} | options
+    options = {"checkpoint": Checkpoint(unfinished, json.dumps(whose), until)} | options
     if cell.alone:
         return trainings.train(
             job(cell, device), seeds(cell), cell.draw(), cell.hits, **options
@@ -222,6 +223,9 @@ def job(cell: Search, device: str = "cpu") -> trainings.Job:
         device,
         cell.arithmetic,
         cell.checks,
+        cell.sparsity,
+        cell.pruning,
+        matrices=work.alone,
     )
 
 
@@ -246,7 +250,9 @@ def _each(name: str, heads: Iterable, values: np.ndarray) -> dict[str, np.ndarra
     return {name.format(head): values[:, i] for i, head in enumerate(heads)}
 
 
-def measure(cell: Search, folder: Path, device: str = "cpu") -> Path:
+def measure(
+    cell: Search, folder: Path, device: str = "cpu", until: float | None = None
+) -> Path:
     """Train a cell, or the rest of one that was interrupted, and write its record under `folder`;
     returns the file.
 
@@ -255,6 +261,7 @@ def measure(cell: Search, folder: Path, device: str = "cpu") -> Path:
     is of that one, with the costs of both.
 
     Raises:
+        OutOfTime: at the time `until` (`time.time`), if there is one; the state is kept.
         OwnError: if a reader's own workload has made other tensors than those of the records
             beside it, or has changed.
         OSError: naming the file, before any training, if its folder cannot be written.
@@ -270,13 +277,14 @@ def measure(cell: Search, folder: Path, device: str = "cpu") -> Path:
     digest = hashlib.sha256(json.dumps(measured_with).encode()).hexdigest()[:8]
     unfinished = file.with_suffix(f".{digest}.part")
     store.prepare(file)
-    outcome = train_search(cell, device, unfinished)
+    outcome = train_search(cell, device, unfinished, until=until)
     trial_steps = outcome.trial_steps
     seconds = outcome.wall_s
     again = {}
     if "abandoned" in outcome.status and "complete" not in outcome.status:
         wider = dataclasses.replace(cell, race=WIDER * cell.race)
-        outcome = train_search(wider, device, unfinished.with_suffix(".wider.part"))
+        rest = unfinished.with_suffix(".wider.part")
+        outcome = train_search(wider, device, rest, until=until)
         trial_steps += outcome.trial_steps
         seconds += outcome.wall_s
         again["raced_again"] = wider.race

@@ -15,13 +15,20 @@ from lib.studies.study import Study
 BUDGETS = ("cached", "smoke", "full")
 
 
-def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -> None:
+def run(
+    study: Study,
+    folder: Path = DATA,
+    jobs: int = 1,
+    device: str = "cpu",
+    until: float | None = None,
+) -> None:
     """Train what is missing, one cell a job, through joblib; every finished cell is in data/ at
     once.
 
     Wrap the call in `joblib.parallel_config(backend="dask")` to run on a Dask cluster that shares
     the folder. Raises RecordError if a file among the study's workloads is damaged or foreign,
-    before any training, and OSError naming the file if one cannot be written.
+    before any training, OSError naming the file if one cannot be written, and OutOfTime at the
+    time `until` (`time.time`), if there is one.
     """
     recorded.check(study, folder)
     todo = recorded.missing(study, folder)
@@ -29,7 +36,8 @@ def run(study: Study, folder: Path = DATA, jobs: int = 1, device: str = "cpu") -
         # Brings PyTorch, which is slow to import, and most chapters only read
         from lib.measuring.one_search import measure
 
-        runner.run(todo, measure, study.name, "cells", jobs, folder=folder, device=device)
+        options = {"folder": folder, "device": device, "until": until}
+        runner.run(todo, measure, study.name, "cells", jobs, **options)
 
 
 def results(

@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import math
 import re
+from collections.abc import Callable
 from dataclasses import field
 from typing import Literal
 
 from lib import require
-from lib.fields import POSITIVE, Number, spec
+from lib.fields import POSITIVE, SHARE, Number, spec
 from lib.methods.intervals import LEE2021, Interval
 from lib.methods.method import Method
 
@@ -25,31 +26,58 @@ AROUND = 100.0  # times its usual one and more or less: where a learning rate is
 NEAR_ONE = "momentum", "alpha", "rho"  # drawn by how far they are from one
 # Steps that take several losses, or gradients that are not dense
 APART = "Optimizer", "LBFGS", "SparseAdam"
+# Schedules in words
+SHAPES = {
+    "constant": "a constant rate",
+    "linear": "a linear decay",
+    "cosine": "a cosine",
+    "steps": "a decay in steps",
+    "one-cycle": "one cycle",
+}
 PLACES = 1e-9, 0.5, 1 - 1e-9  # of the intervals, where a class is tried: no end is ever drawn
 
 
 @spec
 class Schedule:
-    """By what the learning rate is multiplied from step to step.
+    """By what the learning rate is multiplied from step to step, over a horizon: the limit of steps
+    of a search.
 
     Raises ValueError naming the field.
 
     Attributes:
-        warm_up: the share of the limit of steps in which it rises to 1 in equal steps.
-        shape: "constant" after that, or falling to zero at the limit.
+        warm_up: the share of the horizon in which it rises to 1 in equal steps.
+        shape: "constant" after that; "linear" or "cosine", falling to zero at the horizon; "steps",
+            multiplied by `drop` at each of `falls`; or "one-cycle", along half a cosine from 1/25
+            to 1 in the warm-up, and along another to 4e-6 at the horizon.
+        falls: shares of the horizon.
+        drop: a factor.
     """
 
     warm_up: Number("[0, 1]") = 0.0
-    shape: Literal["constant", "linear", "cosine"] = "constant"
+    shape: Literal["constant", "linear", "cosine", "steps", "one-cycle"] = "constant"
+    falls: tuple[SHARE, ...] = (0.5, 0.75)
+    drop: SHARE = 0.1
 
-    def factor(self, step: int, limit: int) -> float:
-        """At update number `step` (from 1) of at most `limit`."""
-        warm = self.warm_up * limit
+    def factor(self, step: int, horizon: int) -> float:
+        """At update number `step` (from 1)."""
+        warm = self.warm_up * horizon
+        if self.shape == "one-cycle":
+            return _one_cycle(step - 1, warm - 1, horizon - 1)
         if step < warm:
             return step / warm
-        gone = min(1.0, max(0.0, step - 1 - warm) / max(limit - warm, 1.0))
+        if self.shape == "steps":
+            return self.drop ** sum(step > share * horizon for share in self.falls)
+        gone = min(1.0, max(0.0, step - 1 - warm) / max(horizon - warm, 1.0))
         cosine = (1 + math.cos(math.pi * gone)) / 2
         return {"constant": 1.0, "linear": 1 - gone, "cosine": cosine}[self.shape]
+
+
+def _one_cycle(step: int, top: float, end: int) -> float:
+    """After so many steps, with 1 at `top`, as torch has it (Smith and Topin 2019)."""
+    rising = step < top
+    low = 1 / 25 if rising else 4e-6
+    gone = 1 - step / top if rising else min(1.0, (step - top) / max(end - top, 1.0))
+    return low + (1 - low) * (1 + math.cos(math.pi * gone)) / 2
 
 
 @spec
@@ -63,14 +91,15 @@ class Optimiser:
         tuned: intervals by the names of its arguments; "lr", unless it is among them, from the
             class's own over to times AROUND, of SGD as Lee et al. (2021).
         fixed: values of others.
-        schedule: of the learning rate.
+        schedule: of the learning rate; or a function of a step (from 1) and the horizon that
+            returns the factor.
         clip: the largest norm of all gradients together.
     """
 
     kind: str
     tuned: dict[str, Interval] = field(default_factory=dict)
     fixed: dict[str, object] = field(default_factory=dict)
-    schedule: Schedule | None = None
+    schedule: Schedule | Callable | None = None
     clip: POSITIVE | None = None
 
     def __post_init__(self):
@@ -91,6 +120,31 @@ class Optimiser:
         except (TypeError, ValueError) as error:
             given = {**self.tuned, **self.fixed}
             raise ValueError(f"tuned or fixed: {given} is not allowed; {error}") from None
+        factors = [self.factor(step, 100) for step in (1, 50, 100)]
+        fine = all(0 <= factor < math.inf for factor in factors)
+        require(fine, "schedule", factors, "factors from 0, of a step and a horizon")
+
+    def factor(self, step: int, horizon: int) -> float:
+        """By what the learning rate is multiplied at update number `step` (from 1)."""
+        if self.schedule is None:
+            return 1.0
+        return float(getattr(self.schedule, "factor", self.schedule)(step, horizon))
+
+    def warm_up(self, horizon: int) -> int:
+        """Updates until the learning rate is at its highest (to a ten-thousandth of the horizon);
+        0 where it begins there.
+        """
+        steps = range(1, horizon + 1, max(1, horizon // 10_000))
+        highest = max(steps, key=lambda step: self.factor(step, horizon))
+        return highest if highest > 1 else 0
+
+    def describe(self, horizon: int) -> str:
+        """The schedule in words: "a warm-up of 5 and a cosine over 130 steps"."""
+        warm = self.warm_up(horizon)
+        first = f"a warm-up of {warm:,} and " if warm else ""
+        shape = "constant" if self.schedule is None else getattr(self.schedule, "shape", "")
+        kind = SHAPES.get(shape, "a schedule of its own")
+        return f"{first}{kind} over {horizon:,} steps"
 
     def made(self, parameters: list, drawn: dict[str, float]) -> object:
         """The torch.optim.Optimizer of these parameters with these hyperparameters (`tuned`)."""

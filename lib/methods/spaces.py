@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -35,7 +36,13 @@ def point(**values: float) -> str:
     """The name of a space that is one point, as `Search.space` takes it:
     "learning_rate=0.1,momentum=0.95".
     """
-    return ",".join(f"{name}={value:.6g}" for name, value in values.items())
+    return written({name: [value] for name, value in values.items()})
+
+
+def written(hparams: dict[str, Sequence[float]]) -> str:
+    """The name of a space of ranges and points, two values or one each."""
+    ends = {name: BETWEEN.join(f"{end:.6g}" for end in ends) for name, ends in hparams.items()}
+    return ",".join(map("=".join, ends.items()))
 
 
 def intervals(space: str, algorithm: str, decay: bool = False) -> dict[str, Interval]:

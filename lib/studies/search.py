@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BeforeValidator
 
 from lib import require
-from lib.engine.vocabulary import CHECKS, METHODS, RUNGS
+from lib.engine.vocabulary import CHECKS, METHODS, OF_ANY, RUNGS
 from lib.fields import PART, Count, Number, Whole, spec
 from lib.messages import Messages
 from lib.methods import MethodName, method, spaces, variants
@@ -20,7 +20,7 @@ TRIALS = Count(4096)
 NUMBER = Whole(0, SPLITS)
 RACE = Number("[1, inf)")
 # At their defaults wherever trials are trained one after the other
-ALONE = "sparsity label_smoothing messages staleness stop race"
+ALONE = "label_smoothing messages staleness stop race"
 # In what the searches of the book's curves differ; all else is usual at its default
 VARIED = """
 workload batch_size algorithm sparsity trials replicate split hits race rungs
@@ -109,6 +109,7 @@ class Search:
             (self.race is None, "rungs", "without a race"),
             (not work.has_splits, "split", split_once),
             (self.alone, ALONE, by_itself),
+            (self.alone and self.pruning not in OF_ANY, "pruning", by_itself),
         )
 
     def is_usual(self, *free: str) -> bool:

@@ -6,11 +6,19 @@ import contextlib
 import hashlib
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import Dataset, default_collate
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    RandomSampler,
+    SequentialSampler,
+    TensorDataset,
+    default_collate,
+)
 
 from lib.own import require
 
@@ -55,16 +63,24 @@ def seeded(seed: int) -> None:
     random.seed(seed)
 
 
-def each(batch: object, change: Callable[[Tensor], Tensor]) -> object:
+def _is_tensor(part: object) -> bool:
+    return isinstance(part, Tensor)
+
+
+def each(
+    batch: object, change: Callable, changes: Callable[[object], bool] = _is_tensor
+) -> object:
     """The batch, of its own type, with every tensor changed, however they are nested; what is no
     tensor stays.
+
+    changes: whether a part is changed, if not every tensor is.
     """
-    if isinstance(batch, Tensor):
+    if changes(batch):
         return change(batch)
     if isinstance(batch, Mapping):
-        parts = {key: each(value, change) for key, value in batch.items()}
+        parts = {key: each(value, change, changes) for key, value in batch.items()}
     elif isinstance(batch, tuple | list):
-        parts = [each(part, change) for part in batch]
+        parts = [each(part, change, changes) for part in batch]
     else:
         return batch
     try:
@@ -73,10 +89,10 @@ def each(batch: object, change: Callable[[Tensor], Tensor]) -> object:
         return parts
 
 
-def tensors(batch: object) -> list[Tensor]:
-    """All tensors of a batch."""
-    found: list[Tensor] = []
-    each(batch, lambda tensor: found.append(tensor) or tensor)
+def tensors(batch: object, which: Callable[[object], bool] = _is_tensor) -> list:
+    """All tensors of a batch, or such parts."""
+    found: list = []
+    each(batch, found.append, which)
     return found
 
 
@@ -96,6 +112,81 @@ def cut(batch: object, at_once: int | None) -> list:
     return [part(start) for start in range(0, size(batch), at_once)]
 
 
+@dataclass(frozen=True, eq=False)
+class Collated(Dataset):
+    """Examples of a reader's, and how a batch is made of a list of them."""
+
+    rows: Sequence
+    collate: Callable[[list], object]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, i: int) -> object:
+        return self.rows[i]
+
+
+def changed(data: object, change: Callable[[object], object]) -> object:
+    """The data, every batch of them changed."""
+    if callable(data):
+        return lambda batch_size, seed: map(change, data(batch_size, seed))
+    if isinstance(data, Dataset):
+        return Collated(data, lambda rows: change(_collated(data, rows)))
+    return change(data)
+
+
+def _collated(data: Dataset, rows: list) -> object:
+    return (data.collate if isinstance(data, Collated) else default_collate)(rows)
+
+
+def held(data: object) -> bool:
+    """Whether data are tensors, all of which are there."""
+    return not callable(data) and not isinstance(data, Dataset)
+
+
+def is_array(part: object) -> bool:
+    """Whether a part of a reader's data is to be a tensor."""
+    return isinstance(part, list) or hasattr(part, "__array__")
+
+
+def read(data: object) -> object:
+    """What a reader hands in as data: arrays, tables and lists as tensors, a dictionary beside its
+    labels as one, a loader as its data set.  Raises OwnError for a loader that draws examples by a
+    sampler of its own, and for what are no numbers.
+    """
+    if isinstance(data, DataLoader):
+        return _of_loader(data)
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Mapping):
+        data = {**data[0], "labels": data[1]}
+    return each(tuple(data) if isinstance(data, list) else data, _tensor, is_array)
+
+
+def _of_loader(loader: DataLoader) -> object:
+    kind = type(loader.sampler)
+    line = "lambda batch_size, seed: DataLoader(dataset, batch_size, ...), with examples=1000"
+    known = kind in (RandomSampler, SequentialSampler) and loader.batch_size
+    require(
+        known, "sampler", kind.__name__, f"RandomSampler or SequentialSampler: write {line}"
+    )
+    rows, collate = loader.dataset, loader.collate_fn
+    tensors = collate is default_collate and isinstance(rows, TensorDataset)
+    return rows.tensors if tensors else Collated(rows, collate)
+
+
+def _tensor(part: object) -> object:
+    """An array, a table, whose numbers are real ones, or a list as a tensor; other lists stay."""
+    if isinstance(part, Tensor):
+        return part
+    try:
+        numbers = np.asarray(part, np.float32 if hasattr(part, "columns") else None)
+        numbers = numbers.astype(np.float32) if numbers.dtype == object else numbers
+        return torch.tensor(np.ascontiguousarray(numbers))
+    except (TypeError, ValueError) as error:
+        allowed = "numbers: write pd.get_dummies(x, dtype=float), of labels pd.factorize(y)[0]"
+        require(isinstance(part, list), "values", error, allowed)
+        return part
+
+
 def examples(data: object) -> int:
     """Examples of tensors or of a Dataset."""
     return len(data) if isinstance(data, Dataset) else size(data)
@@ -104,15 +195,15 @@ def examples(data: object) -> int:
 def chosen(data: object, pick: Sequence[int] | Tensor) -> object:
     """The batch of these examples of tensors, or of a Dataset."""
     if isinstance(data, Dataset):
-        return default_collate([data[int(i)] for i in pick])
+        return _collated(data, [data[int(i)] for i in pick])
     return each(data, lambda tensor: tensor[pick])
 
 
-def whole(data: object) -> Iterable:
-    """All batches of a validation set, in order."""
+def whole(data: object, batch_size: int = READ) -> Iterable:
+    """All batches of a validation set, in order; or of a training set, of a size."""
     if callable(data):
-        return data(READ, 0)
-    places = torch.arange(examples(data)).split(READ)
+        return data(batch_size, 0)
+    places = torch.arange(examples(data)).split(batch_size)
     return (chosen(data, pick) for pick in places)
 
 
@@ -155,13 +246,17 @@ class Passes:
                 allowed = (
                     f"of the {self.batch_size} asked for; of {self.examples} in all the last "
                 )
-                allowed += "batch may be what is left"
+                allowed += (
+                    "batch may be what is left: write DataLoader(dataset, batch_size, ...)"
+                )
                 require(fine, "train", f"a batch of {found} examples", allowed)
                 self.at[1] += 1
                 yield batch
             if not self.at[1]:
-                raise ValueError(f"no batch of {self.batch_size} examples in a pass over train")
-            allowed = f"those of a pass over train, of which there are {self.examples - left}"
+                line = "write train=lambda batch_size, seed: DataLoader(dataset, batch_size)"
+                told = f"no batch of {self.batch_size} examples in a pass over train: {line}"
+                raise ValueError(told)
+            allowed = f"those of a pass over train: write examples={self.examples - left}"
             require(0 <= left < self.batch_size, "examples", self.examples, allowed)
 
     def __next__(self) -> object:
@@ -181,18 +276,22 @@ class Passes:
             next(self)
 
 
-def fingerprint(data: object) -> str:
-    """Digests of the type, the shape and the numbers of every tensor; of a Dataset or a function,
-    of what stands for it: its length or first batch.
-    """
+def sample(data: object) -> object:
+    """What stands for data: tensors themselves, the first batch of a Dataset or a function."""
     seeded(0)
     if callable(data):
-        data = next(iter(data(SAMPLED, 0)), ())
-    elif isinstance(data, Dataset):
-        length = len(data)
-        first = chosen(data, range(min(SAMPLED, length)))
-        data = torch.tensor(length), first
-    return "".join(map(digest, tensors(data)))
+        return next(iter(data(SAMPLED, 0)), ())
+    if isinstance(data, Dataset):
+        return chosen(data, range(min(SAMPLED, len(data))))
+    return data
+
+
+def fingerprint(data: object) -> str:
+    """Digests of the type, the shape and the numbers of every tensor of a `sample`; of a Dataset of
+    its length, too.
+    """
+    length = [torch.tensor(len(data))] if isinstance(data, Dataset) else []
+    return "".join(map(digest, [*length, *tensors(sample(data))]))
 
 
 def digest(tensor: Tensor) -> str:

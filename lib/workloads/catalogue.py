@@ -195,9 +195,7 @@ class OwnWorkload(Workload):
         """Its tensors; the validation set stands in for a test set.  Raises OwnError where trials
         are trained one after the other.
         """
-        from lib.workloads import kinds
-
-        mine = kinds.plain(own_file.classifier(self.name))
+        mine = own_file.classifier(self.name)
         train, held = Split(*mine.train), Split(*mine.validation)
         return Dataset(self.name, train, held, held)
 
@@ -207,9 +205,7 @@ class OwnWorkload(Workload):
         return own_network.build(own_file.load(self.name), seed)
 
     def training(self, split: int = 0) -> own.Training:
-        from lib.workloads import kinds
-
-        return kinds.plain(own_file.load(self.name))
+        return own_file.load(self.name)
 
 
 class TextWorkload(Workload):

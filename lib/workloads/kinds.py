@@ -1,5 +1,5 @@
 """What a reader's own training asks for: ready losses and metrics by name, and metrics of the
-reader's.  A further ready one is a line in `KINDS`.
+reader's.  A further ready one is a line in `KINDS`, or in `READY` if it is a metric alone.
 """
 
 from __future__ import annotations
@@ -9,14 +9,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import torch
+from scipy.stats import rankdata
 from torch import Tensor, nn
 from torch.nn import functional
 
+from lib import shown
 from lib.own import Metric, Training, require
 from lib.workloads import batches
 from lib.workloads.tasks import TASKS, Task
 
 IGNORED = -100  # the target of a position that is not asked for
+# Numbers with which networks do not calculate or losses do not count, and what they become
+SINGLE = dict.fromkeys((torch.float64, torch.float16, torch.bfloat16), torch.float32)
+SINGLE[torch.complex128] = torch.complex64
+SINGLE |= dict.fromkeys((torch.int8, torch.int16, torch.int32), torch.int64)
 METRICS = dict(zip(TASKS, ("classification", "tokens")))  # what the goals of a task are of
 
 
@@ -81,6 +87,65 @@ KINDS = {
 }
 
 
+def _labelled(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Scores, answers and truths [n, labels]: of one logit for each label, or of scores for each
+    class, of two classes those of the second.
+    """
+    if out.numel() == y.numel():
+        logits = _alike(out, y).reshape(len(y), -1)
+        return logits, logits > 0, y.reshape(logits.shape) > 0.5
+    out, y = _asked(out, y)
+    classes = torch.arange(out.shape[1])
+    said = out.argmax(1, keepdim=True) == classes
+    true = y[:, None] == classes
+    scores = out.log_softmax(1)
+    if len(classes) == 2:
+        return scores[:, 1:], said[:, 1:], true[:, 1:]
+    return scores, said, true
+
+
+def f1(out: Tensor, y: Tensor) -> Tensor:
+    """F1, of several labels the mean over those that are there or are said to be."""
+    _, said, true = _labelled(out, y)
+    found = said.sum(0) + true.sum(0)
+    return (2 * (said & true).sum(0) / found).nanmean().nan_to_num()
+
+
+def auc(out: Tensor, y: Tensor) -> Tensor:
+    """The share of pairs of an example with a label and one without in which the first has the
+    higher score, equal ones counting half; of several labels the mean over those of which there are
+    such pairs.
+    """
+    scores, _, true = _labelled(out, y)
+    here = true.sum(0)
+    ranks = torch.from_numpy(rankdata(scores, axis=0)) * true
+    above = ranks.sum(0) - here * (here + 1) / 2
+    return (above / (here * (len(true) - here))).nanmean()
+
+
+def r2(out: Tensor, y: Tensor) -> Tensor:
+    """The share of the variance of targets that is explained, of several the mean."""
+    y = y.double()
+    left = (_alike(out, y) - y).square().sum(0)
+    return (1 - left / (y - y.mean(0)).square().sum(0)).mean()
+
+
+def mae(out: Tensor, y: Tensor) -> Tensor:
+    """The mean absolute error."""
+    return (_alike(out, y) - y).abs().mean()
+
+
+# Metrics of the whole validation set, by their names
+READY = {
+    "f1": Metric(f1, "F1", 1.0, whole=True),
+    "auc": Metric(auc, "AUC", 1.0, True, lambda y: 0.5),
+    "r2": Metric(r2, "R²", 1.0, True, lambda y: 0.0),
+    "mae": Metric(
+        mae, "mean absolute error", None, True, lambda y: mae(0 * y + y.double().mean(0), y)
+    ),
+}
+
+
 def of(own: Training) -> Task:
     """The kind of what the goals of a workload are of, whose fields fit."""
     metric = own.metric or own.loss
@@ -89,6 +154,7 @@ def of(own: Training) -> Task:
     up = metric.highest is not None
     return Task(
         f"{metric.highest:g} − {metric.name}" if up else metric.name,
+        constant=metric.constant,
         shown=lambda value: f"{metric.name} of {value:g}",
         highest=metric.highest,
     )
@@ -109,16 +175,26 @@ def classifies(own: Training) -> bool:
     return named and own.at_once is None
 
 
-def plain(own: Training) -> Training:
-    """The same, the tensors of a classifier plain ones."""
-    if not classifies(own):
-        return own
-    train, held = batches.each((own.train, own.validation), _plain)
-    return replace(own, train=train, validation=held)
+def fit(own: Training, batch: object) -> object:
+    """The batch of plain tensors in single precision, and labels as losses take them."""
+    batch = batches.each(batch, _plain)
+    y = targets(batch)
+    return batches.each(batch, lambda part: _labels(own, part) if part is y else part)
 
 
 def _plain(x: Tensor) -> Tensor:
-    return (x.detach().float() if x.is_floating_point() else x).contiguous()
+    return x.detach().to(SINGLE.get(x.dtype, x.dtype)).contiguous()
+
+
+def _labels(own: Training, y: Tensor) -> Tensor:
+    """Classes [N] as whole numbers, of a loss that has classes; other targets as they are."""
+    if own.loss not in METRICS.values():
+        return y
+    y = y[:, 0] if [*y.shape[1:]] == [1] else y
+    fine = not y.is_floating_point() or (y.dim() == 1 and torch.equal(y, y.round()))
+    allowed = "whole numbers [N]: write y.argmax(1), or loss='regression'"
+    require(fine, "labels", shown(y), allowed)
+    return y.long()
 
 
 def errors(own: Training) -> tuple[float, ...]:
@@ -130,14 +206,24 @@ def answers(model: Callable, batch: object) -> tuple[Tensor, Tensor]:
     """Outputs and targets of a batch.  Raises ValueError where they are not to be told."""
     if isinstance(batch, Mapping):
         rest = {key: value for key, value in batch.items() if key != "labels"}
-        out, y = model(**rest), batch["labels"]
+        out = model(**rest)
     else:
-        out, y = model(*batch[:-1]), batch[-1]
+        out = model(*batch[:-1])
+    y = targets(batch)
+    allowed = 'a tensor: write train=(x, y), or {..., "labels": y}'
+    require(isinstance(y, Tensor), "labels", type(y).__name__, allowed)
     out = out.get("logits") if isinstance(out, Mapping) else getattr(out, "logits", out)
     fine = isinstance(out, Tensor) and not (out.is_complex() or y.is_complex())
     allowed = "a tensor, and with the targets of real numbers (torch.view_as_real)"
     require(fine, "outputs", getattr(out, "dtype", type(out).__name__), allowed)
     return out, y
+
+
+def targets(batch: object) -> object:
+    """Of a batch; None if it has none."""
+    if isinstance(batch, Mapping):
+        return batch.get("labels")
+    return batch[-1] if isinstance(batch, tuple | list) and batch else None
 
 
 def weight(own: Training, batch: object) -> int:
@@ -146,8 +232,7 @@ def weight(own: Training, batch: object) -> int:
     """
     if own.loss not in METRICS.values():
         return batches.size(batch)
-    y = batch["labels"] if isinstance(batch, Mapping) else batch[-1]
-    return int((y != IGNORED).sum())
+    return int((targets(batch) != IGNORED).sum())
 
 
 def parts(own: Training, batch: object) -> list[tuple[object, float]]:
@@ -204,7 +289,7 @@ def validated(own: Training, module: nn.Module, *where: str) -> list[Tensor]:
 
 def error(own: Training, module: nn.Module, *where: str) -> tuple[float, int]:
     """What is on record of the module's answers on the validation set, and how many values it is
-    the mean of; where: device and precision, if not the CPU and float32.  Raises ValueError for a
+    the mean of; where: device and precision, if not the CPU and float32.  Raises OwnError for a
     value that the metric says it has not.
     """
     kind, metric = of(own), own.metric or own.loss
@@ -215,9 +300,8 @@ def error(own: Training, module: nn.Module, *where: str) -> tuple[float, int]:
     else:
         found = _read(own, module, lambda *asked: KINDS[metric].cost(*answers(*asked)), *where)
     values = torch.cat([torch.as_tensor(part).flatten() for part in found])
-    if values.is_complex():
-        raise ValueError("metric: complex numbers are not allowed; it must be real ones")
+    require(not values.is_complex(), "metric", "complex numbers", "real ones: write x.abs()")
     value = float(values.double().mean())
-    if kind.highest is not None and value > kind.highest:
-        raise ValueError(f"metric: {value} is above its highest, {kind.highest:g}")
+    highest = math.inf if kind.highest is None else kind.highest
+    require(not value > highest, "metric", value, f"at most its highest, {highest:g}")
     return kind.given(value), values.numel()

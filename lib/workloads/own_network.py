@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import copy
+import functools
 import math
 import sys
 import threading
@@ -17,10 +19,10 @@ from annotated_types import Predicate
 from pydantic import FiniteFloat, InstanceOf
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.utils.data import Dataset
+from torch.utils.data import DataLoader, Dataset
 
-from lib import fields
-from lib.own import Metric, Training, require, telling
+from lib import fields, shown
+from lib.own import Metric, Training, named, require, telling
 from lib.workloads import batches, kinds
 
 SEEDED = (
@@ -30,6 +32,9 @@ SEEDED = (
 PERCENT = " (for an accuracy of 0.95 write 0.05)"  # of goals that are shares of mistakes
 PROBED = 8  # examples on which an untrained network is tried
 CLOSE = 1e-3  # of its length, by which a gradient of parts may differ from that of the whole
+FAR = 20.0  # a standard deviation with which a column trains badly, or one over it; means: half
+READ = 10_000  # examples of which columns are looked at
+MOSTLY = 0.9  # the share of a column that is one value, such as of pixels at the border
 # Held by whoever seeds the global random numbers, which all threads of the process share
 ALONE = threading.RLock()
 
@@ -41,6 +46,7 @@ def _dense(x: Tensor) -> bool:
 
 
 READY = ", ".join(kinds.KINDS)
+METRICS = ", ".join([*kinds.READY, *kinds.KINDS])
 TEXT = fields.InWords(
     Annotated[str, Predicate(str.isprintable)], "text of printable characters"
 )
@@ -49,7 +55,7 @@ DENSE = Annotated[InstanceOf[Tensor], Predicate(_dense)]
 DATA = tuple[DENSE, ...] | Mapping[str, DENSE] | InstanceOf[Dataset] | Callable
 HELD = "dense tensors [N, ...] of finite numbers on the CPU"
 DATA = fields.InWords(DATA, f"{HELD} in a tuple or a dictionary, a Dataset, or a function")
-METRIC = Literal[*kinds.KINDS] | InstanceOf[Metric] | None
+METRIC = Literal[*kinds.KINDS] | InstanceOf[Metric] | None  # others are converted
 # Fields of workloads and metrics
 FIELDS = {
     "model": Callable,
@@ -61,12 +67,13 @@ FIELDS = {
     "precision": Literal["float32", "bfloat16"],
     "decay": bool,
     "loss": fields.InWords(Literal[*kinds.KINDS] | Callable, f"one of {READY}, or a function"),
-    "metric": fields.InWords(METRIC, f"one of {READY}, or a lib.own.Metric"),
+    "metric": fields.InWords(METRIC, f"one of {METRICS}, or a lib.own.Metric"),
     "examples": COUNT | None,
     "at_once": COUNT | None,
     "measure": Callable,
     "name": TEXT,
     "highest": FiniteFloat | None,
+    "constant": Callable | None,
     "whole": bool,
 }
 
@@ -76,7 +83,8 @@ class Facts:
     """What the checks have found out: examples to train on; numbers in one of them; values of the
     metric on the validation set; chance, an error that asks for nothing: that of an answer that is
     always the same, or of an untrained module where the metric is the reader's; together: whether
-    all trials can be trained at once.
+    all trials can be trained at once; doubts, sentences on data that train badly; converted: what
+    was not handed in as it is trained on, "train: float64 taken as float32".
     """
 
     examples: int
@@ -84,6 +92,8 @@ class Facts:
     values: int
     chance: float
     together: bool
+    doubts: tuple[str, ...] = ()
+    converted: tuple[str, ...] = ()
 
 
 def _flushing() -> bool:
@@ -170,6 +180,95 @@ def made(own: Training) -> nn.Module:
     return module.float()
 
 
+def read(own: object) -> Training:
+    """What a reader's function returned, with tensors, functions and metrics for what stands for
+    them.  Raises OwnError for what cannot be.
+    """
+    require(
+        isinstance(own, Training), "returned value", type(own).__name__, "a lib.own.Training"
+    )
+    parts = {}
+    for word in ("train", "validation"):
+        with named(word):
+            parts[word] = batches.read(getattr(own, word))
+    if isinstance(own.model, nn.Module):
+        parts["model"] = functools.partial(_fresh, own.model)
+    if isinstance(own.goals, list):
+        parts["goals"] = tuple(own.goals)
+    if isinstance(own.metric, str):
+        parts["metric"] = kinds.READY.get(own.metric, own.metric)
+    return replace(own, **parts)
+
+
+def _fresh(module: nn.Module) -> nn.Module:
+    """A copy of a module with an initialisation of its own.  Raises OwnError where there is none."""
+    found = copy.deepcopy(module)
+    for part in found.modules():
+        held = [p.requires_grad for p in part.parameters(recurse=False)]
+        fine = hasattr(part, "reset_parameters") and all(held)
+        told = f"a module with a {type(part).__name__} that cannot be initialised anew"
+        allowed = f"a function that builds it: write model=lambda: {type(module).__name__}(...)"
+        require(fine or not held, "model", told, allowed)
+        if fine:
+            part.reset_parameters()
+    return found
+
+
+def fitted(handed: Training, own: Training) -> tuple[Training, tuple[str, ...]]:
+    """The workload in single precision, with labels as losses take them; and in words, what has
+    been made of what the reader's function has handed in.
+    """
+    parts = {}
+    notes = []
+    fit = functools.partial(kinds.fit, own)
+    if isinstance(handed.model, nn.Module):
+        notes.append("model: a copy taken for every trial, initialised by reset_parameters")
+    for word in ("train", "validation"):
+        first, data = getattr(handed, word), getattr(own, word)
+        with alone(), telling(f"{word}: reading it raised"):
+            before = batches.sample(data)
+            after = fit(before)
+        given = batches.tensors(before)
+        if isinstance(first, DataLoader):
+            notes.append(f"{word}: a DataLoader taken as its data set, whose order is ours")
+        elif before is data:
+            given = batches.tensors(first, batches.is_array)
+        one, other = ([*map(shown, parts)] for parts in (given, batches.tensors(after)))
+        if one != other:
+            notes.append(f"{word}: {', '.join(one)} taken as {', '.join(other)}")
+        if before is data:
+            parts[word] = after
+        elif one != other:
+            parts[word] = batches.changed(data, fit)
+    return replace(own, **parts), tuple(notes)
+
+
+def _doubts(own: Training) -> tuple[str, ...]:
+    """Sentences on columns of inputs [N, features], and of what a regression asks for, that are
+    not near mean 0 and standard deviation 1; but for those that are nearly always one value.
+    """
+    if not batches.held(own.train):
+        return ()
+    parts = {"x": batches.tensors(own.train)[0]}
+    if own.loss == "regression":
+        parts["y"] = kinds.targets(own.train).reshape(own_examples(own), -1)
+    found = []
+    for name, values in parts.items():
+        values = values[:READ]
+        if values.dim() == 2 and values.is_floating_point():
+            spread, mean = torch.std_mean(values, 0)
+            off = (spread > FAR) | (spread < 1 / FAR) | (mean.abs() > FAR / 2 * spread)
+            off &= (values == values.median(0).values).sum(0) < MOSTLY * len(values)
+            columns = off.nonzero().flatten().tolist()
+            told = f"{name}: {len(columns)} of {len(mean)} columns ({columns[:9]} from 0) are far from "
+            told += (
+                f"mean 0 and standard deviation 1: write {name} = ({name} - {name}.mean(0)) / "
+            )
+            told += f"{name}.std(0), of validation with the numbers of train"
+            found += [told] * bool(columns)
+    return tuple(found)
+
+
 def check_fields(own: Training) -> None:
     """All that can be said of what the function returned before a network is built.  Raises
     ValueError.
@@ -182,12 +281,12 @@ def check_fields(own: Training) -> None:
                 held = [data] if isinstance(data, Dataset) else batches.tensors(data)
                 sizes = [len(part) for part in held]
             fine = len({*sizes}) == 1 and sizes[0]
-            require(fine, f"{word} lengths", sizes, "equal and not zero")
+            require(fine, f"{word} lengths", sizes, "equal and not zero: write x[:n], y[:n]")
     fine = callable(own.train) == (own.examples is not None)
     allowed = "how many train has where it is a function, and None where it is none"
     require(fine, "examples", own.examples, allowed)
     fine = own.metric is not None or isinstance(own.loss, str)
-    allowed = f"one of {READY}, or a lib.own.Metric, with a loss of your own"
+    allowed = f"one of {METRICS}, or a lib.own.Metric, with a loss of your own"
     require(fine, "metric", own.metric, allowed)
     if isinstance(own.metric, Metric):
         _check_each(own.metric)
@@ -224,28 +323,46 @@ def check(own: Training) -> Facts:
     told = "parameters that share their memory with others or with an earlier network's, "
     told += "or another initialisation from the same seed,"
     require(fine, "model", told, f"built anew each time, and {SEEDED}")
-    trained, kind = kinds.plain(own), kinds.of(own)
-    batch = _first(trained, PROBED)
+    kind = kinds.of(own)
+    batch = _first(own, PROBED)
     together = kinds.classifies(own) and _shares(own, batch[0])
     allowed = "False where trials are trained one after the other"
     require(together or not own.decay, "decay", own.decay, allowed)
-    with telling("validation: asked for its metric it raised"), alone(0):
-        chance, values = kinds.error(trained, module)
+    with telling("inputs: asked for answers on validation the model raised"), alone(0):
+        if kind.constant or isinstance(own.loss, str):
+            outputs, targets = kinds.validated(own, module)
+        if own.loss in kinds.METRICS.values():
+            _check_labels(own, outputs, targets)
+        chance, values = kinds.error(own, module)
         who = "an untrained model"
         if kind.constant:
-            outputs, targets = kinds.validated(trained, module)
-            kind.objective(
-                outputs, targets
-            )  # refuses targets that are no classes of the outputs'
-            chance, who = kind.constant(targets), "an answer that is always the same"
+            chance = kind.given(float(kind.constant(targets)))
+            who = "an answer that is always the same"
+    allowed = "a number, whatever a model answers: write torch.nan_to_num"
+    require(not math.isnan(chance), "metric", "nan, of an untrained model,", allowed)
     better = "below" if kind.highest is None else "above"
     allowed = f"{better} {kind.given(chance):.4g}, which asks for nothing: {who} has it"
+    allowed += f": write goals=({kind.given(chance / 2):.3g},)"
     fine = kinds.errors(own)[-1] < chance
     require(fine, "goals", f"{own.goals[-1]:g}", allowed + PERCENT * kind.counted)
-    _check_step(trained, module, again, batch)
-    check_parts(trained)
+    _check_step(own, module, again, batch)
+    check_parts(own)
     numbers = sum(tensor.numel() for tensor in batches.tensors(batch)) // batches.size(batch)
-    return Facts(own_examples(trained), numbers, values, chance, together)
+    return Facts(own_examples(own), numbers, values, chance, together, _doubts(own))
+
+
+def _check_labels(own: Training, out: Tensor, y: Tensor) -> None:
+    """Classes of the outputs of the validation set, which has the labels y, and of train."""
+    labels = y.flatten()
+    if batches.held(own.train):
+        trained = kinds.targets(own.train)
+        labels = torch.cat([labels, trained.flatten()])
+    asked = labels[labels != kinds.IGNORED]
+    low, high = map(int, asked.aminmax())
+    told = f"from {low} to {high} for outputs {[*out.shape]}"
+    allowed = "from 0, and of more outputs: write y - y.min(), a wider last layer, or of one "
+    fine = 0 <= low <= high < out.shape[-1]
+    require(fine, "labels", told, allowed + 'output loss="binary"')
 
 
 def own_examples(own: Training) -> int:
@@ -277,7 +394,9 @@ def _check_step(own: Training, module: nn.Module, again: nn.Module, batch: objec
     """The same loss from the same seed, and a gradient."""
     losses = []
     for one in (module, again):
-        with telling("loss: asked for that of a few examples it raised"), alone(0):
+        word = "loss" if callable(own.loss) else "inputs"
+        told = f"{word}: asked for the loss of a few examples, {shown(batch)}, it raised"
+        with telling(told), alone(0):
             with kinds.arithmetic("cpu", own.precision):
                 losses.append(kinds.loss(own, one, batch))
             losses[-1].backward()

@@ -1,0 +1,253 @@
+"""Steps to goals against batch size and learning rate at once, fitted to single trainings.
+
+Two laws of this book carry it: K* = c2 (1 + C / B) steps at the best rate, and a best rate of
+r∞ / (1 + ρ C / B)^q.  A training at rate η instead of r takes (r / η + η / r) / 2 times as many.
+Every training says something of all of these, one that was given up or that diverged, too, and
+what it took to easier goals as well: these have the same C and rates, and a c2 of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pandas as pd
+from scipy.optimize import least_squares
+from scipy.special import expit, log_ndtr, stdtrit
+
+LEVEL = 0.9
+# Places of the parameters: ln C, ln r∞, ln ρ, q, then ln c2 of every goal, then by how much ln K*
+# of every batch size departs from the law
+BEND, RATE, RATIO, POWER, FLOORS = range(5)
+# Means and standard deviations before anything is trained.  Of ρ and q they are what curves of
+# networks on the digits and on MNIST have; of the others they say next to nothing.
+RATIO_PRIOR, POWER_PRIOR = (np.log(0.6), 0.6), (0.85, 0.25)
+UNKNOWN_BEND, UNKNOWN = 3.0, 10.0
+DEPARTS = 0.1
+# Standard deviation of ln K between trainings alike, and the trainings that this is worth
+SCATTER, WORTH = 0.25, 4
+SHARED = 0.6  # correlation of what one training took to several goals
+# ln of the multiple of the best rate beyond which trainings diverge, and its blur
+DIVERGES, BLUR = np.log(2.5), 0.3
+STARTS = np.linspace(-2, 2, 5)  # of ln C from the middle of the batch sizes
+ROUNDS = 3  # of the scatter and the fit
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Trainings, of each a row per goal [n]: batch sizes, learning rates, the number of the goal,
+    the steps to it or, where it was not met, those after which the training was given up or
+    diverged.
+    """
+
+    sizes: np.ndarray
+    rates: np.ndarray
+    goals: np.ndarray
+    steps: np.ndarray
+    met: np.ndarray
+    diverged: np.ndarray
+
+    @classmethod
+    def of(cls, table: pd.DataFrame, goals: list[str]) -> Trials:
+        """From columns batch_size, learning_rate, last_step, status, and goals: those of steps, the
+        hardest first, NaN where a goal was not met.
+        """
+        count = len(goals)
+        met = table[goals].notna().to_numpy().T.ravel()
+        return cls(
+            np.tile(table.batch_size.to_numpy(float), count),
+            np.tile(table.learning_rate.to_numpy(float), count),
+            np.repeat(np.arange(count), len(table)),
+            table[goals].T.fillna(table.last_step).to_numpy(float).ravel(),
+            met,
+            ~met & np.tile(table.status.eq("infeasible"), count),
+        )
+
+
+@dataclass(frozen=True)
+class Surface:
+    """The laws fitted to trainings, with 90 % intervals.
+
+    Attributes:
+        theta: parameters [p].
+        covariance: of these [p, p].
+        goals: how many.
+        sizes: batch sizes that may depart [p - FLOORS - goals], ascending.
+        scatter: standard deviation of ln K between trainings alike.
+        freedom: degrees of freedom of the intervals.
+    """
+
+    theta: np.ndarray
+    covariance: np.ndarray
+    goals: int
+    sizes: np.ndarray
+    scatter: float
+    freedom: float
+
+    @property
+    def critical(self) -> tuple[float, float, float]:
+        """C with its interval: value, low, high."""
+        return tuple(self._interval(self.theta[BEND], np.eye(len(self.theta))[BEND]))
+
+    @property
+    def width(self) -> float:
+        """The factor from C to either end of its interval."""
+        value, _, high = self.critical
+        return float(high / value)
+
+    def steps(self, sizes: np.ndarray, departing: bool = True) -> np.ndarray:
+        """K* to the hardest goal at the best rate at batch sizes [m], with its interval: [3, m].
+
+        departing: as those batch sizes depart that were tried; else the law.
+        """
+        values, slopes = self._log_steps(np.asarray(sizes, float))
+        if not departing:
+            values = values - slopes[:, FLOORS + self.goals :] @ self._departures
+            slopes[:, FLOORS + self.goals :] = 0
+        return self._interval(values, slopes)
+
+    def rates(self, sizes: np.ndarray) -> np.ndarray:
+        """The best learning rate at batch sizes [m], with its interval: [3, m]."""
+        return self._interval(*self._log_rates(np.asarray(sizes, float)))
+
+    def expected(self, size: float, rate: float) -> tuple[float, float]:
+        """ln of the steps of a training to the hardest goal, and its standard deviation."""
+        value, slopes = self._log_surface(np.array([size]), np.log([rate]))
+        variance = slopes[0] @ self.covariance @ slopes[0]
+        return float(value[0]), float(np.sqrt(variance + self.scatter**2))
+
+    def at_best(self, table: pd.DataFrame) -> np.ndarray:
+        """By what the steps of trainings [n] are multiplied to get those at the best rate."""
+        rates, _ = self._log_rates(table.batch_size.to_numpy(float))
+        return 1 / np.cosh(np.log(table.learning_rate.to_numpy(float)) - rates)
+
+    def after(self, size: float, rate: float) -> Surface:
+        """What would be known after one more training there, if it came out as expected."""
+        _, slopes = self._log_surface(np.array([size]), np.log([rate]))
+        gain = self.covariance @ slopes[0]
+        less = np.outer(gain, gain) / (slopes[0] @ gain + self.scatter**2)
+        return replace(self, covariance=self.covariance - less)
+
+    # --- ln of both laws, and their slopes [m, p] -------------------------------------------------
+
+    @property
+    def _departures(self) -> np.ndarray:
+        return self.theta[FLOORS + self.goals :]
+
+    def _log_steps(self, sizes: np.ndarray, goals: np.ndarray | int = 0) -> tuple:
+        distance = self.theta[BEND] - np.log(sizes)
+        departs = sizes[:, None] == self.sizes
+        slopes = np.zeros((len(sizes), len(self.theta)))
+        slopes[:, BEND] = expit(distance)
+        slopes[np.arange(len(sizes)), FLOORS + goals] = 1
+        slopes[:, FLOORS + self.goals :] = departs
+        floors = self.theta[FLOORS + goals]
+        return floors + np.logaddexp(0, distance) + departs @ self._departures, slopes
+
+    def _log_rates(self, sizes: np.ndarray) -> tuple:
+        distance = self.theta[RATIO] + self.theta[BEND] - np.log(sizes)
+        fall = np.logaddexp(0, distance)
+        slopes = np.zeros((len(sizes), len(self.theta)))
+        slopes[:, RATE] = 1
+        slopes[:, BEND] = -self.theta[POWER] * expit(distance)
+        slopes[:, RATIO] = slopes[:, BEND]
+        slopes[:, POWER] = -fall
+        return self.theta[RATE] - self.theta[POWER] * fall, slopes
+
+    def _log_surface(self, sizes: np.ndarray, log_rates: np.ndarray, goals=0) -> tuple:
+        steps, slopes = self._log_steps(sizes, goals)
+        best, moves = self._log_rates(sizes)
+        off = log_rates - best
+        return steps + np.log(np.cosh(off)), slopes - np.tanh(off)[:, None] * moves
+
+    def _interval(self, values: np.ndarray, slopes: np.ndarray) -> np.ndarray:
+        spread = np.sqrt(np.einsum("...i,ij,...j", slopes, self.covariance, slopes))
+        reach = stdtrit(self.freedom, (1 + LEVEL) / 2) * spread
+        return np.exp([values, values - reach, values + reach])
+
+
+def fit(trials: Trials, also: tuple[int, ...] | list[int] = ()) -> Surface:
+    """The surface of trainings, of which at least one met every goal.
+
+    also: batch sizes that may be tried next.
+    """
+    problem = _Problem(trials, np.unique([*trials.sizes, *also]).astype(float))
+    starts = [problem.start(move) for move in STARTS]
+    scatter = SCATTER
+    for _ in range(ROUNDS):
+        fits = [
+            least_squares(problem.residuals, start, problem.slopes, args=(scatter,))
+            for start in starts
+        ]
+        least = min(fits, key=lambda one: one.cost)
+        starts = [least.x]
+        off = scatter * problem.repeated * least.fun[: len(trials.met)][trials.met]
+        count = len(off) / problem.goals
+        variance = (off @ off) / problem.goals
+        scatter = float(np.sqrt((WORTH * SCATTER**2 + variance) / (WORTH + count)))
+    covariance = np.linalg.inv(least.jac.T @ least.jac)
+    freedom = WORTH + max(0.0, count - 3)
+    return replace(problem.at(least.x), covariance=covariance, scatter=scatter, freedom=freedom)
+
+
+class _Problem:
+    """Least squares of trainings and of what was known before, for parameters theta [p]."""
+
+    def __init__(self, trials: Trials, sizes: np.ndarray):
+        self.trials = trials
+        self.sizes = sizes
+        self.goals = int(trials.goals.max()) + 1
+        # What one training took to several goals counts as less than as many trainings
+        self.repeated = np.sqrt(1 + SHARED * (self.goals - 1))
+        floors = np.zeros(self.goals)
+        departures = np.zeros(len(sizes))
+        laws = [np.log(sizes).mean(), 0, RATIO_PRIOR[0], POWER_PRIOR[0]]
+        spreads = [UNKNOWN_BEND, UNKNOWN, RATIO_PRIOR[1], POWER_PRIOR[1]]
+        self.means = np.array([*laws, *floors, *departures])
+        self.spreads = np.array([*spreads, *(floors + UNKNOWN), *(departures + DEPARTS)])
+
+    def at(self, theta: np.ndarray) -> Surface:
+        return Surface(theta, np.zeros((0, 0)), self.goals, self.sizes, SCATTER, 1.0)
+
+    def start(self, move: float) -> np.ndarray:
+        """Parameters that go through the fastest training, with ln C moved from its mean."""
+        steps = np.where(self.trials.met, self.trials.steps, np.inf)
+        best = steps[self.trials.goals == 0].argmin()
+        size = self.trials.sizes[[best]]
+        theta = self.means.copy()
+        theta[BEND] += move
+        theta[RATE] = np.log(self.trials.rates[best]) - self.at(theta)._log_rates(size)[0][0]
+        law = self.at(theta)._log_steps(size)[0][0]
+        for goal in range(self.goals):
+            theta[FLOORS + goal] = (
+                np.log(self.trials.steps[self.trials.goals == goal][best]) - law
+            )
+        return theta
+
+    def of(self, theta: np.ndarray, scatter: float) -> tuple[np.ndarray, np.ndarray]:
+        """Residuals of the trainings [n], in standard deviations, and their slopes [n, p].
+
+        Of one that missed its goal all that is known is that it would take more steps, or where it
+        diverged that its rate was too high: the square of its residual is -2 ln of the probability
+        of that.
+        """
+        trials, at = self.trials, self.at(theta)
+        log_rates = np.log(trials.rates)
+        values, slopes = at._log_surface(trials.sizes, log_rates, trials.goals)
+        best, moves = at._log_rates(trials.sizes)
+        off = (np.log(trials.steps) - values) / scatter
+        slopes = -slopes / scatter
+        high = (DIVERGES - (log_rates - best)) / BLUR
+        off = np.where(trials.diverged, high, off)
+        slopes = np.where(trials.diverged[:, None], moves / BLUR, slopes)
+        one_sided = np.sqrt(-2 * log_ndtr(-off)).clip(1e-9)
+        steep = np.exp(-(off**2) / 2 - log_ndtr(-off)) / np.sqrt(2 * np.pi) / one_sided
+        off = np.where(trials.met, off, one_sided)
+        slopes = np.where(trials.met[:, None], slopes, steep[:, None] * slopes)
+        return off / self.repeated, slopes / self.repeated
+
+    def residuals(self, theta: np.ndarray, scatter: float) -> np.ndarray:
+        return np.concatenate([self.of(theta, scatter)[0], (theta - self.means) / self.spreads])
+
+    def slopes(self, theta: np.ndarray, scatter: float) -> np.ndarray:
+        return np.concatenate([self.of(theta, scatter)[1], np.diag(1 / self.spreads)])
