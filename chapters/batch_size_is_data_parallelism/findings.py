@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 import torch
@@ -17,6 +18,8 @@ from chapters.batch_size_is_data_parallelism import parallel_runs
 from chapters.batch_size_is_data_parallelism.parallel_runs import HAZARDS, PRECISIONS, Run
 from lib.wording import brief
 
+# A drawing of workers, batch and exchange
+WORKERS = Path(__file__).with_name("workers.svg").read_text(encoding="utf-8")
 UNITS = {"float32": 2**-23, "float64": 2**-52}  # rounding units
 Trained = Iterable[tuple[Run, torch.Tensor, torch.Tensor]]
 
