@@ -125,8 +125,8 @@ def replayed() -> pd.DataFrame:
     rows = runs.groupby(["rule", "network"], as_index=False).agg(
         **{
             "replays": ("near", "size"),
-            "within a quarter": ("near", "sum"),
-            "of the hardest goal's": ("hardest", "sum"),
+            "within a quarter of C": ("near", "sum"),
+            "of C at the hardest goal": ("hardest", "sum"),
             "interval holds it": ("held", "sum"),
             "cost (tuned runs)": ("runs", "mean"),
         }

@@ -311,10 +311,10 @@ def best(answer: Answer) -> pd.DataFrame:
         shown = settings(row, answer)
         steps = {
             "steps": f"{row.steps:,.0f}",
-            "of them 90 %": f"{row.low:,.0f} to {row.high:,.0f}",
+            "steps, 90 %": f"{row.low:,.0f} to {row.high:,.0f}",
         }
         if answer.plan:
-            ends = {"of it 90 %": f"{row.rate_low:.2g} to {row.rate_high:.2g}"}
+            ends = {"rate, 90 %": f"{row.rate_low:.2g} to {row.rate_high:.2g}"}
             rate = {"learning rate": shown.pop("learning rate")}
             shown = {**rate, **ends, **shown}
         times = {
@@ -344,7 +344,7 @@ def beside(dense: Answer, pruned: Answer) -> pd.DataFrame:
         ratio = sparse[0] / plain[0]
         ends = f"{ratio / np.exp(reach):.2g} to {ratio * np.exp(reach):.2g}"
         values = {"dense": brief(plain[0]), "pruned": brief(sparse[0])}
-        shown.append({"": what, **values, "times": f"{ratio:.2g}", "of it 90 %": ends})
+        shown.append({"": what, **values, "times": f"{ratio:.2g}", "times, 90 %": ends})
     return pd.DataFrame(shown)
 
 

@@ -54,7 +54,8 @@ def rates(answer: Answer) -> alt.LayerChart:
     line = base.mark_line(color=charts.BLUE).encode(y)
     marks = alt.Chart(inside).mark_point(clip=True, color=charts.BLUE, size=60)
     shape = alt.Shape("end:N", title="Training", scale=alt.Scale(range=["cross", "circle"]))
-    shown = [tips.BATCH_SIZE, "learning_rate", alt.Tooltip("steps", title="steps to the goal")]
+    rate = alt.Tooltip("learning_rate", title="learning rate")
+    shown = [tips.BATCH_SIZE, rate, alt.Tooltip("steps", title="steps to the goal")]
     marks = marks.encode(charts.batch_axis(inside.batch_size), y, shape=shape, tooltip=shown)
     return charts.sized(alt.layer(band, line, marks), 300)
 

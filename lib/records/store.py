@@ -35,8 +35,10 @@ PROTOCOL = 1  # raised by hand whenever a change of the measuring code could cha
 T = TypeVar("T")  # what is measured
 FOREIGN = "not a record of this book; move it out of data/"
 AGAIN = "move it out of data/ and measure the cell again"
-# Records in data/ of experiments whose code has left; commit 9ec9aaf7 was the last to have it
+# Records in data/ of experiments whose code has left; commit 9ec9aaf7 was the last to have it, of
+# Optuna cb58af92
 CLOSED = {
+    "Optuna at the batch sizes of the former adaptive search": "adaptive-before/*.csv",
     "branches": "branches/**/*.csv",
     "masks": "masks/*.csv",
     "norms": "norms/**/*.csv",
