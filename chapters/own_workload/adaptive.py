@@ -285,11 +285,27 @@ class Plan:
         )
 
 
-def run(plan: Plan, minutes: float, folder: Path = DATA, train: bool = True, **options) -> Plan:
-    """Search until the plan ends, or for so many minutes; what has a record is read, and without
-    `train` nothing else.  options: of `sweeps.run`.  Returns the plan.
+def run(
+    plan: Plan,
+    minutes: float,
+    folder: Path = DATA,
+    train: bool = True,
+    since: float | None = None,
+    **options,
+) -> Plan:
+    """Search until the plan ends or the minutes are over; what has a record is read.
+
+    Args:
+        plan: at its beginning.
+        minutes: allowed.
+        folder: of records.
+        train: False: what has no record ends the search.
+        since: from when the minutes count (`time.time`); None: from now.
+        options: of `sweeps.run`.
+
+    Returns the plan.
     """
-    until = time.time() + 60 * minutes
+    until = (time.time() if since is None else since) + 60 * minutes
     for wave in plan.waves():
         study = Study(plan.title(), "", tuple(wave))
         try:

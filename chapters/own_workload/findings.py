@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from lib.records import selection
 from lib.wording import brief, joined, named, percent
 from lib.workloads.catalogue import Workload, workload
 
+BEGAN = time.time() - 6.0  # the page, whose start and figures are part of its minutes
 NEAR = 1.25  # times the shortest time: as fast, for what such searches can tell
 OUTER = 0.05  # share of a hyperparameter's range, on its own scale, that is its edge
 UNSURE = 4  # times its standard error, a goal is told apart from others near it
@@ -118,26 +120,34 @@ class Answer:
         return self.met[self.met.time <= NEAR * self.met.time.min()].iloc[0]
 
 
-def answered(chosen: Any, sizes: list[int], **where: Any) -> Answer:
+def answered(
+    chosen: Any,
+    sizes: list[int],
+    sparsity: float,
+    since: float | None = BEGAN,
+    **where: Any,
+) -> Answer:
     """What is on record; trained first if the budget is "full".
 
     Args:
         chosen: parameters of the page.
         sizes: batch sizes: all those of an exact search, or the outermost of an adaptive one.
+        sparsity: share of weights removed.
+        since: from when the minutes count, as of `adaptive.run`.
         where: options of `sweeps.run`.
 
     Raises Told where nothing is on record, and where no trial met any goal.
     """
     work = workload(chosen.workload)
     if chosen.search == "exact" or chosen.budget == "smoke":
-        curve = chosen.workload, sizes, [chosen.algorithm], [chosen.sparsity]
+        curve = chosen.workload, sizes, [chosen.algorithm], [sparsity]
         grid = selection.grid(*curve, trials=chosen.trials)
         trials = sweeps.results(grid, chosen.budget, **where)
         plan = None
     else:
         ends = min(sizes), max(sizes)
-        plan = adaptive.Plan(work.name, chosen.algorithm, ends, sparsity=chosen.sparsity)
-        adaptive.run(plan, chosen.minutes, train=chosen.budget == "full", **where)
+        plan = adaptive.Plan(work.name, chosen.algorithm, ends, sparsity=sparsity)
+        adaptive.run(plan, chosen.minutes, train=chosen.budget == "full", since=since, **where)
         if plan.stopped and plan.met().empty and chosen.budget == "full":
             lowest = (
                 f"{plan.trials.best_error.min():.3g}" if plan.searches else "none on record"
@@ -163,7 +173,7 @@ def without_pruning(chosen: Any, sizes: list[int], **where: Any) -> Answer | Non
     """The answer for the dense network, of a pruned one; for as many minutes again."""
     if not chosen.sparsity:
         return None
-    return answered(replace(chosen, sparsity=0.0), sizes, **where)
+    return answered(chosen, sizes, 0.0, None, **where)
 
 
 def winners(trials: pd.DataFrame) -> pd.DataFrame:
