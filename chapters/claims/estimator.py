@@ -6,8 +6,6 @@ goal and by later trials and easier goals; and how often its intervals hold the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 
@@ -22,46 +20,36 @@ RATIO, LEVEL_SD, REST_SD = (
     1.5,
     0.3,
     0.15,
-)  # planted: of digits, a search's own level and the rest
+)  # planted, as on digits: of a search's level, of the rest
 LAST = 2.0  # times the largest steps of the dense curve, after which planted searches end
 PLANTED = 300  # made-up pairs of curves
 
 
 def table() -> pd.DataFrame:
-    """A row per network and method with LEAST shared searches: how much one search's ln ratio
-    scatters, and the ratio, by each estimator.
-    """
-    rows = []
-    for key, of_goal, of_all in both():
-        rows.append(
-            {
-                "network": curve_title(key),
-                "searches": of_goal.n,
-                "sd, fewest steps": f"{spread(of_goal):.2f}",
-                "sd, several trials and goals": f"{spread(of_all):.2f}" if of_all else "—",
-                "ratio, fewest steps": f"{np.exp(of_goal.value):.2f}",
-                "ratio, several": f"{np.exp(of_all.value):.2f}" if of_all else "—",
-            }
-        )
-    return pd.DataFrame(rows)
-
-
-def both() -> Iterator[tuple[tuple, Effect, Effect | None]]:
-    """The key of every pruned network with LEAST searches, and ln of its ratio by the fewest steps,
-    and by several trials and goals where searches did not race.
+    """A row per pruned network and method with LEAST shared searches: how much one search's ln
+    ratio scatters, and the ratio, by the fewest steps, and by several trials and goals where
+    searches did not race.
     """
     curves, ladders = judging.curves(), judging.ladders()
+    rows = []
     for key, pair in scaling.sparsest(curves).items():
         of_goal = scaling.critical_ratio(*pair)
-        if of_goal is not None and of_goal.n >= LEAST:
-            rungs = ladders[key], ladders[scaling.dense_key(key)]
-            several = scaling.shared_ratio(*rungs) if len(rungs[0]) > 1 else None
-            yield key, of_goal, several
+        if of_goal is None or of_goal.n < LEAST:
+            continue
+        rungs = ladders[key], ladders[scaling.dense_key(key)]
+        of_all = scaling.shared_ratio(*rungs) if len(rungs[0]) > 1 else None
+        scatters, ratios = zip(*map(_written, (of_goal, of_all)))
+        rows.append([curve_title(key), of_goal.n, *scatters, *ratios])
+    columns = "network|searches|sd, fewest steps|sd, several trials and goals"
+    columns += "|ratio, fewest steps|ratio, several"
+    return pd.DataFrame(rows, columns=columns.split("|"))
 
 
-def spread(effect: Effect) -> float:
-    """The standard deviation of one search's estimate."""
-    return effect.error * effect.n**0.5
+def _written(effect: Effect | None) -> tuple[str, str]:
+    """The standard deviation of one search's estimate, and the ratio."""
+    if not effect:
+        return "—", "—"
+    return f"{effect.error * effect.n**0.5:.2f}", f"{np.exp(effect.value):.2f}"
 
 
 # --- coverage -------------------------------------------------------------------------------------
@@ -90,17 +78,17 @@ def coverage(n: int, ends: bool, pairs: int = PLANTED) -> float:
     """The share of 90 % intervals, of n searches each, that hold the planted ratio; of fewer than
     LEAST, with scatter pooled over eight such networks of four searches.
     """
-    held = []
+    hits = []
     for seed in range(pairs):
         effect = scaling.critical_ratio(*planted(n, ends, seed))
         if n < LEAST:
-            others = {
-                (str(k),): scaling.critical_ratio(*planted(4, ends, pairs + 8 * seed + k))
-                for k in range(8)
-            }
-            effect = scaling.pooled({("own",): effect, **others}, lambda key: True)["own",]
-        held.append(effect.low < np.log(RATIO) < effect.high)
-    return float(np.mean(held))
+            networks = {("own",): effect}
+            for k in range(8):
+                pair = planted(4, ends, pairs + 8 * seed + k)
+                networks[str(k),] = scaling.critical_ratio(*pair)
+            effect = scaling.pooled(networks, lambda key: True)["own",]
+        hits.append(effect.low < np.log(RATIO) < effect.high)
+    return float(np.mean(hits))
 
 
 def main() -> None:

@@ -39,12 +39,10 @@ def _discoveries(measured: Sequence[tuple[claims.Claim, claims.Group]]) -> int:
     """How many of them are decided and discoveries at a false discovery rate of 0.1 over all that
     is measured (Benjamini and Hochberg 1995).
     """
-    if not measured:
-        return 0
     p_values = [_p_value(claim, group) for claim, group in measured]
-    found = stats.false_discovery_control(p_values) <= 0.1
+    discovered = stats.false_discovery_control(p_values) <= 0.1
     decided = [group.clear for _, group in measured]
-    return int((found & decided).sum())
+    return int((discovered & decided).sum())
 
 
 def _p_value(claim: claims.Claim, group: claims.Group) -> float:
@@ -53,7 +51,7 @@ def _p_value(claim: claims.Claim, group: claims.Group) -> float:
     """
     if not 0 < group.error < math.inf:
         return 1 - LEVEL if group.clear else 1.0
-    effect, edge = claim.inner(group.effect), claim.inner(claim.threshold)
-    edges = (-edge, edge) if claim.kind == "within" else (edge,)
-    beyond = [float(stdtr(group.freedom, -abs(effect - at) / group.error)) for at in edges]
+    effect, threshold = claim.inner(group.effect), claim.inner(claim.threshold)
+    edges = (-threshold, threshold) if claim.kind == "within" else (threshold,)
+    beyond = [float(stdtr(group.freedom, -abs(effect - edge) / group.error)) for edge in edges]
     return min(1.0, 2 * max(beyond))

@@ -36,7 +36,7 @@ VARIANTS = {
 ALGORITHM_COLOURS = dict(
     zip((name for name in METHODS if name not in VARIANTS), itertools.cycle(CATEGORIES))
 ) | {"muon": GREEN, "lars": WINE}
-ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[other] for name, other in VARIANTS.items()}
+ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[usual] for name, usual in VARIANTS.items()}
 METHOD_TITLES = {METHODS[name].title: colour for name, colour in ALGORITHM_COLOURS.items()}
 # Ordered: the sparser, the darker
 RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}
@@ -67,8 +67,6 @@ def enable() -> None:
 
 
 PHONE = 400  # pixels of the plot: below, two long names do not stand side by side
-DENSE_AT_ZERO = "datum.value == 0 ? 'dense' : datum.label"
-SPELT = f"{json.dumps(NAMES)}[datum.label] || datum.label"
 
 
 def sparsity_colour(level: float) -> str:
@@ -82,38 +80,32 @@ def sparsity_colour(level: float) -> str:
 
 
 def by_sparsity(levels: list[float]) -> alt.Color:
-    """Colour per sparsity, the same throughout the book; 0 reads "dense"."""
-    levels = sorted(levels)
-    scale = alt.Scale(domain=levels, range=list(map(sparsity_colour, levels)))
-    words = alt.Legend(labelExpr=DENSE_AT_ZERO)
-    return alt.Color("sparsity:O", scale=scale, title="sparsity", legend=words)
+    """Colour per sparsity; 0 reads "dense"."""
+    scale = _fixed({level: sparsity_colour(level) for level in sorted(levels)})
+    legend = alt.Legend(labelExpr="datum.value == 0 ? 'dense' : datum.label")
+    return alt.Color("sparsity:O", scale=scale, title="sparsity", legend=legend)
 
 
 def method_colour(name: str) -> str:
-    """The colour of a training method, by its name or title, the same throughout the book; that of
-    guide lines for one that is a reader's own.
-    """
+    """The colour of a training method, by its name or title; a reader's own has that of guides."""
     return METHOD_TITLES.get(name, ALGORITHM_COLOURS.get(name, GUIDE))
 
 
 def by_algorithm(names: list[str], columns: int = 2) -> alt.Color:
-    """Colour per training method, the same throughout the book; a reader's own have that of guide
-    lines.
-
-    columns: of the legend on a phone, if no title is long.
-    """
+    """Colour per training method; columns: of the legend on a phone, if no title is long."""
     titles = {name: method(name).title for name in names}
     order = [*ALGORITHM_COLOURS, *titles]
-    shown = {name: method_colour(name) for name in order if name in titles}
+    colours = {name: method_colour(name) for name in order if name in titles}
     columns = 1 if any(len(title) > 15 for title in titles.values()) else columns
     label = f"{json.dumps(titles)}[datum.label]"
-    return by_name("algorithm", shown, columns, 3, labelExpr=label)
+    return by_name("algorithm", colours, columns, 3, labelExpr=label)
 
 
 def by_method(names: list[str]) -> alt.Color:
-    """Colour per method of pruning, the same throughout the book."""
-    shown = {name: colour for name, colour in METHOD_COLOURS.items() if name in names}
-    return by_name("method", shown, 1, 3, labelExpr=SPELT)
+    """Colour per method of pruning."""
+    colours = {name: colour for name, colour in METHOD_COLOURS.items() if name in names}
+    label = f"{json.dumps(NAMES)}[datum.label] || datum.label"
+    return by_name("method", colours, 1, 3, labelExpr=label)
 
 
 def by_name(
@@ -128,33 +120,35 @@ def by_name(
     """
     placed = {"columns": 1, "labelFontSize": alt.expr(f"width < {PHONE} ? 12 : 13")}
     if columns:
-        choice = alt.expr(f"width < {PHONE} ? {columns} : {wide or 2 * columns}")
-        placed = {"columns": choice, "columnPadding": 8}
+        count = alt.expr(f"width < {PHONE} ? {columns} : {wide or 2 * columns}")
+        placed = {"columns": count, "columnPadding": 8}
     legend = alt.Legend(**placed, **legend)
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color(f"{field}:N", title=None, scale=scale, legend=legend)
+    return alt.Color(f"{field}:N", title=None, scale=_fixed(colours), legend=legend)
 
 
 def by_shape(field: str, names: Iterable[str]) -> alt.Shape:
-    """Shape per data set of a column, the same throughout the book, in a legend without a title."""
-    shown = {name: shape for name, shape in SHAPES.items() if name in set(names)}
-    scale = alt.Scale(domain=list(shown), range=list(shown.values()))
+    """Shape per data set of a column, in a legend without a title."""
+    shapes = {name: shape for name, shape in SHAPES.items() if name in set(names)}
     columns = alt.expr(f"width < {PHONE} ? 2 : 4")
     legend = alt.Legend(columns=columns, columnPadding=8, symbolFillColor=GUIDE)
-    return alt.Shape(f"{field}:N", title=None, scale=scale, legend=legend)
+    return alt.Shape(f"{field}:N", title=None, scale=_fixed(shapes), legend=legend)
+
+
+def _fixed(looks: dict) -> alt.Scale:
+    """These values, in this order, each with its colour or shape."""
+    return alt.Scale(domain=list(looks), range=list(looks.values()))
 
 
 def batch_axis(sizes: pd.Series | list, title: str | None = "batch size (examples)") -> alt.X:
     """Batch size on a base-2 axis with a tick at every size measured."""
-    values = sorted({int(b) for b in sizes})
-    axis = alt.Axis(values=values, labelOverlap="parity", format=",")
+    axis = alt.Axis(values=sorted(set(map(int, sizes))), labelOverlap="parity", format=",")
     # Room for half of the last label
     return alt.X("batch_size:Q", title=title, axis=axis, scale=log(20))
 
 
-def log(padding: int = alt.Undefined, base: int = 2, **more) -> alt.Scale:
+def log(padding: int = alt.Undefined, base: int = 2, **options) -> alt.Scale:
     """A logarithmic scale that ends where its marks do, but for some pixels of padding."""
-    return alt.Scale(type="log", nice=False, base=base, padding=padding, **more)
+    return alt.Scale(type="log", nice=False, base=base, padding=padding, **options)
 
 
 def curve(
@@ -185,11 +179,9 @@ def ranges(
         x, low: of the points, and of the bars' lower ends, on one scale.
         size: of a point.
     """
+    bars = base.mark_rule(strokeWidth=2).encode(x=low, x2=f"{value}_high:Q")
     points = base.mark_point(filled=True, size=size, opacity=1)
-    return [
-        base.mark_rule(strokeWidth=2).encode(x=low, x2=f"{value}_high:Q"),
-        points.encode(x=x, tooltip=tooltip),
-    ]
+    return [bars, points.encode(x=x, tooltip=tooltip)]
 
 
 def dotted(base: alt.Chart, size: int, **channels) -> alt.Chart:
@@ -241,35 +233,28 @@ TITLE = {"fontSize": 13, "align": "center", "baseline": "bottom"}
 
 def said(expression: str, **style: object) -> alt.Chart:
     """What a Vega expression says, as a text in this style."""
-    said = alt.Chart(pd.DataFrame({"at": [0]})).transform_calculate(shown=expression)
-    return said.mark_text(**style).encode(text="shown:N")
+    text = alt.Chart(pd.DataFrame({"at": [0]})).transform_calculate(shown=expression)
+    return text.mark_text(**style).encode(text="shown:N")
 
 
 def beside(expression: str) -> alt.Chart:
-    """The title of the vertical axis, along its middle.
-
-    Args:
-        expression: in Vega's language, of the names of controls: "show === 'time' ? 's' : 'price'".
+    """The title of the vertical axis, along its middle: a Vega expression of the names of controls,
+    "show === 'time' ? 's' : 'price'".
     """
     text = said(expression, angle=270, **TITLE)
     return text.encode(x=alt.value(-48), y=alt.value(alt.expr("height / 2")))
 
 
 def below(expression: str) -> alt.Chart:
-    """The title of the horizontal axis, below the middle of the plot.
-
-    Args:
-        expression: as of `beside`.
-    """
+    """The same of the horizontal axis."""
     text = said(expression, dy=42, **TITLE)
     return text.encode(x=alt.value(alt.expr("width / 2")), y=alt.value("height"))
 
 
-STILL = "still"  # whether a chart is a picture; charts.js unsets it
 NEAR = 3 * 10.0**-vega.DIGITS  # relative: how far a page's rounding may move a value
 
 
-def spoken(text: str) -> alt.Parameter:
+def _spoken(text: str) -> alt.Parameter:
     """What a slider is set to, in words, as a parameter that charts.js knows by its name's end;
     text: an expression with VALUES[NAME], NAME the slider's.
     """
@@ -330,18 +315,14 @@ def menu(field: str, values: list[str], start: str, name: str) -> tuple:
 
 
 def captions(texts: list[str]) -> alt.Chart:
-    """What dials are set to, a line each, in the upper right corner.
-
-    On a still picture only: a live one has the values beside its sliders.
-
-    Args:
-        texts: Vega expressions (`dial`).
+    """What dials (`dial`) are set to, a line each, in the upper right corner of a still picture: a
+    live one has the values beside its sliders, and charts.js unsets `still`.
     """
     words = " + '\\n' + ".join(texts)
     style = {"align": "right", "baseline": "top", "lineBreak": "\n", "lineHeight": 17}
-    text = said(f"{STILL} ? ({words}) : ''", fontSize=12, **style)
+    text = said(f"still ? ({words}) : ''", fontSize=12, **style)
     text = text.encode(x=alt.value("width"), y=alt.value(6))
-    return text.add_params(alt.param(name=STILL, value=True), *map(spoken, texts))
+    return text.add_params(alt.param(name="still", value=True), *map(_spoken, texts))
 
 
 def picked(field: str) -> tuple:
@@ -352,9 +333,9 @@ def picked(field: str) -> tuple:
     return pick, alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
 
 
-def across(*at: float, x: alt.Scale | None = None, y: alt.Scale | None = None) -> alt.Chart:
+def across(*values: float, x: alt.Scale | None = None, y: alt.Scale | None = None) -> alt.Chart:
     """A dashed guide line at each of these values of the axis whose scale is given."""
-    lines = alt.Chart(pd.DataFrame({"at": at})).mark_rule(color=GUIDE, strokeDash=[4, 4])
+    lines = alt.Chart(pd.DataFrame({"at": values})).mark_rule(color=GUIDE, strokeDash=[4, 4])
     return lines.encode(alt.Y("at:Q", scale=y) if x is None else alt.X("at:Q", scale=x))
 
 
@@ -368,9 +349,9 @@ def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
     if not controls:
         return alt.layer(*layers)
     chosen, tests, labels = zip(*controls)
-    every = " && ".join(map("({})".format, tests))
-    shown = alt.layer(*(layer.transform_filter(every) for layer in layers))
-    return alt.layer(shown, *filter(None, labels)).add_params(*chosen)
+    passed = " && ".join(map("({})".format, tests))
+    kept = alt.layer(*(layer.transform_filter(passed) for layer in layers))
+    return alt.layer(kept, *filter(None, labels)).add_params(*chosen)
 
 
 def nothing(why: str) -> alt.LayerChart:
@@ -383,9 +364,8 @@ def broken() -> alt.Axis:
     """An axis of names that are broken at their commas, and before the data set, so that a phone
     has room for the plot.
     """
-    return alt.Axis(
-        labelLimit=150, labelExpr="split(replace(datum.label, ' on ', ', on '), ', ')"
-    )
+    label = "split(replace(datum.label, ' on ', ', on '), ', ')"
+    return alt.Axis(labelLimit=150, labelExpr=label)
 
 
 def chosen_by(controls: tuple) -> list[str]:
