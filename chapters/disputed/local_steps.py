@@ -114,8 +114,8 @@ def values(found: pd.DataFrame) -> dict[str, object]:
     alone = [over(found, *pair) for pair in ALONE]
     few = {f"few_{cost}": over(found, (*PART, 0.03), WHOLE, cost) for cost in ("steps", "sent")}
     return {
-        "local_alone": [*told.ratios(dict(enumerate(alone)), ()).values()],
-        **told.ratios(few, ()),
+        "local_alone": [*told.ratios(dict(enumerate(alone))).values()],
+        **told.ratios(few),
     }
 
 

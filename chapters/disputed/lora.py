@@ -90,7 +90,7 @@ def values(found: pd.DataFrame) -> dict[str, object]:
     }
     for name, of in ratios.items():
         effects = {rank: arms.over(known, of, rank, FULL) for rank in RANKS}
-        values[name] = [*told.ratios(effects, ()).values()]
+        values[name] = [*told.ratios(effects).values()]
     return values
 
 

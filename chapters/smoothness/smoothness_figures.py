@@ -35,7 +35,7 @@ def along(paths: pd.DataFrame) -> alt.FacetChart:
 
     def layers(base: alt.Chart) -> list[alt.Chart]:
         lines = base.encode(**axes, color=colour, detail="trial:N")
-        return small_curve(lines, tooltip, ())
+        return small_curve(lines, tooltip)
 
     columns = ["panel", "sparsity", "trial", "batch_size", "step", "lipschitz"]
     title = "local Lipschitz constant of the gradient against training step"

@@ -27,7 +27,7 @@ def grid(marks: pd.DataFrame) -> alt.FacetChart:
         points = base.transform_filter("datum.kind === 'point'")
         bends = base.transform_filter("datum.kind === 'mark'")
         diamonds = bends.mark_point(shape="diamond", size=90, strokeWidth=2)
-        return [*small_curve(points, tooltip, ()), diamonds.encode(tooltip=tooltip)]
+        return [*small_curve(points, tooltip), diamonds.encode(tooltip=tooltip)]
 
     columns = ["panel", "sparsity", "batch_size", "steps", "kind"]
     return panels(marks[columns], layers, f"{STEPS} against batch size", most=3)

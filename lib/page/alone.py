@@ -20,13 +20,6 @@ SHOWN = {"text/markdown", "text/html"}
 LINK = re.compile(
     rf"""\[([^\]]+)\]\({CHAPTER}\)|<a [^>]*href="{CHAPTER}"[^>]*>(.*?)</a>""", re.DOTALL
 )
-
-
-def unlinked(text: str) -> str:
-    """Markdown or HTML without its links to chapters."""
-    return LINK.sub(lambda link: link[1] or link[2], text)
-
-
 # What is no formula comes first: code, scripts, pictures, tags
 FORMULA = re.compile(
     r"```.*?```|`[^`]*`|<(script|style|svg|pre|code)\b.*?</\1>|<[^>]*>"
@@ -35,18 +28,19 @@ FORMULA = re.compile(
 )
 
 
-def typeset(text: str) -> str:
-    """Markdown or HTML with its formulas as MathML."""
+def page(text: str) -> str:
+    """Markdown or HTML without its links to chapters, its formulas as MathML."""
+    return FORMULA.sub(_mathml, LINK.sub(lambda link: link[1] or link[2], text))
 
-    def written(found: re.Match) -> str:
-        formula = found["block"] or found["inline"]
-        try:
-            drawn = tex2mathml(formula, as_block=bool(found["block"])) if formula else found[0]
-        except MathError:
-            return found[0]
-        return " ".join(drawn.split()) if formula else drawn
 
-    return FORMULA.sub(written, text)
+def _mathml(match: re.Match) -> str:
+    formula = match["block"] or match["inline"]
+    if not formula:
+        return match[0]
+    try:
+        return " ".join(tex2mathml(formula, as_block=bool(match["block"])).split())
+    except MathError:
+        return match[0]
 
 
 class Alone(Preprocessor):
@@ -54,12 +48,12 @@ class Alone(Preprocessor):
 
     def preprocess_cell(self, cell, resources, index):
         if cell.cell_type == "markdown":
-            cell.source = typeset(unlinked(cell.source))
-        elif cell.cell_type == "code":
-            cell.outputs = [output for output in cell.outputs if output.get("name") != "stderr"]
-            for output in cell.outputs:
-                told = output.get("data", {})
-                told |= {kind: typeset(unlinked(told[kind])) for kind in SHOWN & told.keys()}
+            cell.source = page(cell.source)
+        if cell.cell_type == "code":
+            cell.outputs = [out for out in cell.outputs if out.get("name") != "stderr"]
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            data |= {kind: page(data[kind]) for kind in SHOWN & data.keys()}
         return cell, resources
 
 

@@ -22,12 +22,20 @@ from multiprocessing.managers import BaseManager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
+from IPython.core.displayhook import CapturingDisplayHook
+from IPython.core.displaypub import CapturingDisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from jupyter_cache import get_cache
+from jupyter_cache.base import CacheBundleIn
+from nbformat.v4 import new_output
+from threadpoolctl import threadpool_limits
+from traitlets.config import Config
+
 from lib import ROOT
 from lib.page import vega
 
-# Chapters that need no record of a search: begun while these are read
-UNREAD = ["batch_size_is_data_parallelism"]
-# Chapters that take long and need no verdict: begun while claims are judged
+FORK = multiprocessing.get_context("fork" if sys.platform == "linux" else None)
+# Chapters that take long and need no verdict: begun while records are read and claims judged
 EARLY = "explore hardware".split()
 # Of the others those that take longest, begun first: else one core waits at the end for the other's
 FIRST = """
@@ -36,19 +44,15 @@ smoothness
 """.split()
 
 
-def side_by_side(
-    folder: Path, timeout: int, read: Callable[[], None], judge: Callable[[], None]
-) -> None:
+def side_by_side(folder: Path, timeout: int, read: Callable, judge: Callable) -> None:
     """Run the chapters whose outputs are not in the cache in this folder, one for each core, and
     keep their outputs there.
 
     Args:
         timeout: seconds for each.
-        read: called by this process while UNREAD chapters run, before the others.
+        read: called by this process before any chapter runs.
         judge: called by this process while EARLY chapters run, before those left.
     """
-    from jupyter_cache import get_cache
-
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # a core for each chapter, not all for all
     cache = get_cache(folder)
     for page in [ROOT / "intro.md", *ROOT.glob("chapters/*.ipynb")]:
@@ -61,23 +65,21 @@ def side_by_side(
     for file in ROOT.glob("chapters/*/*.py"):
         if file.parent.name != "own":
             importlib.import_module(f"chapters.{file.parent.name}.{file.stem}")
-    cores = os.cpu_count() or 1
+    read()
     gc.freeze()  # else a collection in a fork writes to, and so copies, what all could share
-    fork = multiprocessing.get_context("fork")
+    cores = os.cpu_count() or 1
     # One process draws the charts of all chapters: Vega takes half a second to start
-    with _Drawing(ctx=fork) as drawing:
+    with _Drawing(ctx=FORK) as drawing:
         vega.svg = lambda spec: drawing.svg(spec)._getvalue()
-        begun = []
-        for chapters, meanwhile in ((UNREAD, read), (EARLY, judge)):
-            pages = [waiting.pop(name) for name in chapters if name in waiting]
-            given = pages, folder, timeout, max(cores - 1, 1)
-            beside = fork.Process(target=_run_each, args=given)
-            beside.start()
-            begun.append(beside)
-            meanwhile()
-            gc.freeze()
+        early = [waiting.pop(name) for name in EARLY if name in waiting]
+        beside = FORK.Process(
+            target=_run_each, args=(early, folder, timeout, max(cores - 1, 1))
+        )
+        beside.start()
+        judge()
+        gc.freeze()
         first = [waiting.pop(name) for name in FIRST if name in waiting]
-        _run_each([*first, *waiting.values()], folder, timeout, cores, *begun)
+        _run_each([*first, *waiting.values()], folder, timeout, cores, beside)
 
 
 class _Drawing(BaseManager):
@@ -88,28 +90,23 @@ _Drawing.register("svg", vega.svg)
 
 
 def _run_each(
-    waiting: list[int], folder: Path, timeout: int, cores: int, *begun: BaseProcess
+    waiting: list[int], folder: Path, timeout: int, cores: int, *running: BaseProcess
 ) -> None:
-    """Run chapters by their numbers in the cache, the first first; begun: processes that take a
+    """Run chapters by their numbers in the cache, the first first; running: processes that take a
     core already.
     """
-    fork = multiprocessing.get_context("fork")
-    running = {process.sentinel: process for process in begun}
-    while waiting or running:
-        while waiting and len(running) < cores:
-            process = fork.Process(target=_run, args=(waiting.pop(0), folder, timeout))
+    processes = {process.sentinel: process for process in running}
+    while waiting or processes:
+        while waiting and len(processes) < cores:
+            process = FORK.Process(target=_run, args=(waiting.pop(0), folder, timeout))
             process.start()
-            running[process.sentinel] = process
-        for ended in wait(list(running)):
-            running.pop(ended).join()
+            processes[process.sentinel] = process
+        for sentinel in wait(list(processes)):
+            processes.pop(sentinel).join()
 
 
 def _run(page: int, folder: Path, timeout: int) -> None:
     """Run a chapter in this process and keep its outputs."""
-    from jupyter_cache import get_cache
-    from jupyter_cache.base import CacheBundleIn
-    from threadpoolctl import threadpool_limits
-
     signal.alarm(timeout)  # which ends this process
     silent = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):  # also of the processes that the chapter starts
@@ -119,37 +116,28 @@ def _run(page: int, folder: Path, timeout: int) -> None:
     cache.truncate_caches = lambda: None
     project = cache.get_project_notebook(page)
     os.chdir(Path(project.uri).parent)
-    with threadpool_limits(1), contextlib.suppress(_Unfinished):
-        _fill(project.nb)
-        cache.cache_notebook_bundle(CacheBundleIn(project.nb, project.uri), overwrite=True)
+    with threadpool_limits(1):
+        if _fill(project.nb):
+            cache.cache_notebook_bundle(CacheBundleIn(project.nb, project.uri), overwrite=True)
 
 
-class _Unfinished(Exception):
-    """A cell failed, or printed."""
-
-
-def _fill(notebook) -> None:
-    """Run the cells of a notebook and give it their outputs, as a kernel would."""
-    from IPython.core.displayhook import CapturingDisplayHook
-    from IPython.core.displaypub import CapturingDisplayPublisher
-    from IPython.core.interactiveshell import InteractiveShell
-    from nbformat.v4 import new_output
-    from traitlets.config import Config
-
+def _fill(notebook) -> bool:
+    """Run the cells of a notebook and give it their outputs, as a kernel would; whether none failed
+    or printed.
+    """
     shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
     shell.display_pub = CapturingDisplayPublisher()
     shown = shell.display_pub.outputs
     shell.display_trap.hook = CapturingDisplayHook(shell, shown)
     notebook.metadata["language_info"] = {"name": "python", "pygments_lexer": "ipython3"}
-    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    cells = (cell for cell in notebook.cells if cell.cell_type == "code")
     for count, cell in enumerate(cells, 1):
         shown.clear()
         with contextlib.redirect_stdout(io.StringIO()) as printed:
             done = shell.run_cell(cell.source, store_history=True)
         if not done.success or printed.getvalue():
-            raise _Unfinished
+            return False
         cell.execution_count = count
-        cell.outputs = [
-            new_output("display_data", data=one["data"], metadata=one["metadata"])
-            for one in shown
-        ]
+        contents = ({key: output[key] for key in ("data", "metadata")} for output in shown)
+        cell.outputs = [new_output("display_data", **content) for content in contents]
+    return True

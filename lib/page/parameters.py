@@ -49,35 +49,30 @@ SPARSITY, DENSITY = Number("[0, 1)"), Number("(0, 1]")
 NAME = catalogue.WorkloadName
 
 
-def Listed(kind: Any, **instead: Any) -> Any:
+def Listed(kind: Any, **words: Any) -> Any:
     """Text that holds values of a kind, separated by spaces, each once: papermill's -p cannot pass
-    a list.
-
-    Args:
-        instead: by a word that may stand there alone, what it is read as.
+    a list; words: what a word that stands there alone is read as.
     """
 
     def read(value: Any, handler: Callable[[list], list]) -> Any:
         text = str(value)
-        if text in instead:
-            return instead[text]
+        if text in words:
+            return words[text]
         values = handler(text.split())
         if not 0 < len({*values}) == len(values):
             raise ValueError(f"{text!r:.200} is not allowed; it must hold values, each once")
         return values
 
-    each = Annotated[kind, Field(strict=False)]  # numbers in text
-    return Annotated[list[each], Field(max_length=MOST), WrapValidator(read)]
+    entry = Annotated[kind, Field(strict=False)]  # numbers in text
+    return Annotated[list[entry], Field(max_length=MOST), WrapValidator(read)]
 
 
-def Method(tuned: str = "learning_rate") -> Any:
-    """The name of a training method, or of a function in a reader's file; tuned: a hyperparameter
-    that it must have.
-    """
+def Method() -> Any:
+    """The name of a training method with a learning rate, or of a function in a reader's file."""
 
     def read(name: str) -> str:
-        fine = tuned in methods.method(name).space
-        require(fine, "algorithm", name, f"a training method with {tuned}")
+        tuned = "learning_rate" in methods.method(name).space
+        require(tuned, "algorithm", name, "a training method with learning_rate")
         return name
 
     return Annotated[methods.MethodName, AfterValidator(read)]
@@ -103,14 +98,14 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
             name.
     """
     names, before = {field.name for field in fields(kind)}, namespace[BEFORE]
-    given = {
+    injected = {
         name: value
         for name, value in namespace.items()
         if name in names
         or (before.get(name, before) is not value and isinstance(value, INJECTED))
         and not KEPT.fullmatch(name)
     }
-    chosen = spec(kind)(**given)
+    chosen = spec(kind)(**injected)
     namespace[BEFORE] = namespace  # so that nothing came later
     return chosen
 
@@ -125,10 +120,10 @@ def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> N
     Raises:
         ValueError: as `lib.require`.
     """
-    sizes, works = (np.ravel(getattr(chosen, field)).tolist() for field in (batch, names))
+    sizes, workloads = (np.ravel(getattr(chosen, field)).tolist() for field in (batch, names))
     text = " ".join(map(str, sizes))
-    most, name = min((catalogue.workload(name).train_size, name) for name in works)
+    most, name = min((catalogue.workload(name).train_size, name) for name in workloads)
     allowed = f"from 1 to {most} ({name} has {most} training examples)"
-    require(max(sizes) <= most, batch, text, allowed, **{names: " ".join(works)})
+    require(max(sizes) <= most, batch, text, allowed, **{names: " ".join(workloads)})
     even = not any(size % workers for size in sizes)
     require(even, batch, text, "a multiple of workers", workers=workers)

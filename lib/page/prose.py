@@ -19,15 +19,11 @@ from lib import require
 from lib.page import vega
 from lib.wording import between, brief, joined, number, percent, span
 
-WORDS = {
-    "yes": "yes",
-    "mostly": "yes",
+KINDS = {
+    **dict.fromkeys(("yes", "mostly", "holds"), "yes"),
     "mixed": "part",
-    "no": "no",
-    "unclear": "open",
-    "not tested": "open",
-    "holds": "yes",
-    "does not hold": "no",
+    **dict.fromkeys(("no", "does not hold"), "no"),
+    **dict.fromkeys(("unclear", "not tested", "measured"), "open"),
 }
 
 
@@ -104,8 +100,7 @@ def say(text: str, values: Mapping[str, object] | None = None, /, **more: object
         text: the template. Numbers print with two digits, counts as they are, None as a dash, texts
             `escaped`; $formulas$ stay untouched. Lines of a paragraph are joined; a blank line ends
             it.
-        values: what the template may name, as a chapter's findings; it need not use them all.
-        **more: further values.
+        values, more: what the template may name, as a chapter's findings.
 
     Raises:
         ValueError: if the template names what has no value, in whichever branch.
@@ -125,34 +120,27 @@ def lead(
     ledger.
 
     Args:
-        question: a template, as `say` takes it.
-        answer: another.
+        question, answer: templates, as `say` takes them.
         judged: `lib.claims.Claim`s.
-        values: what the templates may name.
-        **more: further values.
+        values, more: what the templates may name.
     """
-    asked, answered = (_filled(text, values, more) for text in (question, answer))
+    texts = (_filled(text, values, more) for text in (question, answer))
     # Apart in a notebook, too, which has no style of ours
-    pills = "&ensp;".join(pill(one) for one in judged if hasattr(one, "rule"))
-    page = Lead(f"*{asked}*\n\n**{answered}**\n\n{pills}")
+    verdicts = "&ensp;".join(pill(claim) for claim in judged if hasattr(claim, "rule"))
+    page = Lead("*{}*\n\n**{}**\n\n{}".format(*texts, verdicts))
     page.findings = {**(values or {}), **more}
     return page
 
 
 def kind(verdict: str) -> str:
     """The class of a verdict's colour: of a word that sums up a claim, or of a page's own test."""
-    return WORDS[verdict]
+    return KINDS[verdict]
 
 
 PILL = """\
-<a class="book-pill book-{{ kind }}" href="{{ folder }}claims.html#claim-{{ claim.key }}" \
-title="{{ claim.paper|e }} — its networks: {{ claim.theirs }}; ours: {{ claim.ours }}">\
-{{ claim.key }} {{ claim.verdict }}</a>"""
-
-
-PLAIN = """\
-<a class="book-pill book-open" href="{{ folder }}{{ claim.chapter }}.html" \
-title="{{ claim.paper|e }}">{{ claim.key }} measured</a>"""
+<a class="book-pill book-{{ kind }}" href="{{ folder }}{{ page }}" title="{{ claim.paper|e }}\
+{% if judged %} — its networks: {{ claim.theirs }}; ours: {{ claim.ours }}{% endif %}">\
+{{ claim.key }} {{ verdict }}</a>"""
 
 
 def pill(claim, folder: str = "") -> Html:
@@ -160,9 +148,11 @@ def pill(claim, folder: str = "") -> Html:
 
     folder: where the chapters lie, "chapters/".
     """
-    if not hasattr(claim, "rule"):
-        return html(PLAIN, claim=claim, folder=folder)
-    return html(PILL, claim=claim, folder=folder, kind=kind(claim.verdict))
+    judged = hasattr(claim, "rule")
+    page = f"claims.html#claim-{claim.key}" if judged else f"{claim.chapter}.html"
+    verdict = claim.verdict if judged else "measured"
+    about = {"folder": folder, "page": page, "kind": kind(verdict)}
+    return html(PILL, claim=claim, judged=judged, verdict=verdict, **about)
 
 
 def pills(judged: Mapping[str, object], folder: str = "") -> dict[str, Html]:
@@ -173,7 +163,7 @@ def pills(judged: Mapping[str, object], folder: str = "") -> dict[str, Html]:
 # Inline styles are for rerun notebooks, which have no style sheet of ours.
 FIGURE = """\
 <figure class="book-figure" id="{{ name }}" style="margin:1.5em 0">\
-<p class="book-title" style="font-weight:600;margin:0 0 .5em">{{ told }}</p>{{ drawn }}\
+<p class="book-title" style="font-weight:600;margin:0 0 .5em">{{ title }}</p>{{ drawn }}\
 <figcaption style="font-size:.9em;margin-top:.3em;text-align:left">{{ below }}</figcaption>
 <div class="book-tools"><a href="#{{ name }}">Link to this figure</a></div></figure>"""
 # A caption's sentences on what to do with a pointer: paper leaves them out, and so do rerun
@@ -198,22 +188,19 @@ def figure(
     """A chart under the title that says its finding, over its caption.
 
     Args:
-        chart: an Altair chart.
-        title: a template, as `say` takes it.
-        caption: another.
+        title, caption: templates, as `say` takes them.
         name: the anchor.
         description: what is drawn, for those who do not see it.
-        values: what the templates may name.
-        **more: further values.
+        values, more: what the templates may name.
 
     Raises:
         ValueError: as `say`, for an empty description, and for what is wrong with the chart:
             Altair itself only shows that as an output, and the page would be built with it.
     """
     spec = chart.properties(description=" ".join(description.split())).to_dict()
-    told, below = (_inline(_filled(text, values, more)) for text in (title, caption))
+    heading, below = (_inline(_filled(text, values, more)) for text in (title, caption))
     below = Html(POINTING.sub(LIVE, below))
-    return html(FIGURE, name=name, told=told, drawn=Html(vega.drawn(spec)), below=below)
+    return html(FIGURE, name=name, title=heading, drawn=Html(vega.drawn(spec)), below=below)
 
 
 def variables(text: str) -> set[str]:
@@ -227,8 +214,8 @@ def variables(text: str) -> set[str]:
 
 def _filled(text: str, values: Mapping[str, object] | None, more: Mapping[str, object]) -> str:
     values = {**(values or {}), **more}
-    lacking = sorted(variables(text) - set(values))
-    require(not lacking, "text", lacking, "given a value each")
+    missing = sorted(variables(text) - set(values))
+    require(not missing, "text", missing, "given a value each")
     written = TEMPLATES.from_string(_source(text)).render(values)
     # What a branch leaves out leaves its blanks on either side
     plain = re.sub(r" *\n *", "\n", re.sub(r"  +", " ", written))

@@ -4,7 +4,7 @@ multiples.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import altair as alt
 import numpy as np
@@ -25,21 +25,15 @@ def _field(colour: alt.Color) -> str:
 # --- ranges ---------------------------------------------------------------------------------------
 
 
-def range_chart(
-    rows: pd.DataFrame,
-    value: str,
-    title: str,
-    colour: alt.Color,
-    tooltip: list,
-    lines: tuple,
-    beyond: float,
+def ratios(
+    rows: pd.DataFrame, title: str, colour: alt.Color, lines: tuple = (1,), beyond: float = 4
 ) -> alt.LayerChart:
-    """Points with ranges on a logarithmic axis, a row per `row`, side by side within it by colour.
+    """Ratios with their intervals on a logarithmic axis, a row per `row`, side by side within it by
+    colour.
 
     Args:
-        rows: row, value, value_low, value_high and the colour's field, a name, in the order in
-            which they are drawn.
-        tooltip: may name what `charts.cut` adds.
+        rows: row, ratio, ratio_low, ratio_high, label, sizes (batch sizes) and the colour's field,
+            a name, in the order in which they are drawn.
         lines: where to draw a dashed line.
         beyond: the axis ends at this many times the outermost points at most: an interval that
             goes on is cut there.
@@ -48,45 +42,28 @@ def range_chart(
         return charts.nothing("No curve has three batch sizes yet.")
     field = _field(colour)
     pick, faded = charts.picked(field)
-    shown, within = charts.cut(rows, value, beyond)
-    scale = charts.log(12, domain=within, clamp=True)
-    base = alt.Chart(shown).encode(
+    rows = rows.drop(columns="effect", errors="ignore").assign(estimate=rows.ratio)
+    cut, ends = charts.cut(rows, "ratio", beyond)
+    scale = charts.log(12, domain=ends, clamp=True)
+    base = alt.Chart(cut).encode(
         y=alt.Y("row:N", title=None, sort=list(dict.fromkeys(rows.row)), axis=charts.broken()),
         yOffset=f"{field}:N",
         color=colour,
         opacity=faded,
     )
-    axis = charts.fractions(titleAnchor="end")
-    x = alt.X(f"{value}:Q", title=title, scale=scale, axis=axis)
-    low = alt.X(f"{value}_low:Q", title=title, scale=scale)
-    bars, dots = charts.ranges(base, value, x, low, tooltip)
+    about = {
+        "row:N": "network",
+        "label:N": "shown",
+        "estimate:Q|.2f": "ratio",
+        "range:N": "5–95 %",
+        "sizes:Q": "batch sizes",
+    }
+    x = alt.X("ratio:Q", title=title, scale=scale, axis=charts.fractions(titleAnchor="end"))
+    low = alt.X("ratio_low:Q", title=title, scale=scale)
+    bars, dots = charts.ranges(base, "ratio", x, low, tips.listed(about))
     drawn = alt.layer(bars.add_params(pick), dots)
-    height = shown.row.nunique() * max(64, 20 * shown[field].nunique())
+    height = cut.row.nunique() * max(64, 20 * cut[field].nunique())
     return charts.sized(alt.layer(charts.across(*lines, x=scale), drawn), height)
-
-
-def ratios(
-    rows: pd.DataFrame, title: str, colour: alt.Color, lines: tuple = (1,), beyond: float = 4
-) -> alt.LayerChart:
-    """Ratios with their intervals.
-
-    Args:
-        rows: as for `range_chart`, of ratio; also label and sizes (batch sizes).
-        lines, beyond: as for `range_chart`.
-    """
-    tooltip = tips.listed(
-        {
-            "row:N": "network",
-            "label:N": "shown",
-            "estimate:Q|.2f": "ratio",
-            "range:N": "5–95 %",
-            "sizes:Q": "batch sizes",
-        }
-    )
-    told = rows.drop(columns="effect", errors="ignore").assign(estimate=rows.ratio)
-    return range_chart(
-        told, "ratio", title, colour, tooltip=tooltip, lines=lines, beyond=beyond
-    )
 
 
 # Of a network: the colour of a verdict
@@ -115,14 +92,16 @@ def forest(judged: Mapping[str, object], title: str, *lines: float) -> alt.Layer
         for g in sorted(claim.measured, key=lambda group: group.effect)
         if g.repeated and np.isfinite([g.low, g.high]).all()
     )
-    shades = {word: VERDICTS[word] for word in VERDICTS if word in set(rows.verdict)}
+    shades = {word: shade for word, shade in VERDICTS.items() if word in set(rows.verdict)}
     two_lines = "split(replace(datum.label, ', ', ',|'), '|')"
     names = alt.Axis(labelExpr=two_lines, labelFontSize=10, labelLimit=205, labelOverlap=False)
     ratio = all(claim.scale == "ratio" for claim in judged.values())
     scale = charts.log(12) if ratio else alt.Scale(type="symlog", constant=1)
-    ticks = (
-        [0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10] if ratio else [0, 1, 2, 5, 10, 20, 50]
+    logarithmic, linear = (
+        (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10),
+        (0, 1, 2, 5, 10, 20, 50),
     )
+    ticks = list(logarithmic if ratio else linear)
     axis = alt.Axis(values=ticks, titleAnchor="end", format="~g")
     base = alt.Chart(rows).encode(
         y=alt.Y("row:N", title=None, sort=list(rows.row), axis=names),
@@ -160,11 +139,11 @@ def scaling_chart(
     """
     field = _field(colour)
     # One range for all: the slider moves marks, not axes
-    within = [curve.low.min() / 1.3, curve.high.max() * 1.3]
+    ends = [curve.low.min() / 1.3, curve.high.max() * 1.3]
     pick, faded = charts.picked(field)
     x = charts.batch_axis(curve.batch_size)
     base = alt.Chart(tips.known(curve)).encode(x=x, color=colour, opacity=faded)
-    scale = charts.log(domain=within)
+    scale = charts.log(domain=ends)
     y = alt.Y("steps:Q", title=STEPS, scale=scale, axis=charts.fractions())
     layers = charts.curve(base, y, scale, tips.points(field, "regime" in curve))
     if "perfect" in curve:
@@ -173,7 +152,11 @@ def scaling_chart(
     names = curve[field].map(_line_name)
     # More or longer ones would take the plot's room: a legend, or pointing, tells them apart
     if names.str.len().max() <= 12 and 1 < names.nunique() <= 6:
-        layers.append(line_labels(curve, field, *controls, within=within, height=height))
+        by = charts.chosen_by(controls)
+        places = line_ends(curve, field, by, ends, height)
+        text = alt.when("width < 480").then(alt.value("")).otherwise("words:N")
+        labels = alt.Chart(places).mark_text(align="left", dx=9, fontSize=12)
+        layers.append(labels.encode(x="batch_size:Q", y="steps:Q", text=text))
     layers[0] = layers[0].add_params(pick)
     return charts.sized(charts.controlled(layers, *controls), height)
 
@@ -183,34 +166,19 @@ def scaling_chart(
 LABEL_GAP = 15  # pixels from line to line of names
 
 
-def line_labels(
-    rows: pd.DataFrame, field: str, *controls: tuple, within: list[float], height: int
-) -> alt.Chart:
-    """The names of lines at their right ends, on plots that have room for them; a legend serves the
-    others.
-
-    Args:
-        rows: batch_size, steps, the field and what the controls choose by.
-        controls: those of the chart; the caller keeps the rows that they choose.
-        within, height: the ends of the logarithmic axis of steps, and its pixels.
-    """
-    ends = line_ends(rows, field, charts.chosen_by(controls), within, height)
-    text = alt.when("width < 480").then(alt.value("")).otherwise("words:N")
-    labels = alt.Chart(ends).mark_text(align="left", dx=9, fontSize=12)
-    return labels.encode(x="batch_size:Q", y="steps:Q", text=text)
-
-
 def line_ends(
-    rows: pd.DataFrame, field: str, by: list[str], within: list[float], height: int
+    rows: pd.DataFrame, field: str, by: list[str], axis: list[float], height: int
 ) -> pd.DataFrame:
-    """Where the names of lines go: a row per line (and value of `by`) with batch_size, steps and
-    `words`, moved apart where they meet, the middle of a crowd where it was, but not below the
-    axis.
+    """Where the names of lines go, on plots that have room for them; a legend serves the others.
+
+    A row per line (and value of `by`) with batch_size, steps and `words`, moved apart where they
+    meet, the middle of a crowd where it was, but not below the axis; axis: the ends of that of
+    steps, height: its pixels.
     """
-    seen = rows.dropna(subset="steps").sort_values("batch_size")
-    lines = seen.groupby([*by, field], as_index=False)
+    points = rows.dropna(subset="steps").sort_values("batch_size")
+    lines = points.groupby([*by, field], as_index=False)
     last = lines[["batch_size", "steps"]].last()
-    low, high = np.log(within)
+    low, high = np.log(axis)
 
     def spread(steps: pd.Series) -> pd.Series:
         order = steps.sort_values(kind="stable")
@@ -231,7 +199,7 @@ def _line_name(value: object) -> str:
 
 # --- small multiples: a small plot for each of several networks, all on the same axes -------------
 
-BESIDE = 54  # pixels of a panel's axis and of the gap to the next one
+PANEL_EDGE = 54  # pixels of a panel's axis and of the gap to the next one
 MEASURE = "isFinite(containerSize()[0]) ? containerSize()[0] : 640"
 # A phone has room for two short names side by side
 SIGNED = "replace(replace(replace(datum.label, ' on ', '|on '), ', ', '|'), ' → ', '|→ ')"
@@ -280,8 +248,8 @@ def arranged(rows: pd.DataFrame, names: dict[tuple[str, str], str]) -> pd.DataFr
         rows: with workload and algorithm.
         names: (workload, algorithm) -> the name of its panel; some may have no rows.
     """
-    found = dict(list(rows.groupby(["workload", "algorithm"])))
-    return pd.concat(found[key].assign(panel=names[key]) for key in names if key in found)
+    curves = dict(list(rows.groupby(["workload", "algorithm"])))
+    return pd.concat(curves[key].assign(panel=names[key]) for key in names if key in curves)
 
 
 def _sharing(most: int, least: int) -> dict:
@@ -289,7 +257,7 @@ def _sharing(most: int, least: int) -> dict:
     width, so what it compiles to is changed by a JSON Patch.
     """
     abreast = f"clamp(floor(page_width / {least}), 2, {most})"
-    width = {"name": "child_width", "update": f"floor(page_width / abreast) - {BESIDE}"}
+    width = {"name": "child_width", "update": f"floor(page_width / abreast) - {PANEL_EDGE}"}
     resized = {"events": "window:resize", "update": MEASURE}
     page = {"name": "page_width", "init": MEASURE, "on": [resized]}
     patch = [
@@ -301,19 +269,10 @@ def _sharing(most: int, least: int) -> dict:
     return {"embedOptions": {"patch": patch}}
 
 
-def small_curve(
-    lines: alt.Chart, tooltip: list, ends: Sequence[str] = ("low", "high")
-) -> list[alt.Chart]:
-    """The layers of a curve in a panel: bars between these columns, a line, and points.
+def small_curve(lines: alt.Chart, tooltip: list) -> list[alt.Chart]:
+    """The layers of a curve in a panel: a line, and points with this tooltip.
 
-    Args:
-        lines: with both axes and the colour.
-        tooltip: of the points.
-        ends: columns of the ends of the bars; none: no bars.
+    lines: with both axes and the colour.
     """
     points = lines.mark_point(filled=True, size=22, opacity=1)
-    curve = [lines.mark_line(strokeWidth=1.8), points.encode(tooltip=tooltip)]
-    if not ends:
-        return curve
-    low, high = (f"{end}:Q" for end in ends)
-    return [lines.mark_rule().encode(y=low, y2=high), *curve]
+    return [lines.mark_line(strokeWidth=1.8), points.encode(tooltip=tooltip)]

@@ -36,9 +36,8 @@ def setup(app) -> dict:
     """Register with Sphinx: charts and formulas without a network, `lib` for the kernels, and no
     stale pages.
     """
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        filter(None, [str(ROOT), os.environ.get("PYTHONPATH")])
-    )
+    paths = [str(ROOT), os.environ.get("PYTHONPATH")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     app.add_html_math_renderer("mathml", (_inline, None), (_block, None))
     app.connect("config-inited", _look)
     # Before myst-nb opens its cache
@@ -86,15 +85,12 @@ class CodeAtTheEnd(SphinxPostTransform):
 
 
 def _citations_as_anchors(app, doctree) -> None:
-    """Let [Author (year)](../bibliography.md#key) be a link that is checked, as those to headings
-    are.
-    """
-    if app.env.docname == "bibliography":
+    """Let [Author (year)](glossary.md#key) be a link that is checked, as those to headings are."""
+    if app.env.docname == "chapters/glossary":
         domain = app.env.get_domain("cite")
         keys = [entry.key for entry in domain.get_entries(list(domain.bibdata.bibfiles))]
-        app.env.metadata["bibliography"].setdefault("myst_slugs", {}).update(
-            {key: (None, key, key) for key in keys}
-        )
+        slugs = app.env.metadata[app.env.docname].setdefault("myst_slugs", {})
+        slugs |= {key: (None, key, key) for key in keys}
 
 
 def _build(app) -> Path:
@@ -104,8 +100,7 @@ def _build(app) -> Path:
 def _assets(app, config) -> None:
     out = _build(app) / "_assets"
     out.mkdir(parents=True, exist_ok=True)
-    # The bundle declares a top-level `_`, and so does Sphinx's own script: hence a function around
-    # it.
+    # It declares a top-level `_`, and so does Sphinx's own script: hence a function around it
     bundle = vlc.javascript_bundle(vl_version=VEGALITE)
     (out / "vega.js").write_text("(() => {" + bundle + "})();", encoding="utf-8")
     config.html_static_path.append(str(out))
@@ -117,9 +112,9 @@ def _look(app, config) -> None:
     """
     options = config.html_theme_options
     options["logo"] = {"text": config.html_title}
-    known = bool(options.get("repository_url"))
-    options["use_repository_button"] = options["use_issues_button"] = known
-    if not known:
+    public = bool(options.get("repository_url"))
+    options["use_repository_button"] = options["use_issues_button"] = public
+    if not public:
         options["launch_buttons"] = {}
 
 
@@ -178,8 +173,8 @@ def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None
 
 # --- what other sites show of a page --------------------------------------------------------------
 
-PREVIEW = "preview.png"  # of every page: the front page's first figure
-LETTER = 640  # letters of a line of its words, times their size
+LETTER = 640  # letters of a line of the preview's words, times their size
+STYLES = (34, 700), (24, 400), (19, 400), (17, 700), (17, 400)  # size and weight of its words
 CHARTED = re.compile(
     r'<p class="book-title"[^>]*>(.*?)</p>.*?src="data:image/svg\+xml,([^"]*)"', re.S
 )
@@ -196,21 +191,19 @@ def _described(app, pagename: str, templatename: str, context: dict, doctree) ->
     context["lead"] = lead_of(doctree)
     options = app.config.html_theme_options
     context["site"] = address = (app.config.html_baseurl or "").rstrip("/")
-    found = CHARTED.search(context["body"]) if pagename == app.config.root_doc else None
-    if found:
-        about = address or options.get("repository_url") or ""
-        words = context["title"], found[1], context["lead"], app.config.html_title, about
-        svg = preview(unquote(found[2]), words)
-        folder = Path(app.outdir, "_static")
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / PREVIEW).write_bytes(vlc.svg_to_png(svg))
+    if pagename == app.config.root_doc and (figure := CHARTED.search(context["body"])):
+        home = address or options.get("repository_url") or ""
+        words = context["title"], figure[1], context["lead"], app.config.html_title, home
+        file = Path(app.outdir, "_static", "preview.png")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(vlc.svg_to_png(preview(unquote(figure[2]), words)))
 
 
 def lead_of(doctree: nodes.Node) -> str:
     """The answer with which a page begins, its first paragraph in bold; "" of a page without."""
     for paragraph in doctree.findall(nodes.paragraph):
-        filled = [part for part in paragraph.children if part.astext()]
-        if len(filled) == 1 and isinstance(filled[0], nodes.strong):
+        first, *others = [part for part in paragraph.children if part.astext()] or [None]
+        if isinstance(first, nodes.strong) and not others:
             return " ".join(paragraph.astext().split())
     return ""
 
@@ -223,17 +216,14 @@ def preview(chart: str, words: Sequence[str]) -> str:
         words: title, finding, answer, book and address, as HTML; some may be "".
     """
     lines, y = [], 60
-    for text, (size, weight) in zip(
-        words, ((34, 700), (24, 400), (19, 400), (17, 700), (17, 400))
-    ):
+    for text, (size, weight) in zip(words, STYLES):
         style = f'x="36" font-size="{size}" font-weight="{weight}"'
         for line in textwrap.wrap(html.unescape(text), LETTER // size):
             lines.append(f'<text {style} y="{y}">{html.escape(line)}</text>')
             y += round(1.35 * size)
         y += 26
-    width, height = (
-        float(re.search(rf'{side}="([\d.]+)"', chart)[1]) for side in ("width", "height")
-    )
+    sides = (re.search(rf'{side}="([\d.]+)"', chart) for side in ("width", "height"))
+    width, height = (float(side[1]) for side in sides)
     scale = min(760 / width, 600 / height)
     left, top = 1180 - scale * width, (630 - scale * height) / 2
     place = f"translate({left:.1f} {top:.1f}) scale({scale:.3f})"

@@ -28,7 +28,6 @@ NETWORK = tip("network:N", "network")
 CURVE = tip("curve:N", "network and method")
 INTERVAL = tip("interval:N", "5–95 %")
 SEARCHES = tip("replicates:Q", "searches")
-TRIALS = tip("trials:Q", "trials of a search")
 # What tells curves apart, in words
 FIELDS = {"algorithm": "training method", "method": "how it was pruned", "part": "curve"}
 KNOWN_FROM = {False: "its own searches", True: "the scatter of other networks' searches"}
@@ -43,17 +42,15 @@ def points(field: str, regime: bool = True) -> list[alt.Tooltip]:
     """A point of a curve, its interval and its searches, for rows that are `known`; field: what
     tells curves apart.
     """
-    return [
-        tip(f"{field}:N", FIELDS.get(field, field.replace("_", " "))),
-        BATCH_SIZE,
-        STEPS,
-        *ends(),
-        tip("known:N", "interval known from"),
-        SEARCHES,
-        tip("missed:Q", "of these, missed the goal"),
-        TRIALS,
-        *([tip("regime:N", "regime")] if regime else []),
-    ]
+    name = tip(f"{field}:N", FIELDS.get(field, field.replace("_", " ")))
+    about = {
+        "known:N": "interval known from",
+        "replicates:Q": "searches",
+        "missed:Q": "of these, missed the goal",
+        "trials:Q": "trials of a search",
+    }
+    regimes = {"regime:N": "regime"} if regime else {}
+    return [name, BATCH_SIZE, STEPS, *ends(), *listed(about | regimes)]
 
 
 def known(rows: pd.DataFrame) -> pd.DataFrame:

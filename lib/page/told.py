@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import pandas as pd
@@ -18,21 +18,14 @@ def plain(values: Mapping[str, object]) -> dict[str, object]:
     return {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
 
 
-def ratios(effects: Mapping[str, object], whole: Collection[str]) -> dict[str, float | None]:
-    """Ratios by name, None of what is not measured and of ends that are not known.
-
-    Args:
-        effects: of `lib.analysis.scaling`, logarithms, or None.
-        whole: the names of those whose ends are told, too, as name_low and name_high.
+def ratios(effects: Mapping[str, object]) -> dict[str, float | None]:
+    """Ratios by name, from effects of `lib.analysis.scaling`, logarithms; None of what is not
+    measured.
     """
-    found = {}
-    for name, effect in effects.items():
-        row = effect.row(name) if effect else {}
-        keys = [name, f"{name}_low", f"{name}_high"][: 3 if name in whole else 1]
-        found |= {
-            key: row[key] if math.isfinite(row.get(key, math.nan)) else None for key in keys
-        }
-    return found
+    values = {
+        name: effect.row(name)[name] if effect else math.nan for name, effect in effects.items()
+    }
+    return {name: value if math.isfinite(value) else None for name, value in values.items()}
 
 
 def times(effect: object) -> str:
@@ -51,23 +44,28 @@ def predictions(rows: Iterable[tuple[str, float, float, object]]) -> pd.DataFram
     rows: what is predicted, the ends of the range (0 or inf: open), and what was measured, if
     anything: an estimate with the ends of its interval, by which it fits, or an estimate alone.
     """
-    found = []
-    for what, low, high, came in rows:
-        told = f"over {number(low)}" if high == math.inf else f"{number(low)}–{number(high)}"
-        told = told if low else f"under {number(high)}"
-        found.append((what, told, *_fits(low, high, came)))
-    return pd.DataFrame(found, columns=["what", "predicted", MEASURED, "fits"])
+    columns = ["what", "predicted", MEASURED, "fits"]
+    lines = [(what, _range(*ends), *_fits(*ends, measured)) for what, *ends, measured in rows]
+    return pd.DataFrame(lines, columns=columns)
 
 
-def _fits(low: float, high: float, came: object) -> tuple[str, str]:
+def _range(low: float, high: float) -> str:
+    if not low:
+        return f"under {number(high)}"
+    return f"over {number(low)}" if high == math.inf else f"{number(low)}–{number(high)}"
+
+
+def _fits(low: float, high: float, measured: object) -> tuple[str, str]:
     """What was measured, with digits enough to compare it with a range, and whether it fits it."""
-    if came is None:
+    if measured is None:
         return "—", "—"
-    if not isinstance(came, tuple):
-        return number(came), f"{'yes' if low <= came <= high else 'no'}, by the estimate"
-    value, least, most = came
+    if not isinstance(measured, tuple):
+        return number(
+            measured
+        ), f"{'yes' if low <= measured <= high else 'no'}, by the estimate"
+    value, least, most = measured
     ends = (number(end if end < BEYOND else math.inf) for end in (least, most))
-    said = f"{number(value)} ({(' to ' if least < 0 else '–').join(ends)})"
+    text = f"{number(value)} ({(' to ' if least < 0 else '–').join(ends)})"
     if low <= least and most <= high:
-        return said, "yes"
-    return said, "no" if most < low or least > high else "unclear"
+        return text, "yes"
+    return text, "no" if most < low or least > high else "unclear"

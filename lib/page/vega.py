@@ -43,9 +43,8 @@ def tidy(spec: dict) -> dict:
     """
     # Browsers read no NaN
     spec = json.loads(json.dumps(spec), parse_constant=lambda _: None, parse_float=_short)
-    tables = spec.get("datasets", {})
-    for name, rows in tables.items():
-        tables[name] = [{k: v for k, v in row.items() if v is not None} for row in rows]
+    for rows in spec.get("datasets", {}).values():
+        rows[:] = [{k: v for k, v in row.items() if v is not None} for row in rows]
     return spec
 
 
@@ -64,8 +63,7 @@ def packed(spec: dict) -> str:
     for name, rows in spec.get("datasets", {}).items():
         fields = dict.fromkeys(field for row in rows for field in row)
         columns[name] = {field: [row.get(field) for row in rows] for field in fields}
-    told = spec | {"datasets": columns}
-    text = json.dumps(told, separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(spec | {"datasets": columns}, separators=(",", ":"), ensure_ascii=False)
     return text.replace("<", "\\u003c")  # "<!--<script>" would swallow the end tag
 
 
