@@ -26,7 +26,8 @@ def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
     """
     several = f"identified and sparsity == 0 and replicates >= {scaling.ENOUGH}"
     dense, run = boxes.some(front.critical().query(several), "curves"), front.one_run()
-    split, tells = kept("answers-shares", shares.measured), _tells(dense)
+    split = kept("answers-shares", shares.measured)
+    tells = kept("answers-pairs", lambda: _tells(dense))
     return {
         **front.facts(judged),
         **prose.pills({key: judged[key] for key in CLAIMS}),
@@ -40,7 +41,7 @@ def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
         "clipped": split["clipped"] / split["noise"],
         "decay": ranged(*_ends(judged["W2"])),
         "decay_power": ranged(*(1 + np.log2(_ends(judged["W2b"])))),
-        "held": _held(),
+        "held": between(*np.exp(kept("answers-beta2", _held))),
         **front.measured_again(),
         "apart": APART,
         "around": percent(tells["around"]),
@@ -54,35 +55,26 @@ def _ends(measured: Finding) -> np.ndarray:
     return np.array([group.effect, group.low, group.high])
 
 
-def _held() -> str:
-    """Steps with Adam's beta2 held over those with its half-life held in examples: the least and
-    the most network, in the mean over batch sizes.
+def _held() -> list[float]:
+    """ln of steps with Adam's beta2 held over those with its half-life held in examples, of every
+    network, in the mean over batch sizes.
     """
-
-    def compute() -> list[float]:
-        curves = scaling.curves(method_results.compared())
-        steps = method_results.between(
-            curves, "adam-fixed", "adam-half-life", method_results.at_end(0)
-        )
-        return [effect.value for effect in steps.values()]
-
-    return between(*np.exp(kept("answers-beta2", compute)))
+    curves = scaling.curves(method_results.compared())
+    middle = method_results.at_end(0)
+    steps = method_results.between(curves, "adam-fixed", "adam-half-life", middle)
+    return [effect.value for effect in steps.values()]
 
 
 def _tells(dense: pd.DataFrame) -> dict[str, float]:
     """The share of pairs of single searches that tell the critical batch size within NEAR, of
     those that have it between them (around) and of the others (aside).
     """
-
-    def compute() -> dict[str, float]:
-        curves = judging.curves()
-        keys = dense[scaling.CURVE].itertuples(index=False, name=None)
-        rows = [row for key, c in zip(keys, dense.critical) for row in pairs(curves[key], c)]
-        every = pd.DataFrame(rows, columns=["around", "over"])
-        near = every.over.between(1 / NEAR, NEAR).groupby(every.around).mean()
-        return {"around": near[True], "aside": near[False]}
-
-    return kept("answers-pairs", compute)
+    curves = judging.curves()
+    keys = dense[scaling.CURVE].itertuples(index=False, name=None)
+    rows = [row for key, c in zip(keys, dense.critical) for row in pairs(curves[key], c)]
+    table = pd.DataFrame(rows, columns=["around", "over"])
+    near = table.over.between(1 / NEAR, NEAR).groupby(table.around).mean()
+    return {"around": near[True], "aside": near[False]}
 
 
 def pairs(curve: scaling.Curve, critical: float) -> list[tuple[bool, float]]:

@@ -51,9 +51,8 @@ def measured() -> dict[str, float]:
 def gradient(network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
     """The mean gradient [weights] over these examples [n, ...] with labels [n]."""
     loss = cross_entropy(network(x), y)
-    return torch.cat(
-        [g.flatten() for g in torch.autograd.grad(loss, list(network.parameters()))]
-    )
+    parts = torch.autograd.grad(loss, list(network.parameters()))
+    return torch.cat([part.flatten() for part in parts])
 
 
 def off(network: nn.Module, x: Tensor, y: Tensor, shares: tuple[Tensor, ...]) -> float:
@@ -61,9 +60,9 @@ def off(network: nn.Module, x: Tensor, y: Tensor, shares: tuple[Tensor, ...]) ->
     examples, over its norm.
     """
     mean = torch.stack([gradient(network, x[share], y[share]) for share in shares]).mean(0)
-    every = torch.cat(shares)
-    whole = gradient(network, x[every], y[every])
-    return float((mean - whole).norm() / whole.norm())
+    batch = torch.cat(shares)
+    exact = gradient(network, x[batch], y[batch])
+    return float((mean - exact).norm() / exact.norm())
 
 
 def noise_scale(gradients: Tensor, size: int) -> float:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
+from pathlib import Path
 
 import altair as alt
 import numpy as np
@@ -56,13 +58,7 @@ CAPTION = (
     "Points: means over searches; hollow if a search missed the goal. "
     "Bars: 90 % confidence intervals. Lines: c₁/B + c₂. Diamonds: critical batch sizes."
 )
-VIEW = """\
-<div class="book-explore"><script type="application/json" class="ex-data">{{ data }}</script>\
-<figure class="book-figure" id="fig-explore"><p class="book-title">{{ title }}</p>\
-<img class="ex-still" alt="{{ description|e }}" src="{{ picture }}">\
-<figcaption>{{ caption }}</figcaption>\
-<div class="book-tools"><a href="#fig-explore">Link to this figure</a></div></figure>\
-<div class="ex-tables"><div class="ex-scroll">{{ table }}</div></div></div>"""
+VIEW = Path(__file__).with_name("view.html").read_text(encoding="utf-8")
 
 
 def packed(
@@ -100,53 +96,39 @@ def packed(
 
 def _choices(lines: pd.DataFrame) -> dict[str, list[dict]]:
     """What can be chosen, with titles and colours."""
-    methods = _by(charts.ALGORITHM_COLOURS, lines.algorithm)
-    prunings = _by(charts.METHOD_COLOURS, lines.pruning)
+    methods = _ordered(lines.algorithm, charts.ALGORITHM_COLOURS)
+    prunings = _ordered(lines.pruning, charts.METHOD_COLOURS)
+    levels = sorted(set(lines.sparsity))
+    of_methods, of_levels = charts.ALGORITHM_COLOURS, charts.SPARSITY_COLOURS
     return {
-        "workloads": [_about(name) for name in _in_order(lines.workload)],
+        "workloads": _workloads(lines.workload.value_counts()),
         "methods": [
-            {
-                "name": name,
-                "title": named(name),
-                "colour": _colour(charts.ALGORITHM_COLOURS, name),
-            }
+            {"name": name, "title": named(name), "colour": of_methods.get(name, charts.GUIDE)}
             for name in methods
         ],
         "prunings": [{"name": name, "title": named(name)} for name in prunings],
         "sparsities": [
-            {"level": level, "colour": _colour(charts.SPARSITY_COLOURS, level)}
-            for level in sorted(set(lines.sparsity))
+            {"level": level, "colour": of_levels.get(level, charts.GUIDE)} for level in levels
         ],
     }
 
 
-def _colour(colours: dict, of: object) -> str:
-    return colours.get(of, charts.GUIDE)
-
-
-def _about(name: str) -> dict:
-    """A workload, its data set, and the goal at which it is first shown."""
-    work = workload(name)
-    data = DATA.get(work.dataset, "Others")
-    return {"name": name, "title": work.title, "data": data, "goal": scaling.goal(name)}
-
-
-def _in_order(names: pd.Series) -> list[str]:
-    """Workloads by data set, the digits' first; of these those with most curves first, then by
-    title.
+def _workloads(curves: pd.Series) -> list[dict]:
+    """Every workload with its data set and the goal at which it is first shown: by data set, the
+    digits' first; of these those with most curves (their number, by name) first, then by title.
     """
-    places, counts = [*DATA.values(), "Others"], names.value_counts()
+    places, rows = [*DATA.values(), "Others"], []
+    for name, count in curves.items():
+        work = workload(name)
+        data = DATA.get(work.dataset, "Others")
+        about = {"name": name, "title": work.title, "data": data, "goal": scaling.goal(name)}
+        rows.append((places.index(data), -count, work.title, about))
+    return [about for *_, about in sorted(rows, key=lambda row: row[:3])]
 
-    def place(about: dict) -> tuple:
-        return places.index(about["data"]), -counts[about["name"]], about["title"]
 
-    return [about["name"] for about in sorted(map(_about, counts.index), key=place)]
-
-
-def _by(order, names: pd.Series) -> list[str]:
+def _ordered(names: pd.Series, order: Mapping) -> list[str]:
     """The names that there are, in this order, others last."""
-    there = set(names)
-    return [*(n for n in order if n in there), *sorted(there - set(order))]
+    return [*(n for n in order if n in set(names)), *sorted({*names} - {*order})]
 
 
 def _table(frame: pd.DataFrame, columns: list[str]) -> dict:
@@ -173,16 +155,15 @@ def still(points: pd.DataFrame, lines: pd.DataFrame) -> alt.LayerChart:
     """Curves of one workload, method and goal as a picture: points, bars, lines, critical batch
     sizes.
     """
-    colour = charts.by_sparsity(list(points.sparsity.unique()))
     least = max(points.low.min(), points.steps.min() / FAR)
     most = min(points.high.max(), points.steps.max() * FAR)
-    ends = [least, most]
-    scale = alt.Scale(type="log", base=2, nice=False, padding=10, clamp=True, domain=ends)
-    x = charts.batch_axis(points.batch_size)
-    y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
-    base = alt.Chart(points).encode(x=x, y=y, color=colour)
-    low = alt.Y("low:Q", scale=scale)
-    bars = base.mark_rule(strokeWidth=2).encode(y=low, y2="high:Q")
+    scale = charts.log(10, clamp=True, domain=[least, most])
+    base = alt.Chart(points).encode(
+        x=charts.batch_axis(points.batch_size),
+        y=alt.Y("steps:Q", title="steps to result (training steps)", scale=scale),
+        color=charts.by_sparsity(list(points.sparsity.unique())),
+    )
+    bars = base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q")
     layers = [bars, *_fitted(base, points, lines)]
     for missed, filled in ((points.missed == 0, True), (points.missed > 0, False)):
         if missed.any():
@@ -195,22 +176,23 @@ def _fitted(base: alt.Chart, points: pd.DataFrame, lines: pd.DataFrame) -> list[
     """The lines, and the critical batch sizes that lie within the sizes measured, with their
     intervals.
     """
-    known = lines[lines.c1.notna()]
-    if known.empty:
+    fitted = lines[lines.c1.notna()]
+    if fitted.empty:
         return []
-    least, most = points.batch_size.min(), points.batch_size.max()
-    sizes = pd.DataFrame({"batch_size": np.geomspace(least, most, 61)})
-    drawn = known.merge(sizes, "cross")
-    at = known[known.identified.astype(bool)].assign(batch_size=lambda t: t.critical)
-    at = at.assign(
-        first=at.critical_low.clip(least, most), last=at.critical_high.clip(least, most)
+    ends = points.batch_size.min(), points.batch_size.max()
+    drawn = fitted.merge(pd.DataFrame({"batch_size": np.geomspace(*ends, 61)}), "cross")
+    inside = fitted[fitted.identified.astype(bool)]
+    inside = inside.assign(
+        batch_size=inside.critical,
+        first=inside.critical_low.clip(*ends),
+        last=inside.critical_high.clip(*ends),
     )
-    drawn, at = (t.assign(steps=t.c1 / t.batch_size + t.c2) for t in (drawn, at))
-    beside = base.properties(data=at)
+    drawn, inside = (t.assign(steps=t.c1 / t.batch_size + t.c2) for t in (drawn, inside))
+    critical = base.properties(data=inside)
     return [
         base.properties(data=drawn).mark_line(strokeWidth=2, clip=True),
-        beside.mark_rule(strokeWidth=2).encode(x="first:Q", x2="last:Q"),
-        beside.mark_point(shape="diamond", size=190, fill="white", strokeWidth=2, opacity=1),
+        critical.mark_rule(strokeWidth=2).encode(x="first:Q", x2="last:Q"),
+        critical.mark_point(shape="diamond", size=190, fill="white", strokeWidth=2, opacity=1),
     ]
 
 
@@ -235,9 +217,9 @@ def view(
     table of what it draws.
     """
     picture = vega.address(vega.picture(vega.tidy(chart.to_dict())))
-    about = {"title": title, "description": description, "caption": CAPTION}
     parts = {"data": Html(data), "picture": Html(picture), "table": boxes.table(shown)}
-    return boxes.html(VIEW, **about, **parts)
+    words = {"title": title, "description": description, "caption": CAPTION}
+    return boxes.html(VIEW, **words, **parts)
 
 
 def columns() -> pd.DataFrame:

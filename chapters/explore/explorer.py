@@ -41,17 +41,17 @@ def tables(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     `scaling.summaries`), NaN for fewer than three batch sizes.  Raises ValueError as
     `scaling.summaries`.
     """
-    points, lines, whole = [], [], ranges.whole_curves(trials)
-    for _, own in trials.groupby("workload"):
-        if not (searches := scaling.at_every_goal(own)):
+    points, lines, whole_curves = [], [], ranges.whole_curves(trials)
+    for _, of_workload in trials.groupby("workload"):
+        if not (searches := scaling.at_every_goal(of_workload)):
             continue
         met = scaling.across_replicates(pd.concat(searches.values()))
-        for goal, found in met.groupby("goal"):
-            curve, line = _at(searches[goal], found)
+        for goal, of_goal in met.groupby("goal"):
+            curve, line = _of_goal(searches[goal], of_goal)
             points.append(curve.assign(goal=goal)[POINTS])
             keys = line[CURVE].itertuples(index=False, name=None)
-            searched = ["whole" if key in whole else "published" for key in keys]
-            lines.append(line.assign(goal=goal, range=searched)[LINES])
+            range_of = ["whole" if key in whole_curves else "published" for key in keys]
+            lines.append(line.assign(goal=goal, range=range_of)[LINES])
     return pd.concat(points, ignore_index=True), pd.concat(lines, ignore_index=True)
 
 
@@ -74,28 +74,23 @@ def exported() -> pd.DataFrame:
     return rows.sort_values([*KEYS, "range", "batch_size"])[EXPORTED]
 
 
-def _at(searches: pd.DataFrame, points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _of_goal(searches: pd.DataFrame, points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`tables` at one goal, of all searches and of the points that one of them met."""
     summary, curves = scaling.of_searches(searches)
-    over = scaling.steps_over_dense(_beside_dense(curves)).rename(columns=OVER)
+    # The dense ones once for every way of pruning: they are pruned in none
+    dense = {key[:2]: curve for key, curve in curves.items() if key[3] == 0}
+    curves |= {scaling.dense_key(key): dense[key[:2]] for key in curves if key[:2] in dense}
+    over = scaling.steps_over_dense(curves).rename(columns=OVER)
     over = over[[*CURVE, "batch_size", *OVER.values()]]
     points = points.rename(columns={"replicates": "searches"})
     points = points.merge(over, "left", [*CURVE, "batch_size"])
     return points, points[CURVE].drop_duplicates().merge(summary, "left", CURVE)
 
 
-def _beside_dense(curves: dict) -> dict:
-    """Curves by key, the dense ones once for every way of pruning: they are pruned in none."""
-    dense = {key[:2]: curve for key, curve in curves.items() if key[3] == 0}
-    return curves | {
-        scaling.dense_key(key): dense[key[:2]] for key in curves if key[:2] in dense
-    }
-
-
 def cores(points: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """Step times of one core of ours, by workload, where they were taken."""
-    every = {name: timings.one_core(name) for name in points.workload.unique()}
-    return {name: times for name, times in every.items() if times is not None}
+    seconds = {name: timings.one_core(name) for name in points.workload.unique()}
+    return {name: times for name, times in seconds.items() if times is not None}
 
 
 def times(points: pd.DataFrame, timed: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
@@ -105,12 +100,11 @@ def times(points: pd.DataFrame, timed: Mapping[str, pd.DataFrame]) -> pd.DataFra
     timed: of `cores`.
     """
     parts = []
-    for name, known in timed.items():
-        own = points[points.workload == name]
-        batches = _filled(own.batch_size.unique())
+    for name, seconds in timed.items():
+        batches = _filled(points.batch_size[points.workload == name].unique())
         weights = models.parameter_count(workload(name).network())
         for machine, (_, devices) in MACHINES.items():
-            step = hardware.best_step(devices, batches, weights, known)
+            step = hardware.best_step(devices, batches, weights, seconds)
             step = step.rename_axis("batch_size").reset_index()
             parts.append(step.assign(workload=name, hardware=machine)[TIMES])
     return pd.concat(parts, ignore_index=True)
@@ -125,13 +119,13 @@ def updates(timed: Mapping[str, pd.DataFrame], ratios: pd.DataFrame) -> pd.DataF
     number.
     """
     parts = []
-    for name, own in ratios.groupby("workload", sort=False):
-        wide = own.pivot(index="batch_size", columns="algorithm", values="ratio")
+    for name, of_workload in ratios.groupby("workload", sort=False):
+        wide = of_workload.pivot(index="batch_size", columns="algorithm", values="ratio")
         if TIMED in wide and name in timed:
             step = hardware.interpolated(timed[name], wide.index)
             over = wide.div(wide[TIMED], axis=0) - 1
-            more = over.clip(lower=0).mul(step, axis=0)
-            long = more.melt(value_name="seconds", ignore_index=False)
+            longer = over.clip(lower=0).mul(step, axis=0)
+            long = longer.melt(value_name="seconds", ignore_index=False)
             parts.append(long.reset_index().assign(workload=name))
     return pd.concat(parts, ignore_index=True)[UPDATES].dropna()
 
@@ -139,5 +133,6 @@ def updates(timed: Mapping[str, pd.DataFrame], ratios: pd.DataFrame) -> pd.DataF
 def _filled(sizes: Sequence[int]) -> np.ndarray:
     """Batch sizes and the powers of two between them."""
     powers = 2 ** np.arange(40)
-    between = powers[(min(sizes) <= powers) & (powers <= max(sizes))]
-    return np.union1d(np.asarray(sizes, int), between)
+    return np.union1d(sizes, powers[(min(sizes) <= powers) & (powers <= max(sizes))]).astype(
+        int
+    )

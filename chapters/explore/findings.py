@@ -16,15 +16,15 @@ def findings(begun: pd.DataFrame, whole: bool) -> dict[str, object]:
         whole: whether its momentum is searched over its whole range.
     """
     choice = begun.iloc[0]
-    known = begun[begun.identified.astype(bool)].sort_values("sparsity")
-    ends = known.iloc[[0, -1]] if len(known) > 1 else known
+    inside = begun[begun.identified.astype(bool)].sort_values("sparsity")
+    ends = inside.iloc[[0, -1]] if len(inside) > 1 else inside
     return {
         "title": catalogue.workload(choice.workload).title,
         "method": choice.algorithm,
         "whole": whole,
         "goal": percent(choice.goal),
         "critical": [f"{brief(row.critical)} {_level(row)}" for row in ends.itertuples()],
-        "intervals": [_told(row) for row in known.itertuples()],
+        "intervals": [_interval(row) for row in inside.itertuples()],
     }
 
 
@@ -32,7 +32,7 @@ def _level(row) -> str:
     return "dense" if row.sparsity == 0 else f"at sparsity {row.sparsity:g}"
 
 
-def _told(row) -> str:
+def _interval(row) -> str:
     """A critical batch size with its interval."""
     ends = span(tuple(float(f"{end:.2g}") for end in (row.critical_low, row.critical_high)))
     return f"{brief(row.critical)} ({ends}) {_level(row)}"

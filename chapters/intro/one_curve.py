@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import altair as alt
 import numpy as np
@@ -47,8 +47,7 @@ DRAWN = [column.split(":")[0] for column in ABOUT]
 DRAWN += ["data", "curve", "method", "sparsity", "level", "what"]
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """What is moved: its power, the words of its axis before and after, what batch sizes are over,
     the words of the three zones.
     """
@@ -61,12 +60,13 @@ class Kind:
 
 
 FREE, PAID = "free:|a doubling|saves 40–50\u00a0%", "paid for|nothing:|under 10\u00a0%"
-STEPS = Kind(
-    1, "steps to result", "steps, over the fewest", "the critical one", (FREE, "a trade", PAID)
-)
-BENDS = ("grows with|the batch", "bends", "constant")
-RATES = Kind(-1, "best learning rate", "learning rate, over the largest", "Bη", BENDS)
-KINDS = {"steps": STEPS, "learning rates": RATES}
+TRADE, BENDS = (FREE, "a trade", PAID), ("grows with|the batch", "bends", "constant")
+KINDS = {
+    "steps": Kind(1, "steps to result", "steps, over the fewest", "the critical one", TRADE),
+    "learning rates": Kind(
+        -1, "best learning rate", "learning rate, over the largest", "Bη", BENDS
+    ),
+}
 
 
 def steps(points: pd.DataFrame) -> pd.DataFrame:
@@ -76,15 +76,13 @@ def steps(points: pd.DataFrame) -> pd.DataFrame:
         points: of `lib.claims.front.collapsed`.
     """
     works = points.workload.map(workload)
-    pruned = points.sparsity.map(percent).map("{} pruned by ".format) + points.pruning.map(
-        named
-    )
-    named_so = points.assign(
+    pruned = points.sparsity.map(percent) + " pruned by " + points.pruning.map(named)
+    rows = points.assign(
         network=[work.title for work in works],
         data=[work.dataset for work in works],
         curve=points[CURVE].astype(str).agg(" ".join, axis=1),
     )
-    return _drawn(named_so, "steps", pruned)
+    return _drawn(rows, "steps", pruned)
 
 
 def rates(series: Iterable[Mapping[str, object]]) -> pd.DataFrame:
@@ -94,13 +92,13 @@ def rates(series: Iterable[Mapping[str, object]]) -> pd.DataFrame:
         series: of every curve name, method, data (set), sparsity, points ([batch size, rate]),
             eta_inf and B_eta (in examples).
     """
-    listed = pd.DataFrame(series).explode("points", ignore_index=True)
+    points = pd.DataFrame(series).explode("points", ignore_index=True)
     names = {"method": "algorithm", "eta_inf": "level", "B_eta": "at", "name": "network"}
-    rows = listed.rename(columns=names).assign(replicates=None)
+    rows = points.rename(columns=names).assign(replicates=None)
     rows[["batch_size", "value"]] = rows.points.tolist()
     rows["network"] = rows.network.str.partition(",")[0]
     rows["curve"] = rows[["network", "algorithm", "sparsity"]].astype(str).agg(" ".join, axis=1)
-    return _drawn(rows, "learning rates", rows.sparsity.map(percent).map("{} pruned".format))
+    return _drawn(rows, "learning rates", rows.sparsity.map(percent) + " pruned")
 
 
 def _drawn(rows: pd.DataFrame, what: str, pruned: pd.Series) -> pd.DataFrame:
@@ -124,13 +122,13 @@ def findings(rows: pd.DataFrame) -> dict[str, object]:
     Args:
         rows: of `steps`.
     """
-    found = {"far": rows.off[rows.method.isin(LAYERWISE) & (rows.batch_size == 1)].tolist()}
-    for name, own in {"": rows[rows.sparsity == 0], "all_": rows}.items():
-        found |= {f"{name}curves": own.curve.nunique(), f"{name}points": len(own)}
+    values = {"far": rows.off[rows.method.isin(LAYERWISE) & (rows.batch_size == 1)].tolist()}
+    for prefix, points in {"": rows[rows.sparsity == 0], "all_": rows}.items():
+        values |= {f"{prefix}curves": points.curve.nunique(), f"{prefix}points": len(points)}
         for word, factor in WITHIN.items():
-            near = np.abs(np.log(own.off)) <= np.log(factor)
-            found[name + word] = percent(near.mean(), 0)
-    return found
+            near = np.abs(np.log(points.off)) <= np.log(factor)
+            values[prefix + word] = percent(near.mean(), 0)
+    return values
 
 
 # --- the chart ------------------------------------------------------------------------------------
@@ -159,18 +157,14 @@ def one_curve(rows: pd.DataFrame) -> alt.LayerChart:
     kinds = list(dict.fromkeys(rows["what"]))
     x, y = _scale(rows, "batch_size", "at"), _scale(rows, "value", "level")
     y.range = [HEIGHT - LOW - 16, ROOM]
-    drawn = alt.layer(
-        *_zones(kinds, x, y), *_curves(rows, x, y), _line(rows, x, y), _reader(x, y)
-    )
-    strip = alt.layer(*_strip(rows, x))
-    whole = alt.layer(drawn, strip, *_titles(kinds)).resolve_scale(y="independent")
+    plot = alt.layer(*_zones(kinds, x), *_curves(rows, x, y), _line(rows, x, y), _reader(x, y))
+    chart = alt.layer(plot, alt.layer(*_strip(rows, x)), *_titles(kinds))
+    chart = chart.resolve_scale(y="independent")
     shown = alt.binding_select(options=kinds, name="show ") if len(kinds) > 1 else alt.Undefined
     quantity = alt.param(name="quantity", value=kinds[0], bind=shown)
-    whole = whole.add_params(quantity, *_controls(rows))
-    whole = charts.sized(whole, HEIGHT).properties(
-        usermeta={"slides": "together", "job": ["C", "a", "b"]}
-    )
-    return whole.configure_legend(offset=44)
+    chart = charts.sized(chart.add_params(quantity, *_controls(rows)), HEIGHT)
+    chart = chart.properties(usermeta={"slides": "together", "job": ["C", "a", "b"]})
+    return chart.configure_legend(offset=44)
 
 
 def _controls(rows: pd.DataFrame) -> list[alt.Parameter]:
@@ -178,13 +172,12 @@ def _controls(rows: pd.DataFrame) -> list[alt.Parameter]:
     together = alt.binding_range(min=0, max=1, step=0.01, name="slide the curves together ")
     pruned = alt.binding_checkbox(name="pruned networks, too ")
     fields = {"C": "your C (examples) ", "a": "a (s a step) ", "b": "b (s an example) "}
-    number = {name: alt.binding(input="number", name=words) for name, words in fields.items()}
-    said = _follows("'as measured'", "'one curve'")
+    numbers = {name: alt.binding(input="number", name=words) for name, words in fields.items()}
     return [
         alt.param(name="together", value=1, bind=together),
-        alt.param(name="together_text", expr=said),
+        alt.param(name="together_text", expr=_follows("'as measured'", "'one curve'")),
         alt.param(name="pruned", value=False, bind=pruned),
-        *(alt.param(name=name, value="", bind=bind) for name, bind in number.items()),
+        *(alt.param(name=name, value="", bind=bind) for name, bind in numbers.items()),
         alt.param(name="best", expr=f"{GIVEN} ? sqrt(C * a / b) : 0"),
         alt.param(name="reach", expr=f"{GIVEN} ? {REACH} : 1"),
         alt.param(name="title_text", expr=_title(rows)),
@@ -213,10 +206,9 @@ def _scale(rows: pd.DataFrame, column: str, by: str) -> alt.Scale:
     column over another.
     """
     ends = {}
-    for what, own in rows.groupby("what"):
-        ends[what] = [
-            [float(v.min()), float(v.max())] for v in (own[column], own[column] / own[by])
-        ]
+    for what, points in rows.groupby("what"):
+        raw, moved = points[column], points[column] / points[by]
+        ends[what] = [[float(values.min()), float(values.max())] for values in (raw, moved)]
     moving = "pow({0}[0][{1}], 1 - together) * pow({0}[1][{1}], together)"
     moving = [{"expr": moving.format(f"{json.dumps(ends)}[quantity]", n)} for n in (0, 1)]
     return alt.Scale(type="log", nice=False, domain=moving, padding=6)
@@ -224,19 +216,19 @@ def _scale(rows: pd.DataFrame, column: str, by: str) -> alt.Scale:
 
 def _curves(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
     pick, _ = charts.picked("method")
-    point = {"on": "pointerover", "clear": "pointerout", "name": "curve_at"}
-    at = alt.selection_point(fields=["curve"], **point)
+    events = {"on": "pointerover", "clear": "pointerout", "name": "curve_at"}
+    pointed = alt.selection_point(fields=["curve"], **events)
     base = _moved(rows).encode(
         x=alt.X("x:Q", scale=x, title=None).axis(grid=False, **POWERS),
         y=alt.Y("y:Q", scale=y, title=None).axis(**POWERS),
         color=_colour(rows),
-        opacity=alt.when(pick & at).then(alt.value(0.85)).otherwise(alt.value(0.1)),
+        opacity=alt.when(pick & pointed).then(alt.value(0.85)).otherwise(alt.value(0.1)),
     )
     lines = base.mark_line(strokeWidth=1.2, clip=True).encode(detail="curve:N")
     dots = base.mark_point(filled=True, size=34).encode(
         shape=charts.by_shape("data", rows.data), tooltip=tips.listed(ABOUT)
     )
-    return [lines.add_params(pick, at), dots]
+    return [lines.add_params(pick, pointed), dots]
 
 
 def _colour(rows: pd.DataFrame) -> alt.Color:
@@ -274,12 +266,11 @@ def _strip(rows: pd.DataFrame, x: alt.Scale) -> list[alt.Chart]:
 def _line(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> alt.Chart:
     """The curve onto which all are moved."""
     moved = rows.batch_size / rows["at"]
-    at = np.geomspace(moved.min(), moved.max(), 121)
-    line = pd.DataFrame({"x": at}).merge(rows[["what"]].drop_duplicates(), "cross")
+    places = pd.DataFrame({"x": np.geomspace(moved.min(), moved.max(), 121)})
+    line = places.merge(rows[["what"]].drop_duplicates(), "cross")
     line["y"] = (1 + 1 / line.x) ** line["what"].map(lambda what: KINDS[what].power)
-    line = (
-        alt.Chart(line).transform_filter(THERE).mark_line(color=INK, strokeWidth=1.8, clip=True)
-    )
+    line = alt.Chart(line).transform_filter(THERE)
+    line = line.mark_line(color=INK, strokeWidth=1.8, clip=True)
     return line.encode(x=alt.X("x:Q", scale=x), y=alt.Y("y:Q", scale=y), opacity=_faded())
 
 
@@ -287,29 +278,24 @@ def _faded(most: float = 1) -> alt.OpacityValue:
     return alt.value(alt.expr(f"{most} * {FADE}"))
 
 
-def _zones(kinds: list[str], x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
+def _zones(kinds: list[str], x: alt.Scale) -> list[alt.Chart]:
     """The outer zones shaded, words on all three, and at the top the examples over the fewest."""
-    edges = [1e-6, *EDGES, 1e6]
-    places = [EDGES[0], 1.0, EDGES[1]]
-    zones = [
-        {"what": k, "low": low, "high": high, "place": place, "words": words, "side": n - 1}
-        for k in kinds
-        for n, (low, high, place, words) in enumerate(
-            zip(edges, edges[1:], places, KINDS[k].zones)
-        )
-    ]
-    base = alt.Chart(pd.DataFrame(zones)).transform_filter(THERE)
+    left, right = EDGES
+    places = pd.DataFrame({"low": [1e-6, left, right], "high": [left, right, 1e6]})
+    places = places.assign(place=[left, 1.0, right])
+    zones = [places.assign(what=k, words=KINDS[k].zones, side=[-1, 0, 1]) for k in kinds]
+    columns = ["what", "low", "high", "place", "words", "side"]
+    base = alt.Chart(pd.concat(zones)[columns]).transform_filter(THERE)
     shade = base.transform_filter("datum.side !== 0").mark_rect(color=charts.GUIDE, clip=True)
     low, place = alt.X("low:Q", scale=x), alt.X("place:Q", scale=x)
     shade = shade.encode(x=low, x2="high:Q", opacity=_faded(0.1))
     words = []
+    style = {"baseline": "top", "lineHeight": 14, "fontSize": 12}
     for side, align in zip((-1, 0, 1), ("right", "center", "left")):
-        one = base.transform_filter(f"datum.side === {side}")
-        one = one.transform_calculate(lines="split(datum.words, '|')")
-        one = one.mark_text(
-            align=align, dx=6 * side, baseline="top", lineHeight=14, fontSize=12
-        )
-        words.append(one.encode(x=place, y=alt.value(2), text="lines:N", opacity=_faded()))
+        text = base.transform_filter(f"datum.side === {side}")
+        text = text.transform_calculate(lines="split(datum.words, '|')")
+        text = text.mark_text(align=align, dx=6 * side, **style)
+        words.append(text.encode(x=place, y=alt.value(2), text="lines:N", opacity=_faded()))
     over = pd.DataFrame({"told": OVER, "what": "steps"}).eval("x = told - 1")
     over = alt.Chart(over).transform_filter(THERE).mark_text(dy=-8, fontSize=12)
     over = over.encode(x=alt.X("x:Q", scale=x), y=alt.value(0), text="told:Q", opacity=_faded())
@@ -323,13 +309,11 @@ def _reader(x: alt.Scale, y: alt.Scale) -> alt.LayerChart:
         x="best / C", low="best / reach / C", high="best * reach / C", y="1 + C / best"
     )
     chart = chart.encode(y=alt.Y("y:Q", scale=y), opacity=_faded())
-    at, low = alt.X("x:Q", scale=x), alt.X("low:Q", scale=x)
+    best, low = alt.X("x:Q", scale=x), alt.X("low:Q", scale=x)
     bar = chart.mark_rule(strokeWidth=4, color=INK, clip=True).encode(x=low, x2="high:Q")
-    dot = chart.mark_point(shape="diamond", size=260, filled=True, color=INK).encode(x=at)
-    words = chart.mark_text(align="left", dx=12, dy=-10, fontWeight="bold").encode(
-        x=at, text="own:N"
-    )
-    return alt.layer(bar, dot, words)
+    dot = chart.mark_point(shape="diamond", size=260, filled=True, color=INK).encode(x=best)
+    words = chart.mark_text(align="left", dx=12, dy=-10, fontWeight="bold")
+    return alt.layer(bar, dot, words.encode(x=best, text="own:N"))
 
 
 def _titles(kinds: list[str]) -> list[alt.Chart]:

@@ -66,11 +66,11 @@ def law(judged: Mapping[str, Finding]) -> dict[str, float]:
 
     Empty where no network has enough searches.
     """
-    known = [g.effect for g in judged["M2"].groups if g.n >= scaling.ENOUGH]
-    if not known:
+    ratios = [g.effect for g in judged["M2"].groups if g.n >= scaling.ENOUGH]
+    if not ratios:
         return {}
     sizes = judging.searches().query("algorithm == 'sgd'").batch_size
-    rho = {"rho": math.exp(np.log(known).mean()), "low": min(known), "high": max(known)}
+    rho = {"rho": math.exp(np.log(ratios).mean()), "low": min(ratios), "high": max(ratios)}
     return {**rho, "smallest": int(sizes.min()), "largest": int(sizes.max())}
 
 

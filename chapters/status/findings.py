@@ -36,29 +36,24 @@ def _listed(column: pd.Series) -> list[str]:
 
 def ways(trials: pd.DataFrame) -> pd.DataFrame:
     """Steps to result by arithmetic and times of the checks: WAY, batch_size, steps, low and high
-    (5 and 95 % of half as many trials), usual; over, lowest, highest (steps over those of the same
+    (5 and 95 % of half as many trials); over, lowest, highest (steps over those of the same
     trial searched in the usual way: median, 5 and 95 % of pairs) and pairs, their number.
     """
-    found = scaling.steps_to_result(trials)
-    half = {}
+    points, half = scaling.steps_to_result(trials), {}
     for way, steps in trials.groupby(WAY).steps:
         half[way] = scaling.best_of_k(steps.to_numpy(), len(steps) // 2)
-    lows, _, highs = zip(*[half[tuple(way)] for way in found[WAY].to_numpy()])
-    found = found.assign(low=lows, high=highs, usual=_usual(found))
-    return found.merge(_over_usual(trials), on=WAY)
-
-
-def _usual(rows: pd.DataFrame) -> pd.Series:
-    """Which rows are of the usual way."""
-    return (rows[list(USUAL)] == list(USUAL.values())).all(axis=1)
+    lows, _, highs = zip(*[half[tuple(way)] for way in points[WAY].to_numpy()])
+    return points.assign(low=lows, high=highs).merge(_over_usual(trials), on=WAY)
 
 
 def _over_usual(trials: pd.DataFrame) -> pd.DataFrame:
     """What `ways` says of pairs, by WAY, over all goals that both of a pair met."""
     goals = [column for column in trials if column.startswith("steps@")]
     met = trials.melt([*WAY, "trial"], goals, "at", "first").dropna(subset="first")
-    used = met[_usual(met)].drop(columns=list(USUAL))
-    pairs = met.merge(used, on=["sparsity", "trial", "at"], suffixes=("", "_used"))
+    usual = met[(met[list(USUAL)] == list(USUAL.values())).all(axis=1)]
+    pairs = met.merge(
+        usual.drop(columns=list(USUAL)), on=["sparsity", "trial", "at"], suffixes=("", "_used")
+    )
     over = pairs.assign(over=pairs["first"] / pairs.first_used).groupby(WAY).over
     lowest, highest = zip(*over.agg(scaling.span_of))
     table = over.agg(over="median", pairs="size")
@@ -70,17 +65,17 @@ def _over_usual(trials: pd.DataFrame) -> pd.DataFrame:
 
 def of_ways(compared: pd.DataFrame) -> pd.DataFrame:
     """Each way beside the usual one, trial by trial; compared: of `ways`."""
-    spans = [wording.span(ends) for ends in zip(compared.low, compared.high)]
-    beside = [wording.span(ends) for ends in zip(compared.lowest, compared.highest)]
-    table = compared.assign(interval=spans, beside=beside)
-    table = table[[*WAY, "steps", "interval", "over", "beside", "pairs"]]
+    spans = list(map(wording.span, zip(compared.low, compared.high)))
+    of_pairs = list(map(wording.span, zip(compared.lowest, compared.highest)))
+    table = compared.assign(interval=spans, of_pairs=of_pairs)
+    table = table[[*WAY, "steps", "interval", "over", "of_pairs", "pairs"]]
     words = {"geometric": "geometrically", "every-100": "every 100 steps"}
     heads = {
         "precision": "arithmetic",
         "steps": "steps to result",
         "interval": "of half as many trials, 5–95 %",
         "over": "trial by trial",
-        "beside": "of pairs, 5–95 %",
+        "of_pairs": "of pairs, 5–95 %",
     }
     return table.replace({"checks": words}).rename(columns=heads)
 
@@ -100,27 +95,25 @@ def of_replays(again: pd.DataFrame) -> pd.DataFrame:
 def of_paths() -> pd.DataFrame:
     """Trials that were followed a second time."""
     rows = []
-    for name, own in tracks.TRACKS.items():
-        found = own.results()
-        heads = found.attrs["provenance"]
-        planned = found.attrs["planned"]
+    for name, track in tracks.TRACKS.items():
+        points = track.results()
+        heads, planned = points.attrs["provenance"], points.attrs["planned"]
         hours = sum(head["wall_s"] for head in heads) / 3600
-        told = front.data_set(name), len(heads), planned, len(found), hours
-        rows.append(told)
+        rows.append([front.data_set(name), len(heads), planned, len(points), hours])
     columns = ["paths on", "followed", "planned", "points", "core-hours"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def of_spaces() -> pd.DataFrame:
     """What hyperparameters are drawn from: the published spaces, and where methods differ."""
-    usual = spaces.LEE2021
-    more = {
-        method.title: {k: axis for k, axis in method.space.items() if axis != usual.get(k)}
+    published = spaces.LEE2021
+    own = {
+        method.title: {k: axis for k, axis in method.space.items() if axis != published.get(k)}
         for method in METHODS.values()
     }
     rows = [
         (space, name.replace("_", " "), axis.low, axis.high, axis.scale)
-        for space, axes in (spaces.SPACES | more).items()
+        for space, axes in (spaces.SPACES | own).items()
         for name, axis in axes.items()
     ]
     return pd.DataFrame(rows, columns=["space", "hyperparameter", "low", "high", "scale"])
@@ -128,16 +121,15 @@ def of_spaces() -> pd.DataFrame:
 
 def of_workloads() -> pd.DataFrame:
     rows = [
-        (
-            w.name,
-            w.dataset,
-            w.model,
-            models.parameter_count(w.network()),
-            ", ".join(map(tasks.TASKS[w.task].written, w.goals)),
-            w.max_steps,
-            w.precision,
-        )
-        for w in catalogue.WORKLOADS.values()
+        {
+            "workload": work.name,
+            "data set": work.dataset,
+            "model": work.model,
+            "parameters": models.parameter_count(work.network()),
+            "goals": ", ".join(map(tasks.TASKS[work.task].written, work.goals)),
+            "step budget": work.max_steps,
+            "precision": work.precision,
+        }
+        for work in catalogue.WORKLOADS.values()
     ]
-    heads = ["data set", "model", "parameters", "goals", "step budget", "precision"]
-    return pd.DataFrame(rows, columns=["workload", *heads])
+    return pd.DataFrame(rows)
