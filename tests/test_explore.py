@@ -37,10 +37,10 @@ def test_a_point_is_the_geometric_mean_over_searches(trials, tables, goal, spars
     own = trials[(trials.sparsity == sparsity) & (trials.pruning == "connection-sensitivity")]
     searches = scaling.steps_to_result(own, goal)
     for point in of(tables[0], goal, sparsity).itertuples():
-        kept = searches[searches.batch_size == point.batch_size]
-        kept = kept[scaling.apart(kept.replicate.to_numpy(), kept.split.to_numpy())]
-        assert point.searches == len(kept) >= 3 and point.missed == kept.steps.isna().sum()
-        mean = np.exp(np.log(kept.steps).mean())
+        means = searches[searches.batch_size == point.batch_size]
+        means = means[scaling.apart(means.replicate.to_numpy(), means.split.to_numpy())]
+        assert point.searches == len(means) >= 3 and point.missed == means.steps.isna().sum()
+        mean = np.exp(np.log(means.steps).mean())
         assert point.missed or point.steps == pytest.approx(mean)
     (line,) = of(tables[1], goal, sparsity).itertuples()
     curve = scaling.curve_of(searches)
@@ -53,25 +53,19 @@ def test_the_export_has_every_curve_that_pages_compare_with_the_same_numbers():
     compared = exported[exported.compared]
     key = ["workload", "algorithm", "sparsity", "goal", "pruning"]
     points = judging.points(judging.searches())
-    whole = ranges.whole_curves(judging.searches())
-    points["range"] = ["whole" if key in whole else "published" for key in points[scaling.CURVE].itertuples(index=False, name=None)]
+    curves = points[scaling.CURVE].itertuples(index=False, name=None)
+    wide = ranges.whole_curves(judging.searches())
+    points["range"] = ["whole" if curve in wide else "published" for curve in curves]
     points["pruning"] = points.pruning.where(points.sparsity > 0, "dense")
-    both = points.merge(compared, on=[*key, "range", "batch_size"], suffixes=("", "_exported"))
-    assert len(both) == len(points) == len(compared) > 500
+    pairs = points.merge(compared, on=[*key, "range", "batch_size"], suffixes=("", "_exported"))
+    assert len(pairs) == len(points) == len(compared) > 500
     for name in ("steps", "low", "high", "missed"):
-        np.testing.assert_allclose(both[name], both[f"{name}_exported"])
+        np.testing.assert_allclose(pairs[name], pairs[f"{name}_exported"])
     summary = judging.summary().assign(pruning=lambda t: t.pruning.where(t.sparsity > 0, "dense"))
     fits = compared.drop_duplicates(key).merge(summary, on=key, suffixes=("", "_page"))
     assert len(fits) == len(summary)
     for name in ("c1", "c2", "critical", "critical_low", "critical_high"):
         np.testing.assert_allclose(fits[name], fits[f"{name}_page"])
     assert set(exported.pruning[exported.sparsity == 0]) == {"dense"}
-    of = ["workload", "algorithm", "pruning", "sparsity"]
-    ways = exported.groupby(of).range.unique().map(set)
-    assert {frozenset(way) for way in ways} == {frozenset({"published"}), frozenset({"published", "whole"})}
-
-
-def rows(tab, which=1):
-    """A table of the page, its head first: 0 the lines, 1 the points."""
-    shown = tab.locator(".ex-tables table").nth(which)
-    return shown.evaluate("t => [...t.rows].map(r => [...r.cells].map(c => c.textContent))")
+    ranges_of = set(exported.groupby(scaling.CURVE).range.unique().map(frozenset))
+    assert ranges_of == {frozenset({"published"}), frozenset({"published", "whole"})}

@@ -41,7 +41,7 @@ def test_facts_are_of_networks_of_three_searches_and_of_bounded_noise_scales(mon
     }
     judged = {key: planted(key, found) for key, found in groups.items()}
     facts = front.facts(judged)
-    assert front_figures.answers(judged["L3"])["found"] == "2 to 4.5 times"
+    assert front_figures.answers(judged["L3"])["effects"] == "2 to 4.5 times"
     assert facts["momentum"] == "2" and facts["pruned"] == "2 to 4.5"
     assert facts["noise"] == "0.80 to 1.2" and facts["noise_data"] == ["digits"]
     assert facts["fastest"] is facts["cheapest"] is None
@@ -55,9 +55,8 @@ def test_the_table_tells_the_papers_networks_from_ours():
     groups = [fact(2.0, 3), fact(1.5, 5, verdict=NO), fact(1.8, 4, verdict=UNCLEAR)]
     own = [dataclasses.replace(group, own=True) for group in groups[:1]]
     mixed = planted("S7", [*own, *groups[1:]])
-    told = front_figures.answers(mixed)
-    assert told["word"] == "yes" and told["found"] == "1.5 to 2 times"
-    assert told["theirs"] == "1 yes" and told["ours"] == "1 no, 1 unclear"
+    words = {"word": "yes", "effects": "1.5 to 2 times", "theirs": "1 yes", "ours": "1 no, 1 unclear"}
+    assert front_figures.answers(mixed) == words
     assert front_figures.answers(planted("S9", groups[2:]))["theirs"] == "not tested"
     both = {"S7": mixed, "S9": planted("S9", groups[1:2])}
     assert front_figures.counted(both) == "1 yes, 1 no"

@@ -59,17 +59,14 @@ def test_the_method_of_the_page_learns_the_workload_of_the_page(write, tmp_path)
     assert {record.parts[0] for record in records} == {"own"} and (frame.goal == 0.05).all()
 
 
-ASKED = """
-import contextlib, dataclasses, io, json, lib
-from lib.__main__ import gathered, main
+REGISTERED = """
+import dataclasses, json, lib
+from lib.__main__ import gathered
 from lib.claims.judging import registered
 
-with contextlib.redirect_stdout(io.StringIO()) as listed:
-    main(["list"])
-lines = [line for line in listed.getvalue().splitlines() if line]
-claims = {key: dataclasses.asdict(claim) for key, claim in registered().items()}
-experiments = {name: one.help for name, one in gathered().items()}
-print(json.dumps([claims, experiments, {line.split()[0]: line for line in lines}, lib.SOURCE]))
+about = {key: dataclasses.asdict(claim) for key, claim in registered().items()}
+about |= {name: {"chapter": "", "help": run.help} for name, run in gathered().items()}
+print(json.dumps([about, lib.SOURCE]))
 """
 
 
@@ -91,16 +88,9 @@ def called_in(tree, *arguments):
     return done.stdout
 
 
-def told_in(tree):
-    """The copy's claims, experiments, lines of `list`, and the digest of its measuring code."""
-    return json.loads(called_in(tree, "-c", ASKED))
-
-
-def without(told, claims, experiments):
-    """The same with some claims and experiments less."""
-    *tables, code = told
-    gone = (claims, experiments, experiments)
-    return [{k: v for k, v in t.items() if k not in g} for t, g in zip(tables, gone)], code
+def registered_in(tree):
+    """The copy's claims and experiments, by name, and the digest of its measuring code."""
+    return json.loads(called_in(tree, "-c", REGISTERED))
 
 
 def add_chapter(tree):
@@ -121,17 +111,18 @@ SIDE = "disputed", "leakage", "other_workers", "receptive_fields", "spiking"
 def test_chapters_come_and_go_with_their_folders(tmp_path):
     """The page's chapter is put in and all side studies are taken out: nothing else changes."""
     tree = copy(tmp_path)
-    before = told_in(tree)
+    before, code_before = registered_in(tree)
+    files = [importlib.import_module(f"chapters.{side}.experiments") for side in SIDE]
+    of_sides = {name for file in files for name in file.EXPERIMENTS}
+    of_sides |= {key for key, about in before.items() if about["chapter"] in SIDE}
     for side in SIDE:
         shutil.rmtree(tree / "chapters" / side)
         (tree / "chapters" / f"{side}.ipynb").unlink()
     add_chapter(tree)
-    told = told_in(tree)
-    claims = {key for key, one in before[0].items() if one["chapter"] in SIDE}
-    files = [importlib.import_module(f"chapters.{side}.experiments") for side in SIDE]
-    experiments = {name for file in files for name in file.EXPERIMENTS}
-    assert told[0]["S99"]["chapter"] == "large_batches" and "fresh-losses" in told[2]
-    assert without(told, {"S99"}, {"fresh-losses"}) == without(before, claims, experiments)
+    after, code_after = registered_in(tree)
+    assert after.pop("S99")["chapter"] == "large_batches" and after.pop("fresh-losses")
+    assert after == {key: about for key, about in before.items() if key not in of_sides}
+    assert code_after == code_before
     called_in(tree, "-m", "lib", "run", "fresh-losses")
     (file,) = (tree / "data" / "fresh-losses").iterdir()
     losses = pd.read_csv(file, skiprows=1).loss

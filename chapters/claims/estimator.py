@@ -65,12 +65,14 @@ def planted(n: int, ends: bool, seed: int) -> tuple[Curve, Curve]:
     level = random.normal(0, LEVEL_SD, (n, 1))
     index = pd.MultiIndex.from_product([range(n), [0]], names=scaling.SEARCH)
     curves = []
+    last = np.log(20 * (1 + 64 / SIZES.min()) * 2 * LAST) if ends else np.inf
+    scatter = np.hypot(LEVEL_SD, REST_SD)
     for critical, factor in ((64 * RATIO, 4.0), (64, 1.0)):
         logs = np.log(20 * factor * (1 + critical / SIZES)) + level
         logs = logs + random.normal(0, REST_SD, logs.shape)
-        most = np.log(20 * (1 + 64 / SIZES.min()) * 2 * LAST) if ends else np.inf
-        tables = (pd.DataFrame(t, index, SIZES) for t in (np.minimum(logs, most), logs > most))
-        curves.append(Curve(*tables, scatter=np.hypot(LEVEL_SD, REST_SD)))
+        steps = pd.DataFrame(np.minimum(logs, last), index, SIZES)
+        missed = pd.DataFrame(logs > last, index, SIZES)
+        curves.append(Curve(steps, missed, scatter))
     return curves[0], curves[1]
 
 

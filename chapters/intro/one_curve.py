@@ -158,13 +158,16 @@ def one_curve(rows: pd.DataFrame) -> alt.LayerChart:
     x, y = _scale(rows, "batch_size", "at"), _scale(rows, "value", "level")
     y.range = [HEIGHT - LOW - 16, ROOM]
     plot = alt.layer(*_zones(kinds, x), *_curves(rows, x, y), _line(rows, x, y), _reader(x, y))
-    chart = alt.layer(plot, alt.layer(*_strip(rows, x)), *_titles(kinds))
-    chart = chart.resolve_scale(y="independent")
-    shown = alt.binding_select(options=kinds, name="show ") if len(kinds) > 1 else alt.Undefined
+    strip = alt.layer(*_strip(rows, x))
+    chart = alt.layer(plot, strip, *_titles(kinds)).resolve_scale(y="independent")
+    shown = alt.Undefined
+    if len(kinds) > 1:
+        shown = alt.binding_select(options=kinds, name="show ")
     quantity = alt.param(name="quantity", value=kinds[0], bind=shown)
-    chart = charts.sized(chart.add_params(quantity, *_controls(rows)), HEIGHT)
+    chart = chart.add_params(quantity, *_controls(rows))
     chart = chart.properties(usermeta={"slides": "together", "job": ["C", "a", "b"]})
-    return chart.configure_legend(offset=44)
+    chart = chart.configure_legend(offset=44)
+    return charts.sized(chart, HEIGHT)
 
 
 def _controls(rows: pd.DataFrame) -> list[alt.Parameter]:
@@ -269,9 +272,13 @@ def _line(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> alt.Chart:
     places = pd.DataFrame({"x": np.geomspace(moved.min(), moved.max(), 121)})
     line = places.merge(rows[["what"]].drop_duplicates(), "cross")
     line["y"] = (1 + 1 / line.x) ** line["what"].map(lambda what: KINDS[what].power)
-    line = alt.Chart(line).transform_filter(THERE)
-    line = line.mark_line(color=INK, strokeWidth=1.8, clip=True)
-    return line.encode(x=alt.X("x:Q", scale=x), y=alt.Y("y:Q", scale=y), opacity=_faded())
+    chart = alt.Chart(line).transform_filter(THERE)
+    chart = chart.mark_line(color=INK, strokeWidth=1.8, clip=True)
+    return chart.encode(
+        x=alt.X("x:Q", scale=x),
+        y=alt.Y("y:Q", scale=y),
+        opacity=_faded(),
+    )
 
 
 def _faded(most: float = 1) -> alt.OpacityValue:
