@@ -24,6 +24,7 @@ PAGES = sorted(
 
 SOURCES = {page: (HTML / page).read_text(encoding="utf-8") for page in PAGES}
 MOST = 4e6  # bytes of a page and of all that it loads; the icons of the theme are 1.5e6 of them
+FRONT = "intro.html"
 built = pytest.mark.skipif(not PAGES, reason="no built book; `make book` builds it")
 
 
@@ -47,10 +48,10 @@ def test_pages_are_light_and_load_nothing_from_another_host():
 @built
 def test_old_addresses_of_this_book_lead_somewhere():
     for old in MOVED.rglob("*.html"):
-        there = HTML / old.relative_to(MOVED)
-        (target,) = set(re.findall(r'(?:href="|url=)([^"]+)', there.read_text(encoding="utf-8")))
+        file = HTML / old.relative_to(MOVED)
+        (target,) = set(re.findall(r'(?:href="|url=)([^"]+)', file.read_text(encoding="utf-8")))
         page, _, section = target.partition("#")
-        assert section in (there.parent / page).read_text(encoding="utf-8")
+        assert section in (file.parent / page).read_text(encoding="utf-8")
 
 
 @built
@@ -73,14 +74,13 @@ def test_per_cent_and_minus_have_one_spelling_and_every_figure_has_an_address(pa
 def test_other_sites_find_a_description_and_a_preview():
     meta = r'<meta (?:name|property)="([^"]+)" content="([^"]*)"'
     for page, text in SOURCES.items():
-        told = dict(re.findall(meta, text))
-        assert told["og:title"] and told["og:image"].endswith("_static/preview.png"), page
+        tags = dict(re.findall(meta, text))
+        assert tags["og:title"] and tags["og:image"].endswith("_static/preview.png"), page
         lead = re.search(r"<p><strong>(.*?)</strong></p>", text, re.S)
-        assert not lead or told["description"] == told["og:description"], page
-    front = SOURCES["intro.html"]
-    told = dict(re.findall(meta, front))
-    head = re.search(r"<title>(.*?)</title>", front, re.S)[1], re.search(r"<h1>(.*?)<", front)[1]
-    assert all("batch size" in text for text in (*head, told["description"], told["og:title"]))
+        assert not lead or tags["description"] == tags["og:description"], page
+    tags, heads = dict(re.findall(meta, SOURCES[FRONT])), r"<(?:title|h1)>(.*?)<"
+    texts = *re.findall(heads, SOURCES[FRONT], re.S)[:2], tags["description"], tags["og:title"]
+    assert all("batch size" in text for text in texts)
     preview = (HTML / "_static" / "preview.png").read_bytes()
     assert struct.unpack(">II", preview[16:24]) == (1200, 630)
 
@@ -91,25 +91,18 @@ def scales(part):
         if isinstance(part.get("domain"), list) and isinstance(part.get("range"), list):
             yield from zip(part["domain"], part["range"])
         part = list(part.values())
-    for one in part if isinstance(part, list) else ():
-        yield from scales(one)
+    for child in part if isinstance(part, list) else ():
+        yield from scales(child)
 
 
 @built
 def test_a_method_has_one_colour_and_a_data_set_one_shape_on_all_pages():
-    told = charts.METHOD_TITLES | charts.ALGORITHM_COLOURS | charts.SHAPES
+    looks = charts.METHOD_TITLES | charts.ALGORITHM_COLOURS | charts.SHAPES
     script = r'<div class="vl-chart"[^>]*><script type="application/json">(.*?)</script>'
-    seen = set()
-    for page, text in SOURCES.items():
-        for spec in re.findall(script, text, flags=re.S):
-            pairs = [pair for pair in scales(json.loads(spec)) if isinstance(pair[0], str)]
-            found = [pair for pair in pairs if pair[0] in told]
-            assert all(told[name] == look for name, look in found), (page, found)
-            seen |= {name for name, _ in found}
-    assert {"sgd", "momentum", "SGD", "MNIST"} <= seen
-
-
-FRONT = "intro.html"
+    specs = [json.loads(s) for text in SOURCES.values() for s in re.findall(script, text, re.S)]
+    pairs = [pair for pair in scales(specs) if isinstance(pair[0], str) and pair[0] in looks]
+    assert [(name, look) for name, look in pairs if looks[name] != look] == []
+    assert {"sgd", "momentum", "SGD", "MNIST"} <= {name for name, _ in pairs}
 
 
 @built
@@ -164,12 +157,11 @@ def test_keyboard_focus_is_seen_everywhere(open_page):
     tab = open_page("chapters/claims.html")
     for _ in range(14 + len(PAGES)):
         tab.keyboard.press("Tab")
-        told = tab.evaluate("document.activeElement.outerHTML.slice(0, 80)")
         outline = tab.evaluate("getComputedStyle(document.activeElement).outlineStyle")
-        assert outline == "solid", told
-    every = "[...document.querySelectorAll('summary, button')]"
+        assert outline == "solid", tab.evaluate("document.activeElement.outerHTML.slice(0, 80)")
+    buttons = "[...document.querySelectorAll('summary, button')]"
     nameless = "s => !s.textContent.trim() && !s.ariaLabel && !s.title"
-    assert tab.evaluate(f"{every}.filter({nameless}).map(s => s.outerHTML)") == []
+    assert tab.evaluate(f"{buttons}.filter({nameless}).map(s => s.outerHTML)") == []
 
 
 @pytest.fixture(scope="module")
@@ -219,11 +211,11 @@ LOOK = """c => c.toDataURL ? c.toDataURL()
   : c.innerHTML.replace(/ (tabindex|aria-[a-z]+|role)="[^"]*"/g, '')"""
 
 
-def changed(tab, chart, act):
-    """Whether a chart looks otherwise within a second of an act."""
+def changed(tab, chart, act, value):
+    """Whether a chart looks otherwise within a second of setting a control to this value."""
     drawn = chart.locator(DRAWN).first
     before = drawn.evaluate(LOOK)
-    act()
+    act(value)
     for _ in range(40):
         tab.wait_for_timeout(25)
         if drawn.evaluate(LOOK) != before:
@@ -234,13 +226,11 @@ def changed(tab, chart, act):
 
 def moves(tab, chart, slider):
     """A slider changes its chart, and tells a screen reader a value and not a place in a list."""
-    now, said = slider.input_value(), slider.get_attribute("aria-valuetext")
-    others = {slider.get_attribute("min"), slider.get_attribute("max")} - {now}
-    if others:
-        assert said and said != now
-        acts = (functools.partial(slider.fill, end) for end in others)
-        assert any(changed(tab, chart, act) for act in acts), "the slider changes nothing"
-        assert slider.get_attribute("aria-valuetext") not in (None, "", said)
+    now, words = slider.input_value(), slider.get_attribute("aria-valuetext")
+    if ends := {slider.get_attribute("min"), slider.get_attribute("max")} - {now}:
+        assert words and words != now
+        assert any(changed(tab, chart, slider.fill, end) for end in ends), "nothing changes"
+        assert slider.get_attribute("aria-valuetext") not in (None, "", words)
         slider.fill(now)
         tab.wait_for_timeout(75)
 
@@ -257,10 +247,9 @@ def test_charts_are_drawn_and_answer(open_page, page):
             moves(tab, chart, slider)
         for menu in chart.locator("select").all():
             now = menu.input_value()
-            others = [o for o in menu.locator("option").all_inner_texts() if o != now]
-            if others:
-                choose = functools.partial(menu.select_option, others[-1])
-                assert changed(tab, chart, choose), "the menu changes nothing"
+            options = [o for o in menu.locator("option").all_inner_texts() if o != now]
+            if options:
+                assert changed(tab, chart, menu.select_option, options[-1]), "nothing changes"
                 menu.select_option(now)
                 tab.wait_for_timeout(75)
 
@@ -296,8 +285,8 @@ def read_as_a_table(chart):
     assert cells, "no rows"
     heads = chart.locator(".book-data th").all_inner_texts()
     assert len(heads) == len(cells) and not [h for h in heads if "_" in h]
-    told = chart.locator(".book-data tbody").inner_text()
-    assert not re.findall(r".*\b(?:NaN|null|undefined)\b.*", told)
+    values = chart.locator(".book-data tbody").inner_text()
+    assert not re.findall(r".*\b(?:NaN|null|undefined)\b.*", values)
 
 
 @built

@@ -28,9 +28,9 @@ USUAL = {"workload": "digits-mlp", "rows": 2, "trial_steps": 10, "wall_s": 3600.
 USUAL |= dict.fromkeys(("torch", "device", "precision", "source", "date"), "x")
 
 
-def results(found, *missing):
-    """A table as `sweeps.results` gives it, with a record for every name in found."""
-    heads = [USUAL | {"sha256": name} for name in found]
+def results(names, *missing):
+    """A table as `sweeps.results` gives it, with a record for every name."""
+    heads = [USUAL | {"sha256": name} for name in names]
     frame = pd.DataFrame({"workload": ["digits-mlp"] * len(heads)})
     planned = len(heads) + len(missing)
     frame.attrs.update(provenance=store.Shared(heads), missing=missing, cells_planned=planned)
@@ -39,15 +39,15 @@ def results(found, *missing):
 
 def test_records_in_several_tables_count_once():
     tables = results("ab", CELL), results("bc", CELL)
-    told = boxes.provenance(*tables)
-    assert "3 of 4 searches, 6 trials, 30 training steps in 3.0 core-hours" in told
+    footer = boxes.provenance(*tables)
+    assert "3 of 4 searches, 6 trials, 30 training steps in 3.0 core-hours" in footer
 
 
 def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():
     assert boxes.absent(results("a")) is None
-    some = boxes.absent(results("a", CELL))
-    assert "Not measured yet: 1 of 2 searches" in some
-    assert "MLP on digits, SGD, dense: batch size 64<" in some
+    note = boxes.absent(results("a", CELL))
+    assert "Not measured yet: 1 of 2 searches" in note
+    assert "MLP on digits, SGD, dense: batch size 64<" in note
     first = "the first of them MLP on digits, SGD, dense, batch size 64; .*-p budget full"
     with pytest.raises(ValueError, match=f"no record is kept of any of these 1 searches, {first}"):
         boxes.absent(results("", CELL))
@@ -109,9 +109,9 @@ def myst(text):
 
 def page_alone(*shown):
     """The page of a rerun notebook that shows these."""
-    kinds = ["text/html" if isinstance(one, prose.Html) else "text/markdown" for one in shown]
-    data = [{kind: str(one)} for kind, one in zip(kinds, shown)]
-    outputs = [nbformat.v4.new_output("display_data", one) for one in data]
+    kinds = {prose.Html: "text/html", prose.Markdown: "text/markdown", prose.Lead: "text/markdown"}
+    data = [{kinds[type(text)]: str(text)} for text in shown]
+    outputs = [nbformat.v4.new_output("display_data", contents) for contents in data]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=outputs)])
     config, file = Config(), ROOT / "lib" / "page" / "alone.py"
     exec(compile(file.read_text(encoding="utf-8"), file, "exec"), {"get_config": lambda: config})
@@ -144,9 +144,9 @@ def everywhere(evil):
 
 
 def test_no_field_of_a_record_or_of_a_readers_file_becomes_markup():
-    every = list(everywhere(EVIL))
-    in_book = (shown if isinstance(shown, prose.Html) else myst(shown) for shown in every)
-    for page in (page_alone(*every), *in_book):
+    texts = list(everywhere(EVIL))
+    in_book = (text if isinstance(text, prose.Html) else myst(text) for text in texts)
+    for page in (page_alone(*texts), *in_book):
         made = BeautifulSoup(page, "html.parser")
         assert not made.select("[onerror], [href^='javascript:']")
         assert not [s for s in made("script") if s.get("type") is None and "alert(" in s.text]
@@ -163,8 +163,8 @@ def test_predictions_stand_beside_what_came():
 
 
 def test_a_pages_findings_are_json_even_where_they_are_without_bound():
-    found = {"critical": math.inf, "low": np.float64("nan"), "n": np.int64(3)}
-    _, about = prose.lead("Why?", "So.", (), found)._repr_markdown_()
+    values = {"critical": math.inf, "low": np.float64("nan"), "n": np.int64(3)}
+    _, about = prose.lead("Why?", "So.", (), values)._repr_markdown_()
     assert json.loads(json.dumps(about, allow_nan=False)) == {"findings": {"critical": "Infinity", "low": "NaN", "n": 3}}
 
 

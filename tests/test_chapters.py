@@ -23,8 +23,8 @@ def papermill(tmp_path, chapter, **parameters):
             subprocess.run(["cp", "-r", ROOT / name, tmp_path], check=True)
     (tmp_path / "data").mkdir(exist_ok=True)
     subprocess.run(["cp", ROOT / "data/studies.yaml", tmp_path / "data"], check=True)
-    given = [word for name, value in parameters.items() for word in ("-p", name, str(value))]
-    command = [sys.executable, "-m", "papermill", f"chapters/{chapter}.ipynb", "out.ipynb", *given]
+    options = [word for name, value in parameters.items() for word in ("-p", name, str(value))]
+    command = [sys.executable, "-m", "papermill", f"chapters/{chapter}.ipynb", "out.ipynb", *options]
     for _ in range(2):  # on a busy machine a kernel now and then dies before it begins
         done = started(command, tmp_path)
         if "Kernel died before replying" not in done.stderr:
@@ -33,14 +33,14 @@ def papermill(tmp_path, chapter, **parameters):
 
 
 def started(command, folder):
-    shell = {"cwd": folder, "env": environment(folder)}
-    return subprocess.run(command, **shell, capture_output=True, encoding="utf-8")
+    about = {"cwd": folder, "env": environment(folder), "encoding": "utf-8"}
+    return subprocess.run(command, **about, capture_output=True)
 
 
 def environment(folder):
     # In a test of its own a kernel keeps no way to the terminal
-    kept = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
-    return {**kept, "PYTHONPATH": str(folder)}
+    names = os.environ.keys() - {"PYTEST_CURRENT_TEST"}
+    return {**{name: os.environ[name] for name in names}, "PYTHONPATH": str(folder)}
 
 
 def test_papermill_trains_what_is_missing_and_draws(tmp_path):
@@ -62,19 +62,16 @@ def test_the_readmes_complete_file_gets_its_answer(tmp_path):
     file = re.search(r"```python\n(import numpy as np\n.*?)```", readme, re.S)[1]
     (tmp_path / "mine.py").write_text(file, encoding="utf-8")
     command = next(line for line in readme.splitlines() if "-p workload mine.py:task" in line)
-    given = dict(re.findall(r"-p (\S+) (\S+)", command))
-    done = papermill(tmp_path, "own_workload", **given, minutes=1)
+    parameters = dict(re.findall(r"-p (\S+) (\S+)", command))
+    done = papermill(tmp_path, "own_workload", **parameters, minutes=1)
     assert done.returncode == 0, done.stderr[-2000:]
     convert = next(line for line in readme.splitlines() if line.startswith("jupyter nbconvert"))
     *convert, _ = convert.partition("#")[0].split()
-    command = [sys.executable, "-m", *convert, "out.ipynb"]
-    done = started(command, tmp_path)
+    done = started([sys.executable, "-m", *convert, "out.ipynb"], tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
     page = (tmp_path / "out.html").read_text(encoding="utf-8")
     assert "Use batch size" in page and "tuned runs, about" not in page
     assert "three regimes" in page and not re.search(r'href="[^"#]', page), "a link to nowhere"
-
-
 
 
 def test_chapters_are_committed_clean():
@@ -89,9 +86,8 @@ def test_chapters_are_committed_clean():
 @pytest.mark.parametrize("module", [*HARNESSES, "tests.kills"])
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules")
 def test_a_harness_says_how_it_is_called(module, monkeypatch, capsys):
-    for given, status in (["--help"], 0), (["--nonsense"], 2):
-        monkeypatch.setattr(sys, "argv", [module, *given])
-        with pytest.raises(SystemExit) as left:
+    for option, status in ("--help", 0), ("--nonsense", 2):
+        monkeypatch.setattr(sys, "argv", [module, option])
+        with pytest.raises(SystemExit) as ended:
             runpy.run_module(module, run_name="__main__")
-        told = capsys.readouterr()
-        assert left.value.code == status and "usage: " in told.out + told.err
+        assert ended.value.code == status and "usage: " in "".join(capsys.readouterr())

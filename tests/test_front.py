@@ -1,7 +1,6 @@
 """The front page's pictures, and its link to Colab."""
 
 import dataclasses
-import itertools
 import json
 import math
 import os
@@ -34,12 +33,11 @@ def test_facts_are_of_networks_of_three_searches_and_of_bounded_noise_scales(mon
     ratios = pd.DataFrame({"ratio": [2.0, 4.5]})
     monkeypatch.setattr(front, "pruned_over_dense", lambda: ratios)
     far = Group("Simple-CNN on MNIST, momentum", 0.5, 0.1, math.inf, 5)
-    groups = {
-        "S7": [fact(2.0, 3), fact(10.6, 1)],
-        "M1": [fact(0.8, 1), fact(1.2, 1), far],
-        "L3": [fact(1.5, 3)],  # the least sure batch size, of which its rule speaks
+    judged = {
+        "S7": planted("S7", [fact(2.0, 3), fact(10.6, 1)]),
+        "M1": planted("M1", [fact(0.8, 1), fact(1.2, 1), far]),
+        "L3": planted("L3", [fact(1.5, 3)]),  # the least sure batch size, of which its rule speaks
     }
-    judged = {key: planted(key, found) for key, found in groups.items()}
     facts = front.facts(judged)
     assert front_figures.answers(judged["L3"])["effects"] == "2 to 4.5 times"
     assert facts["momentum"] == "2" and facts["pruned"] == "2 to 4.5"
@@ -58,8 +56,8 @@ def test_the_table_tells_the_papers_networks_from_ours():
     words = {"word": "yes", "effects": "1.5 to 2 times", "theirs": "1 yes", "ours": "1 no, 1 unclear"}
     assert front_figures.answers(mixed) == words
     assert front_figures.answers(planted("S9", groups[2:]))["theirs"] == "not tested"
-    both = {"S7": mixed, "S9": planted("S9", groups[1:2])}
-    assert front_figures.counted(both) == "1 yes, 1 no"
+    judged = {"S7": mixed, "S9": planted("S9", groups[1:2])}
+    assert front_figures.counted(judged) == "1 yes, 1 no"
     page = front_figures.papers({"<b>A</b>": [mixed], "B": []})
     assert page.count("<tr>") == 2 and "claims.html#claim-S7" in page and "<b>A</b>" in page
 
@@ -97,25 +95,20 @@ def test_a_slider_moves_every_curve_onto_one():
     """C is 40 and 160, and batch sizes are four times one another: once moved, points coincide."""
     dense = planted_points().query("sparsity == 0")
     colours = charts.ALGORITHM_COLOURS["sgd"], charts.ALGORITHM_COLOURS["adam"]
-    apart, together = (
-        [dots(shown(dense, together=at), colour) for colour in colours] for at in (0, 1)
-    )
-    assert [x for x, _ in apart[0]] == [x for x, _ in apart[1]], "batch sizes as they are"
-    assert all(one > other for (_, one), (_, other) in zip(*apart)), "fewer steps lie lower"
-    assert np.allclose(together[0][:3], together[1][1:], atol=0.2)
-
-
-def test_pruned_networks_are_shown_when_they_are_ticked():
-    points, sgd = planted_points(), charts.ALGORITHM_COLOURS["sgd"]
-    counts = [len(dots(shown(points, pruned=ticked), sgd)) for ticked in (False, True)]
-    assert counts == [4, 8]
+    raw = np.array([dots(shown(dense, together=0), colour) for colour in colours])
+    assert (raw[0, :, 0] == raw[1, :, 0]).all(), "batch sizes as they are"
+    assert (raw[0, :, 1] > raw[1, :, 1]).all(), "fewer steps lie lower"
+    moved = [dots(shown(dense, together=1), colour) for colour in colours]
+    assert np.allclose(moved[0][:3], moved[1][1:], atol=0.2)
+    counts = [len(dots(shown(planted_points(), pruned=p), colours[0])) for p in (False, True)]
+    assert counts == [4, 8], "pruned networks are shown when they are ticked"
 
 
 def test_shares_count_points_near_their_curve():
-    found = one_curve.findings(planted_points())
-    assert found["curves"] == 2 and found["all_points"] == 12
-    assert found["tenth"] == found["half"] == "100\u00a0%"
-    assert found["all_fifth"] == "67\u00a0%" and found["all_half"] == "100\u00a0%"
+    values = one_curve.findings(planted_points())
+    assert values["curves"] == 2 and values["all_points"] == 12
+    assert values["tenth"] == values["half"] == values["all_half"] == "100\u00a0%"
+    assert values["all_fifth"] == "67\u00a0%"
 
 
 def test_the_readers_diamond_is_that_of_the_sheet():
@@ -123,11 +116,11 @@ def test_the_readers_diamond_is_that_of_the_sheet():
     svg = shown(planted_points(), C="500", a="0.4", b="0.0001")
     assert "your batch" in svg and "your batch" not in shown(planted_points())
     spec = one_curve.one_curve(planted_points()).to_dict()
-    told = {p["name"]: p.get("expr") for p in spec["params"]}
-    scope = {"C": 500.0, "a": 0.4, "b": 0.0001, "sqrt": math.sqrt}
-    values = {name: told[name].split(" ? ")[1].rpartition(" : ")[0] for name in ("best", "reach")}
-    at, reach = (eval(values[name], scope) for name in ("best", "reach"))
-    assert (at, at / reach, at * reach) == pytest.approx((best.best, best.low, best.high), rel=1e-3)
+    formulas = {p["name"]: p.get("expr", "").partition(" ? ")[2] for p in spec["params"]}
+    job = {"C": 500.0, "a": 0.4, "b": 0.0001, "sqrt": math.sqrt}
+    size, reach = (eval(formulas[name].rpartition(" : ")[0], job) for name in ("best", "reach"))
+    ends = size, size / reach, size * reach
+    assert ends == pytest.approx((best.best, best.low, best.high), rel=1e-3)
 
 
 def test_learning_rates_are_drawn_the_same_way_where_there_are_any():
@@ -135,10 +128,10 @@ def test_learning_rates_are_drawn_the_same_way_where_there_are_any():
     points = [[size, 0.5 / (1 + 30 / size)] for size in (4, 30, 256)]
     rates = one_curve.rates([law | {"points": points, "eta_inf": 0.5, "B_eta": 30.0}])
     assert rates.off.tolist() == pytest.approx([1, 1, 1]) and rates.network[0] == "MLP on digits"
-    both = pd.concat([planted_points(), rates])
-    assert "paid for" in shown(both)
-    rates = shown(both, quantity="learning rates")
-    assert "grows with" in rates and "paid for" not in rates
+    points = pd.concat([planted_points(), rates])
+    assert "paid for" in shown(points)
+    picture = shown(points, quantity="learning rates")
+    assert "grows with" in picture and "paid for" not in picture
 
 
 def test_every_curve_on_record_is_read_at_the_numbers_fitted_to_it():
@@ -146,10 +139,11 @@ def test_every_curve_on_record_is_read_at_the_numbers_fitted_to_it():
     points = front.collapsed()
     points = points[points.algorithm == "muon"]
     assert len(points) > 20
-    for _, own in points.groupby(["workload", "sparsity", "pruning"]):
+    for _, curve in points.groupby(["workload", "sparsity", "pruning"]):
         form = lambda b, level, at: level + np.logaddexp(0, at - np.log(b))  # noqa: E731
-        fitted, _ = curve_fit(form, own.batch_size.astype(float), np.log(own.value), p0=(2, 4))
-        assert np.exp(fitted) == pytest.approx([own.level.iloc[0], own["at"].iloc[0]], rel=0.02)
+        fitted, _ = curve_fit(form, curve.batch_size.astype(float), np.log(curve.value), p0=(2, 4))
+        numbers = curve[["level", "at"]].iloc[0].tolist()
+        assert np.exp(fitted) == pytest.approx(numbers, rel=0.02)
 
 
 def test_colab_is_linked_to_where_the_repository_is_known(monkeypatch, tmp_path):
@@ -167,15 +161,11 @@ def test_colab_is_linked_to_where_the_repository_is_known(monkeypatch, tmp_path)
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no clone")
 def test_the_notebook_for_colab_clones_reruns_and_shows_a_chapter(monkeypatch, tmp_path):
     notebook = nbformat.read(ROOT / front_figures.COLAB, as_version=4)
-    told = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]
-    # Packages are there, and other tests run chapters
-    instead = {
-        f'"{told["url"]}"': f'"{ROOT.as_uri()}"',
-        "%pip": "# %pip",
-        ".ipynb -p": ".ipynb --prepare-only -p",
-    }
-    for cell, (plain, other) in itertools.product(notebook.cells, instead.items()):
-        cell.source = cell.source.replace(plain, other)
+    url = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))["repository"]["url"]
+    for cell in notebook.cells:
+        source = cell.source.replace(f'"{url}"', f'"{ROOT.as_uri()}"').replace("%pip", "# %pip")
+        # Packages are there, and other tests run chapters
+        cell.source = source.replace(".ipynb -p", ".ipynb --prepare-only -p")
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     nbclient.NotebookClient(notebook, resources={"metadata": {"path": tmp_path}}).execute()
     rerun = nbformat.read(tmp_path / "book/_build/runs/out.ipynb", as_version=4)

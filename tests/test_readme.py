@@ -28,23 +28,16 @@ def test_it_is_short_and_shows_the_curve_that_the_records_have():
     (picture,) = re.findall(r"!\[[^]]+\]\((\S+)\)", README)
     head = (ROOT / picture).read_bytes()[:24]
     assert head[1:4] == b"PNG" and struct.unpack(">II", head[16:]) == (1200, 630)
-    found = one_curve.findings(one_curve.steps(front.collapsed()))
-    share = found["fifth"].replace("\u00a0", " ")
-    assert f"**{found['curves']} curves, one shape.**" in README
-    assert f"{share} of {found['points']} points" in README
+    values = one_curve.findings(one_curve.steps(front.collapsed()))
+    assert f"**{values['curves']} curves, one shape.**" in README
+    share = values["fifth"].replace("\u00a0", " ")
+    assert f"{share} of {values['points']} points" in README
 
 
 def test_the_table_in_one_line_has_the_steps_of_every_batch_size():
     (line,) = re.findall(r"^print\((pd\.read_csv.*)\)$", README, re.M)
     steps = eval(line.replace('"data/', f'"{ROOT}/data/'), {"pd": pd})
     assert {0.0, 0.9} <= set(steps) and (steps[0.0].loc[[1, 64]] > steps[0.0].loc[1024]).all()
-
-
-def test_the_command_line_needs_no_docstrings(monkeypatch):
-    """`python -OO` leaves them out."""
-    for call in (command.run, command.listed, command.status, command.pack, command.verify):
-        monkeypatch.setattr(call, "__doc__", None)
-    assert "show what has been measured" in command.parser().format_help()
 
 
 def test_papermill_lines_name_chapters_and_their_parameters():

@@ -7,7 +7,6 @@ date; one chapter is run by papermill whatever is there, and shows the same.
 import contextlib
 import functools
 import re
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -17,7 +16,7 @@ from jupyter_cache import get_cache
 
 from lib import ROOT
 from lib.page import sphinx
-from tests.test_chapters import environment
+from tests.test_chapters import started
 
 CHAPTERS = sorted(path.stem for path in (ROOT / "chapters").glob("*.ipynb"))
 ALWAYS = ("three_regimes",)  # run by papermill
@@ -28,9 +27,7 @@ def rerun(name, folder):
     """Run a chapter as it is; (papermill's words, the notebook it left or None)."""
     out = str(folder / f"{name}.ipynb")
     command = [sys.executable, "-m", "papermill", f"chapters/{name}.ipynb", out]
-    quiet = environment(ROOT) | {"OMP_NUM_THREADS": "1"}
-    about = {"cwd": ROOT, "env": quiet, "capture_output": True, "encoding": "utf-8", "timeout": 600}
-    done = subprocess.run([*command, "--log-level", "ERROR", "--no-progress-bar"], **about)
+    done = started([*command, "--log-level", "ERROR", "--no-progress-bar"], ROOT)
     return done.stderr[-3000:], nbformat.read(out, 4) if done.returncode == 0 else None
 
 
@@ -38,24 +35,24 @@ def rerun(name, folder):
 def built():
     """Chapters with the outputs of the built book, by name; none if records or code changed."""
     stamp, cache = ROOT / "_build" / ".inputs", ROOT / "_build" / ".jupyter_cache"
-    found = {}
+    notebooks = {}
     if stamp.exists() and stamp.read_text(encoding="utf-8") == sphinx.digest() and cache.exists():
-        kept = get_cache(cache)
+        outputs = get_cache(cache)
         for name in CHAPTERS:
             with contextlib.suppress(KeyError):  # edited since
-                place = kept.match_cache_file(str(ROOT / f"chapters/{name}.ipynb")).pk
-                found[name] = kept.get_cache_bundle(place).nb
-    return found
+                place = outputs.match_cache_file(str(ROOT / f"chapters/{name}.ipynb")).pk
+                notebooks[name] = outputs.get_cache_bundle(place).nb
+    return notebooks
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
     """All chapters, two at a time, once for all tests here: (what went wrong, notebook)."""
-    folder, there = tmp_path_factory.mktemp("reruns"), built()
-    there = {name: ("", notebook) for name, notebook in there.items() if name not in ALWAYS}
-    missing = [name for name in CHAPTERS if name not in there]
+    folder = tmp_path_factory.mktemp("reruns")
+    notebooks = {name: ("", nb) for name, nb in built().items() if name not in ALWAYS}
+    missing = [name for name in CHAPTERS if name not in notebooks]
     with ThreadPoolExecutor(2) as pool:
-        return there | dict(zip(missing, pool.map(lambda name: rerun(name, folder), missing)))
+        return notebooks | dict(zip(missing, pool.map(lambda name: rerun(name, folder), missing)))
 
 
 @pytest.fixture(params=CHAPTERS)
@@ -76,16 +73,17 @@ def test_a_rerun_shows_every_figure_with_title_picture_and_caption(rerun_of):
     name, notebook = rerun_of
     pages = "".join(shown(notebook, "text/html"))
     figures = re.findall(r"<figure\b.*?</figure>", pages, re.S)
-    own = figures if name != "explore" else []  # that page draws its one figure by itself
+    if name == "explore":  # that page draws its one figure by itself
+        return
     # The others are pictures of panels
-    charts = [figure for figure in own if "<svg viewBox" not in figure]
+    charts = [figure for figure in figures if "<svg viewBox" not in figure]
     assert pages.count("vl-chart") == len(charts), "a chart without title and caption"
     assert figures or not re.search(r"prose\.figure|charts\.(?!enable)", SOURCES[name]), "no figure"
-    for figure in own:
+    for figure in figures:
         parts = (re.search(rf"<{tag}[^>]*>(.*?)</", figure, re.S)[1] for tag in ("p", "figcaption"))
         drawn = r'<img alt="[^"]{20,}"[^>]* src="data:image/svg'
-        told = drawn if figure in charts else r'<svg [^>]*aria-label="[^"]{20,}"'
-        assert min(map(len, parts)) > 10 and re.search(told, figure)
+        words = drawn if figure in charts else r'<svg [^>]*aria-label="[^"]{20,}"'
+        assert min(map(len, parts)) > 10 and re.search(words, figure)
 
 
 def test_a_rerun_leaves_nothing_to_be_filled_in(rerun_of):

@@ -25,16 +25,13 @@ def timings(overhead, example):
     [(1e-3, 1e-4, 150), (0.5, 2e-4, 4000), (2e-3, 1e-2, 20)],
 )
 def test_no_batch_is_sooner_at_the_goal(overhead, example, critical):
-    found = decide.decide(timings(overhead, example), critical)
+    choice = decide.decide(timings(overhead, example), critical)
     sizes = np.geomspace(1e-2, 1e6, 20_001)
     time = (1 + critical / sizes) * (overhead + example * sizes)
-    assert found.best == pytest.approx(sizes[time.argmin()], rel=0.01)
+    assert choice.best == pytest.approx(sizes[time.argmin()], rel=0.01)
     near = sizes[time <= (1 + decide.MORE) * time.min()]
-    assert (found.low, found.high) == pytest.approx((near[0], near[-1]), rel=0.01)
-
-
-def test_without_a_fixed_time_there_is_no_best_batch():
-    assert decide.decide(timings(0.0, 1e-3), 100) is None
+    assert (choice.low, choice.high) == pytest.approx((near[0], near[-1]), rel=0.01)
+    assert decide.decide(timings(0.0, example), critical) is None, "without a fixed time"
 
 
 @pytest.fixture
@@ -56,9 +53,9 @@ def said(page, **entered):
 
 @needs_browser
 def test_the_form_answers_as_the_formula_does(page):
-    found = decide.decide(timings(1e-3, 1e-4), 150)
-    answer = said(page)
-    assert f"Use about {found.best:.2g} examples" in answer and f"From {found.low:.2g} to" in answer
+    choice, answer = decide.decide(timings(1e-3, 1e-4), 150), said(page)
+    assert f"Use about {choice.best:.2g} examples" in answer
+    assert f"From {choice.low:.2g} to" in answer
     assert said(page, steps="16 2075\n64 668.75\n256 317.1875") == answer  # 200 (1 + 150/B)
     assert "proportional" in said(page, times="16 1.6\n64 6.4")
 
@@ -83,9 +80,9 @@ def test_the_form_takes_commas_and_names_a_line_that_it_cannot_read(page):
 @needs_browser
 def test_the_form_moves_a_tuned_rate_as_the_law_does(page):
     without, answer = said(page), said(page, rate="64 0.2", wanted="512")
-    at, low, high = (0.2 * (1 + rho / 64) / (1 + rho / 512) for rho in (0.6 * 150, 60, 135))
-    rate = f"At 510 examples take a learning rate of {at:.2g} ({low:.2g} to {high:.2g}). "
-    assert answer == rate + without
+    rate, low, high = (0.2 * (1 + rho / 64) / (1 + rho / 512) for rho in (0.6 * 150, 60, 135))
+    words = f"At 510 examples take a learning rate of {rate:.2g} ({low:.2g} to {high:.2g}). "
+    assert answer == words + without
     assert "beyond the batch sizes tested" in said(page, wanted="4096")
     assert "“often” cannot be read" in said(page, rate="often")
     assert 'name="rate"' not in decide.form(timings(1e-3, 1e-4), 150, {})
@@ -93,28 +90,28 @@ def test_the_form_moves_a_tuned_rate_as_the_law_does(page):
 
 @needs_browser
 def test_what_is_entered_is_in_the_address_and_comes_back(page, browser):
-    here, other = page.url, browser.new_page()  # the other has nothing of the first one's kept
+    address, stranger = page.url, browser.new_page()  # which has nothing of the first one's kept
     answer = said(page, times="16 0,4016\n256 0.4256", critical="500", rate="64 0.1")
-    other.goto(page.url)
-    assert said(other) == answer and answer.startswith("At ")
+    stranger.goto(page.url)
+    assert said(stranger) == answer and answer.startswith("At ")
+    stranger.close()
     page.goto("about:blank")
-    page.goto(f"{here}#takeaway")  # the job that the front page keeps is known there, too
-    kept = json.loads(page.evaluate("localStorage['book-job']"))
-    assert kept == {"C": "500", "a": 0.4, "b": 0.0001}
+    page.goto(f"{address}#takeaway")  # the job that the front page keeps is known there, too
+    job = json.loads(page.evaluate("localStorage['book-job']"))
+    assert job == {"C": "500", "a": 0.4, "b": 0.0001}
     assert page.url.endswith("#takeaway") and said(page) in answer
-    other.close()
 
 
 def test_the_page_that_tells_how_to_get_the_critical_batch_size_finds_a_known_noise_scale():
     """An example's gradient is the example: of mean 0.5 and deviation 3 in every direction."""
     page, _, section = decide.HOW.partition(".html#")
     text = json.loads((ROOT / f"chapters/{page}.ipynb").read_text(encoding="utf-8"))
-    told = "\n".join("".join(cell["source"]) for cell in text["cells"])
-    assert f"## {section.replace('-', ' ')}\n" in told.lower()
-    (code,) = re.findall(r"```python\n(.*?)```", told, re.S)
+    source = "\n".join("".join(cell["source"]) for cell in text["cells"])
+    assert f"## {section.replace('-', ' ')}\n" in source.lower()
+    (code,) = re.findall(r"```python\n(.*?)```", source, re.S)
     assert len(code.splitlines()) <= 15 and "lib" not in code
     exec(code, names := {})
     pairs = (0.5 + 3 * torch.randn(4000, 2, 8, 20), torch.zeros(4000, 2, 8))
     model = nn.Linear(20, 1, bias=False)
-    found = names["noise_scale"](model, lambda outputs, _: outputs.mean(), map(zip, *pairs))
-    assert found == pytest.approx(3**2 / 0.5**2, rel=0.1)
+    scale = names["noise_scale"](model, lambda outputs, _: outputs.mean(), map(zip, *pairs))
+    assert scale == pytest.approx(3**2 / 0.5**2, rel=0.1)
