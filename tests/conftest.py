@@ -32,11 +32,11 @@ CHROMIUM = next(filter(None, map(shutil.which, NAMES)), None)
 needs_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium on this machine")
 
 
-def same(one, other):
+def same(outcome, expected):
     """Two outcomes of training are equal but for the time that they took."""
-    for field, value in vars(one).items():
+    for field, value in vars(outcome).items():
         if field != "wall_s":
-            np.testing.assert_array_equal(getattr(other, field), value, err_msg=field)
+            np.testing.assert_array_equal(getattr(expected, field), value, err_msg=field)
 
 
 def torch_sgd(p, drawn, **more):
@@ -57,12 +57,12 @@ TORCHS = {
 }
 
 
-def recorded(found, **about):
+def recorded(frame, **about):
     """Planted trials as `results.read` gives them: these columns, and the usual ones."""
     usual = {"workload": "digits-mlp", "algorithm": "momentum", "pruning": "connection-sensitivity"}
     usual |= {"sparsity": 0.0, "trials": 1, "trial": 0, "replicate": 0, "split": 0}
     usual |= {"goal": 0.04, "status": "complete", "last_step": 1e6}
-    return found.assign(**{k: v for k, v in usual.items() if k not in found} | about)
+    return frame.assign(**{k: v for k, v in usual.items() if k not in frame} | about)
 
 
 @contextlib.contextmanager
@@ -174,13 +174,13 @@ def on_sides(key, groups):
     """A claim's verdicts on these groups, or on which of SIDES a finding's lie, in the same words."""
     if key in REGISTRY.claims:
         return judged(REGISTRY.claims[key], groups)
-    found, (kind, edge) = REGISTRY.findings[key], SIDES[key]
+    finding, (kind, edge) = REGISTRY.findings[key], SIDES[key]
     sided = []
     for group in groups:
-        ends = {name: found.inner(vars(group)[name]) for name in ("effect", "low", "high")}
-        verdict = decide(dataclasses.replace(group, **ends), kind, found.inner(edge))
+        ends = {name: finding.inner(vars(group)[name]) for name in ("effect", "low", "high")}
+        verdict = decide(dataclasses.replace(group, **ends), kind, finding.inner(edge))
         sided.append(dataclasses.replace(group, verdict=verdict))
-    return dataclasses.replace(found, groups=tuple(sided))
+    return dataclasses.replace(finding, groups=tuple(sided))
 
 
 @pytest.fixture
