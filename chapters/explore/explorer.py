@@ -80,10 +80,10 @@ def _of_goal(searches: pd.DataFrame, points: pd.DataFrame) -> tuple[pd.DataFrame
     # The dense ones once for every way of pruning: they are pruned in none
     dense = {key[:2]: curve for key, curve in curves.items() if key[3] == 0}
     curves |= {scaling.dense_key(key): dense[key[:2]] for key in curves if key[:2] in dense}
-    over = scaling.steps_over_dense(curves).rename(columns=OVER)
-    over = over[[*CURVE, "batch_size", *OVER.values()]]
+    ratios = scaling.steps_over_dense(curves).rename(columns=OVER)
+    ratios = ratios[[*CURVE, "batch_size", *OVER.values()]]
     points = points.rename(columns={"replicates": "searches"})
-    points = points.merge(over, "left", [*CURVE, "batch_size"])
+    points = points.merge(ratios, "left", [*CURVE, "batch_size"])
     return points, points[CURVE].drop_duplicates().merge(summary, "left", CURVE)
 
 
@@ -123,8 +123,8 @@ def updates(timed: Mapping[str, pd.DataFrame], ratios: pd.DataFrame) -> pd.DataF
         wide = of_workload.pivot(index="batch_size", columns="algorithm", values="ratio")
         if TIMED in wide and name in timed:
             step = hardware.interpolated(timed[name], wide.index)
-            over = wide.div(wide[TIMED], axis=0) - 1
-            longer = over.clip(lower=0).mul(step, axis=0)
+            excess = wide.div(wide[TIMED], axis=0) - 1
+            longer = excess.clip(lower=0).mul(step, axis=0)
             long = longer.melt(value_name="seconds", ignore_index=False)
             parts.append(long.reset_index().assign(workload=name))
     return pd.concat(parts, ignore_index=True)[UPDATES].dropna()

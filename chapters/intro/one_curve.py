@@ -193,10 +193,10 @@ def _title(rows: pd.DataFrame) -> str:
     dense = rows[rows.sparsity == 0].groupby("what").curve.nunique().to_dict()
     count = f"(pruned ? {json.dumps(curves)} : {json.dumps(dense)})[quantity]"
     low, best, high = map(SHORT.format, ("(best / reach)", "best", "(best * reach)"))
-    own = f"'Your batch: ' + {best} + ' (' + {low} + '–' + {high} + ' cost at most '"
-    own += f" + '{MORE:.0%} more time)'".replace("%", "\u00a0%")
+    advice = f"'Your batch: ' + {best} + ' (' + {low} + '–' + {high} + ' cost at most '"
+    advice += f" + '{MORE:.0%} more time)'".replace("%", "\u00a0%")
     end = _follows("' curves, as measured'", "' curves, one shape'", "' curves, moving'")
-    return f"best > 0 ? {own} : {count} + ({end})"
+    return f"best > 0 ? {advice} : {count} + ({end})"
 
 
 def _follows(before: str, after: str, between: str = "'… moving'") -> str:
@@ -303,10 +303,10 @@ def _zones(kinds: list[str], x: alt.Scale) -> list[alt.Chart]:
         text = text.transform_calculate(lines="split(datum.words, '|')")
         text = text.mark_text(align=align, dx=6 * side, **style)
         words.append(text.encode(x=place, y=alt.value(2), text="lines:N", opacity=_faded()))
-    over = pd.DataFrame({"told": OVER, "what": "steps"}).eval("x = told - 1")
-    over = alt.Chart(over).transform_filter(THERE).mark_text(dy=-8, fontSize=12)
-    over = over.encode(x=alt.X("x:Q", scale=x), y=alt.value(0), text="told:Q", opacity=_faded())
-    return [shade, *words, over]
+    ratios = pd.DataFrame({"told": OVER, "what": "steps"}).eval("x = told - 1")
+    ratios = alt.Chart(ratios).transform_filter(THERE).mark_text(dy=-8, fontSize=12)
+    ratios = ratios.encode(x=alt.X("x:Q", scale=x), y=alt.value(0), text="told:Q")
+    return [shade, *words, ratios.encode(opacity=_faded())]
 
 
 def _reader(x: alt.Scale, y: alt.Scale) -> alt.LayerChart:
@@ -327,12 +327,11 @@ def _titles(kinds: list[str]) -> list[alt.Chart]:
     """Those of the axes, which follow the slider."""
     raw, moved = ({k: getattr(KINDS[k], name) for k in kinds} for name in ("raw", "moved"))
     up = _follows(*(f"{json.dumps(words)}[quantity]" for words in (raw, moved)))
-    over = json.dumps(
-        {k: f"batch size, over {KINDS[k].over}" for k in kinds}, ensure_ascii=False
-    )
-    across = _follows("'batch size (examples)'", f"{over}[quantity]")
+    sizes = {k: f"batch size, over {KINDS[k].over}" for k in kinds}
+    sizes = json.dumps(sizes, ensure_ascii=False)
+    across = _follows("'batch size (examples)'", f"{sizes}[quantity]")
     strip = charts.said("'measured, over its curve'", align="left", fontSize=12)
     strip = strip.encode(x=alt.value(70), y=alt.value(HEIGHT - LOW + 4))
     top = f"quantity === 'steps' && {FADE} > 0.5 ? 'examples processed, over the fewest' : ''"
-    over = charts.below(top).encode(y=alt.value(-66))
-    return [charts.beside(up), charts.below(across), over, strip]
+    top = charts.below(top).encode(y=alt.value(-66))
+    return [charts.beside(up), charts.below(across), top, strip]

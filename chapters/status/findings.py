@@ -54,9 +54,9 @@ def _over_usual(trials: pd.DataFrame) -> pd.DataFrame:
     pairs = met.merge(
         usual.drop(columns=list(USUAL)), on=["sparsity", "trial", "at"], suffixes=("", "_used")
     )
-    over = pairs.assign(over=pairs["first"] / pairs.first_used).groupby(WAY).over
-    lowest, highest = zip(*over.agg(scaling.span_of))
-    table = over.agg(over="median", pairs="size")
+    ratios = pairs.assign(over=pairs["first"] / pairs.first_used).groupby(WAY).over
+    lowest, highest = zip(*ratios.agg(scaling.span_of))
+    table = ratios.agg(over="median", pairs="size")
     return table.assign(lowest=lowest, highest=highest).reset_index()
 
 
@@ -107,13 +107,13 @@ def of_paths() -> pd.DataFrame:
 def of_spaces() -> pd.DataFrame:
     """What hyperparameters are drawn from: the published spaces, and where methods differ."""
     published = spaces.LEE2021
-    own = {
+    differing = {
         method.title: {k: axis for k, axis in method.space.items() if axis != published.get(k)}
         for method in METHODS.values()
     }
     rows = [
         (space, name.replace("_", " "), axis.low, axis.high, axis.scale)
-        for space, axes in (spaces.SPACES | own).items()
+        for space, axes in (spaces.SPACES | differing).items()
         for name, axis in axes.items()
     ]
     return pd.DataFrame(rows, columns=["space", "hyperparameter", "low", "high", "scale"])

@@ -196,9 +196,9 @@ DECADES = [digit * 10.0**n for n in range(-9, 10) for digit in (1, 2, 5)]
 def fractions(**options) -> alt.Axis:
     """An axis on which 0.015625 reads 1/64."""
     # But for the digits to which a page's numbers are rounded
-    whole = "abs(1 / datum.value - round(1 / datum.value)) < 1e-6 / datum.value"
+    is_unit = "abs(1 / datum.value - round(1 / datum.value)) < 1e-6 / datum.value"
     words = "'1/' + format(round(1 / datum.value), ',')"
-    label = f"datum.value < 1 && {whole} ? {words} : datum.label"
+    label = f"datum.value < 1 && {is_unit} ? {words} : datum.label"
     return alt.Axis(labelExpr=label, **options)
 
 

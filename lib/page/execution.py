@@ -72,14 +72,13 @@ def side_by_side(folder: Path, timeout: int, read: Callable, judge: Callable) ->
     with _Drawing(ctx=FORK) as drawing:
         vega.svg = lambda spec: drawing.svg(spec)._getvalue()
         early = [waiting.pop(name) for name in EARLY if name in waiting]
-        beside = FORK.Process(
-            target=_run_each, args=(early, folder, timeout, max(cores - 1, 1))
-        )
-        beside.start()
+        arguments = early, folder, timeout, max(cores - 1, 1)
+        running = FORK.Process(target=_run_each, args=arguments)
+        running.start()
         judge()
         gc.freeze()
         first = [waiting.pop(name) for name in FIRST if name in waiting]
-        _run_each([*first, *waiting.values()], folder, timeout, cores, beside)
+        _run_each([*first, *waiting.values()], folder, timeout, cores, running)
 
 
 class _Drawing(BaseManager):
