@@ -235,10 +235,11 @@ def _footer(records: list[dict], planned: int, searches: bool = False, others: i
     if not records:
         return Html('<p class="book-provenance">No records.</p>')
     heads = pd.DataFrame(records).reindex(columns=HEADS)
-    machines = heads[["torch", "device", "precision"]].astype(str)
+    machines = heads[["torch", "device", "precision"]]
     seconds = heads.wall_s.sum()
     unit, least = next(unit for unit in UNITS.items() if seconds >= unit[1])
-    about = {name: ", ".join(sorted(set(values))) for name, values in machines.items()}
+    # Some heads lack a precision
+    about = {name: ", ".join(sorted(set(map(str, v)))) for name, v in machines.items()}
     about["days"] = " to ".join(dict.fromkeys([heads.date.min(), heads.date.max()]))
     about["versions"] = list(heads.source.value_counts().index)  # the most used first
     about["time"] = f"{seconds / max(least, 1):.1f} {unit}"

@@ -163,7 +163,7 @@ def pills(judged: Mapping[str, object], folder: str = "") -> dict[str, Html]:
 # Inline styles are for rerun notebooks, which have no style sheet of ours.
 FIGURE = """\
 <figure class="book-figure" id="{{ name }}" style="margin:1.5em 0">\
-<p class="book-title" style="font-weight:600;margin:0 0 .5em">{{ title }}</p>{{ drawn }}\
+<p class="book-title" style="font-weight:600;margin:0 0 .5em">{{ told }}</p>{{ drawn }}\
 <figcaption style="font-size:.9em;margin-top:.3em;text-align:left">{{ below }}</figcaption>
 <div class="book-tools"><a href="#{{ name }}">Link to this figure</a></div></figure>"""
 # A caption's sentences on what to do with a pointer: paper leaves them out, and so do rerun
@@ -200,7 +200,7 @@ def figure(
     spec = chart.properties(description=" ".join(description.split())).to_dict()
     heading, below = (_inline(_filled(text, values, more)) for text in (title, caption))
     below = Html(POINTING.sub(LIVE, below))
-    return html(FIGURE, name=name, title=heading, drawn=Html(vega.drawn(spec)), below=below)
+    return html(FIGURE, name=name, told=heading, drawn=Html(vega.drawn(spec)), below=below)
 
 
 def variables(text: str) -> set[str]:
