@@ -41,6 +41,9 @@ def test_records_in_several_tables_count_once():
     tables = results("ab", CELL), results("bc", CELL)
     footer = boxes.provenance(*tables)
     assert "3 of 4 searches, 6 trials, 30 training steps in 3.0 core-hours" in footer
+    rough = [{name: value for name, value in USUAL.items() if name != "precision"}, USUAL]
+    tables[0].attrs.update(provenance=rough, planned=3)
+    assert "2 of 3 records; measured x" in boxes.sources(tables[0])
 
 
 def test_what_is_missing_is_told_and_nothing_at_all_stops_the_chapter():
