@@ -39,7 +39,8 @@ def table() -> pd.DataFrame:
         rungs = ladders[key], ladders[scaling.dense_key(key)]
         of_all = scaling.shared_ratio(*rungs) if len(rungs[0]) > 1 else None
         scatters, ratios = zip(*map(_written, (of_goal, of_all)))
-        rows.append([curve_title(key), of_goal.n, *scatters, *ratios])
+        title = curve_title(key)
+        rows.append([title, of_goal.n, *scatters, *ratios])
     columns = "network|searches|sd, fewest steps|sd, several trials and goals"
     columns += "|ratio, fewest steps|ratio, several"
     return pd.DataFrame(rows, columns=columns.split("|"))
@@ -65,7 +66,9 @@ def planted(n: int, ends: bool, seed: int) -> tuple[Curve, Curve]:
     level = random.normal(0, LEVEL_SD, (n, 1))
     index = pd.MultiIndex.from_product([range(n), [0]], names=scaling.SEARCH)
     curves = []
-    last = np.log(20 * (1 + 64 / SIZES.min()) * 2 * LAST) if ends else np.inf
+    last = np.inf
+    if ends:
+        last = np.log(20 * (1 + 64 / SIZES.min()) * 2 * LAST)
     scatter = np.hypot(LEVEL_SD, REST_SD)
     for critical, factor in ((64 * RATIO, 4.0), (64, 1.0)):
         logs = np.log(20 * factor * (1 + critical / SIZES)) + level
@@ -89,7 +92,8 @@ def coverage(n: int, ends: bool, pairs: int = PLANTED) -> float:
                 pair = planted(4, ends, pairs + 8 * seed + k)
                 networks[str(k),] = scaling.critical_ratio(*pair)
             effect = scaling.pooled(networks, lambda key: True)["own",]
-        hits.append(effect.low < np.log(RATIO) < effect.high)
+        hit = effect.low < np.log(RATIO) < effect.high
+        hits.append(hit)
     return float(np.mean(hits))
 
 

@@ -19,6 +19,7 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
     """All values of the page's sentences."""
     measured = [(claim, group) for claim in judged.values() for group in claim.measured]
     able = [group for _, group in measured if group.verdict != claims.SHOWN]
+    decided = [group for group in able if group.clear]
     counts = front.tally(judged)
     return {
         "hold": counts.pop("yes") + counts.pop("mostly"),
@@ -26,8 +27,8 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
         **counts,
         "measured": len(measured),
         "able": len(able),
-        "decided": sum(group.clear for group in able),
-        "on_digits": sum(group.clear and "digits" in group.name for group in able),
+        "decided": len(decided),
+        "on_digits": sum("digits" in group.name for group in decided),
         "wrong": round((1 - LEVEL) / 2 * len(able)),  # in each test, at one side's share
         "kept": _discoveries(measured),
         "fixed": sum(claim.fixed for claim in judged.values()),

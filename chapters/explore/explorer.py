@@ -77,9 +77,10 @@ def exported() -> pd.DataFrame:
 def _of_goal(searches: pd.DataFrame, points: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """`tables` at one goal, of all searches and of the points that one of them met."""
     summary, curves = scaling.of_searches(searches)
-    # The dense ones once for every way of pruning: they are pruned in none
     dense = {key[:2]: curve for key, curve in curves.items() if key[3] == 0}
-    curves |= {scaling.dense_key(key): dense[key[:2]] for key in curves if key[:2] in dense}
+    for key in list(curves):
+        if key[:2] in dense:  # once for every way of pruning: dense networks are pruned in none
+            curves[scaling.dense_key(key)] = dense[key[:2]]
     ratios = scaling.steps_over_dense(curves).rename(columns=OVER)
     ratios = ratios[[*CURVE, "batch_size", *OVER.values()]]
     points = points.rename(columns={"replicates": "searches"})

@@ -228,9 +228,9 @@ def _curves(rows: pd.DataFrame, x: alt.Scale, y: alt.Scale) -> list[alt.Chart]:
         opacity=alt.when(pick & pointed).then(alt.value(0.85)).otherwise(alt.value(0.1)),
     )
     lines = base.mark_line(strokeWidth=1.2, clip=True).encode(detail="curve:N")
-    dots = base.mark_point(filled=True, size=34).encode(
-        shape=charts.by_shape("data", rows.data), tooltip=tips.listed(ABOUT)
-    )
+    shape = charts.by_shape("data", rows.data)
+    dots = base.mark_point(filled=True, size=34)
+    dots = dots.encode(shape=shape, tooltip=tips.listed(ABOUT))
     return [lines.add_params(pick, pointed), dots]
 
 
@@ -330,8 +330,9 @@ def _titles(kinds: list[str]) -> list[alt.Chart]:
     sizes = {k: f"batch size, over {KINDS[k].over}" for k in kinds}
     sizes = json.dumps(sizes, ensure_ascii=False)
     across = _follows("'batch size (examples)'", f"{sizes}[quantity]")
+    titles = [charts.beside(up), charts.below(across)]
     strip = charts.said("'measured, over its curve'", align="left", fontSize=12)
     strip = strip.encode(x=alt.value(70), y=alt.value(HEIGHT - LOW + 4))
     top = f"quantity === 'steps' && {FADE} > 0.5 ? 'examples processed, over the fewest' : ''"
     top = charts.below(top).encode(y=alt.value(-66))
-    return [charts.beside(up), charts.below(across), top, strip]
+    return [*titles, top, strip]

@@ -99,7 +99,8 @@ def of_paths() -> pd.DataFrame:
         points = track.results()
         heads, planned = points.attrs["provenance"], points.attrs["planned"]
         hours = sum(head["wall_s"] for head in heads) / 3600
-        rows.append([front.data_set(name), len(heads), planned, len(points), hours])
+        title = front.data_set(name)
+        rows.append([title, len(heads), planned, len(points), hours])
     columns = ["paths on", "followed", "planned", "points", "core-hours"]
     return pd.DataFrame(rows, columns=columns)
 

@@ -216,7 +216,9 @@ def provenance(*frames: pd.DataFrame) -> Html:
         recorded = frame.attrs["provenance"]
         complete = listed >= {head["workload"] for head in recorded}
         heads |= {head["sha256"]: head for head in recorded if head["workload"] in listed}
-        missing |= {c for c in frame.attrs["missing"] if complete or c.workload in listed}
+        for cell in frame.attrs["missing"]:
+            if complete or cell.workload in listed:
+                missing.add(cell)
     return _footer(list(heads.values()), len(heads) + len(missing), searches=True)
 
 
@@ -238,8 +240,10 @@ def _footer(records: list[dict], planned: int, searches: bool = False, others: i
     machines = heads[["torch", "device", "precision"]]
     seconds = heads.wall_s.sum()
     unit, least = next(unit for unit in UNITS.items() if seconds >= unit[1])
-    # Some heads lack a precision
-    about = {name: ", ".join(sorted(set(map(str, v)))) for name, v in machines.items()}
+    about = {}
+    for name, values in machines.items():
+        texts = set(map(str, values))  # some heads lack a precision
+        about[name] = ", ".join(sorted(texts))
     about["days"] = " to ".join(dict.fromkeys([heads.date.min(), heads.date.max()]))
     about["versions"] = list(heads.source.value_counts().index)  # the most used first
     about["time"] = f"{seconds / max(least, 1):.1f} {unit}"

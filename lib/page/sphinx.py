@@ -222,10 +222,11 @@ def preview(chart: str, words: Sequence[str]) -> str:
             lines.append(f'<text {style} y="{y}">{html.escape(line)}</text>')
             y += round(1.35 * size)
         y += 26
-    sides = (re.search(rf'{side}="([\d.]+)"', chart) for side in ("width", "height"))
-    width, height = (float(side[1]) for side in sides)
+    width = float(re.search(r'width="([\d.]+)"', chart)[1])
+    height = float(re.search(r'height="([\d.]+)"', chart)[1])
     scale = min(760 / width, 600 / height)
-    left, top = 1180 - scale * width, (630 - scale * height) / 2
+    left = 1180 - scale * width
+    top = (630 - scale * height) / 2
     place = f"translate({left:.1f} {top:.1f}) scale({scale:.3f})"
     return SHEET.format(words="".join(lines), chart=f'<g transform="{place}">{chart}</g>')
 
