@@ -174,14 +174,14 @@ def test_what_people_have_trains_like_tensors_and_is_said(write, kind):
 def test_of_many_inputs_none_is_left_as_it_was():
     batch = [torch.zeros(8, 2).double()] * 11
     own = Training(None, lambda n, seed: [batch], (torch.zeros(8, 2),), (0.1,), "regression", examples=8)
-    found, notes = own_network.fitted(own, own)
+    found, notes = own_network.convert(own, own)
     assert {part.dtype for part in next(iter(found.train(8, 0)))} == {torch.float32} and notes
 
 
 def test_data_on_record_are_what_was_handed_in(write):
     """Digests that records of earlier code hold."""
     for kind, digest in {"": "8ba8b5d3138f", "x.double()": "522aabfe142b"}.items():
-        assert own_file.data(write(HANDED.replace("KIND", kind))) == digest
+        assert own_file.load(write(HANDED.replace("KIND", kind))).data == digest
 
 
 SCALES = {  # what is handed in, and the columns that are named
@@ -403,7 +403,7 @@ def test_a_batch_keeps_its_type():
         assert type(part) is type(pair) and type(part.y) is list and part.y[1] == "text"
     (one, _) = batches.cut(Encoding(x=torch.arange(4)), 3)
     assert type(one) is Encoding and len(one["x"]) == 3
-    kept = batches.each(collections.defaultdict(list, x=torch.arange(4)), torch.neg)
+    kept = batches.map_tensors(collections.defaultdict(list, x=torch.arange(4)), torch.neg)
     assert kept["x"][3] == -3
 
 

@@ -222,16 +222,16 @@ def test_random_numbers_and_settings_are_the_readers_and_change_nothing(write, t
     top = "torch.manual_seed(5)\nnp.random.seed(5)\nrandom.seed(5)\ntorch.set_num_threads(3)\n"
     line = "x = x * 0 + torch.get_num_threads() + float((torch.tensor([1e-40]) * 1).any())"
     name = write(with_data(line).replace("def build", f"{top}\ndef build"))
-    plain, before = own_file.data(name), torch.get_num_threads()
+    plain, before = own_file.load(name).data, torch.get_num_threads()
     own_file._load.cache_clear()
     torch.set_num_threads(threads)
     torch.set_flush_denormal(flush)
     torch.set_default_dtype(torch.float64)
     numbers = torch.get_rng_state(), np.random.get_state()[1].tolist(), random.getstate()
     try:
-        assert own_file.data(name) == plain
+        assert own_file.load(name).data == plain
         assert next(network(name, 3).parameters()).dtype == torch.float32
-        assert torch.get_num_threads() == threads and own_network._flushing() == flush
+        assert torch.get_num_threads() == threads and own_network.flushing() == flush
         assert torch.get_default_dtype() == torch.float64
     finally:
         torch.set_num_threads(before)
@@ -261,7 +261,7 @@ def test_a_file_is_a_module_in_its_folder(write, tmp_path, kind):
     (tmp_path / "beside.py").write_text("WIDTH = 8\n")
     top = "from __future__ import annotations\nimport typing\nfrom dataclasses import dataclass\n"
     name = write(top + GOOD + textwrap.dedent(MODULE[kind]))
-    assert own_file.load(name).goals == (0.1, 0.2)
+    assert own_file.load(name).training.goals == (0.1, 0.2)
 
 
 def test_modules_of_one_name_beside_two_files_are_two(write, tmp_path):
@@ -271,7 +271,7 @@ def test_modules_of_one_name_beside_two_files_are_two(write, tmp_path):
         folder.mkdir(exist_ok=True)
         (folder / "beside_two.py").write_text(f"GOALS = ({goal},)\n")
         own_file._load.cache_clear()
-        assert own_file.load(write(text, f"{goal}/mine.py")).goals == (goal,)
+        assert own_file.load(write(text, f"{goal}/mine.py")).training.goals == (goal,)
 
 
 def test_a_loaders_processes_import_what_is_in_the_file(write):
@@ -290,7 +290,7 @@ def task():
     x = torch.randn(40, 4)
     return Training(build, loaded, (torch.ones(4, 4), torch.arange(4) % 2), (0.2,), examples=16)
 """
-    own = own_file.load(write(text))
+    own = own_file.load(write(text)).training
     with own_network.alone():
         x, _ = next(iter(own.train(16, 0)))
     assert x.shape == (16, 4) and x[3, 0] == 3
@@ -320,7 +320,7 @@ def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_o
     own_file._load.cache_clear()
     sweeps.run(study, folder)
     assert len(bodies(folder)) == 2
-    file, told = record(study.searches[0], folder), f', "data": "{own_file.data(name)}"'
+    file, told = record(study.searches[0], folder), f', "data": "{own_file.load(name).data}"'
     text = file.read_text(encoding="utf-8")
     assert told in text
     file.write_text(sealed(text.replace(told, ', "data": "000000000000"')), encoding="utf-8")
@@ -394,3 +394,14 @@ def test_a_name_that_two_files_answer_to_is_refused(write, tmp_path):
 def test_a_readers_interrupt_is_one(write):
     with pytest.raises(KeyboardInterrupt):
         catalogue.workload(write(with_data("raise KeyboardInterrupt")))
+
+
+def test_goals_may_be_found_out_or_stand_in_the_name(write):
+    """Until they are found out, a search goes on to what nobody meets."""
+    text = GOOD.replace("(0.1, 0.2)", '"within 10 % of the best after 100 steps"')
+    work = catalogue.workload(write(text))
+    assert work.facts.within == own.Within(0.1, 100) and work.goals == (0.0,)
+    given = catalogue.workload("mine.py:task:0.1,0.20")
+    assert given.goals == (0.1, 0.2) and given.facts.within is None
+    assert given.name.endswith("mine.py:task:0.1,0.2")
+    assert Search(given.name, 16, "sgd").workload == Search("mine.py:task:.1,.2", 16).workload

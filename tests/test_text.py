@@ -21,7 +21,7 @@ def test_a_rewritten_workload_keeps_its_records(tmp_path, monkeypatch):
     for change in (bytes, rewritten):
         (tmp_path / "mine.py").write_bytes(change((ROOT / EXAMPLE).read_bytes()))
         work = catalogue.workload("mine.py:next_letter")
-        assert work.source == own_file.source(f"{EXAMPLE}:next_letter") == "b080dbb45723"
+        assert work.source == own_file.load(f"{EXAMPLE}:next_letter").source == "b080dbb45723"
         places.append((work.goals, store.record(Search(work.name, 16), tmp_path)))
     assert places[0] == places[1]
 
