@@ -82,7 +82,7 @@ class Training:
     Attributes:
         model: builds an nn.Module on the CPU, from the random numbers of torch, numpy or Python,
             which are seeded for every trial: with whatever buffers, modes and parameters, tied,
-            frozen, loaded or complex.  What it remembers from step to step is in these or in an
+            frozen or loaded.  What it remembers from step to step is in these or in an
             extra state (get_extra_state).  (Or a module, all layers of which have a
             reset_parameters.)
         train, validation: tensors [N, ...], a tuple or a dictionary of any number, the same ones
@@ -100,9 +100,6 @@ class Training:
         metric: a name there, or in `lib.workloads.kinds.READY`, or a `Metric`; None for that of
             the loss.
         examples: to train on; to be told where train is a function.
-        at_once: examples that are computed together, one trial after the other; gradients of
-            larger batches are added up, each target with the same weight, and refused where they
-            are not that of the whole batch.
         title: of the workload.
         max_steps: training steps after which a trial is given up.
         precision: "float32" or "bfloat16"; one after the other, for torch.autocast.
@@ -116,7 +113,6 @@ class Training:
     loss: str | Callable = "classification"
     metric: str | Metric | None = None
     examples: int | None = None
-    at_once: int | None = None
     title: str = ""
     max_steps: int = 20_000
     precision: str = "float32"
@@ -146,7 +142,6 @@ LINES = {
     "loss": 'loss="regression", or loss=lambda model, batch: f(model(batch[0]), batch[1]).mean()',
     "metric": 'metric="f1", or metric=Metric(f, "F1", highest=1.0)',
     "examples": "examples=len(dataset)",
-    "at_once": "at_once=None",
     "title": 'title="My network"',
     "max_steps": "max_steps=20_000",
     "precision": 'precision="float32"',

@@ -75,7 +75,10 @@ class Job:
     def backward(self, module: nn.Module, batch: object) -> float:
         """The loss of a batch, whose gradient is added to those of the parameters."""
         batch = batches.to(batch, self.device)
-        return kinds.backward(self.own, module, batch, self.device, self.precision)
+        with kinds.arithmetic(self.device, self.precision):
+            loss = kinds.loss(self.own, module, batch)
+        loss.backward()
+        return float(loss.detach())
 
     def stream(self, steps: int) -> Iterator:
         """The batches of tensors or of rows after so many steps."""
@@ -102,8 +105,7 @@ def masks(job: Job, seed: int) -> list[Tensor]:
             few = min(pruning.PASS_BATCH, own_network.examples(job.own))
             for batch in batches.in_order(job.data, few):
                 job.backward(module, batch)
-            g = torch.cat([grad.flatten() for grad in kinds.gradients(weights)])
-            scores = (w * g.conj()).real.abs()
+            scores = (w * _gradient(weights)).abs()
         else:
             scores = pruning.scores(job.pruning, w.abs(), None, None, None, seed)
     kept = pruning.chosen(job.pruning, scores, job.sparsity)
@@ -111,24 +113,26 @@ def masks(job: Job, seed: int) -> list[Tensor]:
     return [part.view_as(p) for p, part in zip(weights, parts)]
 
 
+def _gradient(parameters: list[Tensor]) -> Tensor:
+    """That by parameters [P], zero where there is none."""
+    grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
+    return torch.cat([grad.reshape(-1) for grad in grads])
+
+
 class MethodOptimiser:
     """A training method of the book for one module, in the place of a torch.optim.Optimizer.
 
-    Its trainable parameters are views of one vector w [1, P], complex ones as pairs of numbers.
+    Its trainable parameters are views of one vector w [1, P].
     """
 
     def __init__(self, method: Method, module: nn.Module, drawn: dict[str, float]):
-        trained = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
-        # Pairs lie at even places
-        trained = dict(sorted(trained, key=lambda named: not named[1].is_complex()))
+        trained = {name: p for name, p in module.named_parameters() if p.requires_grad}
         self.method = method
         self.parameters = list(trained.values())
         self.layers = flattening.layers(module, trained)
-        self.w = kinds.flat([p.detach() for p in self.parameters])[None]
+        self.w = torch.cat([p.detach().reshape(-1) for p in self.parameters])[None]
         for p, layer in zip(self.parameters, self.layers):
-            view = self.w[0, layer.where]
-            view = torch.view_as_complex(view.unflatten(0, (-1, 2))) if p.is_complex() else view
-            p.data = view.view(p.shape)
+            p.data = self.w[0, layer.where].view(p.shape)
         self.buffers = method.begin(self.w.clone(), self.layers)
         self.drawn = {name: self.w.new_full((1, 1), value) for name, value in drawn.items()}
         self.k = 0
@@ -139,7 +143,7 @@ class MethodOptimiser:
         where all trials are trained at once.
         """
         self.k += 1
-        g = kinds.flat(kinds.gradients(self.parameters))[None]
+        g = _gradient(self.parameters)[None]
         before = own_network.flushing()
         torch.set_flush_denormal(True)
         try:
@@ -250,14 +254,10 @@ class Trial:
     @torch.no_grad()
     def take_up(self, state: dict) -> None:
         """Go on from a `state`, before the first step."""
-        buffers = dict(self.module.named_buffers())
-        for name, saved in state["buffers"].items():
-            if name in buffers and buffers[name].shape == saved.shape:
-                buffers[name].copy_(saved)
-            else:
-                owner, _, leaf = name.rpartition(".")
-                owner = self.module.get_submodule(owner)
-                owner.register_buffer(leaf, saved.to(self.job.device), name in state["module"])
+        for name, buffer in state["buffers"].items():
+            owner, _, leaf = name.rpartition(".")
+            owner = self.module.get_submodule(owner)
+            owner.register_buffer(leaf, buffer.to(self.job.device), name in state["module"])
         self.module.load_state_dict(state["module"])
         self.optimiser.load_state_dict(state["optimiser"])
         self.masks = [mask.to(self.job.device) for mask in state["masks"]]

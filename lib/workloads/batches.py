@@ -97,17 +97,6 @@ def size(batch: object) -> int:
     return next((len(tensor) for tensor in tensors(batch) if tensor.dim()), 0)
 
 
-def cut(batch: object, at_once: int | None) -> list:
-    """The batch in parts of so many examples; None: in one."""
-    if at_once is None:
-        return [batch]
-
-    def part(start: int) -> object:
-        return map_tensors(batch, lambda t: t[start : start + at_once] if t.dim() else t)
-
-    return [part(start) for start in range(0, size(batch), at_once)]
-
-
 @dataclass(frozen=True, eq=False)
 class Rows(Dataset):
     """A reader's Dataset, and how a batch is made of a list of its examples."""
@@ -212,6 +201,7 @@ class Passes:
 
     Every pass begins at a seed of its own, so that one can be taken up in its middle.  Batches are
     of the size asked for; the last of a pass over so many examples may be what is left, or missing.
+    Raises ValueError for a pass without any, and OwnError for a batch of another size.
 
     Attributes:
         position: the pass, and the batches that it has given.
@@ -251,9 +241,6 @@ class Passes:
             require(0 <= left < self.batch_size, "examples", self.examples, counted)
 
     def __next__(self) -> object:
-        """The next batch.  Raises ValueError for a pass without any, and OwnError for a batch of
-        another size.
-        """
         with restored():
             go_on(self.random)
             batch = next(self.batches)

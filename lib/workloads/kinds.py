@@ -26,21 +26,6 @@ SINGLE |= dict.fromkeys((torch.int8, torch.int16, torch.int32), torch.int64)
 METRICS = dict(zip(TASKS, ("classification", "tokens")))  # what the goals of a task are of
 
 
-def real(tensor: Tensor) -> Tensor:
-    """A complex tensor [...] as pairs of numbers [..., 2], any other as it is."""
-    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
-
-
-def flat(tensors: list[Tensor]) -> Tensor:
-    """Tensors as one vector of real numbers [P] (a copy)."""
-    return torch.cat([real(tensor).reshape(-1) for tensor in tensors])
-
-
-def gradients(parameters: list[Tensor]) -> list[Tensor]:
-    """The gradients of parameters, zero where there is none."""
-    return [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
-
-
 # --- losses and metrics by name -------------------------------------------------------------------
 
 
@@ -55,11 +40,16 @@ def _counted(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return out.flatten(0, -2).float()[kept], y.flatten()[kept]
 
 
+def _cross_entropy(out: Tensor, y: Tensor) -> Tensor:
+    scores, classes = _counted(out, y)
+    return functional.cross_entropy(scores, classes) if len(classes) else scores.sum()
+
+
 def _classes(task: Task, **changes) -> Task:
     """Of one class an answer; goals are of a task's cost."""
     return replace(
         task,
-        objective=lambda out, y: functional.cross_entropy(*_counted(out, y)),
+        objective=_cross_entropy,
         cost=lambda out, y: task.cost(*_counted(out, y)),
         constant=lambda y: task.constant(y[y != IGNORED]),
         **changes,
@@ -123,15 +113,13 @@ def f1(out: Tensor, y: Tensor) -> Tensor:
 
 
 def auc(out: Tensor, y: Tensor) -> Tensor:
-    """The share of pairs of an example with a label and one without in which the first has the
-    higher score, equal ones counting half; of several labels the mean over those of which there are
-    such pairs.
+    """The area under the ROC curve, of several labels the mean over those that some examples have
+    and others have not.
     """
     scores, _, truths = _labelled(out, y)
     n = truths.sum(0)
     ranks = torch.from_numpy(rankdata(scores, axis=0)) * truths
-    pairs = ranks.sum(0) - n * (n + 1) / 2
-    return (pairs / (n * (len(truths) - n))).nanmean()
+    return ((ranks.sum(0) - n * (n + 1) / 2) / (n * (len(truths) - n))).nanmean()
 
 
 def r2(out: Tensor, y: Tensor) -> Tensor:
@@ -146,16 +134,14 @@ def mae(out: Tensor, y: Tensor) -> Tensor:
     return (_as_targets(out, y) - y).abs().mean()
 
 
-def _mean_deviation(y: Tensor) -> Tensor:
-    return mae(0 * y + y.double().mean(0), y)
-
-
 # Metrics of the whole validation set, by their names
 READY = {
     "f1": Metric(f1, "F1", 1.0, whole=True),
     "auc": Metric(auc, "AUC", 1.0, whole=True, constant=lambda y: 0.5),
     "r2": Metric(r2, "R²", 1.0, whole=True, constant=lambda y: 0.0),
-    "mae": Metric(mae, "mean absolute error", whole=True, constant=_mean_deviation),
+    "mae": Metric(
+        mae, "mean absolute error", None, True, lambda y: mae(0 * y + y.double().mean(0), y)
+    ),
 }
 
 
@@ -192,39 +178,35 @@ def classifies(own: Training) -> bool:
         pair = isinstance(data, tuple) and len(data) == 2
         if not pair or data[1].dtype != torch.int64 or data[1].dim() != 1:
             return False
-    usual = own.loss == "classification" and own.metric in (None, *METRICS.values())
-    return usual and own.at_once is None
-
-
-def fit(own: Training, batch: object, floats: bool = False) -> object:
-    """The batch of plain tensors in single precision, and labels as losses take them; floats:
-    inputs that are whole numbers, too, bytes over 255.
-    """
-    batch = batches.map_tensors(batch, _plain)
-    y = targets(batch)
-
-    def fitted(x: Tensor) -> Tensor:
-        if x is y:
-            return _labels(own, x)
-        if floats and is_integer(x):
-            return x / 255 if x.dtype == torch.uint8 else x.float()
-        return x
-
-    return batches.map_tensors(batch, fitted)
-
-
-def _plain(x: Tensor) -> Tensor:
-    return x.detach().to(SINGLE.get(x.dtype, x.dtype)).contiguous()
+    return own.loss == "classification" and own.metric in (None, *METRICS.values())
 
 
 def is_integer(x: Tensor) -> bool:
     return x.dtype in (torch.int64, torch.uint8)
 
 
-def _labels(own: Training, y: Tensor) -> Tensor:
-    """Classes [N] as whole numbers, of a loss that has classes; other targets as they are."""
-    if own.loss not in METRICS.values():
-        return y
+def fit(own: Training, batch: object, floats: bool = False) -> object:
+    """The batch of plain tensors in single precision, and labels as losses take them; floats:
+    inputs that are whole numbers, too, bytes over 255.
+    """
+
+    def plain(x: Tensor) -> Tensor:
+        return x.detach().to(SINGLE.get(x.dtype, x.dtype)).contiguous()
+
+    def fitted(x: Tensor) -> Tensor:
+        if x is y:
+            return _labels(x) if own.loss in METRICS.values() else x
+        if floats and is_integer(x):
+            return x / 255 if x.dtype == torch.uint8 else x.float()
+        return x
+
+    batch = batches.map_tensors(batch, plain)
+    y = targets(batch)
+    return batches.map_tensors(batch, fitted)
+
+
+def _labels(y: Tensor) -> Tensor:
+    """Classes [N] as whole numbers."""
     y = y[:, 0] if [*y.shape[1:]] == [1] else y
     fine = not y.is_floating_point() or (y.dim() == 1 and torch.equal(y, y.round()))
     allowed = "whole numbers [N]: write y.argmax(1), or loss='regression'"
@@ -260,38 +242,6 @@ def loss(own: Training, model: Callable, batch: object) -> Tensor:
     if callable(own.loss):
         return own.loss(model, batch)
     return KINDS[own.loss].objective(*outputs_and_targets(model, batch))
-
-
-def _weight(own: Training, batch: object) -> int:
-    """What the loss is a mean over: positions that are asked for where it has classes, or else
-    examples.
-    """
-    if own.loss not in METRICS.values():
-        return batches.size(batch)
-    return int((targets(batch) != IGNORED).sum())
-
-
-def backward(
-    own: Training,
-    module: nn.Module,
-    batch: object,
-    device: str = "cpu",
-    precision: str = "float32",
-) -> float:
-    """The loss of a batch, whose gradient is added to those of the parameters, in parts of
-    `at_once` examples.
-    """
-    parts = batches.cut(batch, own.at_once)
-    weights = [_weight(own, part) for part in parts]
-    total = 0.0
-    for part, weight in zip(parts, weights):
-        if weight:
-            with arithmetic(device, precision):
-                mean = loss(own, module, part)
-            share = weight / sum(weights)
-            (mean * share).backward()
-            total += float(mean.detach()) * share
-    return total
 
 
 def arithmetic(device: str, precision: str) -> torch.autocast:
@@ -336,18 +286,15 @@ def error(own: Training, module: nn.Module, *where: str) -> tuple[float, int]:
     value above the highest that the metric says it has.
     """
     task, metric = metric_of(own), own.metric or own.loss
-    if isinstance(metric, str):
 
-        def cost(model: nn.Module, batch: object) -> Tensor:
-            return task.cost(*outputs_and_targets(model, batch))
+    def cost(model: nn.Module, batch: object) -> Tensor:
+        return task.cost(*outputs_and_targets(model, batch))
 
-        parts = _evaluate(own, module, cost, *where)
-    elif metric.whole:
+    if isinstance(metric, Metric) and metric.whole:
         parts = [metric.measure(*validated(own, module, *where))]
     else:
-        parts = _evaluate(own, module, metric.measure, *where)
+        parts = _evaluate(own, module, getattr(metric, "measure", cost), *where)
     values = torch.cat([torch.as_tensor(part).flatten() for part in parts])
-    require(not values.is_complex(), "metric", "complex numbers", "real ones: write x.abs()")
     value = float(values.double().mean())
     highest = math.inf if task.highest is None else task.highest
     require(not value > highest, "metric", value, f"at most its highest, {highest:g}")

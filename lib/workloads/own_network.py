@@ -15,7 +15,6 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Annotated, Literal
 
-import numpy as np
 import torch
 from annotated_types import Predicate
 from pydantic import FiniteFloat, InstanceOf
@@ -38,7 +37,6 @@ STEADY = (
 )
 PERCENT = " (for an accuracy of 0.95 write 0.05)"  # of goals that are shares of mistakes
 PROBED = 8  # examples on which an untrained network is tried
-CLOSE = 1e-3  # of its length, by which a gradient of parts may differ from that of the whole
 FAR = 20.0  # a standard deviation with which a column trains badly, or one over it; means: half
 READ = 10_000  # examples of which columns are looked at
 MOSTLY = 0.9  # the share of a column that is one value, such as of pixels at the border
@@ -144,9 +142,9 @@ def initialise(own: Training) -> nn.Module:
         module = own.model()
     kind = type(module).__name__
     require(isinstance(module, nn.Module), "model", kind, "built as an nn.Module")
-    for tensor in (*module.parameters(), *module.buffers()):
-        if tensor.is_complex():
-            tensor.data = tensor.data.to(torch.complex64)
+    fine = not any(p.is_complex() for p in module.parameters())
+    allowed = "of real ones: write torch.view_as_complex(self.w) of pairs self.w"
+    require(fine, "model", "one with complex parameters", allowed)
     return module.float()
 
 
@@ -226,7 +224,7 @@ def convert(handed: Training, own: Training) -> tuple[Training, tuple[str, ...]]
     fit = functools.partial(kinds.fit, own)
     floats = functools.partial(fit, floats=True)
     with alone(), telling("train: reading it raised"):
-        batch = next(iter(batches.cut(batches.sample(own.train), PROBED)), ())
+        batch = batches.map_tensors(batches.sample(own.train), lambda x: x[:PROBED])
     inputs = [x for x in batches.tensors(batch) if x is not kinds.targets(batch)]
     if any(map(kinds.is_integer, inputs)) and not _takes(own, fit(batch)):
         fit = floats if _takes(own, floats(batch)) else fit
@@ -299,9 +297,8 @@ def examples(own: Training) -> int:
 
 
 def _dense(x: Tensor) -> bool:
-    with contextlib.suppress(Exception):  # of tensors that numpy cannot read
-        return x.dim() > 0 and bool(np.isfinite(kinds.real(x.detach()).float().numpy()).all())
-    return False
+    plain = x.device.type == "cpu" and x.layout == torch.strided and not x.is_nested
+    return plain and x.dim() > 0 and bool(x.isfinite().all())
 
 
 LOSSES = ", ".join(kinds.KINDS)
@@ -333,7 +330,6 @@ FIELDS = {
     "loss": fields.InWords(Literal[*kinds.KINDS] | Callable, f"one of {LOSSES}, or a function"),
     "metric": fields.InWords(Literal[*kinds.KINDS] | InstanceOf[Metric] | None, METRICS),
     "examples": COUNT | None,
-    "at_once": COUNT | None,
     "measure": Callable,
     "name": TEXT,
     "highest": FiniteFloat | None,
@@ -407,7 +403,6 @@ def _tried(own: Training) -> tuple[int, int, int, float, bool]:
     with telling("inputs: asked for answers on validation the model raised"), alone(0):
         values, chance = _check_answers(own, module)
     _check_step(own, modules, batch)
-    _check_parts(own)
     numbers = sum(tensor.numel() for tensor in batches.tensors(batch)) // batches.size(batch)
     return examples(own), numbers, values, chance, together
 
@@ -421,8 +416,6 @@ def _few_examples(own: Training, count: int) -> object:
             batch = next(batches.Passes(own.train, count, 0, total))
         else:
             batch = batches.chosen(own.train, torch.linspace(0, total - 1, count).long())
-    size = batches.size(batch)
-    require(size == count, "train", f"a batch of {size} examples", f"of the {count} asked for")
     return batch
 
 
@@ -468,37 +461,11 @@ def _check_step(own: Training, modules: tuple[nn.Module, nn.Module], batch: obje
             with kinds.arithmetic("cpu", own.precision):
                 losses.append(kinds.loss(own, module, batch))
             losses[-1].backward()
-    moved = any(g.any() for g in kinds.gradients([*modules[0].parameters()]))
+    moved = any(p.grad is not None and p.grad.any() for p in modules[0].parameters())
     fine = losses[0].isfinite() and torch.equal(*losses) and moved
     fault = "one that is not finite, or another one from the same seed, or without a gradient"
     allowed = "finite, with a gradient, and " + SEEDED
     require(fine, "loss of an untrained model", fault, allowed)
-
-
-def _check_parts(own: Training) -> None:
-    """Raise OwnError where a batch computed in parts (`at_once`) has another gradient than as a
-    whole, both without dropout and the like.
-    """
-    if own.at_once is None:
-        return
-    module, batch = build(own, 0), _few_examples(own, batches.SAMPLED)
-    few = min(own.at_once, max(1, batches.size(batch) // 3))
-    for layer in module.modules():
-        layer.training = isinstance(layer, _BatchNorm)
-    gradients = []
-    with telling(f"at_once: in parts of {few} examples a batch raised"), alone(0):
-        for at_once in (None, few):
-            module.zero_grad()
-            kinds.backward(replace(own, at_once=at_once), module, batch)
-            gradients.append(kinds.flat(kinds.gradients([*module.parameters()])))
-    whole, parts = gradients
-    off = (parts - whole).norm() / whole.norm()
-    fault = f"{own.at_once}, where the gradient of a batch in parts is off by {off:.2g},"
-    allowed = (
-        "None, or the loss that of a ready name, or a mean over examples, each by itself (no sum, "
-        "no mean over tokens of which examples have more or less, no batch normalisation)"
-    )
-    require(off <= CLOSE, "at_once", fault, allowed)
 
 
 def _serves_all_trials(own: Training, x: Tensor) -> bool:
@@ -512,7 +479,7 @@ def _serves_all_trials(own: Training, x: Tensor) -> bool:
     # network's
     if not linear or linear[-1].bias is not parameters[-1]:
         return False
-    trained = all(p.requires_grad and not p.is_complex() for p in parameters)
+    trained = all(p.requires_grad for p in parameters)
     if not trained or any(True for _ in module.buffers()) or _same(module, other):
         return False
     with contextlib.suppress(Exception), alone(0), torch.no_grad():
