@@ -100,7 +100,6 @@ ALONE = [  # networks, and what else keeps trials from being trained at once
     "lambda: build(first=[Odd(lambda m, h: h - h.mean(0))])",
     "lambda: build(first=[nn.Flatten(), nn.ReLU(inplace=True)])",
     "lambda: Odd(lambda m, h: {'logits': h})",
-    "build, at_once=40",
     "build, metric=Metric(lambda m, b: (m(b[0]).argmax(1) != b[1]).float(), 'error')",
 ]
 TRAINING = [
@@ -118,12 +117,7 @@ TRAINING = [
     ("metric=Metric(lambda m, b: torch.tensor(2.0), 'F1', highest=1), goals=(0.9,)",
      "metric: 2.0 is not allowed; it must be at most its highest, 1"),
     ("metric=Metric(lambda m, b: torch.tensor(float('nan')), 'F1')", "metric: nan, of an"),
-    ("at_once=0", "at_once: 0 is not allowed; it must be greater than or equal to 1"),
-    ("at_once=2, metric='tokens', loss=lambda m, b: nn.functional.cross_entropy(m(b[0]), b[1], "
-     "reduction='sum')", "at_once: 2, where the gradient of a batch in parts is off by 0.9"),
-    ("at_once=2, metric='tokens', loss=lambda m, b: nn.functional.cross_entropy(m(b[0]), b[1], "
-     "ignore_index=0)", "at_once: 2, where the gradient of a batch in parts is off by"),
-    ("at_once=8, model=lambda: build(nn.BatchNorm1d(2))", "at_once: 8, .* no batch normalisation"),
+    ("model=lambda: nn.Linear(3, 2, dtype=torch.cfloat)", "model: one with complex parameters"),
     ("train=(x + 1j, y)", "RuntimeError"),
     ("train=(x + 1j * float('inf'), y)", "train: .* finite"),
     ("model=lambda: Odd(lambda m, h: h + 1j)", "outputs: torch.complex64 is not allowed"),
@@ -137,7 +131,8 @@ TRAINING = [
     ("model=lambda: Odd(lambda m, h: (h, h))", "outputs: tuple is not allowed; .* tensor"),
     ("model=nn.ReLU", "inputs: .*does not require grad"),
     ("decay=1", "decay: 1 is not allowed; it must be a valid boolean"),
-    ("decay=True, at_once=40", "decay: True is not .* False where trials are trained one after"),
+    ("decay=True, model=lambda: build(nn.Dropout(), nn.Linear(2, 2))",
+     "decay: True is not .* False where trials are trained one after"),
 ]  # fmt: skip
 OWN = "task='x'", "metric: 'x' is not allowed; it must be one of f1, .*, classification"
 BODIES = [  # what the function does first

@@ -182,16 +182,18 @@ def classifies(own: Training) -> bool:
 
 
 def is_integer(x: Tensor) -> bool:
-    return x.dtype in (torch.int64, torch.uint8)
+    return not (x.is_floating_point() or x.is_complex() or x.dtype == torch.bool)
+
+
+def single(x: Tensor) -> Tensor:
+    """In single precision, or int64."""
+    return x.detach().to(SINGLE.get(x.dtype, x.dtype)).contiguous()
 
 
 def fit(own: Training, batch: object, floats: bool = False) -> object:
     """The batch of plain tensors in single precision, and labels as losses take them; floats:
     inputs that are whole numbers, too, bytes over 255.
     """
-
-    def plain(x: Tensor) -> Tensor:
-        return x.detach().to(SINGLE.get(x.dtype, x.dtype)).contiguous()
 
     def fitted(x: Tensor) -> Tensor:
         if x is y:
@@ -200,7 +202,7 @@ def fit(own: Training, batch: object, floats: bool = False) -> object:
             return x / 255 if x.dtype == torch.uint8 else x.float()
         return x
 
-    batch = batches.map_tensors(batch, plain)
+    batch = batches.map_tensors(batch, single)
     y = targets(batch)
     return batches.map_tensors(batch, fitted)
 

@@ -226,8 +226,8 @@ def convert(handed: Training, own: Training) -> tuple[Training, tuple[str, ...]]
     with alone(), telling("train: reading it raised"):
         batch = batches.map_tensors(batches.sample(own.train), lambda x: x[:PROBED])
     inputs = [x for x in batches.tensors(batch) if x is not kinds.targets(batch)]
-    if any(map(kinds.is_integer, inputs)) and not _takes(own, fit(batch)):
-        fit = floats if _takes(own, floats(batch)) else fit
+    if any(map(kinds.is_integer, inputs)) and not _takes(own, fit, batch):
+        fit = floats if _takes(own, floats, batch) else fit
     scaled = fit is floats and any(x.dtype == torch.uint8 for x in inputs)
     changes, notes = {}, []
     if isinstance(handed.model, nn.Module):
@@ -254,10 +254,10 @@ def convert(handed: Training, own: Training) -> tuple[Training, tuple[str, ...]]
     return replace(own, **changes), tuple(notes)
 
 
-def _takes(own: Training, batch: object) -> bool:
-    """Whether an untrained network has a loss of the batch."""
+def _takes(own: Training, fit: Callable, batch: object) -> bool:
+    """Whether an untrained network has a loss of the batch that is fitted so."""
     with contextlib.suppress(Exception), alone(0), torch.no_grad():
-        kinds.loss(own, initialise(own), batch)
+        kinds.loss(own, initialise(own), fit(batch))
         return True
     return False
 
@@ -298,7 +298,7 @@ def examples(own: Training) -> int:
 
 def _dense(x: Tensor) -> bool:
     plain = x.device.type == "cpu" and x.layout == torch.strided and not x.is_nested
-    return plain and x.dim() > 0 and bool(x.isfinite().all())
+    return plain and x.dim() > 0 and bool(kinds.single(x).isfinite().all())
 
 
 LOSSES = ", ".join(kinds.KINDS)
