@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import re
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,12 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from lib import Told
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
-    from torch.utils.data import Dataset
-
-    # a batch is a tuple of tensors, or a dictionary of them
-    Tensors = tuple[Tensor, ...] | Mapping[str, Tensor]
-    Data = Tensors | Dataset | Callable[[int, int], Iterable]
+    from torch import nn
 
 
 class OwnError(Told):
@@ -103,12 +98,11 @@ class Training:
         title: of the workload.
         max_steps: training steps after which a trial is given up.
         precision: "float32" or "bfloat16"; one after the other, for torch.autocast.
-        decay: whether the learning rate decays, of trials that are trained at once.
     """
 
     model: Callable[[], nn.Module]
-    train: Data
-    validation: Data
+    train: object
+    validation: object
     goals: tuple[float, ...] | str | Within
     loss: str | Callable = "classification"
     metric: str | Metric | None = None
@@ -116,18 +110,17 @@ class Training:
     title: str = ""
     max_steps: int = 20_000
     precision: str = "float32"
-    decay: bool = False
 
 
 def Own(*values: object, task: str = "classification", **fields: object) -> Training:
     """A classifier of tensors by the name that it once had.
 
     Args:
-        values, fields: of `Training`: model, train, validation, goals, title, max_steps, precision
-            and decay, in this order.
+        values, fields: of `Training`: model, train, validation, goals, title, max_steps and
+            precision, in this order.
         task: "classification", or "cross-entropy" where goals are nats.
     """
-    order = "model train validation goals title max_steps precision decay".split()
+    order = "model train validation goals title max_steps precision".split()
     metric = {"cross-entropy": "tokens"}.get(task, task)
     return Training(**dict(zip(order, values)), **{"metric": metric, **fields})
 
@@ -145,7 +138,6 @@ LINES = {
     "title": 'title="My network"',
     "max_steps": "max_steps=20_000",
     "precision": 'precision="float32"',
-    "decay": "decay=False",
     "outputs": "return logits",
     "returned": "return Training(model=MyNet, train=(x, y), validation=(x, y), goals=(0.1, 0.2))",
 }

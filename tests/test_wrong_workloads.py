@@ -130,9 +130,6 @@ TRAINING = [
     ("model=lambda: build(outputs=1)", 'labels: from 0 to 1 for .* loss="binary"'),
     ("model=lambda: Odd(lambda m, h: (h, h))", "outputs: tuple is not allowed; .* tensor"),
     ("model=nn.ReLU", "inputs: .*does not require grad"),
-    ("decay=1", "decay: 1 is not allowed; it must be a valid boolean"),
-    ("decay=True, model=lambda: build(nn.Dropout(), nn.Linear(2, 2))",
-     "decay: True is not .* False where trials are trained one after"),
 ]  # fmt: skip
 OWN = "task='x'", "metric: 'x' is not allowed; it must be one of f1, .*, classification"
 BODIES = [  # what the function does first

@@ -132,7 +132,8 @@ class MethodOptimiser:
         self.layers = flattening.layers(module, trained)
         self.w = torch.cat([p.detach().reshape(-1) for p in self.parameters])[None]
         for p, layer in zip(self.parameters, self.layers):
-            p.data = self.w[0, layer.where].view(p.shape)
+            view = self.w[0, layer.where]
+            p.data = view.view(p.shape)
         self.buffers = method.begin(self.w.clone(), self.layers)
         self.drawn = {name: self.w.new_full((1, 1), value) for name, value in drawn.items()}
         self.k = 0

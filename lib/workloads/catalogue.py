@@ -158,7 +158,6 @@ class OwnWorkload(Workload):
             dataset=name,
             model=name,
             goals=kinds.errors(training),
-            decay=training.decay,
             max_steps=training.max_steps,
             precision=training.precision,
             source=facts.source,

@@ -98,11 +98,11 @@ def _labelled(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     if out.numel() == y.numel():
         logits = _as_targets(out, y).reshape(len(y), -1)
         return logits, logits > 0, y.reshape(logits.shape) > 0.5
-    out, y = _counted(out, y)
-    classes = torch.arange(out.shape[1])
-    first = 1 if len(classes) == 2 else 0
-    answers, truths = out.argmax(1, keepdim=True) == classes, y[:, None] == classes
-    return out.log_softmax(1)[:, first:], answers[:, first:], truths[:, first:]
+    scores, y = _counted(out, y)
+    n = scores.shape[1]
+    classes = torch.arange(1 if n == 2 else 0, n)
+    answers = scores.argmax(1, keepdim=True) == classes
+    return scores.log_softmax(1)[:, classes], answers, y[:, None] == classes
 
 
 def f1(out: Tensor, y: Tensor) -> Tensor:
@@ -125,8 +125,8 @@ def auc(out: Tensor, y: Tensor) -> Tensor:
 def r2(out: Tensor, y: Tensor) -> Tensor:
     """The share of the variance of targets that is explained, of several the mean."""
     y = y.double()
-    residuals = (_as_targets(out, y) - y).square().sum(0)
-    return (1 - residuals / (y - y.mean(0)).square().sum(0)).mean()
+    residuals = (_as_targets(out, y) - y).square().mean(0)
+    return (1 - residuals / y.var(0, correction=0)).mean()
 
 
 def mae(out: Tensor, y: Tensor) -> Tensor:
@@ -287,7 +287,7 @@ def error(own: Training, module: nn.Module, *where: str) -> tuple[float, int]:
     the mean of; where: device and precision, if not the CPU and float32.  Raises OwnError for a
     value above the highest that the metric says it has.
     """
-    task, metric = metric_of(own), own.metric or own.loss
+    task, metric = metric_of(own), own.metric
 
     def cost(model: nn.Module, batch: object) -> Tensor:
         return task.cost(*outputs_and_targets(model, batch))
@@ -295,7 +295,8 @@ def error(own: Training, module: nn.Module, *where: str) -> tuple[float, int]:
     if isinstance(metric, Metric) and metric.whole:
         parts = [metric.measure(*validated(own, module, *where))]
     else:
-        parts = _evaluate(own, module, getattr(metric, "measure", cost), *where)
+        measure = metric.measure if isinstance(metric, Metric) else cost
+        parts = _evaluate(own, module, measure, *where)
     values = torch.cat([torch.as_tensor(part).flatten() for part in parts])
     value = float(values.double().mean())
     highest = math.inf if task.highest is None else task.highest

@@ -30,8 +30,9 @@ def count(sequences: list[np.ndarray], order: int, symbols: int) -> list[Table]:
         long = (s for s in sequences if len(s) > length)
         runs = np.concatenate([sliding_window_view(s, length + 1) for s in long])
         codes, rows = np.unique(_codes(runs[:, :-1], symbols), return_inverse=True)
-        ones, shape = np.ones(len(rows)), (len(codes), symbols)
-        tables.append((codes, sparse.coo_matrix((ones, (rows, runs[:, -1])), shape).tocsr()))
+        cells, shape = (rows, runs[:, -1]), (len(codes), symbols)
+        counts = sparse.coo_matrix((np.ones(len(rows)), cells), shape)
+        tables.append((codes, counts.tocsr()))
     return tables
 
 
@@ -51,11 +52,13 @@ def predict(tables: list[Table], contexts: np.ndarray) -> np.ndarray:
     for length, (codes, counts) in enumerate(tables):
         last = contexts[:, contexts.shape[1] - length :]
         rows = pd.Index(codes).get_indexer(_codes(last, symbols))
-        seen = (rows >= 0) & (last != NOTHING).all(1)
+        seen = rows >= 0
+        seen &= (last != NOTHING).all(1)
         c = counts[rows[seen]].toarray()
         t = (c > 0).sum(1, keepdims=True)
         total = c.sum(1, keepdims=True) + t
-        probabilities[seen] = (c + t * probabilities[seen]) / total
+        backed_off = probabilities[seen]
+        probabilities[seen] = (c + t * backed_off) / total
     return probabilities
 
 
@@ -71,8 +74,10 @@ def scores(tables: list[Table], sequences: list[np.ndarray]) -> tuple[float, flo
     runs = np.concatenate([sliding_window_view(s, length + 1) for s in padded])
     nats = wrong = 0.0
     for start in range(0, len(runs), TOGETHER):
-        contexts, truth = np.split(runs[start : start + TOGETHER], [length], 1)
-        probabilities = predict(tables, contexts)
+        part = runs[start : start + TOGETHER]
+        truth = part[:, -1:]
+        probabilities = predict(tables, part[:, :-1])
         nats -= np.log(np.take_along_axis(probabilities, truth, 1)).sum()
-        wrong += (probabilities.argmax(1) != truth[:, 0]).sum()
+        mistakes = probabilities.argmax(1) != truth[:, 0]
+        wrong += mistakes.sum()
     return nats / len(runs), wrong / len(runs), len(runs)

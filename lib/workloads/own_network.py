@@ -326,7 +326,6 @@ FIELDS = {
     "title": TEXT,
     "max_steps": COUNT,
     "precision": Literal["float32", "bfloat16"],
-    "decay": bool,
     "loss": fields.InWords(Literal[*kinds.KINDS] | Callable, f"one of {LOSSES}, or a function"),
     "metric": fields.InWords(Literal[*kinds.KINDS] | InstanceOf[Metric] | None, METRICS),
     "examples": COUNT | None,
@@ -396,10 +395,8 @@ def _tried(own: Training) -> tuple[int, int, int, float, bool]:
     fault = "parameters that share their memory with others or with an earlier network's, "
     fault += "or another initialisation from the same seed,"
     require(fine, "model", fault, f"built anew each time, and {SEEDED}")
-    batch = _few_examples(own, PROBED)
+    batch = _few_examples(own)
     together = kinds.classifies(own) and _serves_all_trials(own, batch[0])
-    allowed = "False where trials are trained one after the other"
-    require(together or not own.decay, "decay", own.decay, allowed)
     with telling("inputs: asked for answers on validation the model raised"), alone(0):
         values, chance = _check_answers(own, module)
     _check_step(own, modules, batch)
@@ -407,16 +404,14 @@ def _tried(own: Training) -> tuple[int, int, int, float, bool]:
     return examples(own), numbers, values, chance, together
 
 
-def _few_examples(own: Training, count: int) -> object:
+def _few_examples(own: Training) -> object:
     """A batch of a few examples: the first one, or some from end to end."""
     total = examples(own)
-    count = min(count, total)
+    count = min(PROBED, total)
     with telling(f"train: asked for {count} examples it raised"), alone(0):
         if callable(own.train):
-            batch = next(batches.Passes(own.train, count, 0, total))
-        else:
-            batch = batches.chosen(own.train, torch.linspace(0, total - 1, count).long())
-    return batch
+            return next(batches.Passes(own.train, count, 0, total))
+        return batches.chosen(own.train, torch.linspace(0, total - 1, count).long())
 
 
 def _check_answers(own: Training, module: nn.Module) -> tuple[int, float]:

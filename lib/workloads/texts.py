@@ -90,9 +90,10 @@ def examples(
     asked: how many of the latter two, if not `asked_of` it.
     """
     training, *others = parts(len(ids), split)
+    count = asked or asked_of(len(ids))
     following = [np.arange(first, last - CONTEXT, CONTEXT) for first, last in training]
     starts = [np.concatenate(following)[: train_size(len(ids))]]
-    starts += [spread_starts(span, asked or asked_of(len(ids))) for span in others]
+    starts += [spread_starts(span, count) for span in others]
     return [windows(ids, part) for part in starts]
 
 
