@@ -65,11 +65,10 @@ class Within:
 class Training:
     """What the function returns: a classifier of tensors, unless it is told otherwise.
 
-    All trials of a classifier of tensors are trained at once if its network allows it: parameters
-    are all that is trained and all that is kept, the last layer is linear with a bias and
-    registered last, and an example's output is the same whenever it is asked for and, but for batch
-    normalisation, whatever the others are.  All others are trained one after the other, each trial
-    with a module, an optimiser and random numbers of its own.
+    All trials of a classifier of tensors are trained at once if its network is an nn.Sequential of
+    plain layers (`lib.workloads.own_network.LAYERS`), all trained, without buffers and none in
+    place, of which the last is linear with a bias.  All others are trained one after the other,
+    each trial with a module, an optimiser and random numbers of its own.
 
     Arrays of numpy, tables of pandas, numbers in double precision, labels that are no int64 or of
     shape [N, 1], and what the fields below name in brackets, are converted, and pages say so.

@@ -21,7 +21,7 @@ from lib.methods.optimisers import Optimiser, Schedule
 from lib.own import OwnError, Training
 from lib.records.selection import grid
 from lib.studies.search import Search
-from lib.workloads import batches, catalogue, kinds, own_file, own_network
+from lib.workloads import batches, catalogue, kinds, own_file
 
 START = """
 import time
@@ -209,15 +209,6 @@ def test_whole_numbers_stay_where_the_network_takes_them_and_become_floats_elsew
     assert all(re.search(note, line) for line in work.facts.converted)
 
 
-def test_of_many_inputs_none_is_left_as_it_was():
-    batch = [torch.zeros(8, 2).double()] * 11
-    validation = (torch.zeros(8, 2),)
-    own = Training(None, lambda n, seed: [batch], validation, (0.1,), "regression", examples=8)
-    converted, notes = own_network.convert(own, own)
-    dtypes = {part.dtype for part in next(iter(converted.train(8, 0)))}
-    assert dtypes == {torch.float32} and notes
-
-
 def test_data_on_record_are_what_was_handed_in(write):
     """Digests that records of earlier code hold."""
     for kind, digest in {"": "8ba8b5d3138f", "x.double()": "522aabfe142b"}.items():
@@ -289,21 +280,21 @@ def test_ready_metrics_are_those_of_another_library():
     scores = torch.randn(200, 4, generator=draw).mul(4).round() / 4
     y = torch.randint(3, (200,), generator=draw)
     two, labels = y.clamp(max=1), torch.randint(2, (200, 4), generator=draw)
-    pair, one, three = scores[:, :2], scores[:, 0], torch.randn(200, 3, generator=draw)
+    pair, single, three = scores[:, :2], scores[:, 0], torch.randn(200, 3, generator=draw)
     values = {
         kinds.f1(scores, y): metrics.f1_score(y, scores.argmax(1), average="macro"),
         kinds.f1(pair, two): metrics.f1_score(two, pair.argmax(1)),
-        kinds.f1(one, two): metrics.f1_score(two, one > 0),
+        kinds.f1(single, two): metrics.f1_score(two, single > 0),
         kinds.f1(scores, labels): metrics.f1_score(labels, scores > 0, average="macro"),
         kinds.auc(three, y): metrics.roc_auc_score(y, three.softmax(1), multi_class="ovr"),
         kinds.auc(pair, two): metrics.roc_auc_score(two, pair[:, 1] - pair[:, 0]),
-        kinds.auc(one, two): metrics.roc_auc_score(two, one),
+        kinds.auc(single, two): metrics.roc_auc_score(two, single),
         kinds.auc(scores, labels): metrics.roc_auc_score(labels, scores),
         kinds.r2(scores, labels): metrics.r2_score(labels, scores),
         kinds.mae(scores, labels): metrics.mean_absolute_error(labels, scores),
     }
     assert list(map(float, values)) == pytest.approx(list(values.values()), rel=1e-4)
-    assert kinds.auc(one * torch.nan, two).isnan() and kinds.f1(-one.abs(), two * 0) == 0
+    assert kinds.auc(single * torch.nan, two).isnan() and kinds.f1(-single.abs(), two * 0) == 0
 
 
 @pytest.mark.parametrize(("metric", "loss"), [("auc", "binary"), ("r2", "regression")])
@@ -339,9 +330,9 @@ def test_a_trial_is_a_plain_loop_to_the_last_bit(write):
     trial.run(40)
 
     torch.manual_seed(7)
-    module = job.own.model()
+    module = job.training.model()
     optimiser = torch.optim.AdamW(module.parameters(), 0.001, weight_decay=0.1)
-    (x, y), order = job.own.train, lockstep.batches(80, 16, 0)
+    (x, y), order = job.training.train, lockstep.batches(80, 16, 0)
     for _ in range(trial.steps):
         pick = next(order)
         optimiser.zero_grad()
@@ -391,8 +382,8 @@ def test_a_method_of_the_book_has_denormal_numbers_flushed_as_in_lock_step(monke
 
     watching = replace(methods.METHODS["sgd"], step=watched)
     monkeypatch.setitem(methods.EVERY, "sgd", watching)
-    own = Training(lambda: nn.Linear(4, 1), (x, x), (x, x), (0.0,), loss, "regression")
-    trained(own, "sgd", 2, learning_rate=0.1)
+    training = Training(lambda: nn.Linear(4, 1), (x, x), (x, x), (0.0,), loss, "regression")
+    trained(training, "sgd", 2, learning_rate=0.1)
     assert kept == [True, False, True, False], "the reader's code has them, the step has none"
 
 
@@ -459,9 +450,9 @@ KEPT = {
     ),
     "what it made of the last batch": (OWN_TENSORS, "self.seen = {'last': x}", "0", ""),
 }
-LOST = {
-    "calls": (*COUNTED, ""),
-    "mean": (
+LOST = {  # what a module remembers elsewhere, and what is said
+    "another when": (*COUNTED, ""),
+    "another when training goes on": (
         "self.mean = torch.zeros(4)",
         "self.mean = 0.9 * self.mean + 0.1 * x.mean(0)",
         "self.mean.mean()",
@@ -472,8 +463,6 @@ LOST = {
         EXTRA.replace("VALUE", "(self.calls, F.relu)").replace("= calls", "= calls[0]"),
     ),
 }
-
-
 
 
 def remembering(begin, update, scale, more):
@@ -488,7 +477,7 @@ def test_what_a_module_keeps_goes_on(write, tmp_path, interrupt, kind):
 
 
 @pytest.mark.parametrize("message", LOST)
-def test_what_a_module_would_forget_is_refused_by_name(write, tmp_path, monkeypatch, message):
+def test_what_a_module_would_forget_is_refused(write, tmp_path, monkeypatch, message):
     cell = Search(write(remembering(*LOST[message])), 16, "adam", trials=2, hits=2, max_steps=40)
     monkeypatch.setattr(checkpoint, "SAVE_EVERY", 0.0)
     with pytest.raises(OwnError, match=f"model: .*{message}"):

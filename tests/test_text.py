@@ -34,7 +34,7 @@ def test_rewritten_code_is_the_same(monkeypatch):
 
 def test_a_record_with_other_newlines_is_read(tmp_path):
     (file, *_) = sorted((store.DATA / "own").rglob("*.csv"))
-    other = tmp_path / file.name
-    other.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
-    (head, table), (expected, rows) = store.read(other), store.read(file)
+    rewritten_file = tmp_path / file.name
+    rewritten_file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    (head, table), (expected, rows) = store.read(rewritten_file), store.read(file)
     assert head == expected and table.equals(rows)

@@ -177,7 +177,7 @@ class OwnWorkload(Workload):
         with own.named(self.name):
             fault = "one whose trials are trained one after the other,"
             allowed = (
-                "a classifier of tensors, all of its layers trained and without dropout; or write "
+                "a classifier of tensors by an nn.Sequential of plain layers, all trained; or write "
                 f"papermill chapters/own_workload.ipynb out.ipynb -p workload {self.name}"
             )
             own.require(not self.alone, "workload", fault, allowed)
@@ -308,8 +308,8 @@ def _read(table: str) -> Iterator[Workload]:
             shared = words[len(goals) :]
             continue
         name, model, about = line.split(None, 2)
-        title, _, rest = about.partition(";")
-        pairs = dict(word.split("=") for word in (*shared, *rest.split()))
+        title, _, further = about.partition(";")
+        pairs = dict(word.split("=") for word in (*shared, *further.split()))
         settings = {key: int(v) if v.isdecimal() else v for key, v in pairs.items()}
         settings["decay"] = "decay" in settings
         yield Workload(name, title, dataset, model, goals, **settings)

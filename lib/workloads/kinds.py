@@ -145,9 +145,9 @@ READY = {
 }
 
 
-def metric_of(own: Training) -> Task:
+def metric_of(training: Training) -> Task:
     """What the goals of a workload are of, whose fields fit."""
-    metric = own.metric or own.loss
+    metric = training.metric or training.loss
     if isinstance(metric, str):
         return KINDS[metric]
     highest = metric.highest
@@ -159,26 +159,26 @@ def metric_of(own: Training) -> Task:
     )
 
 
-def task(own: Training) -> str:
+def task(training: Training) -> str:
     """The name of what the goals of a classifier are of, as in `TASKS`."""
-    return {metric: name for name, metric in METRICS.items()}[own.metric or own.loss]
+    return {metric: name for name, metric in METRICS.items()}[training.metric or training.loss]
 
 
-def errors(own: Training) -> tuple[float, ...]:
+def errors(training: Training) -> tuple[float, ...]:
     """The goals as they are on record, the hardest first."""
-    return tuple(metric_of(own).given(float(goal)) for goal in own.goals)
+    return tuple(metric_of(training).given(float(goal)) for goal in training.goals)
 
 
 # --- batches and what is made of them -------------------------------------------------------------
 
 
-def classifies(own: Training) -> bool:
+def classifies(training: Training) -> bool:
     """Whether it is a classifier of tensors: of a pair of inputs [N, ...] and classes [N]."""
-    for data in (own.train, own.validation):
+    for data in (training.train, training.validation):
         pair = isinstance(data, tuple) and len(data) == 2
         if not pair or data[1].dtype != torch.int64 or data[1].dim() != 1:
             return False
-    return own.loss == "classification" and own.metric in (None, *METRICS.values())
+    return training.loss == "classification" and training.metric in (None, *METRICS.values())
 
 
 def is_integer(x: Tensor) -> bool:
@@ -190,14 +190,14 @@ def single(x: Tensor) -> Tensor:
     return x.detach().to(SINGLE.get(x.dtype, x.dtype)).contiguous()
 
 
-def fit(own: Training, batch: object, floats: bool = False) -> object:
+def fit(training: Training, batch: object, floats: bool = False) -> object:
     """The batch of plain tensors in single precision, and labels as losses take them; floats:
     inputs that are whole numbers, too, bytes over 255.
     """
 
     def fitted(x: Tensor) -> Tensor:
         if x is y:
-            return _labels(x) if own.loss in METRICS.values() else x
+            return _labels(x) if training.loss in METRICS.values() else x
         if floats and is_integer(x):
             return x / 255 if x.dtype == torch.uint8 else x.float()
         return x
@@ -239,11 +239,11 @@ def targets(batch: object) -> object:
     return batch[-1] if isinstance(batch, tuple | list) and batch else None
 
 
-def loss(own: Training, model: Callable, batch: object) -> Tensor:
+def loss(training: Training, model: Callable, batch: object) -> Tensor:
     """What training minimises, a scalar."""
-    if callable(own.loss):
-        return own.loss(model, batch)
-    return KINDS[own.loss].objective(*outputs_and_targets(model, batch))
+    if callable(training.loss):
+        return training.loss(model, batch)
+    return KINDS[training.loss].objective(*outputs_and_targets(model, batch))
 
 
 def arithmetic(device: str, precision: str) -> torch.autocast:
@@ -253,7 +253,7 @@ def arithmetic(device: str, precision: str) -> torch.autocast:
 
 
 def _evaluate(
-    own: Training,
+    training: Training,
     module: nn.Module,
     measure: Callable,
     device: str = "cpu",
@@ -268,35 +268,35 @@ def _evaluate(
     with batches.restored(), torch.no_grad(), arithmetic(device, precision):
         batches.seed_all(0)
         module.eval()
-        validation = batches.in_order(own.validation)
+        validation = batches.in_order(training.validation)
         values = [measure(module, batches.to(batch, device)) for batch in validation]
     for part, mode in modes.items():
         part.training = mode
     return values
 
 
-def validated(own: Training, module: nn.Module, *where: str) -> list[Tensor]:
+def validated(training: Training, module: nn.Module, *where: str) -> list[Tensor]:
     """Outputs and targets of the whole validation set, on the CPU."""
-    pairs = zip(*_evaluate(own, module, outputs_and_targets, *where))
+    pairs = zip(*_evaluate(training, module, outputs_and_targets, *where))
     outputs, y = (torch.cat([part.cpu() for part in parts]) for parts in pairs)
     return [outputs.float(), y]
 
 
-def error(own: Training, module: nn.Module, *where: str) -> tuple[float, int]:
+def error(training: Training, module: nn.Module, *where: str) -> tuple[float, int]:
     """What is on record of the module's answers on the validation set, and how many values it is
     the mean of; where: device and precision, if not the CPU and float32.  Raises OwnError for a
     value above the highest that the metric says it has.
     """
-    task, metric = metric_of(own), own.metric
+    task, metric = metric_of(training), training.metric
 
     def cost(model: nn.Module, batch: object) -> Tensor:
         return task.cost(*outputs_and_targets(model, batch))
 
     if isinstance(metric, Metric) and metric.whole:
-        parts = [metric.measure(*validated(own, module, *where))]
+        parts = [metric.measure(*validated(training, module, *where))]
     else:
         measure = metric.measure if isinstance(metric, Metric) else cost
-        parts = _evaluate(own, module, measure, *where)
+        parts = _evaluate(training, module, measure, *where)
     values = torch.cat([torch.as_tensor(part).flatten() for part in parts])
     value = float(values.double().mean())
     highest = math.inf if task.highest is None else task.highest

@@ -19,8 +19,6 @@ import torch
 from annotated_types import Predicate
 from pydantic import FiniteFloat, InstanceOf
 from torch import Tensor, nn
-from torch.func import functional_call
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils.data import DataLoader, Dataset
 
 from lib import fields, shown
@@ -40,6 +38,14 @@ PROBED = 8  # examples on which an untrained network is tried
 FAR = 20.0  # a standard deviation with which a column trains badly, or one over it; means: half
 READ = 10_000  # examples of which columns are looked at
 MOSTLY = 0.9  # the share of a column that is one value, such as of pixels at the border
+# Layers that answer from inputs and parameters alone, for each example by itself but for batch
+# normalisation, of which the engine knows it
+LAYERS = {
+    *(nn.Sequential, nn.Identity, nn.Flatten, nn.Unflatten, nn.Linear, nn.Embedding),
+    *(nn.Conv1d, nn.Conv2d, nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d),
+    *(nn.ReLU, nn.Tanh, nn.Sigmoid, nn.ELU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.PReLU),
+    *(nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.BatchNorm1d, nn.BatchNorm2d),
+}
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,7 @@ ALONE = threading.RLock()
 
 
 def flushing() -> bool:
-    """Whether denormal numbers are zeros; torch does not tell."""
+    """Whether denormal numbers are zeros."""
     return not (torch.full((1,), 1e-310, dtype=torch.float64, device="cpu") * 1).any()
 
 
@@ -128,18 +134,18 @@ def alone(seed: int | None = None) -> Iterator[None]:
 # --- modules --------------------------------------------------------------------------------------
 
 
-def build(own: Training, seed: int) -> nn.Module:
+def build(training: Training, seed: int) -> nn.Module:
     """The network of one trial, initialised from its seed, in single precision.  Raises OwnError if
     the reader's code does.
     """
     with alone(seed):
-        return initialise(own)
+        return initialise(training)
 
 
-def initialise(own: Training) -> nn.Module:
+def initialise(training: Training) -> nn.Module:
     """As `build`, from the global random numbers where they are."""
     with telling("model: building it raised"):
-        module = own.model()
+        module = training.model()
     kind = type(module).__name__
     require(isinstance(module, nn.Module), "model", kind, "built as an nn.Module")
     fine = not any(p.is_complex() for p in module.parameters())
@@ -164,7 +170,7 @@ def _fresh_copy(module: nn.Module) -> nn.Module:
 
 def _same(module: nn.Module, again: nn.Module) -> bool:
     """Whether two networks have the same parameters and buffers."""
-    tensors = ([*one.parameters(), *one.buffers()] for one in (module, again))
+    tensors = ([*m.parameters(), *m.buffers()] for m in (module, again))
     return all(map(torch.equal, *tensors))
 
 
@@ -175,102 +181,102 @@ def checked(handed: object, again: object, goals: tuple[float, ...], source: str
     """The workload that a reader's function has returned, twice, and with what goals if not its
     own.  Raises OwnError.
     """
-    own, again = read(handed), read(again)
-    check_fields(own)
+    training, again = read(handed), read(again)
+    check_fields(training)
     digests = ""
     for word in ("train", "validation"):
         with alone(), telling(f"{word}: reading it raised"):
-            prints = [batches.fingerprint(getattr(one, word)) for one in (own, again, own)]
+            calls = (training, again, training)
+            prints = [batches.fingerprint(getattr(call, word)) for call in calls]
         require(len({*prints}) == 1, word, "one that differs from call to call", STEADY)
         digests += prints[0]
-    within = own.goals if isinstance(own.goals, Within) and not goals else None
+    wanted = training.goals if isinstance(training.goals, Within) and not goals else None
     # What nobody meets stands for goals that are still to be found out
-    goals = (kinds.metric_of(own).given(0.0),) if within else goals or own.goals
-    own = replace(own, goals=goals)
-    _check_goals(own)
-    own, converted = convert(handed, own)
+    goals = (kinds.metric_of(training).given(0.0),) if wanted else goals or training.goals
+    training = replace(training, goals=goals)
+    _check_goals(training)
+    training, converted = convert(handed, training)
     data = hashlib.sha256(digests.encode()).hexdigest()[:12]
-    return Checked(own, source, data, within, converted, doubts(own), *_tried(own))
+    return Checked(
+        training, source, data, wanted, converted, doubts(training), *_tried(training)
+    )
 
 
 WITHIN = re.compile(r"within ([\d.]+) ?% of the best after ([\d,]+) steps")
 
 
-def read(own: object) -> Training:
+def read(training: object) -> Training:
     """What a reader's function returned, with tensors, functions and metrics for what stands for
     them.  Raises OwnError for what cannot be.
     """
-    kind = type(own).__name__
-    require(isinstance(own, Training), "returned value", kind, "a lib.own.Training")
+    kind = type(training).__name__
+    require(isinstance(training, Training), "returned value", kind, "a lib.own.Training")
     changes = {}
     for word in ("train", "validation"):
         with named(word):
-            changes[word] = batches.read(getattr(own, word))
-    if isinstance(own.model, nn.Module):
-        changes["model"] = functools.partial(_fresh_copy, own.model)
-    if isinstance(own.goals, list):
-        changes["goals"] = tuple(own.goals)
-    if isinstance(own.goals, str) and (match := WITHIN.fullmatch(own.goals)):
+            changes[word] = batches.read(getattr(training, word))
+    if isinstance(training.model, nn.Module):
+        changes["model"] = functools.partial(_fresh_copy, training.model)
+    if isinstance(training.goals, list):
+        changes["goals"] = tuple(training.goals)
+    if isinstance(training.goals, str) and (match := WITHIN.fullmatch(training.goals)):
         changes["goals"] = Within(float(match[1]) / 100, int(match[2].replace(",", "")))
-    if isinstance(own.metric, str):
-        changes["metric"] = kinds.READY.get(own.metric, own.metric)
-    return replace(own, **changes)
+    if isinstance(training.metric, str):
+        changes["metric"] = kinds.READY.get(training.metric, training.metric)
+    return replace(training, **changes)
 
 
-def convert(handed: Training, own: Training) -> tuple[Training, tuple[str, ...]]:
+def convert(handed: Training, training: Training) -> tuple[Training, tuple[str, ...]]:
     """The workload in single precision, with labels as losses take them, and inputs that its
     network takes; and in words, what has been made of what the reader's function has handed in.
     """
-    fit = functools.partial(kinds.fit, own)
-    floats = functools.partial(fit, floats=True)
+    fits = [functools.partial(kinds.fit, training, floats=floats) for floats in (False, True)]
     with alone(), telling("train: reading it raised"):
-        batch = batches.map_tensors(batches.sample(own.train), lambda x: x[:PROBED])
+        batch = batches.map_tensors(batches.sample(training.train), lambda x: x[:PROBED])
     inputs = [x for x in batches.tensors(batch) if x is not kinds.targets(batch)]
-    if any(map(kinds.is_integer, inputs)) and not _takes(own, fit, batch):
-        fit = floats if _takes(own, floats, batch) else fit
-    scaled = fit is floats and any(x.dtype == torch.uint8 for x in inputs)
+    integers = any(map(kinds.is_integer, inputs))
+    fit = next((f for f in fits if integers and _takes(training, f, batch)), fits[0])
+    scaled = fit is fits[1] and any(x.dtype == torch.uint8 for x in inputs)
     changes, notes = {}, []
     if isinstance(handed.model, nn.Module):
         notes.append("model: a copy taken for every trial, initialised by reset_parameters")
     for word in ("train", "validation"):
-        given, data = getattr(handed, word), getattr(own, word)
+        original, data = getattr(handed, word), getattr(training, word)
         with alone(), telling(f"{word}: reading it raised"):
             before = batches.sample(data)
             after = fit(before)
         parts = batches.tensors(before)
-        if isinstance(given, DataLoader):
+        if isinstance(original, DataLoader):
             notes.append(f"{word}: a DataLoader taken as its data set, whose order is ours")
         elif before is data:
-            parts = batches.tensors(given, batches.is_array)
+            parts = batches.tensors(original, batches.is_array)
         shapes, converted = (
             ", ".join(map(shown, tensors)) for tensors in (parts, batches.tensors(after))
         )
         if shapes != converted:
             notes.append(f"{word}: {shapes} taken as {converted}" + ", bytes over 255" * scaled)
-        if before is data:
-            changes[word] = after
-        elif shapes != converted:
-            changes[word] = batches.changed(data, fit)
-    return replace(own, **changes), tuple(notes)
+        if before is data or shapes != converted:
+            changes[word] = after if before is data else batches.changed(data, fit)
+    return replace(training, **changes), tuple(notes)
 
 
-def _takes(own: Training, fit: Callable, batch: object) -> bool:
+def _takes(training: Training, fit: Callable, batch: object) -> bool:
     """Whether an untrained network has a loss of the batch that is fitted so."""
     with contextlib.suppress(Exception), alone(0), torch.no_grad():
-        kinds.loss(own, initialise(own), fit(batch))
+        kinds.loss(training, initialise(training), fit(batch))
         return True
     return False
 
 
-def doubts(own: Training) -> tuple[str, ...]:
+def doubts(training: Training) -> tuple[str, ...]:
     """Sentences on columns of inputs [N, features], and of what a regression asks for, that are
     not near mean 0 and standard deviation 1; but for those that are nearly always one value.
     """
-    if not batches.are_tensors(own.train):
+    if not batches.are_tensors(training.train):
         return ()
-    tables = {"x": batches.tensors(own.train)[0]}
-    if own.loss == "regression":
-        tables["y"] = kinds.targets(own.train).reshape(examples(own), -1)
+    tables = {"x": batches.tensors(training.train)[0]}
+    if training.loss == "regression":
+        tables["y"] = kinds.targets(training.train).reshape(examples(training), -1)
     sentences = []
     for name, values in tables.items():
         values = values[:READ]
@@ -288,9 +294,9 @@ def doubts(own: Training) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def examples(own: Training) -> int:
+def examples(training: Training) -> int:
     """Examples to train on."""
-    return own.examples or batches.examples(own.train)
+    return training.examples or batches.examples(training.train)
 
 
 # --- fields ---------------------------------------------------------------------------------------
@@ -339,92 +345,100 @@ FIELDS = {
 }
 
 
-def check_fields(own: Training) -> None:
+def check_fields(training: Training) -> None:
     """All that can be said of what the function returned before a network is built, but for the
     values of goals.  Raises ValueError.
     """
-    for spec in (own, own.metric, own.goals):
+    for spec in (training, training.metric, training.goals):
         if isinstance(spec, Training | Metric | Within):
             for word, value in vars(spec).items():
                 fields.check(word, value, FIELDS[word])
     for word in ("train", "validation"):
-        data = getattr(own, word)
+        data = getattr(training, word)
         if not callable(data):
             with telling(f"{word}: reading it raised"):
                 parts = batches.tensors(data) if batches.are_tensors(data) else [data]
                 sizes = [len(part) for part in parts]
             fine = len({*sizes}) == 1 and sizes[0]
             require(fine, f"{word} lengths", sizes, "equal and not zero: write x[:n], y[:n]")
-    fine = callable(own.train) == (own.examples is not None)
+    fine = callable(training.train) == (training.examples is not None)
     allowed = "how many train has where it is a function, and None where it is none"
-    require(fine, "examples", own.examples, allowed)
-    if isinstance(own.goals, Within):
-        fault, allowed = f"after {own.goals.steps} steps", f"after at most {own.max_steps}"
-        require(own.goals.steps <= own.max_steps, "goals", fault, f"{allowed}, its max_steps")
-    fine = own.metric is not None or isinstance(own.loss, str)
-    require(fine, "metric", own.metric, f"{METRICS}, with a loss of your own")
+    require(fine, "examples", training.examples, allowed)
+    if isinstance(training.goals, Within):
+        fault, allowed = (
+            f"after {training.goals.steps} steps",
+            f"after at most {training.max_steps}",
+        )
+        require(
+            training.goals.steps <= training.max_steps,
+            "goals",
+            fault,
+            f"{allowed}, its max_steps",
+        )
+    fine = training.metric is not None or isinstance(training.loss, str)
+    require(fine, "metric", training.metric, f"{METRICS}, with a loss of your own")
 
 
-def _check_goals(own: Training) -> None:
+def _check_goals(training: Training) -> None:
     """Goals of a metric that fits."""
-    metric = kinds.metric_of(own)
+    metric = kinds.metric_of(training)
     first = "lowest" if metric.highest is None else "highest"
     low = 0 if metric.cost or metric.highest is not None else -math.inf
     high = 1 if metric.counted else math.inf
-    errors = [float(f"{error:g}") for error in kinds.errors(own)]
+    errors = [float(f"{error:g}") for error in kinds.errors(training)]
     fine = errors and errors == sorted({*errors}) and low <= errors[0] and errors[-1] < high
     allowed = (
         f"numbers that differ in their first six digits, as records name their columns, the "
         f"hardest ({first}) first, and of errors in [{low}, {high})"
     )
-    require(fine, "goals", own.goals, allowed + PERCENT * metric.counted)
+    require(fine, "goals", training.goals, allowed + PERCENT * metric.counted)
 
 
 # --- trials of untrained networks -----------------------------------------------------------------
 
 
-def _tried(own: Training) -> tuple[int, int, int, float, bool]:
+def _tried(training: Training) -> tuple[int, int, int, float, bool]:
     """Examples, numbers, values, chance and together, as of `Checked`, after untrained networks
     were tried on a batch and on the validation set.  Raises OwnError.
     """
-    module, again = modules = build(own, 0), build(own, 0)
+    module, again = modules = build(training, 0), build(training, 0)
     with telling("model: comparing two of one seed raised"):
         fine = _same(module, again)
-        places = [p.data_ptr() for one in modules for p in one.parameters() if p.numel()]
+        places = [p.data_ptr() for m in modules for p in m.parameters() if p.numel()]
     fine = fine and len(places) == len({*places})
     fault = "parameters that share their memory with others or with an earlier network's, "
     fault += "or another initialisation from the same seed,"
     require(fine, "model", fault, f"built anew each time, and {SEEDED}")
-    batch = _few_examples(own)
-    together = kinds.classifies(own) and _serves_all_trials(own, batch[0])
+    batch = _few_examples(training)
+    together = kinds.classifies(training) and _serves_all_trials(module)
     with telling("inputs: asked for answers on validation the model raised"), alone(0):
-        values, chance = _check_answers(own, module)
-    _check_step(own, modules, batch)
+        values, chance = _check_answers(training, module)
+    _check_step(training, modules, batch)
     numbers = sum(tensor.numel() for tensor in batches.tensors(batch)) // batches.size(batch)
-    return examples(own), numbers, values, chance, together
+    return examples(training), numbers, values, chance, together
 
 
-def _few_examples(own: Training) -> object:
+def _few_examples(training: Training) -> object:
     """A batch of a few examples: the first one, or some from end to end."""
-    total = examples(own)
+    total = examples(training)
     count = min(PROBED, total)
     with telling(f"train: asked for {count} examples it raised"), alone(0):
-        if callable(own.train):
-            return next(batches.Passes(own.train, count, 0, total))
-        return batches.chosen(own.train, torch.linspace(0, total - 1, count).long())
+        if callable(training.train):
+            return next(batches.Passes(training.train, count, 0, total))
+        return batches.chosen(training.train, torch.linspace(0, total - 1, count).long())
 
 
-def _check_answers(own: Training, module: nn.Module) -> tuple[int, float]:
+def _check_answers(training: Training, module: nn.Module) -> tuple[int, float]:
     """How many values the metric has, and the error that asks for nothing; labels fit the outputs,
     and goals ask for something.
     """
-    metric = kinds.metric_of(own)
-    if metric.constant or isinstance(own.loss, str):
-        outputs, targets = kinds.validated(own, module)
-    if own.loss in kinds.METRICS.values():
+    metric = kinds.metric_of(training)
+    if metric.constant or isinstance(training.loss, str):
+        outputs, targets = kinds.validated(training, module)
+    if training.loss in kinds.METRICS.values():
         labels = targets.flatten()
-        if batches.are_tensors(own.train):
-            labels = torch.cat([labels, kinds.targets(own.train).flatten()])
+        if batches.are_tensors(training.train):
+            labels = torch.cat([labels, kinds.targets(training.train).flatten()])
         low, high = map(int, labels[labels != kinds.IGNORED].aminmax())
         fault = f"from {low} to {high} for outputs {[*outputs.shape]}"
         allowed = (
@@ -432,7 +446,7 @@ def _check_answers(own: Training, module: nn.Module) -> tuple[int, float]:
         )
         fine = 0 <= low <= high < outputs.shape[-1]
         require(fine, "labels", fault, allowed + 'output loss="binary"')
-    chance, values = kinds.error(own, module)
+    chance, values = kinds.error(training, module)
     answer = "an untrained model"
     if metric.constant:
         chance = metric.given(float(metric.constant(targets)))
@@ -442,19 +456,21 @@ def _check_answers(own: Training, module: nn.Module) -> tuple[int, float]:
     better = "below" if metric.highest is None else "above"
     allowed = f"{better} {metric.given(chance):.4g}, which asks for nothing: {answer} has it"
     allowed += f": write goals=({metric.given(chance / 2):.3g},)" + PERCENT * metric.counted
-    require(kinds.errors(own)[-1] < chance, "goals", f"{own.goals[-1]:g}", allowed)
+    require(kinds.errors(training)[-1] < chance, "goals", f"{training.goals[-1]:g}", allowed)
     return values, chance
 
 
-def _check_step(own: Training, modules: tuple[nn.Module, nn.Module], batch: object) -> None:
+def _check_step(
+    training: Training, modules: tuple[nn.Module, nn.Module], batch: object
+) -> None:
     """The same loss from the same seed, and a gradient."""
-    word = "loss" if callable(own.loss) else "inputs"
+    word = "loss" if callable(training.loss) else "inputs"
     losses = []
     for module in modules:
         start = f"{word}: asked for the loss of a few examples, {shown(batch)}, it raised"
         with telling(start), alone(0):
-            with kinds.arithmetic("cpu", own.precision):
-                losses.append(kinds.loss(own, module, batch))
+            with kinds.arithmetic("cpu", training.precision):
+                losses.append(kinds.loss(training, module, batch))
             losses[-1].backward()
     moved = any(p.grad is not None and p.grad.any() for p in modules[0].parameters())
     fine = losses[0].isfinite() and torch.equal(*losses) and moved
@@ -463,46 +479,14 @@ def _check_step(own: Training, modules: tuple[nn.Module, nn.Module], batch: obje
     require(fine, "loss of an untrained model", fault, allowed)
 
 
-def _serves_all_trials(own: Training, x: Tensor) -> bool:
-    """Whether one module can serve all trials with parameters of theirs, as the engine runs it on
-    x: nothing else is trained or remembered, and its last layer's outputs are the network's.
-    """
-    module, other = build(own, 0), build(own, 1)
+def _serves_all_trials(module: nn.Module) -> bool:
+    """Whether trials can share a module, with parameters of theirs, as the engine runs it."""
+    *_, last = layers = [*module.modules()]
     parameters = [*module.parameters()]
-    linear = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
+    plain = all(
+        type(layer) in LAYERS and not getattr(layer, "inplace", False) for layer in layers
+    )
+    fresh = all(p.requires_grad for p in parameters) and not any(True for _ in module.buffers())
     # The engine takes the last parameters for the biases of the layer whose outputs are the
     # network's
-    if not linear or linear[-1].bias is not parameters[-1]:
-        return False
-    trained = all(p.requires_grad for p in parameters)
-    if not trained or any(True for _ in module.buffers()) or _same(module, other):
-        return False
-    with contextlib.suppress(Exception), alone(0), torch.no_grad():
-        return _answers_alike(module, other, linear[-1], x, getattr(torch, own.precision))
-    return False
-
-
-def _answers_alike(
-    module: nn.Module, other: nn.Module, last: nn.Linear, x: Tensor, dtype: torch.dtype
-) -> bool:
-    """Whether another network with the same parameters answers alike, asked example by example, and
-    both leave parameters and inputs x as they are.
-    """
-    # As the engine passes images on
-    order = torch.channels_last if x.dim() == 4 else torch.preserve_format
-    for network in (module, other):
-        network.to(dtype=dtype, memory_format=torch.channels_last)
-    x = x.to(dtype if x.is_floating_point() else x.dtype, copy=True, memory_format=order)
-    parameters = dict(module.named_parameters())
-    tensors = (x, *parameters.values())
-    before = [tensor.clone() for tensor in tensors]
-    ends: list[Tensor] = []
-    last.register_forward_hook(lambda _, x, out: ends.append(out))
-    out = module(x)
-    # Of batch normalisation alone the engine knows that examples go together
-    normalised = any(isinstance(layer, _BatchNorm) for layer in module.modules())
-    parts = x.split(len(x) if normalised else 1)
-    again = torch.cat([functional_call(other, parameters, part) for part in parts])
-    tolerance = max(1e-3, 16 * torch.finfo(out.dtype).eps) * out.abs().max()
-    close = (out - again).abs().max() <= tolerance
-    return bool(close and all(map(torch.equal, before, tensors)) and torch.equal(ends[0], out))
+    return plain and fresh and type(last) is nn.Linear and last.bias is parameters[-1]
