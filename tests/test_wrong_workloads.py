@@ -50,7 +50,7 @@ def task():
     return KIND(**{**dict(model=build, train=(x[:40], y[:40]), validation=(x[40:], y[40:]),
                           goals=(0.1, 0.2), max_steps=50), **dict(GIVEN)})
 """
-BOTH = [  # what is given otherwise, and the message
+FAULTS = [  # what is given otherwise, and the message
     ("model=3", "model: 3 is not allowed; it must be callable"),
     ("model=lambda: 1 / 0", r"model: building it raised ZeroDivisionError: .* \(mine.py, line"),
     ("model=lambda: sys.exit('bye')", "model: building it raised SystemExit: bye"),
@@ -88,18 +88,6 @@ BOTH = [  # what is given otherwise, and the message
     ("max_steps=0", "max_steps: 0 is not allowed; it must be greater than or equal to 1"),
     ("precision='x'", "precision: 'x' is not allowed; it must be 'float32' or 'bfloat16'"),
     ("colour=1", "TypeError: .*colour"),
-]  # fmt: skip
-ALONE = [  # networks, and what else keeps trials from being trained at once
-    "lambda: build(nn.BatchNorm1d(2), nn.Linear(2, 2))",
-    "lambda: nn.Sequential(nn.Linear(3, 2).requires_grad_(False), nn.Linear(2, 2))",
-    "lambda: build(nn.Linear(2, 2, bias=False))",
-    "lambda: build(nn.PReLU())",
-    "lambda: build(nn.Dropout(), nn.Linear(2, 2))",
-    "lambda: build(first=[Odd(lambda m, h: h * m.kept)])",
-    "lambda: build(first=[nn.Flatten(), nn.ReLU(inplace=True)])",
-    "build, metric=Metric(lambda m, b: (m(b[0]).argmax(1) != b[1]).float(), 'error')",
-]
-TRAINING = [
     ("loss='x'", "loss: 'x' is not allowed; it must be one of classification, .*, or a function"),
     ("loss=nn.functional.mse_loss", "metric: None is not allowed; it must be one of .*Metric"),
     ("loss=lambda m, b: m(b[0]), metric='tokens'", "loss: .*RuntimeError: grad can be .* scalar"),
@@ -128,6 +116,16 @@ TRAINING = [
     ("model=lambda: Odd(lambda m, h: (h, h))", "outputs: tuple is not allowed; .* tensor"),
     ("model=nn.ReLU", "inputs: .*does not require grad"),
 ]  # fmt: skip
+ALONE = [  # networks, and what else keeps trials from being trained at once
+    "lambda: build(nn.BatchNorm1d(2), nn.Linear(2, 2))",
+    "lambda: nn.Sequential(nn.Linear(3, 2).requires_grad_(False), nn.Linear(2, 2))",
+    "lambda: build(nn.Linear(2, 2, bias=False))",
+    "lambda: build(nn.PReLU())",
+    "lambda: build(nn.Dropout(), nn.Linear(2, 2))",
+    "lambda: build(first=[Odd(lambda m, h: h * m.kept)])",
+    "lambda: build(first=[nn.Flatten(), nn.ReLU(inplace=True)])",
+    "build, metric=Metric(lambda m, b: (m(b[0]).argmax(1) != b[1]).float(), 'error')",
+]
 OWN = "task='x'", "metric: 'x' is not allowed; it must be one of f1, .*, classification"
 BODIES = [  # what the function does first
     ("return None", "returned value: NoneType is not allowed; it must be a lib.own.Training"),
@@ -142,10 +140,7 @@ FILES = {
     "def other(): pass\n": "function: 'task' is not allowed; it must be of the file: other",
     "def task(n): pass\n": "TypeError",
 }
-CASES = [
-    *(("Own", given, message) for given, message in (*BOTH, OWN)),
-    *(("Training", given, message) for given, message in (*BOTH, *TRAINING)),
-]
+CASES = [("Own", *FAULTS[0]), ("Own", *OWN), *(("Training", *fault) for fault in FAULTS)]
 
 
 def text(kind, given="", body="pass"):
