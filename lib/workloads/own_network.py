@@ -168,12 +168,6 @@ def _fresh_copy(module: nn.Module) -> nn.Module:
     return module
 
 
-def _same(module: nn.Module, again: nn.Module) -> bool:
-    """Whether two networks have the same parameters and buffers."""
-    tensors = ([*m.parameters(), *m.buffers()] for m in (module, again))
-    return all(map(torch.equal, *tensors))
-
-
 # --- what is handed in ----------------------------------------------------------------------------
 
 
@@ -401,31 +395,27 @@ def _tried(training: Training) -> tuple[int, int, int, float, bool]:
     """Examples, numbers, values, chance and together, as of `Checked`, after untrained networks
     were tried on a batch and on the validation set.  Raises OwnError.
     """
-    module, again = modules = build(training, 0), build(training, 0)
+    module, _ = modules = build(training, 0), build(training, 0)
     with telling("model: comparing two of one seed raised"):
-        fine = _same(module, again)
+        same = all(map(torch.equal, *([*m.parameters(), *m.buffers()] for m in modules)))
         places = [p.data_ptr() for m in modules for p in m.parameters() if p.numel()]
-    fine = fine and len(places) == len({*places})
     fault = "parameters that share their memory with others or with an earlier network's, "
     fault += "or another initialisation from the same seed,"
+    fine = same and len(places) == len({*places})
     require(fine, "model", fault, f"built anew each time, and {SEEDED}")
-    batch = _few_examples(training)
-    together = kinds.classifies(training) and _serves_all_trials(module)
+    total = examples(training)
+    few = min(PROBED, total)
+    with telling(f"train: asked for {few} examples it raised"), alone(0):
+        if callable(training.train):
+            batch = next(batches.Passes(training.train, few, 0, total))
+        else:  # from end to end
+            batch = batches.chosen(training.train, torch.linspace(0, total - 1, few).long())
     with telling("inputs: asked for answers on validation the model raised"), alone(0):
         values, chance = _check_answers(training, module)
     _check_step(training, modules, batch)
     numbers = sum(tensor.numel() for tensor in batches.tensors(batch)) // batches.size(batch)
-    return examples(training), numbers, values, chance, together
-
-
-def _few_examples(training: Training) -> object:
-    """A batch of a few examples: the first one, or some from end to end."""
-    total = examples(training)
-    count = min(PROBED, total)
-    with telling(f"train: asked for {count} examples it raised"), alone(0):
-        if callable(training.train):
-            return next(batches.Passes(training.train, count, 0, total))
-        return batches.chosen(training.train, torch.linspace(0, total - 1, count).long())
+    together = kinds.classifies(training) and _serves_all_trials(module)
+    return total, numbers, values, chance, together
 
 
 def _check_answers(training: Training, module: nn.Module) -> tuple[int, float]:
