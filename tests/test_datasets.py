@@ -27,7 +27,8 @@ def test_sizes_shapes_and_normalisation(name, tests):
     data = datasets.load(name)
     images = torch.cat([data.train.x, data.validation.x])
     assert len(data.test) == datasets.test_size(name) == tests
-    assert len(data.train) == datasets.train_size(name) and len(data.validation) == len(images) // 10
+    assert len(data.train) == datasets.train_size(name)
+    assert len(data.validation) == len(images) // 10
     x, y = data.train.x, data.train.y
     assert x.dtype == torch.float32 and x.dim() == 4 and y.dtype == torch.int64
     assert images.double().mean().abs() < 1e-5

@@ -157,8 +157,9 @@ def test_a_stop_in_a_notebook_says_what_is_kept_and_keeps_the_state(write, tmp_p
     hardest = GOOD.replace("goals=(0.1", "goals=(0.0")
     study = grid(write(hardest), [16], ["sgd"], [0.0], trials=8, hits=8)
     update, steps, now = training_state.Descent.advance, [], [0.0]
+    clock = types.SimpleNamespace(perf_counter=lambda: now[0], time=lambda: 0.0)
     for module in (training_state, checkpoint):
-        monkeypatch.setattr(module, "time", types.SimpleNamespace(perf_counter=lambda: now[0], time=lambda: 0.0))
+        monkeypatch.setattr(module, "time", clock)
 
     def stopped(*arguments):
         now[0] += 1.0

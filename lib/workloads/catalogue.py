@@ -177,7 +177,7 @@ class OwnWorkload(Workload):
         with own.named(self.name):
             fault = "one whose trials are trained one after the other,"
             allowed = (
-                "a classifier of tensors by an nn.Sequential of plain layers, all trained; or write "
+                "a classifier of tensors by an nn.Sequential of plain layers; or write "
                 f"papermill chapters/own_workload.ipynb out.ipynb -p workload {self.name}"
             )
             own.require(not self.alone, "workload", fault, allowed)
