@@ -65,10 +65,10 @@ class Within:
 class Training:
     """What the function returns: a classifier of tensors, unless it is told otherwise.
 
-    All trials of a classifier of tensors are trained at once if its network is an nn.Sequential of
-    plain layers (`lib.workloads.own_network.LAYERS`), all trained, without buffers and none in
-    place, of which the last is linear with a bias.  All others are trained one after the other,
-    each trial with a module, an optimiser and random numbers of its own.
+    All trials of a classifier of tensors are trained at once if all layers of its network are plain
+    ones (`lib.workloads.own_network.LAYERS`), trained, without buffers and none in place, and the
+    last is linear with a bias, whose outputs are the network's.  All others are trained one after
+    the other, each trial with a module, an optimiser and random numbers of its own.
 
     Arrays of numpy, tables of pandas, numbers in double precision, labels that are no int64 or of
     shape [N, 1], and what the fields below name in brackets, are converted, and pages say so.

@@ -419,6 +419,27 @@ def test_interrupted_it_ends_as_if_it_had_not_been(write, tmp_path, interrupt, k
     same_when_interrupted(cell, tmp_path, interrupt, 9, 21)
 
 
+@pytest.mark.parametrize(
+    ("forward", "together"),
+    [
+        ("self.b(F.relu(self.a(x)))", True),
+        ("self.b(F.dropout(self.a(x), 0.5))", False),
+        ("self.b(self.a(x - x.mean(0)))", False),
+        ("F.log_softmax(self.b(self.a(x)), -1)", False),
+    ],
+)
+def test_a_forward_of_ones_own_is_run_in_lock_step_where_it_answers_by_example(write, forward, together):
+    """Without noise, without the batch's mean, and by the outputs of its last layer."""
+    text = f"""
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b = nn.Linear(4, 8), nn.Linear(8, 3)
+            def forward(self, x): return {forward}
+        def task(): return Training(Net, **given)"""
+    assert catalogue.workload(write(text)).facts.together == together
+
+
 REMEMBERING = """
 class Net(nn.Module):
     def __init__(self):

@@ -414,7 +414,7 @@ def _tried(training: Training) -> tuple[int, int, int, float, bool]:
         values, chance = _check_answers(training, module)
     _check_step(training, modules, batch)
     numbers = sum(tensor.numel() for tensor in batches.tensors(batch)) // batches.size(batch)
-    together = kinds.classifies(training) and _serves_all_trials(module)
+    together = kinds.classifies(training) and _serves_all_trials(module, batch[0])
     return total, numbers, values, chance, together
 
 
@@ -469,14 +469,36 @@ def _check_step(
     require(fine, "loss of an untrained model", fault, allowed)
 
 
-def _serves_all_trials(module: nn.Module) -> bool:
-    """Whether trials can share a module, with parameters of theirs, as the engine runs it."""
-    *_, last = layers = [*module.modules()]
+def _serves_all_trials(module: nn.Module, x: Tensor) -> bool:
+    """Whether trials can share a module, with parameters of theirs, as the engine runs it on inputs
+    x [N, ...].
+    """
+    layers = [layer for layer in module.modules() if not any(True for _ in layer.children())]
+    forwards = [layer for layer in module.modules() if layer not in layers]
     parameters = [*module.parameters()]
     plain = all(
         type(layer) in LAYERS and not getattr(layer, "inplace", False) for layer in layers
     )
+    plain &= not any(layer._parameters for layer in forwards)
     fresh = all(p.requires_grad for p in parameters) and not any(True for _ in module.buffers())
     # The engine takes the last parameters for the biases of the layer whose outputs are the
     # network's
-    return plain and fresh and type(last) is nn.Linear and last.bias is parameters[-1]
+    if not (plain and fresh and type(layers[-1]) is nn.Linear):
+        return False
+    ours = {*LAYERS} >= {type(layer) for layer in forwards}
+    return layers[-1].bias is parameters[-1] and (ours or _answers_by_example(module, x))
+
+
+def _answers_by_example(module: nn.Module, x: Tensor) -> bool:
+    """Whether a module whose `forward` is the reader's answers each example by itself, by the
+    outputs of its last layer alone, and leaves x as it is.
+    """
+    *_, last = module.modules()
+    inputs, ends = x.clone(), []
+    with contextlib.suppress(Exception), alone(0), torch.no_grad():
+        last.register_forward_hook(lambda layer, x, output: ends.append(output))
+        outputs = module(x)
+        single = torch.cat([module(example) for example in inputs.split(1)])
+        kept = torch.equal(x, inputs) and torch.equal(ends[0], outputs)
+        return kept and torch.allclose(outputs, single, rtol=1e-3, atol=1e-3)
+    return False
