@@ -42,14 +42,14 @@ def steps_to_result():
     for name, study in plans.STUDIES.items():
         lines = []
         files = store.existing(study.searches, store.record)
-        _, files_of, trials = store.read_all(files, lambda cell: {"file": store.record(cell).stem}, ("best@", "test@", "loss@"))
-        steps = trials.filter(like="steps@")
-        fewest, by_all = (table.groupby(files_of.file).min() for table in (steps, steps.notna())) if files else ({}, {})
-        for file, cell in files.items():
+        _, trials = store.read_all(files, ("best@", "test@", "loss@"))
+        by_record = trials.filter(like="steps@").groupby(level=0)
+        fewest, met = by_record.min(), by_record.count().eq(by_record.size(), axis=0)
+        for row, (file, cell) in enumerate(files.items()):
             columns = [f"steps@{goal:g}" for goal in cell.work.goals]
             # As of a table read by itself: whole numbers where every trial met every goal
-            kind = int if by_all.loc[file.stem, columns].all() else float
-            best = {at: kind(fewest.at[file.stem, at]) for at in columns}
+            kind = int if met.loc[row, columns].all() else float
+            best = {goal: kind(fewest.at[row, goal]) for goal in columns}
             lines.append(f"{file.stem} {cell.workload} {best}")
         found[name] = checksum(lines)
     return found

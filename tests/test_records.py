@@ -32,12 +32,6 @@ def record(tmp_path):
     return file
 
 
-def test_what_is_written_is_read(record):
-    head, table = store.read(record, CELL)
-    assert head["torch"] == "x" and head["cell"]["sparsity"] == 0.9
-    pd.testing.assert_frame_equal(table, TABLE, rtol=1e-9)
-
-
 def test_a_new_field_with_a_default_leaves_old_records_valid(record):
     @dataclasses.dataclass(frozen=True)
     class Search(searching.Search):
@@ -45,7 +39,9 @@ def test_a_new_field_with_a_default_leaves_old_records_valid(record):
 
     newer = Search("digits-mlp", 16, sparsity=0.9, trials=2)
     assert store.digest(newer) == store.digest(CELL)
-    assert len(store.read(record, newer)[1]) == 2
+    head, table = store.read(record, newer)
+    assert head["torch"] == "x" and head["cell"]["sparsity"] == 0.9
+    pd.testing.assert_frame_equal(table, TABLE, rtol=1e-9)
     assert store.digest(dataclasses.replace(newer, extra="some")) != store.digest(CELL)
 
 
@@ -172,7 +168,7 @@ def committed():
         if "own" not in file.relative_to(DATA).parts or ours in file.parts:
             yield file
     for file in DATA.rglob(archive.PACKED):
-        yield from (file.parent / name for name in archive.names(file.parent))
+        yield from (file.parent / name for name in archive.texts(file.parent))
 
 
 def spec_of(file, types):
