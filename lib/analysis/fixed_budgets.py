@@ -35,7 +35,7 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     keys = [name for name in trials if "@" not in name and name not in PARTS.values()]
     if not parts:
         return pd.DataFrame(columns=[*keys, "budget", "examples", *PARTS.values()])
-    kinds = {name.partition("@")[0] for name in parts}
+    kinds = [kind for kind in PARTS if any(name.startswith(f"{kind}@") for name in parts)]
     table = trials[[*keys, *parts]].reset_index(drop=True).reset_index(names="row")
     long = pd.wide_to_long(table, kinds, "row", "budget", sep="@").reset_index()
     long = long.rename(columns=PARTS).sort_values(["budget", "row"])
