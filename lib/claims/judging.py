@@ -68,8 +68,8 @@ def _digest() -> str:
     # Of a reader's own nothing is kept
     book = (f for f in files if f.is_file() and not f.is_relative_to(DATA / "own"))
     stamps = [(str(file), stamp(file)) for file in book]
-    beside = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
-    return hashlib.sha256(f"{code(['**/*.py'])} {beside} {stamps}".encode()).hexdigest()[:16]
+    chapters = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
+    return hashlib.sha256(f"{code(['**/*.py'])} {chapters} {stamps}".encode()).hexdigest()[:16]
 
 
 # --- what claims are judged on --------------------------------------------------------------------

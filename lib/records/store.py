@@ -274,8 +274,8 @@ asdict = functools.lru_cache(maxsize=2**16)(dataclasses.asdict)
 
 def _completed(recorded: object, value: object) -> object:
     """What a record tells of a field; of one that has fields itself, with those added since."""
-    both = isinstance(recorded, dict) and isinstance(value, dict)
-    return value | recorded if both else recorded
+    nested = isinstance(recorded, dict) and isinstance(value, dict)
+    return value | recorded if nested else recorded
 
 
 def _text(file: Path) -> str:

@@ -79,7 +79,7 @@ def shared_ratio(above: Sequence[Curve], below: Sequence[Curve]) -> Effect | Non
     """ln of one critical batch size over another, the mean over rungs; None if no rung has three
     batch sizes of both.
     """
-    pairs = [alike(*both) for both in zip(above, below)]
+    pairs = [alike(*pair) for pair in zip(above, below)]
     pairs = [pair for pair in pairs if min(curve.met.sum() for curve in pair) >= 3]
     if not pairs:
         return None

@@ -14,6 +14,7 @@ from lib.analysis.scaling.curve import (
     RATIO,
     Curve,
     Effect,
+    alike,
     critical,
     critical_ratio,
     curve_of,
@@ -62,15 +63,16 @@ def regimes(curve: pd.DataFrame) -> Regimes:
     return Regimes(*(float(end[0]) for end in ends))
 
 
+def near(values: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Which values are at most TOLERANCE over the least."""
+    return values <= (1 + TOLERANCE) * least
+
+
 def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """start, perfect_end and useful_end [draws], as `regimes` finds them.
 
     b: sizes [n] (increasing); k: steps [draws, n].
     """
-
-    def near(values: np.ndarray, least: np.ndarray) -> np.ndarray:
-        return values <= (1 + TOLERANCE) * least
-
     examples = b * k
     first = near(examples, examples.min(1, keepdims=True)).argmax(1)[:, None]
     base = np.take_along_axis(examples, first, 1)
@@ -215,10 +217,10 @@ def beside(
     compared), sizes (batch sizes that both have).
     """
     rows = []
-    for key, curve, other in with_partner(curves, partner):
-        sizes = len(curve.logs.columns.intersection(other.logs.columns))
+    for key, *pair in with_partner(curves, partner):
+        sizes = len(alike(*pair)[0].sizes)
         for what, compare in quantities.items():
-            if (effect := compare(curve, other)) is not None:
+            if (effect := compare(*pair)) is not None:
                 row = {"what": what, "n": effect.n, "sizes": sizes, **effect.row("ratio")}
                 rows.append((key, row))
     return by_curve(rows, "what ratio ratio_low ratio_high n sizes".split())
@@ -229,9 +231,9 @@ def with_partner(
 ) -> Iterator[tuple[tuple, Curve, Curve]]:
     """The key of every curve of which another is the partner, the curve, and the other."""
     for key, curve in curves.items():
-        other = curves.get(partner(key))
-        if other is not None and other is not curve:
-            yield key, curve, other
+        below = curves.get(partner(key), curve)
+        if below is not curve:
+            yield key, curve, below
 
 
 def dense_key(key: tuple) -> tuple:
