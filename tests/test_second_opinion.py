@@ -58,7 +58,8 @@ def table(data_set, workload, goal, algorithm, sparsity, union, trial=1):
     union: of both ranges of momentum together.  Where fewer trials met the goal, it took longer
     than the last step, whose ln is there plus 1j.
     """
-    rows = searches(data_set, workload, algorithm, sparsity, goal).fillna({"space": ""})
+    rows = searches(data_set, workload, algorithm, sparsity, goal)
+    rows = rows.assign(space=rows.space.astype(object).fillna(""))
     rows = rows[rows.replicate == rows.groupby("split").replicate.transform("min")]
     rows = rows[rows.space.isin(["", "low-momentum"] if union else [""])]
     point = ["split", "batch_size"]

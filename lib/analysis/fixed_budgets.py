@@ -42,9 +42,9 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     long = long[long.budget <= long.max_steps]
     long = long.dropna(subset="validation").drop(columns="row")
     last = functools.cache(last_check)  # the same few budgets in all rows
-    checked = list(map(last, long.budget, long.checks))
-    examples = long.budget * long.batch_size
-    return long.assign(checked=checked, examples=examples).reset_index(drop=True)
+    long["checked"] = list(map(last, long.budget, long.checks))
+    long["examples"] = long.budget * long.batch_size
+    return long.reset_index(drop=True)
 
 
 def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:

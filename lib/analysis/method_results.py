@@ -110,12 +110,14 @@ def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
     times = times.sort_values("batch_size")
     parts = [pd.DataFrame(columns=TIMED)]
     for key, *pair in scaling.with_partner(curves, _with_method(BASE)):
-        timed = times[(times.workload == key[0]) & (times.algorithm == key[1])]
-        if key[3] == 0 and len(timed):
+        workload, algorithm, _, sparsity = key
+        timed = times[(times.workload == workload) & (times.algorithm == algorithm)]
+        if sparsity == 0 and len(timed):
             rows = scaling.steps_ratio(*pair)
             sizes = np.log(rows.batch_size.astype(float))
-            dearer = np.exp(np.interp(sizes, np.log(timed.batch_size), np.log(timed.ratio)))
-            rows = rows.assign(workload=key[0], algorithm=key[1], dearer=dearer)
+            inside = np.interp(sizes, np.log(timed.batch_size), np.log(timed.ratio))
+            dearer = np.exp(inside)
+            rows = rows.assign(workload=workload, algorithm=algorithm, dearer=dearer)
             ratios = rows.filter(like="ratio")
             rows[TIMED[3:6]], rows[TIMED[7:]] = ratios, ratios.mul(dearer, axis=0)
             parts.append(rows[TIMED])

@@ -45,9 +45,11 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     if not len(published) or not len(low):
         return published
     points = published[POINT].drop_duplicates().merge(low[POINT].drop_duplicates())
-    sizes = points.groupby([*CURVE, "batch_size"]).size().ge(SEARCHES).groupby(CURVE).sum()
+    searches = points.groupby([*CURVE, "batch_size"]).size()
+    sizes = (searches >= SEARCHES).groupby(CURVE).sum()
     network = [name for name in CURVE if name != "sparsity"]
-    long = sizes[sizes.ge(LEAST).groupby(network).transform("all")].index.to_frame(index=False)
+    enough = (sizes >= LEAST).groupby(network).transform("all")
+    long = sizes.index[enough].to_frame(index=False)
     inside = points.merge(long)
     halves = [half[_among(half, inside)] for half in (published, low)]
     joined = pd.concat(halves, ignore_index=True).assign(space=WHOLE)
@@ -89,6 +91,7 @@ OUTER, MOST = 0.1, 0.2
 FEWEST = 5  # winners of a curve that tell a share
 HALVES = {WHOLE: ("lee2021", "low-momentum")}  # spaces of which a range is the union
 ENDS = ("lower", "upper")
+COLUMNS = ["hyperparameter", *ENDS, "marked"]
 
 
 def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
@@ -105,12 +108,14 @@ def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
         winners = curve.loc[curve.groupby(["batch_size", *SEARCH]).steps.idxmin()]
         for name, interval in _searched(*key[:2], curve.get("space")).items():
             place = interval.place(winners[name].to_numpy(float))
-            place = 1 - place if interval.scale == "reverse-log" else place
-            shares = float(np.mean(place < OUTER)), float(np.mean(place > 1 - OUTER))
-            marked = len(winners) >= FEWEST and max(shares) > MOST
-            row = {"hyperparameter": name, **dict(zip(ENDS, shares)), "marked": marked}
+            if interval.scale == "reverse-log":
+                place = 1 - place
+            lower = float(np.mean(place < OUTER))
+            upper = float(np.mean(place > 1 - OUTER))
+            marked = len(winners) >= FEWEST and max(lower, upper) > MOST
+            row = dict(zip(COLUMNS, (name, lower, upper, marked)))
             rows.append((key, row))
-    return by_curve(rows, ["hyperparameter", *ENDS, "marked"])
+    return by_curve(rows, COLUMNS)
 
 
 def _searched(name: str, algorithm: str, spaces: pd.Series | None) -> dict[str, Interval]:

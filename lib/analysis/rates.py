@@ -36,13 +36,17 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
     point = [*CURVE, "batch_size", *SEARCH]
     rows = []
     for key, search in trials.groupby(point, sort=False):
-        fewest, drawn = search.steps.min(), search.learning_rate
-        well = drawn[search.steps <= WINDOW * fewest]
-        why = SOON if search.last_step.max() < WINDOW * fewest else ""
+        fewest = search.steps.min()
+        limit = WINDOW * fewest
+        drawn = search.learning_rate
+        well = drawn[search.steps <= limit]
+        if well.empty:
+            continue
+        rate = np.exp(np.log(well).mean())
+        why = SOON if search.last_step.max() < limit else ""
         if well.min() == drawn.min() or well.max() == drawn.max():
             why = EDGE
-        if len(well):
-            rows.append((*key, fewest, np.exp(np.log(well).mean()), why))
+        rows.append((*key, fewest, rate, why))
     return pd.DataFrame(rows, columns=[*point, "steps", "rate", "why"])
 
 

@@ -110,11 +110,12 @@ def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd
         return _with_attrs(trials, study, files, provenance)
     if "momentum" not in trials:
         trials.insert(3, "momentum", np.nan)
-    fields = pd.DataFrame(map(_fields, files.values())).loc[trials.index]
-    fields, trials = (table.reset_index(drop=True) for table in (fields, trials))
-    goals = fields.goal.unique()
-    steps = pd.concat([trials[f"steps@{goal:g}"][fields.goal == goal] for goal in goals])
-    frame = pd.concat([fields, trials, steps.rename("steps")], axis=1)
+    fields = pd.DataFrame(map(_fields, files.values()))
+    fields = fields.loc[trials.index].reset_index(drop=True)
+    trials = trials.reset_index(drop=True)
+    to_goal = [trials[f"steps@{goal:g}"][fields.goal == goal] for goal in fields.goal.unique()]
+    steps = pd.concat(to_goal).rename("steps")
+    frame = pd.concat([fields, trials, steps], axis=1)
     return _with_attrs(frame, study, files, provenance)
 
 

@@ -78,16 +78,18 @@ def rows_of(record: str, head: Mapping, trials: pd.DataFrame) -> Iterator[dict]:
     """
     fields = DEFAULTS | head["cell"]  # an early record lacks fields that came later
     fields |= fields.pop("messages", None) or {}
-    origin = {name: head.get(HEAD.get(name, name)) for name in (*COSTS[2:], *ORIGIN)}
-    errors = {"best_error": trials.best_error.min(), "last_step": trials.last_step.max()}
+    for name in (*COSTS, *ORIGIN):
+        fields[name] = head.get(HEAD.get(name, name))
+    fields["best_error"] = trials.best_error.min()
+    fields["last_step"] = trials.last_step.max()
+    fields["record"] = record
     tuned = [name for name in trials if name not in OUTCOME and "@" not in name]
     drawn = {name: trials[name].to_numpy(float) for name in tuned if trials[name].notna().any()}
-    shared = {**fields, **errors, **origin, "record": record}
     for column in trials:
         if column.startswith("steps@"):
             steps = trials[column].to_numpy(float)
             goal = float(column.removeprefix("steps@"))
-            yield {**shared, "goal": goal, **_at_goal(steps, drawn)}
+            yield {**fields, "goal": goal, **_at_goal(steps, drawn)}
 
 
 def _at_goal(steps: np.ndarray, drawn: dict[str, np.ndarray]) -> dict:
@@ -148,9 +150,12 @@ def summary(files: Iterable[Path], data: Path = DATA) -> pd.DataFrame:
     for _, group in itertools.groupby(sorted(files), lambda file: file.parents[2]):
         places = dict.fromkeys(group)
         heads, trials = store.read_all(places, BUDGETS)
-        ends = itertools.accumulate((head["rows"] for head in heads), initial=0)
-        for file, head, (start, end) in zip(places, heads, itertools.pairwise(ends)):
-            rows += rows_of(file.relative_to(data).as_posix(), head, trials.iloc[start:end])
+        end = 0
+        for file, head in zip(places, heads):
+            start = end
+            end += head["rows"]
+            place = file.relative_to(data).as_posix()
+            rows += rows_of(place, head, trials.iloc[start:end])
     return pd.DataFrame(rows, columns=None if rows else _columns())
 
 

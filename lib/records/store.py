@@ -215,10 +215,11 @@ def read_all(
     Returns their first lines, and their tables one below the other, where the index counts records.
     """
     lines = [head(file, spec) for file, spec in files.items()]
-    bodies = {}
-    for file in sorted(files):  # of one archive after the other
-        bodies[file] = _text(file).partition("\n")[2].split("\n", 1)
-    tables = pd.DataFrame([bodies[file] for file in files], columns=["columns", "rows"])
+    texts = {file: _text(file) for file in sorted(files)}  # of one archive after the other
+    tables = pd.DataFrame(
+        [texts[file].split("\n", 2)[1:] for file in files],
+        columns=["columns", "rows"],
+    )
     parts = [pd.DataFrame()]
     # Those with the same columns at once: one by one takes ten times as long
     for columns, rows in tables.groupby("columns", sort=False).rows:

@@ -250,9 +250,11 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
     alone = not by.index.has_duplicates
     require(alone, "searches", len(by), "each alone at its batch size")
     missed = by.steps.isna().unstack(fill_value=False)
-    logs = np.log(by.steps.fillna(by.last_step).astype(float)).unstack()
+    steps = by.steps.fillna(by.last_step).astype(float)
+    logs = np.log(steps).unstack()
     searched = logs.notna()
-    kept = apart(*map(np.array, zip(*logs.index)), searched.sum(axis=1).to_numpy())
+    replicates, splits = map(np.array, zip(*logs.index))
+    kept = apart(replicates, splits, searched.sum(axis=1).to_numpy())
     counts = searched[kept].sum()
     sizes = logs.columns[counts >= share * counts.max()]
     kept &= searched[sizes].any(axis=1).to_numpy()
@@ -294,23 +296,28 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     groups = [curves] if together else [[curve] for curve in curves]
     # The means themselves, and then what moves, beside the means of curves that do not; all at
     # once, since most statistics take as long for one row as for many
-    blocks = [[curve.means[None] for curve in curves]]
-    for group in groups:
-        still = np.ones((len(group[0].moved[0]), 1))
-        blocks.append([c.moved[0] if c in group else still * c.means for c in curves])
-    rows = [np.concatenate(means) for means in zip(*blocks)]
-    values = np.asarray(statistic(*((c.sizes, means) for c, means in zip(curves, rows))))
-    ends = np.cumsum([len(block[0]) for block in blocks])
+    ends = np.cumsum([1, *(len(group[0].moved[0]) for group in groups)])
+    lines = []
+    for curve in curves:
+        means = curve.means[None].repeat(ends[-1], 0)
+        for group, first, last in zip(groups, ends, ends[1:]):
+            if curve in group:
+                means[first:last] = curve.moved[0]
+        lines.append((curve.sizes, means))
+    values = np.asarray(statistic(*lines))
     (value,), *parts = np.split(values, ends[:-1])
-    variances, freedoms = [], []
+    variances = []
+    freedoms = []
     for group, moved in zip(groups, parts):
         _, factor, freedom = group[0].moved
         centre = moved.mean(0) if freedom < np.inf else value
-        variances.append(factor * ((moved - centre) ** 2).sum(0))
+        squares = (moved - centre) ** 2
+        variances.append(factor * squares.sum(0))
         freedoms.append(freedom)
-    estimates = [value, np.sqrt(sum(variances)), satterthwaite(variances, freedoms)]
+    errors = np.sqrt(sum(variances))
+    rows = np.transpose([value, errors, satterthwaite(variances, freedoms)])
     n = min(curve.n for curve in curves)
-    effects = [Effect(*row, n) for row in np.atleast_2d(np.transpose(estimates)).tolist()]
+    effects = [Effect(*row, n) for row in np.atleast_2d(rows).tolist()]
     return effects if np.ndim(value) else effects[0]
 
 
