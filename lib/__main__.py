@@ -185,14 +185,14 @@ def verify(chosen: argparse.Namespace) -> None:
 
 def pack(chosen: argparse.Namespace) -> None:
     """Pack the records of searches under data/ into one archive for each workload, without loss,
-    and add them to the table of searches.
+    and make the table of searches (data/searches.csv.xz) anew.
     """
     files = [f for f in DATA.glob("*/*/*/sparsity-*/batch-*.csv") if f.parents[3].name != "own"]
     for file in files:
         store.head(file)  # raises for what is no record
-    with searches.packing(files, anew=chosen.rebuild):
-        for folder in tqdm(sorted({f.parents[2] for f in files}), "archive", unit="workload"):
-            archive.pack(folder)
+    for folder in tqdm(sorted({f.parents[2] for f in files}), "archive", unit="workload"):
+        archive.pack(folder)
+    searches.rebuild()
 
 
 def _say(name: str, experiment: Collection | Searches) -> None:
@@ -255,8 +255,6 @@ def parser() -> argparse.ArgumentParser:
     add("--device", type=usable, default="cpu", help='"cpu" (default), "cuda", "cuda:1", ...')
     most = "stop after so many minutes; what is unfinished is kept (default: go on to the end)"
     add("--minutes", type=of_kind(MINUTES), help=most)
-    anew = "make the table of searches (data/searches.csv.xz) anew from all records"
-    adds["archive"]("--rebuild", action="store_true", help=anew)
     adds["export"]("file", type=Path, help="the table's file, curves.csv for one")
     add, known = adds["verify"], "a study; 'list' shows their names"
     add("study", choices=[*plans.STUDIES], metavar="STUDY", help=known)

@@ -80,14 +80,14 @@ def brief(value: float) -> str:
     return signed(digits) if 0.001 <= abs(rounded) < 100 else number(rounded)
 
 
-def _short_of(whole: float, value: float, digits: str) -> str:
-    """The digits of a value; as many more as it takes where they read as the whole, of which it is
+def _short_of(limit: float, value: float, digits: str) -> str:
+    """The digits of a value; as many more as it takes where they read as the limit, of which it is
     short.
     """
-    if not abs(value) < whole == abs(float(digits)):
+    if not abs(value) < limit == abs(float(digits)):
         return digits
-    rest = float(f"{whole - abs(value):.1g}")
-    return repr(math.copysign(whole - rest, value))
+    distance = float(f"{limit - abs(value):.1g}")
+    return repr(math.copysign(limit - distance, value))
 
 
 def with_interval(value: float, low: float, high: float) -> str:

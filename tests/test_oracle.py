@@ -30,39 +30,45 @@ def names(files):
 
 def planned_records():
     """Where the records of everything planned lie: their names hold the digests of their specs."""
-    found = {f"study {name}": names(map(store.record, study.searches)) for name, study in plans.STUDIES.items()}
+    places = {}
+    for name, study in plans.STUDIES.items():
+        places[f"study {name}"] = names(map(store.record, study.searches))
     for name, experiment in command_line.EXPERIMENTS.items():
-        found[f"experiment {name}"] = names(map(experiment.record, experiment.planned()))
-    return found
+        places[f"experiment {name}"] = names(map(experiment.record, experiment.planned()))
+    return places
 
 
 def steps_to_result():
     """Of the searches of every study: the fewest steps to each goal, as their records tell them."""
-    found = {}
+    steps = {}
     for name, study in plans.STUDIES.items():
         lines = []
         files = store.existing(study.searches, store.record)
-        _, files_of, trials = store.read_all(files, lambda cell: {"file": store.record(cell).stem}, ("best@", "test@", "loss@"))
-        steps = trials.filter(like="steps@")
-        fewest, by_all = (table.groupby(files_of.file).min() for table in (steps, steps.notna())) if files else ({}, {})
-        for file, cell in files.items():
+        _, trials = store.read_all(files, ("best@", "test@", "loss@"))
+        by_record = trials.filter(like="steps@").groupby(level=0)
+        fewest, met = by_record.min(), by_record.count().eq(by_record.size(), axis=0)
+        for row, (file, cell) in enumerate(files.items()):
             columns = [f"steps@{goal:g}" for goal in cell.work.goals]
             # As of a table read by itself: whole numbers where every trial met every goal
-            kind = int if by_all.loc[file.stem, columns].all() else float
-            best = {at: kind(fewest.at[file.stem, at]) for at in columns}
+            kind = int if met.loc[row, columns].all() else float
+            best = {goal: kind(fewest.at[row, goal]) for goal in columns}
             lines.append(f"{file.stem} {cell.workload} {best}")
-        found[name] = checksum(lines)
-    return found
+        steps[name] = checksum(lines)
+    return steps
 
 
 def judged_claims():
-    """Verdicts of every claim and finding on the papers' networks and on ours, and the verdict, effect with interval and number
-    of searches on each."""
-    told = {}
+    """Of every claim and finding, its verdicts on the papers' networks and on ours, and the verdict,
+    effect with interval and number of searches on each."""
+    judged = {}
     for key, claim in claims.every().items():
-        groups = {g.name: [g.verdict, *(rounded(v) for v in (g.effect, g.low, g.high)), g.n] for g in claim.groups}
-        told[key] = {"verdict": [getattr(claim, "theirs", ""), getattr(claim, "ours", "")], "networks": groups}
-    return told
+        networks = {}
+        for g in claim.groups:
+            ends = (rounded(v) for v in (g.effect, g.low, g.high))
+            networks[g.name] = [g.verdict, *ends, g.n]
+        words = [getattr(claim, side, "") for side in ("theirs", "ours")]
+        judged[key] = {"verdict": words, "networks": networks}
+    return judged
 
 
 def rounded(value):
@@ -70,35 +76,36 @@ def rounded(value):
     return float(f"{value:.6g}") if math.isfinite(value) else str(value)
 
 
-def close(found, expected):
+def close(value, expected):
     """Equal, numbers but for a last digit."""
     if isinstance(expected, dict):
-        return found.keys() == expected.keys() and all(close(found[key], expected[key]) for key in expected)
+        same = value.keys() == expected.keys()
+        return same and all(close(value[key], expected[key]) for key in expected)
     if isinstance(expected, list):
-        return len(found) == len(expected) and all(map(close, found, expected))
-    if isinstance(expected, float):
-        return isinstance(found, float) and math.isclose(found, expected, rel_tol=1e-4, abs_tol=1e-9)
-    return found == expected
+        return len(value) == len(expected) and all(map(close, value, expected))
+    if isinstance(expected, float) and isinstance(value, float):
+        return math.isclose(value, expected, rel_tol=1e-4, abs_tol=1e-9)
+    return value == expected
 
 
-def told():
-    return json.loads(ORACLE.read_text(encoding="utf-8"))
+def oracle(name):
+    return json.loads(ORACLE.read_text(encoding="utf-8"))[name]
 
 
 def test_every_spec_is_recorded_under_the_name_it_had():
-    assert planned_records() == told()["records"]
+    assert planned_records() == oracle("records")
 
 
 def test_steps_to_result_of_every_search_are_what_they_were():
-    assert steps_to_result() == told()["steps"]
+    assert steps_to_result() == oracle("steps")
 
 
 def test_every_claim_is_judged_as_it_was():
-    found = judged_claims()
-    changed = [key for key, claim in told()["claims"].items() if not close(found.get(key), claim)]
-    assert not changed and found.keys() == told()["claims"].keys()
+    judged, expected = judged_claims(), oracle("claims")
+    assert [key for key in expected if not close(judged.get(key), expected[key])] == []
+    assert judged.keys() == expected.keys()
 
 
 if __name__ == "__main__":
-    found = {"records": planned_records(), "steps": steps_to_result(), "claims": judged_claims()}
-    ORACLE.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    values = {"records": planned_records(), "steps": steps_to_result(), "claims": judged_claims()}
+    ORACLE.write_text(json.dumps(values, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

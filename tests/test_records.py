@@ -32,12 +32,6 @@ def record(tmp_path):
     return file
 
 
-def test_what_is_written_is_read(record):
-    head, table = store.read(record, CELL)
-    assert head["torch"] == "x" and head["cell"]["sparsity"] == 0.9
-    pd.testing.assert_frame_equal(table, TABLE, rtol=1e-9)
-
-
 def test_a_new_field_with_a_default_leaves_old_records_valid(record):
     @dataclasses.dataclass(frozen=True)
     class Search(searching.Search):
@@ -45,7 +39,9 @@ def test_a_new_field_with_a_default_leaves_old_records_valid(record):
 
     newer = Search("digits-mlp", 16, sparsity=0.9, trials=2)
     assert store.digest(newer) == store.digest(CELL)
-    assert len(store.read(record, newer)[1]) == 2
+    head, table = store.read(record, newer)
+    assert head["torch"] == "x" and head["cell"]["sparsity"] == 0.9
+    pd.testing.assert_frame_equal(table, TABLE, rtol=1e-9)
     assert store.digest(dataclasses.replace(newer, extra="some")) != store.digest(CELL)
 
 
@@ -73,21 +69,11 @@ def test_a_bad_record_is_named_and_refused(record, says):
     assert str(record) in str(caught.value)
 
 
-def test_a_full_disk_names_the_file_and_leaves_nothing_behind(tmp_path, monkeypatch):
-    full = OSError(errno.ENOSPC, "No space left on device")
-    monkeypatch.setattr(os, "fsync", lambda *_: (_ for _ in ()).throw(full))
-    file = store.path(tmp_path, CELL)
-    told = rf"cannot be written \(No space left on device\): '{file}'"
-    with pytest.raises(OSError, match=told) as caught:
-        store.write(file, CELL, TABLE, {})
-    assert caught.value.errno == errno.ENOSPC and not list(file.parent.iterdir())
-
-
 def test_whatever_changes_in_a_record_its_sum_tells(record):
     text = record.read_text(encoding="utf-8")
-    for at in range(0, len(text), 5):
-        other = "y" if text[at] == "x" else "x"
-        record.write_text(f"{text[:at]}{other}{text[at + 1 :]}", encoding="utf-8")
+    for i in range(0, len(text), 5):
+        letter = "y" if text[i] == "x" else "x"
+        record.write_text(f"{text[:i]}{letter}{text[i + 1 :]}", encoding="utf-8")
         with pytest.raises(store.RecordError, match=str(record)):
             store.read(record, CELL)
 
@@ -101,11 +87,19 @@ def test_an_older_record_is_read_and_says_that_its_sum_is_of_the_table(record, t
     record.write_text(f"{json.dumps(older)}\n{body}", encoding="utf-8")
     head, table = store.read(record, CELL)
     assert head == older | {"sha256_of": store.TABLE} and len(table) == 2
-    for change, says in {"rows": "damaged", "cell": r"another cell \(batch_size differ\)"}.items():
-        other = {"rows": 1, "cell": older["cell"] | {"batch_size": 32}}[change]
-        record.write_text(f"{json.dumps(older | {change: other})}\n{body}", encoding="utf-8")
+    cell = older["cell"] | {"batch_size": 32}
+    for change, says in (({"rows": 1}, "damaged"), ({"cell": cell}, "batch_size differ")):
+        record.write_text(f"{json.dumps(older | change)}\n{body}", encoding="utf-8")
         with pytest.raises(store.RecordError, match=says):
             store.read(record, CELL)
+
+
+def test_a_full_disk_names_the_file_and_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "fsync", refusing(errno.ENOSPC))
+    file = store.path(tmp_path, CELL)
+    with pytest.raises(OSError, match=rf"\(No space left on device\): '{file}'") as caught:
+        store.write(file, CELL, TABLE, {})
+    assert caught.value.errno == errno.ENOSPC and not list(file.parent.iterdir())
 
 
 REFUSALS = errno.EPERM, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP
@@ -156,13 +150,13 @@ def test_a_long_path_makes_a_name_that_fits():
 
 def kinds():
     """Folder under data/ -> where such a record lies, and the kinds of what it tells of by name."""
-    found = {"replays": (replays.place, {"Replay": replays.Replay})}
-    for one in EXPERIMENTS.values():
-        if isinstance(one, Collection):
-            types = {type(what).__name__: type(what) for what in one.planned()}
-            _, others = found.get(one.name, (None, {}))
-            found[one.name] = one.record, {**others, **types}
-    return found
+    kinds = {"replays": (replays.place, {"Replay": replays.Replay})}
+    for experiment in EXPERIMENTS.values():
+        if isinstance(experiment, Collection):
+            types = {type(spec).__name__: type(spec) for spec in experiment.planned()}
+            _, others = kinds.get(experiment.name, (None, {}))
+            kinds[experiment.name] = experiment.record, {**others, **types}
+    return kinds
 
 
 def committed():
@@ -172,15 +166,15 @@ def committed():
         if "own" not in file.relative_to(DATA).parts or ours in file.parts:
             yield file
     for file in DATA.rglob(archive.PACKED):
-        yield from (file.parent / name for name in archive.names(file.parent))
+        yield from (file.parent / place for place in archive.texts(file.parent))
 
 
 def spec_of(file, types):
     """What a record tells of; of several kinds in a folder, its name begins with the kind's."""
-    own, (first, *more) = store.head(file)["cell"], types.values()
-    if not more:
-        return first(**own)
-    return {name.lower(): kind for name, kind in types.items()}[file.stem.partition("-")[0]](**own)
+    fields, (kind, *more) = store.head(file)["cell"], types.values()
+    if more:
+        kind = {name.lower(): kind for name, kind in types.items()}[file.stem.partition("-")[0]]
+    return kind(**fields)
 
 
 WAITING = {"resnet-20-as-published"}  # of hours a run, none of which has ended
@@ -188,16 +182,17 @@ WAITING = {"resnet-20-as-published"}  # of hours a run, none of which has ended
 
 def test_every_committed_record_is_whole_and_one_of_ours():
     files, known = list(committed()), kinds()
-    cells_of = store.record, {"Search": Search}
-    assert {file.relative_to(DATA).parts[0] for file in files} >= {*known, "digits", "own"} - WAITING
+    searches = store.record, {"Search": Search}
+    folders = {file.relative_to(DATA).parts[0] for file in files}
+    assert folders >= {*known, "digits", "own"} - WAITING
     closed = {file for pattern in store.CLOSED.values() for file in DATA.glob(pattern)}
     assert len(closed) == 444 and all(store.head(file)["rows"] for file in closed)
     for file in set(files) - closed:
-        place, types = known.get(file.relative_to(DATA).parts[0], cells_of)
-        one = spec_of(file, types)
-        assert place(one) == file, "it would not be found"
-        head = store.head(file, one)  # whose sum and count of rows are the table's
+        place, types = known.get(file.relative_to(DATA).parts[0], searches)
+        spec = spec_of(file, types)
+        assert place(spec) == file, "it would not be found"
+        head = store.head(file, spec)  # whose sum and count of rows are the table's
         timed = "timings" in file.parts
         assert {"date", "torch", "device", "cores" if timed else "source"} <= {*head}, file
         assert timed or {"wall_s"} <= {*head} and head["rows"], file
-        assert not isinstance(one, Search) or head["rows"] == one.trials, file
+        assert not isinstance(spec, Search) or head["rows"] == spec.trials, file

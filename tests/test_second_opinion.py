@@ -7,7 +7,7 @@ import io
 import json
 import subprocess
 import sys
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 
 import numpy as np
@@ -47,45 +47,45 @@ def searches(data_set, workload, algorithm, sparsity, goal):
             about += (trials.last_step.max(),)
             rows += [(*about, trial, k) for trial, k in enumerate(steps)]
     names = ["space", "replicate", "split", "batch_size", "last", "trial", "steps"]
-    found = pd.DataFrame(rows, columns=names)
-    by = ["space", "replicate", "split", "batch_size", "trial"]
-    return found.groupby(by, dropna=False)[["steps", "last"]].min().reset_index()
+    by = pd.DataFrame(rows, columns=names).groupby(names[:4] + ["trial"], dropna=False)
+    return by[["steps", "last"]].min().reset_index()
 
 
-def table(data_set, workload, goal, algorithm, sparsity, whole, trial=1):
-    """Mean ln of the steps of a search's first hits [searches, batch sizes], on splits of their own, one search each.
+def table(data_set, workload, goal, algorithm, sparsity, union, trial=1):
+    """Mean ln of the steps of a search's first hits [searches, batch sizes], on splits of their own,
+    one search each.
 
-    whole: of both ranges of momentum together.  Where fewer trials met the goal, it took longer than the last step, whose ln
-    is there plus 1j.
+    union: of both ranges of momentum together.  Where fewer trials met the goal, it took longer
+    than the last step, whose ln is there plus 1j.
     """
-    found = searches(data_set, workload, algorithm, sparsity, goal)
-    first = found.groupby("split").replicate.transform("min")
-    found = found[found.replicate == first]
-    spaces = (found.space.isna(), found.space == "low-momentum") if whole else (found.space.isna(),)
-    both = [set(zip(found[of].split, found[of].batch_size)) for of in spaces]
-    kept = [place in set.intersection(*both) for place in zip(found.split, found.batch_size)]
-    rows = found[np.logical_or.reduce(spaces) & np.array(kept)]
-    by = rows.groupby(["split", "batch_size"])
+    rows = searches(data_set, workload, algorithm, sparsity, goal)
+    rows = rows.assign(space=rows.space.astype(object).fillna(""))
+    rows = rows[rows.replicate == rows.groupby("split").replicate.transform("min")]
+    rows = rows[rows.space.isin(["", "low-momentum"] if union else [""])]
+    point = ["split", "batch_size"]
+    halves = rows.groupby(point).space.transform("nunique")
+    by = rows[halves == 1 + union].groupby(point)
     logs = by.steps.apply(lambda k: np.log(k.sort_values()[:trial]).mean()).unstack()
     bounds = np.log(by["last"].max().unstack())
     return pd.DataFrame(np.where(logs.isna(), bounds + 1j, logs), logs.index, logs.columns)
 
 
 def levels(logs):
-    """Mean ln K* by batch size, each search's own level apart, so that a search that is lacking somewhere shifts nothing; what
-    is only known to be larger is the mean of a normal variable that is."""
+    """Mean ln K* by batch size, each search's own level apart, so that a search that is lacking
+    somewhere shifts nothing; what is only known to be larger is the mean of a normal variable that
+    is."""
     values = logs.to_numpy(complex)
-    there = ~np.isnan(values.real)
-    met, bound = there & (values.imag == 0), there & (values.imag > 0)
-    level, own, spread = np.ma.masked_where(~met, values.real).mean(0).filled(np.nan), 0.0, 0.3
+    searched = ~np.isnan(values.real)
+    met, bound = searched & (values.imag == 0), searched & (values.imag > 0)
+    level, shift, spread = np.ma.masked_where(~met, values.real).mean(0).filled(np.nan), 0.0, 0.3
     for _ in range(60):
-        expected = level + own
+        expected = level + shift
         z = (values.real - expected) / spread
         beyond = expected + spread * normal.pdf(z) / normal.sf(z)
         filled = np.select([met, bound], [values.real, beyond], expected)
-        level, own = filled.mean(0), filled.mean(1, keepdims=True) - filled.mean()
+        level, shift = filled.mean(0), filled.mean(1, keepdims=True) - filled.mean()
         freedom = met.sum() - level.size - len(filled) + 1
-        spread = np.sqrt(((values.real - level - own)[met] ** 2).sum() / freedom)
+        spread = np.sqrt(((values.real - level - shift)[met] ** 2).sum() / freedom)
     return level
 
 
@@ -93,11 +93,11 @@ def log_critical(sizes, means):
     """ln of c1 / c2 of the c1 / B + c2 that lies nearest."""
     x = np.log(np.asarray(sizes, float))
 
-    def off(p):
+    def residuals(p):
         return p[0] + np.logaddexp(0, p[1] - x) - means
 
     starts = [[means.min(), bend] for bend in np.quantile(x, [0.2, 0.5, 0.8])]
-    return min((least_squares(off, start) for start in starts), key=lambda fit: fit.cost).x[1]
+    return min((least_squares(residuals, start) for start in starts), key=lambda fit: fit.cost).x[1]
 
 
 def jackknife(statistic, *tables):
@@ -125,71 +125,86 @@ def critical_ratio(above, below):
 
 def least_cost(above, below):
     """The batch size at which the cost is least for sure: its ratio of steps with its interval."""
-    found = jackknife(lambda a, b: levels(a) - levels(b), *paired(above, below))
-    return found[:, found[1].argmin()]
+    ends = jackknife(lambda a, b: levels(a) - levels(b), *paired(above, below))
+    return ends[:, ends[1].argmin()]
 
 
 @pytest.fixture(scope="module")
 def book():
     """What the book prints: rows of curves, and groups of claims by key and name."""
-    told = (
-        "import json; from lib.claims import front, judge; "
-        "print(json.dumps([front.critical().to_dict('records'), "
-        "{key: {g.name: [g.effect, g.low, g.high, g.n, g.verdict] for g in c.groups} for key, c in judge().items()}]))"
-    )
-    run = subprocess.run([sys.executable, "-c", told], cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=True)
+    source = """
+import json; from lib.claims import front, judge
+groups = {key: {g.name: [g.effect, g.low, g.high, g.n, g.verdict] for g in claim.groups}
+          for key, claim in judge().items()}
+print(json.dumps([front.critical().to_dict("records"), groups]))
+"""
+    command = [sys.executable, "-c", source]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, encoding="utf-8", check=True)
     curves, claims = json.loads(run.stdout)
-    return {(c["workload"], c["algorithm"], c["pruning"], c["sparsity"]): c for c in curves}, claims
+    keys = "workload algorithm pruning sparsity".split()
+    return {tuple(curve[key] for key in keys): curve for curve in curves}, claims
+
+
+def is_union(book, algorithm, sparsity=0.0, workload=DIGITS[1]):
+    key = (workload, algorithm, "connection-sensitivity", sparsity)
+    return book[0][key]["range"] == "whole"
 
 
 CURVES = [(DIGITS, "momentum", 0.0), (DIGITS, "sgd", 0.9), (FASHION, "sgd", 0.0)]
 
 
-@pytest.mark.parametrize("about, algorithm, sparsity", CURVES, ids=lambda v: v[1] if isinstance(v, tuple) else str(v))
-def test_critical_batch_sizes_and_their_intervals_are_what_the_files_say(book, about, algorithm, sparsity):
-    printed = book[0][about[1], algorithm, "connection-sensitivity", sparsity]
-    logs = table(*about, algorithm, sparsity, printed["range"] == "whole")
-    found = jackknife(critical, logs)
-    assert printed["goal"] == about[2] and printed["replicates"] == len(logs)
-    np.testing.assert_allclose([printed[f"critical{end}"] for end in ("", "_low", "_high")], found, rtol=0.02)
+@pytest.mark.parametrize("network, algorithm, sparsity", CURVES, ids=["momentum", "sgd-0.9", "sgd"])
+def test_critical_batch_sizes_and_their_intervals_are_what_the_files_say(
+    book, network, algorithm, sparsity
+):
+    printed = book[0][network[1], algorithm, "connection-sensitivity", sparsity]
+    logs = table(*network, algorithm, sparsity, is_union(book, algorithm, sparsity, network[1]))
+    assert printed["goal"] == network[2] and printed["replicates"] == len(logs)
+    ends = [printed[f"critical{end}"] for end in ("", "_low", "_high")]
+    np.testing.assert_allclose(ends, jackknife(critical, logs), rtol=0.02)
 
 
 VERDICTS = {"L4": 0.8, "L3": 1.25}
 RUNGS = ((0.05, 2), (0.06, 5), (0.08, 10), (0.1, 10))  # goals and hits
 
 
-def over_rungs(algorithm, whole):
-    """Several trials and goals: the mean of ln C of pruned networks less that of dense ones, with its interval."""
+def over_rungs(algorithm, union):
+    """Several trials and goals: the mean of ln C of pruned networks less that of dense ones, with
+    its interval."""
     rungs = []
     for goal, trial in RUNGS:
-        rungs += paired(*(table(*DIGITS[:2], goal, algorithm, s, whole, trial) for s in (0.9, 0.0)))
-    splits = rungs[0].index
-    for one in rungs:
-        splits = splits.intersection(one.index)
-    every = [one.loc[splits] for one in rungs]
+        pair = (table(*DIGITS[:2], goal, algorithm, s, union, trial) for s in (0.9, 0.0))
+        rungs += paired(*pair)
+    splits = reduce(pd.Index.intersection, (logs.index for logs in rungs))
     signs = np.tile([1, -1], len(RUNGS)) / len(RUNGS)
-    return jackknife(lambda *t: sum(s * critical(one) for s, one in zip(signs, t)), *every), len(splits)
+
+    def mean(*tables):
+        return signs @ [critical(logs) for logs in tables]
+
+    return jackknife(mean, *(logs.loc[splits] for logs in rungs)), len(splits)
 
 
-@pytest.mark.parametrize("key, algorithm, name", [
-    ("L4", "momentum", "MLP on digits, momentum"), ("L4", "sgd", "MLP on digits, SGD"), ("L3", "sgd", "MLP on digits, SGD"),
-])  # fmt: skip
-def test_claims_on_pruned_networks_are_what_the_files_say(book, key, algorithm, name):
-    whole = book[0][DIGITS[1], algorithm, "connection-sensitivity", 0.0]["range"] == "whole"
-    *printed, n, verdict = book[1][key][name]
+CLAIMS = [("L4", "momentum"), ("L4", "sgd"), ("L3", "sgd")]
+NAMES = {"momentum": "MLP on digits, momentum", "sgd": "MLP on digits, SGD"}
+
+
+@pytest.mark.parametrize("key, algorithm", CLAIMS)
+def test_claims_on_pruned_networks_are_what_the_files_say(book, key, algorithm):
+    union = is_union(book, algorithm)
+    *printed, n, verdict = book[1][key][NAMES[algorithm]]
     if key == "L4":
-        found, searches = over_rungs(algorithm, whole)
+        ends, searches = over_rungs(algorithm, union)
     else:
-        sparse, dense = (table(*DIGITS, algorithm, sparsity, whole) for sparsity in (0.9, 0.0))
-        found, searches = least_cost(sparse, dense), len(sparse.index.intersection(dense.index))
-    np.testing.assert_allclose(printed, found, rtol=0.05 if key == "L4" else 0.02)
+        sparse, dense = (table(*DIGITS, algorithm, s, union) for s in (0.9, 0.0))
+        ends, searches = least_cost(sparse, dense), len(sparse.index.intersection(dense.index))
+    np.testing.assert_allclose(printed, ends, rtol=0.05 if key == "L4" else 0.02)
     least = VERDICTS[key]
-    assert verdict == ("yes" if found[1] > least else "no" if found[2] < least else "unclear")
+    assert verdict == ("yes" if ends[1] > least else "no" if ends[2] < least else "unclear")
     assert n == searches
 
 
 def test_momentum_over_sgd_is_what_the_files_say(book):
-    whole = book[0][DIGITS[1], "momentum", "connection-sensitivity", 0.0]["range"] == "whole"
-    found = critical_ratio(table(*DIGITS, "momentum", 0.0, whole), table(*DIGITS, "sgd", 0.0, False))
-    printed = next(group for name, group in book[1]["S7"].items() if name.startswith("MLP on digits, momentum"))
-    np.testing.assert_allclose(printed[:3], found, rtol=0.02)
+    dense = table(*DIGITS, "momentum", 0.0, is_union(book, "momentum"))
+    ratio = critical_ratio(dense, table(*DIGITS, "sgd", 0.0, False))
+    names = (name for name in book[1]["S7"] if name.startswith(NAMES["momentum"]))
+    np.testing.assert_allclose(book[1]["S7"][next(names)][:3], ratio, rtol=0.02)

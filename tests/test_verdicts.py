@@ -1,11 +1,11 @@
 """Verdicts follow from planted intervals, in either direction, on every network by itself, and only
 where the rule can tell; rules are data with a history."""
 
-import dataclasses
 import hashlib
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,14 +17,14 @@ from lib.claims import NO, SHOWN, UNCLEAR, YES, claim
 REGISTERED = claims.registered()
 
 
-def planted(rule, *places, error=math.nan):
+def planted(rule, *sides, error=math.nan):
     """Groups whose intervals lie where the claim needs them (1), elsewhere (-1), or on both (0)."""
     edge = rule.inner(rule.threshold)
-    sides = {"above": 1, "below": -1, "within": -1}
+    away = {"above": 1, "below": -1, "within": -1}[rule.kind]
     groups = []
-    for i, place in enumerate(places):
-        inside = rule.kind == "within" and place == 1
-        middle = 0.0 if inside else edge + sides[rule.kind] * place
+    for i, side in enumerate(sides):
+        inside = rule.kind == "within" and side == 1
+        middle = 0.0 if inside else edge + away * side
         width = edge / 2 if inside else 0.5
         ends = [middle, middle - width, middle + width]
         shown = [math.exp(v) if rule.scale == "ratio" else v for v in ends]
@@ -34,11 +34,13 @@ def planted(rule, *places, error=math.nan):
 
 @pytest.mark.parametrize("rule", REGISTERED.values(), ids=list(REGISTERED))
 def test_every_rule_can_come_out_either_way_and_tells_nothing_where_data_are_few(rule):
-    for place, verdict, word in ((1, YES, YES), (-1, NO, NO), (0, UNCLEAR, UNCLEAR)):
-        found = claim.judged(rule, planted(rule, place))
-        assert (found.groups[0].verdict, found.theirs, found.ours) == (verdict, word, claims.UNTESTED)
+    for side, word in ((1, YES), (-1, NO), (0, UNCLEAR)):
+        judged = claim.judged(rule, planted(rule, side))
+        words = judged.groups[0].verdict, judged.theirs, judged.ours
+        assert words == (word, word, claims.UNTESTED)
     assert claim.judged(rule, planted(rule, 1, -1, 0)).theirs == claims.MIXED
-    assert claim.judged(rule, []).verdict == claim.judged(rule, [claims.unmeasured("w")]).verdict == claims.UNTESTED
+    for nothing in ([], [claims.unmeasured("w")]):
+        assert claim.judged(rule, nothing).verdict == claims.UNTESTED
     if not rule.tried:  # those try their own data
         noisy = claim.judged(rule, planted(rule, 1, -1, error=50.0))
         assert {g.verdict for g in noisy.groups} == {SHOWN} and noisy.theirs == UNCLEAR
@@ -46,16 +48,30 @@ def test_every_rule_can_come_out_either_way_and_tells_nothing_where_data_are_few
         assert exact == (1.0, 0.0, 0.0)
 
 
+def verdicts(rule, values):
+    """How often the rule says what of searches [effects, searches], of which each is judged by
+    itself."""
+    n = values.shape[1]
+    effects = [Effect(v.mean(), v.std(ddof=1) / n**0.5, n - 1, n) for v in values]
+    groups = [replace(claims.ratio("w", effect), error=math.nan) for effect in effects]
+    counts = Counter(group.verdict for group in claim.judged(rule, groups).groups)
+    return {verdict: count / len(values) for verdict, count in counts.items()}
+
+
 def test_power_is_that_of_simulated_searches():
-    """Normal searches of a known scatter, judged one by one, say yes as often as the formula has it."""
-    rule, random = dataclasses.replace(REGISTERED["L4"], truth=None), np.random.default_rng(1)
-    effects = [
-        Effect(v.mean(), v.std(ddof=1) / 5**0.5, 4, 5) for v in random.normal(0, 0.2, (3000, 5))
-    ]
-    groups = [dataclasses.replace(claims.ratio("w", e), error=math.nan) for e in effects]
-    share = Counter(g.verdict for g in claim.judged(rule, groups).groups)[YES] / 3000
-    known = claim.power_of(claims.ratio("w", Effect(0.0, 0.2 / 5**0.5, 4, 5)), rule)
-    assert known[0] == pytest.approx(share, abs=0.03) and known[1] < 0.05
+    """Normal searches of a known scatter say yes as often as the formula has it."""
+    rule = replace(REGISTERED["L4"], truth=None)
+    shares = verdicts(rule, np.random.default_rng(1).normal(0, 0.2, (3000, 5)))
+    power = claim.power_of(claims.ratio("w", Effect(0.0, 0.2 / 5**0.5, 4, 5)), rule)
+    assert power[0] == pytest.approx(shares[YES], abs=0.03) and power[1] < 0.05
+
+
+def test_as_many_verdicts_are_wrong_as_the_ledger_expects():
+    """At the threshold itself, one in twenty falls on either side."""
+    rule, random = REGISTERED["L4"], np.random.default_rng(0)
+    values = rule.inner(rule.threshold) + random.normal(0, 0.1, (2000, 6))
+    shares = verdicts(rule, values)
+    assert [shares[YES], shares[NO]] == pytest.approx([0.05, 0.05], abs=0.015)
 
 
 @pytest.mark.parametrize("kind, beyond", [("above", YES), ("below", NO), ("within", NO)])
@@ -68,54 +84,52 @@ def test_intervals_without_ends_and_groups_without_searches(kind, beyond):
     assert kind != "within" or decided(-0.4, -0.3) == NO  # no effect is judged on both sides
 
 
+SUMS = {
+    YES: ([YES, YES, SHOWN],),
+    claims.MOSTLY: ([YES, YES, UNCLEAR], [YES, YES, YES, NO]),
+    claims.MIXED: ([YES, YES, NO], [YES, NO, NO]),
+    NO: ([NO, NO, UNCLEAR],),
+    UNCLEAR: ([YES, UNCLEAR], [UNCLEAR], [SHOWN]),
+    claims.UNTESTED: ([],),
+}
+
+
 def test_networks_that_can_tell_are_summed_up_the_papers_own_apart():
-    def word(*verdicts):
-        return claims.summed_up([claims.Group("w", 1, 1, 1, 5, verdict=verdict) for verdict in verdicts])
-
-    assert word(YES, YES, SHOWN) == YES and word(YES, YES, UNCLEAR) == claims.MOSTLY
-    assert word(*3 * [YES], NO) == claims.MOSTLY and word(YES, YES, NO) == claims.MIXED
-    assert word(NO, NO, UNCLEAR) == NO and word(YES, NO, NO) == claims.MIXED
-    assert word(YES, UNCLEAR) == word(UNCLEAR) == word(SHOWN) == UNCLEAR and word() == claims.UNTESTED
+    for word, cases in SUMS.items():
+        for case in cases:
+            groups = [claims.Group("w", 1, 1, 1, 5, verdict=verdict) for verdict in case]
+            assert claims.summed_up(groups) == word, case
     rule = REGISTERED["L3"]
-    theirs, ours = planted(rule, 1)[0], dataclasses.replace(planted(rule, -1)[0], own=False)
-    both = claim.judged(rule, [theirs, ours])
-    assert (both.theirs, both.ours, both.verdict) == (YES, NO, YES)
-    assert (both.tally(True), both.tally(False)) == ("1 yes", "1 no")
+    theirs, ours = planted(rule, 1)[0], replace(planted(rule, -1)[0], own=False)
+    judged = claim.judged(rule, [theirs, ours])
+    assert (judged.theirs, judged.ours, judged.verdict) == (YES, NO, YES)
+    assert (judged.tally(True), judged.tally(False)) == ("1 yes", "1 no")
 
 
-def test_as_many_verdicts_are_wrong_as_the_ledger_expects():
-    """At the threshold itself, one in twenty falls on either side."""
-    rule, random = REGISTERED["L4"], np.random.default_rng(0)
-    values = rule.inner(rule.threshold) + random.normal(0, 0.1, (2000, 6))
-    groups = [claims.ratio("w", Effect(v.mean(), v.std(ddof=1) / 6**0.5, 5, 6)) for v in values]
-    groups = [dataclasses.replace(group, error=math.nan) for group in groups]
-    share = Counter(g.verdict for g in claim.judged(rule, groups).groups)
-    assert share[YES] / 2000 == pytest.approx(0.05, abs=0.015)
-    assert share[NO] / 2000 == pytest.approx(0.05, abs=0.015)
-
-
-# What every rule is today: a rule that is changed takes an entry of its history, and this digest with it.
+# What every rule is today: a rule that is changed takes an entry of its history, and this digest
+# with it.
 RULES = "070e79f2b8a19bd1"
 
 
 def test_rules_are_those_that_were_written_down():
-    rules = {c.key: [c.rule, c.kind, c.threshold, c.scale, c.since, len(c.history)] for c in REGISTERED.values()}
-    digest = hashlib.sha256(json.dumps(rules, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
+    names = "rule kind threshold scale since".split()
+    rules = {
+        key: [*(getattr(rule, name) for name in names), len(rule.history)]
+        for key, rule in REGISTERED.items()
+    }
+    text = json.dumps(rules, sort_keys=True, ensure_ascii=False)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     assert digest == RULES, "a rule has changed: add a Change to its history, then this digest"
 
 
-def test_every_claim_is_judged_on_the_records_as_its_groups_say():
-    found, shown = claims.judge(), claims.findings()
-    assert list(found) == list(REGISTERED) and len(found) <= 40 and not {*found} & {*shown}
-    for key, c in found.items():
-        assert c.groups, key
-        names = [g.name for g in c.groups]
-        assert len(set(names)) == len(names), key  # each network, and method, once
-        for g in c.groups:
-            ends = [c.inner(v) for v in (g.effect, g.low, g.high)]
-            assert not g.n or math.isnan(ends[0]) or ends[1] <= ends[0] + 1e-9 <= ends[2] + 2e-9, (key, g)
-            own = dataclasses.replace(g, effect=ends[0], low=ends[1], high=ends[2])
-            told = claims.decide(own, c.kind, c.inner(c.threshold)) if g.decides and claim.able(g.power) else SHOWN
-            assert g.verdict == told and g.n < 2000, (key, g)
-    assert all(g.verdict == "" for one in shown.values() for g in one.groups)
-    assert [key for key, one in shown.items() if not one.groups] == []
+def test_every_claim_has_an_interval_on_each_network_once():
+    judged, shown = claims.judge(), claims.findings()
+    assert list(judged) == list(REGISTERED) and len(judged) <= 40 and not {*judged} & {*shown}
+    assert all(entry.groups for entry in claims.every().values())
+    for key, entry in judged.items():
+        assert len({g.name for g in entry.groups}) == len(entry.groups), key
+        for g in entry.groups:
+            effect, low, high = (entry.inner(v) for v in (g.effect, g.low, g.high))
+            ordered = low <= effect + 1e-9 <= high + 2e-9
+            assert not g.n or math.isnan(effect) or ordered and g.n < 2000, (key, g)
+    assert all(g.verdict == "" for entry in shown.values() for g in entry.groups)

@@ -35,16 +35,16 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     keys = [name for name in trials if "@" not in name and name not in PARTS.values()]
     if not parts:
         return pd.DataFrame(columns=[*keys, "budget", "examples", *PARTS.values()])
-    kinds = {name.partition("@")[0] for name in parts}
+    kinds = [kind for kind in PARTS if any(name.startswith(f"{kind}@") for name in parts)]
     table = trials[[*keys, *parts]].reset_index(drop=True).reset_index(names="row")
     long = pd.wide_to_long(table, kinds, "row", "budget", sep="@").reset_index()
     long = long.rename(columns=PARTS).sort_values(["budget", "row"])
     long = long[long.budget <= long.max_steps]
     long = long.dropna(subset="validation").drop(columns="row")
     last = functools.cache(last_check)  # the same few budgets in all rows
-    checked = list(map(last, long.budget, long.checks))
-    examples = long.budget * long.batch_size
-    return long.assign(checked=checked, examples=examples).reset_index(drop=True)
+    long["checked"] = list(map(last, long.budget, long.checks))
+    long["examples"] = long.budget * long.batch_size
+    return long.reset_index(drop=True)
 
 
 def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:

@@ -23,9 +23,8 @@ from lib.studies.study import Study
 from lib.workloads.catalogue import Workload, workload
 
 BYTES = 4  # per weight and per gradient entry
-LEAST = (
-    0.005  # seconds of a search: older records round them to hundredths, the shortest to none
-)
+# Seconds of a search: older records round them to hundredths, the shortest to none
+LEAST = 0.005
 
 
 @spec
@@ -75,9 +74,9 @@ def interpolated(measured: pd.DataFrame, share: np.ndarray) -> np.ndarray:
     Both axes logarithmic; below the smallest batch measured its time, above the largest in
     proportion.
     """
-    known = measured.sort_values("batch_size")
-    inside = np.interp(np.log(share), np.log(known.batch_size), np.log(known.seconds))
-    return np.exp(inside) * np.maximum(np.asarray(share, float) / known.batch_size.iloc[-1], 1)
+    timed = measured.sort_values("batch_size")
+    inside = np.interp(np.log(share), np.log(timed.batch_size), np.log(timed.seconds))
+    return np.exp(inside) * np.maximum(np.asarray(share, float) / timed.batch_size.iloc[-1], 1)
 
 
 def to_goal(
@@ -106,8 +105,8 @@ def best_step(
     seconds, on `fast` devices, where it is shortest; price, on `cheap` devices, where it is lowest.
     """
     counts = 2 ** np.arange(int(hardware.devices).bit_length())
-    each = [replace(hardware, devices=int(w)) for w in counts]
-    costs = np.array([to_goal(one, batch_size, 1.0, parameters, measured) for one in each])
+    shares = [replace(hardware, devices=int(w)) for w in counts]
+    costs = np.array([to_goal(h, batch_size, 1.0, parameters, measured) for h in shares])
     seconds, price = costs.min(0)
     fast, cheap = counts[costs.argmin(0)]
     table = {"seconds": seconds, "fast": fast, "price": price, "cheap": cheap}
@@ -120,13 +119,13 @@ def readers(name: str, *methods: str) -> Study:
     methods: as of `exact`.  Raises ValueError if there are none, and RecordError as
     `lib.records.store.read`.
     """
-    found = exact(name, methods=methods)
-    if not found.searches and workload(name).steps_timed:
+    study = exact(name, methods=methods)
+    if not study.searches and workload(name).steps_timed:
         raise ValueError(
-            f"workload: no exact search is on record of {found.name!r}; measure it with "
+            f"workload: no exact search is on record of {study.name!r}; measure it with "
             f"own_workload.ipynb, -p search exact and -p budget full"
         )
-    return found
+    return study
 
 
 def exact(name: str, folder: Path = DATA, *, methods: Collection[str] = ()) -> Study:
@@ -137,13 +136,13 @@ def exact(name: str, folder: Path = DATA, *, methods: Collection[str] = ()) -> S
     """
     name = workload(name).name
     # An adaptive search's trials are of several spaces
-    found = [cell for cell in of_own(name, folder, methods) if cell.space is None]
-    searches = Counter((c.algorithm, c.sparsity, c.trials) for c in found)
+    recorded = [search for search in of_own(name, folder, methods) if search.space is None]
+    sizes = Counter((s.algorithm, s.sparsity, s.trials) for s in recorded)
     # By curve, the trials of the search with most batch sizes, or of these with most trials
-    ordered = sorted(searches, key=lambda search: (searches[search], search[2]))
-    largest = {search[:2]: search[2] for search in ordered}
-    kept = tuple(c for c in found if c.trials == largest[c.algorithm, c.sparsity])
-    return Study(name, name, kept)
+    ordered = sorted(sizes, key=lambda key: (sizes[key], key[2]))
+    trials = {key[:2]: key[2] for key in ordered}
+    largest = (s for s in recorded if s.trials == trials[s.algorithm, s.sparsity])
+    return Study(name, name, largest)
 
 
 def adaptive(
@@ -166,22 +165,17 @@ def adaptive(
     """
     work = workload(name)
     if cells is None:
-        cells = [
-            cell
-            for cell in of_own(work.name, folder, methods)
-            if cell.space is not None
-            # of which every trial has its own
-            and cell.is_usual("space", "max_steps")
-        ]
-    study = Study(work.name, "", tuple(cells))
-    found = results.read(study, folder)
-    if found.empty:
-        return found
-    curves = found.groupby(["algorithm", "sparsity"])
-    rows = pd.concat([_at_best(own, method, work) for (method, _), own in curves])
+        recorded = of_own(work.name, folder, methods)
+        # A space of its own has every trial
+        cells = (s for s in recorded if s.space and s.is_usual("space", "max_steps"))
+    trials = results.read(Study(work.name, "", cells), folder)
+    if trials.empty:
+        return trials
+    curves = trials.groupby(["algorithm", "sparsity"])
+    rows = pd.concat([_at_best(curve, method, work) for (method, _), curve in curves])
     same = {"space": spaces.ADAPTIVE, "trials": 1, "max_steps": work.max_steps}
     rows = rows.assign(replicate=rows.groupby("batch_size").cumcount(), **same)
-    rows.attrs.update(found.attrs)
+    rows.attrs.update(trials.attrs)
     return rows.reset_index(drop=True)
 
 

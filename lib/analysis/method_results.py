@@ -21,11 +21,11 @@ ENDS = 2  # batch sizes at either end of a curve that count as the smallest, or 
 
 
 def studied(*more: Study) -> Study:
-    """The cells on record of the networks that were searched with many methods, and of `more`."""
-    asked = [*map(plans.study, plans.WHICH), *more]
-    names = {cell.workload for study in asked for cell in study.searches}
-    cells = selection.curves(*asked).searches
-    return Study("compared", "Training methods", (c for c in cells if c.workload in names))
+    """The searches on record of the networks that were searched with many methods, and of `more`."""
+    studies = [*map(plans.study, plans.WHICH), *more]
+    names = {search.workload for study in studies for search in study.searches}
+    searches = (s for s in selection.curves(*studies).searches if s.workload in names)
+    return Study("compared", "Training methods", searches)
 
 
 def compared(*more: Study) -> pd.DataFrame:
@@ -35,14 +35,13 @@ def compared(*more: Study) -> pd.DataFrame:
     A table as of `results.of_searches`.  Momentum as published:
     `ranges.whole` joins the lower half of its range.
     """
-    known = studied(*more)
-    found = scaling.at_goals(results.of_searches(known))
-    lacking = dict.fromkeys(
-        c for name in plans.WHICH for c in results.missing(plans.study(name))
-    )
-    planned = len(known.searches) + len(lacking)
-    found.attrs.update(missing=store.Shared(lacking), cells_planned=planned)
-    return found
+    study = studied(*more)
+    rows = scaling.at_goals(results.of_searches(study))
+    planned = map(plans.study, plans.WHICH)
+    missing = dict.fromkeys(search for which in planned for search in results.missing(which))
+    planned_count = len(study.searches) + len(missing)
+    rows.attrs.update(missing=store.Shared(missing), cells_planned=planned_count)
+    return rows
 
 
 def title(name: str) -> str:
@@ -50,7 +49,7 @@ def title(name: str) -> str:
     return known_method(name).title
 
 
-def _of(base: str) -> Callable[[tuple], tuple]:
+def _with_method(base: str) -> Callable[[tuple], tuple]:
     """The key of a method's curve on the network of another key."""
     return lambda key: (key[0], base, *key[2:])
 
@@ -75,18 +74,19 @@ QUANTITIES = {"critical": scaling.critical_ratio, "small": at_end(-1), "large": 
 
 def over(curves: dict) -> pd.DataFrame:
     """QUANTITIES of every curve over those of BASE on the same network: `scaling.beside`."""
-    return scaling.beside(curves, _of(BASE), QUANTITIES)
+    return scaling.beside(curves, _with_method(BASE), QUANTITIES)
 
 
 def between(
     curves: dict, above: str, below: str, of: Callable[[Curve, Curve], Effect | None]
 ) -> dict[str, Effect]:
     """`of` the curves of two methods, on every dense network that has both: workload -> effect."""
-    found = {}
-    for (name, method, _, sparsity), *pair in scaling.with_partner(curves, _of(below)):
-        if method == above and not sparsity:
-            found[name] = of(*pair)
-    return {name: effect for name, effect in found.items() if effect is not None}
+    effects = {
+        key[0]: of(*pair)
+        for key, *pair in scaling.with_partner(curves, _with_method(below))
+        if key[1] == above and not key[3]
+    }
+    return {name: effect for name, effect in effects.items() if effect is not None}
 
 
 # --- time -----------------------------------------------------------------------------------------
@@ -107,17 +107,18 @@ def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
     steps, steps_low, steps_high (ratios, 90 %), dearer (a step's time over the base's), time,
     time_low, time_high.  Curves whose steps were not timed are left out.
     """
-    ordered = times.sort_values("batch_size")
-    timed = dict(list(ordered.groupby(["workload", "algorithm"])))
+    times = times.sort_values("batch_size")
     parts = [pd.DataFrame(columns=TIMED)]
-    for (workload, algorithm, _, sparsity), *pair in scaling.with_partner(curves, _of(BASE)):
-        own = timed.get((workload, algorithm))
-        if sparsity == 0 and own is not None:
-            known = np.log(own[["batch_size", "ratio"]].to_numpy(float).T)
-            found = scaling.steps_ratio(*pair)
-            dearer = np.exp(np.interp(np.log(found.batch_size), *known))
-            found = found.assign(workload=workload, algorithm=algorithm, dearer=dearer)
-            ratios = found.filter(like="ratio")
-            found[TIMED[3:6]], found[TIMED[7:]] = ratios, ratios.mul(dearer, axis=0)
-            parts.append(found[TIMED])
+    for key, *pair in scaling.with_partner(curves, _with_method(BASE)):
+        workload, algorithm, _, sparsity = key
+        timed = times[(times.workload == workload) & (times.algorithm == algorithm)]
+        if sparsity == 0 and len(timed):
+            rows = scaling.steps_ratio(*pair)
+            sizes = np.log(rows.batch_size.astype(float))
+            inside = np.interp(sizes, np.log(timed.batch_size), np.log(timed.ratio))
+            dearer = np.exp(inside)
+            rows = rows.assign(workload=workload, algorithm=algorithm, dearer=dearer)
+            ratios = rows.filter(like="ratio")
+            rows[TIMED[3:6]], rows[TIMED[7:]] = ratios, ratios.mul(dearer, axis=0)
+            parts.append(rows[TIMED])
     return pd.concat(parts[1:] or parts, ignore_index=True)

@@ -28,11 +28,10 @@ POINT = [*CURVE, "batch_size", *SEARCH]
 
 def low_momentum() -> Study:
     """Every search below the published range that is on record."""
-    planned = dict.fromkeys(
-        cell for name in plans.LOW_MOMENTUM for cell in plans.study(name).searches
-    )
-    known = searches.recorded(planned)
-    return Study("low-momentum", "Momentum below the published range", known.values())
+    studies = map(plans.study, plans.LOW_MOMENTUM)
+    planned = dict.fromkeys(search for study in studies for search in study.searches)
+    recorded = searches.recorded(planned).values()
+    return Study("low-momentum", "Momentum below the published range", recorded)
 
 
 def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
@@ -45,41 +44,42 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     """
     if not len(published) or not len(low):
         return published
-    shared = published[POINT].drop_duplicates().merge(low[POINT].drop_duplicates())
-    searches = shared.groupby([*CURVE, "batch_size"]).size()
+    points = published[POINT].drop_duplicates().merge(low[POINT].drop_duplicates())
+    searches = points.groupby([*CURVE, "batch_size"]).size()
     sizes = (searches >= SEARCHES).groupby(CURVE).sum()
     network = [name for name in CURVE if name != "sparsity"]
-    long = sizes.index[(sizes >= LEAST).groupby(network).transform("all")]
-    inside = pd.MultiIndex.from_frame(shared[_among(shared, long)])
-    halves = [frame[_among(frame, inside)] for frame in (published, low)]
+    enough = (sizes >= LEAST).groupby(network).transform("all")
+    long = sizes.index[enough].to_frame(index=False)
+    inside = points.merge(long)
+    halves = [half[_among(half, inside)] for half in (published, low)]
     joined = pd.concat(halves, ignore_index=True).assign(space=WHOLE)
     by = joined.groupby(POINT)
-    searched = [name for name in ("hits", "race", "rungs") if name in joined]
-    joined[searched] = by[searched].transform("first")  # of the union, not of a half
+    effort = [name for name in ("hits", "race", "rungs") if name in joined]
+    joined[effort] = by[effort].transform("first")  # of the union, not of a half
     # Of searches, a row each, or of trials
     joined["trials"] = by.trials.transform("sum" if "record" in joined else "size")
     joined["trials"] = joined.groupby(CURVE).trials.transform("first")
-    rest = published[~_among(published, long)]
-    found = pd.concat([rest, joined], ignore_index=True)
+    rows = pd.concat([published[~_among(published, long)], joined], ignore_index=True)
     heads = [head for half in (published, low) for head in half.attrs.get("provenance", ())]
-    found.attrs.update(published.attrs, provenance=store.Shared(heads))
-    return found
+    rows.attrs.update(published.attrs, provenance=store.Shared(heads))
+    return rows
 
 
-def _among(frame: pd.DataFrame, keys: pd.MultiIndex) -> np.ndarray:
-    """Which rows have one of these keys, in the columns that the keys are named after, of which
-    `algorithm` is one; the others are not looked at where that differs.
+def _among(rows: pd.DataFrame, keys: pd.DataFrame) -> np.ndarray:
+    """Which rows have the values of one of these keys in its columns, of which `algorithm` is one;
+    the others are not looked at where that differs.
     """
-    found = frame.algorithm.isin(keys.unique("algorithm")).to_numpy(copy=True)
-    found[found] = pd.MultiIndex.from_frame(frame.loc[found, keys.names]).isin(keys)
-    return found
+    among = rows.algorithm.isin(keys.algorithm).to_numpy(copy=True)
+    values = pd.MultiIndex.from_frame(rows.loc[among, list(keys)])
+    among[among] = values.isin(pd.MultiIndex.from_frame(keys))
+    return among
 
 
 def whole_curves(trials: pd.DataFrame) -> set[tuple]:
     """The keys (`scaling.CURVE`) of the curves that `whole` joined."""
     if "space" not in trials:
         return set()
-    joined = trials.loc[trials.space == WHOLE, CURVE].drop_duplicates()
+    joined = trials.loc[trials.space == WHOLE, CURVE]
     return set(joined.itertuples(index=False, name=None))
 
 
@@ -99,20 +99,20 @@ def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
     hyperparameter.
 
     trials: of `lib.records.results.read`, or winners (`searches.with_winners`); a winner is one a
-    search and batch size.  Columns: those
-    of CURVE; hyperparameter; lower, upper (shares); marked (whether either exceeds MOST of FEWEST
-    winners or more).
+    search and batch size.  Columns: those of CURVE; hyperparameter; lower, upper (shares); marked
+    (whether either exceeds MOST of FEWEST winners or more).
     """
     met = trials.dropna(subset="steps") if len(trials) else trials
     rows = []
-    for key, own in met.groupby(CURVE) if len(met) else ():
-        won = own.loc[own.groupby(["batch_size", *SEARCH]).steps.idxmin()]
-        for name, interval in _searched(*key[:2], own.get("space")).items():
-            place = interval.place(won[name].to_numpy(float))
-            place = 1 - place if interval.scale == "reverse-log" else place
+    for key, curve in met.groupby(CURVE) if len(met) else ():
+        winners = curve.loc[curve.groupby(["batch_size", *SEARCH]).steps.idxmin()]
+        for name, interval in _searched(*key[:2], curve.get("space")).items():
+            place = interval.place(winners[name].to_numpy(float))
+            if interval.scale == "reverse-log":
+                place = 1 - place
             lower = float(np.mean(place < OUTER))
             upper = float(np.mean(place > 1 - OUTER))
-            marked = len(won) >= FEWEST and max(lower, upper) > MOST
+            marked = len(winners) >= FEWEST and max(lower, upper) > MOST
             row = dict(zip(COLUMNS, (name, lower, upper, marked)))
             rows.append((key, row))
     return by_curve(rows, COLUMNS)
@@ -121,13 +121,13 @@ def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
 def _searched(name: str, algorithm: str, spaces: pd.Series | None) -> dict[str, Interval]:
     """What was tuned, and the whole range from which it was drawn in any of these spaces."""
     work = workload(name)
-    known = set(spaces.dropna()) if spaces is not None else ()
-    asked = sorted({s for one in known or {work.space} for s in HALVES.get(one, (one,))})
+    spaces = set(() if spaces is None else spaces.dropna()) or {work.space}
     union = {}
-    for space in asked:
-        for name, one in intervals(space, algorithm, work.decay).items():
-            own = union.get(name, one)
-            union[name] = Interval(min(own.low, one.low), max(own.high, one.high), own.scale)
+    for half in sorted({half for space in spaces for half in HALVES.get(space, (space,))}):
+        for tuned, interval in intervals(half, algorithm, work.decay).items():
+            wide = union.get(tuned, interval)
+            low, high = min(wide.low, interval.low), max(wide.high, interval.high)
+            union[tuned] = Interval(low, high, wide.scale)
     return union
 
 
@@ -135,33 +135,24 @@ def marks(edges: pd.DataFrame) -> dict[tuple, str]:
     """Of every marked curve by its CURVE key, which edges its winners crowd at: "38 % at the lower
     edge of momentum".
     """
-    found = {}
+    crowded = {}
     for row in edges[edges.marked].to_dict("records"):
         name = row["hyperparameter"].replace("_", " ")
         for end in ENDS:
             if row[end] > MOST:
                 words = f"{percent(row[end], 0)} at the {end} edge of {name}"
-                found.setdefault(tuple(row[c] for c in CURVE), []).append(words)
-    return {key: "; ".join(words) for key, words in found.items()}
+                crowded.setdefault(tuple(row[c] for c in CURVE), []).append(words)
+    return {key: "; ".join(words) for key, words in crowded.items()}
 
 
-# --- winners, and effective learning rates --------------------------------------------------------
-
-
-def winners(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trial that first met the goal, per batch size where one did."""
-    met = trials.dropna(subset="steps")
-    return met.loc[met.groupby("batch_size").steps.idxmin()]
+# --- effective learning rates ------------------------------------------------------------------
 
 
 def builds_up_in(trials: pd.DataFrame) -> pd.Series:
     """The steps in which every trial's momentum builds up, 1 / (1 - momentum); one without
     momentum.
     """
-    momentum = (
-        trials.momentum.fillna(0) if "momentum" in trials else pd.Series(0.0, trials.index)
-    )
-    return 1 / (1 - momentum)
+    return 1 / (1 - trials.get("momentum", pd.Series(0.0, trials.index)).fillna(0))
 
 
 def effective(trials: pd.DataFrame) -> pd.Series:

@@ -17,10 +17,8 @@ from lib.analysis.scaling import CURVE, SEARCH, Effect
 
 WINDOW = 2  # times the fewest steps: trials within do well, and a search must last as long
 SIZES = 5  # batch sizes from which on each is left out in turn
-POWERS, EXPONENTS = (
-    (-1.0, 2.0),
-    (0.1, 3.0),
-)  # tried for the power rule, and for the free exponent
+# Tried for the power rule, and for the free exponent
+POWERS, EXPONENTS = (-1.0, 2.0), (0.1, 3.0)
 ROUNDS, PLACES = 4, 41  # of an ever finer grid, and its points along each parameter
 SOON, EDGE = "ended too soon", "at an end of its draw"
 
@@ -36,22 +34,20 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
         within WINDOW k1); why (SOON or EDGE where it does not count, else "").
     """
     point = [*CURVE, "batch_size", *SEARCH]
-    met = trials.dropna(subset="steps")
-    searches = trials.merge(met[point].drop_duplicates()).groupby(point, sort=False)
-    rows = [(*key, *_best(own)) for key, own in searches]
+    rows = []
+    for key, search in trials.groupby(point, sort=False):
+        fewest = search.steps.min()
+        limit = WINDOW * fewest
+        drawn = search.learning_rate
+        well = drawn[search.steps <= limit]
+        if well.empty:
+            continue
+        rate = np.exp(np.log(well).mean())
+        why = SOON if search.last_step.max() < limit else ""
+        if well.min() == drawn.min() or well.max() == drawn.max():
+            why = EDGE
+        rows.append((*key, fewest, rate, why))
     return pd.DataFrame(rows, columns=[*point, "steps", "rate", "why"])
-
-
-def _best(own: pd.DataFrame) -> tuple[float, float, str]:
-    """steps, rate and why of one search that met its goal, as of `best_rates`."""
-    fewest = own.steps.min()
-    within = WINDOW * fewest
-    drawn = own.learning_rate
-    well = drawn[own.steps <= within]
-    rate = np.exp(np.log(well).mean())
-    if well.min() == drawn.min() or well.max() == drawn.max():
-        return fewest, rate, EDGE
-    return fewest, rate, SOON if own.last_step.max() < within else ""
 
 
 # --- rules ----------------------------------------------------------------------------------------
@@ -93,9 +89,9 @@ def fit(rule: str, sizes: np.ndarray, logs: np.ndarray) -> Fit:
     for _ in range(ROUNDS if count else 0):
         axes = np.linspace(*ends.T, PLACES)
         grid = np.meshgrid(*axes.T)
-        tried = np.stack(grid, -1).reshape(-1, count)
-        rest = logs - shape(x, *tried.T[..., None])
-        best = tried[rest.var(1).argmin()]
+        points = np.stack(grid, -1).reshape(-1, count)
+        residuals = logs - shape(x, *points.T[..., None])
+        best = points[residuals.var(1).argmin()]
         width = axes[1] - axes[0]
         ends = best[:, None] + np.outer(width, [-2, 2])
     factor = np.mean(logs - shape(x, *best))
@@ -109,8 +105,8 @@ def left_out(rule: str, sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
     if len(sizes) < SIZES:
         return np.full(len(sizes), np.nan)
     others = ~np.eye(len(sizes), dtype=bool)
-    fits = [fit(rule, sizes[kept], logs[kept]) for kept in others]
-    return np.array([one.log_rates(size) for one, size in zip(fits, sizes)])
+    fits = [fit(rule, sizes[rows], logs[rows]) for rows in others]
+    return np.array([law.log_rates(size) for law, size in zip(fits, sizes)])
 
 
 def error(rule: str, sizes: np.ndarray, logs: np.ndarray) -> float:
@@ -135,12 +131,9 @@ def jackknife(statistic: Callable[..., float], *tables: pd.DataFrame) -> Effect:
     """A statistic of tables with a row per search, and its error by leaving each search out."""
     index = tables[0].index
     n = len(index)
-    whole = statistic(*tables)
+    value = statistic(*tables)
     if n < 2:
-        return Effect(whole, np.inf, 1.0, n)
-    parts = []
-    for row in index:
-        others = (table.drop(index=row) for table in tables)
-        parts.append(statistic(*others))
+        return Effect(value, np.inf, 1.0, n)
+    parts = [statistic(*(table.drop(index=row) for table in tables)) for row in index]
     error = np.sqrt((n - 1) * np.var(parts))
-    return Effect(whole, float(error), n - 1.0, n)
+    return Effect(value, float(error), n - 1.0, n)

@@ -278,13 +278,13 @@ def decide(group: Group, kind: str, threshold: float) -> str:
 
 
 def _decided(low: np.ndarray, high: np.ndarray, kind: str, threshold: float) -> np.ndarray:
-    over, under = low > threshold, high < threshold
-    fine, lacking = {
-        "above": (over, under),
-        "below": (under, over),
-        "within": (under & (low > -threshold), over | (high < -threshold)),
+    higher, lower = low > threshold, high < threshold
+    holds, fails = {
+        "above": (higher, lower),
+        "below": (lower, higher),
+        "within": (lower & (low > -threshold), higher | (high < -threshold)),
     }[kind]
-    return np.select([fine, lacking], [YES, NO], UNCLEAR)
+    return np.select([holds, fails], [YES, NO], UNCLEAR)
 
 
 def power_of(group: Group, claim: Claim) -> tuple[float, ...]:
@@ -294,12 +294,13 @@ def power_of(group: Group, claim: Claim) -> tuple[float, ...]:
     if not (group.n and 0 < group.error < math.inf):
         return ()
     random = np.random.default_rng(0)
-    edge, yes = claim.inner(claim.threshold), []
     estimate = Effect(0.0, group.error, group.freedom, group.n)
+    shares = []
     for effect in claim.worlds:
-        low, high = scaling.drawn(estimate, effect, random)
-        yes.append(float((_decided(low, high, claim.kind, edge) == YES).mean()))
-    return tuple(yes)
+        ends = scaling.drawn(estimate, effect, random)
+        verdicts = _decided(*ends, claim.kind, claim.inner(claim.threshold))
+        shares.append(float((verdicts == YES).mean()))
+    return tuple(shares)
 
 
 def able(power: Sequence[float]) -> bool:
@@ -309,16 +310,16 @@ def able(power: Sequence[float]) -> bool:
 
 def judged(claim: Claim, groups: Iterable[Group]) -> Claim:
     """The claim with power and verdict of every group."""
-    edge = claim.inner(claim.threshold)
-    told = []
+    decided = []
     for group in groups:
         power = group.power or power_of(group, claim)
         ends = {name: claim.inner(vars(group)[name]) for name in ("effect", "low", "high")}
         verdict = SHOWN
         if group.decides and able(power):
-            verdict = decide(replace(group, **ends), claim.kind, edge)
-        told.append(replace(group, power=power, verdict=verdict))
-    return replace(claim, groups=tuple(told))
+            threshold = claim.inner(claim.threshold)
+            verdict = decide(replace(group, **ends), claim.kind, threshold)
+        decided.append(replace(group, power=power, verdict=verdict))
+    return replace(claim, groups=tuple(decided))
 
 
 def summed_up(groups: Iterable[Group]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-import operator
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -23,7 +22,6 @@ from lib.claims import judging
 from lib.claims.claim import MIXED, MOSTLY, NO, UNCLEAR, UNTESTED, YES, Claim, Finding, Group
 from lib.claims.judging import kept
 from lib.records import searches, selection, store
-from lib.records.store import record
 from lib.studies import plans
 from lib.studies.study import Study
 from lib.wording import DATA_SETS, between, span
@@ -38,34 +36,29 @@ def scope() -> dict:
 
 
 def _scope() -> dict:
-    every = dict.fromkeys(cell for study in plans.STUDIES.values() for cell in study.searches)
-    cells = list(searches.recorded(every).values())
-    every = searches.table().drop_duplicates("record")
-    heads = every[
-        every.record.isin({record(c).relative_to(store.DATA).as_posix() for c in cells})
-    ]
-    names = {cell.workload for cell in cells}
-    trained = {workload(name) for name in names}
-    networks = {(w.dataset, w.model) for w in trained}
-    found = {data_set(dataset) for dataset, _ in networks}
+    planned = (search for study in plans.STUDIES.values() for search in study.searches)
+    files = searches.recorded(dict.fromkeys(planned))
+    rows = searches.table().drop_duplicates("record")
+    rows = rows[rows.record.isin(f.relative_to(store.DATA).as_posix() for f in files)]
+    trained = [workload(name) for name in {search.workload for search in files.values()}]
+    titles = {data_set(work.dataset) for work in trained}
     return {
-        "searches": len(cells),
-        "trials": int(heads.trials.sum()),
-        "core_hours": float(heads.core_seconds.sum() / 3600),
-        "networks": len(networks),
-        "data_sets": [title for title in DATA_SETS.values() if title in found],
+        "searches": len(files),
+        "trials": int(rows.trials.sum()),
+        "core_hours": float(rows.core_seconds.sum() / 3600),
+        "networks": len({(work.dataset, work.model) for work in trained}),
+        "data_sets": [title for title in DATA_SETS.values() if title in titles],
     }
 
 
-def _kept(compute: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+def _kept(compute: Callable[[], pd.DataFrame]) -> Callable[[], pd.DataFrame]:
     """A function whose table is computed once for this code and these data."""
 
     @functools.wraps(compute)
-    def found(*given: object) -> pd.DataFrame:
-        name = "-".join(map(str, (compute.__name__, *given)))
-        return pd.DataFrame(kept(name, lambda: compute(*given).to_dict("list")))
+    def table() -> pd.DataFrame:
+        return pd.DataFrame(kept(compute.__name__, lambda: compute().to_dict("list")))
 
-    return found
+    return table
 
 
 CRITICAL = """
@@ -84,16 +77,15 @@ def critical() -> pd.DataFrame:
     inside the batch sizes measured).
     """
     summary = judging.summary()
-    whole = ranges.whole_curves(judging.searches())
+    joined = ranges.whole_curves(judging.searches())
     keys = summary[scaling.CURVE].itertuples(index=False, name=None)
-    found = ["whole" if key in whole else "published" for key in keys]
-    return summary.assign(range=found)[CRITICAL]
+    names = ["whole" if key in joined else "published" for key in keys]
+    return summary.assign(range=names)[CRITICAL]
 
 
 FREE = ("pruning", "max_steps")  # settings in which the searches that are drawn may differ
 # Studies of many methods, which most pages leave to a chapter of their own
 METHODS = ("digits-which", "digits-which-more", "digits-which-sparse")
-_curve = operator.attrgetter(*scaling.CURVE)
 
 
 def gathered(*more: Study) -> Study:
@@ -101,10 +93,10 @@ def gathered(*more: Study) -> Study:
     critical batch size, those of `more`, and of other curves those of METHODS.
     """
     compared = selection.curves(*more).searches
-    known = set(map(_curve, compared))
-    every = selection.curves(*more, *map(plans.study, METHODS), free=FREE)
-    others = (cell for cell in every.searches if _curve(cell) not in known)
-    return replace(every, searches=(*compared, *others))
+    keys = set(map(selection.curve, compared))
+    study = selection.curves(*more, *map(plans.study, METHODS), free=FREE)
+    others = (search for search in study.searches if selection.curve(search) not in keys)
+    return replace(study, searches=(*compared, *others))
 
 
 COLLAPSED = """
@@ -120,21 +112,19 @@ def collapsed() -> pd.DataFrame:
     A row per point that no search missed: COLLAPSED.  value: steps to result, at: C in examples,
     level: c2 in steps, as of `scaling.summaries`; replicates: count of searches.
     """
-    halves = judging.to_goals(gathered()), judging.low()
-    found = scaling.at_goals(ranges.whole(*halves))
-    summary, _ = scaling.summaries(found)
-    known = summary[summary.identified].rename(columns={"c2": "level"})
-    known = known.assign(at=known.c1 / known.level)
-    points = scaling.across_replicates(scaling.steps_to_result(found))
+    rows = scaling.at_goals(ranges.whole(judging.to_goals(gathered()), judging.low()))
+    summary, _ = scaling.summaries(rows)
+    lines = summary[summary.identified].rename(columns={"c2": "level"})
+    lines = lines.assign(at=lines.c1 / lines.level)[[*scaling.CURVE, "at", "level"]]
+    points = scaling.across_replicates(scaling.steps_to_result(rows))
     points = points[points.missed == 0].rename(columns={"steps": "value"})
-    return points.merge(known[[*scaling.CURVE, "at", "level"]], on=scaling.CURVE)[COLLAPSED]
+    return points.merge(lines, on=scaling.CURVE)[COLLAPSED]
 
 
 RUN = ("mnist-simple-cnn", "momentum")  # the papers' own network
 DENSE = f"workload == '{RUN[0]}' and algorithm == '{RUN[1]}' and sparsity == 0"
-DEVICES = hardware.Hardware(
-    devices=64, bandwidth=1e9, latency=2e-5
-)  # cores on 10-gigabit links
+# Cores on 10-gigabit links
+DEVICES = hardware.Hardware(devices=64, bandwidth=1e9, latency=2e-5)
 
 
 @_kept
@@ -206,26 +196,25 @@ def measured_again() -> dict[str, int]:
     """
     from lib.probes import replays  # slow to import
 
-    steps = replays.every().dropna(subset=["recorded", "again"], how="all")
-    digits = steps.workload.str.startswith("digits")
-    groups = {"on_digits": steps[digits], "on_images": steps[~digits]}
-    counts = {name: len(rows) for name, rows in groups.items()}
-    same = {f"same_{name}": int(rows.equal_result.sum()) for name, rows in groups.items()}
-    return {**counts, **same}
+    rows = replays.every().dropna(subset=["recorded", "again"], how="all")
+    digits = rows.workload.str.startswith("digits")
+    counts = {}
+    for name, part in {"on_digits": rows[digits], "on_images": rows[~digits]}.items():
+        counts[name] = len(part)
+        counts[f"same_{name}"] = int(part.equal_result.sum())
+    return counts
 
 
 def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
     """How many claims there are (claims), and how many came out in each way on the papers' own
     networks (yes, mostly, mixed, no, unclear, untested) and on ours (our_yes, ...).
     """
-    theirs = Counter(claim.theirs for claim in judged.values())
-    ours = Counter(claim.ours for claim in judged.values())
-    words = {w: w for w in (YES, MOSTLY, MIXED, NO, UNCLEAR)} | {UNTESTED: "untested"}
-    return {
-        "claims": len(judged),
-        **{name: theirs[word] for word, name in words.items()},
-        **{f"our_{name}": ours[word] for word, name in words.items()},
-    }
+    counts = {"claims": len(judged)}
+    for prefix, side in (("", "theirs"), ("our_", "ours")):
+        words = Counter(getattr(claim, side) for claim in judged.values())
+        for word in (YES, MOSTLY, MIXED, NO, UNCLEAR, UNTESTED):
+            counts[prefix + word.replace("not tested", "untested")] = words[word]
+    return counts
 
 
 def effects(claim: Finding) -> str:
@@ -255,14 +244,14 @@ def pruned_over_dense() -> pd.DataFrame:
     """Steps of networks that lost 90 % of their weights before training over the dense ones', a
     row per curve of several searches and batch size: as of `scaling.steps_over_dense`.
     """
-    found = scaling.steps_over_dense(judging.curves()).drop(columns="effect")
-    usual = found.pruning == "connection-sensitivity"
-    return found[usual & (found.sparsity == 0.9) & (found.n >= scaling.ENOUGH)]
+    rows = scaling.steps_over_dense(judging.curves()).drop(columns="effect")
+    usual = rows.pruning == "connection-sensitivity"
+    return rows[usual & (rows.sparsity == 0.9) & (rows.n >= scaling.ENOUGH)]
 
 
 def data_set(name: str) -> str:
     """A data set's title, whichever split of it the name means; a reader's own as it is."""
-    return next((title for known, title in DATA_SETS.items() if name.startswith(known)), name)
+    return next((title for stem, title in DATA_SETS.items() if name.startswith(stem)), name)
 
 
 # --- before a build -------------------------------------------------------------------------------

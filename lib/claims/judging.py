@@ -23,14 +23,14 @@ from lib.analysis import ranges, scaling
 from lib.claims.claim import REGISTRY, Claim, Finding, Group, judged, place
 from lib.records import results, selection
 from lib.records import searches as table
+from lib.records.archive import stamp
 from lib.records.store import DATA
 from lib.studies.study import Study
 
 # --- what is kept ---------------------------------------------------------------------------------
 
-BUILD = (
-    "BOOK_BUILD"  # names the folder of a build elsewhere: its caches are read and written, too
-)
+# Names the folder of a build elsewhere: its caches are read and written, too
+BUILD = "BOOK_BUILD"
 UNWRITTEN: dict[Path, str] = {}  # what no folder took
 
 
@@ -42,26 +42,21 @@ def kept(name: str, compute: Callable[[], dict], folders: Sequence[Path] = ()) -
     and if none does (they are another user's, or the disk is full) kept by this process.  Notebooks
     that run side by side may both compute.
     """
-    files = [folder / f"{name}-{_digest()}.json" for folder in folders or _folders()]
+    builds = (ROOT / "_build", os.environ.get(BUILD))
+    folders = folders or [Path(build, "claims") for build in builds if build]
+    files = [folder / f"{name}-{_digest()}.json" for folder in folders]
     for file in files:
         with contextlib.suppress(OSError, ValueError):  # none yet, or one that cannot be read
             return json.loads(file.read_text(encoding="utf-8"))
-    found = UNWRITTEN.get(files[0]) or json.dumps(compute(), ensure_ascii=False, indent=1)
+    text = UNWRITTEN.get(files[0]) or json.dumps(compute(), ensure_ascii=False, indent=1)
     for file in files:
         with contextlib.suppress(OSError):
-            file.parent.mkdir(parents=True, exist_ok=True)
             with whole(file) as stream:
-                stream.write(found.encode())
+                stream.write(text.encode())
             break
     else:
-        UNWRITTEN[files[0]] = found
-    return json.loads(found)
-
-
-def _folders() -> list[Path]:
-    return [
-        Path(build, "claims") for build in (ROOT / "_build", os.environ.get(BUILD)) if build
-    ]
+        UNWRITTEN[files[0]] = text
+    return json.loads(text)
 
 
 @functools.cache
@@ -69,14 +64,12 @@ def _digest() -> str:
     """Of all code in lib and beside chapters, and of when every record of the book's was last
     changed and its size.
     """
-    files = (
-        file for file in sorted(DATA.rglob("*")) if file.suffix != ".part" and file.is_file()
-    )
+    files = (file for file in sorted(DATA.rglob("*")) if file.suffix != ".part")
     # Of a reader's own nothing is kept
-    book = ((file, file.stat()) for file in files if not file.is_relative_to(DATA / "own"))
-    stamps = [(str(file), of.st_mtime_ns, of.st_size) for file, of in book]
-    beside = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
-    return hashlib.sha256(f"{code(['**/*.py'])} {beside} {stamps}".encode()).hexdigest()[:16]
+    book = (f for f in files if f.is_file() and not f.is_relative_to(DATA / "own"))
+    stamps = [(str(file), stamp(file)) for file in book]
+    chapters = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
+    return hashlib.sha256(f"{code(['**/*.py'])} {chapters} {stamps}".encode()).hexdigest()[:16]
 
 
 # --- what claims are judged on --------------------------------------------------------------------
@@ -95,12 +88,11 @@ def trials() -> pd.DataFrame:
     """All trials of the dense ones of `searches`; without what they had met within budgets.  It
     takes seconds.
     """
-    halves = (selection.compared(), ranges.low_momentum())
-    dense = [
-        replace(half, searches=[c for c in half.searches if not c.sparsity]) for half in halves
-    ]
-    read = [results.read(study, without=scaling.WITHIN_BUDGETS) for study in dense]
-    return scaling.at_goals(ranges.whole(scaling.at_goals(read[0]), read[1]))
+    halves = []
+    for study in (selection.compared(), ranges.low_momentum()):
+        dense = replace(study, searches=[s for s in study.searches if not s.sparsity])
+        halves.append(results.read(dense, without=scaling.WITHIN_BUDGETS))
+    return scaling.at_goals(ranges.whole(scaling.at_goals(halves[0]), halves[1]))
 
 
 @functools.cache
@@ -111,9 +103,9 @@ def published() -> pd.DataFrame:
 
 @functools.lru_cache(maxsize=2)
 def at_goals(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`published` and `trials` of another study.  Raises RecordError as `results.read`."""
-    found = scaling.at_goals(to_goals(study))
-    return found, scaling.at_goals(ranges.whole(found, low()))
+    """`published` and `searches` of another study.  Raises RecordError as `results.read`."""
+    rows = scaling.at_goals(to_goals(study))
+    return rows, scaling.at_goals(ranges.whole(rows, low()))
 
 
 @functools.cache
@@ -122,24 +114,23 @@ def low() -> pd.DataFrame:
     return to_goals(ranges.low_momentum())
 
 
-def to_goals(study: Study) -> pd.DataFrame:
-    """The study's searches (`results.of_searches`)."""
-    return results.of_searches(study)
+to_goals = results.of_searches
 
 
 def _once(compute: Callable) -> Callable:
-    """A function of a table of searches that computes it once for all who ask it of `searches`."""
-    known = functools.cache(lambda: compute(searches()))
+    """A function of a table that is computed once for each table."""
+    computed = {}  # with the table, so that no other gets its id
 
-    def of(found: pd.DataFrame) -> object:
-        asked = searches.cache_info().currsize and found is searches()  # not read for this
-        return known() if asked else compute(found)
+    def look_up(table: pd.DataFrame) -> object:
+        if id(table) not in computed:
+            computed[id(table)] = table, compute(table)
+        return computed[id(table)][1]
 
-    return of
+    return look_up
 
 
 summaries = _once(scaling.summaries)
-points = _once(lambda found: scaling.across_replicates(scaling.steps_to_result(found)))
+points = _once(lambda rows: scaling.across_replicates(scaling.steps_to_result(rows)))
 
 
 def summary() -> pd.DataFrame:
@@ -155,8 +146,7 @@ def curves() -> dict[tuple, scaling.Curve]:
 @functools.cache
 def published_curves() -> dict[tuple, scaling.Curve]:
     """The dense curves of `published`, by their keys."""
-    found = published()
-    return scaling.curves(found[found.sparsity == 0])
+    return scaling.curves(published().query("sparsity == 0"))
 
 
 @functools.cache
@@ -169,8 +159,8 @@ def ladders_of(searches: pd.DataFrame, curves: Mapping[tuple, scaling.Curve]) ->
     """The curves at several goals of these searches, by key; where nothing but K* is on record, the
     curve itself alone.
     """
-    known = scaling.ladders(searches, orders()) if "record" in searches else {}
-    return {key: known.get(key, [curve]) for key, curve in curves.items()}
+    ladder = scaling.ladders(searches, orders()) if "record" in searches else {}
+    return {key: ladder.get(key, [curve]) for key, curve in curves.items()}
 
 
 @functools.cache
@@ -178,8 +168,8 @@ def orders() -> pd.DataFrame:
     """In how many steps the first ten trials of every search met each goal: record, goal, k1 ...
     k10.
     """
-    every = table.table(*table.ORDER[1:])
-    return every[["record", "goal", *table.ORDER]].astype({"record": object})
+    rows = table.table(*table.ORDER[1:])
+    return rows[["record", "goal", *table.ORDER]].astype({"record": object})
 
 
 PROVIDED = {
@@ -191,14 +181,33 @@ PROVIDED = {
 # --- judging --------------------------------------------------------------------------------------
 
 
+def registered(kind: str = "claims") -> dict:
+    """Every claim (or of "findings" each) before it is judged, in the order of keys' papers and
+    numbers.
+    """
+    for file in sorted(ROOT.glob("chapters/*/claims.py")):
+        importlib.import_module(f"chapters.{file.parent.name}.claims")
+    return dict(sorted(vars(REGISTRY)[kind].items(), key=lambda item: place(item[0])))
+
+
 def judge() -> dict[str, Claim]:
     """Every claim by its key, judged on all records: computed once for this code and these data."""
-    return TypeAdapter(dict[str, Claim]).validate_python(kept("claims", _judge))
+
+    def compute() -> dict[str, dict]:
+        rules = registered().items()
+        return {key: asdict(judged(claim, groups_of(key))) for key, claim in rules}
+
+    return TypeAdapter(dict[str, Claim]).validate_python(kept("claims", compute))
 
 
 def findings() -> dict[str, Finding]:
     """Every finding by its key, with what is measured, likewise."""
-    return TypeAdapter(dict[str, Finding]).validate_python(kept("findings", _measure))
+
+    def compute() -> dict[str, dict]:
+        shown = registered("findings").items()
+        return {key: asdict(replace(f, groups=tuple(groups_of(key)))) for key, f in shown}
+
+    return TypeAdapter(dict[str, Finding]).validate_python(kept("findings", compute))
 
 
 def every() -> dict[str, Finding]:
@@ -208,29 +217,11 @@ def every() -> dict[str, Finding]:
 
 def of_chapter(name: str) -> dict[str, Finding]:
     """The claims and findings of a chapter, by key."""
-    return {key: one for key, one in every().items() if one.chapter == name}
-
-
-def registered() -> dict[str, Claim]:
-    """Every claim before it is judged, in the order of keys' papers and numbers."""
-    for file in sorted(ROOT.glob("chapters/*/claims.py")):
-        importlib.import_module(f"chapters.{file.parent.name}.claims")
-    return dict(sorted(REGISTRY.claims.items(), key=lambda item: place(item[0])))
-
-
-def _judge() -> dict[str, dict]:
-    claims = registered().items()
-    return {key: asdict(judged(claim, groups_of(key))) for key, claim in claims}
-
-
-def _measure() -> dict[str, dict]:
-    registered()
-    entries = sorted(REGISTRY.findings.items(), key=lambda item: place(item[0]))
-    return {key: asdict(replace(one, groups=tuple(groups_of(key)))) for key, one in entries}
+    return {key: entry for key, entry in every().items() if entry.chapter == name}
 
 
 def groups_of(key: str) -> list[Group]:
     """What the function of a claim or finding makes of the records."""
     function = REGISTRY.functions[key]
-    wanted = inspect.signature(function).parameters
-    return list(function(**{name: PROVIDED[name]() for name in wanted}))
+    tables = inspect.signature(function).parameters
+    return list(function(**{name: PROVIDED[name]() for name in tables}))

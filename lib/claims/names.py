@@ -93,8 +93,8 @@ def pooled_images(effects: Mapping[tuple, Effect | None]) -> dict[tuple, Effect]
     """Estimates by key with the scatter between searches pooled over the networks on images; those
     on the digits, which have many searches and small splits, keep their own.
     """
-    known = {key: effect for key, effect in effects.items() if effect is not None}
-    return scaling.pooled(known, lambda key: not key[0].startswith("digits"))
+    measured = {key: effect for key, effect in effects.items() if effect is not None}
+    return scaling.pooled(measured, lambda key: not key[0].startswith("digits"))
 
 
 def tested_form(row: pd.Series) -> str:

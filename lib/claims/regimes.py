@@ -39,8 +39,8 @@ def margin(key: tuple, curve: Curve, whole: bool = True) -> Group:
 
 
 def power(curve: Curve, first: Effect, last: Effect) -> tuple[float, ...]:
-    """How often the rule says yes of a curve of these batch sizes and this scatter that is c1/B + c2
-    with its C (in the middle of the sizes, where they do not have it between them), that is
+    """How often the rule says yes of a curve of these batch sizes and this scatter that is c1/B +
+    c2 with its C (in the middle of the sizes, where they do not have it between them), that is
     straight on logarithms, and that does not fall.
     """
     random = np.random.default_rng(0)
@@ -66,12 +66,12 @@ def elasticity_note(first: Effect, last: Effect) -> str:
     return "first {}, last {}".format(*ends).replace("-", "−")
 
 
-def elasticities(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def elasticities(curve: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """-d ln K / d ln B over the first and over the last fourfold of the batch sizes, [k, 2].
 
-    own: sizes [m] and ln K* [k, m].
+    curve: sizes [m] and ln K* [k, m].
     """
-    sizes, logs = own
+    sizes, logs = curve
     start = np.flatnonzero(sizes <= FOURFOLD * sizes[0])[-1]
     end = np.flatnonzero(sizes >= sizes[-1] / FOURFOLD)[0]
     places = np.log(sizes)

@@ -27,16 +27,10 @@ class RecordError(RuntimeError):
 
 def stamp(file: Path) -> Stamp | None:
     """What changes with a file; None where there is none."""
-    try:
-        about = file.stat()
-    except FileNotFoundError:
-        return None
-    return about.st_mtime_ns, about.st_size
-
-
-def names(folder: Path) -> frozenset[str]:
-    """The places of the records in a workload's archive, as of `name`."""
-    return _heads(folder, stamp(folder / PACKED))
+    with contextlib.suppress(FileNotFoundError):
+        status = file.stat()
+        return status.st_mtime_ns, status.st_size
+    return None
 
 
 def name(file: Path) -> str:
@@ -57,7 +51,17 @@ def text(file: Path) -> str:
 
 def texts(folder: Path) -> dict[str, str]:
     """All records in a workload's archive, by place.  Raises RecordError if it cannot be read."""
-    return _texts(folder, stamp(folder / PACKED))
+    return _texts(folder / PACKED, stamp(folder / PACKED))
+
+
+@functools.lru_cache(maxsize=2)  # the largest has fifty megabytes
+def _texts(file: Path, written: Stamp | None) -> dict[str, str]:
+    try:
+        lines = lzma.decompress(file.read_bytes()).splitlines() if written else ()
+        return dict(map(json.loads, lines))
+    except (OSError, EOFError, lzma.LZMAError, ValueError, TypeError) as error:
+        message = f"{file}: not a readable archive ({error}); restore it from version control"
+        raise RecordError(message) from None
 
 
 def pack(folder: Path) -> int:
@@ -66,49 +70,19 @@ def pack(folder: Path) -> int:
     Of several processes one waits for the other.  A file is removed only after the archive, read
     back, has given the same text.
     """
+    packed = folder / PACKED
     with FileLock(folder / LOCK):
-        for left in folder.glob(".*.part"):  # by a process that was killed
-            left.unlink()
-        loose = {name(file): text(file) for file in folder.glob("*/sparsity-*/batch-*.csv")}
-        if loose:
-            _write(folder, loose)
-        packed = texts(folder)
-        for place, record in loose.items():
-            if packed[place] != record:
-                file = folder / PACKED
-                raise RuntimeError(f"{file}: {place} is not as it was packed; nothing is lost")
-        for place in loose:
-            (folder / place).unlink(missing_ok=True)
-    return len(loose)
-
-
-def _write(folder: Path, records: dict[str, str]) -> None:
-    """Put these records, by place, into the archive."""
-    file, body, seen = folder / PACKED, b"", ()
-    while (
-        now := stamp(file)
-    ) != seen:  # again if a process that the lock does not hold was here
-        seen = now
-        every = texts(folder) | records
-        lines = (f"{json.dumps(item)}\n" for item in sorted(every.items()))
-        body = lzma.compress("".join(lines).encode())
-    with whole(file) as stream:
-        stream.write(body)
-
-
-@functools.lru_cache(maxsize=1024)
-def _heads(folder: Path, known: Stamp | None) -> frozenset[str]:
-    """`names`; known: the archive's `stamp`."""
-    return frozenset(_texts(folder, known))
-
-
-@functools.lru_cache(maxsize=2)  # the largest has fifty megabytes
-def _texts(folder: Path, known: Stamp | None) -> dict[str, str]:
-    """`texts`; known: the archive's `stamp`."""
-    file = folder / PACKED
-    try:
-        lines = lzma.decompress(file.read_bytes()).splitlines() if known else ()
-        return dict(map(json.loads, lines))
-    except (OSError, EOFError, lzma.LZMAError, ValueError, TypeError) as error:
-        message = f"{file}: not a readable archive ({error}); restore it from version control"
-        raise RecordError(message) from None
+        for part in folder.glob(".*.part"):  # by a process that was killed
+            part.unlink()
+        files = {name(file): file for file in folder.glob("*/sparsity-*/batch-*.csv")}
+        if not files:
+            return 0
+        records = texts(folder) | {place: text(file) for place, file in files.items()}
+        lines = (f"{json.dumps(item)}\n" for item in sorted(records.items()))
+        with whole(packed) as stream:
+            stream.write(lzma.compress("".join(lines).encode()))
+        if texts(folder) != records:
+            raise RuntimeError(f"{packed}: is not as it was packed; nothing is lost")
+        for file in files.values():
+            file.unlink()
+    return len(files)

@@ -7,7 +7,6 @@ question, the one of most effort answers it.
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 from collections.abc import Collection, Iterable
@@ -20,19 +19,19 @@ from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
 EFFORT = ("hits", "race", "rungs")
-_question = operator.attrgetter(*(n for n in Search.__dataclass_fields__ if n not in EFFORT))
-_curve = operator.attrgetter("workload", "algorithm", "pruning", "sparsity")
+question = operator.attrgetter(*(n for n in Search.__dataclass_fields__ if n not in EFFORT))
+curve = operator.attrgetter("workload", "algorithm", "pruning", "sparsity")
 
 
-def _effort(cell: Search) -> tuple:
+def effort(search: Search) -> tuple:
     """Exact before wide races, more hits before fewer."""
-    return cell.race or math.inf, cell.hits, cell.rungs == "goals"
+    return search.race or math.inf, search.hits, search.rungs == "goals"
 
 
-def best(cells: Iterable[Search]) -> list[Search]:
+def best(planned: Iterable[Search]) -> list[Search]:
     """Of those on record, the one of most effort for every question."""
-    known = sorted(searches.recorded(cells).values(), key=_effort)
-    return list({_question(cell): cell for cell in known}.values())
+    recorded = sorted(searches.recorded(planned).values(), key=effort)
+    return list({question(search): search for search in recorded}.values())
 
 
 def grid(
@@ -50,19 +49,14 @@ def grid(
     """
     axes = {"batch_size": batch_sizes, "algorithm": algorithms, "sparsity": sparsities}
     hits = min(5, max(1, fields.get("trials", 100) // 6))
-    cells = list(study.grid(workload=name, **axes, **{"hits": hits} | fields))
-    cells = cells if "hits" in fields else _on_record(cells)
-    return Study(name, workload(name).title, cells)
-
-
-def _on_record(cells: list[Search]) -> list[Search]:
-    """The searches that answer the same questions, where there are any, or else these."""
-    answers = {_question(cell): cell for cell in cells}
-    book = itertools.chain(*(s.searches for s in STUDIES.values()))
-    planned = (cell for cell in book if _question(cell) in answers)
-    for cell in best([*cells, *planned]):
-        answers[_question(cell)] = cell
-    return [*answers.values()]
+    planned = list(study.grid(workload=name, **axes, **{"hits": hits} | fields))
+    if "hits" not in fields:
+        answers = {question(search): search for search in planned}
+        book = (search for s in STUDIES.values() for search in s.searches)
+        alike = [search for search in book if question(search) in answers]
+        answers |= {question(search): search for search in best([*planned, *alike])}
+        planned = answers.values()
+    return Study(name, workload(name).title, planned)
 
 
 def curves(*more: Study, free: Collection[str] = ()) -> Study:
@@ -74,24 +68,23 @@ def curves(*more: Study, free: Collection[str] = ()) -> Study:
     Args:
         free: settings that may be others than the usual ones (`Search.is_usual`).
     """
-    asked = best(c for s in more for c in s.searches if c.is_usual(*free))
-    trials = {_curve(cell): cell.trials for cell in asked}
-    book = (
-        cell
-        for s in STUDIES.values()
-        if not s.apart
-        for cell in s.searches
-        if cell.work.task == "classification" and cell.is_usual(*free)
+    wanted = best(search for s in more for search in s.searches if search.is_usual(*free))
+    trials = {curve(search): search.trials for search in wanted}
+    book = (search for s in STUDIES.values() if not s.apart for search in s.searches)
+    alike = (
+        search
+        for search in book
+        if search.work.task == "classification"
+        and search.is_usual(*free)
+        and trials.get(curve(search), search.trials) == search.trials
     )
-    alike = (cell for cell in book if trials.get(_curve(cell), cell.trials) == cell.trials)
-    return Study("curves", "All that is measured", best([*asked, *alike]))
+    return Study("curves", "All that is measured", best([*wanted, *alike]))
 
 
 def compared(*more: Study) -> Study:
     """What pages compare: `curves`, and those of `plans.TO_BUDGETS` that are not among them."""
-    found = curves(*more).searches
-    known = {_curve(cell) for cell in found}
-    lacking = (
-        c for name in TO_BUDGETS for c in STUDIES[name].searches if _curve(c) not in known
-    )
-    return Study("compared", "All that pages compare", (*found, *best(lacking)))
+    usual = curves(*more).searches
+    keys = set(map(curve, usual))
+    budgets = (search for name in TO_BUDGETS for search in STUDIES[name].searches)
+    lacking = best(search for search in budgets if curve(search) not in keys)
+    return Study("compared", "All that pages compare", (*usual, *lacking))

@@ -14,7 +14,7 @@ import hashlib
 import io
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -47,43 +47,35 @@ CLOSED = {
 }
 
 
-def digest(cell) -> str:
-    """Eight hex digits of the cell's non-default fields, its `definition()` if it has one, such as
-    of its workload, and the protocol; the same for equal cells.
+def digest(spec: object) -> str:
+    """Eight hex digits of a spec's fields that are not at their default, its `definition()` if it
+    has one, such as of its workload, and the protocol; the same for equal specs.
 
-    A new field with a default changes none, of the cell or of a dataclass in it, so old records
+    A new field with a default changes none, of the spec or of a dataclass in it, so old records
     stay valid.
     """
-    what = [PROTOCOL, _given(cell), getattr(cell, "definition", dict)()]
-    nested = functools.partial(_given, always=ALWAYS_TOLD)
-    return _sha(json.dumps(what, sort_keys=True, default=nested))[:8]
+    content = [PROTOCOL, _set_fields(spec), getattr(spec, "definition", dict)()]
+    nested = functools.partial(_set_fields, always=ALWAYS_TOLD)
+    return _sha(json.dumps(content, sort_keys=True, default=nested))[:8]
 
 
-# Fields of a dataclass in a cell that digests tell even at their default, as they did when the
-# first were computed.
-ALWAYS_TOLD = {
-    "workers",
-    "compressor",
-    "density",
-    "feedback",
-    "by_layer",
-    "aggregation",
-    "warm_up",
-}
+# Fields of a dataclass in a spec that digests tell even at their default, as they did when the
+# first were computed
+ALWAYS_TOLD = set("workers compressor density feedback by_layer aggregation warm_up".split())
 
 
-def _given(one, always: Iterable[str] = ()) -> dict:
+def _set_fields(spec: object, always: Iterable[str] = ()) -> dict:
     """The fields of a dataclass that are not at their default, and some always; a whole number in a
     field of type float as a float.
     """
-    given = {}
-    for f in dataclasses.fields(one):
-        value = getattr(one, f.name)
-        if f.type in ("float", float) and type(value) is int:
+    values = {}
+    for field in dataclasses.fields(spec):
+        value = getattr(spec, field.name)
+        if field.type in ("float", float) and type(value) is int:
             value = float(value)
-        if f.name in always or value != f.default:
-            given[f.name] = value
-    return given
+        if field.name in always or value != field.default:
+            values[field.name] = value
+    return values
 
 
 # --- where records lie ---------------------------------------------------------------------------
@@ -102,13 +94,13 @@ def folder_name(name: str) -> str:
     return f"{hashlib.sha256(name.encode()).hexdigest()[:12]}-{plain[-50:]}"
 
 
-def path(folder: Path, cell) -> Path:
-    """Where a cell's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
-    return folder / folder_name(cell.workload) / f"{_settings(cell)}-{digest(cell)}.csv"
+def path(folder: Path, spec) -> Path:
+    """Where a search's record lies: folder/workload/algorithm/sparsity-S/batch-B-DIGEST.csv."""
+    return folder / folder_name(spec.workload) / f"{_settings(spec)}-{digest(spec)}.csv"
 
 
-def _settings(cell) -> str:
-    return f"{folder_name(cell.algorithm)}/sparsity-{cell.sparsity:g}/batch-{cell.batch_size}"
+def _settings(spec) -> str:
+    return f"{folder_name(spec.algorithm)}/sparsity-{spec.sparsity:g}/batch-{spec.batch_size}"
 
 
 def place(name: str) -> str:
@@ -121,25 +113,25 @@ def home(name: str) -> str:
     return f"{place(name)}/{folder_name(name)}"
 
 
-def beginning(cell) -> str:
-    """How the record of what is named as a cell begins: DATASET/WORKLOAD/.../batch-B."""
-    return f"{home(cell.workload)}/{_settings(cell)}"
+def beginning(spec) -> str:
+    """How the record of what is named as a search begins: DATASET/WORKLOAD/.../batch-B."""
+    return f"{home(spec.workload)}/{_settings(spec)}"
 
 
-def record(cell: Search, folder: Path = DATA) -> Path:
-    """Where the cell's record lies: by data set, so that every study finds it; of a reader's own
+def record(search: Search, folder: Path = DATA) -> Path:
+    """Where the search's record lies: by data set, so that every study finds it; of a reader's own
     workload or method under own/.
     """
-    return _record(cell, folder, cell.work, method(cell.algorithm).source)
+    return _record(search, folder, search.work, method(search.algorithm).source)
 
 
-# Asked for every cell of every study a dozen times, and a digest takes longer than reading
+# For every search of every study a dozen times, and a digest takes longer than reading
 @functools.lru_cache(maxsize=2**16)
-def _record(cell: Search, folder: Path, work: Workload, source: str) -> Path:
+def _record(search: Search, folder: Path, work: Workload, source: str) -> Path:
     """work, source: the workload and the digest of a reader's own method, so that a changed file is
     looked up anew.
     """
-    return path(folder / ("own" if source else work.folder), cell)
+    return path(folder / ("own" if source else work.folder), search)
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -164,14 +156,14 @@ def prepare(file: Path) -> None:
         raise
 
 
-def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
-    """Write a cell's record in one step: a reader sees the whole file or none.  Raises OSError
+def write(file: Path, spec, trials: pd.DataFrame, provenance: dict) -> None:
+    """Write the record of a spec in one step: a reader sees the whole file or none.  Raises OSError
     naming the file.
     """
     body = trials.to_csv(index=False, float_format="%.10g", lineterminator="\n")
     head = {
         "protocol": PROTOCOL,
-        "cell": dataclasses.asdict(cell),
+        "cell": dataclasses.asdict(spec),
         **provenance,
         "rows": len(trials),
         "sha256_of": ALL,
@@ -184,156 +176,134 @@ def write(file: Path, cell, trials: pd.DataFrame, provenance: dict) -> None:
 
 def exists(file: Path) -> bool:
     """Whether there is a record in this place, as a file or in its workload's archive."""
-    return archive.name(file) in archive.names(file.parents[2]) or file.exists()
+    return archive.name(file) in heads(file.parents[2]) or file.exists()
 
 
 def existing(
     planned: Iterable[T], place: Callable[[T, Path], Path], folder: Path = DATA
 ) -> dict[Path, T]:
-    """Those planned measurements that have a record in the folder, each by where it lies; `exists`
-    of many, which looks at an archive once.
+    """Those planned measurements that have a record in the folder, each by where it lies.
 
     place: where the record of one lies in the folder.
     """
-    packed = functools.cache(archive.names)
-    found = {}
-    for one in planned:
-        file = place(one, folder)
-        if archive.name(file) in packed(file.parents[2]) or file.exists():
-            found[file] = one
-    return found
+    files = {place(spec, folder): spec for spec in planned}
+    return {file: spec for file, spec in files.items() if exists(file)}
 
 
-def read(file: Path, cell=None) -> tuple[dict, pd.DataFrame]:
+def missing(planned: Iterable[T], place: Callable[[T, Path], Path], folder: Path) -> list[T]:
+    """Those planned measurements that have no record in the folder; place: as of `existing`."""
+    return [spec for spec in planned if not exists(place(spec, folder))]
+
+
+def read(file: Path, spec=None) -> tuple[dict, pd.DataFrame]:
     """A record's first line and its table.
 
     Raises RecordError, naming the file and what to do, if it is damaged, was measured under another
-    protocol, or (where `cell` is given) belongs to another cell.
+    protocol, or (where `spec` is given) belongs to another.
     """
-    return head(file, cell), _table(_bodies([file])).copy()
+    [head], table = read_all({file: spec})
+    return head, table.reset_index(drop=True)
 
 
 def read_all(
-    files: dict[Path, object], fields: Callable[[object], dict], without: tuple[str, ...] = ()
-) -> tuple[list[dict], pd.DataFrame, pd.DataFrame]:
-    """As `read` for many records, each with what it is of.
+    files: Mapping[Path, object], without: tuple[str, ...] = ()
+) -> tuple[list[dict], pd.DataFrame]:
+    """As `read` for many records, each with its spec or None.
 
-    Args:
-        fields: what is told of that, by column.
-        without: beginnings of the names of columns that are not read.
+    without: beginnings of the names of columns that are not read.
 
-    Returns:
-        Their first lines; a row of fields for every row of their tables; and those tables, one
-        below the other.
+    Returns their first lines, and their tables one below the other, where the index counts records.
     """
-    if not files:
-        return [], pd.DataFrame(), pd.DataFrame()
-    heads = [head(file, cell) for file, cell in files.items()]
-    counts = [about["rows"] for about in heads]
-    told = pd.DataFrame(map(fields, files.values()))
-    told = told.loc[told.index.repeat(counts)]
-    told = told.reset_index(drop=True)
-    table = _table(_bodies(files), without)
-    return heads, told, table.copy(deep=False)
-
-
-def head(file: Path, cell=None) -> dict:
-    """The first line of a record that is whole; its "sha256_of" says what the checksum is of.
-
-    Raises RecordError as `read` does.
-    """
-    if known := archive.stamp(file):
-        about = _loose(file, known)
-    else:
-        folder = file.parents[2]
-        packed = _packed(folder, archive.stamp(folder / archive.PACKED))
-        about = packed.get(archive.name(file), f"{file}: {FOREIGN}")
-    if isinstance(about, str):
-        raise RecordError(about)
-    recorded = about["cell"]
-    fields = recorded if cell is None else told(cell)
-    if recorded == fields:
-        return about
-    other = recorded.keys() - fields.keys()
-    for name, value in fields.items():
-        if _filled(recorded.get(name, value), value) != value:
-            other.add(name)
-    if other:
-        words = f"belongs to another cell ({', '.join(sorted(other))} differ)"
-        raise RecordError(f"{file}: {words}; move it out of data/")
-    return about
-
-
-# The fields of a cell as a record's first line tells them; kept, since many pages' tables ask
-told = functools.lru_cache(maxsize=2**16)(dataclasses.asdict)
-
-
-def _filled(told: object, own: object) -> object:
-    """What a record tells of a field; of one that holds fields itself, with those added since."""
-    return {**own, **told} if isinstance(told, dict) and isinstance(own, dict) else told
-
-
-@functools.lru_cache(maxsize=2**16)  # chapters read the same records many times
-def _loose(file: Path, known: archive.Stamp) -> dict | str:
-    """`_checked` of a file; known: its `archive.stamp`, so that it is read again if that has
-    changed.
-    """
-    try:
-        return _checked(file, _text(file))
-    except ValueError:  # UnicodeDecodeError
-        return f"{file}: {FOREIGN}"
-
-
-def _text(file: Path) -> str:
-    """A record, with newlines as it was written with, whatever an editor made of them."""
-    return archive.text(file).replace("\r\n", "\n")
-
-
-@functools.lru_cache(maxsize=1024)
-def _packed(folder: Path, known: archive.Stamp | None) -> dict[str, dict | str]:
-    """`_checked` of all records in an archive, by place; known: its `archive.stamp`."""
-    packed = archive.texts(folder).items()
-    return {name: _checked(folder / name, text) for name, text in packed}
-
-
-def _checked(file: Path, text: str) -> dict | str:
-    """The first line of a record with this text, or in words why it must not be read."""
-    first, _, body = text.partition("\n")
-    try:
-        about = json.loads(first)
-        protocol, rows, sha256 = about["protocol"], about["rows"], about["sha256"]
-        dict(about["cell"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return f"{file}: {FOREIGN}"
-    if protocol != PROTOCOL:
-        versions = f"measured under protocol {protocol}, this is protocol {PROTOCOL}"
-        return f"{file}: {versions}; {AGAIN}"
-    summed = about.setdefault("sha256_of", TABLE)
-    covered = body if summed == TABLE else text.replace(f'"{sha256}"', '""', 1)
-    if _sha(covered) != sha256 or rows != body.count("\n") - 1:
-        return f"{file}: damaged (truncated or altered); {AGAIN}"
-    return about
-
-
-def _bodies(files: Collection[Path]) -> tuple[str, ...]:
-    """The texts of records' tables; those in an archive are read one archive after the other."""
-    texts = {file: _text(file) for file in sorted(files, key=str)}
-    return tuple(texts[file].partition("\n")[2] for file in files)
-
-
-@functools.lru_cache(maxsize=64)
-def _table(bodies: tuple[str, ...], without: tuple[str, ...] = ()) -> pd.DataFrame:
-    """Tables one below the other, those with the same columns parsed at once: one by one takes ten
-    times as long.  Columns whose names begin with one of `without` are left out.
-    """
-    tables = pd.DataFrame([body.split("\n", 1) for body in bodies], columns=["columns", "rows"])
-    parts = []
+    lines = [head(file, spec) for file, spec in files.items()]
+    texts = {file: _text(file) for file in sorted(files)}  # of one archive after the other
+    tables = pd.DataFrame(
+        [texts[file].split("\n", 2)[1:] for file in files],
+        columns=["columns", "rows"],
+    )
+    parts = [pd.DataFrame()]
+    # Those with the same columns at once: one by one takes ten times as long
     for columns, rows in tables.groupby("columns", sort=False).rows:
         text = io.StringIO(f"{columns}\n{''.join(rows)}")
         wanted = [name for name in columns.split(",") if not name.startswith(without)]
         part = pd.read_csv(text, low_memory=False, usecols=wanted)
         parts.append(part.set_index(rows.index.repeat(rows.str.count("\n"))))
-    return pd.concat(parts).sort_index(kind="stable").reset_index(drop=True)
+    return lines, pd.concat(parts[1:] or parts).sort_index(kind="stable")
+
+
+def heads(folder: Path) -> dict[str, dict]:
+    """The first lines of all records in a workload's archive, by place.  Raises as `read`."""
+    return _heads(folder, archive.stamp(folder / archive.PACKED))
+
+
+@functools.lru_cache(maxsize=1024)
+def _heads(folder: Path, written: archive.Stamp | None) -> dict[str, dict]:
+    packed = archive.texts(folder).items()
+    return {place: _checked(folder / place, text) for place, text in packed}
+
+
+@functools.lru_cache(maxsize=2**16)  # chapters read the same records many times
+def _loose(file: Path, written: archive.Stamp) -> dict:
+    return _checked(file, _text(file))
+
+
+def head(file: Path, spec=None) -> dict:
+    """The first line of a record that is whole; its "sha256_of" says what the checksum is of.
+
+    Raises RecordError as `read` does.
+    """
+    if written := archive.stamp(file):
+        line = _loose(file, written)
+    elif (place := archive.name(file)) in (packed := heads(file.parents[2])):
+        line = packed[place]
+    else:
+        raise RecordError(f"{file}: {FOREIGN}")
+    fields = line["cell"] if spec is None else asdict(spec)
+    differing = [
+        name
+        for name, value in sorted(line["cell"].items())
+        if name not in fields or _completed(value, fields[name]) != fields[name]
+    ]
+    if differing:
+        words = f"belongs to another cell ({', '.join(differing)} differ)"
+        raise RecordError(f"{file}: {words}; move it out of data/")
+    return line
+
+
+# The fields of a spec as a record's first line tells them; kept, since many pages' tables ask
+asdict = functools.lru_cache(maxsize=2**16)(dataclasses.asdict)
+
+
+def _completed(recorded: object, value: object) -> object:
+    """What a record tells of a field; of one that has fields itself, with those added since."""
+    nested = isinstance(recorded, dict) and isinstance(value, dict)
+    return value | recorded if nested else recorded
+
+
+def _text(file: Path) -> str:
+    """A record, with newlines as it was written with, whatever an editor made of them."""
+    try:
+        return archive.text(file).replace("\r\n", "\n")
+    except UnicodeDecodeError:
+        raise RecordError(f"{file}: {FOREIGN}") from None
+
+
+def _checked(file: Path, text: str) -> dict:
+    """The first line of a record with this text.  Raises RecordError if it must not be read."""
+    first, _, body = text.partition("\n")
+    try:
+        line = json.loads(first)
+        protocol, rows, sha256 = line["protocol"], line["rows"], line["sha256"]
+        dict(line["cell"])
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise RecordError(f"{file}: {FOREIGN}") from None
+    if protocol != PROTOCOL:
+        versions = f"measured under protocol {protocol}, this is protocol {PROTOCOL}"
+        raise RecordError(f"{file}: {versions}; {AGAIN}")
+    summed = line.setdefault("sha256_of", TABLE)
+    covered = body if summed == TABLE else text.replace(f'"{sha256}"', '""', 1)
+    if _sha(covered) != sha256 or rows != body.count("\n") - 1:
+        raise RecordError(f"{file}: damaged (truncated or altered); {AGAIN}")
+    return line
 
 
 class Shared(list):
@@ -345,11 +315,7 @@ class Shared(list):
         return self
 
 
-def missing(planned: Iterable[T], place: Callable[[T, Path], Path], folder: Path) -> list[T]:
-    """Those planned measurements that have no record in the folder; place: as of `existing`."""
-    planned = list(planned)
-    there = set(existing(planned, place, folder).values())
-    return [one for one in planned if one not in there]
+# --- several records ------------------------------------------------------------------------------
 
 
 def gather(
@@ -367,10 +333,8 @@ def gather(
         RecordError: as `read`.
     """
     planned = list(planned)
-    heads, fields, rows = read_all(existing(planned, place, folder), dataclasses.asdict)
-    frame = rows.assign(**fields)
-    frame.attrs.update(provenance=Shared(heads), planned=len(planned))
-    return frame
+    files = existing(planned, place, folder)
+    return _with_fields(files, map(asdict, files.values()), len(planned))
 
 
 def closed(name: str, folder: Path = DATA) -> pd.DataFrame:
@@ -379,17 +343,22 @@ def closed(name: str, folder: Path = DATA) -> pd.DataFrame:
     Raises:
         RecordError: as `read`.
     """
-    files = sorted(folder.glob(CLOSED[name]))
-    heads, _, rows = read_all(dict.fromkeys(files), lambda _: {})
-    fields = pd.DataFrame([about["cell"] for about in heads])
-    fields = fields.loc[fields.index.repeat([about["rows"] for about in heads])]
-    frame = rows.join(fields.reset_index(drop=True))
-    frame.attrs.update(provenance=Shared(heads), planned=len(heads))
+    files = dict.fromkeys(sorted(folder.glob(CLOSED[name])))
+    return _with_fields(files, (head(file)["cell"] for file in files), len(files))
+
+
+def _with_fields(
+    files: Mapping[Path, object], fields: Iterable[dict], planned: int
+) -> pd.DataFrame:
+    lines, rows = read_all(files)
+    fields = pd.DataFrame(fields).reindex(rows.index)
+    frame = rows.assign(**fields).reset_index(drop=True)
+    frame.attrs.update(provenance=Shared(lines), planned=planned)
     return frame
 
 
 def of_own(name: str, folder: Path = DATA, methods: Collection[str] = ()) -> Iterator[Search]:
-    """The cells of a reader's own workload, as its file and its methods are now, that have a
+    """The searches of a reader's own workload, as its file and its methods are now, that have a
     record.
 
     methods: names of the reader's own training methods.  What a record names besides is never
@@ -397,17 +366,14 @@ def of_own(name: str, folder: Path = DATA, methods: Collection[str] = ()) -> Ite
     passed over.
     """
     for file in sorted((folder / "own" / folder_name(name)).rglob("*.csv")):
-        # One that was in the data before the reader's file changed may be of no cell now
+        # One that was in the data before the reader's file changed may be of no search now
         with contextlib.suppress(TypeError, ValueError, KeyError, RecordError):
             fields = head(file)["cell"]
-            if fields["workload"] == name and _may_load(fields["algorithm"], methods):
-                cell = Search(**fields)
-                if record(cell, folder) == file:
-                    yield cell
-
-
-def _may_load(algorithm: str, methods: Collection[str]) -> bool:
-    return algorithm in methods or not in_file(algorithm)
+            algorithm = fields["algorithm"]
+            if fields["workload"] == name and (algorithm in methods or not in_file(algorithm)):
+                search = Search(**fields)
+                if record(search, folder) == file:
+                    yield search
 
 
 def same_data(
@@ -419,15 +385,15 @@ def same_data(
     mine: the digest of the tensors (`own_file.data`) of which another record is to be added.
     methods: as of `of_own`.  Records that tell none pass.
     """
-    found = {} if mine is None else {mine: "what the function returns here and now"}
-    for cell in of_own(name, folder, methods):
-        file = record(cell, folder)
-        found.setdefault(head(file).get("data"), file)
-    found.pop(None, None)
-    if len(found) > 1:
-        each = ", ".join(f"{data} of {where}" for data, where in found.items())
+    places = {} if mine is None else {mine: "what the function returns here and now"}
+    for search in of_own(name, folder, methods):
+        file = record(search, folder)
+        places.setdefault(head(file).get("data"), file)
+    places.pop(None, None)
+    if len(places) > 1:
+        digests = ", ".join(f"{data} of {where}" for data, where in places.items())
         raise own.OwnError(
-            f"{name}: data: tensors that differ ({each}) is not allowed; it must be the same in "
+            f"{name}: data: tensors that differ ({digests}) is not allowed; it must be the same in "
             f"every process, or the records of the others moved out of data/"
         )
 

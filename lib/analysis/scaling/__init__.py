@@ -29,7 +29,7 @@ from lib.analysis.scaling.curve import (
     span_of,
     steps_ratio,
 )
-from lib.analysis.scaling.ratios import ladders, pooled, scatter, shared_ratio
+from lib.analysis.scaling.ratios import ladders, pooled, shared_ratio
 from lib.analysis.scaling.steps import (
     CURVE,
     GOALS,

@@ -109,30 +109,29 @@ class Curve:
         met = ~(np.isnan(logs) | missed)
         if met.all():
             return logs.mean(0)
-        some = met.any(0)  # batch sizes
-        searched = met.any(1)
-        level = np.ma.masked_where(~met, logs).mean(0).filled(np.nan)
-        level = np.where(some, level, np.fmax.reduce(logs))
-        own = np.zeros((len(logs), 1))
+        met_sizes, met_searches = met.any(0), met.any(1)
+        size_means = np.ma.masked_where(~met, logs).mean(0).filled(np.nan)
+        size_means = np.where(met_sizes, size_means, np.fmax.reduce(logs))
+        levels = np.zeros((len(logs), 1))  # of searches
         spread = self.scatter
-        freedom = met.sum() - some.sum() - (searched.sum() - 1)
+        freedom = met.sum() - met_sizes.sum() - (met_searches.sum() - 1)
         for _ in range(ROUNDS):
-            before = np.append(level, own)
-            expected = level + own
+            before = np.append(size_means, levels)
+            expected = size_means + levels
             filled = np.select([met, missed], [logs, above(expected, logs, spread)], expected)
-            level = filled.mean(0)
-            if not some.all() and some.sum() >= 3:
-                fitted = forms.fit(self.sizes, level).log_steps(self.sizes)[0]
-                level = np.where(some, level, fitted)
-            if searched.all():
-                own = (filled - level).mean(1, keepdims=True)
-                own = own - own.mean()
-            if np.abs(np.append(level, own) - before).max() < SETTLED:
+            size_means = filled.mean(0)
+            if not met_sizes.all() and met_sizes.sum() >= 3:
+                fitted = forms.fit(self.sizes, size_means).log_steps(self.sizes)[0]
+                size_means = np.where(met_sizes, size_means, fitted)
+            if met_searches.all():
+                levels = (filled - size_means).mean(1, keepdims=True)
+                levels = levels - levels.mean()
+            if np.abs(np.append(size_means, levels) - before).max() < SETTLED:
                 break
             if len(logs) >= ENOUGH and freedom > 0:
-                residuals = (logs - level - own)[met]
+                residuals = (logs - size_means - levels)[met]
                 spread = float(np.sqrt((residuals**2).sum() / freedom))
-        return np.where(some, level, filled.mean(0))
+        return np.where(met_sizes, size_means, filled.mean(0))
 
     @functools.cached_property
     def moved(self) -> tuple[np.ndarray, float, float]:
@@ -143,13 +142,10 @@ class Curve:
         standard error.
         """
         if self.n >= ENOUGH:
-            rows = [self.mean(others) for others in ~np.eye(self.n, dtype=bool)]
+            rows = [self.mean(kept) for kept in ~np.eye(self.n, dtype=bool)]
             return np.stack(rows), (self.n - 1) / self.n, self.n - 1.0
-        return (
-            self.means + self.scatter / np.sqrt(self.n) * np.eye(len(self.sizes)),
-            1.0,
-            np.inf,
-        )
+        shifts = self.scatter / np.sqrt(self.n) * np.eye(len(self.sizes))
+        return self.means + shifts, 1.0, np.inf
 
     def at(self, sizes: Sequence[int] | pd.Index, searches: pd.Index | None = None) -> Curve:
         """The curve at some of its batch sizes and of some of its searches; itself if these are
@@ -166,28 +162,27 @@ class Curve:
         """The standard deviation of one search's ln K* [m], and its degrees of freedom [m]: inf
         where it is borrowed.
         """
-        known = np.ma.masked_invalid(self.logs.to_numpy())
-        steps = np.ma.masked_where(self.missed.to_numpy(), known)
-        met = steps.count(0)
-        own = met >= ENOUGH
-        spread = np.where(own, steps.std(0, ddof=1).filled(np.nan), self.scatter)
-        return spread, np.where(own, met - 1.0, np.inf)
+        met = self.logs.mask(self.missed)
+        counts = met.count().to_numpy()
+        enough = counts >= ENOUGH
+        spread = np.where(enough, met.std().to_numpy(), self.scatter)
+        return spread, np.where(enough, counts - 1.0, np.inf)
 
     def points(self) -> pd.DataFrame:
         """A row per batch size that some search met: batch_size, steps (geometric mean), low, high,
         replicates, missed (counts), borrowed (whether the scatter is).
         """
-        known = self.logs.count().to_numpy()
+        searched = self.logs.count().to_numpy()
         missed = self.missed.to_numpy().sum(0)
         spread, freedom = self.spread
-        counts = np.maximum(known - missed, 1)
+        counts = np.maximum(searched - missed, 1)
         reach = stdtrit(freedom, 0.5 + LEVEL / 2) * spread / np.sqrt(counts)
         table = {
             "batch_size": self.logs.columns,
             "steps": np.exp(self.means),
             "low": np.exp(self.means - reach),
             "high": np.exp(self.means + reach),
-            "replicates": known,
+            "replicates": searched,
             "missed": missed,
             "borrowed": np.isinf(freedom),
         }
@@ -222,18 +217,18 @@ class AdaptiveCurve(Curve):
         """As of a `Curve`, the same at every batch size."""
         if len(self.sizes) < 3:
             return self.scatter, np.inf
-        places = self.sizes.repeat(self.weights)
         columns = self.logs.to_numpy().T
+        sizes = self.sizes.repeat(self.weights)
         freedom = self.n - 2.0
-        loss = forms.fit(places, columns[~np.isnan(columns)]).loss[0]
+        loss = forms.fit(sizes, columns[~np.isnan(columns)]).loss[0]
         return float(np.sqrt(loss / freedom)), freedom
 
     @functools.cached_property
     def moved(self) -> tuple[np.ndarray, float, float]:
         """As of a `Curve`: every batch size shifted up and down by its standard error."""
         error, freedom = self.spread
-        off = error * np.diag(1 / np.sqrt(self.weights))
-        return self.means + np.concatenate([off, -off]), 0.5, freedom
+        shifts = error * np.diag(1 / np.sqrt(self.weights))
+        return self.means + np.concatenate([shifts, -shifts]), 0.5, freedom
 
 
 def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
@@ -251,34 +246,27 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
         # Numbers of searches say nothing of other curves: none may be paired with this one
         logs.index = [(*searches[CURVE].iloc[0], number) for number in logs.index]
         return AdaptiveCurve(logs, logs > np.inf, scatter)
-    pairs, rows = np.unique(searches[[*SEARCH]], axis=0, return_inverse=True)
-    sizes, columns = np.unique(searches.batch_size, return_inverse=True)
-    at = rows.reshape(-1), columns
-    steps = searches.steps.to_numpy(float)
-    logs = np.full((len(pairs), len(sizes)), np.nan)
-    missed = np.zeros(logs.shape, bool)
-    unmet = np.isnan(steps)
-    logs[at] = np.log(np.where(unmet, searches.last_step, steps))
-    missed[at] = unmet
-    known = ~np.isnan(logs)
-    require(known.sum() == len(rows), "searches", len(rows), "each alone at its batch size")
-    kept = apart(*pairs.T, known.sum(1))
-    counts = known[kept].sum(0)
-    common = counts >= share * counts.max()
-    kept &= known[:, common].any(1)
-    index = pd.MultiIndex.from_arrays(pairs[kept].T, names=SEARCH)
-    names = pd.Index(sizes[common], name="batch_size")
-    left = np.ix_(kept, common)
-    tables = (pd.DataFrame(table[left], index, names) for table in (logs, missed))
-    return Curve(*tables, scatter)
+    by = searches.set_index([*SEARCH, "batch_size"])
+    alone = not by.index.has_duplicates
+    require(alone, "searches", len(by), "each alone at its batch size")
+    missed = by.steps.isna().unstack(fill_value=False)
+    steps = by.steps.fillna(by.last_step).astype(float)
+    logs = np.log(steps).unstack()
+    searched = logs.notna()
+    replicates, splits = map(np.array, zip(*logs.index))
+    kept = apart(replicates, splits, searched.sum(axis=1).to_numpy())
+    counts = searched[kept].sum()
+    sizes = logs.columns[counts >= share * counts.max()]
+    kept &= searched[sizes].any(axis=1).to_numpy()
+    return Curve(logs.loc[kept, sizes], missed.loc[kept, sizes], scatter)
 
 
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
     """Every curve of rows of `steps_to_result` by its CURVE key, of those with at least so many
     batch sizes met.
     """
-    found = {key: curve_of(own) for key, own in searches.groupby(CURVE)}
-    return {key: curve for key, curve in found.items() if curve.met.sum() >= least}
+    curves = {key: curve_of(rows) for key, rows in searches.groupby(CURVE)}
+    return {key: curve for key, curve in curves.items() if curve.met.sum() >= least}
 
 
 def curves(trials: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
@@ -306,30 +294,31 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
     index = curves[0].logs.index
     together = all(c.logs.index.equals(index) and c.n >= ENOUGH for c in curves[1:])
     groups = [curves] if together else [[curve] for curve in curves]
-    moves = [group[0].moved for group in groups]
     # The means themselves, and then what moves, beside the means of curves that do not; all at
     # once, since most statistics take as long for one row as for many
-    ends = np.cumsum([1, *(len(rows) for rows, *_ in moves)])
-    given = []
+    ends = np.cumsum([1, *(len(group[0].moved[0]) for group in groups)])
+    lines = []
     for curve in curves:
         means = curve.means[None].repeat(ends[-1], 0)
         for group, first, last in zip(groups, ends, ends[1:]):
             if curve in group:
                 means[first:last] = curve.moved[0]
-        given.append((curve.sizes, means))
-    values = np.asarray(statistic(*given))
-    (whole,), *parts = np.split(values, ends[:-1])
+        lines.append((curve.sizes, means))
+    values = np.asarray(statistic(*lines))
+    (value,), *parts = np.split(values, ends[:-1])
     variances = []
-    freedoms = [freedom for *_, freedom in moves]
-    for (_, factor, freedom), values in zip(moves, parts):
-        centre = values.mean(0) if freedom < np.inf else whole
-        squares = (values - centre) ** 2
+    freedoms = []
+    for group, moved in zip(groups, parts):
+        _, factor, freedom = group[0].moved
+        centre = moved.mean(0) if freedom < np.inf else value
+        squares = (moved - centre) ** 2
         variances.append(factor * squares.sum(0))
+        freedoms.append(freedom)
     errors = np.sqrt(sum(variances))
-    found = np.transpose([whole, errors, satterthwaite(variances, freedoms)])
+    rows = np.transpose([value, errors, satterthwaite(variances, freedoms)])
     n = min(curve.n for curve in curves)
-    effects = [Effect(*row, n) for row in np.atleast_2d(found).tolist()]
-    return effects if np.ndim(whole) else effects[0]
+    effects = [Effect(*row, n) for row in np.atleast_2d(rows).tolist()]
+    return effects if np.ndim(value) else effects[0]
 
 
 def drawn(
@@ -352,8 +341,8 @@ def satterthwaite(variances: Sequence[np.ndarray], freedoms: Sequence[float]) ->
     total = sum(variances)
     parts = sum(variance**2 / freedom for variance, freedom in zip(variances, freedoms))
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = total**2 / parts
-    return np.where(np.isfinite(found) & (found > 0), found, 1e9)
+        freedom = total**2 / parts
+    return np.where(np.isfinite(freedom) & (freedom > 0), freedom, 1e9)
 
 
 def mean_of(values: Sequence[float]) -> Effect:
@@ -370,8 +359,13 @@ def less(above: Effect, below: Effect) -> Effect:
     """One estimate less another that is independent of it, open where the first is."""
     variances = [above.error**2, below.error**2]
     freedom = satterthwaite(variances, [above.freedom, below.freedom])
-    found = {"value": above.value - below.value, "error": sum(variances) ** 0.5}
-    return replace(above, **found, freedom=float(freedom), n=min(above.n, below.n))
+    return replace(
+        above,
+        value=above.value - below.value,
+        error=sum(variances) ** 0.5,
+        freedom=float(freedom),
+        n=min(above.n, below.n),
+    )
 
 
 def share(met: int, of: int) -> tuple[float, float, float]:
@@ -388,7 +382,7 @@ def share(met: int, of: int) -> tuple[float, float, float]:
 
 def mean_over(searches: Sequence[Effect]) -> Effect:
     """The mean of what several searches estimate, by their scatter; of one alone its own."""
-    return mean_of([one.value for one in searches]) if len(searches) > 1 else searches[0]
+    return mean_of([effect.value for effect in searches]) if len(searches) > 1 else searches[0]
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> Effect:
@@ -432,9 +426,9 @@ def critical(curve: Curve) -> Effect:
     """ln of the critical batch size, in examples; open where it may lie beyond REACH of the batch
     sizes measured.
     """
-    found = estimate(lambda own: forms.log_critical(*own, curve.weights), curve)
+    bend = estimate(lambda line: forms.log_critical(*line, curve.weights), curve)
     low, high = np.log(curve.sizes[[0, -1]]) + [-forms.REACH, forms.REACH]
-    return replace(found, below=bool(found.low <= low), above=bool(found.high >= high))
+    return replace(bend, below=bool(bend.low <= low), above=bool(bend.high >= high))
 
 
 @functools.lru_cache(maxsize=4096)
@@ -445,10 +439,9 @@ def critical_ratio(above: Curve, below: Curve) -> Effect | None:
     above, below = alike(above, below)
     if min(above.met.sum(), below.met.sum()) < 3:
         return None
-    found = estimate(lambda a, b: forms.log_critical(*a) - forms.log_critical(*b), above, below)
-    top = critical(above)
-    bottom = critical(below)
-    return replace(found, below=top.below or bottom.above, above=top.above or bottom.below)
+    ratio = estimate(lambda a, b: forms.log_critical(*a) - forms.log_critical(*b), above, below)
+    top, bottom = critical(above), critical(below)
+    return replace(ratio, below=top.below or bottom.above, above=top.above or bottom.below)
 
 
 RATIO = ["batch_size", "ratio", "ratio_low", "ratio_high", "n", "effect"]
@@ -460,10 +453,10 @@ def steps_ratio(above: Curve, below: Curve) -> pd.DataFrame:
     """
     above, below = alike(above, below)
     sizes = above.logs.columns
-    found = estimate(lambda a, b: a[1] - b[1], above, below) if len(sizes) else []
+    effects = estimate(lambda a, b: a[1] - b[1], above, below) if len(sizes) else []
     rows = [
         {"batch_size": int(size), "n": effect.n, "effect": effect, **effect.row("ratio")}
-        for size, effect in zip(sizes, found)
+        for size, effect in zip(sizes, effects)
     ]
     return pd.DataFrame(rows, columns=RATIO)
 
@@ -472,8 +465,8 @@ def mean_steps_ratio(above: Curve, below: Curve, sizes: Sequence[int] | None = N
     """ln of the geometric mean, over batch sizes that both have (or these of them), of steps over
     steps.
     """
-    both = alike(above, below, among=sizes)
-    return estimate(lambda a, b: (a[1] - b[1]).mean(1), *both)
+    curves = alike(above, below, among=sizes)
+    return estimate(lambda a, b: (a[1] - b[1]).mean(1), *curves)
 
 
 def draws(curve: Curve) -> pd.DataFrame:
@@ -482,14 +475,13 @@ def draws(curve: Curve) -> pd.DataFrame:
 
     With jackknife rows as directions; Student's t by one chi-square a draw.
     """
-    size = 1000
     random = np.random.default_rng(0)
     moved, factor, freedom = curve.moved
     centre = moved.mean(0) if freedom < np.inf else curve.means
-    normal = random.standard_normal((size, len(moved)))
+    normal = random.standard_normal((1000, len(moved)))
     off = normal @ (moved - centre) * np.sqrt(factor)
     if freedom < np.inf:
-        off *= np.sqrt(freedom / random.chisquare(freedom, (size, 1)))
+        off *= np.sqrt(freedom / random.chisquare(freedom, (1000, 1)))
     return pd.DataFrame(np.exp(curve.means + off), columns=curve.logs.columns)
 
 

@@ -8,7 +8,7 @@ scatters less between searches, and of a ratio of two curves it has the same exp
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -38,10 +38,10 @@ def ladders(searches: pd.DataFrame, orders: pd.DataFrame) -> dict[tuple, list[Cu
     without later trials gain nothing (`chapters.claims.estimator`).
     """
     columns = [name for name in orders if name.startswith("k") and name[1:].isdigit()]
-    about = searches.drop_duplicates("record").drop(columns=["goal", "steps"])
-    every = about.merge(orders[["record", "goal", *columns]], on="record")
+    fields = searches.drop_duplicates("record").drop(columns=["goal", "steps"])
+    every_goal = fields.merge(orders[["record", "goal", *columns]], on="record")
     ladder = {}
-    for (workload, _), rows in every.groupby(["workload", "algorithm"]):
+    for (workload, _), rows in every_goal.groupby(["workload", "algorithm"]):
         hardest = rows.goal.min()
         for error, trials in _rungs(workload, raced=rows.race.notna().any()):
             if error == hardest:
@@ -79,7 +79,7 @@ def shared_ratio(above: Sequence[Curve], below: Sequence[Curve]) -> Effect | Non
     """ln of one critical batch size over another, the mean over rungs; None if no rung has three
     batch sizes of both.
     """
-    pairs = [alike(*both) for both in zip(above, below)]
+    pairs = [alike(*pair) for pair in zip(above, below)]
     pairs = [pair for pair in pairs if min(curve.met.sum() for curve in pair) >= 3]
     if not pairs:
         return None
@@ -94,50 +94,27 @@ def shared_ratio(above: Sequence[Curve], below: Sequence[Curve]) -> Effect | Non
 # --- scatter --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Scatter:
-    """The scatter of one search's estimate, pooled over networks.
-
-    Attributes:
-        sd: standard deviation.
-        freedom: its degrees of freedom.
-        networks: of how many curves.
-        p_value: of Bartlett's test that their variances are equal, approximately, since it is of
-            jackknife errors.
-    """
-
-    sd: float
-    freedom: float
-    networks: int
-    p_value: float
-
-
-def scatter(effects: Sequence[Effect]) -> Scatter | None:
-    """The pooled scatter of estimates of ENOUGH searches each; None of fewer than two."""
-    known = [e for e in effects if e.n >= ENOUGH and 0 < e.error < np.inf]
-    if len(known) < 2:
-        return None
-    freedoms = np.array([e.n - 1.0 for e in known])
-    variances = np.array([e.error**2 * e.n for e in known])
-    freedom = freedoms.sum()
-    pooled = (freedoms @ variances) / freedom
-    excess = freedom * np.log(pooled) - freedoms @ np.log(variances)
-    parts = (1 / freedoms).sum() - 1 / freedom
-    test = excess / (1 + parts / (3 * (len(known) - 1)))
-    p_value = chdtrc(len(known) - 1, test)
-    return Scatter(float(pooled**0.5), float(freedom), len(known), float(p_value))
-
-
 def pooled(
     effects: Mapping[tuple, Effect], alike: Callable[[tuple], bool], least: float = 0.05
 ) -> dict[tuple, Effect]:
-    """The estimates by key, with the scatter of those that are alike pooled, if Bartlett's test
-    allows (p >= least); a single search has the pooled scatter, too.
+    """The estimates by key, with the scatter of those that are alike and have ENOUGH searches
+    pooled, if Bartlett's test that their variances are equal allows (p >= least; approximately,
+    since it is of jackknife errors); a single search has the pooled scatter, too.
     """
-    both = scatter([effect for key, effect in effects.items() if alike(key)])
-    if both is None or both.p_value < least:
+    group = [effect for key, effect in effects.items() if alike(key)]
+    group = [effect for effect in group if effect.n >= ENOUGH and 0 < effect.error < np.inf]
+    if len(group) < 2:
         return dict(effects)
+    freedoms = np.array([effect.n - 1.0 for effect in group])
+    variances = np.array([effect.error**2 * effect.n for effect in group])
+    freedom = freedoms.sum()
+    variance = (freedoms @ variances) / freedom
+    excess = freedom * np.log(variance) - freedoms @ np.log(variances)
+    parts = (1 / freedoms).sum() - 1 / freedom
+    if chdtrc(len(group) - 1, excess / (1 + parts / (3 * (len(group) - 1)))) < least:
+        return dict(effects)
+    sd, freedom = float(variance**0.5), float(freedom)
     return {
-        key: replace(e, error=both.sd / e.n**0.5, freedom=both.freedom) if alike(key) else e
+        key: replace(e, error=sd / e.n**0.5, freedom=freedom) if alike(key) else e
         for key, e in effects.items()
     }

@@ -65,8 +65,8 @@ def goal(workload: str) -> float:
 
 def goals(trials: pd.DataFrame) -> list[float]:
     """The ladder of goal errors that the table knows, the hardest first."""
-    known = trials.filter(regex="^steps@").notna().any()
-    return sorted(float(c.removeprefix("steps@")) for c in known.index[known])
+    steps = trials.filter(regex="^steps@").dropna(axis=1, how="all")
+    return sorted(float(column.removeprefix("steps@")) for column in steps)
 
 
 def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
@@ -74,7 +74,7 @@ def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
     is not on it.
     """
     column = f"steps@{goal:g}"
-    require(column in trials, "goal", goal, [f"{known:g}" for known in goals(trials)])
+    require(column in trials, "goal", goal, [f"{error:g}" for error in goals(trials)])
     return trials.assign(steps=trials[column], goal=goal)
 
 
@@ -132,28 +132,28 @@ def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
 
 
 def steps_to_result(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
-    """One row per search: its CELL columns, goal, steps (K*, NaN if no trial met the goal),
-    last_step, hits_seen (count of trials that met it).
+    """One row per search: its CELL columns, last_step, goal, steps (K*, NaN if no trial met the
+    goal), hits_seen (count of trials that met it).
     """
-    (found,) = _searches(trials if goal is None else at_goal(trials, goal), ["steps"])
-    return found
+    (searches,) = _searches(trials if goal is None else at_goal(trials, goal), ["steps"])
+    return searches
 
 
 def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
     """`steps_to_result` at every goal that a trial of the table met, the hardest first."""
     ladder = goals(trials)
-    found = _searches(trials, [f"steps@{goal:g}" for goal in ladder])
-    return {goal: searches.assign(goal=goal) for goal, searches in zip(ladder, found)}
+    searches = _searches(trials, [f"steps@{goal:g}" for goal in ladder])
+    return {goal: rows.assign(goal=goal) for goal, rows in zip(ladder, searches)}
 
 
 def _searches(trials: pd.DataFrame, columns: list[str]) -> Iterator[pd.DataFrame]:
     """`steps_to_result` by each of these columns of steps."""
     by = trials.groupby([name for name in CELL if name in trials], dropna=False)
-    told = by.agg(last_step=("last_step", "max"), goal=("goal", "min"))
+    ends = by.agg(last_step=("last_step", "max"), goal=("goal", "min"))
     for column in columns:
         steps = by[column]
-        found = told.assign(steps=steps.min().astype(float), hits_seen=steps.count())
-        yield found.reset_index()
+        searches = ends.assign(steps=steps.min().astype(float), hits_seen=steps.count())
+        yield searches.reset_index()
 
 
 def scatter_of(name: str) -> float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ from lib.analysis.scaling.curve import (
     RATIO,
     Curve,
     Effect,
+    alike,
     critical,
     critical_ratio,
     curve_of,
@@ -43,14 +43,12 @@ class Regimes(NamedTuple):
 
     start: the smallest size whose total of examples is within the tolerance of the least;
     perfect_end: the largest size up to which scaling is perfect; useful_end: the smallest size from
-    which on the steps stay within the tolerance of the least.  reaches_plateau: whether at least
-    two sizes lie on the floor, without which useful_end is only a lower bound.
+    which on the steps stay within the tolerance of the least.
     """
 
     start: float
     perfect_end: float
     useful_end: float
-    reaches_plateau: bool
 
 
 def regimes(curve: pd.DataFrame) -> Regimes:
@@ -61,32 +59,13 @@ def regimes(curve: pd.DataFrame) -> Regimes:
     Scaling is perfect at B if K*(B) <= (1 + TOLERANCE) K*(B0) B0 / B there and at every size from
     B0 on.
     """
-    b = curve.batch_size.to_numpy(float)
-    k = curve.steps.to_numpy(float)
-    ends = [float(end[0]) for end in regime_ends(b, k[None])]
-    return Regimes(*ends, bool((b >= ends[2]).sum() >= 2))
+    ends = regime_ends(curve.batch_size.to_numpy(float), curve.steps.to_numpy(float)[None])
+    return Regimes(*(float(end[0]) for end in ends))
 
 
 def near(values: np.ndarray, least: np.ndarray) -> np.ndarray:
     """Which values are at most TOLERANCE over the least."""
     return values <= (1 + TOLERANCE) * least
-
-
-def label(curves: pd.DataFrame) -> pd.DataFrame:
-    """Curves with `regime` and `perfect` (steps if scaling had stayed perfect from the smallest
-    size), for every curve in the table.
-    """
-    by = curves.sort_values("batch_size").groupby(of_curve(curves), dropna=False)
-    return pd.concat([_label_one(own) for _, own in by], ignore_index=True)
-
-
-def _label_one(curve: pd.DataFrame) -> pd.DataFrame:
-    found = regimes(curve)
-    b = curve.batch_size
-    flat = found.reaches_plateau & (b >= found.useful_end)
-    choices = {BEFORE: b < found.start, PERFECT: b <= found.perfect_end, MAXIMAL: flat}
-    regime = np.select([*choices.values()], [*choices], DIMINISHING)
-    return curve.assign(regime=regime, perfect=curve.steps.iloc[0] * b.iloc[0] / b)
 
 
 def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -104,6 +83,22 @@ def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, n
     return b[first[:, 0]], b[last], b[len(b) - np.maximum(floor, 1)]
 
 
+def label(curves: pd.DataFrame) -> pd.DataFrame:
+    """Curves with `regime` and `perfect` (steps if scaling had stayed perfect from the smallest
+    size), for every curve in the table.
+    """
+    parts = []
+    for _, curve in curves.sort_values("batch_size").groupby(of_curve(curves), dropna=False):
+        start, perfect_end, useful_end = regimes(curve)
+        b = curve.batch_size
+        # Two sizes on the floor at least, without which its beginning is only a bound
+        flat = (b >= useful_end) & ((b >= useful_end).sum() >= 2)
+        choices = {BEFORE: b < start, PERFECT: b <= perfect_end, MAXIMAL: flat}
+        regime = np.select([*choices.values()], [*choices], DIMINISHING)
+        parts.append(curve.assign(regime=regime, perfect=curve.steps.iloc[0] * b.iloc[0] / b))
+    return pd.concat(parts, ignore_index=True)
+
+
 # --- curves in a row each -------------------------------------------------------------------------
 
 ABOUT = """
@@ -113,8 +108,8 @@ goal sizes replicates c1 c2 critical critical_low critical_high identified
 
 def by_curve(rows: Iterable[tuple[tuple, dict]], columns: list[str]) -> pd.DataFrame:
     """A table of (key, row) pairs: CURVE and these columns, also where there is no row."""
-    filled = [{**dict(zip(CURVE, key)), **row} for key, row in rows]
-    return pd.DataFrame(filled, columns=[*CURVE, *columns])
+    records = [{**dict(zip(CURVE, key)), **row} for key, row in rows]
+    return pd.DataFrame(records, columns=[*CURVE, *columns])
 
 
 def summaries(trials: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
@@ -137,26 +132,22 @@ def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve
     counts = by[searches.columns.intersection(PROTOCOL)].nunique(dropna=False).max()
     mixed = list(counts.index[counts > 1])
     require(not mixed, "searches", mixed, "of one value each on a curve; choose one")
-    found = curves_of(searches)
-    goals = by.goal.first()
-    rows = [(key, {"goal": goals[key], **about(curve)}) for key, curve in found.items()]
-    return by_curve(rows, ABOUT), found
-
-
-@functools.lru_cache(maxsize=4096)
-def about(curve: Curve) -> dict:
-    """What `summaries` says of a curve, but for its key and goal."""
-    sizes = curve.sizes[curve.met]
-    bend = critical(curve)
-    line = forms.fit(curve.sizes, curve.means, weights=curve.weights)
-    return {
-        "sizes": len(sizes),
-        "replicates": curve.n,
-        "c1": line.c1[0],
-        "c2": line.c2[0],
-        **bend.row("critical"),
-        "identified": bool(sizes.min() < np.exp(bend.value) < sizes.max()),
-    }
+    curves, goals, rows = curves_of(searches), by.goal.first(), []
+    for key, curve in curves.items():
+        sizes = curve.sizes[curve.met]
+        bend = critical(curve)
+        line = forms.fit(curve.sizes, curve.means, weights=curve.weights)
+        row = {
+            "goal": goals[key],
+            "sizes": len(sizes),
+            "replicates": curve.n,
+            "c1": line.c1[0],
+            "c2": line.c2[0],
+            **bend.row("critical"),
+            "identified": bool(sizes.min() < np.exp(bend.value) < sizes.max()),
+        }
+        rows.append((key, row))
+    return by_curve(rows, ABOUT), curves
 
 
 def across_replicates(searches: pd.DataFrame, share: float = 0.0) -> pd.DataFrame:
@@ -168,13 +159,11 @@ def across_replicates(searches: pd.DataFrame, share: float = 0.0) -> pd.DataFram
     high (90 %), replicates, missed (counts), borrowed.
     """
     keys = of_curve(searches)
-    curve = searches.groupby(keys, dropna=False).ngroup()
-    told = searches[[*keys, "batch_size"]].assign(curve=curve)
-    parts = {n: curve_of(own, share).points() for n, own in searches.groupby(curve)}
-    found = pd.concat(parts, names=["curve"]).reset_index("curve")
-    point = ["curve", "batch_size"]
-    joined = told.drop_duplicates(point).merge(found, on=point)
-    return joined.sort_values(point, ignore_index=True).drop(columns="curve")
+    parts = []
+    for _, rows in searches.groupby(keys, dropna=False):
+        points = curve_of(rows, share).points()
+        parts.append(rows[keys].head(1).merge(points, how="cross"))
+    return pd.concat(parts, ignore_index=True)
 
 
 def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
@@ -183,13 +172,12 @@ def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
 
     Raises ValueError if none of the trials met any.
     """
-    found = at_every_goal(trials)
-    lowest = (
-        f"{trials.best_error.min():.3g}, the lowest error of {len(trials)} trials, or easier"
-    )
+    searches = at_every_goal(trials)
+    least = trials.best_error.min()
+    allowed = f"{least:.3g}, the lowest error of {len(trials)} trials, or easier"
     ladder = [c.removeprefix("steps@") for c in trials.filter(regex="^steps@")]
-    require(found, "goals", ladder, lowest)
-    met = [s[s.workload.isin(s.workload[s.steps.notna()])] for s in found.values()]
+    require(searches, "goals", ladder, allowed)
+    met = [s[s.workload.isin(s.workload[s.steps.notna()])] for s in searches.values()]
     return across_replicates(pd.concat(met, ignore_index=True))
 
 
@@ -201,20 +189,14 @@ def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
     scatter of searches); depart, depart_low, depart_high (the factor by which the curve departs
     from it, `FormTest`); exponent (p).
     """
-    tested = ((key, _test_of_form(curve)) for key, curve in curves.items())
-    rows = [(key, row) for key, row in tested if row]
+    rows = []
+    for key, curve in curves.items():
+        logs = curve.logs.where(~curve.missed).dropna()
+        n, m = logs.shape
+        if m >= TESTED and n >= ENOUGH:
+            test = forms.test_form(curve.sizes, logs.to_numpy())
+            rows.append((key, {"sizes": m, "searches": n} | vars(test)))
     return by_curve(rows, ["sizes", "searches", *forms.FormTest.__annotations__])
-
-
-@functools.lru_cache(maxsize=4096)
-def _test_of_form(curve: Curve) -> dict | None:
-    """What `tests_of_form` says of a curve, but for its key; None of a short one."""
-    logs = curve.logs.where(~curve.missed).dropna()
-    n, m = logs.shape
-    if m < TESTED or n < ENOUGH:
-        return None
-    tested = forms.test_form(curve.sizes, logs.to_numpy())
-    return {"sizes": m, "searches": n} | vars(tested)
 
 
 # --- one curve over another -----------------------------------------------------------------------
@@ -235,12 +217,12 @@ def beside(
     compared), sizes (batch sizes that both have).
     """
     rows = []
-    for key, curve, other in with_partner(curves, partner):
-        sizes = len(curve.logs.columns.intersection(other.logs.columns))
+    for key, *pair in with_partner(curves, partner):
+        sizes = len(alike(*pair)[0].sizes)
         for what, compare in quantities.items():
-            if (found := compare(curve, other)) is not None:
-                told = {"what": what, "n": found.n, "sizes": sizes}
-                rows.append((key, told | found.row("ratio")))
+            if (effect := compare(*pair)) is not None:
+                row = {"what": what, "n": effect.n, "sizes": sizes, **effect.row("ratio")}
+                rows.append((key, row))
     return by_curve(rows, "what ratio ratio_low ratio_high n sizes".split())
 
 
@@ -249,9 +231,9 @@ def with_partner(
 ) -> Iterator[tuple[tuple, Curve, Curve]]:
     """The key of every curve of which another is the partner, the curve, and the other."""
     for key, curve in curves.items():
-        other = curves.get(partner(key))
-        if other is not None and other is not curve:
-            yield key, curve, other
+        below = curves.get(partner(key), curve)
+        if below is not curve:
+            yield key, curve, below
 
 
 def dense_key(key: tuple) -> tuple:
@@ -274,7 +256,7 @@ def steps_over_dense(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """Steps of every sparse curve over the dense network's, a row per batch size that both have:
     `steps_ratio` with CURVE.
     """
-    ratios = ((key, steps_ratio(*both)) for key, *both in with_partner(curves, dense_key))
-    return by_curve(
-        ((key, row) for key, own in ratios for row in own.to_dict("records")), RATIO
-    )
+    rows = []
+    for key, *pair in with_partner(curves, dense_key):
+        rows += [(key, row) for row in steps_ratio(*pair).to_dict("records")]
+    return by_curve(rows, RATIO)
