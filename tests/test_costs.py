@@ -9,10 +9,10 @@ import pytest
 import vl_convert as vlc
 
 from chapters.frameworks import framework_costs
+from chapters.gradients import message_costs
+from chapters.gradients.message_times import TIMED, Collectives, Hooked, Operators
 from chapters.hardware import hardware_figures, volunteers
 from chapters.hardware.volunteers import Team, simulated
-from chapters.operator_cost import links
-from chapters.operator_cost.message_times import TIMED, Collectives, Hooked, Operators
 from lib.analysis import hardware
 from lib.page.vega import VEGALITE
 from lib.probes import timings
@@ -64,15 +64,15 @@ def drawn(values, expressions, numbers, *names):
 
 
 def test_one_worker_sends_nothing_and_the_ring_tends_to_twice_the_gradient():
-    assert links.ring(1, 1e6, 1e9, 1e-3) == links.gather(1, 1e3, 1e9, 1e-3) == 0
-    assert links.ring(10_000, 1e9, 1e9, 0) == pytest.approx(2 * 4, rel=1e-3)
-    assert links.ring(16, 1e6, np.inf, 1e-4) == pytest.approx(30e-4)
-    assert links.gather(16, 1e3, np.inf, 1e-4) == pytest.approx(3 * 4e-4)
+    assert message_costs.ring(1, 1e6, 1e9, 1e-3) == message_costs.gather(1, 1e3, 1e9, 1e-3) == 0
+    assert message_costs.ring(10_000, 1e9, 1e9, 0) == pytest.approx(2 * 4, rel=1e-3)
+    assert message_costs.ring(16, 1e6, np.inf, 1e-4) == pytest.approx(30e-4)
+    assert message_costs.gather(16, 1e3, np.inf, 1e-4) == pytest.approx(3 * 4e-4)
 
 
 @pytest.mark.parametrize(("factor", "cheaper"), [(0.9, True), (1.1, False)])
 def test_pairs_move_fewer_bytes_below_a_density_of_one_over_the_workers(factor, cheaper):
-    assert bool(links.gather(16, factor / 16 * 1e6, 1e9, 0) < links.ring(16, 1e6, 1e9, 0)) is cheaper
+    assert bool(message_costs.gather(16, factor / 16 * 1e6, 1e9, 0) < message_costs.ring(16, 1e6, 1e9, 0)) is cheaper
 
 
 ABOUT = {"workload": "digits-cnn", "algorithm": "adam"}
