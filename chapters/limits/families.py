@@ -64,9 +64,9 @@ FAMILIES = {
     LADDER: Family(
         "sgd",
         0.03,
-        {
+        {  # by their weights
             f"FC-{width.replace('x', '×')}": f"mnist-fc-{width}"
-            for width in ("128x3", "256x3", "1024", "512x3", "1024x3")  # by their weights
+            for width in ("128x3", "256x3", "1024", "512x3", "1024x3")
         },
     ),
     MNIST_MODEL: Family(
@@ -111,20 +111,20 @@ def results(published: pd.DataFrame, families: dict[str, Family]) -> pd.DataFram
 
     published: of `lib.claims.judging.published`: the momentum range that all members have.
     """
-    parts = []
+    parts = [published[:0]]
     for name, family in families.items() if len(published) else ():
-        dense = published[published.sparsity == 0]
-        own = dense[dense.algorithm == family.algorithm]
+        dense = published[(published.sparsity == 0) & (published.algorithm == family.algorithm)]
         for member, work in family.members.items():
-            goal = scaling.goal(work) if family.goal is None else family.goal
-            names = {work, work + EASIER} & WORKLOADS.keys()
+            goal = family.goal or scaling.goal(work)
             # Searches that wait for an easier goal end before
-            names = [known for known in names if goal in WORKLOADS[known].goals]
-            trials = own[own.workload.isin(names)]
+            names = [
+                n for n in {work, work + EASIER} & {*WORKLOADS} if goal in WORKLOADS[n].goals
+            ]
+            trials = dense[dense.workload.isin(names)]
             if trials.batch_size.nunique() >= 3:
                 trials = trials.assign(workload=work, family=name, member=member)
                 parts.append(scaling.at_goal(trials, goal))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
 def effects(trials: pd.DataFrame) -> pd.DataFrame:
@@ -135,20 +135,18 @@ def effects(trials: pd.DataFrame) -> pd.DataFrame:
     batch sizes; else the ratio is a bound.  effect: a `scaling.Effect`.
     """
     rows = []
-    for name, own in trials.groupby("family", sort=False) if len(trials) else ():
-        ends = own.member.iloc[[0, -1]].tolist()
-        first, last = (
-            scaling.curve_of(scaling.steps_to_result(own[own.member == member]))
-            for member in ends
-        )
-        found = scaling.critical_ratio(last, first) if ends[0] != ends[1] else None
-        if found is not None:
+    for name, family in trials.groupby("family", sort=False) if len(trials) else ():
+        names = family.member.iloc[[0, -1]].tolist()
+        members = (family[family.member == member] for member in names)
+        first, last = (scaling.curve_of(scaling.steps_to_result(own)) for own in members)
+        effect = scaling.critical_ratio(last, first) if names[0] != names[1] else None
+        if effect is not None:
             inside = all(
                 curve.sizes.min() < np.exp(scaling.critical(curve).value) < curve.sizes.max()
                 for curve in scaling.alike(last, first)
             )
-            ratio = found.row("ratio").values()
-            rows.append((name, *ends, own.goal.iloc[-1], *ratio, found.n, inside, found))
+            ratio = effect.row("ratio").values()
+            rows.append((name, *names, family.goal.iloc[-1], *ratio, effect.n, inside, effect))
     names = "family first last goal ratio ratio_low ratio_high n inside effect".split()
     return pd.DataFrame(rows, columns=names)
 
@@ -157,12 +155,12 @@ def once(curves: dict[tuple, scaling.Curve]) -> dict[tuple, scaling.Curve]:
     """Of the dense curves of a network and method, at several goals or under several names, that of
     the most searches.
     """
-    found = {}
+    most = {}
     for key in sorted(curves, key=lambda key: -curves[key].n):
         work = WORKLOADS[key[0]]
         if key[3] == 0:
-            found.setdefault((work.dataset, work.model, work.train_size, *key[1:3]), key)
-    return {key: curves[key] for key in found.values()}
+            most.setdefault((work.dataset, work.model, work.train_size, *key[1:3]), key)
+    return {key: curves[key] for key in most.values()}
 
 
 def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:
@@ -171,13 +169,10 @@ def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:
     Each curve's interval is so wide that all hold at once in 90 % of cases (Bonferroni's
     correction): which two are the extremes is chosen by the data.
     """
-    found = [scaling.critical(curve) for curve in curves]
-    sure = 1 - (1 - scaling.LEVEL) / 2 / len(found)
-    told = pd.DataFrame(map(vars, found))
-    reach = stdtrit(told.freedom, sure) * told.error
-    low = (told.value - reach).mask(told.below, -np.inf)
-    high = (told.value + reach).mask(told.above, np.inf)
-    apart = told.value.max() - told.value.min()
+    bends = pd.DataFrame(map(vars, map(scaling.critical, curves)))
+    reach = stdtrit(bends.freedom, 1 - (1 - scaling.LEVEL) / 2 / len(bends)) * bends.error
+    low = (bends.value - reach).mask(bends.below, -np.inf)
+    high = (bends.value + reach).mask(bends.above, np.inf)
     least = max(low.max() - high.min(), 0.0)
-    most = high.max() - low.min()
-    return tuple(float(np.exp(v)) for v in (apart, least, most))
+    logs = bends.value.max() - bends.value.min(), least, high.max() - low.min()
+    return tuple(np.exp(logs).tolist())
