@@ -113,10 +113,12 @@ def read() -> Measured:
 
 def findings(data: Measured, chosen) -> dict:
     """The values of the sentences on time; chosen: the page's parameters."""
-    slower, core = data.hooked["top-k / all-reduce"], data.core
+    core = data.core
+    slower = data.hooked["top-k / all-reduce"]
     # What disturbs a machine only adds time
     fastest = core[core.d == core.d.max()].set_index("compressor").low
-    d = core.d.iloc[(core.d - 1e6 * chosen.parameters_millions).abs().argmin()]
+    wanted = 1e6 * chosen.parameters_millions
+    d = core.d.iloc[(core.d - wanted).abs().argmin()]
     link = chosen.bandwidth, chosen.latency
     choice = core[core.d == d].set_index("compressor").loc["top-k"]
     sent = choice.seconds + gather(chosen.linked_workers, choice.elements, *link)

@@ -29,7 +29,8 @@ def findings(work: Workload, case: Case, dearer: pd.DataFrame) -> dict:
     curve = case.curves[case.densest]
     adaptive = isinstance(curve, scaling.AdaptiveCurve)
     # The fastest setting over the cheapest, in time and in price
-    steps, weights = case.of(case.densest).loc[cheap.batch_size, ["steps", "parameters"]]
+    points = case.of(case.densest)
+    steps, weights = points.loc[cheap.batch_size, ["steps", "parameters"]]
     machine = replace(case.machine, devices=cheap.devices)
     slow, _ = hardware.to_goal(machine, cheap.batch_size, steps, weights, case.timed)
     share = fast.value / float(slow)

@@ -135,10 +135,10 @@ def devices_timed(cores: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
     for name, times in cores.items():
         work = catalogue.workload(name)
         if times is not None and not work.steps_timed:
-            sizes = zip(times.batch_size, times.seconds)
-            rows.append(
-                {"workload": work.title, **{f"{n:,}": brief(1e3 * s) for n, s in sizes}}
-            )
+            row = {"workload": work.title}
+            for size, seconds in zip(times.batch_size, times.seconds):
+                row[f"{size:,}"] = brief(1e3 * seconds)
+            rows.append(row)
     return pd.DataFrame(rows)
 
 

@@ -55,10 +55,8 @@ def fitted(curves: pd.DataFrame) -> pd.DataFrame:
     parts = [curves[:0].assign(c1=0.0, c2=0.0)]
     for _, points in curves.groupby("curve"):
         if len(points) >= LEAST:
-            line, sizes = (
-                scaling.fit(points.batch_size, np.log(points.steps)),
-                points.batch_size,
-            )
+            sizes = points.batch_size
+            line = scaling.fit(sizes, np.log(points.steps))
             if sizes.min() < np.exp(line.log_critical[0]) < sizes.max():
                 parts.append(points.assign(c1=line.c1[0], c2=line.c2[0]))
     return pd.concat(parts[1:] or parts, ignore_index=True)

@@ -38,7 +38,8 @@ class Averaging:
 
     def __init__(self, module: nn.Module, dtype: torch.dtype, device: str = "cpu"):
         kind = CapturedExecutor if device.startswith("cuda") else SequentialExecutor
-        self.executor, self.averages, self.listening = kind(module, dtype, device), {}, False
+        self.executor = kind(module, dtype, device)
+        self.averages, self.listening = {}, False
         begun = torch.tensor([[0.0], [1.0]], device=device)
         for layer in module.modules():
             if isinstance(layer, nn.BatchNorm2d):
@@ -64,12 +65,12 @@ class Averaging:
         for norm, averages in self.averages.items():
             norm.running_mean, norm.running_var = averages.to(self.executor.dtype)
             norm.eval()
-        classes = [self.executor.logits(w, part)[0].argmax(1) for part in x.split(500)]
-        wrong = (torch.cat(classes) != y).sum().item()
+        logits = torch.cat([self.executor.logits(w, part)[0] for part in x.split(500)])
+        wrong = (logits.argmax(1) != y).sum()
         for norm in self.averages:
             norm.running_mean = norm.running_var = None
             norm.train()
-        return wrong / len(y)
+        return wrong.item() / len(y)
 
 
 def rate(step: int) -> float:

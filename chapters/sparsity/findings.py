@@ -60,7 +60,8 @@ def luck(goal: float = 0.06) -> dict[str, str]:
     other.
     """
     rows = judging.searches()
-    rows = rows[rows.workload.isin(plans.DIGITS) & (rows.algorithm == "sgd")]
+    digits = rows.workload.isin(plans.DIGITS)
+    rows = rows[digits & (rows.algorithm == "sgd")]
     orders = judging.orders().query("goal == @goal")[["record", "k1", "k5"]]
     hits = rows[["record", "sparsity"]].merge(orders, on="record").dropna()
     later = np.log(hits.k5 / hits.k1).groupby(hits.sparsity).mean()

@@ -70,7 +70,8 @@ def draws(among: np.ndarray, errors: Mapping[str, float]) -> alt.LayerChart:
         y2=alt.datum(0),
     )
     shades = alt.Scale(range=[charts.BLUE, charts.RED])
-    splits = alt.Chart(pd.DataFrame(errors.items(), columns=["name", "error"])).encode(
+    marks = pd.DataFrame(errors.items(), columns=["name", "error"])
+    splits = alt.Chart(marks).encode(
         x="error:Q",
         color=alt.Color("name:N", scale=shades, sort=None, legend=None),
         tooltip=tips.listed({"name:N": "split", "error:Q|.2%": "error"}),

@@ -144,13 +144,14 @@ def replays(searches: Iterable[Search], rule: str, factors: Iterable[float]) -> 
     Searches that say when losses fell are for the rule of losses, all others for the other rule, so
     that none is judged twice.
     """
-    rows = [
-        {"workload": search.cell.workload, "algorithm": search.cell.algorithm, "a": a}
-        | outcome(search, abandoned(search, a, rule))
-        for search in searches
-        if (search.fell is not None) == (rule == "losses") and np.isfinite(search.first).any()
-        for a in factors
-    ]
+    rows = []
+    for search in searches:
+        judges_losses = search.fell is not None
+        if judges_losses == (rule == "losses") and np.isfinite(search.first).any():
+            about = {"workload": search.cell.workload, "algorithm": search.cell.algorithm}
+            for a in factors:
+                changes = outcome(search, abandoned(search, a, rule))
+                rows.append({**about, "a": a, **changes})
     return pd.DataFrame(rows, columns="workload algorithm a cost unchanged factor".split())
 
 
