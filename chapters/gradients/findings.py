@@ -26,12 +26,7 @@ def planned(
 ) -> list[Portrait]:
     """Every network by every way of sending, the first with this compressor and feedback.
 
-    Args:
-        workloads: names.
-        compressor: of the first two ways.
-        density: share of the entries that is sent.
-        learning_rate: 0 for the book's.
-        common: further fields, alike for all.
+    learning_rate: 0 for the book's.  common: further fields, alike for all.
     """
     portraits_planned = []
     for name in workloads:
@@ -152,12 +147,7 @@ def entries(taken: pd.DataFrame, every: int) -> pd.DataFrame:
 
 
 def findings(taken: pd.DataFrame, first: Portrait) -> dict[str, str]:
-    """The values of the sentences on vectors.
-
-    Args:
-        taken: of `portraits.results`, `named`.
-        first: of `planned`.
-    """
+    """The values of the sentences on vectors, taken as of `named`; first: of `planned`."""
     left = taken[(taken.measure == "left") & (taken.compressor != "dense")]
     obeys = left.value <= energy_bounds.tighter(left.x) + 1e-6
     levels = band(fed_back(left, first.compressor))

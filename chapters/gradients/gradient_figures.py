@@ -15,12 +15,8 @@ BOUNDS = {
 
 
 def bounds(curves: pd.DataFrame, band: pd.DataFrame) -> alt.LayerChart:
-    """What Top-k leaves of the energy against the density: bounds, and the range of what was
-    measured.
-
-    Args:
-        curves: bound (of BOUNDS), x and value.
-        band: x, low, middle and high.
+    """What Top-k leaves of the energy against the density: bounds, and the band of what was
+    measured, as of the functions of these names in `findings`.
     """
     title = "share of the energy that is left"
     axis = alt.Axis(values=[0.001, 0.01, 0.1, 1], format="~g")
@@ -52,10 +48,8 @@ def shapes(entries: pd.DataFrame, normal: pd.DataFrame, ways: list[str]) -> alt.
     """Densities of a vector's entries on a logarithmic axis, a line per way of sending, one network
     and step at a time.
 
-    Args:
-        entries: network, way, step, x (in standard deviations) and value (positive).
-        normal: x and value of a normal distribution.
-        ways: in the legend's order.
+    entries: network, way, step, x (in standard deviations) and value (positive); normal: x and value
+    of a normal distribution; ways: in the legend's order.
     """
     if entries.empty:
         return charts.nothing("Not measured yet.")

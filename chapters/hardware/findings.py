@@ -18,13 +18,7 @@ from lib.workloads.catalogue import Workload
 
 
 def findings(work: Workload, case: Case, dearer: pd.DataFrame) -> dict:
-    """What the sentences on devices name.
-
-    Args:
-        work: the network asked for.
-        case: it on the hardware asked for.
-        dearer: of `hardware_tables.dearer`.
-    """
+    """What the sentences on devices name; dearer: of the function of that name in `hardware_tables`."""
     fast, cheap = (case.best(case.densest, what) for what in ("seconds", "price"))
     curve = case.curves[case.densest]
     adaptive = isinstance(curve, scaling.AdaptiveCurve)
@@ -57,12 +51,8 @@ def rounds(team: volunteers.Team, points: pd.DataFrame) -> pd.DataFrame:
 
 
 def lost(points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
-    """How much longer than with the fastest batch size it takes with the formula's.
-
-    Args:
-        points: of `volunteers.fitted`.
-        rounds: of the function of that name.
-        compared: of `volunteers.compared`, of both.
+    """How much longer than with the fastest batch size it takes with the formula's: of points
+    (`volunteers.fitted`), `rounds`, and both `volunteers.compared`.
     """
     smooth = points.assign(steps=points.c1 / points.batch_size + points.c2)
     line = volunteers.compared(smooth, rounds).lost.quantile(0.9)

@@ -93,11 +93,8 @@ def _best_devices(table: pd.DataFrame, shown: Mapping[str, tuple], keep: str) ->
 
 
 def _near(best: alt.Chart, points: pd.DataFrame) -> alt.Chart:
-    """Shades the batch sizes that are nearly as good as the best of the densest curve.
-
-    Args:
-        best: of `_best_devices`.
-        points: what it is made of.
+    """Shades the batch sizes that are nearly as good as the best of the densest curve; best: of
+    `_best_devices`, made of these points.
     """
     sizes, dense = points.batch_size, points.sparsity.min()
     near = f"datum.sparsity === {dense} && datum.value <= {1 + NEAR} * datum.least"
@@ -119,10 +116,8 @@ def by_batch_size(
     curve: str,
 ) -> alt.LayerChart:
     """Time to the goal, or its price, against batch size, a line per sparsity; the best of each
-    ringed.
-
-    Shaded: the batch sizes within NEAR of the densest curve's best.  Sliders that would change
-    nothing are not shown: those of a device that is measured, and the price while time is shown.
+    ringed, those within NEAR of the densest curve's best shaded.  Sliders that would change nothing
+    are not shown.
 
     Args:
         points: of all curves, with curve (its name) and parameters.

@@ -77,8 +77,7 @@ class Case:
 
 def measured(name: str, *methods: str) -> pd.DataFrame:
     """The trials of all curves, the book's at their goals; of a reader's own network those of its
-    exact searches, and of adaptive ones for a curve that has none, with the first lines of their
-    records.
+    exact searches, and of adaptive ones for a curve that has none.
 
     methods: as of `hardware.exact`.  Raises ValueError if there are none of a reader's own.
     """
@@ -115,10 +114,7 @@ def parameters(name: str) -> int:
 
 def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
     """Step times of a reader's own curve (`scaling.CURVE`), batch_size and seconds, as its searches
-    took them; else None.
-
-    Its trials are trained one after another, so that a step of the search is a step of one device
-    (`hardware.step_seconds`).
+    took them one trial after another (`hardware.step_seconds`); else None.
     """
     if not catalogue.workload(curve[0]).steps_timed:
         return None
@@ -206,11 +202,9 @@ def dearer(workload: str) -> pd.DataFrame:
 
 def _shared() -> dict[str, list]:
     """A network's largest batch size by all its methods that were timed, shared by devices: a row
-    for each share that was timed.
+    for each share that was timed (examples on each device), with `method_results.in_time`.
 
-    A device makes the whole update, beside the gradient of its share alone; what it sends is left
-    out.  Columns: as those of `method_results.in_time`, and share (examples on each device), at
-    which `dearer` and times are read.
+    A device makes the whole update, beside the gradient of its share; what it sends is left out.
     """
     times, trials = timings.over_sgd(), method_results.compared()
     trials = trials[trials.workload.isin(set(times.workload)) & (trials.sparsity == 0)]

@@ -29,11 +29,8 @@ SLACK = 1e-9  # of an example: what rounding may take from one that is complete
 
 
 def best_batch(critical: float, latency: float, speed: float) -> float:
-    """B*, the batch (examples) at which the goal is reached soonest, of a critical batch size
-    (examples).
-
-    latency: seconds of an exchange; speed: examples per second of all peers together.  Numbers or
-    arrays that fit.
+    """B* (examples) of a critical batch size (examples), an exchange's latency (seconds) and the
+    speed of all peers together (examples per second); numbers or arrays.
     """
     return np.sqrt(critical * latency * speed)
 

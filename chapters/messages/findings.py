@@ -58,14 +58,7 @@ def planned(chosen) -> Study:
 def findings(
     shown: pd.DataFrame, networks: list[str], chosen, judged: Mapping[str, Claim]
 ) -> dict:
-    """All values of the page's sentences.
-
-    Args:
-        shown: of `message_results.best`.
-        networks: titles, in their order.
-        chosen: the page's parameters.
-        judged: all claims.
-    """
+    """All values of the page's sentences; shown: of `message_results.best`, networks: titles."""
     last = shown.groupby("network").budget.max()
     density, rates = min(chosen.densities), SHI2019["learning_rate"]
     groups = [g for g in judged["T4"].groups if g.n > 1 and not g.name.endswith(OTHERWISE)]
@@ -123,12 +116,7 @@ def table(shown: pd.DataFrame) -> pd.DataFrame:
 
 def errors(shown: pd.DataFrame, density: float, titles: dict[str, str]) -> alt.LayerChart:
     """Test error, in the mean over seeds, against epochs, a line a method, both axes logarithmic; a
-    menu of networks.
-
-    Args:
-        shown: of `message_results.best`.
-        density: of all but dense messages.
-        titles: of the figure, by network, in the order of the menu.
+    menu of networks, with a title for each.  shown: of `message_results.best`.
     """
     sizes = shown.workload.map(lambda name: catalogue.workload(name).train_size)
     drawn = (shown.method == "dense") | (shown.density == density)

@@ -106,14 +106,7 @@ def decayed(module: nn.Module) -> Tensor:
 
 
 class Run:
-    """A training under way.
-
-    Attributes:
-        steps: taken so far.
-        w, velocity: weights and momentum's sum [1, P].
-        losses: of the steps since the last test.
-        spec: an `experiments.Published`.
-    """
+    """A training under way, by an `experiments.Published`: weights and momentum's sum are [1, P]."""
 
     def __init__(self, spec, device: str = "cpu"):
         module = models.fresh("resnet-20", spec.seed)

@@ -32,12 +32,8 @@ BOUND = 1.25  # as in the rules of claims: a ratio beyond it either way is an ef
 
 
 def findings(curves: Curves, critical: Mapping[tuple, scaling.Effect], cost: Claim) -> dict:
-    """What the sentences on connection sensitivity say, but for higher sparsities.
-
-    Args:
-        curves: all that are compared, of `scaling.summaries`.
-        critical: of `claims.critical_ratios`.
-        cost: L3, judged on all records.
+    """What the sentences on connection sensitivity say, but for higher sparsities, of all curves
+    (`scaling.summaries`); critical: of `claims.critical_ratios`; cost: L3, judged on all records.
     """
     over = scaling.steps_over_dense(curves)
     sparse = over[over.sparsity == over.sparsity.max()]
@@ -91,13 +87,8 @@ def sparser_still(longer: pd.DataFrame, published: pd.DataFrame) -> str | None:
 def panels(
     trials: pd.DataFrame, summary: pd.DataFrame, workload: str, algorithm: str
 ) -> alt.FacetChart:
-    """Steps to result against batch size, a panel per network and method: points of curves, and
-    critical batch sizes.
-
-    Args:
-        trials: of all networks.
-        summary: of `scaling.summaries`, of these trials.
-        workload, algorithm: those asked for, shown in any case.
+    """Steps to result against batch size, a panel per network and method, these in any case: points
+    of curves, and critical batch sizes; summary: of `scaling.summaries`.
     """
     networks, methods = dict.fromkeys([*PAPERS, workload]), dict.fromkeys([*METHODS, algorithm])
     points = judging.points(trials).assign(kind="point")

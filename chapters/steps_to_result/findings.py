@@ -40,12 +40,7 @@ def around(cell: Search) -> pd.DataFrame:
 
 
 def findings(cell: Search, frame: pd.DataFrame) -> dict:
-    """All values of the page's sentences.
-
-    Args:
-        cell: the search that is shown.
-        frame: its trials.
-    """
+    """All values of the page's sentences on a search, of whose trials the frame is."""
     work = workload(cell.workload)
     steps, trials = frame.steps, len(frame)
     low, _, high = scaling.best_of_k(steps.to_numpy(), max(1, trials // 2))

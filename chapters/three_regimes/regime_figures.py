@@ -49,10 +49,8 @@ def regimes_chart(
 
 def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
     """c1/B and c2 as dotted lines, the critical batch size, at which they cross, with its interval
-    and in words, and the regimes.
-
-    Args:
-        lines: also first, last (batch sizes) and least (steps), the ends of the axes.
+    and in words, and the regimes; lines: also first, last (batch sizes) and least (steps), the ends of
+    the axes.
     """
     lines = lines.assign(bottom=lines.c1 / lines.least)
     ends = (lines["first"], lines.bottom)
@@ -82,9 +80,6 @@ def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
 def _regimes(lines: pd.DataFrame) -> list[alt.Chart]:
     """The regimes of the fit, named; the outer two, in which its examples or its steps are within
     TOLERANCE of the least, are shaded.
-
-    Args:
-        lines: as `_guides`.
     """
     first, last = lines["first"].max(), lines["last"].max()
     ends = {"until": lines.critical * TOLERANCE, "since": lines.critical / TOLERANCE}
