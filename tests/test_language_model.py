@@ -56,10 +56,10 @@ def networks(trials=3, width=32):
 @pytest.mark.parametrize(("length", "split"), [(24_000, 0), (30_001, 1), (1_115_394, 9)])
 def test_no_window_crosses_a_border_and_none_overlap(length, split):
     """Every character is its own number, so that a window tells where it was cut."""
-    ids, asked = np.arange(length), 16
-    data = texts.examples(ids, split, asked)
+    ids, questions = np.arange(length), 16
+    data = texts.examples(ids, split, questions)
     training, *others = texts.parts(length, split)
-    assert len(data[0][0]) == texts.train_size(length) and all(len(x) == asked for x, _ in data[1:])
+    assert len(data[0][0]) == texts.train_size(length) and all(len(x) == questions for x, _ in data[1:])
     for (x, y), spans in zip(data, [training, *([span] for span in others)], strict=True):
         assert np.array_equal(y, x + 1) and len(np.unique(x)) == x.size, "a character is asked for once"
         inside = [(x[:, 0] >= first) & (y[:, -1] < last) for first, last in spans]
@@ -102,9 +102,9 @@ def test_parameters_are_counted_and_the_first_loss_is_about_that_of_guessing():
 def test_a_later_character_changes_no_earlier_answer(kind):
     executor, (_, w) = kind(Decoder(32, 2), torch.float64), networks(2)
     x = torch.randint(65, (3, 64))
-    other = x.clone()
-    other[:, 40] = (x[:, 40] + 1) % 65
-    before, after = executor.logits(w.double(), x), executor.logits(w.double(), other)
+    changed = x.clone()
+    changed[:, 40] = (x[:, 40] + 1) % 65
+    before, after = executor.logits(w.double(), x), executor.logits(w.double(), changed)
     assert torch.equal(before[:, :, :40], after[:, :, :40])
     assert (before[:, :, 40:] != after[:, :, 40:]).any(3).all()
 
@@ -166,6 +166,6 @@ def test_lock_step_equals_exhaustive_search(chain):
     assert not np.isnan(hardest[0]), "a goal that nobody reaches tests nothing"
     for outcome in (quick, thorough):
         assert np.array_equal(np.sort(outcome.first[:, 0])[: cell.hits], hardest, equal_nan=True)
-        known = first <= outcome.steps
-        assert np.array_equal(outcome.first[known], first[known])
+        recorded = first <= outcome.steps
+        assert np.array_equal(outcome.first[recorded], first[recorded])
     assert not w[one_search.start(cell).mask == 0].any(), "what is removed stays removed"

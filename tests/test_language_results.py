@@ -36,8 +36,8 @@ def text(length, symbols=5, seed=0):
 @pytest.mark.parametrize("order", [1, 3])
 def test_probabilities_are_those_of_the_plain_formula(order):
     parts = [text(150), text(70, seed=1)]
-    model, asked = ngrams.count(parts, 4, 6), text(40, 6, seed=2)  # a symbol that the text has not
-    contexts = np.lib.stride_tricks.sliding_window_view(asked, 3)
+    model, questions = ngrams.count(parts, 4, 6), text(40, 6, seed=2)  # a symbol that the text has not
+    contexts = np.lib.stride_tricks.sliding_window_view(questions, 3)
     probabilities = ngrams.predict(model[:order], contexts)
     expected = [plain(parts, tuple(int(c) for c in row[3 - order + 1 :]), 6) for row in contexts]
     assert np.allclose(probabilities, expected, rtol=1e-12) and np.allclose(probabilities.sum(1), 1) and (probabilities > 0).all()
@@ -65,8 +65,8 @@ def test_another_program_s_numbers_come_out_on_its_split():
     _, (first, _), _ = texts.parts(len(ids))
     model = ngrams.count([ids[:first]], 5, 65)
     theirs = {2: (2.486, 0.730), 3: (2.049, 0.619), 4: (1.774, 0.528), 5: (1.669, 0.473)}
-    for order, told in theirs.items():
-        assert ngrams.scores(model[:order], [ids[first:]])[:2] == pytest.approx(told, abs=6e-4)
+    for order, scores in theirs.items():
+        assert ngrams.scores(model[:order], [ids[first:]])[:2] == pytest.approx(scores, abs=6e-4)
 
 
 def toy(folder, name="toy.txt"):
@@ -114,8 +114,8 @@ def trials():
     for size in (1, 4, 16, 64, 256):
         best, behind = 300 * (1 + 40 / size), 1 + 0.4 * np.abs(np.arange(8) - 3)
         hard = np.where(behind == 1, best, np.nan)
-        told = {"batch_size": size, "trial": range(8), "last_step": best}
-        cells.append(pd.DataFrame(told | {"steps": hard, "steps@1.9": hard, "steps@2.3": best * behind / 4}))
+        columns = {"batch_size": size, "trial": range(8), "last_step": best}
+        cells.append(pd.DataFrame(columns | {"steps": hard, "steps@1.9": hard, "steps@2.3": best * behind / 4}))
     about = {"workload": "shakespeare", "algorithm": "adam", "trials": 8, "space": None}
     return recorded(pd.concat(cells, ignore_index=True), **about, goal=1.9, status="stopped")
 
@@ -124,11 +124,11 @@ def test_a_pruned_network_stands_beside_the_dense_one_at_the_goal_that_both_met(
     frame = trials()
     assert text_results.goal(frame) == text_results.pruned_goal(frame) == 1.9
     pruned = frame.assign(sparsity=0.9, **{"steps@2.3": 3 * frame["steps@2.3"]})
-    both = text_results.at_their_goals(pd.concat([frame, pruned], ignore_index=True), "shakespeare")
-    assert both.workload.unique().tolist() == ["shakespeare", "shakespeare-easier"]
-    assert (text_results.goal(both), text_results.pruned_goal(both)) == (1.9, 2.3)
-    found = text_results.pruned_over_dense(both)
-    assert len(found) == 5 and np.allclose(found.ratio, 3) and not found.missed.any()
+    pair = text_results.at_their_goals(pd.concat([frame, pruned], ignore_index=True), "shakespeare")
+    assert pair.workload.unique().tolist() == ["shakespeare", "shakespeare-easier"]
+    assert (text_results.goal(pair), text_results.pruned_goal(pair)) == (1.9, 2.3)
+    ratios = text_results.pruned_over_dense(pair)
+    assert len(ratios) == 5 and np.allclose(ratios.ratio, 3) and not ratios.missed.any()
 
 
 @pytest.mark.parametrize("on_record", [True, False])

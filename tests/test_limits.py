@@ -86,10 +86,10 @@ WRONG = [  # a part of PLANNED, what stands there instead, the line, and what is
 ]
 
 
-@pytest.mark.parametrize(("part", "by", "line", "told"), WRONG, ids=[by for _, by, *_ in WRONG])
-def test_what_is_wrong_in_a_file_of_studies_is_told_with_its_line(planned, part, by, line, told):
+@pytest.mark.parametrize(("part", "by", "line", "message"), WRONG, ids=[by for _, by, *_ in WRONG])
+def test_what_is_wrong_in_a_file_of_studies_is_told_with_its_line(planned, part, by, line, message):
     place = rf'studies.yaml"?, line {line}, '
-    with pytest.raises(ValueError, match=f"{place}(study first: {told}|column)"):
+    with pytest.raises(ValueError, match=f"{place}(study first: {message}|column)"):
         planned(part, by)
 
 

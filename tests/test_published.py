@@ -61,9 +61,9 @@ def by_torch(images, epochs):
 
 def test_dense_messages_are_pytorchs_sgd_with_decay_and_the_first_workers_averages(images, monkeypatch):
     monkeypatch.setattr(published, "WARM_UP", 1)
-    found, (losses, error) = run(images), by_torch(images, 2)
-    assert found.loss.tolist() == pytest.approx(losses, rel=1e-4) and found.sent.tolist() == [269_722] * 2
-    assert found.test_error.iloc[-1] == pytest.approx(error, abs=2 / 64)
+    tests, (losses, error) = run(images), by_torch(images, 2)
+    assert tests.loss.tolist() == pytest.approx(losses, rel=1e-4) and tests.sent.tolist() == [269_722] * 2
+    assert tests.test_error.iloc[-1] == pytest.approx(error, abs=2 / 64)
 
 
 def test_the_rate_rises_for_five_epochs_and_falls_tenfold_after_81():
@@ -89,32 +89,32 @@ def test_images_are_shifted_by_up_to_four_pixels_on_black_and_half_of_them_mirro
 
 @pytest.mark.parametrize("compressor", ["top-k", "gaussian-k"])
 def test_an_interrupted_run_goes_on_as_if_it_had_not_been(images, compressor, tmp_path, monkeypatch):
-    whole, kept = run(images, compressor), Checkpoint(tmp_path / "run.part", "one")
-    monkeypatch.setattr(kept, "pause", 0.0)
-    save = kept.save
+    straight, checkpoint = run(images, compressor), Checkpoint(tmp_path / "run.part", "one")
+    monkeypatch.setattr(checkpoint, "pause", 0.0)
+    save = checkpoint.save
 
     def stopped(state):
-        kept.pause = 0.0
+        checkpoint.pause = 0.0
         save(state)
         if state()["run"]["steps"] == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(kept, "save", stopped)
+    monkeypatch.setattr(checkpoint, "save", stopped)
     with pytest.raises(KeyboardInterrupt):
-        run(images, compressor, checkpoint=kept)
+        run(images, compressor, checkpoint=checkpoint)
     again = run(images, compressor, checkpoint=Checkpoint(tmp_path / "run.part", "one"))
-    assert again.drop(columns="seconds").equals(whole.drop(columns="seconds"))
+    assert again.drop(columns="seconds").equals(straight.drop(columns="seconds"))
     if compressor == "top-k":
-        assert whole.sent.iloc[0] == pytest.approx(WARM_UP[0] * 269_722, rel=1e-3)
+        assert straight.sent.iloc[0] == pytest.approx(WARM_UP[0] * 269_722, rel=1e-3)
 
 
 @pytest.mark.parametrize("behind, seeds, verdict", [(0.2, 3, "yes"), (2.0, 3, "no"), (2.0, 1, "unclear")])
 def test_a_planted_loss_by_the_recipe_is_judged_where_several_seeds_have_it(monkeypatch, behind, seeds, verdict):
     ends = {"dense": 0.08, "top-k": 0.08 + behind / 100}
     rows = [(name, seed, 120, 11_760, error + 0.001 * seed) for name, error in ends.items() for seed in range(seeds)]
-    found = pd.DataFrame(rows, columns=["compressor", "seed", "epoch", "step", "test_error"]).assign(epochs=120)
-    found["test_error"] += (found.compressor == "top-k") * 1e-4 * found.seed
-    monkeypatch.setattr(experiments, "PUBLISHED", SimpleNamespace(results=lambda: found))
+    tests = pd.DataFrame(rows, columns=["compressor", "seed", "epoch", "step", "test_error"]).assign(epochs=120)
+    tests["test_error"] += (tests.compressor == "top-k") * 1e-4 * tests.seed
+    monkeypatch.setattr(experiments, "PUBLISHED", SimpleNamespace(results=lambda: tests))
     (group,) = judged(registered()["T4"], claims.as_published("top-k", "dense")).groups
     assert group.own and group.verdict == verdict and group.note == "11,760 steps" and group.n == seeds
     assert claims.as_published("gaussian-k", "top-k") == []

@@ -49,8 +49,8 @@ def groups(violations, kinds):
     for name, worst in violations(fed_back()).groupby(level="workload", sort=False):
         ends = map(float, (worst.median(), worst.min(), worst.max()))
         note = f"one run, {len(worst)} vectors, {(worst < 1).sum()} of them below 1"
-        own = name.startswith(SHI2019)
-        networks.append(Group(title(name), *ends, 1, own, note=note, power=power))
+        theirs = name.startswith(SHI2019)
+        networks.append(Group(title(name), *ends, 1, theirs, note=note, power=power))
     return networks
 
 
@@ -76,8 +76,8 @@ def bell_violations(taken):
 def bound_violations(taken):
     """The most that Top-k leaves of each vector over (1 − k/d)², at any density."""
     rows = taken[(taken.measure == "left") & (taken.x < 1)]
-    over = rows.value / energy_bounds.tighter(rows.x)
-    return over.groupby([rows[name] for name in portraits.KEY], sort=False).max()
+    violations = rows.value / energy_bounds.tighter(rows.x)
+    return violations.groupby([rows[name] for name in portraits.KEY], sort=False).max()
 
 
 @claim(

@@ -74,8 +74,8 @@ def extremes(published_curves):
     for whose, networks in kinds.items():
         if len(networks) >= SEVERAL:
             searches, ends = min(curve.n for curve in networks), families.spread(networks)
-            note, own = f"{len(networks)} networks", whose.startswith("the paper")
-            groups.append(interval(f"{whose}, SGD", *ends, searches, own, note, log=True))
+            note, theirs = f"{len(networks)} networks", whose.startswith("the paper")
+            groups.append(interval(f"{whose}, SGD", *ends, searches, theirs, note, log=True))
     return groups
 
 

@@ -138,7 +138,7 @@ def effects(trials: pd.DataFrame) -> pd.DataFrame:
     for name, family in trials.groupby("family", sort=False) if len(trials) else ():
         names = family.member.iloc[[0, -1]].tolist()
         members = (family[family.member == member] for member in names)
-        first, last = (scaling.curve_of(scaling.steps_to_result(own)) for own in members)
+        first, last = (scaling.curve_of(scaling.steps_to_result(rows)) for rows in members)
         effect = scaling.critical_ratio(last, first) if names[0] != names[1] else None
         if effect is not None:
             inside = all(

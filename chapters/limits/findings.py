@@ -55,7 +55,7 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
 
     rows: of `networks`; hollow if not identified.
     """
-    rows, within = charts.cut(rows.sort_values(["algorithm", "critical"]), "critical", 4)
+    rows, limits = charts.cut(rows.sort_values(["algorithm", "critical"]), "critical", 4)
     rows = rows.assign(method=rows.algorithm.map(named), row=rows.name + "|" + rows.algorithm)
     axis = alt.Axis(
         labelExpr="replace(split(datum.label, '|')[0], 'easier goal', 'easier')",
@@ -64,9 +64,9 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
         labelOverlap=False,
         ticks=False,
     )
-    first = 2.0 ** np.floor(np.log2(within[0]))
-    scale = charts.log(8, domain=[first, within[1]], clamp=True)
-    powers = [first * 4**n for n in range(12) if first * 4**n <= within[1]]
+    first = 2.0 ** np.floor(np.log2(limits[0]))
+    scale = charts.log(8, domain=[first, limits[1]], clamp=True)
+    powers = [first * 4**n for n in range(12) if first * 4**n <= limits[1]]
     base = alt.Chart(rows).encode(
         y=alt.Y("row:N", title=None, sort=None, axis=axis),
         color=charts.by_algorithm(list(rows.algorithm), columns=1),

@@ -88,8 +88,10 @@ def groups(gaps, suffix="", theirs=True):
     """A row per network at the authors' density; theirs: whether it is trained as the authors did."""
     networks = []
     for row in message_results.means(gaps[gaps.density == DENSITY]).itertuples():
-        own = theirs and row.workload.startswith(SHI2019)
-        networks.append(difference(title(row.workload) + suffix, row.effect, own, row.note))
+        their_own = theirs and row.workload.startswith(SHI2019)
+        networks.append(
+            difference(title(row.workload) + suffix, row.effect, their_own, row.note)
+        )
     return networks
 
 

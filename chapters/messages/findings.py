@@ -107,8 +107,8 @@ def table(shown: pd.DataFrame) -> pd.DataFrame:
     ]
     keys = ["workload", "density"]
     wide = rows.pivot(index=keys, columns="pair", values="points")[rows.pair.unique()]
-    over = shown[shown.method == "Gaussian-k"].groupby([*keys, "budget"]).over.mean()
-    wide["k sent by Gaussian-k"] = over.groupby(keys).last().map(brief)
+    sent_over = shown[shown.method == "Gaussian-k"].groupby([*keys, "budget"]).over.mean()
+    wide["k sent by Gaussian-k"] = sent_over.groupby(keys).last().map(brief)
     wide = wide.fillna("—").reset_index().rename_axis(columns=None)
     titles = wide.workload.map(lambda name: catalogue.workload(name).title)
     return wide.assign(workload=titles).rename(columns={"workload": "network"})

@@ -35,18 +35,18 @@ def findings(curves: Curves, critical: Mapping[tuple, scaling.Effect], cost: Cla
     """What the sentences on connection sensitivity say, but for higher sparsities, of all curves
     (`scaling.summaries`); critical: of `claims.critical_ratios`; cost: L3, judged on all records.
     """
-    over = scaling.steps_over_dense(curves)
-    sparse = over[over.sparsity == over.sparsity.max()]
-    ratios = [effect.row("ratio") for effect in critical.values()]
+    ratios = scaling.steps_over_dense(curves)
+    sparse = ratios[ratios.sparsity == ratios.sparsity.max()]
+    bends = [effect.row("ratio") for effect in critical.values()]
     return {
         "cost": front.effects(cost),
-        "pairs_measured": len(over) > 0,
+        "pairs_measured": len(ratios) > 0,
         "costlier": int((sparse.ratio > 1).sum()),
         "compared": len(sparse),
-        "sparsest": f"{over.sparsity.max():g}" if len(over) else None,
-        "bend_pairs": len(ratios),
-        "bend_larger": sum(ratio["ratio_low"] > 1 for ratio in ratios),
-        "bend_smaller": sum(ratio["ratio_high"] < 1 for ratio in ratios),
+        "sparsest": f"{ratios.sparsity.max():g}" if len(ratios) else None,
+        "bend_pairs": len(bends),
+        "bend_larger": sum(bend["ratio_low"] > 1 for bend in bends),
+        "bend_smaller": sum(bend["ratio_high"] < 1 for bend in bends),
     }
 
 

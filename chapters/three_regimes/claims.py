@@ -130,7 +130,7 @@ NOT_SEPARATE = "any effect was enough; 1.25 counts as one everywhere; " + POOLED
     ],
 )
 def critical_with_momentum(searches, curves, published_curves):
-    return _beside_sgd(searches, curves, published_curves, scaling.critical_ratio)
+    return _over_sgd(searches, curves, published_curves, scaling.critical_ratio)
 
 
 @claim(
@@ -156,10 +156,10 @@ def steps_at_smallest(searches, curves, published_curves):
     def smallest(above, below):
         return scaling.steps_ratio(above, below).effect[0]
 
-    return _beside_sgd(searches, curves, published_curves, smallest)
+    return _over_sgd(searches, curves, published_curves, smallest)
 
 
-def _beside_sgd(searches, curves, published_curves, compare):
+def _over_sgd(searches, curves, published_curves, compare):
     """A group per network and method with momentum over its whole range, or else from 0.9 on, which
     decides nothing; of the former, the latter in a note.
     """

@@ -113,8 +113,8 @@ def saved_per_doubling(
     """
     order = np.argsort(batch_size)
     sizes, logs = (np.log2(np.asarray(v, float)[order]) for v in (batch_size, steps))
-    known = np.isfinite(critical) and critical > 0
-    near = np.abs(sizes - np.log2(critical)).argmin() if known else 0
+    is_known = np.isfinite(critical) and critical > 0
+    near = np.abs(sizes - np.log2(critical)).argmin() if is_known else 0
     saved = []
     for first, last in ((0, near), (near, len(sizes) - 1)):
         doublings = sizes[last] - sizes[first]

@@ -31,8 +31,8 @@ def regimes_chart(
     """
     pick, faded = charts.picked("sparsity")
     sizes = sorted(points.batch_size.unique())
-    within = [points.low.min() / 1.6, points.high.max() * 1.3]
-    scale = charts.log(domain=within)
+    limits = [points.low.min() / 1.6, points.high.max() * 1.3]
+    scale = charts.log(domain=limits)
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
     base = alt.Chart(tips.known(points)).encode(
         x=charts.batch_axis(sizes),
@@ -40,7 +40,7 @@ def regimes_chart(
         opacity=faded,
     )
     bars, means, marks = charts.curve(base, y, scale, tips.points("sparsity"))
-    ends = lines.assign(first=sizes[0], last=sizes[-1], least=within[0])
+    ends = lines.assign(first=sizes[0], last=sizes[-1], least=limits[0])
     guides = _guides(ends, scale) if len(lines) else []
     layers = [*guides, bars.add_params(pick), means, marks]
     chart = charts.controlled(layers, goal).add_params(charts.title(titles, goal))
