@@ -29,6 +29,7 @@ def findings(data: SimpleNamespace) -> dict:
             "method": named(main.algorithm.iloc[0]),
             "goal": written(text_results.goal(trials)),
             "inside": line is not None and line.identified,
+            "fitted": line is not None,
             "low": getattr(line, "critical_low", None),
             "high": getattr(line, "critical_high", None),
             "hardest": written(goals[0]),
