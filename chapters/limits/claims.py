@@ -175,7 +175,7 @@ def _compared(searches, names, apart):
     wanted = {family: families.FAMILIES[family] for family in names}
     whole_range = {key[:2] for key in ranges.whole_curves(searches)}
     effects, about = {}, {}
-    for row in families.effects(families.results(searches, wanted)).itertuples():
+    for row in families.effects(searches, wanted).itertuples():
         algorithm, works = wanted[row.family].algorithm, [*wanted[row.family].members.values()]
         key = (works[-1], algorithm, row.family)
         note = f"{row.last} over {row.first} at {100 * row.goal:g} % error: {row.ratio:.2g}"
