@@ -130,11 +130,12 @@ def devices_timed(cores: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
     rows = []
     for name, times in cores.items():
         work = catalogue.workload(name)
-        if times is not None and not work.steps_timed:
-            row = {"workload": work.title}
-            for size, seconds in zip(times.batch_size, times.seconds):
-                row[f"{size:,}"] = brief(1e3 * seconds)
-            rows.append(row)
+        if times is None or work.steps_timed:
+            continue
+        row = {"workload": work.title}
+        for size, seconds in zip(times.batch_size, times.seconds):
+            row[f"{size:,}"] = brief(1e3 * seconds)
+        rows.append(row)
     return pd.DataFrame(rows)
 
 

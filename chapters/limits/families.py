@@ -113,7 +113,8 @@ def _curve(
     # Searches that wait for an easier goal end before
     names = [n for n in {work, work + EASIER} & {*WORKLOADS} if goal in WORKLOADS[n].goals]
     dense = (published.sparsity == 0) & (published.algorithm == algorithm)
-    trials = published[dense & published.workload.isin(names)].assign(workload=work)
+    trials = published[dense & published.workload.isin(names)]
+    trials = trials.assign(workload=work)
     if trials.batch_size.nunique() < 3:
         return None
     return scaling.curve_of(scaling.steps_to_result(trials, goal))

@@ -80,7 +80,8 @@ def as_published(method, rival):
     ends = runs[runs.epoch == runs.epochs]
     errors = ends.pivot(index="seed", columns="compressor", values="test_error")
     gap = 100 * (errors[method] - errors[rival]).dropna()
-    note = f"{number(int(ends.step.max()))} steps"
+    steps = int(ends.step.max())
+    note = f"{number(steps)} steps"
     return [difference("ResNet-20 on CIFAR-10, as published", mean_of(gap), True, note)]
 
 

@@ -148,7 +148,8 @@ def replays(searches: Iterable[Search], rule: str, factors: Iterable[float]) -> 
     for search in searches:
         judges_losses = search.fell is not None
         if judges_losses == (rule == "losses") and np.isfinite(search.first).any():
-            about = {"workload": search.cell.workload, "algorithm": search.cell.algorithm}
+            cell = search.cell
+            about = {"workload": cell.workload, "algorithm": cell.algorithm}
             for a in factors:
                 changes = outcome(search, abandoned(search, a, rule))
                 rows.append({**about, "a": a, **changes})

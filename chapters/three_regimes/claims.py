@@ -89,11 +89,13 @@ def easiest_goals(searches):
     dense = searches[searches.sparsity == 0]
     easiest = {}
     for error in scaling.goals(dense):  # the easiest last
-        met = dense.workload[dense[f"steps@{error:g}"].notna()]
-        easiest |= dict.fromkeys(met.unique(), error)
+        met = dense[f"steps@{error:g}"].notna()
+        names = dense.workload[met].unique()
+        easiest |= dict.fromkeys(names, error)
     wanted = {name: error for name, error in easiest.items() if error > scaling.goal(name)}
     rows = dense[dense.workload.isin(list(wanted))]
-    return scaling.curves(scaling.at_goals(rows, wanted))
+    rows = scaling.at_goals(rows, wanted)
+    return scaling.curves(rows)
 
 
 WHERE = Change(
