@@ -37,9 +37,11 @@ def by_torch(images, epochs):
     norms = [layer for layer in net.modules() if isinstance(layer, nn.BatchNorm2d)]
     for norm in norms:
         norm.track_running_stats = True
-        norm.running_mean, norm.running_var = torch.zeros(norm.num_features), torch.ones(norm.num_features)
+        norm.running_mean = torch.zeros(norm.num_features)
+        norm.running_var = torch.ones(norm.num_features)
     wide, narrow = ([p for p in net.parameters() if (p.dim() > 1) == decays] for decays in (True, False))
-    sgd = torch.optim.SGD([{"params": wide, "weight_decay": 1e-4}, {"params": narrow}], lr=1.0, momentum=0.9)
+    groups = [{"params": wide, "weight_decay": 1e-4}, {"params": narrow}]
+    sgd = torch.optim.SGD(groups, lr=1.0, momentum=0.9)
     losses = []
     for step in range(2 * epochs):
         for group in sgd.param_groups:
@@ -73,8 +75,10 @@ def test_the_rate_rises_for_five_epochs_and_falls_tenfold_after_81():
 
 def test_an_epoch_has_every_image_once_in_an_order_of_its_own(images):
     marked = Split(images.x, torch.arange(64))
-    first, second = (torch.cat([published.batch(0, marked, step)[1] for step in pair]) for pair in ((0, 1), (2, 3)))
-    assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(64)) and not torch.equal(first, second)
+    labels = [published.batch(0, marked, step)[1] for step in range(4)]
+    first, second = torch.cat(labels[:2]), torch.cat(labels[2:])
+    assert sorted(first.tolist()) == sorted(second.tolist()) == list(range(64))
+    assert not torch.equal(first, second)
 
 
 def test_images_are_shifted_by_up_to_four_pixels_on_black_and_half_of_them_mirrored():

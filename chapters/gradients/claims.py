@@ -129,12 +129,14 @@ def bells():
         Change(
             "2026-11-28",
             "convex in all of a hundred bins, wherever it ends",
-            "there, noise lets only one normal vector in ten pass; every vector on record passes in twenty bins",
+            "there, noise lets only one normal vector in ten pass; "
+            "every vector on record passes in twenty bins",
         ),
         Change(
             "2026-11-26",
             "what is left stays below (1 − k/d)² for every vector and density",
-            f"nearly any vector passes, and its range over vectors and densities is no interval; {DEPENDENT}",
+            f"nearly any vector passes, "
+            f"and its range over vectors and densities is no interval; {DEPENDENT}",
         ),
         Change(
             TODAY,

@@ -1,4 +1,4 @@
-"""Figures of what Top-k leaves of a vector, how its entries are distributed, and what choosing takes."""
+"""Figures of what Top-k leaves of a vector, of its entries, and of what choosing them takes."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def shapes(entries: pd.DataFrame, normal: pd.DataFrame, ways: list[str]) -> alt.
     """Densities of a vector's entries on a logarithmic axis, a line per way of sending, one network
     and step at a time.
 
-    entries: network, way, step, x (in standard deviations) and value (positive); normal: x and value
-    of a normal distribution; ways: in the legend's order.
+    entries: network, way, step, x (in standard deviations) and value (positive); normal: x and
+    value of a normal distribution; ways: in the legend's order.
     """
     if entries.empty:
         return charts.nothing("Not measured yet.")

@@ -18,7 +18,7 @@ from lib.workloads.catalogue import Workload
 
 
 def findings(work: Workload, case: Case, dearer: pd.DataFrame) -> dict:
-    """What the sentences on devices name; dearer: of the function of that name in `hardware_tables`."""
+    """What the sentences on devices name; dearer: of `hardware_tables.dearer`."""
     fast, cheap = (case.best(case.densest, what) for what in ("seconds", "price"))
     curve = case.curves[case.densest]
     adaptive = isinstance(curve, scaling.AdaptiveCurve)

@@ -106,7 +106,7 @@ def decayed(module: nn.Module) -> Tensor:
 
 
 class Run:
-    """A training under way, by an `experiments.Published`: weights and momentum's sum are [1, P]."""
+    """A training under way, by an `experiments.Published`; w and velocity are [1, P]."""
 
     def __init__(self, spec, device: str = "cpu"):
         module = models.fresh("resnet-20", spec.seed)

@@ -55,8 +55,8 @@ def lines_by_goal(trials: pd.DataFrame) -> pd.DataFrame:
 def findings(
     trials: pd.DataFrame, lines: pd.DataFrame, judged: Mapping[str, Claim], chosen: Any
 ) -> dict[str, object]:
-    """All values of the page's sentences, from all trials at their goals; lines: of `lines_by_goal`,
-    of the `densest` curve asked for.
+    """All values of the page's sentences, from all trials at their goals; lines: of
+    `lines_by_goal`, of the `densest` curve asked for.
     """
     curve = chosen.workload, chosen.algorithm
     ranged = any(key[:2] == curve for key in ranges.whole_curves(trials))
@@ -124,8 +124,8 @@ def saved_per_doubling(
 
 
 def of_ranges(published: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
-    """Critical batch sizes with momentum from 0.9 on (published) and over its whole range (trials), a
-    row per curve, on the searches that both have.
+    """Critical batch sizes with momentum from 0.9 on (published) and over its whole range (trials),
+    a row per curve, on the searches that both have.
     """
     whole_range = sorted(ranges.whole_curves(trials))
     high, low = (scaling.curves(t) if whole_range else {} for t in (published, trials))

@@ -49,8 +49,8 @@ def regimes_chart(
 
 def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
     """c1/B and c2 as dotted lines, the critical batch size, at which they cross, with its interval
-    and in words, and the regimes; lines: also first, last (batch sizes) and least (steps), the ends of
-    the axes.
+    and in words, and the regimes; lines: also first, last (batch sizes) and least (steps), the
+    ends of the axes.
     """
     lines = lines.assign(bottom=lines.c1 / lines.least)
     ends = (lines["first"], lines.bottom)
