@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import benchmarks
-from chapters.operator_cost.message_times import library_top_k
+from chapters.gradients.message_times import library_top_k
 from lib.engine.sequential import SequentialExecutor
 from lib.measuring import machine
 from lib.messages import Messages, target

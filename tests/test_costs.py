@@ -9,10 +9,10 @@ import pytest
 import vl_convert as vlc
 
 from chapters.frameworks import framework_costs
+from chapters.gradients import message_costs
+from chapters.gradients.message_times import TIMED, Collectives, Hooked, Operators
 from chapters.hardware import hardware_figures, volunteers
 from chapters.hardware.volunteers import Team, simulated
-from chapters.operator_cost import links
-from chapters.operator_cost.message_times import TIMED, Collectives, Hooked, Operators
 from lib.analysis import hardware
 from lib.page.vega import VEGALITE
 from lib.probes import timings
@@ -24,18 +24,16 @@ SIZES, STEPS = 2.0 ** np.arange(11), 5e4 / 2.0 ** np.arange(11) + 80
 def test_endless_bandwidth_divides_time_by_the_devices_until_they_are_idle():
     many = hardware.Hardware(devices=8, throughput=500.0, saturation=4.0)
     seconds, cost = hardware.to_goal(many, SIZES, STEPS, 10**6)
-    busy = SIZES / 8 >= 4
-    assert seconds[busy] == pytest.approx((STEPS * SIZES / 500 / 8)[busy])
-    assert seconds[~busy] == pytest.approx((STEPS * 4 / 500)[~busy])
+    assert seconds == pytest.approx(STEPS * np.maximum(SIZES / 8, 4) / 500)
     assert cost == pytest.approx(seconds / 3600 * 8)
 
 
-def test_slow_links_cost_what_a_ring_sends():
+@pytest.mark.parametrize("devices", [2, 4, 1024])
+def test_slow_links_cost_what_a_ring_sends(devices):
     """In the limit of many devices every device sends twice the gradient, whatever their number."""
-    for devices in (2, 4, 1024):
-        slow = hardware.Hardware(devices, 1e12, 1e-9, bandwidth=1e6, latency=0.5)
-        expected = 2 * 4 * (1 - 1 / devices) + 2 * (devices - 1) * 0.5
-        assert hardware.step_time(slow, np.ones(1), 10**6) == pytest.approx(expected, rel=1e-6)
+    slow = hardware.Hardware(devices, 1e12, 1e-9, bandwidth=1e6, latency=0.5)
+    expected = 2 * 4 * (1 - 1 / devices) + 2 * (devices - 1) * 0.5
+    assert hardware.step_time(slow, np.ones(1), 10**6) == pytest.approx(expected, rel=1e-6)
 
 
 def test_measured_step_times_are_met_and_continued():
@@ -49,30 +47,14 @@ def test_measured_step_times_are_met_and_continued():
     assert hardware.step_time(model, 4 * shares, 10**6, timed) == pytest.approx(entered)
 
 
-def drawn(values, expressions, numbers, *names):
-    """What a chart computes of a row of values by expressions: drawn as text, and read off."""
-    told = " + ' ' + ".join(f"format(datum.{name}, '.8e')" for name in names)
-    steps = [{"calculate": e.format(**numbers), "as": n} for n, e in expressions.items()]
-    spec = {
-        "data": {"values": [values]},
-        "transform": [*steps, {"calculate": told, "as": "told"}],
-        "mark": "text",
-        "encoding": {"text": {"field": "told"}},
-    }
-    svg = vlc.vegalite_to_svg(spec, vl_version=VEGALITE)
-    return [float(v) for v in re.search(r">(\S+e[+-−]\d+) (\S+e[+-−]\d+)<", svg).groups()]
-
-
 def test_one_worker_sends_nothing_and_the_ring_tends_to_twice_the_gradient():
-    assert links.ring(1, 1e6, 1e9, 1e-3) == links.gather(1, 1e3, 1e9, 1e-3) == 0
-    assert links.ring(10_000, 1e9, 1e9, 0) == pytest.approx(2 * 4, rel=1e-3)
-    assert links.ring(16, 1e6, np.inf, 1e-4) == pytest.approx(30e-4)
-    assert links.gather(16, 1e3, np.inf, 1e-4) == pytest.approx(3 * 4e-4)
-
-
-@pytest.mark.parametrize(("factor", "cheaper"), [(0.9, True), (1.1, False)])
-def test_pairs_move_fewer_bytes_below_a_density_of_one_over_the_workers(factor, cheaper):
-    assert bool(links.gather(16, factor / 16 * 1e6, 1e9, 0) < links.ring(16, 1e6, 1e9, 0)) is cheaper
+    assert message_costs.ring(1, 1e6, 1e9, 1e-3) == message_costs.gather(1, 1e3, 1e9, 1e-3) == 0
+    assert message_costs.ring(10_000, 1e9, 1e9, 0) == pytest.approx(2 * 4, rel=1e-3)
+    assert message_costs.ring(16, 1e6, np.inf, 1e-4) == pytest.approx(30e-4)
+    assert message_costs.gather(16, 1e3, np.inf, 1e-4) == pytest.approx(3 * 4e-4)
+    dense = message_costs.ring(16, 1e6, 1e9, 0)
+    below, above = (message_costs.gather(16, factor / 16 * 1e6, 1e9, 0) for factor in (0.9, 1.1))
+    assert below < dense < above, "pairs move fewer bytes below a density of one over the workers"
 
 
 ABOUT = {"workload": "digits-cnn", "algorithm": "adam"}
@@ -93,31 +75,26 @@ C1, C2 = 30_000.0, 150.0  # a critical batch size of 200
 BATCHES = np.unique(np.geomspace(16, 6000, 28).round().astype(int))
 
 
-def to_goal(batch_size, latency, speed):
-    """T(B) of equal peers that stay, on the curve c1/B + c2."""
-    return (C1 / batch_size + C2) * (batch_size / speed + latency)
+SPEED = 80.0  # examples a second, of all peers
 
 
-def test_the_best_batch_is_where_the_formula_is_least():
+def seconds_to_goal(sizes, rounds):
+    """On the curve c1/B + c2, with the seconds of a round at each size."""
+    return (C1 / sizes + C2) * rounds
+
+
+@pytest.mark.parametrize(("latency", "speed"), [(0.1, 50.0), (2.0, 100.0), (30.0, 1000.0)])
+def test_the_best_batch_is_where_the_formula_is_least(latency, speed):
     fine = np.geomspace(1, 1e6, 200_001)
-    for latency, speed in ((0.1, 50.0), (2.0, 100.0), (30.0, 1000.0)):
-        time = to_goal(fine, latency, speed)
-        assert fine[time.argmin()] == pytest.approx(volunteers.best_batch(C1 / C2, latency, speed), rel=1e-3)
+    best = fine[seconds_to_goal(fine, fine / speed + latency).argmin()]
+    assert best == pytest.approx(volunteers.best_batch(C1 / C2, latency, speed), rel=1e-3)
 
 
-def test_equal_peers_that_stay_take_as_long_as_the_formula_exactly():
-    for peers, per_peer in ((1, 7), (8, 12), (40, 1), (13, 100)):
-        team = Team(peers=peers, speed=80.0, spread=0.0)
-        batch = peers * per_peer
-        seconds, examples = simulated(team, batch, 1.5, 300, seed=0)
-        assert seconds == pytest.approx(batch / 80.0 + 1.5, rel=1e-12)
-        assert examples == 300 * batch
-
-
-def fitted(team, latency, seed=0):
-    """Simulated time to the goal [sizes] on the curve c1/B + c2."""
-    rounds = [simulated(team, int(b), latency, 40, seed)[0] for b in BATCHES]
-    return (C1 / BATCHES + C2) * rounds
+@pytest.mark.parametrize(("peers", "examples"), [(1, 7), (8, 12), (40, 1), (13, 100)])
+def test_equal_peers_that_stay_take_as_long_as_the_formula_exactly(peers, examples):
+    batch = peers * examples
+    seconds, complete = simulated(Team(peers=peers, speed=SPEED, spread=0.0), batch, 1.5, 300, seed=0)
+    assert seconds == pytest.approx(batch / SPEED + 1.5, rel=1e-12) and complete == 300 * batch
 
 
 @pytest.mark.parametrize(("spread", "departures"), [(0.0, 0.0), (0.5, 3.0)])
@@ -125,24 +102,31 @@ def test_the_simulated_best_batch_is_that_of_the_formula(spread, departures):
     """Stated tolerance: a batch within a factor of 1.5, and 3 % of the time; the speed is the mean of those online."""
     team = Team(peers=20, speed=400.0, spread=spread).leaving(departures)
     best = volunteers.best_batch(C1 / C2, 2.0, 400.0)
-    time = np.mean([fitted(team, 2.0, seed) for seed in range(2)], axis=0)
+    rounds = [[simulated(team, int(b), 2.0, 40, seed)[0] for b in BATCHES] for seed in range(2)]
+    time = seconds_to_goal(BATCHES, np.mean(rounds, axis=0))
     assert best / 1.5 < BATCHES[time.argmin()] < best * 1.5
     assert time[np.abs(np.log(BATCHES / best)).argmin()] < 1.03 * time.min()
 
 
-def of_hardware():
+def test_the_chart_computes_the_same():
+    """Seconds and price of a row, by the chart's expressions: drawn as text, and read off."""
     timed = pd.DataFrame({"batch_size": [16.0, 256.0], "seconds": [0.01, 0.1]})
-    alone = hardware.interpolated(timed, np.array([64.0]))[0]
     machine = hardware.Hardware(4, 700.0, 8.0, 2e6, 1e-3, 2.5)
+    alone = hardware.interpolated(timed, np.array([64.0]))[0]
     row = {"batch_size": 256.0, "steps": 275.0, "parameters": 5000, "measured": alone}
     numbers = {**dataclasses.asdict(machine), "own": "true"}
-    found = drawn(row, hardware_figures.EXPRESSIONS, numbers, "seconds", "cost")
-    return found, hardware.to_goal(machine, np.array([256.0]), np.array([275.0]), 5000, timed)
-
-
-def test_the_chart_computes_the_same():
-    found, expected = of_hardware()
-    assert found == pytest.approx(np.ravel(expected), rel=1e-6)
+    steps = {name: text.format(**numbers) for name, text in hardware_figures.EXPRESSIONS.items()}
+    steps["text"] = "format(datum.seconds, '.8e') + ' ' + format(datum.cost, '.8e')"
+    spec = {
+        "data": {"values": [row]},
+        "transform": [{"calculate": text, "as": name} for name, text in steps.items()],
+        "mark": "text",
+        "encoding": {"text": {"field": "text"}},
+    }
+    svg = vlc.vegalite_to_svg(spec, vl_version=VEGALITE)
+    values = re.search(r">(\S+e[+-−]\d+) (\S+e[+-−]\d+)<", svg).groups()
+    expected = hardware.to_goal(machine, np.array([256.0]), np.array([275.0]), 5000, timed)
+    assert [float(value) for value in values] == pytest.approx(np.ravel(expected), rel=1e-6)
 
 
 TIMINGS = [

@@ -1,68 +1,64 @@
 """The language model: n-grams by their formula, readers' texts, and runs that branch."""
 
-import math
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from chapters.language_model import experiments, text_results
-from lib import own
+from lib import Told, own
+from lib.engine.checkpoint import OutOfTime
 from lib.workloads import catalogue, datasets, models, ngrams, texts
 from tests.conftest import recorded
 
 
 def plain(sequences, context, symbols):
     """Witten and Bell's probabilities [symbols] after a context, a tuple, by the formula."""
-    lower = [1 / symbols] * symbols if not context else plain(sequences, context[1:], symbols)
-    follow = [
-        s[at + len(context)]
-        for s in sequences
-        for at in range(len(s) - len(context))
-        if tuple(s[at : at + len(context)]) == tuple(context)
-    ]
+    lower = plain(sequences, context[1:], symbols) if context else [1 / symbols] * symbols
+    n, context = len(context), tuple(context)
+    places = ((s, i) for s in sequences for i in range(len(s) - n))
+    follow = [s[i + n] for s, i in places if tuple(s[i : i + n]) == context]
     kinds = len(set(follow))
-    if not follow:
-        return lower
-    return [(follow.count(w) + kinds * lower[w]) / (len(follow) + kinds) for w in range(symbols)]
+    total = len(follow) + kinds
+    return [(follow.count(w) + kinds * lower[w]) / total for w in range(symbols)] if follow else lower
 
 
 def text(length, symbols=5, seed=0):
     """Characters of which the next often follows from the last."""
     random = np.random.default_rng(seed)
     ids = random.integers(symbols, size=length)
-    for at in range(1, length):
+    for place in range(1, length):
         if random.random() < 0.6:
-            ids[at] = (2 * ids[at - 1] + 1) % symbols
+            ids[place] = (2 * ids[place - 1] + 1) % symbols
     return ids
 
 
 @pytest.mark.parametrize("order", [1, 3])
 def test_probabilities_are_those_of_the_plain_formula(order):
     parts = [text(150), text(70, seed=1)]
-    model, asked = ngrams.count(parts, 4, 6), text(40, 6, seed=2)  # a symbol that the text has not
-    contexts = np.lib.stride_tricks.sliding_window_view(asked, 3)
-    found = ngrams.predict(model[:order], contexts)
+    model, questions = ngrams.count(parts, 4, 6), text(40, 6, seed=2)  # a symbol that the text has not
+    contexts = np.lib.stride_tricks.sliding_window_view(questions, 3)
+    probabilities = ngrams.predict(model[:order], contexts)
     expected = [plain(parts, tuple(int(c) for c in row[3 - order + 1 :]), 6) for row in contexts]
-    assert np.allclose(found, expected, rtol=1e-12) and np.allclose(found.sum(1), 1) and (found > 0).all()
+    assert np.allclose(probabilities, expected, rtol=1e-12) and (probabilities > 0).all()
+    assert np.allclose(probabilities.sum(1), 1)
 
 
-def test_rungs_ask_what_networks_are_asked_and_count_only_what_they_train_on():
+@pytest.mark.parametrize("split", [0, 1])
+def test_rungs_ask_what_networks_are_asked_and_count_only_what_they_train_on(split):
     ids = text(24_000)
-    for split in (0, 1):
-        found = experiments.climb(ids, 3, split).set_index(["asked", "n"])
-        training, (first, last), _ = texts.parts(len(ids), split)
-        model = ngrams.count([ids[slice(*span)] for span in training], 3, 5)
-        x, y = texts.windows(ids, texts.spread_starts((first, last), texts.asked_of(len(ids))))
-        nats = []
-        for row, truth in zip(x, y, strict=True):
-            for at in range(len(row)):
-                context = [ngrams.NOTHING] * (at == 0) + list(row[max(0, at - 1) : at + 1])
-                nats.append(-math.log(ngrams.predict(model, np.array([context]))[0, truth[at]]))
-        assert found.nats["windows", 3] == pytest.approx(np.mean(nats))
-        assert found.characters["windows", 3] == 18 * 64 and found.characters["all", 3] == last - first - 1
+    rungs = experiments.climb(ids, 3, split).set_index(["asked", "n"])
+    training, (first, last), _ = texts.parts(len(ids), split)
+    model = ngrams.count([ids[slice(*span)] for span in training], 3, 5)
+    x, y = texts.windows(ids, texts.spread_starts((first, last), texts.asked_of(len(ids))))
+    contexts = np.insert(x, 0, ngrams.NOTHING, axis=1)
+    pairs = np.lib.stride_tricks.sliding_window_view(contexts, 2, axis=1).reshape(-1, 2)
+    nats = -np.log(ngrams.predict(model, pairs)[np.arange(y.size), y.ravel()])
+    assert rungs.nats["windows", 3] == pytest.approx(nats.mean())
+    assert rungs.characters["windows", 3] == 18 * 64 and rungs.characters["all", 3] == last - first - 1
 
 
 def test_another_program_s_numbers_come_out_on_its_split():
@@ -73,8 +69,8 @@ def test_another_program_s_numbers_come_out_on_its_split():
     _, (first, _), _ = texts.parts(len(ids))
     model = ngrams.count([ids[:first]], 5, 65)
     theirs = {2: (2.486, 0.730), 3: (2.049, 0.619), 4: (1.774, 0.528), 5: (1.669, 0.473)}
-    for order, told in theirs.items():
-        assert ngrams.scores(model[:order], [ids[first:]])[:2] == pytest.approx(told, abs=6e-4)
+    for order, scores in theirs.items():
+        assert ngrams.scores(model[:order], [ids[first:]])[:2] == pytest.approx(scores, abs=6e-4)
 
 
 def toy(folder, name="toy.txt"):
@@ -122,8 +118,8 @@ def trials():
     for size in (1, 4, 16, 64, 256):
         best, behind = 300 * (1 + 40 / size), 1 + 0.4 * np.abs(np.arange(8) - 3)
         hard = np.where(behind == 1, best, np.nan)
-        told = {"batch_size": size, "trial": range(8), "last_step": best}
-        cells.append(pd.DataFrame(told | {"steps": hard, "steps@1.9": hard, "steps@2.3": best * behind / 4}))
+        columns = {"batch_size": size, "trial": range(8), "last_step": best}
+        cells.append(pd.DataFrame(columns | {"steps": hard, "steps@1.9": hard, "steps@2.3": best * behind / 4}))
     about = {"workload": "shakespeare", "algorithm": "adam", "trials": 8, "space": None}
     return recorded(pd.concat(cells, ignore_index=True), **about, goal=1.9, status="stopped")
 
@@ -132,8 +128,26 @@ def test_a_pruned_network_stands_beside_the_dense_one_at_the_goal_that_both_met(
     frame = trials()
     assert text_results.goal(frame) == text_results.pruned_goal(frame) == 1.9
     pruned = frame.assign(sparsity=0.9, **{"steps@2.3": 3 * frame["steps@2.3"]})
-    both = text_results.at_their_goals(pd.concat([frame, pruned], ignore_index=True), "shakespeare")
-    assert both.workload.unique().tolist() == ["shakespeare", "shakespeare-easier"]
-    assert (text_results.goal(both), text_results.pruned_goal(both)) == (1.9, 2.3)
-    found = text_results.pruned_over_dense(both)
-    assert len(found) == 5 and np.allclose(found.ratio, 3) and not found.missed.any()
+    pair = text_results.at_their_goals(pd.concat([frame, pruned], ignore_index=True), "shakespeare")
+    assert pair.workload.unique().tolist() == ["shakespeare", "shakespeare-easier"]
+    assert (text_results.goal(pair), text_results.pruned_goal(pair)) == (1.9, 2.3)
+    ratios = text_results.pruned_over_dense(pair)
+    assert len(ratios) == 5 and np.allclose(ratios.ratio, 3) and not ratios.missed.any()
+
+
+@pytest.mark.parametrize("on_record", [True, False])
+def test_a_run_whose_minutes_are_over_shows_what_it_has(on_record, tmp_path, monkeypatch):
+    def late(study, budget, until):
+        assert until == text_results.BEGAN + 120
+        raise OutOfTime
+
+    monkeypatch.setattr(text_results.sweeps, "results", late)
+    workload = "shakespeare" if on_record else toy(tmp_path)
+    parameters = {"methods": ["adam"], "batch_sizes": [16, 64], "searches": 1, "trials": 16}
+    chosen = SimpleNamespace(workload=workload, budget="full", minutes=2, **parameters)
+    if on_record:
+        data = text_results.read(chosen)
+        assert data.stopped[0].startswith("Stopped by 2 minutes after ") and len(data.trials)
+    else:
+        with pytest.raises(Told, match="stopped by 2 minutes after 0 of 2 searches"):
+            text_results.read(chosen)

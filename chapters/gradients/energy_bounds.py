@@ -9,34 +9,29 @@ from lib import require
 from lib.probes import portraits
 
 
-def check_density(density: np.ndarray) -> None:
-    """Raise ValueError unless all are in [0, 1]."""
-    fits = np.logical_and(np.greater_equal(density, 0), np.less_equal(density, 1))
-    require(fits.all(), "density", density, "in [0, 1]")
-
-
 def classical(density: np.ndarray) -> np.ndarray:
-    """1 - k/d: what any vector obeys, and Rand-k meets in expectation."""
-    check_density(density)
-    return 1 - np.asarray(density)
+    """1 - k/d: what any vector obeys, and Rand-k meets in expectation.  Raises ValueError unless
+    all are in [0, 1], as the other bounds do.
+    """
+    share = np.asarray(density, float)
+    require(((share >= 0) & (share <= 1)).all(), "density", density, "in [0, 1]")
+    return 1 - share
 
 
 def tighter(density: np.ndarray) -> np.ndarray:
     """(1 - k/d)^2: what a vector obeys for which `bell` is true (Shi et al. 2019, abstract: delta =
     (2kd - k^2)/d^2).
     """
-    check_density(density)
-    return (1 - np.asarray(density)) ** 2
+    return classical(density) ** 2
 
 
 def gaussian(density: np.ndarray) -> np.ndarray:
     """The share that Top-k leaves of a normal vector with mean 0 in the limit of many entries: 1 -
     x - 2 t phi(t).
     """
-    check_density(density)
-    density = np.asarray(density, dtype=np.float64)
+    remainder = classical(density)
     t = -ndtri(np.maximum(density, np.finfo(float).tiny) / 2)  # at density 0 the limit
-    return 1 - density - 2 * t * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
+    return remainder - 2 * t * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
 
 
 def bell(u: np.ndarray, bins: int = portraits.FINE) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.hardware import volunteers
-from chapters.hardware.hardware_tables import Case, Optimum
+from chapters.hardware.hardware_tables import Case
 from lib.analysis import hardware, scaling
 from lib.claims.judging import kept
 from lib.wording import percent, with_interval
@@ -18,16 +18,16 @@ from lib.workloads.catalogue import Workload
 
 
 def findings(work: Workload, case: Case, dearer: pd.DataFrame) -> dict:
-    """What the sentences on devices name.
-
-    Args:
-        work: the network asked for.
-        case: it on the hardware asked for.
-        dearer: of `hardware_tables.dearer`.
-    """
+    """What the sentences on devices name; dearer: of `hardware_tables.dearer`."""
     fast, cheap = (case.best(case.densest, what) for what in ("seconds", "price"))
     curve = case.curves[case.densest]
     adaptive = isinstance(curve, scaling.AdaptiveCurve)
+    # The fastest setting over the cheapest, in time and in price
+    points = case.of(case.densest)
+    steps, weights = points.loc[cheap.batch_size, ["steps", "parameters"]]
+    machine = replace(case.machine, devices=cheap.devices)
+    slow, _ = hardware.to_goal(machine, cheap.batch_size, steps, weights, case.timed)
+    share = fast.value / float(slow)
     return {
         "network": work.title,
         "method": case.densest[1],
@@ -35,36 +35,24 @@ def findings(work: Workload, case: Case, dearer: pd.DataFrame) -> dict:
         "borrowed": curve.n < scaling.ENOUGH and not adaptive,
         "fastest": fast.batch_size,
         "cheapest": cheap.batch_size,
-        **_traded(case, fast, cheap),
+        "time_share": percent(share),
+        "price_ratio": share * fast.devices / cheap.devices,
         "goal": work.asks.written(case.points.goal.iloc[0]),
         "dearer_network": catalogue.workload(dearer.workload.iloc[0]).title,
         "dearer_size": int(dearer.batch_size.iloc[0]),
     }
 
 
-def _traded(case: Case, fast: Optimum, cheap: Optimum) -> dict[str, object]:
-    """What the fastest setting takes over the cheapest, in time and in price."""
-    steps, weights = case.of(case.densest).loc[cheap.batch_size, ["steps", "parameters"]]
-    machine = replace(case.machine, devices=cheap.devices)
-    slow, _ = hardware.to_goal(machine, cheap.batch_size, steps, weights, case.timed)
-    share = fast.value / float(slow)
-    return {"time_share": percent(share), "price_ratio": share * fast.devices / cheap.devices}
-
-
 def rounds(team: volunteers.Team, points: pd.DataFrame) -> pd.DataFrame:
     """`volunteers.of_settings` of a team at the batch sizes of these points, simulated once."""
-    asked = team, sorted(map(int, points.batch_size.unique()))
-    name = f"rounds-{hashlib.sha256(repr(asked).encode()).hexdigest()[:12]}"
-    return pd.DataFrame(kept(name, lambda: volunteers.of_settings(*asked).to_dict("list")))
+    setting = team, sorted(map(int, points.batch_size.unique()))
+    name = f"rounds-{hashlib.sha256(repr(setting).encode()).hexdigest()[:12]}"
+    return pd.DataFrame(kept(name, lambda: volunteers.of_settings(*setting).to_dict("list")))
 
 
 def lost(points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame) -> pd.DataFrame:
-    """How much longer than with the fastest batch size it takes with the formula's.
-
-    Args:
-        points: of `volunteers.fitted`.
-        rounds: of the function of that name.
-        compared: of `volunteers.compared`, of both.
+    """How much longer than with the fastest batch size it takes with the formula's: of points
+    (`volunteers.fitted`), `rounds`, and both `volunteers.compared`.
     """
     smooth = points.assign(steps=points.c1 / points.batch_size + points.c2)
     line = volunteers.compared(smooth, rounds).lost.quantile(0.9)
@@ -72,8 +60,8 @@ def lost(points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame) -> 
     logs = np.log1p(compared.lost).groupby(compared.curve).mean()
     mean, low, high = (percent(time - 1) for time in scaling.mean_of(logs).row("time").values())
     worst = compared.loc[compared.lost.idxmax()]
-    at = points[(points.curve == worst.curve) & (points.batch_size == worst.picked)].iloc[0]
-    steps = with_interval(at.steps, at.low, at.high)
+    picked = (points.curve == worst.curve) & (points.batch_size == worst.picked)
+    steps = with_interval(*points.loc[picked, ["steps", "low", "high"]].iloc[0])
     rows = {
         "measured steps, the mean of curves": f"{mean} ({low} to {high})",
         "measured steps, nine of ten settings": f"at most {percent(compared.lost.quantile(0.9))}",

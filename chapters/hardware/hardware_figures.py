@@ -46,37 +46,20 @@ EXPRESSIONS = {
 }
 
 
-def device_counts(most: int) -> list[int]:
-    """Powers of two up to 1,024, or more where more are asked for."""
-    return [2**i for i in range(max(11, most.bit_length()))]
-
-
 def dials(start: Mapping[str, float]) -> dict[str, tuple]:
     """What `charts.dial` returns, by field of `lib.analysis.hardware.Hardware`; start: where each
     begins.
     """
-    about = {"devices": device_counts(start["devices"]), **VALUES}
+    values = {"devices": device_counts(start["devices"]), **VALUES}
     return {
-        name: charts.dial(f"{name}_at", values, start[name], *WORDS[name])
-        for name, values in about.items()
+        name: charts.dial(f"{name}_at", values[name], start[name], *WORDS[name])
+        for name in values
     }
 
 
-def _on_devices(
-    points: pd.DataFrame, cores: Mapping[str, pd.DataFrame | None], most: int
-) -> pd.DataFrame:
-    """The points that are drawn, with two lists: devices, and measured (seconds of a step on one of
-    them; empty where none was timed).
-    """
-    counts = device_counts(most)
-    measured = [
-        []
-        if cores[w] is None
-        else hardware.interpolated(cores[w], b / np.array(counts)).tolist()
-        for w, b in zip(points.workload, points.batch_size)
-    ]
-    kept = ["curve", "sparsity", "batch_size", "steps", "low", "high", "parameters"]
-    return points[kept].assign(devices=[counts] * len(points), measured=measured)
+def device_counts(most: int) -> list[int]:
+    """Powers of two up to 1,024, or more where more are asked for."""
+    return [2**i for i in range(max(11, most.bit_length()))]
 
 
 def _best_devices(table: pd.DataFrame, shown: Mapping[str, tuple], keep: str) -> alt.Chart:
@@ -84,10 +67,8 @@ def _best_devices(table: pd.DataFrame, shown: Mapping[str, tuple], keep: str) ->
     its range.
     """
     timed = f"(device === '{KINDS[0]}' && isValid(datum.measured))"
-    values = {name: value for name, (_, value, _) in shown.items()} | {
-        "devices": "datum.devices",
-        "own": timed,
-    }
+    values = {name: value for name, (_, value, _) in shown.items()}
+    values |= {"devices": "datum.devices", "own": timed}
     return (
         alt.Chart(table)
         .transform_flatten(["devices", "measured"])
@@ -112,11 +93,8 @@ def _best_devices(table: pd.DataFrame, shown: Mapping[str, tuple], keep: str) ->
 
 
 def _near(best: alt.Chart, points: pd.DataFrame) -> alt.Chart:
-    """Shades the batch sizes that are nearly as good as the best of the densest curve.
-
-    Args:
-        best: of `_best_devices`.
-        points: what it is made of.
+    """Shades the batch sizes that are nearly as good as the best of the densest curve; best: of
+    `_best_devices`, made of these points.
     """
     sizes, dense = points.batch_size, points.sparsity.min()
     near = f"datum.sparsity === {dense} && datum.value <= {1 + NEAR} * datum.least"
@@ -138,20 +116,30 @@ def by_batch_size(
     curve: str,
 ) -> alt.LayerChart:
     """Time to the goal, or its price, against batch size, a line per sparsity; the best of each
-    ringed.
+    ringed, those within NEAR of the densest curve's best shaded.  Sliders that would change nothing
+    are not shown.
 
-    Shaded: the batch sizes within NEAR of the densest curve's best.
-
-    points: of all curves, with curve (its name) and parameters.  cores: workload -> step times of
-    one device, or None.  machine: where the sliders begin; timed: whether the measured device is
-    chosen at first, and curve: which network.  Sliders that would change nothing are not shown:
-    those of a device that is measured, and the price while time is shown.
+    Args:
+        points: of all curves, with curve (its name) and parameters.
+        cores: workload -> step times of one device, or None.
+        machine: where the sliders begin.
+        timed: whether the measured device is chosen at first.
+        curve: which network is.
     """
-    shown, table = dials(asdict(machine)), _on_devices(points, cores, machine.devices)
-    either = alt.binding_select(options=["time", "price"], name="show ")
-    show = alt.param(name="show", value="time", bind=either)
-    either = alt.binding_select(options=list(KINDS), name="device ")
-    kind = alt.param(name="device", value=KINDS[not timed], bind=either)
+    counts = device_counts(machine.devices)
+    measured = [  # seconds of a step on one of so many devices; none where none was timed
+        []
+        if cores[name] is None
+        else hardware.interpolated(cores[name], size / np.array(counts)).tolist()
+        for name, size in zip(points.workload, points.batch_size)
+    ]
+    columns = ["curve", "sparsity", "batch_size", "steps", "low", "high", "parameters"]
+    table = points[columns].assign(devices=[counts] * len(points), measured=measured)
+    shown = dials(asdict(machine))
+    options = alt.binding_select(options=["time", "price"], name="show ")
+    show = alt.param(name="show", value="time", bind=options)
+    options = alt.binding_select(options=list(KINDS), name="device ")
+    kind = alt.param(name="device", value=KINDS[not timed], bind=options)
     pick, faded = charts.picked("sparsity")
     menu = charts.menu("curve", sorted(table.curve.unique()), curve, "workload")
     rows = _best_devices(table, shown, menu[1])
@@ -160,34 +148,26 @@ def by_batch_size(
         color=charts.by_sparsity(sorted(table.sparsity.unique())),
         opacity=faded,
     )
-    y = alt.Y("value:Q", title=None).scale(**LOG)
-    y = y.axis(values=charts.DECADES)
-    tooltip = [
-        tips.SPARSITY,
-        tips.BATCH_SIZE,
-        alt.Tooltip("devices:Q", title="devices", format=","),
-        tips.STEPS,
-        alt.Tooltip("seconds:Q", title="time to the goal (s)", format=",.2r"),
-        alt.Tooltip("cost:Q", title="price", format=",.2r"),
-    ]
+    y = alt.Y("value:Q", title=None).scale(**LOG).axis(values=charts.DECADES)
+    devices = tips.tip("devices:Q", "devices", ",")
+    costs = tips.listed({"seconds:Q|,.2r": "time to the goal (s)", "cost:Q|,.2r": "price"})
+    tooltip = [tips.SPARSITY, tips.BATCH_SIZE, devices, tips.STEPS, *costs]
     line = base.mark_line(point=alt.OverlayMarkDef(size=50)).encode(y=y, tooltip=tooltip)
-    line = line.add_params(pick)
     bars = base.mark_rule(strokeWidth=1.5).encode(y=alt.Y("least_value:Q"), y2="most_value:Q")
     best = base.transform_filter("datum.value <= datum.least * 1.0001")
     rings = best.mark_point(size=220, strokeWidth=3, filled=False).encode(y=y)
-    ends = (table.sparsity.min(), table.sparsity.max())
+    ends = table.sparsity.min(), table.sparsity.max()
     outer = " || ".join(f"datum.sparsity === {end}" for end in ends)
-    words = (  # not of the curves in between, where there is no room
+    words = "format(datum.batch_size, ',') + ' on ' + format(datum.devices, ',')"
+    names = (  # not of the curves in between, where there is no room
         best.transform_filter(outer)
-        .transform_calculate(
-            words="format(datum.batch_size, ',') + ' on ' + format(datum.devices, ',')"
-        )
+        .transform_calculate(words=words)
         .mark_text(dy=20, fontWeight="bold")
         .encode(y=y, text="words:N")
     )
     caption = charts.captions([text for *_, text in shown.values()])
-    known = table.curve[table.measured.map(len) > 0].unique().tolist()
-    has_times = f"indexof({json.dumps(known)}, {menu[0].name}) >= 0"
+    networks = table.curve[table.measured.map(len) > 0].unique().tolist()
+    has_times = f"indexof({json.dumps(networks)}, {menu[0].name}) >= 0"
     entered = f"{kind.name} === '{KINDS[1]}' || !({has_times})"
     needed = {
         kind.name: has_times,
@@ -195,8 +175,9 @@ def by_batch_size(
         "saturation_at": entered,
         "price_at": f"{show.name} === 'price'",
     }
+    layers = _near(rows, table), line.add_params(pick), bars, rings, names, caption
     return (
-        alt.layer(_near(rows, table), line, bars, rings, words, caption, charts.beside(TITLE))
+        alt.layer(*layers, charts.beside(TITLE))
         .add_params(alt.param(name="title_text", expr=TOLD))
         .add_params(show, menu[0], kind, *(param for param, *_ in shown.values()))
         .add_params(*(charts.needed(name, when) for name, when in needed.items()))

@@ -33,19 +33,6 @@ class Optimum:
     value: float
 
 
-def optimum(steps: pd.Series, drawn: pd.DataFrame, step: pd.DataFrame, what: str) -> Optimum:
-    """Where steps [sizes] times a step's time or price (what: a column of `best_step`) is least.
-
-    drawn: steps of drawn curves [draws, sizes] (`scaling.draws`).
-    """
-    column = "fast" if what == "seconds" else "cheap"
-    values = steps * step[what]
-    again = drawn[steps.index] * step[what]
-    at = values.idxmin()
-    sizes = scaling.span_of(again.idxmin(axis=1))
-    return Optimum(int(at), sizes, int(step[column][at]), float(values[at]))
-
-
 @dataclass(frozen=True)
 class Case:
     """A network on given hardware.
@@ -72,20 +59,20 @@ class Case:
 
     def of(self, curve: Curve) -> pd.DataFrame:
         """A curve's points, by batch size."""
-        own = (self.points[scaling.CURVE] == list(curve)).all(axis=1)
-        return self.points[own].set_index("batch_size").sort_index()
-
-    def step(self, curve: Curve) -> pd.DataFrame:
-        """`hardware.best_step` at its batch sizes."""
-        points = self.of(curve)
-        return hardware.best_step(
-            self.machine, points.index, points.parameters.iloc[0], self.timed
-        )
+        rows = (self.points[scaling.CURVE] == list(curve)).all(axis=1)
+        return self.points[rows].set_index("batch_size").sort_index()
 
     def best(self, curve: Curve, what: str) -> Optimum:
-        """Its optimum; what: "seconds" or "price"."""
-        drawn = scaling.draws(self.curves[curve])
-        return optimum(self.of(curve).steps, drawn, self.step(curve), what)
+        """Where its steps times a step's time, or price, are least; what: "seconds" or "price"."""
+        points = self.of(curve)
+        weights = points.parameters.iloc[0]
+        step = hardware.best_step(self.machine, points.index, weights, self.timed)
+        values = points.steps * step[what]
+        drawn = scaling.draws(self.curves[curve])[points.index] * step[what]
+        size = values.idxmin()
+        devices = step["fast" if what == "seconds" else "cheap"][size]
+        sizes = scaling.span_of(drawn.idxmin(axis=1))
+        return Optimum(int(size), sizes, int(devices), float(values[size]))
 
 
 def measured(name: str, *methods: str) -> pd.DataFrame:
@@ -95,28 +82,28 @@ def measured(name: str, *methods: str) -> pd.DataFrame:
     methods: as of `hardware.exact`.  Raises ValueError if there are none of a reader's own.
     """
     exact = hardware.exact(name, methods=methods)
-    book = judging.to_goals(selection.curves(exact))
-    book = ranges.whole(book, judging.low())
-    more = hardware.adaptive(name, methods=methods)
-    known = {(cell.algorithm, cell.sparsity) for cell in exact.searches}
-    if catalogue.workload(name).steps_timed and more.empty and not known:
+    book = ranges.whole(judging.to_goals(selection.curves(exact)), judging.low())
+    adaptive = hardware.adaptive(name, methods=methods)
+    searched = {(cell.algorithm, cell.sparsity) for cell in exact.searches}
+    if adaptive.empty and not searched and catalogue.workload(name).steps_timed:
         raise ValueError(
             f"workload: no search is on record of {exact.name!r}; measure it with "
             f"own_workload.ipynb and -p budget full"
         )
-    if not more.empty:
-        pairs = zip(more.algorithm, more.sparsity)
-        more = more[[pair not in known for pair in pairs]]
-    return scaling.at_goals(book if more.empty else _together(book, more))
-
-
-def _together(book: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
-    """Both, with the first lines of the records that their rows are of."""
-    found = pd.concat([book, more], ignore_index=True)
-    pairs = set(zip(more.algorithm, more.sparsity))
-    heads = [h for h in more.attrs["provenance"] if (h["algorithm"], h["sparsity"]) in pairs]
-    found.attrs.update(book.attrs, provenance=store.Shared([*book.attrs["provenance"], *heads]))
-    return found
+    if adaptive.empty:
+        return scaling.at_goals(book)
+    pairs = zip(adaptive.algorithm, adaptive.sparsity)
+    lacking = adaptive[[pair not in searched for pair in pairs]]
+    heads = [
+        head
+        for head in adaptive.attrs["provenance"]
+        if (head["algorithm"], head["sparsity"]) not in searched
+    ]
+    trials = pd.concat([book, lacking], ignore_index=True)
+    trials.attrs.update(
+        book.attrs, provenance=store.Shared([*book.attrs["provenance"], *heads])
+    )
+    return scaling.at_goals(trials)
 
 
 def parameters(name: str) -> int:
@@ -127,10 +114,7 @@ def parameters(name: str) -> int:
 
 def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
     """Step times of a reader's own curve (`scaling.CURVE`), batch_size and seconds, as its searches
-    took them; else None.
-
-    Its trials are trained one after another, so that a step of the search is a step of one device
-    (`hardware.step_seconds`).
+    took them one trial after another (`hardware.step_seconds`); else None.
     """
     if not catalogue.workload(curve[0]).steps_timed:
         return None
@@ -143,17 +127,15 @@ def devices_timed(cores: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
 
     cores: workload -> its step times, or None.
     """
-    known = {
-        catalogue.workload(name): times for name, times in cores.items() if times is not None
-    }
-    rows = [
-        {
-            "workload": work.title,
-            **{f"{n:,}": brief(1e3 * s) for n, s in zip(times.batch_size, times.seconds)},
-        }
-        for work, times in known.items()
-        if not work.steps_timed
-    ]
+    rows = []
+    for name, times in cores.items():
+        work = catalogue.workload(name)
+        if times is None or work.steps_timed:
+            continue
+        row = {"workload": work.title}
+        for size, seconds in zip(times.batch_size, times.seconds):
+            row[f"{size:,}"] = brief(1e3 * seconds)
+        rows.append(row)
     return pd.DataFrame(rows)
 
 
@@ -175,8 +157,7 @@ def skipped(curves: Mapping[Curve, scaling.Curve]) -> pd.DataFrame:
             slow = seconds[key[0], "dense", 0]
             rows.append((key, _over_dense(few, many, quick, slow)))
     columns = ["batch_size", "step", "ratio", "ratio_low", "ratio_high"]
-    found = scaling.by_curve(rows, columns)
-    return found.assign(curve=scaling.curve_names)
+    return scaling.by_curve(rows, columns).assign(curve=scaling.curve_names)
 
 
 def _over_dense(
@@ -216,65 +197,58 @@ def dearer(workload: str) -> pd.DataFrame:
     """
     shared = pd.DataFrame(claims.kept("shared-out", _shared))
     shared = shared[~shared.algorithm.isin(charts.VARIANTS)]
-    known = workload if workload in set(shared.workload) else shared.workload.max()
-    return shared[shared.workload == known].sort_values(["steps", "share"], kind="stable")
+    network = workload if workload in set(shared.workload) else shared.workload.max()
+    return shared[shared.workload == network].sort_values(["steps", "share"], kind="stable")
 
 
 def _shared() -> dict[str, list]:
-    times, every = timings.over_sgd(), method_results.compared()
-    every = every[every.workload.isin(set(times.workload)) & (every.sparsity == 0)]
-    curves = scaling.summaries(every)[1]
-    several = {key: curve for key, curve in curves.items() if curve.n >= scaling.ENOUGH}
-    return shared_out(several, times).to_dict("list")
-
-
-def shared_out(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
     """A network's largest batch size by all its methods that were timed, shared by devices: a row
-    for each share that was timed.
+    for each share that was timed (examples on each device), with `method_results.in_time`.
 
-    Networks without one are left out.  A device makes the whole update, beside the gradient of its
-    share alone; what it sends is left out.  Columns: as those of `method_results.in_time`, and
-    share (examples on each device), at which `dearer` and times are read.
+    A device makes the whole update, beside the gradient of its share; what it sends is left out.
     """
-    every = method_results.in_time(curves, times)
-    methods = every.groupby("workload").algorithm.transform("nunique")
-    common = every.groupby(["workload", "batch_size"]).algorithm.transform("nunique") == methods
-    every = every[common]
-    largest = every[every.batch_size == every.groupby("workload").batch_size.transform("max")]
+    times, trials = timings.over_sgd(), method_results.compared()
+    trials = trials[trials.workload.isin(set(times.workload)) & (trials.sparsity == 0)]
+    curves = scaling.summaries(trials)[1]
+    several = {key: curve for key, curve in curves.items() if curve.n >= scaling.ENOUGH}
+    points = method_results.in_time(several, times)
+    methods = points.groupby("workload").algorithm.transform("nunique")
+    timed = points.groupby(["workload", "batch_size"]).algorithm.transform("nunique")
+    points = points[timed == methods]
+    sizes = points.groupby("workload").batch_size.transform("max")
+    largest = points[points.batch_size == sizes].drop(columns="dearer")
     shares = times.rename(columns={"batch_size": "share", "ratio": "dearer"})
     shares = shares[["workload", "algorithm", "share", "dearer"]]
-    found = largest.drop(columns="dearer").merge(shares, on=["workload", "algorithm"])
-    found = found[found.share <= found.batch_size]
-    ends = ("", "_low", "_high")
-    return found.assign(**{f"time{end}": found[f"steps{end}"] * found.dearer for end in ends})
+    rows = largest.merge(shares, on=["workload", "algorithm"])
+    rows = rows[rows.share <= rows.batch_size]
+    for end in ("", "_low", "_high"):
+        rows[f"time{end}"] = rows[f"steps{end}"] * rows.dearer
+    return rows.to_dict("list")
 
 
 def of_dearer(times: pd.DataFrame) -> pd.DataFrame:
     """`dearer` as a table, a row per method."""
     heads = times.share.map(lambda n: f"time, {number(n)} on each device")
-    told = times.assign(head=heads, told=times.time.map(brief))
-    wide = told.pivot(index="algorithm", columns="head", values="told")[heads.unique()]
-    each = times.groupby("algorithm", sort=False)
-    steps = each.steps.first()
+    cells = times.assign(head=heads, cell=times.time.map(brief))
+    wide = cells.pivot(index="algorithm", columns="head", values="cell")[heads.unique()]
+    by_method = times.groupby("algorithm", sort=False)
+    steps = by_method.steps.first()
     wide.insert(0, "steps over SGD’s", steps.map(brief))
-    wide = wide.loc[steps.index].assign(saves=[_saves(own) for _, own in each])
+    wide = wide.loc[steps.index]
+    wide["saves time"] = [_saves(rows) for _, rows in by_method]
     wide.insert(0, "training method", wide.index.map(method_results.title))
-    return wide.rename(columns={"saves": "saves time"})
+    return wide
 
 
-def _saves(own: pd.DataFrame) -> str:
+def _saves(times: pd.DataFrame) -> str:
     """From how many examples on each device on a method takes less time than SGD by its whole
     interval, in words.
     """
-    slow = own.share[own.time_high >= 1]
-    fast = own.share[own.share > slow.max()] if len(slow) else own.share
-    return (
-        "at any share"
-        if not len(slow)
-        else f"from {number(fast.min())} on"
-        if len(fast)
-        else "—"
-    )
+    slow = times.share[times.time_high >= 1]
+    if not len(slow):
+        return "at any share"
+    fast = times.share[times.share > slow.max()]
+    return f"from {number(fast.min())} on" if len(fast) else "—"
 
 
 def answers(case: Case) -> pd.DataFrame:

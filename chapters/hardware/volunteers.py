@@ -25,16 +25,12 @@ import pandas as pd
 
 from lib.analysis import scaling
 
-MOST_ROUNDS = 10**7
 SLACK = 1e-9  # of an example: what rounding may take from one that is complete
 
 
 def best_batch(critical: float, latency: float, speed: float) -> float:
-    """B*, the batch (examples) at which the goal is reached soonest, of a critical batch size
-    (examples).
-
-    latency: seconds of an exchange; speed: examples per second of all peers together.  Numbers or
-    arrays that fit.
+    """B* (examples) of a critical batch size (examples), an exchange's latency (seconds) and the
+    speed of all peers together (examples per second); numbers or arrays.
     """
     return np.sqrt(critical * latency * speed)
 
@@ -53,13 +49,14 @@ def fitted(curves: pd.DataFrame) -> pd.DataFrame:
 
     curves: curve (its name), batch_size, steps, and more.
     """
-    found = [curves[:0].assign(c1=0.0, c2=0.0)]
-    for _, own in curves.groupby("curve"):
-        if len(own) >= LEAST:
-            line = scaling.fit(own.batch_size, np.log(own.steps))
-            if own.batch_size.min() < np.exp(line.log_critical[0]) < own.batch_size.max():
-                found.append(own.assign(c1=line.c1[0], c2=line.c2[0]))
-    return pd.concat(found[1:] or found, ignore_index=True)
+    parts = [curves[:0].assign(c1=0.0, c2=0.0)]
+    for _, points in curves.groupby("curve"):
+        if len(points) >= LEAST:
+            sizes = points.batch_size
+            line = scaling.fit(sizes, np.log(points.steps))
+            if sizes.min() < np.exp(line.log_critical[0]) < sizes.max():
+                parts.append(points.assign(c1=line.c1[0], c2=line.c2[0]))
+    return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
 @dataclass(frozen=True)
@@ -88,9 +85,8 @@ class Team:
 
         So there are twice as many.
         """
-        if not departures:
-            return self
-        return replace(self, peers=2 * self.peers, stay=60 / departures, away=60 / departures)
+        stays = 60 / departures if departures else 0
+        return replace(self, peers=2 * self.peers, stay=stays, away=stays) if stays else self
 
     def rates(self, random: np.random.Generator) -> np.ndarray:
         """Examples per second of every peer [peers], drawn."""
@@ -132,14 +128,11 @@ class _Simulation:
     """The state of a run: the time, who is online, and when each peer comes or leaves next."""
 
     def __init__(self, team: Team, need: int, latency: float, seed: int):
-        self.team = team
-        self.need = need
-        self.latency = latency
+        self.team, self.need, self.latency = team, need, latency
         self.random = np.random.default_rng(seed)
         self.now = 0.0
         self.rates = team.rates(self.random)
-        drawn = self.random.random(team.peers)
-        self.online = drawn < team.online
+        self.online = self.random.random(team.peers) < team.online
         # A heap, by seconds
         self.changes = [(self._lasts(peer), peer) for peer in range(team.peers) if team.away]
         heapq.heapify(self.changes)
@@ -147,25 +140,25 @@ class _Simulation:
     def round(self) -> int:
         """Go on by one round, in which peers come and leave.  Returns the examples handed in."""
         start = self.now
-        now, given = 0.0, 0
+        now, complete = 0.0, 0
         since = np.zeros(self.team.peers)
         while True:
             change = self._next() - start
             rates = self.rates[self.online]
             begun = since[self.online]
-            if given + np.floor((change - begun) * rates + SLACK).sum() >= self.need:
+            if complete + np.floor((change - begun) * rates + SLACK).sum() >= self.need:
                 break
             now = change
             peer = self._change()
             if self.online[peer]:
                 since[peer] = now
             else:
-                given += int((now - since[peer]) * self.rates[peer])
-        end = reached(self.need - given, rates, begun, now)
+                complete += int((now - since[peer]) * self.rates[peer])
+        end = reached(self.need - complete, rates, begun, now)
         self.now = start + (end + self.latency)
         while self._next() <= self.now:
             self._change()
-        return given + int(np.floor((end - begun) * rates + SLACK).sum())
+        return complete + int(np.floor((end - begun) * rates + SLACK).sum())
 
     def _lasts(self, peer: int) -> float:
         return self.random.exponential(self.team.stay if self.online[peer] else self.team.away)
@@ -175,9 +168,9 @@ class _Simulation:
 
     def _change(self) -> int:
         """Let the next peer come or leave; returns which."""
-        at, peer = self.changes[0]
+        seconds, peer = self.changes[0]
         self.online[peer] = not self.online[peer]
-        heapq.heapreplace(self.changes, (at + self._lasts(peer), peer))
+        heapq.heapreplace(self.changes, (seconds + self._lasts(peer), peer))
         return peer
 
 
@@ -189,21 +182,20 @@ def round_seconds(team: Team, batch_size: int, latency: float) -> float:
     """The mean seconds of a round, simulated; one is enough where nobody leaves."""
     cycles = CYCLES * (team.stay + team.away) / (batch_size / team.speed + latency)
     rounds = max(LEAST_ROUNDS, math.ceil(cycles)) if team.away else 1
-    return simulated(team, batch_size, latency, min(rounds, MOST_ROUNDS), seed=0)[0]
+    return simulated(team, batch_size, latency, rounds, seed=0)[0]
 
 
 def of_settings(team: Team, sizes: list[int]) -> pd.DataFrame:
     """Simulated seconds of a round in all SETTINGS at these batch sizes: latency, speed, departures
     (`Team.leaving`), batch_size, seconds.
     """
-    every = pd.MultiIndex.from_product(
-        [*SETTINGS.values(), sizes], names=[*SETTINGS, "batch_size"]
-    )
+    names = [*SETTINGS, "batch_size"]
+    settings = pd.MultiIndex.from_product([*SETTINGS.values(), sizes], names=names)
     seconds = [
-        round_seconds(replace(team, speed=speed).leaving(leave), size, latency)
-        for latency, speed, leave, size in every
+        round_seconds(replace(team, speed=speed).leaving(departures), size, latency)
+        for latency, speed, departures, size in settings
     ]
-    return every.to_frame(index=False).assign(seconds=seconds)
+    return settings.to_frame(index=False).assign(seconds=seconds)
 
 
 def compared(points: pd.DataFrame, rounds: pd.DataFrame) -> pd.DataFrame:
@@ -214,22 +206,17 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame) -> pd.DataFrame:
     nearest to it; found: the size with the shortest simulated time; lost: by picked over found, a
     share.
     """
-    setting = ["curve", *SETTINGS]
-    every = points.merge(rounds, on="batch_size")
-    every = every.sort_values("batch_size", ignore_index=True)
-    every["time"] = every.steps * every.seconds
-    critical = every.c1 / every.c2
-    every["best"] = best_batch(critical, every.latency, every.speed)
-    every["off"] = np.abs(np.log(every.batch_size / every.best))
-    by = every.groupby(setting)
-    every["least"] = by.batch_size.transform("min")
-    every["most"] = by.batch_size.transform("max")
-    every["shortest"] = by.time.transform("min")
+    names = ["curve", *SETTINGS]
+    table = points.merge(rounds, on="batch_size").sort_values("batch_size", ignore_index=True)
+    table["time"] = table.steps * table.seconds
+    table["best"] = best_batch(table.c1 / table.c2, table.latency, table.speed)
+    table["off"] = np.abs(np.log(table.batch_size / table.best))
+    settings = table.groupby(names)
+    sizes = settings.batch_size
+    table["inside"] = table.best.between(sizes.transform("min"), sizes.transform("max"))
     # Of two as near, or as fast, the smaller
-    picked = every.loc[by.off.idxmin()]
-    found = every.loc[by.time.idxmin()]
-    picked["found"] = found.batch_size.to_numpy()
-    picked["lost"] = picked.time / picked.shortest - 1
-    inside = picked.best.between(picked.least, picked.most)
-    columns = [*setting, "best", "batch_size", "found", "lost"]
-    return picked.loc[inside, columns].rename(columns={"batch_size": "picked"})
+    picked, fastest = (table.loc[settings[by].idxmin()] for by in ("off", "time"))
+    picked["found"] = fastest.batch_size.to_numpy()
+    picked["lost"] = picked.time / fastest.time.to_numpy() - 1
+    columns = [*names, "best", "batch_size", "found", "lost"]
+    return picked.loc[picked.inside, columns].rename(columns={"batch_size": "picked"})

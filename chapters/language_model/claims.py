@@ -18,8 +18,8 @@ def two_point(sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
     (small, large), (first, last) = sizes, np.exp(logs).T
     c1, c2 = small * large * (first - last), large * last - small * first
     with np.errstate(divide="ignore"):
-        found = np.log(np.maximum(c1, 0)) - np.log(np.maximum(c2, 0))
-    return found.clip(np.log(small) - forms.REACH, np.log(large) + forms.REACH)
+        log_critical = np.log(np.maximum(c1, 0)) - np.log(np.maximum(c2, 0))
+    return log_critical.clip(np.log(small) - forms.REACH, np.log(large) + forms.REACH)
 
 
 @finding(
@@ -37,7 +37,7 @@ def double_over_half_the_width():
     if len(curves) < len(TEXT_WIDTHS):
         return [unmeasured("half and double the width")]
     half, double = (curves[name] for name in TEXT_WIDTHS)
-    found = scaling.estimate(lambda a, b: two_point(*a) - two_point(*b), double, half)
+    effect = scaling.estimate(lambda a, b: two_point(*a) - two_point(*b), double, half)
     first, last = TEXT_WIDTHS.values()
     name = f"decoder on Tiny Shakespeare, width {last} over {first}"
-    return [ratio(name, found, note="one search a point, scatter borrowed")]
+    return [ratio(name, effect, note="one search a point, scatter borrowed")]

@@ -44,11 +44,15 @@ def climb(ids: np.ndarray, order: int, split: int = 0) -> pd.DataFrame:
     training, (first, last), _ = texts.parts(len(ids), split)
     tables = ngrams.count([ids[slice(*span)] for span in training], order, int(ids.max()) + 1)
     starts = texts.spread_starts((first, last), texts.asked_of(len(ids)))
-    windows = [ids[at : at + texts.CONTEXT + 1] for at in starts]
-    rows = []
-    for n in range(1, order + 1):
-        for what, given in (("windows", windows), ("all", [ids[first:last]])):
-            rows.append((n, what, *ngrams.scores(tables[:n], given)))
+    questions = {
+        "windows": [ids[start : start + texts.CONTEXT + 1] for start in starts],
+        "all": [ids[first:last]],
+    }
+    rows = [
+        (n, name, *ngrams.scores(tables[:n], sequences))
+        for n in range(1, order + 1)
+        for name, sequences in questions.items()
+    ]
     return pd.DataFrame(rows, columns=["n", "asked", "nats", "error", "characters"])
 
 
@@ -78,28 +82,28 @@ class Pruned(WithSearch):
         return pd.DataFrame(rows, columns=["trial", "name", "kept", "all"])
 
 
-def rungs() -> list[Rungs]:
-    """Those of the searches' splits."""
-    return [Rungs("tiny-shakespeare", split=split) for split in range(3)]
-
-
 def followed() -> list:
     """In exact lock step, on a quarter of the training set."""
     cells = plans.study("shakespeare-exact").searches
     return tracks.of_cells(cells, 1, points=12, examples=4000, smoothness=False)
 
 
-def _layers_of(what: Pruned) -> str:
-    return f"{store.home(what.workload)}/{what.pruning}-{what.sparsity:g}"
-
-
-PREDICTED = "Record how well n-gram models predict the texts, into data/ngrams/."
-LOST = "Record which layers of the language model lose their weights when it is pruned, into data/layers/."
 NGRAMS = Collection(
-    "ngrams", "texts", "{0.dataset}".format, rungs, PREDICTED, precision=None, alone=True
+    "ngrams",
+    "texts",
+    "{0.dataset}".format,
+    lambda: [Rungs("tiny-shakespeare", split=split) for split in range(3)],  # of the searches
+    "Record how well n-gram models predict the texts, into data/ngrams/.",
+    precision=None,
+    alone=True,
 )
 LAYERS = Collection(
-    "layers", "networks", _layers_of, lambda: (Pruned("shakespeare", 0.9),), LOST, alone=True
+    "layers",
+    "networks",
+    lambda what: f"{store.home(what.workload)}/{what.pruning}-{what.sparsity:g}",
+    lambda: (Pruned("shakespeare", 0.9),),
+    "Record which layers of the language model lose their weights when it is pruned, into data/layers/.",
+    alone=True,
 )
 FOLLOWED = tracks.experiment("shakespeare", followed)
 EXPERIMENTS = {

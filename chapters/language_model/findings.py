@@ -20,15 +20,16 @@ def findings(data: SimpleNamespace) -> dict:
     trials, written = data.trials, TASKS[data.work.task].written
     goals, main = scaling.goals(trials), text_results.main_of(trials)
     points, line = text_results.curves(trials), main_line(trials)
-    ours = points.curve == text_results.titles(main)[0]
+    shown = points.curve == text_results.titles(main)[0]
     return told.plain(
         {
             "title": data.work.title,
             "trials": boxes.trials(trials),
-            "searches": points.replicates[ours].max(),
+            "searches": points.replicates[shown].max(),
             "method": named(main.algorithm.iloc[0]),
             "goal": written(text_results.goal(trials)),
             "inside": line is not None and line.identified,
+            "fitted": line is not None,
             "low": getattr(line, "critical_low", None),
             "high": getattr(line, "critical_high", None),
             "hardest": written(goals[0]),
@@ -42,8 +43,8 @@ def findings(data: SimpleNamespace) -> dict:
 def main_line(trials: pd.DataFrame) -> pd.Series | None:
     """The row of `text_results.fits` of the method in the lead, if enough batch sizes met the goal."""
     fits = text_results.fits(trials)
-    own = fits[fits.algorithm == text_results.main_of(trials).algorithm.iloc[0]]
-    return own.iloc[0] if len(own) else None
+    line = fits[fits.algorithm == text_results.main_of(trials).algorithm.iloc[0]]
+    return line.iloc[0] if len(line) else None
 
 
 def _rung(rungs: pd.DataFrame, goal: float) -> str:
@@ -56,31 +57,31 @@ def _rung(rungs: pd.DataFrame, goal: float) -> str:
     return f"between the {rungs.n[worse].max()}-gram and the {rungs.n[~worse].min()}-gram model"
 
 
-def beside(data: SimpleNamespace) -> pd.DataFrame:
+def pruning_and_noise(data: SimpleNamespace) -> pd.DataFrame:
     """What was measured of the book's text besides curves: quantity, value."""
-    trials, path = data.trials, data.followed
-    of = data.layers.name.str.extract(r"(value|query|key)\.weight$", expand=False)
-    sums = data.layers.groupby(of.replace("key", "query"))[["kept", "all"]].sum()
+    trials, scales = data.trials, data.followed.noise_scale
+    matrix = data.layers.name.str.extract(r"(value|query|key)\.weight$", expand=False)
+    sums = data.layers.groupby(matrix.replace("key", "query"))[["kept", "all"]].sum()
     left = (sums.kept / sums["all"]).map(percent)
-    noise = tracks.noise_scales(path).noise_scale.iloc[0]
-    rows = {}
-    goal = TASKS[data.work.task].written(text_results.pruned_goal(trials))
-    for row in text_results.pruned_over_dense(trials).itertuples():
-        ratio = "at least " * row.missed + ranged(row.ratio, row.ratio_low, row.ratio_high)
-        rows[f"steps of the pruned network over the dense one, batch size {row.batch_size}"] = (
-            ratio
+    noise = tracks.noise_scales(data.followed).noise_scale.iloc[0]
+    rows = {
+        f"steps of the pruned network over the dense one, batch size {row.batch_size}": (
+            "at least " * row.missed + ranged(row.ratio, row.ratio_low, row.ratio_high)
         )
-    rows |= {
-        "values and queries or keys that pruning leaves": f"{left['value']}, {left['query']}"
+        for row in text_results.pruned_over_dense(trials).itertuples()
     }
-    ends = f"{brief(path.noise_scale.iloc[0])}, {brief(path.noise_scale.iloc[-1])}"
-    rows["noise scale at the beginning and at the end"] = ends
-    rows["averaged over progress"] = brief(noise)
+    rows |= {
+        "values and queries or keys that pruning leaves": f"{left['value']}, {left['query']}",
+        "noise scale at the beginning and at the end": (
+            f"{brief(scales.iloc[0])}, {brief(scales.iloc[-1])}"
+        ),
+        "averaged over progress": brief(noise),
+    }
     if (line := main_line(trials)) is not None:
         rows["over the critical batch size"] = brief(noise / line.critical)
-    return pd.DataFrame(
-        rows.items(), columns=[f"to {goal} where pruned; in sequences", "value"]
-    )
+    goal = TASKS[data.work.task].written(text_results.pruned_goal(trials))
+    head = f"to {goal} where pruned; in sequences"
+    return pd.DataFrame(rows.items(), columns=[head, "value"])
 
 
 def fitted(rows: pd.DataFrame) -> pd.DataFrame:
@@ -104,9 +105,9 @@ def steps_by_method(points: pd.DataFrame, start: float) -> alt.LayerChart:
     """Steps to result against batch size, a colour per curve; a slider over goals from `start` on.
     points: of `text_results.curves`.
     """
-    known = points.drop_duplicates("curve")
-    shades = known.algorithm.map(charts.ALGORITHM_COLOURS).fillna(charts.GUIDE)
-    shades = shades.mask(known.sparsity > 0, charts.sparsity_colour(0.9))
-    colour = charts.by_name("curve", dict(zip(known.curve, shades)), 2)
+    lines = points.drop_duplicates("curve")
+    shades = lines.algorithm.map(charts.ALGORITHM_COLOURS).fillna(charts.GUIDE)
+    shades = shades.mask(lines.sparsity > 0, charts.sparsity_colour(0.9))
+    colour = charts.by_name("curve", dict(zip(lines.curve, shades)), 2)
     slider = charts.slider("goal", sorted(points.goal.unique()), start, "goal (nats)", NATS)
     return shared_figures.scaling_chart(points, colour, slider, height=340)

@@ -6,6 +6,7 @@ import itertools
 import math
 import operator
 import random
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from lib import Told, whole
 from lib.analysis import scaling
 from lib.measuring import sweeps
 from lib.methods import method as known_method
+from lib.records import results
 from lib.records.searches import recorded
 from lib.records.store import SMOKE
 from lib.studies import plans, study
@@ -24,6 +26,7 @@ from lib.studies.study import Study
 from lib.workloads import texts
 from lib.workloads.catalogue import EASIER, WORKLOADS, workload
 
+BEGAN = time.time() - 6.0  # the page, whose start and figures are part of its minutes
 METHODS = ("adam", "muon", "momentum", "sgd")
 MAIN = "adam"  # beside which the others are put
 # Of a trial at batch size 1, at most; at others over the root of the batch size: larger batches take
@@ -36,28 +39,51 @@ def read(chosen) -> SimpleNamespace:
 
     work: the workload; trials: `at_their_goals`; rungs: n-gram models of the text, asked what
     networks are asked: n, nats; followed: the fastest trial's noise scales, by step, and layers:
-    what pruning leaves, both empty for a reader's own.
+    what pruning leaves, both empty for a reader's own; stopped: what to know where the minutes were
+    over before the searches, a sentence each.
+
+    Raises Told if they were over before the first search ended.
     """
     sizes, name = chosen.batch_sizes, chosen.workload
     if chosen.budget == "smoke":
         sizes, name = [1, 2, 4, 8, 16], write_toy(SMOKE / "toy.txt")
     work = workload(name)
-    asked = chosen.methods, chosen.searches, chosen.trials
-    planned = grid(work.name, sizes, *asked, beyond=chosen.budget != "cached")
-    trials = sweeps.results(planned, chosen.budget)
+    counts = chosen.searches, chosen.trials
+    planned = grid(work.name, sizes, chosen.methods, *counts, beyond=chosen.budget != "cached")
+    trials, stopped = _within_minutes(planned, chosen)
     if work.folder == "own":
         rungs = experiments.climb(texts.read(work.name).ids, 4)
     else:
         rungs = experiments.NGRAMS.results()
-    beside = [kept.results() for kept in (experiments.FOLLOWED, experiments.LAYERS)]
-    followed, layers = (rows[rows.workload == work.name] for rows in beside)
+    tables = [kept.results() for kept in (experiments.FOLLOWED, experiments.LAYERS)]
+    followed, layers = (rows[rows.workload == work.name] for rows in tables)
     return SimpleNamespace(
         work=work,
         trials=at_their_goals(trials, work.name),
         rungs=rungs[rungs.asked == "windows"].drop_duplicates("n"),
         followed=followed.sort_values("step"),
         layers=layers,
+        stopped=stopped,
     )
+
+
+def _within_minutes(planned: Study, chosen) -> tuple[pd.DataFrame, list[str]]:
+    """The trials of the searches that are there after so many minutes, if they are limited, and
+    what is to be known if some are lacking.
+    """
+    if chosen.budget != "full" or not chosen.minutes:
+        return sweeps.results(planned, chosen.budget), []
+    from lib.engine.checkpoint import OutOfTime  # brings PyTorch, which is slow to import
+
+    try:
+        return sweeps.results(planned, "full", until=BEGAN + 60 * chosen.minutes), []
+    except OutOfTime:
+        number = len(planned.searches)
+        ended = number - len(results.missing(planned))
+        when = f"by {chosen.minutes} minutes after {ended} of {number} searches"
+        if not ended:
+            raise Told(f"minutes: stopped {when}; the same line goes on from there") from None
+        return results.read(planned), [f"Stopped {when}. The same line goes on from there."]
 
 
 WORDS = (
@@ -84,21 +110,20 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
     the one on record.  beyond: also those that it does not plan and that have no record.
     """
     point = operator.attrgetter("replicate", "batch_size", "algorithm")
-    asked = set(itertools.product(range(searches), batch_sizes, methods))
+    points = set(itertools.product(range(searches), batch_sizes, methods))
     planned = [
         cell
-        for cell in itertools.chain(*(one.searches for one in plans.STUDIES.values()))
+        for cell in itertools.chain(*(plan.searches for plan in plans.STUDIES.values()))
         if cell.workload in (name, name + EASIER)
         and cell.trials == trials
-        and point(cell) in asked
+        and point(cell) in points
     ]
     # Of several at a point the first on record, or else the last
     chosen = [*planned, *reversed(recorded(planned).values())]
     cells = {(point(cell), cell.sparsity): cell for cell in chosen}
-    number = (
-        "search" if workload(name).has_splits else "replicate"
-    )  # a reader's text has one split
-    every = study.grid(
+    # A reader's text has one split
+    number = "search" if workload(name).has_splits else "replicate"
+    product = study.grid(
         **{number: range(searches), "batch_size": batch_sizes},
         trials=trials,
         hits=1,
@@ -106,8 +131,10 @@ def grid(name: str, batch_sizes, methods, searches: int, trials: int, beyond: bo
         algorithm=methods,
         workload=name,
     )
-    every = (replace(c, max_steps=math.ceil(STEPS / math.sqrt(c.batch_size))) for c in every)
-    more = [cell for cell in every if (point(cell), 0.0) not in cells]
+    product = (
+        replace(c, max_steps=math.ceil(STEPS / math.sqrt(c.batch_size))) for c in product
+    )
+    more = [cell for cell in product if (point(cell), 0.0) not in cells]
     more = more if beyond or not planned else recorded(more).values()
     return Study(name, workload(name).title, (*cells.values(), *more))
 
@@ -119,13 +146,10 @@ def at_their_goals(trials: pd.DataFrame, name: str) -> pd.DataFrame:
     easier = name + EASIER
     if easier not in WORKLOADS:
         return trials
-    pruned = trials.sparsity > 0
-    least = WORKLOADS[easier].goal
-    told = scaling.goals(trials)
-    harder = [f"steps@{g:g}" for g in told if g < least]
+    pruned, least = trials.sparsity > 0, WORKLOADS[easier].goal
+    harder = [f"steps@{g:g}" for g in scaling.goals(trials) if g < least]
     masked = {column: trials[column].mask(pruned) for column in harder}
-    masked["workload"] = trials.workload.mask(pruned, easier)
-    return trials.assign(**masked)
+    return trials.assign(**masked, workload=trials.workload.mask(pruned, easier))
 
 
 def titles(rows: pd.DataFrame) -> list[str]:
@@ -147,13 +171,13 @@ def goal(trials: pd.DataFrame) -> float:
     """The goal at which curves are read: the hardest that `main_of` met at three batch sizes.
     Raises Told if no trial met any goal.
     """
-    own = main_of(trials)
-    if (found := scaling.fitting(own)) is None:
+    main = main_of(trials)
+    if (hardest := scaling.fitting(main)) is None:
         raise Told(
-            f"goals: no trial met any; the lowest error of {len(own)} trials is "
-            f"{own.best_error.min():.3g}. Set easier goals"
+            f"goals: no trial met any; the lowest error of {len(main)} trials is "
+            f"{main.best_error.min():.3g}. Set easier goals"
         )
-    return found
+    return hardest
 
 
 def pruned_goal(trials: pd.DataFrame) -> float:
@@ -181,5 +205,5 @@ def pruned_over_dense(trials: pd.DataFrame) -> pd.DataFrame:
     curves = scaling.curves(scaling.at_goal(trials, pruned_goal(trials)), least=1)
     dense = curves[tuple(main_of(trials)[scaling.CURVE].iloc[0])]
     (pruned,) = (curve for key, curve in curves.items() if key[3])
-    found = scaling.steps_ratio(pruned, dense)
-    return found.assign(missed=found.batch_size.map(pruned.missed.any()).astype(bool))
+    ratios = scaling.steps_ratio(pruned, dense)
+    return ratios.assign(missed=ratios.batch_size.map(pruned.missed.any()).astype(bool))

@@ -10,9 +10,14 @@ from lib.claims.claim import Change, claim, interval, ratio
 from lib.claims.names import bent, is_shallue2019, pooled_images
 from lib.wording import named
 
+PAPER = "Shallue et al. 2019"
 EACH = "one word for all of them depended on how many were measured"
-SUMMARY = "Shallue et al. 2019"
 TODAY = "2026-11-29"
+BENT = Change(
+    TODAY,
+    "the same, momentum from 0.9 on and single searches counted too",
+    "such curves are bent, and the scatter of a single search was borrowed from digits",
+)
 SEVERAL = 5  # networks that a statement on all of them needs
 SIZES = {
     families.WIDTH: "width of the MLP on digits",
@@ -34,7 +39,7 @@ AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
     "Critical batch sizes vary a great deal between workloads",
     chapter="limits",
     paper="The largest useful batch size varies a great deal between workloads.",
-    source="Shallue et al. 2019, abstract",
+    source=f"{PAPER}, abstract",
     rule="With SGD, the largest critical batch size of dense networks is over four times the smallest, by intervals that all "
     "hold at once; of five networks or more, each counted once.",
     above=4,
@@ -59,19 +64,18 @@ AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
 )
 def extremes(published_curves):
     curves = {k: c for k, c in families.once(published_curves).items() if k[1] == "sgd"}
+    kinds = {
+        "the paper's own networks": [c for k, c in curves.items() if is_shallue2019(k[0])],
+        "networks of three searches or more": [
+            c for c in curves.values() if c.n >= scaling.ENOUGH
+        ],
+    }
     groups = []
-    for whose, some in (
-        ("the paper's own networks", [c for k, c in curves.items() if is_shallue2019(k[0])]),
-        (
-            "networks of three searches or more",
-            [c for c in curves.values() if c.n >= scaling.ENOUGH],
-        ),
-    ):
-        if len(some) >= SEVERAL:
-            n = min(curve.n for curve in some)
-            note, own = f"{len(some)} networks", whose.startswith("the paper")
-            ends = families.spread(some)
-            groups.append(interval(f"{whose}, SGD", *ends, n, own, note, log=True))
+    for whose, networks in kinds.items():
+        if len(networks) >= SEVERAL:
+            searches, ends = min(curve.n for curve in networks), families.spread(networks)
+            note, theirs = f"{len(networks)} networks", whose.startswith("the paper")
+            groups.append(interval(f"{whose}, SGD", *ends, searches, theirs, note, log=True))
     return groups
 
 
@@ -80,18 +84,14 @@ def extremes(published_curves):
     "The kind of network changes the critical batch size",
     chapter="limits",
     paper="The kind of network changes the largest useful batch size at equal data and goal.",
-    source=SUMMARY,
+    source=PAPER,
     read="summary",
     rule="At one method and goal, critical batch sizes of a convolutional and a fully connected network differ by a factor of "
     "over 1.25, in either direction.",
     above=1.25,
     since=TODAY,
     history=[
-        Change(
-            TODAY,
-            "the same, momentum from 0.9 on and single searches counted too",
-            "such curves are bent, and the scatter of a single search was borrowed from digits",
-        ),
+        BENT,
         Change("2026-11-26", "the same on every data set", EACH),
         Change(
             "2026-11-27",
@@ -111,18 +111,14 @@ def kinds(searches):
     chapter="limits",
     paper="Width and depth change the largest useful batch size, but not in the same direction in all families. (Here: whether "
     "they change it.)",
-    source=SUMMARY,
+    source=PAPER,
     read="summary",
     rule="At one method and goal, critical batch sizes of the largest and the smallest network of a family differ by a factor "
     "of over 1.25, in either direction.",
     above=1.25,
     since=TODAY,
     history=[
-        Change(
-            TODAY,
-            "the same, momentum from 0.9 on and single searches counted too",
-            "such curves are bent, and the scatter of a single search was borrowed from digits",
-        ),
+        BENT,
         Change("2026-11-26", "the same in every family", EACH),
         Change(
             "2026-11-23",
@@ -146,7 +142,7 @@ def sizes(published):
     "The amount of data hardly moves the critical batch size",
     chapter="limits",
     paper="The size of the data set hardly changes the largest useful batch size: fractions of MNIST have nearly the same curve.",
-    source=SUMMARY,
+    source=PAPER,
     read="summary",
     rule="At one method and goal, critical batch sizes with all of the data and with an eighth are within a factor of 1.25.",
     within=1.25,
@@ -157,11 +153,7 @@ def sizes(published):
             "the same, at 6 % error on MNIST",
             "an eighth of the data hardly gets there: its steps rise with the batch; 7 % is the hardest goal at which they do not",
         ),
-        Change(
-            TODAY,
-            "the same, momentum from 0.9 on and single searches counted too",
-            "such curves are bent, and the scatter of a single search was borrowed from digits",
-        ),
+        BENT,
         Change(
             "2026-11-26",
             "within a factor of two, MNIST at 8 % error",
@@ -181,18 +173,17 @@ def amounts(published):
 def _compared(searches, names, apart):
     """A group per family of these names; apart: of how far its ends are apart, either way."""
     wanted = {family: families.FAMILIES[family] for family in names}
-    whole = {key[:2] for key in ranges.whole_curves(searches)}
+    whole_range = {key[:2] for key in ranges.whole_curves(searches)}
     effects, about = {}, {}
-    for row in families.effects(families.results(searches, wanted)).itertuples():
-        family = wanted[row.family]
-        works = [*family.members.values()]
-        key = (works[-1], family.algorithm, row.family)
+    for row in families.effects(searches, wanted).itertuples():
+        algorithm, works = wanted[row.family].algorithm, [*wanted[row.family].members.values()]
+        key = (works[-1], algorithm, row.family)
         note = f"{row.last} over {row.first} at {100 * row.goal:g} % error: {row.ratio:.2g}"
         note += ", a bound" * (not row.inside)
-        why = bent(key, all((work, family.algorithm) in whole for work in works))
+        why = bent(key, all((work, algorithm) in whole_range for work in works))
         effects[key] = row.effect
         about[key] = {
-            "name": f"{names[row.family]}, {named(family.algorithm)}",
+            "name": f"{names[row.family]}, {named(algorithm)}",
             "own": all(map(is_shallue2019, works)),
             "note": "; ".join([note, *why]),
             "decides": not why,

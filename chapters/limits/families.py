@@ -1,8 +1,8 @@
-"""Families of workloads that differ in one thing, and how their curves compare."""
+"""Pairs of workloads that differ in one thing, and how their curves compare."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from lib.analysis import scaling
-from lib.workloads.catalogue import EASIER, FRACTIONS, WORKLOADS
+from lib.workloads.catalogue import EASIER, WORKLOADS
 
 WIDTH, DEPTH, FRACTION = "digits: width", "digits: depth", "digits: amount of data"
 LADDER, MNIST_DEPTH = "MNIST: width (FC)", "MNIST: depth"
@@ -22,7 +22,7 @@ DATA = "data set (FC-128×3)"
 
 @dataclass(frozen=True)
 class Family:
-    """members: name -> workload, from the smallest or simplest on, trained with one algorithm.
+    """members: name -> workload, the smaller or simpler first, trained with one algorithm.
 
     goal: the error at which all are read; None: each at its workload's.
     """
@@ -37,44 +37,24 @@ class Family:
 # that the paper's fully connected networks are measured to.
 FAMILIES = {
     WIDTH: Family(
-        "momentum",
-        0.05,
-        {
-            "MLP 16×2": "digits-mlp-16x2",
-            "MLP 64×2": "digits-mlp",
-            "MLP 256×2": "digits-mlp-256x2",
-        },
+        "momentum", 0.05, {"MLP 16×2": "digits-mlp-16x2", "MLP 256×2": "digits-mlp-256x2"}
     ),
     DEPTH: Family(
-        "momentum",
-        0.05,
-        {
-            "MLP 64×1": "digits-mlp-64x1",
-            "MLP 64×2": "digits-mlp",
-            "MLP 64×4": "digits-mlp-64x4",
-        },
+        "momentum", 0.05, {"MLP 64×1": "digits-mlp-64x1", "MLP 64×4": "digits-mlp-64x4"}
     ),
+    # The hardest goal that an eighth of the digits allows
     FRACTION: Family(
-        "momentum",
-        0.1,  # the hardest that an eighth of the digits allows
-        {f"{1350 // n:,} digits": f"digits-mlp-{1350 // n}" for n in FRACTIONS}
-        | {"1,350 digits": "digits-mlp"},
+        "momentum", 0.1, {"168 digits": "digits-mlp-168", "1,350 digits": "digits-mlp"}
     ),
     MODEL: Family("momentum", 0.05, {"MLP": "digits-mlp", "CNN": "digits-cnn"}),
-    LADDER: Family(
-        "sgd",
-        0.03,
-        {
-            f"FC-{width.replace('x', '×')}": f"mnist-fc-{width}"
-            for width in ("128x3", "256x3", "1024", "512x3", "1024x3")  # by their weights
-        },
-    ),
+    LADDER: Family("sgd", 0.03, {"FC-128×3": "mnist-fc-128x3", "FC-1024×3": "mnist-fc-1024x3"}),
     MNIST_MODEL: Family(
         "sgd", 0.03, {"FC-1024": "mnist-fc-1024", "Simple-CNN": "mnist-simple-cnn"}
     ),
+    # Since 2026-11-26: both are searched three times or more
     MNIST_MODEL_EASIER: Family(
         "sgd",
-        0.05,  # since 2026-11-26: both are searched three times or more
+        0.05,
         {"FC-128×3": f"mnist-fc-128x3{EASIER}", "Simple-CNN": f"mnist-simple-cnn{EASIER}"},
     ),
     MNIST_DEPTH: Family(
@@ -83,16 +63,12 @@ FAMILIES = {
     MNIST_FRACTION: Family(
         "sgd",
         scaling.GOALS["mnist-fc-128x3-54000"],  # since 2026-11-26
-        {f"{54_000 // n:,} of MNIST": f"mnist-fc-128x3-{54_000 // n}" for n in (*FRACTIONS, 1)},
+        {"6,750 of MNIST": "mnist-fc-128x3-6750", "54,000 of MNIST": "mnist-fc-128x3-54000"},
     ),
     MNIST_WIDTH: Family(
         "momentum",
         0.02,
-        {
-            "half": "mnist-simple-cnn-half",
-            "whole": "mnist-simple-cnn",
-            "double": "mnist-simple-cnn-double",
-        },
+        {"half": "mnist-simple-cnn-half", "double": "mnist-simple-cnn-double"},
     ),
     DATA: Family(
         "momentum",
@@ -105,64 +81,55 @@ FAMILIES = {
 }
 
 
-def results(published: pd.DataFrame, families: dict[str, Family]) -> pd.DataFrame:
-    """The trials of the dense networks of these families, with columns family and member; without
-    members whose curves have fewer than three batch sizes.
+def effects(published: pd.DataFrame, families: Mapping[str, Family] = FAMILIES) -> pd.DataFrame:
+    """Per family, the critical batch size of its second network over that of its first, dense, at
+    the batch sizes both have; without those of which one was searched at fewer than three.
 
-    published: of `lib.claims.judging.published`: the momentum range that all members have.
-    """
-    parts = []
-    for name, family in families.items() if len(published) else ():
-        dense = published[published.sparsity == 0]
-        own = dense[dense.algorithm == family.algorithm]
-        for member, work in family.members.items():
-            goal = scaling.goal(work) if family.goal is None else family.goal
-            names = {work, work + EASIER} & WORKLOADS.keys()
-            # Searches that wait for an easier goal end before
-            names = [known for known in names if goal in WORKLOADS[known].goals]
-            trials = own[own.workload.isin(names)]
-            if trials.batch_size.nunique() >= 3:
-                trials = trials.assign(workload=work, family=name, member=member)
-                parts.append(scaling.at_goal(trials, goal))
-    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
-
-
-def effects(trials: pd.DataFrame) -> pd.DataFrame:
-    """Per family of `results`, the critical batch size of its last member over that of its first,
-    at the batch sizes both have.
-
+    published: of `lib.claims.judging.published`: the momentum range that all networks have.
     ratio_low, ratio_high: 0 or inf: no bound.  n: searches.  inside: whether both lie within these
     batch sizes; else the ratio is a bound.  effect: a `scaling.Effect`.
     """
     rows = []
-    for name, own in trials.groupby("family", sort=False) if len(trials) else ():
-        ends = own.member.iloc[[0, -1]].tolist()
-        first, last = (
-            scaling.curve_of(scaling.steps_to_result(own[own.member == member]))
-            for member in ends
-        )
-        found = scaling.critical_ratio(last, first) if ends[0] != ends[1] else None
-        if found is not None:
+    for name, family in families.items() if len(published) else ():
+        works = family.members.values()
+        goals = [family.goal or scaling.goal(work) for work in works]
+        algorithm = family.algorithm
+        first, last = (_curve(published, w, g, algorithm) for w, g in zip(works, goals))
+        effect = scaling.critical_ratio(last, first) if first and last else None
+        if effect is not None:
             inside = all(
                 curve.sizes.min() < np.exp(scaling.critical(curve).value) < curve.sizes.max()
                 for curve in scaling.alike(last, first)
             )
-            ratio = found.row("ratio").values()
-            rows.append((name, *ends, own.goal.iloc[-1], *ratio, found.n, inside, found))
+            ratio = effect.row("ratio").values()
+            rows.append((name, *family.members, goals[-1], *ratio, effect.n, inside, effect))
     names = "family first last goal ratio ratio_low ratio_high n inside effect".split()
     return pd.DataFrame(rows, columns=names)
+
+
+def _curve(
+    published: pd.DataFrame, work: str, goal: float, algorithm: str
+) -> scaling.Curve | None:
+    # Searches that wait for an easier goal end before
+    names = [n for n in {work, work + EASIER} & {*WORKLOADS} if goal in WORKLOADS[n].goals]
+    dense = (published.sparsity == 0) & (published.algorithm == algorithm)
+    trials = published[dense & published.workload.isin(names)]
+    trials = trials.assign(workload=work)
+    if trials.batch_size.nunique() < 3:
+        return None
+    return scaling.curve_of(scaling.steps_to_result(trials, goal))
 
 
 def once(curves: dict[tuple, scaling.Curve]) -> dict[tuple, scaling.Curve]:
     """Of the dense curves of a network and method, at several goals or under several names, that of
     the most searches.
     """
-    found = {}
+    most = {}
     for key in sorted(curves, key=lambda key: -curves[key].n):
         work = WORKLOADS[key[0]]
         if key[3] == 0:
-            found.setdefault((work.dataset, work.model, work.train_size, *key[1:3]), key)
-    return {key: curves[key] for key in found.values()}
+            most.setdefault((work.dataset, work.model, work.train_size, *key[1:3]), key)
+    return {key: curves[key] for key in most.values()}
 
 
 def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:
@@ -171,13 +138,10 @@ def spread(curves: Sequence[scaling.Curve]) -> tuple[float, float, float]:
     Each curve's interval is so wide that all hold at once in 90 % of cases (Bonferroni's
     correction): which two are the extremes is chosen by the data.
     """
-    found = [scaling.critical(curve) for curve in curves]
-    sure = 1 - (1 - scaling.LEVEL) / 2 / len(found)
-    told = pd.DataFrame(map(vars, found))
-    reach = stdtrit(told.freedom, sure) * told.error
-    low = (told.value - reach).mask(told.below, -np.inf)
-    high = (told.value + reach).mask(told.above, np.inf)
-    apart = told.value.max() - told.value.min()
+    bends = pd.DataFrame(map(vars, map(scaling.critical, curves)))
+    reach = stdtrit(bends.freedom, 1 - (1 - scaling.LEVEL) / 2 / len(bends)) * bends.error
+    low = (bends.value - reach).mask(bends.below, -np.inf)
+    high = (bends.value + reach).mask(bends.above, np.inf)
     least = max(low.max() - high.min(), 0.0)
-    most = high.max() - low.min()
-    return tuple(float(np.exp(v)) for v in (apart, least, most))
+    logs = bends.value.max() - bends.value.min(), least, high.max() - low.min()
+    return tuple(np.exp(logs).tolist())

@@ -1,14 +1,17 @@
-"""What the page on limits says, as numbers and words, and the tables of all networks."""
+"""What the page on limits says, as numbers and words, its table and its figure."""
 
 from __future__ import annotations
 
+import altair as alt
+import numpy as np
 import pandas as pd
 
 from chapters.limits import families
 from lib.analysis import scaling
 from lib.claims import front, judging
 from lib.claims.names import title
-from lib.wording import percent, ranged
+from lib.page import charts, tips
+from lib.wording import named, percent, ranged
 
 
 def findings(networks: pd.DataFrame, effects: pd.DataFrame) -> dict:
@@ -41,6 +44,48 @@ def changes(effects: pd.DataFrame) -> pd.DataFrame:
 
 def networks() -> pd.DataFrame:
     """`front.critical` of every dense network, once per training method, with its name."""
-    every, once = front.critical().set_index(scaling.CURVE), families.once(judging.curves())
-    found = every.loc[[*once]].reset_index()
-    return found.drop(columns="range").assign(name=found.workload.map(title))
+    once = [*families.once(judging.curves())]
+    rows = front.critical().set_index(scaling.CURVE).loc[once].reset_index()
+    return rows.drop(columns="range").assign(name=rows.workload.map(title))
+
+
+def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
+    """Critical batch sizes with their intervals on a logarithmic axis, a row each: the methods one
+    below the other, and of each its networks, the smallest critical batch size first.
+
+    rows: of `networks`; hollow if not identified.
+    """
+    rows, limits = charts.cut(rows.sort_values(["algorithm", "critical"]), "critical", 4)
+    rows = rows.assign(method=rows.algorithm.map(named), row=rows.name + "|" + rows.algorithm)
+    axis = alt.Axis(
+        labelExpr="replace(split(datum.label, '|')[0], 'easier goal', 'easier')",
+        labelLimit=200,
+        labelFontSize=11,
+        labelOverlap=False,
+        ticks=False,
+    )
+    first = 2.0 ** np.floor(np.log2(limits[0]))
+    scale = charts.log(8, domain=[first, limits[1]], clamp=True)
+    powers = [first * 4**n for n in range(12) if first * 4**n <= limits[1]]
+    base = alt.Chart(rows).encode(
+        y=alt.Y("row:N", title=None, sort=None, axis=axis),
+        color=charts.by_algorithm(list(rows.algorithm), columns=1),
+    )
+    x = alt.X("critical:Q", title="critical batch size (examples)", scale=scale)
+    x = x.axis(values=powers, format=",", titleAnchor="end")
+    tooltip = tips.listed(
+        {
+            "name:N": "network",
+            "method:N": "training method",
+            "goal:Q|.0%": "goal error",
+            "critical:Q|,.2r": "critical batch size",
+            "range:N": "interval",
+            "sizes:Q": "batch sizes measured",
+            "replicates:Q": "searches of a point, at most",
+        }
+    )
+    low = alt.X("critical_low:Q", scale=scale)
+    bars, dots = charts.ranges(base, "critical", x, low, tooltip)
+    hollow = base.mark_point(size=70, opacity=1).encode(x=x, tooltip=tooltip)
+    filled = dots.transform_filter("datum.identified")
+    return charts.sized(alt.layer(bars, hollow, filled), 15 * len(rows))

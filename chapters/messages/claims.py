@@ -16,35 +16,40 @@ from lib.wording import number
 
 DENSITY = 0.001  # of the authors' runs
 ABSTRACT = "Shi et al. 2019, abstract"
-SEEDS = "three seeds were taken for normal, where Student's t with two degrees of freedom needs 2.92 standard errors, not 1.645"
-SHORT = Change(
-    "2026-11-26",
-    "every workload counted",
-    "runs of fewer than d/k steps were left out once ResNet-20 had lost 27 "
-    "points in 512; they are shown now, undecided",
-)
-ERRORS = Change("2026-11-26", "the same, by 1.645 standard errors", SEEDS)
-EDGES = Change(
-    "2026-11-26",
-    "a winner at an edge of its search counted as it was",
-    "a wider search might find a better rate",
-)
-OF_FOUR = Change(
-    "2026-11-29",
-    "the same, an edge being the lowest or highest of four drawn rates",
-    "half of all rates are; the outer tenth of the range is an edge everywhere else",
-)
-RECIPE = Change(
-    "2026-11-28",
-    "the same, without runs by the authors' own recipe",
-    "ResNet-20 had been stopped after 512 steps, at constant rates; added before any run by the recipe had ended",
-    records_known=False,
-)
-LONGER = Change(
-    "2026-11-28",
-    "the same, in runs of 2,048 steps",
-    "a loss may be that of a short run; changed before any of four times the length had ended",
-    records_known=False,
+HISTORY = (
+    Change(
+        "2026-11-26",
+        "every workload counted",
+        "runs of fewer than d/k steps were left out once ResNet-20 had lost 27 "
+        "points in 512; they are shown now, undecided",
+    ),
+    Change(
+        "2026-11-26",
+        "a winner at an edge of its search counted as it was",
+        "a wider search might find a better rate",
+    ),
+    Change(
+        "2026-11-26",
+        "the same, by 1.645 standard errors",
+        "three seeds were taken for normal, where Student's t with two degrees of freedom needs 2.92 standard errors, not 1.645",
+    ),
+    Change(
+        "2026-11-28",
+        "the same, in runs of 2,048 steps",
+        "a loss may be that of a short run; changed before any of four times the length had ended",
+        records_known=False,
+    ),
+    Change(
+        "2026-11-28",
+        "the same, without runs by the authors' own recipe",
+        "ResNet-20 had been stopped after 512 steps, at constant rates; added before any run by the recipe had ended",
+        records_known=False,
+    ),
+    Change(
+        "2026-11-29",
+        "the same, an edge being the lowest or highest of four drawn rates",
+        "half of all rates are; the outer tenth of the range is an edge everywhere else",
+    ),
 )
 
 
@@ -63,7 +68,7 @@ def sent_longer():
 
 def lost(method, rival="dense"):
     """`message_results.gaps` at every network's longest runs."""
-    tables = [message_results.gaps(found, method, rival) for found in (sent(), sent_longer())]
+    tables = [message_results.gaps(runs, method, rival) for runs in (sent(), sent_longer())]
     return message_results.longest(*tables)
 
 
@@ -75,22 +80,20 @@ def as_published(method, rival):
     ends = runs[runs.epoch == runs.epochs]
     errors = ends.pivot(index="seed", columns="compressor", values="test_error")
     gap = 100 * (errors[method] - errors[rival]).dropna()
-    note = f"{number(int(ends.step.max()))} steps"
+    steps = int(ends.step.max())
+    note = f"{number(steps)} steps"
     return [difference("ResNet-20 on CIFAR-10, as published", mean_of(gap), True, note)]
 
 
 def groups(gaps, suffix="", theirs=True):
     """A row per network at the authors' density; theirs: whether it is trained as the authors did."""
-    rows = message_results.means(gaps[gaps.density == DENSITY]).itertuples()
-    return [
-        difference(
-            title(r.workload) + suffix,
-            r.effect,
-            theirs and r.workload.startswith(SHI2019),
-            r.note,
+    networks = []
+    for row in message_results.means(gaps[gaps.density == DENSITY]).itertuples():
+        their_own = theirs and row.workload.startswith(SHI2019)
+        networks.append(
+            difference(title(row.workload) + suffix, row.effect, their_own, row.note)
         )
-        for r in rows
-    ]
+    return networks
 
 
 def with_power(key, groups):
@@ -99,11 +102,10 @@ def with_power(key, groups):
     Seeds scatter by points where a method fails, so that the error there is of rows that lose under
     a point: their root mean square.
     """
-    little = [g.error for g in groups if g.n > 1 and abs(g.effect) < 1]
-    if not little:
+    errors = [g.error for g in groups if g.n > 1 and abs(g.effect) < 1]
+    if not errors:
         return groups
-    error = float(np.sqrt(np.mean(np.square(little))))
-    rule = REGISTRY.claims[key]
+    error, rule = float(np.sqrt(np.mean(np.square(errors)))), REGISTRY.claims[key]
     return [replace(g, power=power_of(replace(g, error=error), rule)) for g in groups]
 
 
@@ -119,7 +121,7 @@ def with_power(key, groups):
     below=1.0,
     scale="points",
     since="2026-11-29",
-    history=[SHORT, EDGES, ERRORS, LONGER, RECIPE, OF_FOUR],
+    history=HISTORY,
 )
 def top_k_over_dense():
     return with_power("T4", groups(lost("Top-k")) + as_published("top-k", "dense"))
@@ -137,20 +139,12 @@ def top_k_over_dense():
     "at random trains worse holds by construction; how much is measured.",
 )
 def rand_k_over_dense():
-    more = results.read(plans.study("messages-rates"))
-    bare = []
-    for trials in (message_results.measured(), more):
-        if len(trials):
-            kind = trials.compressor == "rand-k"
-            alone = ~trials.feedback.astype(bool)
-            asked = trials.density == DENSITY
-            bare.append(trials[kind & alone & asked])
-    known = sent()
-    dense = known[known.method == "dense"]
-    found = message_results.best(pd.concat(bare))
-    both = pd.concat([dense, found])
-    gaps = message_results.gaps(both, "Rand-k")
-    return groups(gaps)
+    rates = results.read(plans.study("messages-rates"))
+    trials = pd.concat([t for t in (message_results.measured(), rates) if len(t)])
+    alone = (trials.compressor == "rand-k") & ~trials.feedback.astype(bool)
+    bare = message_results.best(trials[alone & (trials.density == DENSITY)])
+    dense = sent()[sent().method == "dense"]
+    return groups(message_results.gaps(pd.concat([dense, bare]), "Rand-k"))
 
 
 @claim(
@@ -164,12 +158,11 @@ def rand_k_over_dense():
     below=1.0,
     scale="points",
     since="2026-11-29",
-    history=[SHORT, EDGES, ERRORS, LONGER, RECIPE, OF_FOUR],
+    history=HISTORY,
 )
 def gaussian_k_over_top_k():
     variants = results.read(plans.study("message-variants"))
     warmed = message_results.best(variants[variants.warm_up > 0])
-    warm = message_results.gaps(warmed, "Gaussian-k", "Top-k")
+    warm = groups(message_results.gaps(warmed, "Gaussian-k", "Top-k"), ", density warmed up")
     plain = groups(lost("Gaussian-k", "Top-k"), theirs=False)
-    rows = plain + groups(warm, ", density warmed up") + as_published("gaussian-k", "top-k")
-    return with_power("T5", rows)
+    return with_power("T5", plain + warm + as_published("gaussian-k", "top-k"))

@@ -40,16 +40,10 @@ class Published:
         file = store.DATA / FOLDER / f"{NAME.format(self)}-{store.digest(self)}.part"
         key = f"{store.digest(self)} {SOURCE} {codes.digest(type(self))}"
         checkpoint = Checkpoint(file, key)
-        found = published.trained(
-            self, checkpoint, *datasets.canonical("cifar-10"), device=device
-        )
+        splits = datasets.canonical("cifar-10")
+        tests = published.trained(self, checkpoint, *splits, device=device)
         file.unlink(missing_ok=True)
-        return found
-
-
-def planned() -> tuple[Published, ...]:
-    """A seed of every compressor."""
-    return tuple(Published(compressor) for compressor in COMPRESSORS)
+        return tests
 
 
 ABOUT = (
@@ -60,7 +54,7 @@ PUBLISHED = Collection(
     FOLDER,
     "runs",
     NAME.format,
-    planned,
+    lambda: tuple(map(Published, COMPRESSORS)),
     ABOUT,
     precision=None,
     on_device=True,

@@ -1,4 +1,4 @@
-"""What the page on sparse messages says, as numbers and words."""
+"""What the page on sparse messages searches, says and draws."""
 
 from __future__ import annotations
 
@@ -6,36 +6,77 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 
+import altair as alt
 import pandas as pd
 
 from chapters.messages.claims import DENSITY, sent
 from chapters.messages.message_results import gaps, means
 from lib.claims import Claim
 from lib.claims.claim import NO, YES
+from lib.messages import Messages
 from lib.methods.intervals import SHI2019
+from lib.page import charts, tips
+from lib.studies.search import Search
+from lib.studies.study import Study
 from lib.wording import between, brief, number, percent
 from lib.workloads import catalogue
 
+# Compressor, error feedback: Rand-k without it, as in the published comparison
+SENT = (("top-k", True), ("gaussian-k", True), ("rand-k", False), ("dgc-k", True))
+DRAWN = {  # in the published figures
+    "dense": charts.DENSE,
+    "Top-k": charts.RED,
+    "Gaussian-k": charts.GREEN,
+    "Rand-k": charts.PURPLE,
+}
 OTHERWISE = ("warmed up", "as published")  # rows of other settings than the page's
 COMPARED = ("Top-k", "dense"), ("DGC-k", "Top-k"), ("Gaussian-k", "Top-k")
+
+
+def planned(chosen) -> Study:
+    """Every method at every density on every network; chosen: the page's parameters."""
+    densities = sorted(chosen.densities)
+    ways = [("dense", 1.0, False), *((c, d, fed) for d in densities for c, fed in SENT)]
+    searches = [
+        Search(
+            network,
+            chosen.batch_size,
+            replicate=replicate,
+            max_steps=chosen.steps,
+            messages=Messages(chosen.workers, *way),
+            trials=chosen.trials,
+            stop="budget",
+            space="shi2019",
+        )
+        for replicate in range(chosen.replicates)
+        for network in chosen.workloads_shown
+        for way in ways
+    ]
+    return Study("messages", "Sparse messages", tuple(searches))
 
 
 def findings(
     shown: pd.DataFrame, networks: list[str], chosen, judged: Mapping[str, Claim]
 ) -> dict:
-    """All values of the page's sentences.
-
-    Args:
-        shown: of `message_results.best`.
-        networks: titles, in their order.
-        chosen: the page's parameters.
-        judged: all claims.
-    """
+    """All values of the page's sentences; shown: of `message_results.best`, networks: titles."""
     last = shown.groupby("network").budget.max()
-    share, rates = min(chosen.densities), SHI2019["learning_rate"]
-    top = [g for g in judged["T4"].groups if g.n > 1 and not g.name.endswith(OTHERWISE)]
-    verdicts = Counter(group.verdict for group in top)
-    found = {
+    density, rates = min(chosen.densities), SHI2019["learning_rate"]
+    groups = [g for g in judged["T4"].groups if g.n > 1 and not g.name.endswith(OTHERWISE)]
+    verdicts = Counter(group.verdict for group in groups)
+    # The fewest d/k steps of the runs that T4 judges, to a tenth
+    top = gaps(sent(), "Top-k")
+    lengths = (top.budget * top.density)[top.density == DENSITY]
+    long = lengths[lengths >= 1]
+    titles = {}
+    for name in networks:
+        runs = shown[shown.network == name]
+        behind = [gaps(runs, method) for method in ("Top-k", "Gaussian-k")]
+        top_k, gaussian = (brief(gap[gap.density == density].gap.mean()) for gap in behind)
+        titles[name] = (
+            f"After {number(last[name])} steps of {name}, density {density:g}, Top-k is {top_k} "
+            f"points behind dense messages, Gaussian-k {gaussian}"
+        )
+    return {
         "networks": networks,
         "stopped": [f"{name}: {number(n)}" for name, n in last.items() if n < chosen.steps],
         "workers": chosen.workers,
@@ -44,27 +85,14 @@ def findings(
         "trials": chosen.trials,
         "rates": f"{rates.low:g} and {rates.high:g}",
         "even": percent(1 / chosen.workers),
-        "compared": len(top),
+        "compared": len(groups),
         "passed": verdicts[YES],
         "failed": verdicts[NO],
-        "lost": between(*(g.effect for g in top)),
-        "lengths": _shortest(),
-        "titles": {},
+        "lost": between(*(g.effect for g in groups)),
+        "lengths": math.floor(10 * long.min()) / 10 if len(long) else None,
+        "titles": titles,
+        "shown_first": titles[networks[0]],
     }
-    for name in networks:
-        own = shown[shown.network == name]
-        top, gaussian = (_behind(own, method, share) for method in ("Top-k", "Gaussian-k"))
-        found["titles"][name] = (
-            f"After {number(last[name])} steps of {name}, density {share:g}, Top-k is {top} points "
-            f"behind dense messages, Gaussian-k {gaussian}"
-        )
-    found["shown_first"] = found["titles"][networks[0]]
-    return found
-
-
-def _behind(shown: pd.DataFrame, method: str, density: float) -> str:
-    gap = gaps(shown, method)
-    return brief(gap[gap.density == density].gap.mean())
 
 
 def table(shown: pd.DataFrame) -> pd.DataFrame:
@@ -79,16 +107,36 @@ def table(shown: pd.DataFrame) -> pd.DataFrame:
     ]
     keys = ["workload", "density"]
     wide = rows.pivot(index=keys, columns="pair", values="points")[rows.pair.unique()]
-    over = shown[shown.method == "Gaussian-k"].groupby([*keys, "budget"]).over.mean()
-    wide["k sent by Gaussian-k"] = over.groupby(keys).last().map(brief)
-    told = wide.fillna("—").reset_index().rename_axis(columns=None)
-    network = told.workload.map(lambda name: catalogue.workload(name).title)
-    return told.assign(workload=network).rename(columns={"workload": "network"})
+    sent_over = shown[shown.method == "Gaussian-k"].groupby([*keys, "budget"]).over.mean()
+    wide["k sent by Gaussian-k"] = sent_over.groupby(keys).last().map(brief)
+    wide = wide.fillna("—").reset_index().rename_axis(columns=None)
+    titles = wide.workload.map(lambda name: catalogue.workload(name).title)
+    return wide.assign(workload=titles).rename(columns={"workload": "network"})
 
 
-def _shortest() -> float | None:
-    """The fewest d/k steps of the runs that T4 judges, to a tenth."""
-    top = gaps(sent(), "Top-k")
-    lengths = (top.budget * top.density)[top.density == DENSITY]
-    long = lengths[lengths >= 1]
-    return math.floor(10 * long.min()) / 10 if len(long) else None
+def errors(shown: pd.DataFrame, density: float, titles: dict[str, str]) -> alt.LayerChart:
+    """Test error, in the mean over seeds, against epochs, a line a method, both axes logarithmic; a
+    menu of networks, with a title for each.  shown: of `message_results.best`.
+    """
+    sizes = shown.workload.map(lambda name: catalogue.workload(name).train_size)
+    drawn = (shown.method == "dense") | (shown.density == density)
+    rows = shown.assign(epochs=shown.examples / sizes)[drawn & (shown.budget >= 16)]
+    means = rows.groupby(["network", "method", "budget"])
+    rows = means.agg(epochs=("epochs", "first"), error=("test", "mean")).reset_index()
+    colours = {name: colour for name, colour in DRAWN.items() if name in set(rows.method)}
+    y = alt.Y("error:Q", title="test error", scale=charts.log(8, base=10))
+    base = alt.Chart(rows[rows.method.isin(DRAWN)]).encode(
+        x=alt.X("epochs:Q", title="epochs", scale=charts.log(8)).axis(format="~g"),
+        y=y.axis(format=".2~p", values=charts.DECADES),
+        color=charts.by_name("method", colours, columns=2),
+    )
+    tooltip = {
+        "method:N": "messages",
+        "network:N": "network",
+        "budget:Q|,": "steps",
+        "error:Q|.2%": "test error",
+    }
+    menu = charts.menu("network", list(titles), [*titles][0], "network")
+    lines = charts.dotted(base, 30, tooltip=tips.listed(tooltip))
+    chart = charts.controlled([lines], menu)
+    return charts.sized(chart.add_params(charts.title(titles, menu)), 320)

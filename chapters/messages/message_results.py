@@ -30,14 +30,14 @@ NAMES = {
 }
 
 
+SIDES = {"method": "edge", "rival": "edge_rival"}  # whether its best rate lies at an edge
+
+
 def measured() -> pd.DataFrame:
     """All trials of the comparison of methods, on every network."""
     names = ("messages", "messages-lenet-5", "messages-resnet-20")
-    return results.read(
-        Study(
-            "messages", "", tuple(cell for name in names for cell in plans.study(name).searches)
-        )
-    )
+    searches = tuple(search for name in names for search in plans.study(name).searches)
+    return results.read(Study("messages", "", searches))
 
 
 def best(trials: pd.DataFrame) -> pd.DataFrame:
@@ -45,54 +45,47 @@ def best(trials: pd.DataFrame) -> pd.DataFrame:
     (`fixed_budgets.chosen`).
 
     method: of NAMES.  network: the workload's title.  over: entries sent per step over those asked
-    for.  edge: whether its learning rate lies in the outer tenth of its range.
+    for.  edge: whether its learning rate lies in the outer tenth of the range that it was drawn
+    from.
     """
+    from lib.workloads import models  # brings PyTorch, which is slow to import
+
     rows = fixed_budgets.within(trials)
     ways = zip(rows.compressor, rows.feedback.astype(bool), strict=True)
     rows = rows.assign(
         method=[NAMES.get(way, way[0]) for way in ways],
         network=[workload(w).title for w in rows.workload],
     )
-    found = fixed_budgets.chosen(rows, KEYS)
-    return found.assign(over=found.sent / found.checked / _asked(found), edge=_at_edge(found))
-
-
-def _at_edge(rows: pd.DataFrame) -> list[bool]:
-    """Whether a learning rate lies in the outer tenth of the range that it was drawn from."""
+    winners = fixed_budgets.chosen(rows, KEYS)
+    works = {name: workload(name) for name in winners.workload.unique()}
+    sizes = {name: models.parameter_count(work.network()) for name, work in works.items()}
+    k = [target(p, sizes[name]) for name, p in zip(winners.workload, winners.density)]
     edges = []
-    for row in rows.itertuples():
-        work = workload(row.workload)
+    for row in winners.itertuples():
+        work = works[row.workload]
         space = row.space if isinstance(row.space, str) else work.space
-        interval = spaces.intervals(space, row.algorithm, work.decay)["learning_rate"]
-        place = interval.place(np.array(row.learning_rate))
+        rates = spaces.intervals(space, row.algorithm, work.decay)["learning_rate"]
+        place = rates.place(np.array(row.learning_rate))
         edges.append(bool(min(place, 1 - place) < OUTER))
-    return edges
+    return winners.assign(over=winners.sent / winners.checked / k, edge=edges)
 
 
-def _asked(rows: pd.DataFrame) -> list[int]:
-    """k of every row, from its workload and density."""
-    from lib.workloads import models  # brings PyTorch, which is slow to import
-
-    sizes = {w: models.parameter_count(workload(w).network()) for w in rows.workload.unique()}
-    return [target(p, sizes[w]) for w, p in zip(rows.workload, rows.density, strict=True)]
-
-
-def gaps(found: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame:
+def gaps(runs: pd.DataFrame, method: str, rival: str = "dense") -> pd.DataFrame:
     """Test error of a method over its rival's at the largest budget, in points (gap), per workload,
     density and seed.
 
     With the columns of `best`, of the method, rival and edge_rival.
     """
-    ends = found[found.budget == found.groupby("workload").budget.transform("max")]
+    ends = runs[runs.budget == runs.groupby("workload").budget.transform("max")]
     key = ["workload", "replicate"] + (["density"] if rival != "dense" else [])
-    other = ends.loc[ends.method == rival, [*key, "test", "edge"]]
-    both = ends[ends.method == method].merge(other, on=key, suffixes=("", "_rival"))
-    return both.assign(rival=rival, gap=100 * (both.test - both.test_rival).astype(float))
+    rivals = ends.loc[ends.method == rival, [*key, "test", "edge"]]
+    pairs = ends[ends.method == method].merge(rivals, on=key, suffixes=("", "_rival"))
+    return pairs.assign(rival=rival, gap=100 * (pairs.test - pairs.test_rival).astype(float))
 
 
 def longest(gap: pd.DataFrame, longer: pd.DataFrame) -> pd.DataFrame:
     """Of two tables of `gaps`, those of longer runs on networks where as many seeds have them."""
-    seeds, more = (one.groupby("workload").replicate.nunique() for one in (gap, longer))
+    seeds, more = (table.groupby("workload").replicate.nunique() for table in (gap, longer))
     ready = longer.workload.isin(more.index[more >= seeds.reindex(more.index, fill_value=0)])
     kept = ~gap.workload.isin(longer.workload[ready])
     return pd.concat([gap[kept], longer[ready]], ignore_index=True)
@@ -106,21 +99,19 @@ def means(gap: pd.DataFrame) -> pd.DataFrame:
     density steps, in which an average entry is not sent once, are open on both sides.
     """
     rows, keys = [], ["method", "workload", "density"]
-    for key, own in gap.groupby(keys, sort=False):
-        edges = {"method": int(own.edge.sum()), "rival": int(own.edge_rival.sum())}
-        below, above = (2 * count > len(own) for count in edges.values())
-        density = key[-1]
-        short = own.budget.max() * density < 1
-        effect = replace(scaling.mean_of(own.gap), below=below or short, above=above or short)
-        done = number(int(own.budget.max()))
-        told = [f"{done} steps"] + [
-            f"best rate at an edge with {own[side].iloc[0]} in {count} of {len(own)}"
-            for side, count in edges.items()
-            if 2 * count > len(own)
+    for key, runs in gap.groupby(keys, sort=False):
+        steps, least = int(runs.budget.max()), 1 / key[-1]
+        edges = {runs[side].iloc[0]: int(runs[column].sum()) for side, column in SIDES.items()}
+        open_ends = [2 * count > len(runs) for count in edges.values()]
+        notes = [f"{number(steps)} steps"] + [
+            f"best rate at an edge with {name} in {count} of {len(runs)}"
+            for name, count in edges.items()
+            if 2 * count > len(runs)
         ]
-        if short:
-            told = [
-                f"not run to d/k = {number(round(1 / density))} steps: stopped after {done}"
-            ]
-        rows.append([*key, effect, "; ".join(told)])
+        if steps < least:
+            open_ends = [True, True]
+            done = number(steps)
+            notes = [f"not run to d/k = {number(round(least))} steps: stopped after {done}"]
+        ends = dict(zip(("below", "above"), open_ends))
+        rows.append([*key, replace(scaling.mean_of(runs.gap), **ends), "; ".join(notes)])
     return pd.DataFrame(rows, columns=[*keys, "effect", "note"])

@@ -37,9 +37,9 @@ class Averaging:
     """
 
     def __init__(self, module: nn.Module, dtype: torch.dtype, device: str = "cpu"):
-        on_gpu = torch.device(device).type == "cuda"
-        kind = CapturedExecutor if on_gpu else SequentialExecutor
-        self.executor, self.averages, self.listening = kind(module, dtype, device), {}, False
+        kind = CapturedExecutor if device.startswith("cuda") else SequentialExecutor
+        self.executor = kind(module, dtype, device)
+        self.averages, self.listening = {}, False
         begun = torch.tensor([[0.0], [1.0]], device=device)
         for layer in module.modules():
             if isinstance(layer, nn.BatchNorm2d):
@@ -65,14 +65,12 @@ class Averaging:
         for norm, averages in self.averages.items():
             norm.running_mean, norm.running_var = averages.to(self.executor.dtype)
             norm.eval()
-        wrong = 0
-        for some_x, some_y in zip(x.split(500), y.split(500), strict=True):
-            told = self.executor.logits(w, some_x)[0].argmax(1)
-            wrong += (told != some_y).sum().item()
+        logits = torch.cat([self.executor.logits(w, part)[0] for part in x.split(500)])
+        wrong = (logits.argmax(1) != y).sum()
         for norm in self.averages:
             norm.running_mean = norm.running_var = None
             norm.train()
-        return wrong / len(y)
+        return wrong.item() / len(y)
 
 
 def rate(step: int) -> float:
@@ -108,14 +106,7 @@ def decayed(module: nn.Module) -> Tensor:
 
 
 class Run:
-    """A training under way.
-
-    Attributes:
-        steps: taken so far.
-        w, velocity: weights and momentum's sum [1, P].
-        losses: of the steps since the last test.
-        spec: an `experiments.Published`.
-    """
+    """A training under way, by an `experiments.Published`; w and velocity are [1, P]."""
 
     def __init__(self, spec, device: str = "cpu"):
         module = models.fresh("resnet-20", spec.seed)
@@ -128,13 +119,13 @@ class Run:
         sizes = [p.numel() for p in module.parameters()]
         self.exchange = Exchange(messages, self.w, None, sizes, spec.seed)
 
-    def given(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    def inputs(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         """Images and labels as the network takes them."""
         return self.network.executor.inputs(x), y.to(self.device)
 
     def step(self, x: Tensor, y: Tensor) -> None:
         """Take a step on images x [B, ...] with labels y [B]."""
-        loss, g, _ = self.exchange.gradients(self.network, self.w, *self.given(x, y))
+        loss, g, _ = self.exchange.gradients(self.network, self.w, *self.inputs(x, y))
         self.velocity = MOMENTUM * self.velocity + g + self.decay * self.w
         self.w = self.w - rate(self.steps) * self.velocity
         self.losses.append(loss.item())
@@ -144,9 +135,8 @@ class Run:
         """Mean loss since the last test, the error on the test set, and entries that a worker has
         sent, per step.
         """
-        loss = sum(self.losses) / len(self.losses)
-        self.losses = []
-        error = self.network.error(self.w, *self.given(test.x, test.y))
+        loss, self.losses = sum(self.losses) / len(self.losses), []
+        error = self.network.error(self.w, *self.inputs(test.x, test.y))
         sent = self.exchange.sent.item() / self.steps
         return {"loss": loss, "test_error": error, "sent": sent}
 
@@ -154,18 +144,16 @@ class Run:
         """All that the next step depends on."""
         names = ("steps", "losses", "w", "velocity")
         averages = list(self.network.averages.values())
-        own = {name: getattr(self, name) for name in names}
-        return own | {"averages": averages, "exchange": self.exchange.parts()}
+        parts = {"averages": averages, "exchange": self.exchange.parts()}
+        return parts | {name: getattr(self, name) for name in names}
 
     def restore(self, parts: dict) -> None:
         """Go on from these `parts`."""
         self.steps, self.losses = parts["steps"], parts["losses"]
         self.w, self.velocity = (parts[name].to(self.device) for name in ("w", "velocity"))
         self.exchange.restore(parts["exchange"])
-        for averages, known in zip(
-            self.network.averages.values(), parts["averages"], strict=True
-        ):
-            averages.copy_(known)
+        for averages, saved in zip(self.network.averages.values(), parts["averages"]):
+            averages.copy_(saved)
 
 
 def trained(
@@ -206,7 +194,6 @@ def batch(seed: int, images: Split, step: int) -> tuple[Tensor, Tensor]:
     """The images of a step, augmented, and their labels: every epoch has all in another order."""
     epoch, place = divmod(step, EPOCH)
     order = torch.Generator().manual_seed(10**6 * seed + epoch)
-    every = torch.randperm(len(images.y), generator=order)
-    chosen = every.split(BATCH)[place]
+    chosen = torch.randperm(len(images.y), generator=order).split(BATCH)[place]
     random = torch.Generator().manual_seed(10**6 * seed + 10**5 + step)
     return augmented(images.x[chosen], random), images.y[chosen]

@@ -41,11 +41,11 @@ POOLED = "the median over pairs of curves of a data set hid networks that disagr
     ],
 )
 def regimes_of_pruned(curves, searches):
-    whole = ranges.whole_curves(searches)
+    whole_range = ranges.whole_curves(searches)
     return [
-        regimes.margin(key, both[0], key in whole)
-        for key, both in sparsest(curves).items()
-        if len(both[0].sizes) >= regimes.LEAST
+        regimes.margin(key, sparse, key in whole_range)
+        for key, (sparse, _) in sparsest(curves).items()
+        if len(sparse.sizes) >= regimes.LEAST
     ]
 
 
@@ -74,20 +74,17 @@ def regimes_of_pruned(curves, searches):
     ],
 )
 def steps_over_dense(curves):
-    effects = {}
-    for key, both in sparsest(curves).items():
-        costs = scaling.steps_ratio(*both)
-        effects[key] = {row.batch_size: row.effect for row in costs.itertuples()}
-    least, typical = {}, {}
-    for key, costs in effects.items():
-        first = next(iter(costs.values()))
-        mean_square = np.mean([effect.error**2 for effect in costs.values()])
-        typical[key] = replace(first, error=float(mean_square**0.5))
-    shared = pooled_images(typical)
-    for key, costs in effects.items():
-        if shared[key] is not typical[key]:
-            of_all = {"error": shared[key].error, "freedom": shared[key].freedom}
-            costs = {size: replace(effect, **of_all) for size, effect in costs.items()}
+    ratios, typical = {}, {}
+    for key, pair in sparsest(curves).items():
+        ratios[key] = scaling.steps_ratio(*pair).set_index("batch_size").effect
+        error = np.mean([effect.error**2 for effect in ratios[key]]) ** 0.5
+        typical[key] = replace(ratios[key].iloc[0], error=float(error))
+    least = {}
+    for key, effect in pooled_images(typical).items():
+        scatter = {"error": effect.error, "freedom": effect.freedom}
+        costs = ratios[key]
+        if effect is not typical[key]:
+            costs = costs.map(lambda cost: replace(cost, **scatter))  # noqa: B023, called at once
         least[key] = min(costs.items(), key=lambda item: item[1].low)
     lows = {key: effect for key, (_, effect) in least.items()}
     return rows(lows, is_lee2021, lambda key, _: f"batch size {least[key][0]:,}")
@@ -148,16 +145,13 @@ def critical_over_dense(ladders):
 )
 def critical_with_momentum(ladders):
     effects = {k: e for k, e in critical_ratios(ladders).items() if k[1] in WITH_MOMENTUM}
-    groups = rows(effects, is_lee2021)
-    plain = [group.own and key[1] == "momentum" for key, group in zip(effects, groups)]
-    return [replace(group, own=own) for group, own in zip(groups, plain)]
+    groups = zip(effects, rows(effects, is_lee2021))
+    return [replace(group, own=group.own and key[1] == "momentum") for key, group in groups]
 
 
 def critical_ratios(ladders):
     """ln of the critical batch size at the highest sparsity over the dense one's, by key, where
     both have three batch sizes; the scatter of searches pooled over networks on images.
     """
-    dense = {key: ladders[scaling.dense_key(key)] for key in sparsest(ladders)}
-    return pooled_images(
-        {key: scaling.shared_ratio(ladders[key], below) for key, below in dense.items()}
-    )
+    pairs = sparsest(ladders).items()
+    return pooled_images({key: scaling.shared_ratio(*pair) for key, pair in pairs})

@@ -1,5 +1,5 @@
-"""The values of the sentences on pruned networks, and the tables; printed values have their 90 %
-intervals.
+"""The values of the sentences on pruned networks, the tables, and what the figures draw; printed
+values have their 90 % intervals.
 """
 
 from __future__ import annotations
@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
+import altair as alt
 import numpy as np
 import pandas as pd
 
@@ -14,7 +15,8 @@ from lib.analysis import scaling
 from lib.analysis.scaling import SEARCH, Curve
 from lib.claims import Claim, front, judging
 from lib.claims.names import curve_title, is_lee2021, title
-from lib.page.shared_figures import arranged
+from lib.measuring import sweeps
+from lib.page import charts, shared_figures, tips
 from lib.page.told import times
 from lib.probes.unseen import UNSEEN
 from lib.studies import plans
@@ -24,28 +26,27 @@ Curves = dict[tuple, Curve]
 # Those of Lee et al. (2021), and below them this book's smallest
 PAPERS = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8", *plans.DIGITS)
 METHODS = ("sgd", "momentum", "nesterov")
+USUAL = "connection-sensitivity"
+CRITERIA = ("digits-methods", "mnist-methods")  # studies of other criteria, a search a point
+BOUND = 1.25  # as in the rules of claims: a ratio beyond it either way is an effect
 
 
 def findings(curves: Curves, critical: Mapping[tuple, scaling.Effect], cost: Claim) -> dict:
-    """What the sentences on connection sensitivity say, but for higher sparsities.
-
-    Args:
-        curves: all that are compared, of `scaling.summaries`.
-        critical: of `claims.critical_ratios`.
-        cost: L3, judged on all records.
+    """What the sentences on connection sensitivity say, but for higher sparsities, of all curves
+    (`scaling.summaries`); critical: of `claims.critical_ratios`; cost: L3, judged on all records.
     """
-    over = scaling.steps_over_dense(curves)
-    sparse = over[over.sparsity == over.sparsity.max()]
-    ratios = [effect.row("ratio") for effect in critical.values()]
+    ratios = scaling.steps_over_dense(curves)
+    sparse = ratios[ratios.sparsity == ratios.sparsity.max()]
+    bends = [effect.row("ratio") for effect in critical.values()]
     return {
         "cost": front.effects(cost),
-        "pairs_measured": len(over) > 0,
+        "pairs_measured": len(ratios) > 0,
         "costlier": int((sparse.ratio > 1).sum()),
         "compared": len(sparse),
-        "sparsest": f"{over.sparsity.max():g}" if len(over) else None,
-        "bend_pairs": len(ratios),
-        "bend_larger": sum(ratio["ratio_low"] > 1 for ratio in ratios),
-        "bend_smaller": sum(ratio["ratio_high"] < 1 for ratio in ratios),
+        "sparsest": f"{ratios.sparsity.max():g}" if len(ratios) else None,
+        "bend_pairs": len(bends),
+        "bend_larger": sum(bend["ratio_low"] > 1 for bend in bends),
+        "bend_smaller": sum(bend["ratio_high"] < 1 for bend in bends),
     }
 
 
@@ -55,10 +56,11 @@ def luck(goal: float = 0.06) -> dict[str, str]:
     other.
     """
     rows = judging.searches()
-    rows = rows[rows.workload.isin(plans.DIGITS) & (rows.algorithm == "sgd")]
+    digits = rows.workload.isin(plans.DIGITS)
+    rows = rows[digits & (rows.algorithm == "sgd")]
     orders = judging.orders().query("goal == @goal")[["record", "k1", "k5"]]
-    known = rows[["record", "sparsity"]].merge(orders, on="record").dropna()
-    later = np.log(known.k5 / known.k1).groupby(known.sparsity).mean()
+    hits = rows[["record", "sparsity"]].merge(orders, on="record").dropna()
+    later = np.log(hits.k5 / hits.k1).groupby(hits.sparsity).mean()
     dense, pruned = np.exp(later[[0.0, 0.9]])
     return {
         "fifth_dense": brief(dense),
@@ -71,45 +73,89 @@ def sparser_still(longer: pd.DataFrame, published: pd.DataFrame) -> str | None:
     """How many times as long the networks of `longer` take as their dense ones, which are among
     those published.
     """
-    own = longer[["workload", "algorithm"]].drop_duplicates()
-    dense = published[published.sparsity == 0].merge(own)
+    networks = longer[["workload", "algorithm"]].drop_duplicates()
+    dense = published[published.sparsity == 0].merge(networks)
     curves = scaling.curves(pd.concat([dense, longer]))
     pairs = [pair for _, *pair in scaling.with_partner(curves, scaling.dense_key)]
     factors = [np.exp(scaling.mean_steps_ratio(*pair).value) for pair in pairs]
     return between(*factors) if factors else None
 
 
-# --- what the figures draw ------------------------------------------------------------------------
+# --- figures --------------------------------------------------------------------------------------
 
 
 def panels(
     trials: pd.DataFrame, summary: pd.DataFrame, workload: str, algorithm: str
-) -> pd.DataFrame:
-    """What the first figure draws: a panel for each of these networks and methods.
-
-    Points of curves (kind "point") and critical batch sizes (kind "mark"), with panel, in the order
-    of the panels. summary: of `scaling.summaries`, of these trials. workload, algorithm: those
-    asked for, shown in any case.
+) -> alt.FacetChart:
+    """Steps to result against batch size, a panel per network and method, these in any case: points
+    of curves, and critical batch sizes; summary: of `scaling.summaries`.
     """
-    networks, methods = (
-        [*dict.fromkeys([*known, own])]
-        for known, own in ((PAPERS, workload), (METHODS, algorithm))
-    )
+    networks, methods = dict.fromkeys([*PAPERS, workload]), dict.fromkeys([*METHODS, algorithm])
     points = judging.points(trials).assign(kind="point")
     bends = summary[summary.identified.astype(bool)].assign(kind="mark")
     bends = bends.assign(batch_size=bends.critical, steps=bends.c1 / bends.critical + bends.c2)
     columns = [*scaling.CURVE, "kind", "batch_size", "steps"]
     marks = pd.concat([points[columns], bends[columns]], ignore_index=True)
-    panels = {(n, m): f"{title(n)}, {named(m)}" for n in networks for m in methods}
-    return arranged(marks, panels)
+    names = {(n, m): f"{title(n)}, {named(m)}" for n in networks for m in methods}
+    marks = shared_figures.arranged(marks, names)
+    y = alt.Y("steps:Q", scale=charts.log(4, base=10))
+    y = y.axis(values=[10.0**n for n in range(6)], format="~s")
+    axes = {"x": charts.batch_axis([1, 8, 64, 512, 4096], None), "y": y}
+    colour = charts.by_sparsity(sorted(marks.sparsity.unique()))
+    size = tips.tip("batch_size:Q", "batch size", ",.0f")
+    tooltip = [tips.SPARSITY, size, tips.STEPS]
+
+    def layers(base: alt.Chart) -> list[alt.Chart]:
+        base = base.encode(**axes, color=colour)
+        dots = base.transform_filter("datum.kind === 'point'")
+        diamonds = base.transform_filter("datum.kind === 'mark'")
+        diamonds = diamonds.mark_point(shape="diamond", size=90, strokeWidth=2)
+        return [
+            *shared_figures.small_curve(dots, tooltip),
+            diamonds.encode(tooltip=tooltip),
+        ]
+
+    columns = ["panel", "sparsity", "batch_size", "steps", "kind"]
+    words = f"{shared_figures.STEPS} against batch size"
+    return shared_figures.panels(marks[columns], layers, words, most=3)
 
 
-def beside_dense(critical: Mapping[tuple, scaling.Effect]) -> pd.DataFrame:
+def over_dense(critical: Mapping[tuple, scaling.Effect]) -> pd.DataFrame:
     """The critical batch sizes of the sparsest curves over the dense ones', for the figure."""
     ratios = ((key, {"n": e.n, **e.row("ratio")}) for key, e in critical.items())
     rows = scaling.by_curve(ratios, "ratio ratio_low ratio_high n".split())
     labels = [f"{named(a)}, sparsity {s:g}" for a, s in zip(rows.algorithm, rows.sparsity)]
     return rows.assign(row=[title(name) for name in rows.workload], label=labels)
+
+
+# --- other criteria -------------------------------------------------------------------------------
+
+
+def of_criteria() -> list[pd.DataFrame]:
+    """All trials of CRITERIA."""
+    return [sweeps.results(plans.study(name)) for name in CRITERIA]
+
+
+def over_usual(trials: list[pd.DataFrame]) -> pd.DataFrame:
+    """Critical batch sizes after every criterion over those after connection sensitivity: as of
+    `scaling.beside`, with row (the network) and label (the criterion).
+    """
+    curves = scaling.curves(scaling.at_goals(pd.concat(trials, ignore_index=True)))
+    rows = scaling.beside(curves, lambda key: (*key[:2], USUAL, key[3]))
+    return rows.assign(row=rows.workload.map(title), label=rows.pruning.map(named))
+
+
+def on_criteria(ratios: pd.DataFrame) -> dict[str, object]:
+    """Values of the sentences on criteria; ratios: of `over_usual`."""
+    smaller, larger = ratios[ratios.ratio_high < 1 / BOUND], ratios[ratios.ratio_low > BOUND]
+    return {
+        "ratios": len(ratios),
+        "smaller": len(smaller),
+        "larger": len(larger),
+        "smaller_after": [*smaller.label.unique()],
+        "larger_after": [*larger.label.unique()],
+        "criteria_on": [*ratios.row.unique()],
+    }
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -140,17 +186,18 @@ def of_winners(rows: pd.DataFrame) -> pd.DataFrame:
     the batch sizes that both of a search met, and over searches); more, more_low, more_high (the
     difference within a search, 90 % interval); n (searches).
     """
-    found = []
-    for name, own in rows.groupby("workload", sort=False):
-        by = [*SEARCH, "batch_size"]
-        both = own.pivot(index=by, columns="sparsity", values="test").dropna()
-        if both.shape[1] == 2 and len(both):
-            each = both.set_axis(["dense", "pruned"], axis=1).groupby([*SEARCH]).mean()
-            more = scaling.mean_of(each.pruned - each.dense)
-            about = {"workload": name, "goal": own.goal.iloc[0], **each.mean(), "n": more.n}
-            found.append(about | more.row("more", log=False))
+    table = []
+    for name, winners in rows.groupby("workload", sort=False):
+        point = [*SEARCH, "batch_size"]
+        pairs = winners.pivot(index=point, columns="sparsity", values="test").dropna()
+        if pairs.shape[1] == 2 and len(pairs):
+            means = pairs.set_axis(["dense", "pruned"], axis=1).groupby([*SEARCH]).mean()
+            more = scaling.mean_of(means.pruned - means.dense)
+            goal = winners.goal.iloc[0]
+            row = {"workload": name, "goal": goal, **means.mean(), "n": more.n}
+            table.append(row | more.row("more", log=False))
     columns = "workload goal dense pruned more more_low more_high n".split()
-    return pd.DataFrame(found, columns=columns)
+    return pd.DataFrame(table, columns=columns)
 
 
 def on_unseen_images() -> pd.DataFrame:

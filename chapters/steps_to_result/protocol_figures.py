@@ -23,37 +23,35 @@ def trial_map(trials: pd.DataFrame) -> alt.FacetChart:
     trials: a row per trial with learning_rate, momentum, steps, last_step, status and batch_size.
     """
     sizes = sorted(trials.batch_size.unique())
-    drawn = sizes[0], sizes[len(sizes) // 2], sizes[-1]
-    own = trials[trials.batch_size.isin(drawn)].sort_values("batch_size", kind="stable")
-    shown = own.assign(
-        slowness=1 - own.momentum.fillna(0),
-        panel=[f"batch size {size:,}" for size in own.batch_size],
-        behind=own.steps / own.groupby("batch_size").steps.transform("min"),  # 1 for the winner
+    drawn = trials.batch_size.isin([sizes[0], sizes[len(sizes) // 2], sizes[-1]])
+    rows = trials[drawn].sort_values("batch_size", kind="stable")
+    rows = rows.assign(
+        slowness=1 - rows.momentum.fillna(0),
+        panel=[f"batch size {size:,}" for size in rows.batch_size],
+        behind=rows.steps / rows.groupby("batch_size").steps.transform("min"),  # 1: the winner
     )
     title = "1 − momentum against learning rate"
-    return panels(shown[SHOWN], _trials, title, height=190, most=3)
+    return panels(rows[SHOWN], _trials, title, height=190, most=3)
 
 
 def _trials(base: alt.Chart) -> list[alt.Chart]:
+    tooltip = {
+        "learning_rate:Q|.3g": "learning rate",
+        "slowness:Q|.2g": "1 − momentum",
+        "status:N": "how it ended",
+        "steps:Q|,": "steps to the goal",
+        "last_step:Q|,": "trained for",
+    }
     base = base.encode(
         x=alt.X("learning_rate:Q", axis=DECADES).scale(type="log", domain=[1e-4, 1]),
         y=alt.Y("slowness:Q", axis=DECADES, scale=charts.log(6, base=10)),
-        tooltip=tips.listed(
-            {
-                "learning_rate:Q|.3g": "learning rate",
-                "slowness:Q|.2g": "1 − momentum",
-                "status:N": "how it ended",
-                "steps:Q|,": "steps to the goal",
-                "last_step:Q|,": "trained for",
-            }
-        ),
+        tooltip=tips.listed(tooltip),
     )
     shades = [charts.RED, charts.ORANGE, charts.BLUE]
     scale = alt.Scale(type="log", domain=[1, 3], clamp=True, range=shades)
     colour = alt.Color("behind:Q", title="steps over the winner's", scale=scale)
-    met = base.transform_filter("isValid(datum.behind)").mark_point(
-        filled=True, size=70, opacity=1
-    )
+    met = base.transform_filter("isValid(datum.behind)")
+    met = met.mark_point(filled=True, size=70, opacity=1)
     missed = base.transform_filter("!isValid(datum.behind)")
     missed = missed.mark_point(size=25, color=charts.GUIDE, opacity=0.6)
     return [missed, met.encode(color=colour.legend(titleOrient="top"))]
@@ -62,16 +60,10 @@ def _trials(base: alt.Chart) -> list[alt.Chart]:
 def draws(among: np.ndarray, errors: Mapping[str, float]) -> alt.LayerChart:
     """A histogram of the errors of random draws `among` [draws], with those of named splits."""
     counts, edges = np.histogram(among, BINS)
-    bars = pd.DataFrame(
-        {
-            "low": edges[:-1],
-            "high": edges[1:],
-            "share": counts / len(among),
-        }
-    )
+    ends = {"low": edges[:-1], "high": edges[1:], "share": counts / len(among)}
     x = alt.X("low:Q", title="validation error of a draw", scale=alt.Scale(zero=False))
-    bins = alt.Chart(bars).mark_rect(color=charts.GUIDE, opacity=0.6)
-    bins = bins.encode(
+    bars = alt.Chart(pd.DataFrame(ends)).mark_rect(color=charts.GUIDE, opacity=0.6)
+    bars = bars.encode(
         x=x.axis(format=".1%"),
         x2="high:Q",
         y=alt.Y("share:Q", title="share of random draws").axis(format="%"),
@@ -79,12 +71,12 @@ def draws(among: np.ndarray, errors: Mapping[str, float]) -> alt.LayerChart:
     )
     shades = alt.Scale(range=[charts.BLUE, charts.RED])
     marks = pd.DataFrame(errors.items(), columns=["name", "error"])
-    two = alt.Chart(marks).encode(
+    splits = alt.Chart(marks).encode(
         x="error:Q",
         color=alt.Color("name:N", scale=shades, sort=None, legend=None),
         tooltip=tips.listed({"name:N": "split", "error:Q|.2%": "error"}),
     )
-    names = two.mark_text(baseline="bottom", dy=-4, fontWeight="bold")
+    names = splits.mark_text(baseline="bottom", dy=-4, fontWeight="bold")
     names = names.encode(y=alt.value(0), text="name:N")
-    layers = bins, two.mark_rule(strokeWidth=3), names
+    layers = bars, splits.mark_rule(strokeWidth=3), names
     return alt.layer(*layers).properties(width="container", height=220)

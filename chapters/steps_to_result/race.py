@@ -37,10 +37,13 @@ UNCHANGED = 0.98
 class Search:
     """A search that was stopped at its goal, as its record tells.
 
-    first [trials, goals]: the check at which each trial met each goal, the loosest goal first; inf
-    if it did not. last [trials]: the steps that each trial took, up to which `first` is known.
-    fell [trials, losses]: the check at which its training loss was first so low, the highest loss
-    first, as of `first`; None if that is not on record.
+    Attributes:
+        cell: what was searched.
+        first: the check at which each trial met each goal [trials, goals], the loosest goal first;
+            inf if it did not.
+        last: the steps that each trial took [trials], up to which `first` is known.
+        fell: the check at which its training loss was first so low [trials, losses], the highest
+            loss first, as of `first`; None if that is not on record.
     """
 
     cell: Spec
@@ -63,13 +66,14 @@ def searches() -> list[Search]:
     planned to judge races are few.
     """
     cells = dict.fromkeys(c for s in STUDIES.values() for c in s.searches if c.stop == "goal")
-    known = (
-        c for c in cells if c.race is None and c.replicate < REPLICATES or c.race == WATCHED
-    )
-    images = (
-        c for c in known if c.work.dataset in datasets.NAMES and c.work.dataset != "digits"
-    )
-    return [search(c, store.read(record(c), c)[1]) for c in recorded(images).values()]
+    names = {*datasets.NAMES} - {"digits"}
+    exact = [
+        c
+        for c in cells
+        if c.work.dataset in names
+        and (c.race == WATCHED or c.race is None and c.replicate < REPLICATES)
+    ]
+    return [search(c, store.read(record(c), c)[1]) for c in recorded(exact).values()]
 
 
 def search(cell: Spec, table: pd.DataFrame) -> Search:
@@ -96,17 +100,17 @@ def abandoned(search: Search, a: float, rule: str) -> np.ndarray:
     Only a trial that is still there comes first to a rung; so the earlier deadlines are right
     before the later ones are, and the last round changes nothing.
     """
-    came = search.first
-    patience = np.full(came.shape[1], a)
+    rungs = search.first
+    patience = np.full(rungs.shape[1], a)
     if rule == "losses":
-        came = np.concatenate([search.fell, came], axis=1)
+        rungs = np.concatenate([search.fell, rungs], axis=1)
         patience = np.append(a * (1 + np.array(LOSSES)), patience)
     checks = _checks(search.cell.checks, search.cell.max_steps or search.cell.work.max_steps)
-    gone = np.full(len(came), np.inf)
+    gone = np.full(len(rungs), np.inf)
     while True:
-        earliest = np.where(came <= gone[:, None], came, np.inf).min(0)
+        earliest = np.where(rungs <= gone[:, None], rungs, np.inf).min(0)
         deadlines = checks[np.searchsorted(checks, patience * earliest)]
-        after = np.where(came > deadlines, deadlines, np.inf).min(1)
+        after = np.where(rungs > deadlines, deadlines, np.inf).min(1)
         if np.array_equal(after, gone):
             return gone
         gone = after
@@ -117,41 +121,39 @@ def outcome(search: Search, gone: np.ndarray) -> dict:
 
     cost: trial-steps up to the steps to result over the lock step's.  unchanged: whether the steps
     to result are, at the hardest goal that the search met.
-    factor: the largest of new over old steps to any goal; lost: whether a goal is met by no trial
-    that is left, as far as the record goes, so that factor is a lower bound.
+    factor: the largest of new over old steps to any goal; a goal that no trial which is left meets,
+    as far as the record goes, makes it a lower bound.
     """
     before = search.first.min(0)
     met = np.isfinite(before)
     after = np.where(search.first <= gone[:, None], search.first, np.inf).min(0)
     lost = met & ~np.isfinite(after)
-    known = np.where(lost, search.last.max(), after)[met] / before[met]
+    factors = np.where(lost, search.last.max(), after)[met] / before[met]
     horizon = min(after[-1], search.last.max())
     spent = np.minimum(np.minimum(search.last, gone), horizon).sum()
     return {
         "cost": spent / np.minimum(search.last, search.end).sum(),
-        "unchanged": bool(known[-1] == 1 and not lost.any()),
-        "lost": bool(lost.any()),
-        "factor": float(known.max()),
+        "unchanged": bool(factors[-1] == 1 and not lost.any()),
+        "factor": float(factors.max()),
     }
 
 
-def replays(found: Iterable[Search], rule: str, factors: Iterable[float]) -> pd.DataFrame:
+def replays(searches: Iterable[Search], rule: str, factors: Iterable[float]) -> pd.DataFrame:
     """A row per search that met a goal, and factor: workload, algorithm, a, `outcome`.
 
     Searches that say when losses fell are for the rule of losses, all others for the other rule, so
     that none is judged twice.
     """
     rows = []
-    for one in found:
-        told = (one.fell is not None) == (rule == "losses")
-        if not told or not np.isfinite(one.first).any():
-            continue
-        for a in factors:
-            about = one.cell.workload, one.cell.algorithm, a
-            came = outcome(one, abandoned(one, a, rule))
-            rows.append((*about, *came.values()))
-    columns = "workload algorithm a cost unchanged lost factor".split()
-    return pd.DataFrame(rows, columns=columns)
+    for search in searches:
+        judges_losses = search.fell is not None
+        if judges_losses == (rule == "losses") and np.isfinite(search.first).any():
+            cell = search.cell
+            about = {"workload": cell.workload, "algorithm": cell.algorithm}
+            for a in factors:
+                changes = outcome(search, abandoned(search, a, rule))
+                rows.append({**about, "a": a, **changes})
+    return pd.DataFrame(rows, columns="workload algorithm a cost unchanged factor".split())
 
 
 def chosen(replayed: pd.DataFrame) -> float:
@@ -170,29 +172,25 @@ def judged() -> dict[str, list]:
     keep their steps), cost (median share of the lock step's trial-steps) and worst (the largest
     change of steps by a factor).  The last row: with a chosen on all other workloads.
     """
+    exact = searches()
+    goals = replays(exact, "goals", [BY_GOALS["race"]])
+    losses = replays(exact, "losses", FACTORS)
+    rules = {}
+    if losses.workload.nunique() > 1:  # some to choose by
+        quick = ~losses.algorithm.isin(SLOW_TO_START)
+        names = losses.workload.unique()
+        factor = {name: chosen(losses[losses.workload != name]) for name in names}
+        held_out = losses[losses.a == losses.workload.map(factor)]
+        worst = held_out.groupby("workload").unchanged.mean().idxmin()
+        rules = {
+            "goals": goals,
+            "goals and losses": losses[(losses.a == BY_LOSSES["race"]) & quick],
+            "the same, a of other workloads": held_out[held_out.workload == worst],
+        }
     columns = ["rungs", "a", "searches", "same", "cost", "worst"]
-    found = searches()
-    goals = replays(found, "goals", [BY_GOALS["race"]])
-    every = replays(found, "losses", FACTORS)
-    if every.workload.nunique() < 2:  # none to choose by
-        return {name: [] for name in columns}
-    losses = every[(every.a == BY_LOSSES["race"]) & ~every.algorithm.isin(SLOW_TO_START)]
-    names = every.workload.unique()
-    factor = {name: chosen(every[every.workload != name]) for name in names}
-    left = every[every.a == every.workload.map(factor)]
-    same = left.groupby("workload").unchanged.mean()
-    left = left[left.workload == same.idxmin()]
-    rules = {"goals": goals, "goals and losses": losses, "the same, a of other workloads": left}
     rows = [
-        (
-            name,
-            own.a.iloc[0],
-            len(own),
-            own.unchanged.mean(),
-            own.cost.median(),
-            own.factor.max(),
-        )
-        for name, own in rules.items()
+        (name, r.a.iloc[0], len(r), r.unchanged.mean(), r.cost.median(), r.factor.max())
+        for name, r in rules.items()
     ]
     return pd.DataFrame(rows, columns=columns).to_dict("list")
 

@@ -5,13 +5,7 @@ momentum.
 from lib.analysis import ranges, scaling
 from lib.claims import regimes
 from lib.claims.claim import Change, claim
-from lib.claims.names import (
-    REPEATS,
-    is_shallue2019,
-    marked,
-    pooled_images,
-    rows,
-)
+from lib.claims.names import REPEATS, is_shallue2019, marked, pooled_images, rows
 from lib.methods import WITH_MOMENTUM
 
 TODAY = "2026-11-29"
@@ -59,8 +53,8 @@ def dense(curves):
     ],
 )
 def three_regimes(curves, searches):
-    whole = ranges.whole_curves(searches)
-    return [regimes.margin(key, curve, key in whole) for key, curve in dense(curves).items()]
+    whole_range = ranges.whole_curves(searches)
+    return [regimes.margin(key, c, key in whole_range) for key, c in dense(curves).items()]
 
 
 @claim(
@@ -82,14 +76,12 @@ def three_regimes(curves, searches):
     ],
 )
 def critical_by_goal(searches, curves):
-    easiest, whole = easiest_goals(searches), ranges.whole_curves(searches)
-    found = {
-        key: scaling.critical_ratio(easiest[key], curve)
-        for key, curve in dense(curves).items()
-        if key in easiest
-    }
-    groups = rows(pooled_images(found), is_shallue2019)
-    return marked(found, groups, whole)
+    easiest, ratios = easiest_goals(searches), {}
+    for key, curve in dense(curves).items():
+        if key in easiest:
+            ratios[key] = scaling.critical_ratio(easiest[key], curve)
+    groups = rows(pooled_images(ratios), is_shallue2019)
+    return marked(ratios, groups, ranges.whole_curves(searches))
 
 
 def easiest_goals(searches):
@@ -97,11 +89,13 @@ def easiest_goals(searches):
     dense = searches[searches.sparsity == 0]
     easiest = {}
     for error in scaling.goals(dense):  # the easiest last
-        met = dense.workload[dense[f"steps@{error:g}"].notna()]
-        easiest |= dict.fromkeys(met.unique(), error)
+        met = dense[f"steps@{error:g}"].notna()
+        names = dense.workload[met].unique()
+        easiest |= dict.fromkeys(names, error)
     wanted = {name: error for name, error in easiest.items() if error > scaling.goal(name)}
     rows = dense[dense.workload.isin(list(wanted))]
-    return scaling.curves(scaling.at_goals(rows, wanted))
+    rows = scaling.at_goals(rows, wanted)
+    return scaling.curves(rows)
 
 
 WHERE = Change(
@@ -138,7 +132,7 @@ NOT_SEPARATE = "any effect was enough; 1.25 counts as one everywhere; " + POOLED
     ],
 )
 def critical_with_momentum(searches, curves, published_curves):
-    return _beside_sgd(searches, curves, published_curves, scaling.critical_ratio)
+    return _over_sgd(searches, curves, published_curves, scaling.critical_ratio)
 
 
 @claim(
@@ -161,24 +155,28 @@ def critical_with_momentum(searches, curves, published_curves):
     ],
 )
 def steps_at_smallest(searches, curves, published_curves):
-    def compare(above, below):
+    def smallest(above, below):
         return scaling.steps_ratio(above, below).effect[0]
 
-    return _beside_sgd(searches, curves, published_curves, compare)
+    return _over_sgd(searches, curves, published_curves, smallest)
 
 
-def _beside_sgd(searches, curves, published_curves, compare):
+def _over_sgd(searches, curves, published_curves, compare):
     """A group per network and method with momentum over its whole range, or else from 0.9 on, which
     decides nothing; of the former, the latter in a note.
     """
-    effects, notes, whole = {}, {}, ranges.whole_curves(searches)
+    effects, notes, whole_range = {}, {}, ranges.whole_curves(searches)
     for key, curve in dense(curves).items():
-        below = curves.get((key[0], "sgd", *key[2:]))
-        if key[1] in WITH_MOMENTUM and below is not None:
-            effects[key] = compare(curve, below)
-            if key in whole:
-                there = compare(published_curves[key], below).row("r").values()
-                notes[key] = "from 0.9 on: {:.2f} ({:.2f} to {:.2f})".format(*there)
-    effects = {key: effect for key, effect in effects.items() if effect is not None}
+        sgd = curves.get((key[0], "sgd", *key[2:]))
+        if (
+            key[1] not in WITH_MOMENTUM
+            or sgd is None
+            or (effect := compare(curve, sgd)) is None
+        ):
+            continue
+        effects[key] = effect
+        if key in whole_range:
+            high = compare(published_curves[key], sgd).row("r").values()
+            notes[key] = "from 0.9 on: {:.2f} ({:.2f} to {:.2f})".format(*high)
     groups = rows(pooled_images(effects), is_shallue2019, lambda key, _: notes.get(key, ""))
-    return marked(effects, groups, whole)
+    return marked(effects, groups, whole_range)

@@ -1,55 +1,65 @@
-"""What the page on three regimes says, as numbers and words, and what its figures draw."""
+"""What the page on three regimes says of one network's curve, as numbers and words, and what its
+figures draw.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from chapters.three_regimes import one_network
 from lib.analysis import ranges, scaling
 from lib.claims import NO, UNCLEAR, YES, Claim
 from lib.wording import brief, named, percent, with_interval
 from lib.workloads.catalogue import workload
 
+LINE = ["goal", "sparsity", "c1", "c2", "critical", "critical_low", "critical_high"]
 FLATTENS = (
     "Below {critical:.2g} examples, a doubled batch saves {before} of the steps on average; "
     "beyond, {after}"
 )
 
 
-def asked_for(every: pd.DataFrame, chosen: Any) -> pd.DataFrame:
+def asked_for(trials: pd.DataFrame, chosen: Any) -> pd.DataFrame:
     """The trials of what a page's parameters ask for; of so many searches a point, if they say."""
-    own = (every.workload == chosen.workload) & (every.algorithm == chosen.algorithm)
-    sizes = every.batch_size.isin(chosen.batch_sizes)
-    found = every[own & sizes & every.sparsity.isin(chosen.sparsities)]
+    curves = (trials.workload == chosen.workload) & (trials.algorithm == chosen.algorithm)
+    sizes = trials.batch_size.isin(chosen.batch_sizes)
+    shown = trials[curves & sizes & trials.sparsity.isin(chosen.sparsities)]
     if not chosen.replicates:
-        return found
-    of = [*scaling.CURVE, "batch_size", *scaling.SEARCH]
-    first = found[of].drop_duplicates().sort_values(["split", "replicate"])
-    first = first.groupby(of[:5]).head(chosen.replicates)
-    return found[pd.MultiIndex.from_frame(found[of]).isin(pd.MultiIndex.from_frame(first))]
+        return shown
+    point = [*scaling.CURVE, "batch_size"]
+    search = [*point, *scaling.SEARCH]
+    first = shown[search].drop_duplicates().sort_values(["split", "replicate"])
+    first = first.groupby(point).head(chosen.replicates)
+    return shown[pd.MultiIndex.from_frame(shown[search]).isin(pd.MultiIndex.from_frame(first))]
 
 
-def densest(asked: pd.DataFrame) -> pd.DataFrame:
+def densest(trials: pd.DataFrame) -> pd.DataFrame:
     """The trials at the least sparsity among these."""
-    return asked[asked.sparsity == asked.sparsity.min()]
+    return trials[trials.sparsity == trials.sparsity.min()]
+
+
+def lines_by_goal(trials: pd.DataFrame) -> pd.DataFrame:
+    """The fit c1/B + c2 of every curve at every goal, where its critical batch size lies within the
+    sizes measured: LINE.
+    """
+    parts = [pd.DataFrame(columns=LINE)]
+    for goal in scaling.goals(trials):
+        summary, _ = scaling.summaries(scaling.at_goal(trials, goal))
+        parts.append(summary[summary.identified.astype(bool)].assign(goal=goal)[LINE])
+    return pd.concat([p for p in parts if len(p)] or parts, ignore_index=True)
 
 
 def findings(
-    every: pd.DataFrame, lines: pd.DataFrame, judged: Mapping[str, Claim], chosen: Any
+    trials: pd.DataFrame, lines: pd.DataFrame, judged: Mapping[str, Claim], chosen: Any
 ) -> dict[str, object]:
-    """All values of the page's sentences.
-
-    Args:
-        every: all trials at their goals, momentum over its whole range where that is measured.
-        lines: of `one_network.lines_by_goal`, of the `densest` curve asked for.
-        judged: all claims.
-        chosen: the page's parameters.
+    """All values of the page's sentences, from all trials at their goals; lines: of
+    `lines_by_goal`, of the `densest` curve asked for.
     """
     curve = chosen.workload, chosen.algorithm
-    ranged = any(key[:2] == curve for key in ranges.whole_curves(every))
+    ranged = any(key[:2] == curve for key in ranges.whole_curves(trials))
     goals, methods = judged["S2"].measured, judged["S7"]
     return {
         "workload": workload(chosen.workload).title,
@@ -60,29 +70,27 @@ def findings(
         "moved": len(goals),
         "raised": len(methods.decided(YES)),
         "compared": len(methods.decided(YES, NO, UNCLEAR)),
-        **_asked(asked_for(every, chosen), lines),
+        **_savings(asked_for(trials, chosen), lines),
     }
 
 
-def titles(asked: pd.DataFrame, lines: pd.DataFrame) -> list[str]:
+def titles(shown: pd.DataFrame, lines: pd.DataFrame) -> list[str]:
     """What the first figure shows at every goal, the hardest first; lines: as for `findings`."""
-    told = []
-    for goal in scaling.goals(asked):
-        at_goal = _asked(scaling.at_goal(asked, goal), lines)
-        told.append(
-            FLATTENS.format(**at_goal) if at_goal["flattens"] else "Steps against batch size"
-        )
-    return told
+    savings = (_savings(scaling.at_goal(shown, goal), lines) for goal in scaling.goals(shown))
+    return [
+        FLATTENS.format(**saved) if saved["flattens"] else "Steps against batch size"
+        for saved in savings
+    ]
 
 
-def _asked(asked: pd.DataFrame, lines: pd.DataFrame) -> dict[str, object]:
+def _savings(shown: pd.DataFrame, lines: pd.DataFrame) -> dict[str, object]:
     """What doubling the batch saves on the network asked for, on either side of the critical batch
     size of its densest curve.
     """
-    dense = densest(scaling.across_replicates(scaling.steps_to_result(asked)))
-    goal = asked.goal.iloc[0]
+    dense = densest(scaling.across_replicates(scaling.steps_to_result(shown)))
+    goal = shown.goal.iloc[0]
     critical = lines[lines.goal == goal].critical.astype(float).min()
-    before, after = one_network.saved_per_doubling(dense.batch_size, dense.steps, critical)
+    before, after = saved_per_doubling(dense.batch_size, dense.steps, critical)
     return {
         "goal": percent(goal),
         "flattens": bool(before > after > 0),
@@ -94,22 +102,46 @@ def _asked(asked: pd.DataFrame, lines: pd.DataFrame) -> dict[str, object]:
     }
 
 
-def of_ranges(published: pd.DataFrame, every: pd.DataFrame) -> pd.DataFrame:
-    """Critical batch sizes with momentum from 0.9 on and over its whole range, a row per curve.
+def saved_per_doubling(
+    batch_size: pd.Series, steps: pd.Series, critical: float
+) -> tuple[float, float]:
+    """The share of steps that a doubled batch saves: from the smallest size to the one nearest to
+    the critical one, and from there on.
 
-    Args:
-        published, every: all trials at their goals, without and with the whole range.
+    batch_size, steps: [n]; geometric means over the doublings between.  NaN where no two sizes lie
+    on that side; all are beyond a critical size that is not known.
     """
-    whole = sorted(ranges.whole_curves(every))
-    rows = one_network.before_and_after(published, every, whole)
-    ends = zip(rows.ratio, rows.ratio_low, rows.ratio_high)
-    return pd.DataFrame(
-        {
-            "network": rows.workload.map(lambda name: workload(name).title),
-            "method": rows.algorithm.map(named),
-            "sparsity": rows.sparsity.map("{:g}".format),
-            "from 0.9 on": rows.critical_published.map(brief),
-            "whole range": rows.critical_whole.map(brief),
-            "whole over published": [with_interval(*row) for row in ends],
-        }
+    order = np.argsort(batch_size)
+    sizes, logs = (np.log2(np.asarray(v, float)[order]) for v in (batch_size, steps))
+    is_known = np.isfinite(critical) and critical > 0
+    near = np.abs(sizes - np.log2(critical)).argmin() if is_known else 0
+    saved = []
+    for first, last in ((0, near), (near, len(sizes) - 1)):
+        doublings = sizes[last] - sizes[first]
+        rise = logs[last] - logs[first]
+        saved.append(float(1 - 2 ** (rise / doublings)) if doublings else np.nan)
+    return tuple(saved)
+
+
+def of_ranges(published: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
+    """Critical batch sizes with momentum from 0.9 on (published) and over its whole range (trials),
+    a row per curve, on the searches that both have.
+    """
+    whole_range = sorted(ranges.whole_curves(trials))
+    high, low = (scaling.curves(t) if whole_range else {} for t in (published, trials))
+    rows = []
+    for key in whole_range:
+        before, after = scaling.paired(scaling.alike(high[key], low[key]))
+        ends = (brief(np.exp(scaling.critical(curve).value)) for curve in (before, after))
+        ratio = scaling.critical_ratio(after, before).row().values()
+        about = workload(key[0]).title, named(key[1]), f"{key[3]:g}"
+        rows.append((*about, *ends, with_interval(*ratio)))
+    columns = (
+        "network",
+        "method",
+        "sparsity",
+        "from 0.9 on",
+        "whole range",
+        "whole over published",
     )
+    return pd.DataFrame(rows, columns=columns)

@@ -9,7 +9,11 @@ from lib.analysis.scaling import TOLERANCE
 from lib.page import charts, tips
 from lib.page.shared_figures import STEPS
 
-REGIMES = ("perfect|scaling", "diminishing|returns", "maximal data|parallelism")
+REGIMES = (  # words, where they stand, and which of their ends does
+    ("perfect|scaling", "first", "left"),
+    ("diminishing|returns", "critical", "center"),
+    ("maximal data|parallelism", "last", "right"),
+)
 
 
 def regimes_chart(
@@ -26,25 +30,17 @@ def regimes_chart(
         titles: of the figure, a goal each, the hardest first.
     """
     pick, faded = charts.picked("sparsity")
-    levels = sorted(points.sparsity.unique())
     sizes = sorted(points.batch_size.unique())
-    within = [points.low.min() / 1.6, points.high.max() * 1.3]
-    scale = alt.Scale(
-        type="log",
-        base=2,
-        domain=within,
-        nice=False,
-    )
+    limits = [points.low.min() / 1.6, points.high.max() * 1.3]
+    scale = charts.log(domain=limits)
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
     base = alt.Chart(tips.known(points)).encode(
-        x=charts.batch_axis(sizes), color=charts.by_sparsity(levels), opacity=faded
+        x=charts.batch_axis(sizes),
+        color=charts.by_sparsity(sorted(points.sparsity.unique())),
+        opacity=faded,
     )
     bars, means, marks = charts.curve(base, y, scale, tips.points("sparsity"))
-    ends = lines.assign(
-        first=sizes[0],
-        last=sizes[-1],
-        least=within[0],
-    )
+    ends = lines.assign(first=sizes[0], last=sizes[-1], least=limits[0])
     guides = _guides(ends, scale) if len(lines) else []
     layers = [*guides, bars.add_params(pick), means, marks]
     chart = charts.controlled(layers, goal).add_params(charts.title(titles, goal))
@@ -53,22 +49,18 @@ def regimes_chart(
 
 def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
     """c1/B and c2 as dotted lines, the critical batch size, at which they cross, with its interval
-    and in words, and the regimes.
-
-    Args:
-        lines: also first, last (batch sizes) and least (steps), the ends of the axes.
+    and in words, and the regimes; lines: also first, last (batch sizes) and least (steps), the
+    ends of the axes.
     """
     lines = lines.assign(bottom=lines.c1 / lines.least)
     ends = (lines["first"], lines.bottom)
-    falling = pd.concat([lines.assign(at=at, steps=lines.c1 / at) for at in ends])
+    falling = pd.concat([lines.assign(at=size, steps=lines.c1 / size) for size in ends])
     base, upright = alt.Chart(lines), {"y": alt.value(54), "y2": alt.value("height")}
     dotted = {"strokeDash": [3, 4], "color": charts.GUIDE, "strokeWidth": 1.3, "clip": True}
     name = "'critical batch size ' + format(datum.critical, ',.2r')"
     steps, least, floor = (alt.Y(f"{c}:Q", scale=scale) for c in ("steps", "least", "c2"))
     band = base.mark_rect(color=charts.GUIDE, opacity=0.18, clip=True)
     critical = base.transform_calculate(name=name).mark_text(fontWeight="bold")
-    scaling = base.mark_text(align="right", dx=-26, dy=-8)
-    level = base.mark_text(align="left", dx=6, dy=-8)
     upper = {"x": "critical:Q", "y": alt.value(44), "text": "name:N"}
     lower = {"x": "bottom:Q", "y": least, "text": alt.value("c₁/B")}
     return [
@@ -78,28 +70,26 @@ def _guides(lines: pd.DataFrame, scale: alt.Scale) -> list[alt.Chart]:
         base.mark_rule(**dotted).encode(x="first:Q", x2="last:Q", y=floor),
         base.mark_rule(color=charts.GUIDE, strokeWidth=1.3).encode(x="critical:Q", **upright),
         critical.encode(**upper),
-        scaling.encode(**lower),
-        level.encode(x="first:Q", y=floor, text=alt.value("c₂")),
+        base.mark_text(align="right", dx=-26, dy=-8).encode(**lower),
+        base.mark_text(align="left", dx=6, dy=-8).encode(
+            x="first:Q", y=floor, text=alt.value("c₂")
+        ),
     ]
 
 
 def _regimes(lines: pd.DataFrame) -> list[alt.Chart]:
     """The regimes of the fit, named; the outer two, in which its examples or its steps are within
     TOLERANCE of the least, are shaded.
-
-    Args:
-        lines: as `_guides`.
     """
     first, last = lines["first"].max(), lines["last"].max()
     ends = {"until": lines.critical * TOLERANCE, "since": lines.critical / TOLERANCE}
     base = alt.Chart(lines.assign(**{k: v.clip(first, last) for k, v in ends.items()}))
     shade = base.mark_rect(color=charts.GUIDE, opacity=0.1)
-    small, names = alt.expr(f"width < {charts.PHONE} ? 10 : 12"), []
-    for words, place, align in zip(
-        REGIMES, ("first", "critical", "last"), ("left", "center", "right")
-    ):
+    outer = (("first", "until"), ("since", "last"))
+    layers = [shade.encode(x=f"{low}:Q", x2=f"{high}:Q") for low, high in outer]
+    small = alt.expr(f"width < {charts.PHONE} ? 10 : 12")
+    for words, place, align in REGIMES:
         name = base.transform_calculate(words=f"split('{words}', '|')")
         name = name.mark_text(align=align, baseline="top", lineHeight=14, fontSize=small)
-        names.append(name.encode(x=f"{place}:Q", y=alt.value(4), text="words:N"))
-    outer = (("first", "until"), ("since", "last"))
-    return [shade.encode(x=f"{low}:Q", x2=f"{high}:Q") for low, high in outer] + names
+        layers.append(name.encode(x=f"{place}:Q", y=alt.value(4), text="words:N"))
+    return layers

@@ -10,7 +10,7 @@ from lib.probes import timings
 def _messages() -> Sequence:
     import torch  # slow to import
 
-    from chapters.operator_cost import message_times
+    from chapters.gradients import message_times
 
     on_a_gpu = message_times.ON_A_GPU if torch.cuda.is_available() else ()
     return (*message_times.PLANNED, *on_a_gpu)

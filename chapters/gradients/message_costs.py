@@ -1,0 +1,151 @@
+"""What a message costs: a model of the time of a step, and its measured parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from chapters.gradients.message_times import ON_A_GPU, PLANNED, Collectives, Feedback, Operators
+from lib.messages import INDEX_BYTES, VALUE_BYTES, target
+from lib.probes import timings
+from lib.wording import brief
+
+GATHERS = 3  # of `lib.workers.hook.sum_of_pairs`: counts, indices, values
+CORE, CARD, LINK, FEEDBACK = Operators(), ON_A_GPU[0], Collectives(2), Feedback()
+HOOKS = tuple(work for work in PLANNED if type(work).__name__ == "Hooked")
+READ = (CORE, CARD, *HOOKS, LINK, FEEDBACK)
+
+
+def ring(workers: int, d: float, bandwidth: float, latency: float) -> float:
+    """Seconds of a ring all-reduce of d values: 2 (P - 1) messages of d/P values, latency and
+    bytes/bandwidth each.
+
+    bandwidth: bytes per second; latency: seconds.
+    """
+    return 2 * (workers - 1) * (latency + VALUE_BYTES * d / workers / bandwidth)
+
+
+def gather(workers: int, elements: float, bandwidth: float, latency: float) -> float:
+    """Seconds in which everyone gathers `elements` (value, index) pairs from each of P workers:
+    log2 P rounds, P - 1 messages.
+
+    The latency of the rounds is paid for the counts, the indices and the values.
+    """
+    waits = GATHERS * np.log2(workers) * latency
+    return waits + (workers - 1) * elements * (VALUE_BYTES + INDEX_BYTES) / bandwidth
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The timings on record.
+
+    Attributes:
+        core, card: to choose entries, on one core and on a graphics processor.
+        hooked: milliseconds of a backward pass with its communication, a row per model, smallest
+            first.
+        linked: of `Collectives` between two workers, by length.
+        kept: of `Feedback`.
+    """
+
+    core: pd.DataFrame
+    card: pd.DataFrame
+    hooked: pd.DataFrame
+    linked: pd.DataFrame
+    kept: pd.DataFrame
+
+    def ends(self, what: str) -> tuple[pd.Series, pd.Series]:
+        """The rows of the shortest and the longest vector between two workers."""
+        rows = self.linked[self.linked.what == what]
+        return rows.iloc[0], rows.iloc[-1]
+
+    @property
+    def feeding_back(self) -> float:
+        """Seconds per entry of d in which a worker adds its gradient to what it kept back and takes
+        off what it sends, beside its choice; of the longest vector.
+        """
+        ours = self.kept[self.kept.what == "ours"]
+        choices = self.core[self.core.compressor == "top-k"]
+        pairs = ours.merge(choices, on="d", suffixes=("", "_choice")).sort_values("d")
+        longest = pairs.iloc[-1]
+        return (longest.seconds / longest.workers - longest.seconds_choice) / longest.d
+
+    @property
+    def rebuilding(self) -> float:
+        """Seconds per entry of d that the exchange of pairs takes beyond its latency, nearly all of
+        it for the dense vector that the pairs are added to.
+        """
+        first, last = self.ends("pairs")
+        return (last.seconds - first.seconds) / (last.d - first.d)
+
+    @property
+    def hook(self) -> float:
+        """Seconds per entry that the hook takes besides choosing and exchanging, on the larger
+        network.
+
+        What a pass with the hook takes more than one with an all-reduce, and that all-reduce
+        itself, which the hook spares: as if it did not overlap with computing.
+        """
+        network = self.hooked.iloc[-1]
+        d = int(network.d)
+        choices = self.core[self.core.compressor == "top-k"]
+        dense = self.linked[self.linked.what == "all-reduce"]
+        spared = np.interp(d, dense.d, dense.seconds)
+        choose = np.interp(d, choices.d, choices.seconds)
+        first, last = self.ends("all-reduce")
+        link = VALUE_BYTES * last.d / last.seconds, first.seconds / 2
+        sent = gather(2, target(CORE.density, d), *link)
+        more = network["top-k"] - network["all-reduce"]
+        return (more / 1e3 + spared - choose - sent) / d
+
+
+def read() -> Measured:
+    """What the page is written from."""
+    core, card, linked, kept = map(timings.results, (CORE, CARD, LINK, FEEDBACK))
+    passes = timings.results(*HOOKS)
+    wide = passes.pivot_table(index=["model", "d"], columns="what", values="seconds")
+    hooked = (1e3 * wide).sort_values("d").reset_index()
+    for name in ("top-k", "gaussian-k"):
+        hooked[f"{name} / all-reduce"] = hooked[name] / hooked["all-reduce"]
+    return Measured(core, card, hooked, linked.sort_values("d"), kept)
+
+
+def findings(data: Measured, chosen) -> dict:
+    """The values of the sentences on time; chosen: the page's parameters."""
+    core = data.core
+    slower = data.hooked["top-k / all-reduce"]
+    # What disturbs a machine only adds time
+    fastest = core[core.d == core.d.max()].set_index("compressor").low
+    wanted = 1e6 * chosen.parameters_millions
+    d = core.d.iloc[(core.d - wanted).abs().argmin()]
+    link = chosen.bandwidth, chosen.latency
+    choice = core[core.d == d].set_index("compressor").loc["top-k"]
+    sent = choice.seconds + gather(chosen.linked_workers, choice.elements, *link)
+    return {
+        "hook_least": slower.min(),
+        "hook_most": slower.max(),
+        "ours_slower": fastest["top-k"] / fastest["gaussian-k"],
+        "torch_slower": fastest["torch.topk"] / fastest["gaussian-k"],
+        "dense": ring(chosen.linked_workers, d, *link),
+        "sparse": sent + d * (data.feeding_back + data.rebuilding),
+        "hook": sent + d * data.hook,
+    }
+
+
+HOOKED = {
+    "network": "network",
+    "d": "parameters",
+    "all-reduce": "all-reduce",
+    "gaussian-k": "Gaussian-k",
+    "top-k": "Top-k",
+    "top-k / all-reduce": "Top-k over all-reduce",
+    "gaussian-k / all-reduce": "Gaussian-k over all-reduce",
+}
+
+
+def hooked(data: Measured) -> pd.DataFrame:
+    """`Measured.hooked` as the page shows it."""
+    titles = data.hooked.model.str.upper().str.replace("X", "×")
+    table = data.hooked.assign(network=titles)[[*HOOKED]].rename(columns=HOOKED)
+    return table.assign(**{name: table[name].map(brief) for name in list(table)[2:]})
