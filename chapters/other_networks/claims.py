@@ -115,7 +115,10 @@ def _participation(name):
 
 # --- messages -------------------------------------------------------------------------------------
 
-LEAKAGE = {"chapter": "other_networks", "source": "Vepakomma et al. 2020, abstract, in our words"}
+LEAKAGE = {
+    "chapter": "other_networks",
+    "source": "Vepakomma et al. 2020, abstract, in our words",
+}
 
 
 def penalised(goal):

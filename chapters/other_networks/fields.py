@@ -70,6 +70,8 @@ def planned() -> list[Search]:
 
 
 NAME = "gain-{0.gain:g}-sparsity-{0.sparsity:g}-batch-{0.batch_size}"
-ABOUT = "Train networks on textures on a ring and keep what hidden units see, into data/fields/."
+ABOUT = (
+    "Train networks on textures on a ring and keep what hidden units see, into data/fields/."
+)
 FIELDS = Collection("fields", "searches", NAME.format, planned, ABOUT)
 EXPERIMENTS = {"receptive-fields": FIELDS}

@@ -47,7 +47,9 @@ def values(trials: pd.DataFrame) -> dict[str, object]:
 def table(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per other way to pass errors back, with 90 % intervals."""
     ratios = method_results.over(scaling.curves(trials))
-    ratios["words"] = list(map(with_interval, ratios.ratio, ratios.ratio_low, ratios.ratio_high))
+    ratios["words"] = list(
+        map(with_interval, ratios.ratio, ratios.ratio_low, ratios.ratio_high)
+    )
     cells = ratios.pivot(index="algorithm", columns="what", values="words")
     rows = cells.reindex(index=NAMES, columns=RATIOS).rename(index=NAMES, columns=RATIOS)
     return rows.rename_axis(index="errors by", columns=None).reset_index()

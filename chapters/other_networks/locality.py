@@ -98,7 +98,9 @@ def values(met: pd.DataFrame) -> dict[str, object]:
     """Of the section's sentences; met: of `at_goal`."""
     ratios = effects(met)
     window = {"fields_together": float(met[met.gain == EDGED].together.mean())}
-    return {name: told.times(ratios[name]) for name in ("fields_edged", "fields_sizes")} | window
+    return {
+        name: told.times(ratios[name]) for name in ("fields_edged", "fields_sizes")
+    } | window
 
 
 def table(searches: pd.DataFrame) -> pd.DataFrame:
@@ -116,7 +118,9 @@ def chart(met: pd.DataFrame) -> alt.LayerChart:
     means = means.rename(columns={"participation_low": "low", "participation_high": "high"})
     points = pd.concat([means, met])
     points["inputs"] = points.gain.map(INPUTS)
-    colour = charts.by_name("inputs", dict(zip(INPUTS.values(), (charts.ORANGE, charts.BLUE))), 2)
+    colour = charts.by_name(
+        "inputs", dict(zip(INPUTS.values(), (charts.ORANGE, charts.BLUE))), 2
+    )
     scale = alt.Scale(domain=[1.8, 5])
     title = "participation of a field (1: even, 64: one site)"
     y = alt.Y("participation:Q", title=title, scale=scale)

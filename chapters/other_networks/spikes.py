@@ -101,7 +101,8 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
     scale = charts.log(domain=ends, clamp=True)
     y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
     base = alt.Chart(points).encode(
-        x=charts.batch_axis(points.batch_size), color=charts.by_name("network", colours, columns=1)
+        x=charts.batch_axis(points.batch_size),
+        color=charts.by_name("network", colours, columns=1),
     )
     tooltip = [tips.NETWORK, tips.BATCH_SIZE, tips.STEPS, tips.tip("searches:Q", "searches")]
     return charts.sized(alt.layer(*charts.curve(base, y, scale, tooltip)), 340)

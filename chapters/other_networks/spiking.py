@@ -65,7 +65,8 @@ def planned() -> list[Search]:
     three, kinds = REPLICATES[:3], (0, TIME)
     dense = [Search(t, b, replicate=n) for n in REPLICATES for b in BATCH_SIZES for t in kinds]
     pruned = [
-        Search(t, 16, 0.9, replicate=n, max_steps=1000) for n, t in itertools.product(three, kinds)
+        Search(t, 16, 0.9, replicate=n, max_steps=1000)
+        for n, t in itertools.product(three, kinds)
     ]
     longer = [Search(LONGER, b, replicate=n) for n in three for b in FEW + MORE]
     cnns = itertools.product(CNN_SIZES, three, kinds)
