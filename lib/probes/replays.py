@@ -41,8 +41,12 @@ class Replay:
 
     def cells(self, data: Path = DATA) -> tuple[Search, ...]:
         """The searches that are measured again; fewer than `sample` where no more are on record."""
-        known = [c for c in plans.study(self.study).searches if store.exists(record(c, data))]
-        short = [c for c in known if store.head(record(c, data))["wall_s"] <= self.longest]
+        files = {cell: record(cell, data) for cell in plans.study(self.study).searches}
+        short = [
+            cell
+            for cell, file in files.items()
+            if store.exists(file) and store.head(file)["wall_s"] <= self.longest
+        ]
         order = np.random.default_rng(self.seed).permutation(len(short))[: self.sample]
         return tuple(short[place] for place in order)
 
@@ -60,18 +64,16 @@ def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
     """
     what = replace(what, code=SOURCE)
     cells = what.cells(data)
-    require(
-        cells, "longest", what.longest, f"the seconds of some search on record of {what.study}"
-    )
+    allowed = f"the seconds of some search on record of {what.study}"
+    require(cells, "longest", what.longest, allowed)
 
-    def taken() -> pd.DataFrame:
+    def measure() -> pd.DataFrame:
         with tempfile.TemporaryDirectory() as folder:
             sweeps.run(Study("replay", "", cells), Path(folder), jobs)
             files = [(record(cell, data), record(cell, Path(folder))) for cell in cells]
-            rows = [_compared(cell, *pair) for cell, pair in zip(cells, files, strict=True)]
-        return pd.DataFrame(rows)
+            return pd.DataFrame([_compared(cell, *pair) for cell, pair in zip(cells, files)])
 
-    return runner.write(place(what, data / "replays"), what, taken)
+    return runner.write(place(what, data / "replays"), what, measure)
 
 
 def _compared(cell: Search, before: Path, again: Path) -> dict:
@@ -111,15 +113,15 @@ def every(folder: Path = FOLDER) -> pd.DataFrame:
     Columns: those of `_compared`; study; source, replayed_on (of the replay); factor (K* again over
     recorded, or its inverse), equal_result (K*).
     """
-    read = map(store.read, sorted(folder.glob("*.csv")))
+    records = map(store.read, sorted(folder.glob("*.csv")))
     # The newest last; dates tell the day alone
-    read = sorted(read, key=lambda pair: (pair[0]["date"], pair[0]["source"] == SOURCE))
-    tables = (
+    records = sorted(records, key=lambda pair: (pair[0]["date"], pair[0]["source"] == SOURCE))
+    tables = [
         table.assign(
-            study=about["cell"]["study"], source=about["source"], replayed_on=_machine(about)
+            study=head["cell"]["study"], source=head["source"], replayed_on=_machine(head)
         )
-        for about, table in read
-    )
+        for head, table in records
+    ]
     rows = pd.concat(tables, ignore_index=True)
     # Of replays that did not tell, each row counts
     rows["record"] = rows.record.fillna(rows.index.to_series().astype(str))
@@ -136,16 +138,15 @@ def summary(folder: Path = FOLDER) -> pd.DataFrame:
     goal), equal_result (K*), factor (the largest); measured_on, replayed_on (models of processors);
     source (the newest replay's code).
     """
-    by = every(folder).groupby("study")
-    return by.agg(
+
+    def models(machines: pd.Series) -> str:
+        return ", ".join(sorted({machine.partition(",")[0] for machine in machines}))
+
+    by_study = every(folder).groupby("study")
+    return by_study.agg(
         searches=("record", "size"),
         **{name: (name, "sum") for name in ("equal", "equal_steps", "equal_result")},
         factor=("factor", "max"),
-        **{name: (name, _models) for name in ("measured_on", "replayed_on")},
+        **{name: (name, models) for name in ("measured_on", "replayed_on")},
         source=("source", "last"),
     ).reset_index()
-
-
-def _models(machines: pd.Series) -> str:
-    """Of their processors."""
-    return ", ".join(sorted({machine.partition(",")[0] for machine in machines}))
