@@ -68,4 +68,4 @@ EXPERIMENTS = {"timings-frameworks": timings.experiment(ABOUT, lambda: PLANNED)}
 
 def measured(replicate: int) -> pd.DataFrame:
     """What is on record of this replicate of PLANNED, with the settings as columns."""
-    return timings.results(*(one for one in PLANNED if one.replicate == replicate))
+    return timings.results(*(times for times in PLANNED if times.replicate == replicate))

@@ -34,7 +34,9 @@ def test_error():
     study = plans.study("digits-local-budget")
     network = title(study.searches[0].workload)
     effects = local_errors.lost(results.read(study)).items()
-    return [difference(f"{local_errors.BETAS[name]}, {network}", one) for name, one in effects]
+    return [
+        difference(f"{local_errors.BETAS[name]}, {network}", effect) for name, effect in effects
+    ]
 
 
 @finding(
@@ -142,7 +144,9 @@ def penalised(goal):
 def hidden():
     pairs = penalised(revealed.GOAL)
     effects = {name: replicates.over(*pair, "lost") for name, *pair in pairs}
-    return [ratio(name, one) if one else unmeasured(name) for name, one in effects.items()]
+    return [
+        ratio(name, effect) if effect else unmeasured(name) for name, effect in effects.items()
+    ]
 
 
 @finding(
