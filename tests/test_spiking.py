@@ -16,6 +16,7 @@ from lib.measuring import rerun
 from lib.workloads import datasets, models
 
 TIME, EXAMPLES, UNITS = 25, 6, 5
+WEIGHT = torch.linspace(1, 2, TIME, dtype=torch.float64)
 
 
 @pytest.fixture
@@ -25,23 +26,16 @@ def currents():
     return 0.25 * torch.randn(EXAMPLES, TIME, UNITS, generator=random) + torch.linspace(-0.2, 0.6, UNITS)
 
 
-@pytest.fixture
-def counting(monkeypatch):
-    """Neurons without leak and reset."""
-    monkeypatch.setattr(neurons, "LEAK", 1.0)
-    monkeypatch.setattr(neurons, "RESET", 0.0)
-
-
 def fire(inputs):
     """What the layer makes of inputs [..., TIME, units]."""
     return neurons.Spiking(inputs.shape[-2])(inputs.flatten(0, 1)).reshape(inputs.shape)
 
 
-def slow(inputs, leak, reset, weight):
-    """Spikes of one neuron with inputs [time], and the slope of their sum, weighted [time]."""
-    u, spikes, above = 0.0, [], []
-    for value in inputs:
-        u = leak * u + value - (reset * spikes[-1] if spikes else 0)
+def slow(inputs, leak, reset):
+    """Spikes of one neuron with inputs [time], and the slope of their weighted sum [time]."""
+    u, spikes, above, weight = 0.0, [], [], WEIGHT.tolist()
+    for current in inputs:
+        u = leak * u + current - (reset * spikes[-1] if spikes else 0)
         spikes.append(float(u > neurons.THRESHOLD))
         above.append(u - neurons.THRESHOLD)
     slopes, times = [1 / (1 + neurons.SLOPE * abs(a)) ** 2 for a in above], range(len(inputs))
@@ -53,12 +47,11 @@ def test_a_layer_fires_and_passes_gradients_as_loops_do(currents, leak, reset, m
     monkeypatch.setattr(neurons, "LEAK", leak)
     monkeypatch.setattr(neurons, "RESET", reset)
     inputs = currents.double().requires_grad_()
-    weight = torch.linspace(1, 2, TIME, dtype=torch.float64)
     spikes = fire(inputs)
-    (spikes * weight[:, None]).sum().backward()
+    (spikes * WEIGHT[:, None]).sum().backward()
     assert 0 < spikes.mean() < 1
     for example, unit in itertools.product(range(EXAMPLES), range(UNITS)):
-        fired, slopes = slow(currents[example, :, unit].double().tolist(), leak, reset, weight.tolist())
+        fired, slopes = slow(currents[example, :, unit].double().tolist(), leak, reset)
         assert spikes[example, :, unit].tolist() == fired
         np.testing.assert_allclose(inputs.grad[example, :, unit], slopes, rtol=1e-12)
 
@@ -66,20 +59,19 @@ def test_a_layer_fires_and_passes_gradients_as_loops_do(currents, leak, reset, m
 def test_a_layer_is_that_of_snntorch(currents):
     """With the same leak, threshold, reset by subtraction and surrogate derivative."""
     snntorch = pytest.importorskip("snntorch", reason="snntorch, which is compared with, is not installed")
-    theirs = snntorch.Leaky(
-        beta=neurons.LEAK, threshold=neurons.THRESHOLD, reset_mechanism="subtract",
-        spike_grad=snntorch.surrogate.fast_sigmoid(slope=neurons.SLOPE),
-    )  # fmt: skip
-    ours, their_inputs = (currents.clone().requires_grad_() for _ in range(2))
+    surrogate = snntorch.surrogate.fast_sigmoid(slope=neurons.SLOPE)
+    shape = {"beta": neurons.LEAK, "threshold": neurons.THRESHOLD, "reset_mechanism": "subtract"}
+    theirs = snntorch.Leaky(**shape, spike_grad=surrogate)
+    inputs, their_inputs = (currents.clone().requires_grad_() for _ in range(2))
     state, steps = theirs.init_leaky(), []
     for t in range(TIME):
         spike, state = theirs(their_inputs[:, t], state)
         steps.append(spike)
-    expected, spikes = torch.stack(steps, 1), fire(ours)
+    expected, spikes = torch.stack(steps, 1), fire(inputs)
     assert torch.equal(spikes, expected) and 0 < spikes.mean() < 1
     for fired in (spikes, expected):
-        (fired * torch.linspace(1, 2, TIME)[:, None]).sum().backward()
-    torch.testing.assert_close(ours.grad, their_inputs.grad, rtol=1e-5, atol=1e-7)
+        (fired * WEIGHT.float()[:, None]).sum().backward()
+    torch.testing.assert_close(inputs.grad, their_inputs.grad, rtol=1e-5, atol=1e-7)
 
 
 def excited(module, seed):
@@ -92,14 +84,16 @@ def excited(module, seed):
 
 
 @pytest.mark.parametrize("model", ["mlp", "cnn"])
-def test_without_leak_and_reset_one_time_step_is_a_threshold_network(model, counting):
+def test_without_leak_and_reset_one_time_step_is_a_threshold_network(model, monkeypatch):
+    monkeypatch.setattr(neurons, "LEAK", 1.0)
+    monkeypatch.setattr(neurons, "RESET", 0.0)
     module, x = excited(neurons.network(1, model), 3), torch.rand(40, 1, 8, 8)
-    first, *more = (m for m in module.modules() if isinstance(m, nn.Conv2d | nn.Linear))
-    h = (first(x if model == "cnn" else x.flatten(1)) > neurons.THRESHOLD).float()
-    for layer in more[:-1]:
+    *hidden, last = (m for m in module.modules() if isinstance(m, nn.Conv2d | nn.Linear))
+    h = x if model == "cnn" else x.flatten(1)
+    for layer in hidden:
         h = (layer(h) > neurons.THRESHOLD).float()
     assert 0 < h.mean() < 1
-    torch.testing.assert_close(module(x), more[-1](h.flatten(1)))
+    torch.testing.assert_close(module(x), last(h.flatten(1)))
 
 
 @pytest.mark.parametrize("model", ["mlp", "cnn"])
@@ -134,8 +128,8 @@ def planted(ratio, noise=0.02):
     """Records of five searches of either network, whose units fire so many times as often as rectifiers are on."""
     random, rows = np.random.default_rng(1), []
     for search in experiments.planned():
-        value = (ratio if search.time else 1) * 0.5 * np.exp(noise * random.standard_normal())
-        rows.append(vars(search) | {"goal": experiments.JUDGED[search.model], "steps": 100.0, "rate": value})
+        rate = (ratio if search.time else 1) * 0.5 * np.exp(noise * random.standard_normal())
+        rows.append(vars(search) | {"goal": experiments.JUDGED[search.model], "steps": 100.0, "rate": rate})
     return pd.DataFrame(rows)
 
 
