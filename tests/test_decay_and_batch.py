@@ -25,7 +25,9 @@ def trained(name, decay, steps=6, rate=None, gradient=torch.randn):
     torch.manual_seed(3)
     start, how = torch.randn(4, 23), method(name)
     values = {name: float(axis.at(0.5)) for name, axis in how.space.items()}
-    values |= {"batch_size": 8.0, "weight_decay": decay} | ({"learning_rate": rate} if rate else {})
+    values |= {"batch_size": 8.0, "weight_decay": decay} | (
+        {"learning_rate": rate} if rate else {}
+    )
     drawn = {name: torch.full((4, 1), value) for name, value in values.items()}
     w = start.clone()
     buffers = how.begin(w.clone(), LAYERS)
@@ -36,7 +38,10 @@ def trained(name, decay, steps=6, rate=None, gradient=torch.randn):
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_without_decay_it_is_the_old_method_to_the_bit(name):
-    plain, still, decayed = (trained(*case)[1] for case in ((name, 0.0), (f"{name}+decay", 0.0), (f"{name}+decay", 0.5)))
+    plain, still, decayed = (
+        trained(*case)[1]
+        for case in ((name, 0.0), (f"{name}+decay", 0.0), (f"{name}+decay", 0.5))
+    )
     assert torch.equal(plain, still) and not torch.equal(still, decayed)
 
 
@@ -67,8 +72,18 @@ def test_a_search_tells_every_trial_and_the_same_again():
 
 
 def test_the_timescale_is_batch_over_rate_decay_and_examples():
-    rows = {"workload": "digits-mlp-nats", "algorithm": "adam", "batch_size": 64, "replicate": 1}
-    rows |= {"epochs": 10, "learning_rate": 0.01, "weight_decay": [0.5] * 5 + [0.0], "error": 0.1}
+    rows = {
+        "workload": "digits-mlp-nats",
+        "algorithm": "adam",
+        "batch_size": 64,
+        "replicate": 1,
+    }
+    rows |= {
+        "epochs": 10,
+        "learning_rate": 0.01,
+        "weight_decay": [0.5] * 5 + [0.0],
+        "error": 0.1,
+    }
     (search,) = rates.good(pd.DataFrame(rows | {"loss": [1, 2, 3, 4, 9, 1.5]})).itertuples()
     assert search.timescale == pytest.approx(64 / (0.01 * 0.5 * 13_500), rel=1e-2)
     assert search.loss == 1 and search.plain == 1.5
@@ -80,7 +95,11 @@ def planted(power, noise=0.05):
     for search in experiments.planned():
         product = 1e-3 * (search.batch_size / 16) ** power * math.exp(noise * random.normal())
         decays = {product / 0.01: 0.1, 0.0: 0.2}.items()
-        rows += 4 * [vars(search) | {"learning_rate": 0.01, "weight_decay": d, "loss": loss, "error": 0.1} for d, loss in decays]
+        rows += 4 * [
+            vars(search)
+            | {"learning_rate": 0.01, "weight_decay": d, "loss": loss, "error": 0.1}
+            for d, loss in decays
+        ]
     return pd.DataFrame(rows)
 
 
@@ -91,10 +110,15 @@ def test_planted_timescales_are_judged_as_they_are(power, verdict, judge):
     good = rates.good(planted(power))
     effects = rates.effects(good[good.algorithm == "muon"])
     assert effects["decay"].value == pytest.approx(power, abs=0.1)
-    assert math.exp(effects["gain"].value) == pytest.approx(2) and abs(effects["rate"].value) < 1e-9
+    assert (
+        math.exp(effects["gain"].value) == pytest.approx(2)
+        and abs(effects["rate"].value) < 1e-9
+    )
 
 
-@pytest.mark.parametrize(("moved", "edge", "verdict"), [(0.0, False, YES), (0.2, False, NO), (0.0, True, UNCLEAR)])
+@pytest.mark.parametrize(
+    ("moved", "edge", "verdict"), [(0.0, False, YES), (0.2, False, NO), (0.0, True, UNCLEAR)]
+)
 def test_planted_rates_are_judged_as_they_are(moved, edge, verdict, monkeypatch):
     """With winners at an end of the range, a growth is a bound from below."""
     growth = Effect(math.log(2) / 2, 0.005, 4.0, 5)

@@ -20,7 +20,9 @@ from lib.workloads import models
 @pytest.fixture(params=["mlp-64x2", "digits-cnn"])
 def setting(request):
     """A network, weights [3, P], rates [3, 1], and three clients' batches of seven images."""
-    w = torch.stack([flattening.flatten(models.fresh(request.param, seed)) for seed in range(3)])
+    w = torch.stack(
+        [flattening.flatten(models.fresh(request.param, seed)) for seed in range(3)]
+    )
     x, y = torch.randn(3, 7, 1, 8, 8), torch.randint(10, (3, 7))
     return models.build(request.param), w, torch.tensor([[0.1], [0.3], [0.02]]), x, y
 
@@ -97,7 +99,10 @@ def test_costs_are_counted_by_hand():
     epoch = experiments.costs(Search("digits-mlp", AVERAGING, 9), mlp)
     assert epoch["sent"] == 2 * (64 * 65 * 2 + 65 * 10)
     assert epoch["adds"] == 9 * 15 * (2 * 4096 + 3 * 4096 + 3 * 640)
-    assert epoch["cut_sent"] == 135 * (2 * 64 + 1) + 2 * 64 * 65 and epoch["cut_adds"] == 135 * 8192
+    assert (
+        epoch["cut_sent"] == 135 * (2 * 64 + 1) + 2 * 64 * 65
+        and epoch["cut_adds"] == 135 * 8192
+    )
     turns = experiments.costs(Search("digits-cnn", TURNS, 2), cnn)
     assert turns["adds"] == turns["cut_adds"] == 30 * 2 * 9 * 16 * 16
     assert turns["sent"] == turns["cut_sent"] == 30 * (2 * 256 + 1) + 2 * 160
@@ -108,7 +113,12 @@ def test_costs_are_counted_by_hand():
 def test_a_search_tells_the_first_round_at_each_goal():
     rounds = Search("digits-mlp", TURNS, 9, max_rounds=3, trials=4, replicate=7).measure()
     hard, easy = rounds["rounds@0.04"], rounds["rounds@0.1"]
-    assert len(rounds) == 4 and easy.notna().any() and (hard.isna() | (easy <= hard)).all() and easy.max() <= 3
+    assert (
+        len(rounds) == 4
+        and easy.notna().any()
+        and (hard.isna() | (easy <= hard)).all()
+        and easy.max() <= 3
+    )
 
 
 def planted(turns, whole):
@@ -118,8 +128,19 @@ def planted(turns, whole):
     cases = itertools.product(experiments.NETWORKS, (False, True), rounds, luck)
     for network, skewed, arm, (replicate, times) in cases:
         easy = rounds[arm] * times
-        rows.append((network, skewed, *experiments.ARMS[arm][:3], replicate, np.nan if skewed else easy, easy))
-    trials = pd.DataFrame(rows, columns=[*federated.POINT, "replicate", "rounds@0.04", "rounds@0.1"])
+        rows.append(
+            (
+                network,
+                skewed,
+                *experiments.ARMS[arm][:3],
+                replicate,
+                np.nan if skewed else easy,
+                easy,
+            )
+        )
+    trials = pd.DataFrame(
+        rows, columns=[*federated.POINT, "replicate", "rounds@0.04", "rounds@0.1"]
+    )
     return trials.assign(sent=5, adds=4, cut_sent=3, cut_adds=2)
 
 

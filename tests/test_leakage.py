@@ -47,20 +47,26 @@ def measured(x, y, unbiased):
 def test_distance_correlation_is_that_of_its_definition(n, unbiased):
     x = torch.randn(n, 3, dtype=torch.float64)
     y = torch.cat([x[:, :1] ** 2, torch.randn(n, 4, dtype=torch.float64)], 1)
-    assert float(measured(x, y, unbiased)) == pytest.approx(by_definition(x, y, unbiased), rel=1e-6)
+    assert float(measured(x, y, unbiased)) == pytest.approx(
+        by_definition(x, y, unbiased), rel=1e-6
+    )
 
 
 @either
 def test_of_many_trials_it_is_that_of_each_and_scale_and_place_do_not_matter(unbiased):
     x, y = torch.randn(9, 3), torch.randn(5, 9, 4)
     trials = measured(x, y, unbiased)
-    assert trials.tolist() == pytest.approx([float(measured(x, trial, unbiased)) for trial in y], abs=1e-5)
+    assert trials.tolist() == pytest.approx(
+        [float(measured(x, trial, unbiased)) for trial in y], abs=1e-5
+    )
     assert measured(x, 3 * y + 1, unbiased).tolist() == pytest.approx(trials.tolist(), abs=1e-5)
     assert float(measured(x, -2 * x + 5, unbiased)) == pytest.approx(1, abs=1e-4)
 
 
 @pytest.mark.parametrize("n", [8, 64])
-def test_of_independent_data_the_unbiased_estimate_is_zero_in_the_mean_and_the_usual_one_is_not(n):
+def test_of_independent_data_the_unbiased_estimate_is_zero_in_the_mean_and_the_usual_one_is_not(
+    n,
+):
     x, y = torch.randn(2, 400, n, 64, dtype=torch.float64)
     free, usual = (measured(x, y, unbiased) for unbiased in (True, False))
     assert abs(free.mean()) < 4 * free.std() / 400**0.5
@@ -70,7 +76,9 @@ def test_of_independent_data_the_unbiased_estimate_is_zero_in_the_mean_and_the_u
 @pytest.fixture(params=["mlp-64x2", "digits-cnn"])
 def setting(request):
     net = models.build(request.param)
-    w = torch.stack([flattening.flatten(models.fresh(request.param, seed)) for seed in range(3)])
+    w = torch.stack(
+        [flattening.flatten(models.fresh(request.param, seed)) for seed in range(3)]
+    )
     return net, w, torch.randn(12, 1, 8, 8), torch.randint(10, (12,))
 
 
@@ -105,7 +113,9 @@ def test_a_search_tells_a_row_per_goal():
     rows = Search("digits-mlp", 64, alpha=1.0, trials=4, max_steps=40, replicate=7).measure()
     assert sorted(rows.goal) == sorted(experiments.GOALS)
     met = rows.dropna()
-    assert len(met) and met.rebuilt.between(0, 1).all() and (met.steps.diff().dropna() >= 0).all()
+    assert (
+        len(met) and met.rebuilt.between(0, 1).all() and (met.steps.diff().dropna() >= 0).all()
+    )
 
 
 def planted(hidden, met):

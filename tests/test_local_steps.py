@@ -17,7 +17,11 @@ from lib.methods import METHODS
 from lib.workloads import models
 
 ONE = torch.ones(2, 1)
-ADAM = {"learning_rate": torch.tensor([[0.01], [0.003]]), "beta1": 0.9 * ONE, "beta2": 0.999 * ONE}
+ADAM = {
+    "learning_rate": torch.tensor([[0.01], [0.003]]),
+    "beta1": 0.9 * ONE,
+    "beta2": 0.999 * ONE,
+}
 SGD = {"learning_rate": torch.tensor([[0.3], [0.1]])}
 
 
@@ -39,7 +43,9 @@ def examples(replicas):
 def replicas_of(net, inner, drawn, batches, outer=ONE, **options):
     executor, layers, w = net
     streams = [itertools.cycle(zip(*pair)) for pair in zip(*batches)]
-    return Replicas(METHODS[inner], executor.gradients, layers, w, drawn, streams, outer, **options)
+    return Replicas(
+        METHODS[inner], executor.gradients, layers, w, drawn, streams, outer, **options
+    )
 
 
 def test_one_replica_without_an_outer_step_is_the_inner_method_to_the_bit(net):
@@ -99,7 +105,9 @@ def test_the_outer_step_is_that_of_torch(net):
         outer.step()
         with torch.no_grad():
             shared.copy_(shared.float())  # as replicas get them
-        assert torch.allclose(replicas.round(3), shared.detach().float(), rtol=1e-5, atol=1e-7), k
+        assert torch.allclose(
+            replicas.round(3), shared.detach().float(), rtol=1e-5, atol=1e-7
+        ), k
 
 
 def test_the_sparse_form_keeps_what_it_does_not_send(net):
@@ -124,7 +132,11 @@ def test_a_search_tells_rounds_and_bytes(monkeypatch):
     monkeypatch.setitem(experiments.MOST_STEPS, 64, 150)
     sparse = Search(SPARSE, 2, 5, 64, 0.03, replicate=9, trials=8)
     trials, size = sparse.measure(), 64 * 16 + 16 + 16 * 16 + 16 + 16 * 10 + 10
-    assert len(trials) == 8 and set(trials.bytes) == {8 * round(0.03 * size)} and trials.outer_rate.between(0.2, 1).all()
+    assert (
+        len(trials) == 8
+        and set(trials.bytes) == {8 * round(0.03 * size)}
+        and trials.outer_rate.between(0.2, 1).all()
+    )
     inner = Search(INNER, 1, 5, 64, replicate=9, trials=8)
     assert set(inner.drawn()["outer_rate"]) == {1.0}
     assert (inner.drawn()["learning_rate"] == sparse.drawn()["learning_rate"]).all()

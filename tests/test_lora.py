@@ -65,7 +65,9 @@ def test_gradients_are_those_of_autograd(rank, base, batch):
         parts = list(base.split([p.numel() for p in executor.module.parameters()]))
         places = {layer.name: place for place, layer in enumerate(layers(executor.module))}
         for matrix, b, a in executor.pairs(factors[None]):
-            parts[places[matrix.name]] = parts[places[matrix.name]] + (ALPHA / rank * b[0] @ a[0]).flatten()
+            parts[places[matrix.name]] = (
+                parts[places[matrix.name]] + (ALPHA / rank * b[0] @ a[0]).flatten()
+            )
         logits = outputs(executor.module, torch.cat(parts), batch[0])
         loss = functional.cross_entropy(logits.flatten(0, 1), batch[1].flatten())
         (expected,) = torch.autograd.grad(loss, factors)
@@ -144,7 +146,11 @@ def test_a_search_is_the_same_again(rank, monkeypatch):
     search = Search(rank, 4, 9, trials=3)
     rows = search.measure()
     assert rows.equals(search.measure()) and rows.goal.tolist() == [2.4, 5.0]
-    assert np.isnan(rows.steps[0]) and 1 <= rows.steps[1] <= 12 and 5e-4 <= rows.learning_rate[1] <= 5e-2
+    assert (
+        np.isnan(rows.steps[0])
+        and 1 <= rows.steps[1] <= 12
+        and 5e-4 <= rows.learning_rate[1] <= 5e-2
+    )
 
 
 def planted(bends):
@@ -153,11 +159,16 @@ def planted(bends):
     for search in experiments.planned():
         scatter = {1: 0.97, 2: 1.0, 3: 1.03}[search.replicate]
         steps = 20 * scatter * (1 + bends[search.rank] / search.batch_size)
-        rows += [{**vars(search), "goal": goal, "steps": steps, "learning_rate": 0.01} for goal in GOALS]
+        rows += [
+            {**vars(search), "goal": goal, "steps": steps, "learning_rate": 0.01}
+            for goal in GOALS
+        ]
     return pd.DataFrame(rows)
 
 
-@pytest.mark.parametrize(("bends", "verdict"), [((40, 20, 20, 20, 20), YES), ((20, 20, 30, 30, 40), NO)])
+@pytest.mark.parametrize(
+    ("bends", "verdict"), [((40, 20, 20, 20, 20), YES), ((20, 20, 30, 30, 40), NO)]
+)
 def test_planted_searches_are_judged_as_they_are(bends, verdict, judge):
     trials = planted(dict(zip((FULL, *RANKS), bends)))
     for claim, rows in zip(judge(trials, "C1", "C2"), (4, 2)):

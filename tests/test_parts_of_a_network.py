@@ -229,12 +229,21 @@ def test_claims_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
     arms = {arm: dict(zip(("steps", "sent"), costs)) for arm, costs in steps.items()}
     plant(monkeypatch, "subnetworks", arms, (2, 4), {(parts.PARTS, 4, 1)})
     sent, bias = claims.sent(), claims.bias()
-    assert [g.effect for g in sent] == pytest.approx([5, 5]) and [g.n for g in sent] == [2, 2]
+    assert [g.effect for g in sent] == pytest.approx([5, 5])
+    assert [g.n for g in sent] == [2, 2]
     assert [(g.effect, g.n) for g in bias] == [(1, 2), (0.5, 2)]
-    arms = {arm: {"steps": adds, "adds": adds} for arm, adds in ((parts.LARGE, 1.0), (parts.GROWN, 4.0), (parts.SMALL, 0.5))}
+
+
+def test_growth_is_judged_by_the_searches_that_met_a_goal(monkeypatch):
+    adds = {parts.LARGE: 1.0, parts.GROWN: 4.0, parts.SMALL: 0.5}
+    arms = {arm: {"steps": cost, "adds": cost} for arm, cost in adds.items()}
     plant(monkeypatch, "growing", arms, (16, 64), {(parts.GROWN, 64)})
     first, second = claims.grown()
-    assert first.effect == pytest.approx(0.25) and (first.n, second.n) == (2, 0) and "missed" in second.note
+    assert first.effect == pytest.approx(0.25)
+    assert (first.n, second.n) == (2, 0) and "missed" in second.note
+
+
+def test_halves_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
     whole, apart, recovered = HALVES.values()
     arms = {whole: {"steps": 1.0}, apart: {"steps": 3.0}, recovered: {"steps": 2.0}}
     plant(monkeypatch, "halves", arms, (16, 64), {(apart, 16), (recovered, 64)}, replicates=(1, 2, 3))

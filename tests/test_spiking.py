@@ -1,4 +1,4 @@
-"""Spiking neurons: against loops, against snnTorch where it is installed, and where the answer is known."""
+"""Spiking neurons: against loops, against snnTorch if installed, and where the answer is known."""
 
 import itertools
 
@@ -21,7 +21,7 @@ WEIGHT = torch.linspace(1, 2, TIME, dtype=torch.float64)
 
 @pytest.fixture
 def currents():
-    """Inputs of neurons [EXAMPLES, TIME, UNITS] that excite some often, some now and then, some never."""
+    """Inputs [EXAMPLES, TIME, UNITS] that excite some neurons often, some seldom, some never."""
     random = torch.Generator().manual_seed(1)
     return 0.25 * torch.randn(EXAMPLES, TIME, UNITS, generator=random) + torch.linspace(-0.2, 0.6, UNITS)
 
@@ -39,7 +39,11 @@ def slow(inputs, leak, reset):
         spikes.append(float(u > neurons.THRESHOLD))
         above.append(u - neurons.THRESHOLD)
     slopes, times = [1 / (1 + neurons.SLOPE * abs(a)) ** 2 for a in above], range(len(inputs))
-    return spikes, [sum(weight[s] * slopes[s] * leak ** (s - t) for s in times[t:]) for t in times]
+
+    def reach(t):
+        return sum(weight[s] * slopes[s] * leak ** (s - t) for s in times[t:])
+
+    return spikes, [reach(t) for t in times]
 
 
 @pytest.mark.parametrize(("leak", "reset"), [(0.9, 1.0), (0.9, 0.0), (1.0, 1.0), (0.0, 0.0)])
@@ -125,7 +129,7 @@ def test_a_winner_is_trained_again_until_it_meets_the_goal_and_no_further(time):
 
 
 def planted(ratio, noise=0.02):
-    """Records of five searches of either network, whose units fire so many times as often as rectifiers are on."""
+    """Records of searches whose units fire so many times as often as rectifiers are on."""
     random, rows = np.random.default_rng(1), []
     for search in experiments.planned():
         rate = (ratio if search.time else 1) * 0.5 * np.exp(noise * random.standard_normal())

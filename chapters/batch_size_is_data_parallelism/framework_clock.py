@@ -52,10 +52,10 @@ def timed(
         turn = k % len(names)  # another one is first in every round
         for name in names[turn:] + names[:turn]:
             blocks[name].append(_block(systems[name], x, y, steps))
-    rows = [
-        _row(name, np.array(everyones(rounds)), training.micro_batches) | bytes_[name]
-        for name, rounds in blocks.items()
-    ]
+    rows = []
+    for name, mine in blocks.items():
+        rounds = np.array(everyones(mine))
+        rows.append(_row(name, rounds, training.micro_batches) | bytes_[name])
     systems.clear()
     gc.collect()  # a model that outlives the process group can hang the process
     return rows

@@ -78,7 +78,9 @@ def table(times: pd.DataFrame) -> pd.DataFrame:
         for row in systems.itertuples():
             quartiles = between(row.low / base, row.high / base)
             cell = f"{brief(row.seconds / base)} ({quartiles})"
-            rows[row.system][f"B = {size:,}"] = cell if row.system != "one" else "1"
+            if row.system == "one":
+                cell = "1"
+            rows[row.system][f"B = {size:,}"] = cell
     for _, row in times[times.batch_size == times.batch_size.max()].iterrows():
         gradient = 4 * row.weights
         rows[row.system]["sent"] = brief(row.sent / gradient)

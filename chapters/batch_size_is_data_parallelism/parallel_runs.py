@@ -84,9 +84,11 @@ class Run:
         require(flat, "model", self.model, "mlp-64x2 with batch normalisation")
         plain = not self.remedy or self.hazard
         require(plain, "remedy", self.remedy, "False where hazard is None")
-        shards, size = self._shards(self.workers), self.batch_size
-        fits = size % shards == 0 or (self.hazard == "unequal shards" and size >= shards)
-        require(fits, "batch_size", size, f"a multiple of {shards} for these workers")
+        shards = self._shards(self.workers)
+        uneven = self.hazard == "unequal shards" and self.batch_size >= shards
+        fits = uneven or self.batch_size % shards == 0
+        allowed = f"a multiple of {shards} for these workers"
+        require(fits, "batch_size", self.batch_size, allowed)
 
     def _shards(self, workers: int) -> int:
         """How many of the least shares so many workers have."""
@@ -210,9 +212,12 @@ def _shared(
     model, shard, factor = network, slice(None), 1.0
     if group is not None:
         model, shard = DistributedDataParallel(network, process_group=group), run.shard(rank)
-        share = (shard.stop - shard.start) * run.workers / run.batch_size
-        factors = {"unequal shards": share, "summed loss": run.workers} if run.remedy else {}
-        factor = factors.get(run.hazard, 1.0)
+        share = (shard.stop - shard.start) / run.batch_size
+        factors = {
+            "unequal shards": share * run.workers,
+            "summed loss": run.workers,
+        }
+        factor = factors.get(run.hazard, 1.0) if run.remedy else 1.0
     broken = None if run.remedy else run.hazard
     stream = torch.Generator().manual_seed(SEED + rank * (broken == "dropout"))
     clip_first = group is not None and broken == "gradient clipping"

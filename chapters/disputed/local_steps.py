@@ -73,10 +73,11 @@ def groups(pairs: list[tuple[tuple, tuple]]) -> list[Group]:
     trials, judged = measured.LOCAL.results(), []
     rows = searched(trials) if len(trials) else trials
     for pair in pairs if len(trials) else ():
-        searches = (arms.searches(rows, **dict(zip(ARM, arm))) for arm in pair)
+        searches = [arms.searches(rows, **dict(zip(ARM, arm))) for arm in pair]
         missed = sum((~arm.met).sum() for arm in searches)
         note = f"searches that miss the goal: {missed}" if missed else ""
-        judged.append(group(", ".join(words(pair[0])), ratio(rows, *pair), note=note))
+        name = ", ".join(words(pair[0]))
+        judged.append(group(name, ratio(rows, *pair), note=note))
     return judged
 
 
@@ -127,8 +128,13 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
     base = alt.Chart(points).encode(x=charts.batch_axis(points.batch_size), color=colour)
     scale = charts.log(padding=12, base=10)
     y = alt.Y("steps:Q", scale=scale, title="steps to the goal")
-    tooltip = [tips.tip("line:N", "training"), tips.BATCH_SIZE, tips.STEPS]
-    layers = charts.curve(base, y, scale, [*tooltip, tips.tip("searches:Q", "searches")])
+    tooltip = [
+        tips.tip("line:N", "training"),
+        tips.BATCH_SIZE,
+        tips.STEPS,
+        tips.tip("searches:Q", "searches"),
+    ]
+    layers = charts.curve(base, y, scale, tooltip)
     rounds = [f"rounds of {steps} steps" for steps in (OFTEN, SELDOM)]
     menu = charts.menu("round", rounds, rounds[0], "rounds")
     return charts.sized(charts.controlled(layers, menu), 340)

@@ -98,11 +98,15 @@ def values(rows: pd.DataFrame) -> dict[str, object]:
 def chart(rows: pd.DataFrame) -> alt.LayerChart:
     """Steps against batch size, a line for each rank and one for training in full."""
     by_rank = curves(rows).items()
-    points = pd.concat(curve.points().assign(trained=NAMES[rank]) for rank, curve in by_rank)
+    parts = [curve.points().assign(trained=NAMES[rank]) for rank, curve in by_rank]
+    points = pd.concat(parts)
     x = charts.batch_axis(points.batch_size, "batch size (windows of 64 characters)")
-    colour = charts.by_name("trained", dict(zip(NAMES.values(), SHADES)), 3)
-    base, scale = alt.Chart(points).encode(x=x, color=colour), charts.log(10)
+    shades = dict(zip(NAMES.values(), SHADES))
+    colour = charts.by_name("trained", shades, 3)
+    base = alt.Chart(points).encode(x=x, color=colour)
+    scale = charts.log(10)
     y = alt.Y("steps:Q", title="steps to the goal", scale=scale)
     tooltip = [tips.tip("trained:N", "trained"), tips.BATCH_SIZE, tips.STEPS, *tips.ends()]
-    layers = charts.curve(base, y, scale, [*tooltip, tips.SEARCHES])
+    tooltip.append(tips.SEARCHES)
+    layers = charts.curve(base, y, scale, tooltip)
     return charts.sized(alt.layer(*layers), 340)

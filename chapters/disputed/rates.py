@@ -48,7 +48,8 @@ def good(trials: pd.DataFrame) -> pd.DataFrame:
     examples = best.epochs * [workload(name).train_size for name in best.workload]
     steps = examples / best.batch_size
     best = best.assign(timescale=1 / (best.learning_rate * best.weight_decay * steps))
-    searches = np.exp(np.log(best.set_index(KEYS)[VALUES]).groupby(KEYS).mean())
+    logs = np.log(best.set_index(KEYS)[VALUES])
+    searches = np.exp(logs.groupby(KEYS).mean())
     searches["loss"] = decaying.groupby(KEYS).loss.min()
     searches["plain"] = trials[trials.weight_decay == 0].groupby(KEYS).loss.min()
     return searches.reset_index()
@@ -191,8 +192,13 @@ def chart(good: pd.DataFrame) -> alt.LayerChart:
     y = alt.Y("timescale:Q", title="timescale (share of the training)", scale=scale, axis=axis)
     colour = charts.by_algorithm(list(rows.algorithm.unique()))
     base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour)
-    tooltip = [tips.tip("method:N", "training method"), tips.BATCH_SIZE]
-    tooltip += [tips.tip("timescale:Q", "timescale", ".2g"), tips.tip("searches:Q", "searches")]
+    tooltip = [
+        tips.tip("method:N", "training method"),
+        tips.BATCH_SIZE,
+        tips.tip("timescale:Q", "timescale", ".2g"),
+        tips.tip("searches:Q", "searches"),
+    ]
     single = good[["algorithm", "batch_size", "timescale"]]
     faint = base.properties(data=single).mark_point(size=40, opacity=0.45).encode(y=y)
-    return charts.sized(alt.layer(faint, *charts.curve(base, y, scale, tooltip)), 330)
+    layers = charts.curve(base, y, scale, tooltip)
+    return charts.sized(alt.layer(faint, *layers), 330)

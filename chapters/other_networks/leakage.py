@@ -118,17 +118,12 @@ def leakage(train: tuple[Tensor, Tensor], unseen: tuple[Tensor, Tensor]) -> tupl
     train, unseen: images [n, ...] and activations [n, ...].  The decoder is ridge regression on the
     activations and random ReLU features of them, by the ridge that is best on unseen images.
     """
-    import torch
-
     x, z, unseen_x, unseen_z = (a.flatten(1).double() for a in (*train, *unseen))
     correlated = correlation(distances(unseen_x), distances(unseen_z), unbiased=True)
-    f, unseen_f, mean = _features(z, z), _features(unseen_z, z), x.mean(0)
+    mean = x.mean(0)
     target = unseen_x - mean
-    gram, moments, losses = f.T @ f, f.T @ (x - mean), []
-    for ridge in RIDGES:
-        weights = torch.linalg.solve(gram + ridge * torch.eye(len(gram)) * len(f), moments)
-        losses.append(float((target - unseen_f @ weights).square().sum()))
-    return float(correlated), 1 - min(losses) / float(target.square().sum())
+    lost = _lost(_features(z, z), x - mean, _features(unseen_z, z), target)
+    return float(correlated), 1 - lost / float(target.square().sum())
 
 
 def _features(z: Tensor, train_z: Tensor) -> Tensor:
@@ -140,6 +135,19 @@ def _features(z: Tensor, train_z: Tensor) -> Tensor:
     random = torch.Generator().manual_seed(0)
     matrix = torch.randn(scaled.shape[1], FEATURES, generator=random, dtype=z.dtype)
     return torch.cat([scaled, torch.relu(scaled @ matrix)], 1)
+
+
+def _lost(f: Tensor, x: Tensor, unseen_f: Tensor, target: Tensor) -> float:
+    """Squared error of ridge regression from f [n, d] to x [n, p] on unseen ones, by the best
+    ridge.
+    """
+    import torch
+
+    gram, moments, losses = f.T @ f, f.T @ x, []
+    for ridge in RIDGES:
+        weights = torch.linalg.solve(gram + ridge * torch.eye(len(gram)) * len(f), moments)
+        losses.append(float((target - unseen_f @ weights).square().sum()))
+    return min(losses)
 
 
 def planned() -> list[Search]:

@@ -38,14 +38,17 @@ def searches(trials: pd.DataFrame) -> pd.DataFrame:
     """
     goals = [name for name in trials if name.startswith("rounds@")]
     costs = ["sent", "adds", "cut_sent", "cut_adds"]
-    rows = trials.groupby([*POINT, "replicate"])[[*goals, *costs]].min().reset_index()
+    by_search = trials.groupby([*POINT, "replicate"])
+    rows = by_search[[*goals, *costs]].min().reset_index()
     rows = rows.melt([*POINT, "replicate", *costs], goals, "goal", "rounds")
     rows[costs] = rows[costs].mul(rows.rounds, axis=0)
     arms = {arm[:3]: name for name, arm in experiments.ARMS.items()}
     names = [arms[arm] for arm in zip(rows.way, rows.local_steps, rows.batch_size)]
-    rows = rows.assign(goal=rows.goal.str[7:].astype(float), arm=names)
+    goal = rows.goal.str.removeprefix("rounds@").astype(float)
+    rows = rows.assign(goal=goal, arm=names)
     cut = rows[rows.arm == LARGE].assign(arm=TOGETHER)
-    return pd.concat([rows, cut.assign(sent=cut.cut_sent, adds=cut.cut_adds)])
+    cut = cut.assign(sent=cut.cut_sent, adds=cut.cut_adds)
+    return pd.concat([rows, cut])
 
 
 def over(rows: pd.DataFrame, cost: str, above: str, below: str) -> Effect | None:

@@ -113,8 +113,10 @@ def without_waiting(curves: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
         workers = staleness + 1
         sizes = {b: b // workers for b in timely.logs if b % workers == 0}
         names = {b: size for b, size in sizes.items() if size in curve.logs}
-        tables = (part[[*names]].rename(columns=names) for part in (timely.logs, timely.missed))
-        effect = scaling.mean_steps_ratio(curve, Curve(*tables, timely.scatter))
+        logs = timely.logs[[*names]].rename(columns=names)
+        missed = timely.missed[[*names]].rename(columns=names)
+        batches = Curve(logs, missed, timely.scatter)
+        effect = scaling.mean_steps_ratio(curve, batches)
         effect = dataclasses.replace(effect, value=effect.value - np.log(workers))
         rows.append({"workers": workers, **effect.row("ratio")})
     return pd.DataFrame(rows)

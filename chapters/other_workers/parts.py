@@ -56,7 +56,8 @@ def growing() -> pd.DataFrame:
     for n in range(3):  # stages, of which the last has no end
         most = rows.stage.where(n < rows.doublings, np.inf).where(n <= rows.doublings, 0)
         steps = (rows.steps - n * rows.stage).clip(0, most)
-        adds += rows.batch_size * steps * multiply_adds(rows["first"] * 2**n)
+        width = rows["first"] * 2**n
+        adds += rows.batch_size * steps * multiply_adds(width)
     rules = zip(rows["first"], rows.doublings, rows.scaled, rows.by_norm)
     arms = [experiments.GROWTHS[rule] for rule in rules]
     return rows.assign(arm=arms, size=rows.batch_size, adds=adds)
@@ -78,7 +79,7 @@ def multiply_adds(width: pd.Series) -> pd.Series:
     return 2 * INPUTS * width + 3 * (width * width + width * CLASSES)
 
 
-def beside_whole(trials: pd.DataFrame, whole: str) -> pd.DataFrame:
+def beside_whole(trials: pd.DataFrame, uncut: str) -> pd.DataFrame:
     """A row per search of a part, goal and cost, beside the search of the whole network, an arm of
     the trials: arm, size, replicate, goal, what (of COSTS), value and value_whole (each the least
     of any trial, NaN where none met the goal), and ratio.
@@ -86,18 +87,19 @@ def beside_whole(trials: pd.DataFrame, whole: str) -> pd.DataFrame:
     costs = [cost for cost in COSTS if cost in trials]
     least = trials.groupby(["goal", "arm", "size", "replicate"], sort=False)[costs].min()
     rows = least.melt(var_name="what", ignore_index=False).reset_index()
-    keys, is_whole = ["size", "replicate", "what", "goal"], rows.arm == whole
+    keys = ["size", "replicate", "what", "goal"]
+    is_whole = rows.arm == uncut
     rivals = rows[is_whole].drop(columns="arm")
     pairs = rows[~is_whole].merge(rivals, on=keys, suffixes=("", "_whole"), validate="m:1")
     return pairs.assign(ratio=pairs.value / pairs.value_whole)
 
 
-def over_whole(trials: pd.DataFrame, whole: str) -> pd.DataFrame:
+def over_whole(trials: pd.DataFrame, uncut: str) -> pd.DataFrame:
     """Geometric means of `beside_whole`: goal, what, arm, size, effect, low, high (90 %; NaN unless
     all searches meet the goal), n (searches) and met (those of the part that meet it).
     """
     rows, keys = [], ["goal", "what", "arm", "size"]
-    for key, searches in beside_whole(trials, whole).groupby(keys, sort=False):
+    for key, searches in beside_whole(trials, uncut).groupby(keys, sort=False):
         mean = mean_ratio(searches.ratio)
         ends = mean.row().values() if mean else [np.nan] * 3
         rows.append((*key, *ends, len(searches), searches.value.count()))

@@ -136,13 +136,15 @@ def subnetworks() -> list[Subnetworks]:
     further replicates of what claims are judged by; and a network four times as wide.
     """
     size = Subnetworks.batch_size
-    whole = [(1, 1, size * workers) for workers in (1, *WORKERS)]
+    alone = [(1, 1, size * workers) for workers in (1, *WORKERS)]
+    split = [(*pair, size) for pair in itertools.product(WORKERS, LOCAL_STEPS)]
     searches = []
-    for shape in whole + [(*pair, size) for pair in itertools.product(WORKERS, LOCAL_STEPS)]:
-        judged = shape in whole or shape[1] == PUBLISHED
-        searches += [Subnetworks(*shape, n) for n in (*REPLICATES, *((4, 5) * judged))]
+    for shape in alone + split:
+        judged = shape in alone or shape[1] == PUBLISHED
+        replicates = (*REPLICATES, 4, 5) if judged else REPLICATES
+        searches += [Subnetworks(*shape, n) for n in replicates]
     wide = {"workload": "digits-mlp-256x2", "max_steps": 1000}
-    shapes = whole[0], whole[-1], (WORKERS[-1], PUBLISHED, size)
+    shapes = alone[0], alone[-1], (WORKERS[-1], PUBLISHED, size)
     return searches + [Subnetworks(*s, n, **wide) for n in REPLICATES for s in shapes]
 
 

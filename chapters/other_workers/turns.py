@@ -44,7 +44,8 @@ def _take_part(rank: int, job) -> dict | None:
 
 
 def _message(number: float, w: Tensor) -> Tensor:
-    return torch.cat([torch.tensor([number], dtype=torch.float64), w.double()])
+    head = torch.tensor([number], dtype=torch.float64)
+    return torch.cat([head, w.double()])
 
 
 def _hold(job, w: Tensor) -> dict:
@@ -77,5 +78,6 @@ def _work(
         if message[0] == STOP:
             return
         time.sleep(job.pause if rank == job.workers else 0.0)
-        _, g, _ = executor.gradients(message[None, 1:].float(), inputs[pick], data.y[pick])
+        w = message[None, 1:].float()
+        _, g, _ = executor.gradients(w, inputs[pick], data.y[pick])
         dist.send(_message(message[0], g[0]), 0)

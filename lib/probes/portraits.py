@@ -166,10 +166,17 @@ def describe(u: np.ndarray) -> pd.DataFrame:
     edges = np.linspace(-REACH, REACH, BINS + 1)
     counts, _ = np.histogram(u / u.std(), edges)
     falling, ranks = profile(u, PROFILE), (np.arange(PROFILE) + 0.5) / PROFILE
-    above = (falling > 1 - ranks).mean()
-    single = u.mean(), u.std(), stats.skew(u), stats.kurtosis(u), (u > 0).mean(), above
+    single = [
+        u.mean(),
+        u.std(),
+        stats.skew(u),
+        stats.kurtosis(u),
+        (u > 0).mean(),
+        (falling > 1 - ranks).mean(),
+    ]
+    centres = edges[:-1] + np.diff(edges) / 2
     curves = {
-        "density": (edges[:-1] + np.diff(edges) / 2, counts / len(u) / np.diff(edges)),
+        "density": (centres, counts / len(u) / np.diff(edges)),
         "profile": (ranks, falling),
         "left": (DENSITIES, left(u, DENSITIES)),
     }
@@ -215,14 +222,19 @@ def shapes(portraits: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for key, numbers in portraits.groupby(KEY) if len(portraits) else ():
         by_measure = numbers.sort_values("x").groupby("measure").value
-        density, falling = (by_measure.get_group(n).to_numpy() for n in ("density", "profile"))
+        density = by_measure.get_group("density").to_numpy()
+        falling = by_measure.get_group("profile").to_numpy()
         single = by_measure.first()[SINGLE]
         coarse = density[2:-2].reshape(-1, 3).mean(axis=1)
         top = int(coarse.argmax())
         sides = coarse[top:], coarse[top::-1]
-        rise = max((side - np.minimum.accumulate(side)).max() for side in sides) / coarse[top]
-        far = np.sqrt((1 + (single["mean"] / single["std"]) ** 2) / falling.mean())
-        peak = density[BINS // 2] * np.sqrt(2 * np.pi)
-        is_bell = bell(falling, FINE, rounding=5e-5)  # of five digits
-        rows.append([*key, *single, far, peak, rise, is_bell])
+        risen = max((side - np.minimum.accumulate(side)).max() for side in sides)
+        energy = (1 + (single["mean"] / single["std"]) ** 2) / falling.mean()
+        shape = [
+            np.sqrt(energy),
+            density[BINS // 2] * np.sqrt(2 * np.pi),
+            risen / coarse[top],
+            bell(falling, FINE, rounding=5e-5),  # of five digits
+        ]
+        rows.append([*key, *single, *shape])
     return pd.DataFrame(rows, columns=[*KEY, *SINGLE, "far", "peak", "rise", "bell"])

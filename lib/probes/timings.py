@@ -118,7 +118,8 @@ class MethodTimes:
         low, high (range).
         """
         rows, names, trials = [], (BASE, self.algorithm), self.trials
-        for size in (2**power for power in range(2, self.largest + 1, 2)):
+        for power in range(2, self.largest + 1, 2):
+            size = 2**power
             cells = [Search(self.workload, size, name, trials=trials) for name in names]
             calls, networks = zip(*map(_run, cells), strict=True)
             times = alternately(calls, self.repeats)

@@ -82,7 +82,8 @@ def fastest(kind: type, cell: Search, count: int, data: Path = DATA, **fields) -
     """
     if not store.exists(store.record(cell, data)):
         return []
-    fields |= {name: getattr(cell, name) for name in CELL & kind.__dataclass_fields__.keys()}
+    shared = CELL & kind.__dataclass_fields__.keys()
+    fields |= {name: getattr(cell, name) for name in shared}
     trials = steps_to_goal(cell, data).index[:count]
     specs = [kind(**fields, trial=int(trial)) for trial in trials]
     allowed = f"one whose fields that a {kind.__name__} lacks have their defaults"
