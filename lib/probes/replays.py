@@ -79,26 +79,19 @@ def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
 def _compared(cell: Search, before: Path, again: Path) -> dict:
     """A search and its replay: whether tables and steps to every goal are equal, and K* at the
     hardest goal that both met.
-
-    unequal: the columns that are not, with those that one table alone has.  same_rounding: whether
-    both machines round alike (`machine.rounding`), empty where the record does not tell.
     """
-    (about, table), (now, anew) = (store.read(file, cell) for file in (before, again))
+    (about, table), (_, anew) = (store.read(file, cell) for file in (before, again))
     goals = [column for column in table if column.startswith("steps@")]
-    unequal = {c for c in {*table, *anew} if not (c in table and table[c].equals(anew.get(c)))}
     best = pd.DataFrame({"recorded": table[goals].min(), "again": anew[goals].min()})
     met = best.dropna()
     shared = ("workload", "algorithm", "sparsity", "batch_size", "replicate")
     return {
         **{name: getattr(cell, name) for name in shared},
         "equal": table.equals(anew),
-        "equal_steps": unequal.isdisjoint(goals),
+        "equal_steps": table[goals].equals(anew[goals]),
         **(met.iloc[0] if len(met) else dict.fromkeys(best, np.nan)),
-        "measured_by": about["source"],
         "measured_on": _machine(about),
         "record": before.stem,
-        "unequal": " ".join(sorted(unequal)),
-        "same_rounding": about["rounding"] == now["rounding"] if "rounding" in about else None,
     }
 
 
