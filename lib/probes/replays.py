@@ -71,7 +71,8 @@ def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
         with tempfile.TemporaryDirectory() as folder:
             sweeps.run(Study("replay", "", cells), Path(folder), jobs)
             files = [(record(cell, data), record(cell, Path(folder))) for cell in cells]
-            return pd.DataFrame([_compared(cell, *pair) for cell, pair in zip(cells, files)])
+            rows = [_compared(cell, *pair) for cell, pair in zip(cells, files)]
+        return pd.DataFrame(rows)
 
     return runner.write(place(what, data / "replays"), what, measure)
 
@@ -120,8 +121,9 @@ def every(folder: Path = FOLDER) -> pd.DataFrame:
     rows["record"] = rows.record.fillna(rows.index.to_series().astype(str))
     rows = rows.drop_duplicates(["study", "record"], keep="last")
     off = np.log(rows.again / rows.recorded).abs()
-    unmet = rows.recorded.isna() & rows.again.isna() & rows.equal_steps
-    return rows.assign(factor=np.exp(off), equal_result=(off == 0) | unmet)
+    unmet = rows.recorded.isna() & rows.again.isna()
+    equal = (off == 0) | (unmet & rows.equal_steps)
+    return rows.assign(factor=np.exp(off), equal_result=equal)
 
 
 def summary(folder: Path = FOLDER) -> pd.DataFrame:

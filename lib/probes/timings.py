@@ -182,7 +182,8 @@ def over_sgd() -> pd.DataFrame:
     of SGD in the same run), low, high (the fastest over SGD's slowest, and the other way round).
     """
     times = results(*BY_METHOD).set_index(["workload", "algorithm", "batch_size"])
-    sgd, method = times[times.timed == BASE], times[times.timed != BASE]
+    sgd = times[times.timed == BASE]
+    method = times[times.timed != BASE]
     ratios = method[["widest"]].assign(
         ratio=method.seconds / sgd.seconds,
         low=method.low / sgd.high,

@@ -69,8 +69,9 @@ class Winners:
         for cell in self.cells(data):
             fastest = tracks.steps_to_goal(cell, data, self.goal)[:1]
             for trial, steps in fastest.astype(int).items():
+                wrong = errors(cell, trial, steps)
                 search = cell.batch_size, cell.replicate, cell.split
-                rows.append((*search, trial, steps, *errors(cell, trial, steps)))
+                rows.append((*search, trial, steps, *wrong))
         columns = ["batch_size", "replicate", "split", "trial", "steps", "validation", "test"]
         return pd.DataFrame(rows, columns=columns)
 
