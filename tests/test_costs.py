@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import vl_convert as vlc
 
-from chapters.frameworks import framework_costs
+from chapters.batch_size_is_data_parallelism import framework_costs
 from chapters.gradients import message_costs
 from chapters.gradients.message_times import TIMED, Collectives, Hooked, Operators
 from chapters.hardware import hardware_figures, volunteers

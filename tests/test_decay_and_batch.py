@@ -17,46 +17,44 @@ from lib.methods import METHODS, method
 from lib.methods.own_method import LAYERS
 from tests.conftest import on_sides
 
-PLAIN = [name for name, one in METHODS.items() if one.gradient is None]
+PLAIN = [name for name, plain in METHODS.items() if plain.gradient is None]
 
 
-def drawn(own, decay):
-    found = {name: float(at.at(0.5)) for name, at in own.space.items()}
-    found |= {"batch_size": 8.0, "weight_decay": decay}
-    return {name: torch.full((4, 1), value) for name, value in found.items()}
-
-
-def trained(own, decay, steps=6, rate=None, gradient=torch.randn):
-    """Weights of four trials after so many steps along random gradients, and before them."""
+def trained(name, decay, steps=6, rate=None, gradient=torch.randn):
+    """Weights of four trials before so many steps along random gradients, after them, and what was drawn."""
     torch.manual_seed(3)
-    start = torch.randn(4, 23)
-    w, given = start.clone(), drawn(own, decay)
-    if rate:
-        given["learning_rate"] = torch.full((4, 1), rate)
-    buffers = own.begin(w.clone(), LAYERS)
+    start, how = torch.randn(4, 23), method(name)
+    values = {name: float(axis.at(0.5)) for name, axis in how.space.items()}
+    values |= {"batch_size": 8.0, "weight_decay": decay} | (
+        {"learning_rate": rate} if rate else {}
+    )
+    drawn = {name: torch.full((4, 1), value) for name, value in values.items()}
+    w = start.clone()
+    buffers = how.begin(w.clone(), LAYERS)
     for k in range(1, steps + 1):
-        own.step(w, gradient(4, 23), buffers, given, k, LAYERS)
-    return start, w
+        how.step(w, gradient(4, 23), buffers, drawn, k, LAYERS)
+    return start, w, drawn
 
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_without_decay_it_is_the_old_method_to_the_bit(name):
-    decaying = method(f"{name}+decay")
-    still, moved = (trained(decaying, decay)[1] for decay in (0.0, 0.5))
-    assert torch.equal(trained(method(name), 0.0)[1], still) and not torch.equal(still, moved)
+    plain, still, decayed = (
+        trained(*case)[1]
+        for case in ((name, 0.0), (f"{name}+decay", 0.0), (f"{name}+decay", 0.5))
+    )
+    assert torch.equal(plain, still) and not torch.equal(still, decayed)
 
 
 @pytest.mark.parametrize("name", ["sgd", "momentum", "nesterov", "adam", "adam-fixed", "muon"])
 def test_without_gradients_weights_shrink_by_one_minus_rate_times_decay_a_step(name):
-    start, w = trained(method(f"{name}+decay"), 0.3, 20, 0.1, torch.zeros)
+    start, w, _ = trained(f"{name}+decay", 0.3, 20, 0.1, torch.zeros)
     assert torch.allclose(w, start * (1 - 0.1 * 0.3) ** 20, rtol=1e-5)
 
 
 def test_with_adam_it_is_pytorchs_own():
-    own, (start, w) = method("adam+decay"), trained(method("adam+decay"), 0.7, 15, 0.02)
-    given = drawn(own, 0.7)
+    start, w, drawn = trained("adam+decay", 0.7, 15, 0.02)
     weights = torch.nn.Parameter(start.clone())
-    betas = tuple(float(given[name][0]) for name in ("beta1", "beta2"))
+    betas = tuple(float(drawn[name][0]) for name in ("beta1", "beta2"))
     optimiser = torch.optim.AdamW([weights], lr=0.02, betas=betas, weight_decay=0.7)
     torch.manual_seed(3)
     torch.randn(4, 23)
@@ -68,17 +66,27 @@ def test_with_adam_it_is_pytorchs_own():
 
 def test_a_search_tells_every_trial_and_the_same_again():
     search = Search("digits-mlp-nats", "adam", 256, replicate=7, epochs=4, trials=8)
-    found = search.measure()
-    assert found.equals(search.measure()) and (found.weight_decay[::2] == 0).all()
-    assert (found.weight_decay[1::2] > 0).all() and found.error.between(0, 1).all()
+    trials = search.measure()
+    assert trials.equals(search.measure()) and (trials.weight_decay[::2] == 0).all()
+    assert (trials.weight_decay[1::2] > 0).all() and trials.error.between(0, 1).all()
 
 
 def test_the_timescale_is_batch_over_rate_decay_and_examples():
-    rows = {"workload": "digits-mlp-nats", "algorithm": "adam", "batch_size": 64, "replicate": 1}
-    rows |= {"epochs": 10, "learning_rate": 0.01, "weight_decay": [0.5] * 5 + [0.0], "error": 0.1}
-    (own,) = rates.good(pd.DataFrame(rows | {"loss": [1, 2, 3, 4, 9, 1.5]})).itertuples()
-    assert own.timescale == pytest.approx(64 / (0.01 * 0.5 * 13_500), rel=1e-2)
-    assert own.loss == 1 and own.plain == 1.5
+    rows = {
+        "workload": "digits-mlp-nats",
+        "algorithm": "adam",
+        "batch_size": 64,
+        "replicate": 1,
+    }
+    rows |= {
+        "epochs": 10,
+        "learning_rate": 0.01,
+        "weight_decay": [0.5] * 5 + [0.0],
+        "error": 0.1,
+    }
+    (search,) = rates.good(pd.DataFrame(rows | {"loss": [1, 2, 3, 4, 9, 1.5]})).itertuples()
+    assert search.timescale == pytest.approx(64 / (0.01 * 0.5 * 13_500), rel=1e-2)
+    assert search.loss == 1 and search.plain == 1.5
 
 
 def planted(power, noise=0.05):
@@ -86,36 +94,36 @@ def planted(power, noise=0.05):
     random, rows = np.random.default_rng(1), []
     for search in experiments.planned():
         product = 1e-3 * (search.batch_size / 16) ** power * math.exp(noise * random.normal())
-        for rank in range(8):
-            about = {"workload": search.workload, "algorithm": search.algorithm}
-            about |= {"batch_size": search.batch_size, "replicate": search.replicate}
-            decay = product / 0.01 if rank % 2 else 0.0
-            rows.append({**about, "epochs": search.epochs, "trials": 8, "learning_rate": 0.01,
-                         "weight_decay": decay, "loss": 0.1 if decay else 0.2, "error": 0.1})  # fmt: skip
+        decays = {product / 0.01: 0.1, 0.0: 0.2}.items()
+        rows += 4 * [
+            vars(search)
+            | {"learning_rate": 0.01, "weight_decay": d, "loss": loss, "error": 0.1}
+            for d, loss in decays
+        ]
     return pd.DataFrame(rows)
 
 
 @pytest.mark.parametrize(("power", "verdict"), [(1.0, YES), (0.3, NO)])
 def test_planted_timescales_are_judged_as_they_are(power, verdict, judge):
-    (found,) = judge(planted(power), "W2")
-    assert [group.verdict for group in found.groups] == [verdict] * 2 and found.groups[1].n == 5
+    (claim,) = judge(planted(power), "W2")
+    assert [group.verdict for group in claim.groups] == [verdict] * 2 and claim.groups[1].n == 5
     good = rates.good(planted(power))
-    own = rates.effects(good[good.algorithm == "muon"])
-    assert own["decay"].value == pytest.approx(power, abs=0.1)
-    assert math.exp(own["gain"].value) == pytest.approx(2) and abs(own["rate"].value) < 1e-9
+    effects = rates.effects(good[good.algorithm == "muon"])
+    assert effects["decay"].value == pytest.approx(power, abs=0.1)
+    assert (
+        math.exp(effects["gain"].value) == pytest.approx(2)
+        and abs(effects["rate"].value) < 1e-9
+    )
 
 
-GROWTH = Effect(math.log(2) / 2, 0.005, 4.0, 5)
-
-
-MOVES = [(0.0, False, YES), (0.2, False, NO), (0.0, True, UNCLEAR)]
-
-
-@pytest.mark.parametrize(("moved", "edge", "verdict"), MOVES)
+@pytest.mark.parametrize(
+    ("moved", "edge", "verdict"), [(0.0, False, YES), (0.2, False, NO), (0.0, True, UNCLEAR)]
+)
 def test_planted_rates_are_judged_as_they_are(moved, edge, verdict, monkeypatch):
     """With winners at an end of the range, a growth is a bound from below."""
-    effect = replace(GROWTH, value=GROWTH.value + moved, above=edge)
-    told = pd.DataFrame([("digits-mlp", "muon", 11, effect)], columns=rates.GROWTH)
-    monkeypatch.setattr(rates, "growths", lambda: told)
+    growth = Effect(math.log(2) / 2, 0.005, 4.0, 5)
+    effect = replace(growth, value=growth.value + moved, above=edge)
+    rows = pd.DataFrame([("digits-mlp", "muon", 11, effect)], columns=rates.GROWTH)
+    monkeypatch.setattr(rates, "growths", lambda: rows)
     (group,) = on_sides("W1", claims.muon_rate()).groups
     assert group.verdict == verdict and bool(group.note) == edge

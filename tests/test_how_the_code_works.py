@@ -105,7 +105,7 @@ def add_chapter(tree):
     nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), tree / NOTEBOOK)
 
 
-SIDE = "disputed", "leakage", "other_workers", "receptive_fields", "spiking"
+SIDE = "disputed", "other_networks", "other_workers"
 
 
 def test_chapters_come_and_go_with_their_folders(tmp_path):

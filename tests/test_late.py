@@ -69,13 +69,13 @@ def test_the_engine_takes_the_steps_of_a_plain_loop(name, delays):
     cell, steps = Search("digits-mlp", 16, name, trials=4, replicate=5, staleness=3, delays=delays), 12
     drawn = [variants.delay(3, delays, 5, step) for step in range(steps)]
     assert len(set(drawn)) == (1 if delays == "fixed" else 4)
-    found = quick(cell, steps)
+    late_path = quick(cell, steps)
     timely = quick(dataclasses.replace(cell, staleness=0, delays="fixed"), steps)
     for trial in range(cell.trials):
         expected = slow(cell, trial, drawn)
         if expected.abs().max() < 100:  # no other is a path: it diverges
-            torch.testing.assert_close(found[:, trial], expected, rtol=1e-4, atol=1e-5)
-    assert (found[-1] - timely[-1]).abs().max() > 1e-3, "late gradients made no difference"
+            torch.testing.assert_close(late_path[:, trial], expected, rtol=1e-4, atol=1e-5)
+    assert (late_path[-1] - timely[-1]).abs().max() > 1e-3, "late gradients made no difference"
 
 
 def test_a_method_with_gradients_of_its_own_cannot_be_late():
@@ -107,25 +107,25 @@ def test_the_stability_limit_is_that_of_the_characteristic_polynomial(s):
 
 def searched(algorithm, s, factor=None):
     """Three searches of c1/B + f c2, f the floor's growth unless given; all share their scatter."""
-    each = [*itertools.product((3, 4, 5), SIZES)]
-    found = pd.DataFrame(each, columns=["replicate", "batch_size"])
-    off = np.random.default_rng(0).lognormal(0, 0.1, len(each))
-    steps = (C1 / found.batch_size + (factor or late.floor(s)) * C2) * off
-    found = found.assign(split=found.replicate, steps=steps, last_step=steps, **{"steps@0.04": steps})
-    return recorded(found, algorithm=algorithm, staleness=s, delays="fixed")
+    points = [*itertools.product((3, 4, 5), SIZES)]
+    rows = pd.DataFrame(points, columns=["replicate", "batch_size"])
+    scatter = np.random.default_rng(0).lognormal(0, 0.1, len(points))
+    steps = (C1 / rows.batch_size + (factor or late.floor(s)) * C2) * scatter
+    rows = rows.assign(split=rows.replicate, steps=steps, last_step=steps, **{"steps@0.04": steps})
+    return recorded(rows, algorithm=algorithm, staleness=s, delays="fixed")
 
 
 def test_growth_and_workers_are_those_planted():
-    found = late.curves(pd.concat([searched("sgd", s) for s in (0, 1, 7)]))
-    growth = late.growth(found).set_index("staleness")
-    turns = late.without_waiting(found, "sgd").set_index("workers")
+    curves = late.curves(pd.concat([searched("sgd", s) for s in (0, 1, 7)]))
+    growth = late.growth(curves).set_index("staleness")
+    turns = late.without_waiting(curves, "sgd").set_index("workers")
     for s in (1, 7):
         f, workers = late.floor(s), s + 1
         planted = [(C1 / b + f * C2) / (C1 / b + C2) for b in (4, 256)]
         assert growth.loc[s, ["small", "large"]].tolist() == pytest.approx(planted)
         assert growth.floor[s] == f and growth.small_low[s] <= growth.small[s] * (1 + 1e-9)
-        each = np.array([b for b in SIZES if b * workers <= SIZES[-1]])
-        planted = (C1 / each + f * C2) / workers / (C1 / (each * workers) + C2)
+        sizes = np.array([b for b in SIZES if b * workers <= SIZES[-1]])
+        planted = (C1 / sizes + f * C2) / workers / (C1 / (sizes * workers) + C2)
         assert turns.ratio[workers] == pytest.approx(np.exp(np.log(planted).mean()), rel=0.15)
 
 
@@ -134,10 +134,8 @@ def test_the_claims_follow_what_is_planted(rival, verdict, monkeypatch):
     table = [searched("sgd", 0), searched("sgd", 7)]
     table += [searched(m, s, f) for m in ("momentum", "adam") for s, f in ((0, 1.0), (7, rival))]
     monkeypatch.setattr(late, "measured", lambda: pd.concat(table))
-    slow = on_sides("A1", claims.late_over_timely())
-    more = on_sides("A2", claims.beside_sgd())
-    assert {g.verdict for g in slow.groups} == {YES} and len(slow.groups) == 3
-    assert {g.verdict for g in more.groups} == {verdict} and len(more.groups) == 2
+    slower, beside_sgd = on_sides("A1", claims.late_over_timely()), on_sides("A2", claims.beside_sgd())
+    assert [g.verdict for g in slower.groups] == 3 * [YES] and [g.verdict for g in beside_sgd.groups] == 2 * [verdict]
 
 
 # Steps at the best constant rate, dimensions 10^4, target 0.01, on a coarse grid of rates: hence the tolerance.
@@ -146,8 +144,8 @@ STEPS = 6.03e6, 1.51e6, 3.84e5, 9.69e4, 2.60e4, 1.04e4, 8.3e3, 8.0e3, 7.0e3  # a
 
 def test_a_table_of_other_code_is_recovered():
     model, sizes = nqm.power_law(10_000), 4 ** np.arange(len(STEPS))
-    found, chosen = nqm.best(model, sizes, np.r_[np.geomspace(1e-3, 1.9, 50), 1.94, 1.98])
-    assert found == pytest.approx(STEPS, rel=0.13)
+    steps, chosen = nqm.best(model, sizes, np.r_[np.geomspace(1e-3, 1.9, 50), 1.94, 1.98])
+    assert steps == pytest.approx(STEPS, rel=0.13)
     rates = np.array([rate for rate, _, _ in chosen])
     assert rates[:4] == pytest.approx([0.0034, 0.013, 0.050, 0.22], rel=0.2) and rates[-1] > 1.9
 
@@ -184,10 +182,10 @@ def test_the_moments_are_those_of_simulated_runs(momentum, average, power, batch
 def test_with_the_curvature_known_small_batches_follow_the_closed_form_and_one_step_is_the_floor():
     """All directions shrink alike: the loss is (1 - a)^(2k) (start - floor) + floor, and floor = a sum(noise) / (2 - a) / 2B."""
     model = nqm.power_law(1000)
-    own = quadratic_methods.preconditioned(model, 1.0)
+    turned = quadratic_methods.preconditioned(model, 1.0)
     a = np.geomspace(1e-8, 1e-3, 20_001) * quadratic_methods.SMALL
-    floor = a / (2 - a) * own.noise.sum() / quadratic_methods.SMALL / 2
+    floor = a / (2 - a) * turned.noise.sum() / quadratic_methods.SMALL / 2
     with np.errstate(invalid="ignore", divide="ignore"):
         taken = np.log((model.target - floor) / (model.start - floor)) / (2 * np.log1p(-a))
-    c1, c2 = quadratic_methods.constants(own)
+    c1, c2 = quadratic_methods.constants(turned)
     assert c1 == pytest.approx(np.nanmin(taken[floor < model.target]) * quadratic_methods.SMALL, rel=0.01) and c2 == 1

@@ -32,11 +32,11 @@ def test_one_worker_no_growth_and_no_cut_are_plain_sgd_bit_for_bit(search):
     assert search.measure()[plain.columns].equals(plain)
 
 
-def part(w, kept, scale):
+def part(w, masks, scale):
     """A worker's copy of the whole network, in which all hidden units but its own are dropped and those scaled."""
     net = models.build("mlp-64x2")
     nn.utils.vector_to_parameters(w.clone(), net.parameters())
-    for place, units in zip((2, 4), kept):
+    for place, units in zip((2, 4), masks):
         net[place].register_forward_hook(lambda module, inputs, out, units=units: out * units * scale)
     return net
 
@@ -44,7 +44,7 @@ def part(w, kept, scale):
 def written_back(w, copies):
     """Every weight from the copy that has moved it, the outputs' biases from the first."""
     after = [flatten(copy) for copy in copies]
-    moved = torch.stack([own != w for own in after])
+    moved = torch.stack([copy != w for copy in after])
     moved[1:, -10:] = False
     assert moved.sum(0).max() == 1
     return torch.where(moved, torch.stack(after), 0).sum(0) + torch.where(moved.any(0), 0, w)
@@ -56,13 +56,13 @@ def test_rounds_are_those_of_workers_apart_who_write_their_parts_back():
     parts = training.Parts(search)
     data, w = workload("digits-mlp").train(1), flatten(models.fresh("mlp-64x2", 0))
     order = [*itertools.islice(lockstep.batches(len(data), workers * batch, 1), 2 * local_steps)]
-    first, own = w, w.clone()[None]
-    buffers = parts.method.begin(own, None)
+    first, together = w, w.clone()[None]
+    buffers = parts.method.begin(together, None)
     for pick in order:
-        own -= rate * parts.gradient(None, own, (data.x[pick], data.y[pick]), None, buffers)[1]
+        together -= rate * parts.gradient(None, together, (data.x[pick], data.y[pick]), None, buffers)[1]
     for turn in range(2):
-        kept = [[(owner == k).float() for owner in parts.owners(turn)] for k in range(workers)]
-        copies = [part(w, units, workers) for units in kept]
+        masks = [[(owner == k).float() for owner in parts.owners(turn)] for k in range(workers)]
+        copies = [part(w, units, workers) for units in masks]
         for k, copy in enumerate(copies):
             bias = copy[-1].bias.detach().clone()
             optimizer = torch.optim.SGD(copy.parameters(), lr=rate)
@@ -74,16 +74,14 @@ def test_rounds_are_those_of_workers_apart_who_write_their_parts_back():
                 if k:  # holds what it has been given
                     copy[-1].bias.data.copy_(bias)
         w = written_back(w, copies)
-    assert (own[0] - first).abs().max() > 0.05
-    torch.testing.assert_close(own[0], w, rtol=1e-4, atol=1e-6)
-    trained = 4 * (64 * 16 + 16 + 16 * 16 + 16 + 16 * 10) + 10  # numbers, of all workers
-    assert parts.sent == trained / workers and search.cell.batch_size == 32
+    assert (together[0] - first).abs().max() > 0.05
+    torch.testing.assert_close(together[0], w, rtol=1e-4, atol=1e-6)
+    numbers = 4 * (64 * 16 + 16 + 16 * 16 + 16 + 16 * 10) + 10  # that are trained, of all workers
+    assert parts.sent == numbers / workers and search.cell.batch_size == 32
 
 
 WHOLE = models.build("mlp-64x2")
 LAYERS = layers(WHOLE)
-
-
 IMAGES = torch.rand(40, 1, 8, 8, generator=torch.Generator().manual_seed(0))
 
 
@@ -94,7 +92,7 @@ def outputs(w):
 def test_the_function_stays_as_the_network_grows():
     """Two trials of width 16, with biases, are doubled twice."""
     w = training.narrow([0, 1])
-    w = (w + 0.1 * torch.randn(w.shape)) * (training.came() == 0)
+    w = (w + 0.1 * torch.randn(w.shape)) * (training.births() == 0)
     fresh = training.growing(Growing(16, 2), w)[1].begin(w, LAYERS)["fresh"]
     before, count = outputs(w), (w != 0).sum(1)
     for n in (1, 2):
@@ -208,50 +206,51 @@ def test_halves_train_as_modules_of_their_own_do(arm):
         torch.testing.assert_close(w[:, trial], expected, rtol=1e-4, atol=1e-5)
 
 
-STEPS = {2: 60.0, 4: 40.0}  # steps of the whole network by the number of workers
-
-
-def search(arm, size, replicate, missed=False, **costs):
-    """Two trials: the first takes these costs to 0.04, unless missed, and half of them to 0.1, the second misses 0.04."""
-    about = {"arm": arm, "size": size, "replicate": replicate, "goal": [0.04, 0.04, 0.1, 0.1]}
-    first = np.nan if missed else 1
-    return pd.DataFrame(about | {what: cost * np.array([first, np.nan, 0.5, 1]) for what, cost in costs.items()})
-
-
-def trials():
-    """Parts send a twentieth of their steps; a search with four workers misses the hardest goal."""
-    rows = [search(parts.PARALLEL, w, n, steps=s * n, sent=s * n) for w, s in STEPS.items() for n in (1, 2)]
-    for arm, (w, steps), n in itertools.product(("parts, 1 local step", parts.PARTS), ((2, 180), (4, 400)), (1, 2)):
-        rows.append(search(arm, w, n, (w, n) == (4, 1), steps=steps * n, sent=steps * n / 20))
+def planted(arms, sizes, missed=(), replicates=(1, 2)):
+    """Two trials a search: of these costs times its number the first takes all to 0.04, unless missed, and half of them to
+    0.1; the second misses 0.04 and takes all to 0.1.
+    """
+    rows = []
+    for (arm, costs), size, n in itertools.product(arms.items(), sizes, replicates):
+        first = np.nan if {(arm, size), (arm, size, n)} & {*missed} else 1
+        about = {"arm": arm, "size": size, "replicate": n, "goal": [0.04, 0.04, 0.1, 0.1]}
+        shares = np.array([first, np.nan, 0.5, 1])
+        rows.append(pd.DataFrame(about | {cost: n * value * shares for cost, value in costs.items()}))
     return pd.concat(rows, ignore_index=True)
+
+
+def plant(monkeypatch, name, *table, **more):
+    monkeypatch.setattr(parts, name, lambda: planted(*table, **more))
 
 
 def test_claims_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
-    monkeypatch.setattr(parts, "subnetworks", trials)
+    """Parts send a twentieth of their steps; searches with other local steps share their splits."""
+    steps = {parts.PARALLEL: (60, 60), "parts, 1 local step": (180, 9), parts.PARTS: (240, 12)}
+    arms = {arm: dict(zip(("steps", "sent"), costs)) for arm, costs in steps.items()}
+    plant(monkeypatch, "subnetworks", arms, (2, 4), {(parts.PARTS, 4, 1)})
     sent, bias = claims.sent(), claims.bias()
-    assert [g.effect for g in sent] == pytest.approx([20 / 3, 2]) and [g.n for g in sent] == [2, 2]
-    assert [(g.effect, g.n) for g in bias] == [(1, 2), (0.5, 2)], "searches with other local steps share their splits"
-    grown = parts.GROWN
-    factors = {parts.LARGE: 1.0, grown: 4.0, parts.SMALL: 0.5}
-    monkeypatch.setattr(parts, "growing", lambda: planted(factors, (1, 2), {(grown, 64)}))
+    assert [g.effect for g in sent] == pytest.approx([5, 5])
+    assert [g.n for g in sent] == [2, 2]
+    assert [(g.effect, g.n) for g in bias] == [(1, 2), (0.5, 2)]
+
+
+def test_growth_is_judged_by_the_searches_that_met_a_goal(monkeypatch):
+    adds = {parts.LARGE: 1.0, parts.GROWN: 4.0, parts.SMALL: 0.5}
+    arms = {arm: {"steps": cost, "adds": cost} for arm, cost in adds.items()}
+    plant(monkeypatch, "growing", arms, (16, 64), {(parts.GROWN, 64)})
     first, second = claims.grown()
-    assert first.effect == pytest.approx(0.25) and (first.n, second.n) == (2, 0) and "missed" in second.note
-    apart, recovered = HALVES["halves"], HALVES["recovered"]
-    halves, missed = {HALVES["whole"]: 1.0, apart: 3.0, recovered: 2.0}, {(apart, 16), (recovered, 64)}
-    monkeypatch.setattr(parts, "halves", lambda: planted(halves, (1, 2, 3), missed))
+    assert first.effect == pytest.approx(0.25)
+    assert (first.n, second.n) == (2, 0) and "missed" in second.note
+
+
+def test_halves_are_judged_by_the_searches_that_met_a_goal(monkeypatch):
+    whole, apart, recovered = HALVES.values()
+    arms = {whole: {"steps": 1.0}, apart: {"steps": 3.0}, recovered: {"steps": 2.0}}
+    plant(monkeypatch, "halves", arms, (16, 64), {(apart, 16), (recovered, 64)}, replicates=(1, 2, 3))
     first, second = claims.halves_apart()
     assert [(g.effect, g.n) for g in (first, second)] == [(1, 3), (0, 3)]
     assert first.name == f"{recovered}, batches of 16"
-    assert first.note == "without recovery: 0 of 3 searches"
-    assert second.note == "without recovery: 3 of 3 searches"
-
-
-def planted(factors, searches, missed):
-    """Arms that take so many times the steps and multiply-adds, with batches of 16 and 64."""
-    rows = []
-    for (arm, factor), size, n in itertools.product(factors.items(), (16, 64), searches):
-        rows.append(search(arm, size, n, (arm, size) in missed, steps=n * factor, adds=n * factor))
-    return pd.concat(rows, ignore_index=True)
+    assert [g.note for g in (first, second)] == [f"without recovery: {n} of 3 searches" for n in (0, 3)]
 
 
 def test_costs_are_counted_from_the_steps_of_every_stage(monkeypatch):

@@ -14,10 +14,14 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.batch_size_is_data_parallelism import parallel_runs
+from chapters.batch_size_is_data_parallelism import frameworks, parallel_runs
+from chapters.batch_size_is_data_parallelism.frameworks import (
+    WARM_UP,
+    WORKERS,
+    Training,
+    everyones,
+)
 from chapters.batch_size_is_data_parallelism.parallel_runs import HAZARDS, PRECISIONS, Run
-from chapters.frameworks import frameworks
-from chapters.frameworks.frameworks import WARM_UP, WORKERS, Training, everyones
 from lib.engine import lockstep
 from lib.messages import Messages
 from lib.workers import processes

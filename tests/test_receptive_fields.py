@@ -6,9 +6,10 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.receptive_fields import claims, experiments, findings, locality, ring
-from chapters.receptive_fields.experiments import EDGED, Search
-from chapters.receptive_fields.ring import SITES
+from chapters.other_networks import claims, locality, ring
+from chapters.other_networks import fields as experiments
+from chapters.other_networks.fields import EDGED, Search
+from chapters.other_networks.ring import SITES
 from lib.engine import lockstep
 from lib.methods import spaces
 from lib.workloads import models
@@ -16,9 +17,9 @@ from tests.conftest import on_sides
 
 
 def test_without_gain_inputs_are_the_gaussian_ones():
-    whole, small = ring.samples(2000, 0.0, seed=3), ring.samples(2000, 1e-3, seed=3)
-    torch.testing.assert_close(small.x, whole.x, rtol=0, atol=1e-4)
-    assert torch.equal(small.y, whole.y)
+    plain, small = (ring.samples(2000, gain, seed=3) for gain in (0.0, 1e-3))
+    torch.testing.assert_close(small.x, plain.x, rtol=0, atol=1e-4)
+    assert torch.equal(small.y, plain.y)
 
 
 @pytest.mark.parametrize("gain", [0.0, EDGED])
@@ -27,24 +28,24 @@ def test_inputs_have_no_mean_unit_variance_and_the_correlations_of_their_classes
     x, y = split.x, split.y
     assert x.mean().abs() < 0.01 and y.float().mean() == 0.5
     for label, length in enumerate((ring.NEAR, ring.FAR)):
-        own, distance = x[y == label], torch.tensor([0.0, 2.0, 5.0, 30.0])
-        found = torch.stack([(own * own.roll(int(d), 1)).mean() for d in distance])
+        inputs, distance = x[y == label], torch.tensor([0.0, 2.0, 5.0, 30.0])
+        products = torch.stack([(inputs * inputs.roll(int(d), 1)).mean() for d in distance])
         expected = torch.exp(-((distance / length) ** 2))
         if gain:  # the arcsine law of squashed Gaussians
             most = gain**2 / (1 + gain**2)
             expected = torch.asin(expected * most) / np.arcsin(most)
-        torch.testing.assert_close(found, expected, rtol=0, atol=0.02)
+        torch.testing.assert_close(products, expected, rtol=0, atol=0.02)
 
 
 def test_participation_where_it_is_known():
     site = np.arange(SITES)
-    one, even, wave = np.eye(SITES)[5], np.ones(SITES), np.cos(2 * np.pi * 4 * site / SITES)
-    assert locality.participation(np.stack([one, even, wave])) == pytest.approx([SITES, 1, 1.5])
-    assert locality.together(np.stack([one, even])).tolist() == [1, locality.WINDOW / SITES]
+    peak, even, wave = np.eye(SITES)[5], np.ones(SITES), np.cos(2 * np.pi * 4 * site / SITES)
+    assert locality.participation(np.stack([peak, even, wave])) == pytest.approx([SITES, 1, 1.5])
+    assert locality.together(np.stack([peak, even])).tolist() == [1, locality.WINDOW / SITES]
     noise = np.random.default_rng(0).standard_normal((4000, SITES))
     assert locality.participation(noise).mean() == pytest.approx(3, abs=0.15)
     fresh = models.initialise(ring.network(), 0)[0].weight.detach().numpy()
-    assert locality.participation(fresh).mean() == pytest.approx(findings.DRAWN, abs=0.15)
+    assert locality.participation(fresh).mean() == pytest.approx(locality.DRAWN, abs=0.15)
 
 
 def test_neighbours_are_as_often_kept_as_any_by_chance_and_more_often_in_blocks():
@@ -80,11 +81,11 @@ def test_a_record_holds_the_fields_of_the_first_trial_that_meets_the_goal(monkey
     search = Search(0.0, 256, trials=8, max_steps=600)
     rows = search.measure()
     assert len(rows) == 2 * ring.HIDDEN and rows.steps.notna().all()
-    held = ring.samples(ring.VALIDATION, 0.0, 2 * search.replicate + 1)
-    for goal, own in rows.groupby("goal"):
-        module, fields = plainly(search, int(own.trial.iloc[0]), int(own.steps.iloc[0]))
-        np.testing.assert_allclose(own.filter(regex="^site_"), fields, atol=2e-3)
-        wrong = (module(held.x).argmax(1) != held.y).float().mean()
+    unseen = ring.samples(ring.VALIDATION, 0.0, 2 * search.replicate + 1)
+    for goal, units in rows.groupby("goal"):
+        module, fields = plainly(search, int(units.trial.iloc[0]), int(units.steps.iloc[0]))
+        np.testing.assert_allclose(units.filter(regex="^site_"), fields, atol=2e-3)
+        wrong = (module(unseen.x).argmax(1) != unseen.y).float().mean()
         assert wrong <= goal + 1e-3
 
 

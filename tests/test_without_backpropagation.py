@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from chapters.without_backpropagation import without_backpropagation as without
-from chapters.without_backpropagation.experiments import Descent, Readout, descent, features
+from chapters.other_networks import local_errors
+from chapters.other_networks.readouts import Descent, Readout, descent, features
 from lib.claims import NO, YES
 from lib.engine import batched, flattening, lockstep
 from lib.measuring import one_search
@@ -23,10 +23,8 @@ RATE = torch.tensor([[0.1], [0.3], [0.02]], dtype=torch.float64)
 
 
 def network(activation):
-    parts = [nn.Flatten()]
-    for inputs, outputs in itertools.pairwise(WIDTHS):
-        parts += [nn.Linear(inputs, outputs), activation()]
-    return nn.Sequential(*parts[:-1])
+    parts = [(nn.Linear(*pair), activation()) for pair in itertools.pairwise(WIDTHS)]
+    return nn.Sequential(nn.Flatten(), *itertools.chain(*parts))[:-1]
 
 
 @pytest.fixture(params=[nn.Tanh, nn.ReLU], ids=["tanh", "relu"])
@@ -86,18 +84,17 @@ def test_five_steps_are_those_of_loops_over_layers_and_examples(name, setting):
             g = slow(name, of_layers(plain[t]), feedback[t], x, y, activation)
             plain[t] -= rate * g
             if name != "feedback-alignment":
-                feedback[t] = [m - rate * own.T for m, (own, _) in zip(feedback[t], of_layers(g)[1:], strict=True)]
+                feedback[t] = [m - rate * slope.T for m, (slope, _) in zip(feedback[t], of_layers(g)[1:], strict=True)]
     assert np.allclose(w.numpy(), plain, rtol=1e-5, atol=1e-7)  # gradients pass through float32
-    for t in range(TRIALS):
-        for m, own in zip(buffers.values(), feedback[t], strict=True):
-            assert np.allclose(m[t].numpy(), own, rtol=1e-5, atol=1e-7)
+    for t, matrices in enumerate(feedback):
+        assert all(np.allclose(m[t], matrix, rtol=1e-5, atol=1e-7) for m, matrix in zip(buffers.values(), matrices))
 
 
 def errors(method, setting, buffers):
     """An example's errors of every layer, by a method's own `gradient`: rows of the bias's gradient at batch size 1."""
     executor, layers, w, (x, y) = setting
     g = method.gradient(executor, w, (x[:1], y[:1]), None, buffers)[1].double()
-    return [g[:, one.where] for one in layers if len(one.shape) == 1]
+    return [g[:, layer.where] for layer in layers if len(layer.shape) == 1]
 
 
 def test_with_equal_matrices_and_a_small_beta_errors_are_scaled_ones_of_feedback_alignment(setting):
@@ -114,8 +111,8 @@ def test_with_equal_matrices_and_a_small_beta_errors_are_scaled_ones_of_feedback
 
 def test_with_the_transposed_weights_feedback_alignment_is_backpropagation(setting):
     executor, layers, w, batch = setting
-    weights = [one for one in layers if one.kind]
-    buffers = {one.name: w[:, one.where].unflatten(1, one.shape).mT for one in weights[1:]}
+    weights = [layer for layer in layers if layer.kind]
+    buffers = {layer.name: w[:, layer.where].unflatten(1, layer.shape).mT for layer in weights[1:]}
     g = local_alignment.FEEDBACK.gradient(executor, w, batch, None, buffers)[1]
     assert torch.allclose(g, executor.gradients(w, *batch)[1], rtol=1e-5, atol=1e-7)
 
@@ -142,13 +139,13 @@ def test_a_run_is_that_of_a_loop_that_recomputes_every_error(batch_size, flips, 
     f, target, start = made(random, 12, 40)
     readout, seed = Readout(f, target, start), 7
     assert [*descent(readout, Descent(12, batch_size, flips, take, steps=60), np.random.default_rng(seed))][-1] == 60
-    w, drawn, rest = start.astype(int), np.random.default_rng(seed), []
+    w, drawn, queue = start.astype(int), np.random.default_rng(seed), []
     for _ in range(60):
         rows = range(40)
         if batch_size < 40:
-            if len(rest) < batch_size:
-                rest = rest + list(drawn.permutation(40))
-            rows, rest = rest[:batch_size], rest[batch_size:]
+            if len(queue) < batch_size:
+                queue = queue + list(drawn.permutation(40))
+            rows, queue = queue[:batch_size], queue[batch_size:]
         picked = drawn.integers(12, size=1) if flips == 1 else drawn.permutation(12)[:flips]
 
         def error(w, rows=rows):
@@ -187,22 +184,22 @@ def runs(shape, whitened=False):
             floor, start = random.uniform(0.1, 0.3), random.uniform(1, 2)
             pace = np.append(0, steps) / n * random.lognormal(0, 0.05)
             values = floor + (start - floor) * shape(pace)
-            told = {"step": np.append(0, steps), "training": values, "features": n, "replicate": replicate}
-            parts.append(pd.DataFrame(told))
+            run = {"step": np.append(0, steps), "training": values, "features": n, "replicate": replicate}
+            parts.append(pd.DataFrame(run))
     return pd.concat(parts, ignore_index=True).assign(batch_size=1350, flips=1, whitened=whitened)
 
 
 def test_an_exponential_whose_constant_is_the_number_of_features_is_found_to_be_one(judge):
     table = runs(lambda t: np.exp(-t))
-    for n, own in table.groupby("features"):
-        assert without.folds(without.excess(own))[0] / n == pytest.approx([1, 2, 3], rel=0.05)
-    for effect in without.convergence(table).slower:
+    for n, part in table.groupby("features"):
+        assert local_errors.folds(local_errors.excess(part))[0] / n == pytest.approx([1, 2, 3], rel=0.05)
+    for effect in local_errors.convergence(table).slower:
         assert np.exp(effect.value) == pytest.approx(1, rel=0.1) and effect.low < 0.05 and effect.high > -0.05 and effect.n == 6
     assert {group.verdict for group in judge(table, "B3")[0].groups} == {YES}
 
 
 def test_slow_tails_are_no_exponentials(judge):
     slow = runs(lambda t: (1 + t) ** -1.5)
-    (told,) = judge(pd.concat([slow, runs(lambda t: np.exp(-t), whitened=True)]), "B3")
-    found = {group.name: group.verdict for group in told.groups}
-    assert found["64 features as they are"] == NO and found["64 uncorrelated features"] == YES
+    (claim,) = judge(pd.concat([slow, runs(lambda t: np.exp(-t), whitened=True)]), "B3")
+    verdicts = {group.name: group.verdict for group in claim.groups}
+    assert verdicts["64 features as they are"] == NO and verdicts["64 uncorrelated features"] == YES

@@ -32,19 +32,17 @@ def equal_runs(plain: Run, workers: Iterable[int], long_steps: int) -> list[Run]
 
 def hazardous_runs(plain: Run) -> list[Run]:
     """Runs with every practice that breaks the equality, and with its remedy."""
-    either = itertools.product(HAZARDS, (False, True))
-    return [
-        replace(plain, workers=2, hazard=hazard, remedy=remedy) for hazard, remedy in either
-    ]
+    cases = itertools.product(HAZARDS, (False, True))
+    return [replace(plain, workers=2, hazard=name, remedy=remedy) for name, remedy in cases]
 
 
 def differences(trained: Trained) -> pd.DataFrame:
     """Largest difference of any parameter by step: workers, precision, step, difference."""
     parts = []
-    for run, found, expected in trained:
-        largest = parallel_runs.largest_difference(found, expected)[1:]
-        part = {"step": range(1, run.steps + 1), "difference": largest}
-        parts.append(pd.DataFrame(part).assign(workers=run.workers, precision=run.precision))
+    for run, *paths in trained:
+        largest = parallel_runs.largest_difference(*paths)[1:]
+        part = pd.DataFrame({"step": range(1, run.steps + 1), "difference": largest})
+        parts.append(part.assign(workers=run.workers, precision=run.precision))
     return pd.concat(parts)
 
 
@@ -53,21 +51,16 @@ def practices(trained: Trained) -> pd.DataFrame:
     without and with the remedy, as shares of the distance travelled.
     """
     table = pd.DataFrame(HAZARDS, index=["what breaks it", "remedy"]).T
-    for run, *both in trained:
+    for run, *paths in trained:
         column = f"deviation {'with' if run.remedy else 'without'} it"
-        deviation = float(parallel_runs.relative_deviation(*both)[-1])
+        deviation = float(parallel_runs.relative_deviation(*paths)[-1])
         table.loc[run.hazard, column] = brief(deviation)
     return table.rename_axis("practice").reset_index()
 
 
 def findings(plain: Run, equal: pd.DataFrame, runs: int, seconds: float) -> dict[str, object]:
-    """All values of the page's sentences.
-
-    Args:
-        plain: the run that all are variants of.
-        equal: of `differences`.
-        runs: how many there were.
-        seconds: that all took.
+    """All values of the page's sentences; plain: the run that all are variants of, equal: of
+    `differences`, runs: how many there were, seconds: that all took.
     """
     early = equal[equal.step <= plain.steps].groupby("precision").difference.max()
     units = max(float(early[name] / unit) for name, unit in UNITS.items())

@@ -82,15 +82,13 @@ class Run:
     def __post_init__(self):
         flat = self.model == "mlp-64x2" or self.hazard != "batch normalisation"
         require(flat, "model", self.model, "mlp-64x2 with batch normalisation")
-        require(
-            not self.remedy or self.hazard, "remedy", self.remedy, "False where hazard is None"
-        )
+        plain = not self.remedy or self.hazard
+        require(plain, "remedy", self.remedy, "False where hazard is None")
         shards = self._shards(self.workers)
         uneven = self.hazard == "unequal shards" and self.batch_size >= shards
         fits = uneven or self.batch_size % shards == 0
-        require(
-            fits, "batch_size", self.batch_size, f"a multiple of {shards} for these workers"
-        )
+        allowed = f"a multiple of {shards} for these workers"
+        require(fits, "batch_size", self.batch_size, allowed)
 
     def _shards(self, workers: int) -> int:
         """How many of the least shares so many workers have."""
@@ -102,18 +100,12 @@ class Run:
         for another rank.
         """
         check("rank", rank, Whole(0, self.workers - 1))
-        whole = self._shards(self.workers)
-        ends = [self.batch_size * self._shards(r) // whole for r in (rank, rank + 1)]
-        return slice(*ends)
+        shards = self._shards(self.workers)
+        return slice(*(self.batch_size * self._shards(r) // shards for r in (rank, rank + 1)))
 
     @property
     def type(self) -> torch.dtype:
         return getattr(torch, self.precision)
-
-    @property
-    def broken(self) -> str | None:
-        """The hazard, where no remedy is applied."""
-        return None if self.remedy else self.hazard
 
 
 def train(runs: Sequence[Run], data, timeout: float = 120.0) -> list[Tensor]:
@@ -220,14 +212,15 @@ def _shared(
     model, shard, factor = network, slice(None), 1.0
     if group is not None:
         model, shard = DistributedDataParallel(network, process_group=group), run.shard(rank)
-        own = shard.stop - shard.start
-        mended = {
-            "unequal shards": own * run.workers / run.batch_size,
+        share = (shard.stop - shard.start) / run.batch_size
+        factors = {
+            "unequal shards": share * run.workers,
             "summed loss": run.workers,
         }
-        factor = mended.get(run.hazard, 1.0) if run.remedy else 1.0
-    stream = torch.Generator().manual_seed(SEED + rank * (run.broken == "dropout"))
-    clip_first = group is not None and run.broken == "gradient clipping"
+        factor = factors.get(run.hazard, 1.0) if run.remedy else 1.0
+    broken = None if run.remedy else run.hazard
+    stream = torch.Generator().manual_seed(SEED + rank * (broken == "dropout"))
+    clip_first = group is not None and broken == "gradient clipping"
     reduction = "sum" if run.hazard == "summed loss" else "mean"
 
     def backward(x: Tensor, y: Tensor) -> None:
@@ -247,17 +240,14 @@ def _shared(
 
 
 def _flat(network: nn.Module) -> Tensor:
-    return torch.cat(
-        [parameter.detach().double().flatten() for parameter in network.parameters()]
-    )
+    return nn.utils.parameters_to_vector(network.parameters()).detach().double()
 
 
 def _train_all(rank, runs, x, y) -> list[Tensor]:
     """The path of every run that needs this worker, in order."""
     x, y, paths = torch.from_numpy(x), torch.from_numpy(y), []
-    groups = {
-        size: dist.new_group(range(size)) for size in sorted({run.workers for run in runs})
-    }
+    sizes = sorted({run.workers for run in runs})
+    groups = {size: dist.new_group(range(size)) for size in sizes}
     for run in runs:
         if rank < run.workers:
             path = _trajectory(run, x, y, rank, groups[run.workers])

@@ -18,15 +18,12 @@ def by_step(differences: pd.DataFrame, units: dict[str, float]) -> alt.LayerChar
     differences: workers, precision, step, difference; units: precision -> rounding unit, drawn as
     lines across.
     """
-    height = differences.difference.clip(lower=10.0**FLOOR)
-    shown = differences.assign(height=height)
-    # Dense enough for the eye
-    shown = shown[(shown.step <= 20) | (shown.step % 10 == 0)]
+    rows = differences.assign(height=differences.difference.clip(lower=10.0**FLOOR))
+    rows = rows[(rows.step <= 20) | (rows.step % 10 == 0)]  # dense enough for the eye
     up = alt.Scale(type="log", domain=[10.0**FLOOR, 1])
     powers = charts.powers([FLOOR, -15, -12, -9, -6, -3], {FLOOR: "exactly 0"})
     right = alt.Scale(type="log", nice=False)
-    ticks = [digit * 10**power for power in range(6) for digit in (1, 2, 5)]
-    steps = alt.Axis(values=ticks)
+    steps = alt.Axis(values=[digit * 10**power for power in range(6) for digit in (1, 2, 5)])
     title = "largest difference of any parameter"
     colours = alt.Scale(range=COLOURS)
     tooltip = {
@@ -35,7 +32,7 @@ def by_step(differences: pd.DataFrame, units: dict[str, float]) -> alt.LayerChar
         "step:Q|,": "training step",
         "difference:Q|.1e": "largest difference",
     }
-    lines = alt.Chart(shown).mark_line(point=True)
+    lines = alt.Chart(rows).mark_line(point=True)
     lines = lines.encode(
         x=alt.X("step:Q", title="training step", scale=right, axis=steps),
         y=alt.Y("height:Q", title=title, scale=up, axis=powers),
@@ -47,6 +44,5 @@ def by_step(differences: pd.DataFrame, units: dict[str, float]) -> alt.LayerChar
     units = pd.DataFrame({"unit": units.values(), "label": names})
     across = alt.Chart(units).encode(y="unit:Q")
     rules = across.mark_rule(color=charts.GUIDE)
-    labels = across.mark_text(align="left", dx=4, dy=-8)
-    labels = labels.encode(x=alt.value(0), text="label:N")
+    labels = across.mark_text(align="left", dx=4, dy=-8).encode(x=alt.value(0), text="label:N")
     return charts.sized(alt.layer(rules, labels, lines), 380)

@@ -62,10 +62,10 @@ class Adapted(BatchedExecutor):
 
     def whole(self, w: Tensor) -> Tensor:
         """Weights [T, P] of the network with factors w [T, Q]."""
-        found = self.base.repeat(len(w), 1)
+        weights = self.base.repeat(len(w), 1)
         for matrix, b, a in self.pairs(w):
-            found[:, matrix.where] += self.scale * (b @ a).flatten(1)
-        return found
+            weights[:, matrix.where] += self.scale * (b @ a).flatten(1)
+        return weights
 
     def gradients(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
@@ -73,9 +73,9 @@ class Adapted(BatchedExecutor):
         losses, full, alive = super().gradients(self.whole(w), x, y)
         g = torch.empty_like(w)
         for (matrix, b, a), (_, by_b, by_a) in zip(self.pairs(w), self.pairs(g)):
-            own = self.scale * full[:, matrix.where].unflatten(1, matrix.shape)
-            by_b.copy_(own @ a.mT)
-            by_a.copy_(b.mT @ own)
+            slopes = self.scale * full[:, matrix.where].unflatten(1, matrix.shape)
+            by_b.copy_(slopes @ a.mT)
+            by_a.copy_(b.mT @ slopes)
         return losses, masked(g, mask), alive
 
     def logits(self, w: Tensor, x: Tensor) -> Tensor:

@@ -21,53 +21,30 @@ def searches(rows: pd.DataFrame, **arm: object) -> pd.DataFrame:
 
 
 def curves(rows: pd.DataFrame, arm: str, goal: float) -> dict[object, Curve]:
-    """K* against batch size, by arm.
-
-    Args:
-        rows: a row per search and goal, as of `scaling.curve_of`, with goal and replicate.
-        arm: the column that tells arms apart.
-        goal: one of the goals.
+    """K* against batch size, by the column `arm`; rows: as of `scaling.curve_of`, with goal and
+    replicate.
     """
-    rows = rows[rows.goal == goal] if len(rows) else rows
-    by_arm = rows.assign(split=rows.replicate).groupby(arm) if len(rows) else ()
-    return {name: scaling.curve_of(some) for name, some in by_arm}
+    if not len(rows):
+        return {}
+    by_arm = rows[rows.goal == goal].assign(split=rows.replicate).groupby(arm)
+    return {name: scaling.curve_of(part) for name, part in by_arm}
 
 
-def over(
-    known: dict[object, Curve],
-    ratio: Callable[[Curve, Curve], object],
-    one: object,
-    other: object,
+def ratio(
+    curves: dict[object, Curve], estimate: Callable, above: object, below: object
 ) -> object | None:
-    """A ratio of the curves of two arms; None where one is not measured."""
-    return ratio(known[one], known[other]) if {one, other} <= known.keys() else None
+    """An estimate from the curves of two arms; None where one is not measured."""
+    return estimate(curves[above], curves[below]) if {above, below} <= curves.keys() else None
 
 
 def table(rows: Iterable[Row]) -> pd.DataFrame:
     """Estimates beside what was predicted before the records."""
-    rows = list(rows)
-    found = told.predictions(
-        (what, low or 0, high or 0, _ends(came)) for what, low, high, came in rows
+    rows = [
+        (*row, told.interval(estimate) if isinstance(estimate, Effect) else estimate)
+        for *row, estimate in rows
+    ]
+    frame = told.predictions(
+        (what, low or 0, high or 0, value) for what, low, high, value in rows
     )
-    without = [high is None for _, _, high, _ in rows]
-    found.loc[without, ["predicted", "fits"]] = "—"
-    return found
-
-
-def _ends(came: object) -> object:
-    """An estimate of a ratio with the ends of its interval; anything else as it is."""
-    return told.interval(came) if isinstance(came, Effect) else came
-
-
-def by_goal(rows: Callable[[float], list[Row]], goals: dict[float, str]) -> pd.DataFrame:
-    """`table` at the first goal, and a column of estimates at each of the others.
-
-    Args:
-        rows: of the table at a goal.
-        goals: what each column is called.
-    """
-    (first, name), *others = goals.items()
-    found = table(rows(first)).rename(columns={told.MEASURED: name})
-    for goal, name in others:
-        found[name] = [told.times(effect) for *_, effect in rows(goal)]
-    return found
+    frame.loc[[high is None for _, _, high, _ in rows], ["predicted", "fits"]] = "—"
+    return frame

@@ -68,12 +68,12 @@ GROWS = (
     shown="Growth of Muon's best rate with every doubling of the batch, over √2.",
 )
 def muon_rate():
-    rows, found = rates.growths(), []
+    rows, groups = rates.growths(), []
     for row in rows[rows.algorithm == "muon"].itertuples():
-        moved = replace(row.effect, value=row.effect.value - np.log(2) / 2)
+        growth = replace(row.effect, value=row.effect.value - np.log(2) / 2)
         name = curve_title((row.workload, "muon"))
-        found.append(ratio(name, moved, note=EDGE * moved.above))
-    return found
+        groups.append(ratio(name, growth, note=EDGE * growth.above))
+    return groups
 
 
 @finding(
@@ -102,12 +102,12 @@ def timescale():
     "decay are tuned together.",
 )
 def decay_growth():
-    scale, found = np.log(2), []
+    scale, groups = np.log(2), []
     for name, effects, note in rates.by_method():
         if power := effects["decay"]:
             value, error = (power.value - 1) * scale, power.error * scale
-            found.append(ratio(name, replace(power, value=value, error=error), note=note))
-    return found
+            groups.append(ratio(name, replace(power, value=value, error=error), note=note))
+    return groups
 
 
 # --- adapters -------------------------------------------------------------------------------------

@@ -19,7 +19,8 @@ from chapters.disputed.local_steps_experiments import (
 )
 from lib.analysis import replicates, scaling
 from lib.analysis.scaling import Effect
-from lib.claims.claim import Group, ratio
+from lib.claims.claim import Group
+from lib.claims.claim import ratio as group
 from lib.page import charts, tips, told
 from lib.wording import percent
 
@@ -51,100 +52,89 @@ def searched(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per search: ARM, replicate, steps and rounds to the goal, sent (bytes of a replica by
     then) and met.  A search that misses the goal counts as its last step.  trials: of LOCAL.
     """
-    if not len(trials):
-        return trials
     trials = trials.rename(columns={f"rounds@{GOAL:g}": "rounds"})
-    found = trials.groupby([*ARM, "replicate"], as_index=False)[["rounds", "bytes"]].min()
-    last = found.batch_size.map(measured.MOST_STEPS) // found.local_steps
-    found = found.assign(met=found.rounds.notna(), rounds=found.rounds.fillna(last))
-    sent = found.rounds * found.bytes
-    return found.assign(steps=found.rounds * found.local_steps, sent=sent)
+    rows = trials.groupby([*ARM, "replicate"], as_index=False)[["rounds", "bytes"]].min()
+    last = rows.batch_size.map(measured.MOST_STEPS) // rows.local_steps
+    rows = rows.assign(met=rows.rounds.notna(), rounds=rows.rounds.fillna(last))
+    return rows.assign(steps=rows.rounds * rows.local_steps, sent=rows.rounds * rows.bytes)
 
 
-def searches(found: pd.DataFrame, arm: tuple) -> pd.DataFrame:
-    """Those of an arm, as ARM has it."""
-    return arms.searches(found, **dict(zip(ARM, arm)))
-
-
-def over(found: pd.DataFrame, one: tuple, other: tuple, cost: str = "steps") -> Effect | None:
+def ratio(rows: pd.DataFrame, above: tuple, below: tuple, cost: str = "steps") -> Effect | None:
     """ln of what an arm costs over another, open on the side that searches which miss the goal
-    leave unknown; found: of `searched`.
+    leave unknown; rows: of `searched`.
     """
-    above, below = searches(found, one), searches(found, other)
-    effect = replicates.over(above, below, cost)
-    return effect and replace(effect, above=not above.met.all(), below=not below.met.all())
-
-
-def critical(found: pd.DataFrame) -> Effect | None:
-    """ln of one replica's critical batch size over that of Adam alone, in rounds of OFTEN."""
-    rows = arms.searches(found, replicas=1, local_steps=OFTEN)
-    steps = rows.steps.where(rows.met)
-    known = arms.curves(rows.assign(steps=steps, last_step=rows.steps, goal=GOAL), "way", GOAL)
-    return arms.over(known, scaling.critical_ratio, DILOCO, INNER)
+    pair = [arms.searches(rows, **dict(zip(ARM, arm))) for arm in (above, below)]
+    effect, missed = replicates.over(*pair, cost), [not arm.met.all() for arm in pair]
+    return effect and replace(effect, above=missed[0], below=missed[1])
 
 
 def groups(pairs: list[tuple[tuple, tuple]]) -> list[Group]:
     """Of each pair of arms, steps of the first over the second; [] without records."""
-    found = searched(measured.LOCAL.results())
-    return [_group(found, *pair) for pair in pairs] if len(found) else []
+    trials, judged = measured.LOCAL.results(), []
+    rows = searched(trials) if len(trials) else trials
+    for pair in pairs if len(trials) else ():
+        searches = [arms.searches(rows, **dict(zip(ARM, arm))) for arm in pair]
+        missed = sum((~arm.met).sum() for arm in searches)
+        note = f"searches that miss the goal: {missed}" if missed else ""
+        name = ", ".join(words(pair[0]))
+        judged.append(group(name, ratio(rows, *pair), note=note))
+    return judged
 
 
-def _group(found: pd.DataFrame, one: tuple, other: tuple) -> Group:
-    missed = sum((~searches(found, arm).met).sum() for arm in (one, other))
-    note = f"searches that miss the goal: {missed}" if missed else ""
-    return ratio(words(one), over(found, one, other), note=note)
-
-
-def parts(arm: tuple) -> list[str]:
+def words(arm: tuple) -> list[str]:
     """An arm in words: the method, the rounds, the batch size."""
     way, replicas, steps, size, density = arm
-    how = f", {percent(density)}" if way == SPARSE else ""
-    return [f"{way}{how}", f"{replicas} × {steps} steps", f"batch size {size}"]
+    share = f", {percent(density)}" if way == SPARSE else ""
+    return [f"{way}{share}", f"{replicas} × {steps} steps", f"batch size {size}"]
 
 
-def words(one: tuple, other: tuple | None = None) -> str:
-    """An arm as groups name it; beside another, of which is named what differs, as tables do."""
-    name = ", ".join(parts(one))
-    differs = [part for part in parts(other or one) if part not in parts(one)]
-    return f"{name}, over {', '.join(differs)}" if other else name
+def values(rows: pd.DataFrame) -> dict[str, object]:
+    """What the section's sentences name; rows: of `searched`."""
+    alone = {n: ratio(rows, *pair) for n, pair in enumerate(ALONE)}
+    few = {f"few_{cost}": ratio(rows, (*PART, 0.03), WHOLE, cost) for cost in ("steps", "sent")}
+    return {"local_alone": [*told.ratios(alone).values()], **told.ratios(few)}
 
 
-def values(found: pd.DataFrame) -> dict[str, object]:
-    """What the section's sentences name; found: of `searched`."""
-    alone = [over(found, *pair) for pair in ALONE]
-    few = {f"few_{cost}": over(found, (*PART, 0.03), WHOLE, cost) for cost in ("steps", "sent")}
-    return {
-        "local_alone": [*told.ratios(dict(enumerate(alone))).values()],
-        **told.ratios(few),
-    }
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Ratios of steps beside what was predicted; rows: of `searched`."""
+    cells: list[arms.Row] = []
+    for above, below, *ends in RANGES:
+        name, differs = (
+            words(above),
+            [word for word in words(below) if word not in words(above)],
+        )
+        what = f"{', '.join(name)}, over {', '.join(differs)}"
+        cells.append((what, *ends, ratio(rows, above, below)))
+    alone = arms.searches(rows, replicas=1, local_steps=OFTEN)
+    alone = alone.assign(steps=alone.steps.where(alone.met), last_step=alone.steps, goal=GOAL)
+    curves = arms.curves(alone, "way", GOAL)
+    critical = arms.ratio(curves, scaling.critical_ratio, DILOCO, INNER)
+    cells.append(("critical batch size of one replica, over Adam’s", 0.7, 1.5, critical))
+    return arms.table(cells)
 
 
-def table(found: pd.DataFrame) -> pd.DataFrame:
-    """Ratios of steps beside what was predicted; found: of `searched`."""
-    rows: list[arms.Row] = [
-        (words(one, other), *ends, over(found, one, other)) for one, other, *ends in RANGES
-    ]
-    rows.append(("critical batch size of one replica, over Adam’s", 0.7, 1.5, critical(found)))
-    return arms.table(rows)
-
-
-def chart(found: pd.DataFrame) -> alt.LayerChart:
+def chart(rows: pd.DataFrame) -> alt.LayerChart:
     """Steps against batch size, a line for Adam alone and one for each number of replicas; a menu
     chooses the length of rounds.
     """
     names = {(INNER, 1): "Adam alone"}
     names |= {(DILOCO, n): f"{n} replica{'s' * (n > 1)}" for n in measured.REPLICAS}
-    dense = found[(found.way != SPARSE) & (found.local_steps != RARELY)]
-    rows = replicates.by_size(dense, "steps", by=("way", "replicas", "local_steps"))
-    rows = rows.rename(columns={"steps_low": "low", "steps_high": "high"})
-    rows["line"] = [names[key] for key in zip(rows.way, rows.replicas)]
-    rows["round"] = [f"rounds of {steps} steps" for steps in rows.local_steps]
+    dense = rows[(rows.way != SPARSE) & (rows.local_steps != RARELY)]
+    points = replicates.by_size(dense, "steps", by=("way", "replicas", "local_steps"))
+    points = points.rename(columns={"steps_low": "low", "steps_high": "high"})
+    points["line"] = [names[key] for key in zip(points.way, points.replicas)]
+    points["round"] = points.local_steps.map("rounds of {} steps".format)
     colour = charts.by_name("line", dict(zip(names.values(), COLOURS)), 2)
-    base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour)
+    base = alt.Chart(points).encode(x=charts.batch_axis(points.batch_size), color=colour)
     scale = charts.log(padding=12, base=10)
     y = alt.Y("steps:Q", scale=scale, title="steps to the goal")
-    tooltip = [tips.tip("line:N", "training"), tips.BATCH_SIZE, tips.STEPS]
-    tooltip.append(tips.tip("searches:Q", "searches"))
+    tooltip = [
+        tips.tip("line:N", "training"),
+        tips.BATCH_SIZE,
+        tips.STEPS,
+        tips.tip("searches:Q", "searches"),
+    ]
+    layers = charts.curve(base, y, scale, tooltip)
     rounds = [f"rounds of {steps} steps" for steps in (OFTEN, SELDOM)]
     menu = charts.menu("round", rounds, rounds[0], "rounds")
-    return charts.sized(charts.controlled(charts.curve(base, y, scale, tooltip), menu), 340)
+    return charts.sized(charts.controlled(layers, menu), 340)

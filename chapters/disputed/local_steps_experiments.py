@@ -23,7 +23,7 @@ REPLICAS, SIZES = (1, 2, 4, 8), (16, 64, 256)
 OFTEN, SELDOM, RARELY = STEPS = (5, 30, 100)  # local ones of a round, the last at batch size 64
 MIDDLE, LARGEST = 64, 1024  # the latter of one replica alone, for critical batch sizes
 DENSITIES = (0.01, 0.03, 0.1, 1.0)
-REPLICATES = 4
+REPLICATES = range(1, 5)
 MOST_STEPS = {16: 900, 64: 600, 256: 300, 1024: 200}  # local ones of a replica
 
 
@@ -33,7 +33,7 @@ class Search:
 
     replicas, local_steps: of a round.  batch_size: examples of a step of all replicas together.
     density: share of the entries that a replica sends, in the sparse form.  replicate: its draws,
-    seeds, shards and split.  Raises ValueError naming the field, its value and what is allowed.
+    seeds, shards and split.
     """
 
     way: Literal[*WAYS]
@@ -61,8 +61,8 @@ class Search:
 
         sequence = qmc.Sobol(len(RATES), scramble=True, seed=self.replicate)
         points = sequence.random_base2((self.trials - 1).bit_length())[: self.trials]
-        found = {name: axis.at(points[:, i]) for i, (name, axis) in enumerate(RATES.items())}
-        return found | ({"outer_rate": points[:, 1] * 0 + 1} if self.way == INNER else {})
+        rates = {name: axis.at(column) for (name, axis), column in zip(RATES.items(), points.T)}
+        return rates | ({"outer_rate": points[:, 1] * 0 + 1} if self.way == INNER else {})
 
     def start(self, steps: Steps) -> Replicas:
         """The replicas before their first round."""
@@ -101,39 +101,37 @@ class Search:
         steps = Steps(self.cell, goals)
         replicas = self.start(steps)
         first = torch.full((self.trials, len(goals)), torch.nan)
-        for count, _, wrong in steps.until_met(
-            lambda _: replicas.round(self.local_steps), most
-        ):
+        rounds = steps.until_met(lambda _: replicas.round(self.local_steps), most)
+        for count, _, wrong in rounds:
             first[(wrong[:, None] <= steps.limits) & first.isnan()] = count
         size = steps.w.shape[1]
         sent = size * VALUE_BYTES
         if self.density < 1:
             sent = target(self.density, size) * (VALUE_BYTES + INDEX_BYTES)
-        names = [f"rounds@{goal:g}" for goal in goals]
-        told = {**self.drawn(), **dict(zip(names, first.T)), "bytes": sent}
-        return pd.DataFrame(told).rename_axis("trial").reset_index()
+        met = {f"rounds@{goal:g}": column for goal, column in zip(goals, first.T)}
+        table = pd.DataFrame({**self.drawn(), **met, "bytes": sent})
+        return table.rename_axis("trial").reset_index()
 
 
 def arms() -> list[tuple]:
     """Ways, replicas, local steps, batch sizes and densities of a point each."""
     rounds = [*itertools.product(STEPS[:2], SIZES), (RARELY, MIDDLE)]
     alone = [*rounds, (OFTEN, LARGEST)]
-    found = [(way, 1, *one, 1.0) for way in (INNER, DILOCO) for one in alone]
-    found += [(SPARSE, REPLICAS[-1], SELDOM, MIDDLE, k) for k in DENSITIES]
-    found += [(DILOCO, m, *one, 1.0) for m in REPLICAS[1:] for one in rounds]
-    return found
+    return [
+        *((way, 1, *shape, 1.0) for way in (INNER, DILOCO) for shape in alone),
+        *((SPARSE, REPLICAS[-1], SELDOM, MIDDLE, k) for k in DENSITIES),
+        *((DILOCO, m, *shape, 1.0) for m in REPLICAS[1:] for shape in rounds),
+    ]
 
 
-def planned() -> tuple[Search, ...]:
+def planned() -> list[Search]:
     """Every point, its further searches last."""
-    every = itertools.product(range(1, REPLICATES + 1), arms())
-    return tuple(Search(*arm, replicate=n) for n, arm in every)
+    return [Search(*arm, replicate=n) for n in REPLICATES for arm in arms()]
 
 
 def _file(search: Search) -> str:
-    way = WAYS.index(search.way)
-    how = f"{search.replicas}x{search.local_steps}"
-    return f"{search.workload}/way-{way}-{how}-batch-{search.batch_size}"
+    shape = f"{search.replicas}x{search.local_steps}-batch-{search.batch_size}"
+    return f"{search.workload}/way-{WAYS.index(search.way)}-{shape}"
 
 
 ABOUT = "Train replicas by local steps and outer steps, into data/local-steps/."

@@ -26,7 +26,7 @@ class Search:
     """Trials of Adam, which differ in rate and, of adapters, in initialisation.
 
     rank: of the adapters; FULL trains the matrices that have them.  replicate: its draws, seeds,
-    order and split.  Raises ValueError naming the field, its value and what is allowed.
+    order and split.
     """
 
     rank: Literal[FULL, *RANKS]
@@ -35,14 +35,14 @@ class Search:
     trials: Count(1024) = 8
 
     def definition(self) -> dict:
-        about = {
+        base = {
             "model": MODEL,
             "text": TEXT,
             "base": DIGEST,
             "windows": WINDOWS,
             "space": SPACE,
         }
-        return {**about, "goals": GOALS, "max_steps": MOST_STEPS[self.batch_size]}
+        return {**base, "goals": GOALS, "max_steps": MOST_STEPS[self.batch_size]}
 
     def start(self):
         """The executor, and the trials before their first step."""
@@ -56,9 +56,7 @@ class Search:
 
         drawn = spaces.draw(SPACE, "adam", self.trials, replicate=self.replicate)
         columns = {name: torch.from_numpy(v).float()[:, None] for name, v in drawn.items()}
-        module = models.build(MODEL)
-        base = texts.base()
-        task = TASKS["cross-entropy"]
+        module, base, task = models.build(MODEL), texts.base(), TASKS["cross-entropy"]
         if self.rank == FULL:
             w = base.repeat(self.trials, 1)
             mask = adapters.trained(module).repeat(self.trials, 1)
@@ -76,14 +74,17 @@ class Search:
         from lib.methods import METHODS
 
         executor, trials = self.start()
-        how = {
-            "method": METHODS["adam"],
-            "batch_size": self.batch_size,
-            "goals": GOALS,
-            "hits": 1,
-        }
-        how |= {"max_steps": MOST_STEPS[self.batch_size], "order_seed": self.replicate}
-        outcome = lockstep.train(executor, trials, *texts.other(self.replicate), **how)
+        outcome = lockstep.train(
+            executor,
+            trials,
+            *texts.other(self.replicate),
+            method=METHODS["adam"],
+            batch_size=self.batch_size,
+            goals=GOALS,
+            hits=1,
+            max_steps=MOST_STEPS[self.batch_size],
+            order_seed=self.replicate,
+        )
         rate, rows = trials.drawn["learning_rate"][:, 0].numpy(), []
         for goal, first in zip(GOALS, outcome.first.T):
             met = np.isfinite(first).any()
@@ -92,15 +93,16 @@ class Search:
         return pd.DataFrame(rows, columns=["goal", "steps", "learning_rate"])
 
 
-def planned() -> tuple[Search, ...]:
+def planned() -> list[Search]:
     """One of each before the next; the largest batches, which take longest, last."""
     *sizes, largest = MOST_STEPS
-    parts = [itertools.product(REPLICATES, some, (FULL, *RANKS)) for some in (sizes, [largest])]
-    return tuple(Search(rank, size, n) for n, size, rank in itertools.chain(*parts))
+    points = itertools.chain(
+        itertools.product(REPLICATES, sizes), itertools.product(REPLICATES, [largest])
+    )
+    return [Search(rank, size, n) for n, size in points for rank in (FULL, *RANKS)]
 
 
 ABOUT = "Continue a small language model on other text by adapters, into data/lora/."
-CONTINUED = Collection(
-    "lora", "searches", "rank-{0.rank}-batch-{0.batch_size}".format, planned, ABOUT
-)
+NAME = "rank-{0.rank}-batch-{0.batch_size}"
+CONTINUED = Collection("lora", "searches", NAME.format, planned, ABOUT)
 EXPERIMENTS = {"lora": CONTINUED}

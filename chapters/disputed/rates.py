@@ -1,17 +1,21 @@
-"""Which learning rates and weight decays win, and how they go with the batch size."""
+"""Which learning rates and weight decays win, and how they and the timescale follow the batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
 
+import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.disputed.decay_experiments import BATCH_SIZES, DECAYED
+from chapters.disputed import arms
+from chapters.disputed.decay_experiments import BATCH_SIZES, DECAYED, SPACES
 from lib.analysis import method_results, ranges, replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.judging import kept
+from lib.claims.names import title
+from lib.page import charts, tips, told
 from lib.records import results
 from lib.wording import named
 from lib.workloads.catalogue import workload
@@ -20,53 +24,59 @@ BEST = 4  # trials of a search that count as good, of those with decay
 VALUES = ["timescale", "weight_decay", "learning_rate"]
 KEYS = ["workload", "algorithm", "batch_size", "replicate"]
 GROWTH = ["workload", "algorithm", "sizes", "effect"]
-GROWN = ["workload", "algorithm", "sizes", "searches", "effect"]
 NEAR = 3  # times the fastest trial's steps
 SIZES = 4  # batch sizes of a search whose slope counts
+SMALL, *_, LARGE = BATCH_SIZES
+RANGES = {  # of `effects`, as predicted of either method; None: no prediction
+    "moves": (f"timescale at batches of {LARGE}, over {SMALL}", 0.5, 2),
+    "decay": ("power of the batch in the best decay", 0.3, 0.9),
+    "rate": ("power of the batch in the best rate", None, None),
+    "gain": ("least loss without decay, over that with it", 1.05, 1.5),
+}
+POWERS = ("decay", "rate")
 
 
-def good(found: pd.DataFrame) -> pd.DataFrame:
+def good(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per search: KEYS, the geometric means of VALUES over its BEST trials with decay; loss,
     plain: the least validation loss with decay and without.
 
-    found: the trials of `decay_experiments.DECAYED`.
+    trials: of `decay_experiments.DECAYED`.
     """
-    trials = found.dropna(subset="loss").sort_values("loss", kind="stable")
+    trials = trials.dropna(subset="loss").sort_values("loss", kind="stable")
     decaying = trials[trials.weight_decay > 0]
     best = decaying.groupby(KEYS).head(BEST)
     examples = best.epochs * [workload(name).train_size for name in best.workload]
     steps = examples / best.batch_size
-    best["timescale"] = 1 / (best.learning_rate * best.weight_decay * steps)
+    best = best.assign(timescale=1 / (best.learning_rate * best.weight_decay * steps))
     logs = np.log(best.set_index(KEYS)[VALUES])
-    rows = np.exp(logs.groupby(KEYS).mean())
-    rows["loss"] = decaying.groupby(KEYS).loss.min()
-    rows["plain"] = trials[trials.weight_decay == 0].groupby(KEYS).loss.min()
-    return rows.reset_index()
+    searches = np.exp(logs.groupby(KEYS).mean())
+    searches["loss"] = decaying.groupby(KEYS).loss.min()
+    searches["plain"] = trials[trials.weight_decay == 0].groupby(KEYS).loss.min()
+    return searches.reset_index()
 
 
-def effects(own: pd.DataFrame) -> dict[str, Effect | None]:
+def effects(searches: pd.DataFrame) -> dict[str, Effect | None]:
     """What one method's rows of `good` say, by name; None of what they do not tell.
     moves: ln of the timescale at the largest batch over that at the smallest.
     gain: ln of the least loss without decay over that with it.
     decay, rate: as which power of the batch these grow.
     """
-    least = own[own.batch_size == min(BATCH_SIZES)]
-    largest = own[own.batch_size == max(BATCH_SIZES)]
-    gains = np.log(own.plain / own.loss)
+    largest, smallest = (searches[searches.batch_size == size] for size in (LARGE, SMALL))
+    gains = np.log(searches.plain / searches.loss)
     return {
-        "moves": replicates.over(largest, least, "timescale"),
-        "gain": replicates.compared(gains.groupby(own.replicate).mean(), 0.0),
-        "decay": _slope(own, "weight_decay"),
-        "rate": _slope(own, "learning_rate"),
+        "moves": replicates.over(largest, smallest, "timescale"),
+        "gain": replicates.compared(gains.groupby(searches.replicate).mean(), 0.0),
+        "decay": _power(searches, "weight_decay"),
+        "rate": _power(searches, "learning_rate"),
     }
 
 
-def _slope(own: pd.DataFrame, value: str) -> Effect | None:
-    """Of a value over the batch size, both as logarithms, the mean over searches."""
+def _power(searches: pd.DataFrame, column: str) -> Effect | None:
+    """As which power of the batch a column grows, the mean over searches."""
     slopes = [
-        np.polyfit(np.log(one.batch_size), np.log(one[value]), 1)[0]
-        for _, one in own.groupby("replicate")
-        if len(one) > 2
+        np.polyfit(np.log(search.batch_size), np.log(search[column]), 1)[0]
+        for _, search in searches.groupby("replicate")
+        if len(search) > 2
     ]
     return replicates.compared(pd.Series(slopes, dtype=float), 0.0)
 
@@ -74,11 +84,11 @@ def _slope(own: pd.DataFrame, value: str) -> Effect | None:
 def by_method() -> Iterator[tuple[str, dict[str, Effect | None], str]]:
     """Of each method on record: its network and name, its `effects`, and a note on its gain."""
     trials = DECAYED.results()
-    for name, own in good(trials).groupby("algorithm") if len(trials) else ():
-        known = effects(own)
-        gain = known["gain"]
+    for name, searches in good(trials).groupby("algorithm") if len(trials) else ():
+        estimates = effects(searches)
+        gain = estimates["gain"]
         note = "whether decay lowers the loss here is unclear" if gain and gain.low <= 0 else ""
-        yield f"MLP on digits, {named(name)}", known, note
+        yield f"MLP on digits, {named(name)}", estimates, note
 
 
 def growths() -> pd.DataFrame:
@@ -86,24 +96,25 @@ def growths() -> pd.DataFrame:
     sizes: how many batch sizes.  effect: ln of the growth per doubling of the batch, an `Effect`,
     open above where winners crowd at an end of the range, since others could have made it steeper.
     """
-    found = pd.DataFrame(kept("rate-exponents", _growths)["rows"], columns=GROWTH)
-    return found.assign(effect=[Effect(**one) for one in found.effect])
+    rows = pd.DataFrame(kept("rate-exponents", _growths)["rows"], columns=GROWTH)
+    return rows.assign(effect=[Effect(**fields) for fields in rows.effect])
 
 
 def _growths() -> dict[str, list]:
-    halves = (method_results.studied(), ranges.low_momentum())
-    read = [results.read(study, without=scaling.WITHIN_BUDGETS) for study in halves]
-    trials = scaling.at_goals(ranges.whole(scaling.at_goals(read[0]), read[1]))
-    trials, rows = trials[trials.sparsity == 0], []
+    studies = (method_results.studied(), ranges.low_momentum())
+    usual, low = (results.read(study, without=scaling.WITHIN_BUDGETS) for study in studies)
+    trials = scaling.at_goals(ranges.whole(scaling.at_goals(usual), low))
+    trials = trials[trials.sparsity == 0]
     edges = ranges.at_edges(trials).query("hyperparameter == 'learning_rate' and marked")
     crowded = {*zip(edges.workload, edges.algorithm)}
     # Muon's step is as long whatever the momentum: its rate is not divided by 1 - momentum
-    muon = trials.algorithm == "muon"
-    grown = growth(trials.assign(momentum=trials.momentum.mask(muon)))
-    for row in grown[grown.searches >= scaling.ENOUGH].itertuples():
-        key = row.workload, row.algorithm
-        rows.append((*key, row.sizes, vars(replace(row.effect, above=key in crowded))))
-    return {"rows": rows}
+    rows = growth(trials.assign(momentum=trials.momentum.mask(trials.algorithm == "muon")))
+    rows = rows[rows.searches >= scaling.ENOUGH]
+    keys = [*zip(rows.workload, rows.algorithm)]
+    slopes = (replace(slope, above=key in crowded) for key, slope in zip(keys, rows.effect))
+    return {
+        "rows": [(*key, n, vars(s)) for key, n, s in zip(keys, rows.sizes.tolist(), slopes)]
+    }
 
 
 def fast(trials: pd.DataFrame) -> pd.DataFrame:
@@ -111,27 +122,83 @@ def fast(trials: pd.DataFrame) -> pd.DataFrame:
     are `ranges.built_up`.
     """
     met = trials.dropna(subset="steps").reset_index(drop=True)
-    point = ["workload", "algorithm", "batch_size", *scaling.SEARCH]
-    return ranges.built_up(met[met.steps <= NEAR * met.groupby(point).steps.transform("min")])
+    search = ["workload", "algorithm", "batch_size", *scaling.SEARCH]
+    return ranges.built_up(met[met.steps <= NEAR * met.groupby(search).steps.transform("min")])
 
 
 def growth(trials: pd.DataFrame) -> pd.DataFrame:
     """How fast the best effective learning rate grows, a row per network and training method.
 
-    trials: at their goals; of those NEAR the fastest of their search, the ones that are
-    `ranges.built_up` count. Columns: workload, algorithm; sizes, searches (counts of those that
-    tell); effect (ln of a factor per doubling).  The slope of a search of SIZES batch sizes or more is one value,
-    Student's t over searches; of a single search the interval is that of the scatter of its trials.
+    trials: at their goals; the `fast` ones count.  Columns: workload, algorithm; sizes, searches
+    (counts of those that tell); effect (ln of a factor per doubling).  The slope of a search of
+    SIZES batch sizes or more is one value, Student's t over searches; of a single search the
+    interval is that of the scatter of its trials.
     """
-    if trials.empty:
-        return pd.DataFrame(columns=GROWN)
     rows = []
-    for key, own in fast(trials).groupby(["workload", "algorithm"], sort=False):
-        found = [
+    by_curve = (
+        fast(trials).groupby(["workload", "algorithm"], sort=False) if len(trials) else ()
+    )
+    for key, curve in by_curve:
+        slopes = [
             scaling.slope(np.log2(search.batch_size), np.log(ranges.effective(search)))
-            for _, search in own.groupby([*scaling.SEARCH])
+            for _, search in curve.groupby([*scaling.SEARCH])
             if search.batch_size.nunique() >= SIZES
         ]
-        if found:
-            rows.append((*key, own.batch_size.nunique(), len(found), scaling.mean_over(found)))
-    return pd.DataFrame(rows, columns=GROWN)
+        if slopes:
+            mean = scaling.mean_over(slopes)
+            rows.append((*key, curve.batch_size.nunique(), len(slopes), mean))
+    columns = ["workload", "algorithm", "sizes", "searches", "effect"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def values(good: pd.DataFrame) -> dict[str, object]:
+    """What the section's sentences name; good: of `good`."""
+    by_name = {name: effects(good[good.algorithm == name]) for name in SPACES}
+    power = told.interval(by_name["adam"]["decay"], log=False)
+    return {
+        **{f"{name}_moves": told.times(by_name[name]["moves"]) for name in SPACES},
+        **dict(zip(("adam_power", "adam_power_low", "adam_power_high"), power)),
+    }
+
+
+def table(good: pd.DataFrame) -> pd.DataFrame:
+    """What rates and decays of the best trials say, beside what was predicted."""
+    by_name = {name: effects(good[good.algorithm == name]) for name in SPACES}
+    return arms.table(
+        (f"{named(name)}: {what}", *ends, told.interval(by_name[name][key], key not in POWERS))
+        for key, (what, *ends) in RANGES.items()
+        for name in SPACES
+    )
+
+
+def growth_table() -> pd.DataFrame:
+    """Growth of the best rate per doubling of the batch, a row per method, a column per network."""
+    rows = growths()
+    names = {"method": rows.algorithm.map(named), "network": rows.workload.map(title)}
+    cells = rows.assign(ratio=rows.effect.map(told.times), **names)
+    wide = cells.pivot(index="method", columns="network", values="ratio")
+    return wide.fillna("—").reset_index()
+
+
+def chart(good: pd.DataFrame) -> alt.LayerChart:
+    """The timescale of the best trials against batch size, a colour for each method; faint: single
+    searches.
+    """
+    rows = replicates.by_size(good, "timescale", by=("algorithm",))
+    rows["low"] = rows.timescale_low.clip(lower=good.timescale.min() / 3)
+    rows["high"] = rows.timescale_high.clip(upper=good.timescale.max() * 3)
+    rows["method"] = rows.algorithm.map(named)
+    scale, axis = charts.log(14, base=10), alt.Axis(format="~g")
+    y = alt.Y("timescale:Q", title="timescale (share of the training)", scale=scale, axis=axis)
+    colour = charts.by_algorithm(list(rows.algorithm.unique()))
+    base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour)
+    tooltip = [
+        tips.tip("method:N", "training method"),
+        tips.BATCH_SIZE,
+        tips.tip("timescale:Q", "timescale", ".2g"),
+        tips.tip("searches:Q", "searches"),
+    ]
+    single = good[["algorithm", "batch_size", "timescale"]]
+    faint = base.properties(data=single).mark_point(size=40, opacity=0.45).encode(y=y)
+    layers = charts.curve(base, y, scale, tooltip)
+    return charts.sized(alt.layer(faint, *layers), 330)

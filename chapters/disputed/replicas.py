@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -23,82 +24,67 @@ from lib.methods.method import Method
 MOMENTUM, KEPT = 0.9, 0.9  # of the outer step; of what was not sent, from round to round
 
 
+@dataclass
 class Replicas:
     """Replicas of T trials at once, and their rounds.
 
     Attributes:
-        w: the shared weights [T, P].
-        rounds: so far.
-    """
-
-    def __init__(
-        self,
-        inner: Method,
-        gradients: Callable,
-        layers: tuple,
-        w: Tensor,
-        drawn: dict[str, Tensor],
-        own: list[Batches],
-        outer_rate: Tensor,
-        momentum: float = MOMENTUM,
-        density: float | None = None,
-        kept: float = KEPT,
-    ):
-        """
         inner: the method of local steps.
         gradients: losses and gradients of weights and a batch.
         layers: the network's parameters.
-        w: the first weights [T, P].
+        w: the shared weights [T, P].
         drawn: hyperparameters [T, 1] of the inner method.
-        own: a replica's batches each.
+        batches: of each replica.
         outer_rate: [T, 1].
         momentum: of the outer step by Nesterov, if density is None.
         density: share of the entries that a replica sends, without momentum; None: all of them.
         kept: what is left of an entry after a round in which it was not sent.
-        """
-        self.inner = inner
-        self.gradients = gradients
-        self.layers = layers
-        self.w = w.clone()
-        self.drawn = drawn
-        self.own = own
-        self.density = density
-        self.kept = kept
-        self.rounds = 0
-        self.states = [inner.begin(w.clone(), layers) for _ in own]
-        rate = outer_rate.double()
-        self.outer_drawn = {"learning_rate": rate, "momentum": torch.full_like(rate, momentum)}
-        self.outer = METHODS["nesterov" if density is None else "sgd"]
-        self.outer_state = self.outer.begin(w.double(), layers)
-        self.unsent = [torch.zeros_like(w, dtype=torch.float64) for _ in own]
-        self.random = np.random.default_rng(0)  # which Top-k does not ask
+        rounds: so far.
+    """
+
+    inner: Method
+    gradients: Callable
+    layers: tuple
+    w: Tensor
+    drawn: dict[str, Tensor]
+    batches: list[Batches]
+    outer_rate: Tensor
+    momentum: float = MOMENTUM
+    density: float | None = None
+    kept: float = KEPT
+    rounds: int = 0
+
+    def __post_init__(self):
+        self.w = self.w.clone()
+        self.states = [self.inner.begin(self.w.clone(), self.layers) for _ in self.batches]
+        self.outer = METHODS["nesterov" if self.density is None else "sgd"]
+        self.outer_state = self.outer.begin(self.w.double(), self.layers)
+        self.unsent = [torch.zeros_like(self.w, dtype=torch.float64) for _ in self.batches]
 
     def round(self, steps: int) -> Tensor:
         """The weights [T, P] after a round of so many local steps of every replica."""
-        changes = [self._change(replica, steps) for replica in range(len(self.own))]
+        changes = [self._change(replica, steps) for replica in range(len(self.batches))]
         # In double precision a step at rate one is back at the replica's weights, to the bit
-        w = self.w.double()
+        w, rate = self.w.double(), self.outer_rate.double()
+        drawn = {"learning_rate": rate, "momentum": torch.full_like(rate, self.momentum)}
         self.rounds += 1
         mean = sum(changes) / len(changes)
-        self.outer.step(w, mean, self.outer_state, self.outer_drawn, self.rounds, self.layers)
+        self.outer.step(w, mean, self.outer_state, drawn, self.rounds, self.layers)
         self.w = w.to(self.w.dtype)
         return self.w
 
     def _change(self, replica: int, steps: int) -> Tensor:
         """What a replica sends [T, P]: the shared weights minus its own after its local steps."""
-        local = self.w.clone()
-        begun = self.rounds * steps
-        for k, (x, y) in enumerate(itertools.islice(self.own[replica], steps), begun + 1):
-            g = self.gradients(local, x, y)[1]
-            self.inner.step(local, g, self.states[replica], dict(self.drawn), k, self.layers)
-        change = self.w.double() - local.double()
-        return change if self.density is None else self._sent(replica, change)
-
-    def _sent(self, replica: int, change: Tensor) -> Tensor:
-        """The largest entries of what has not been sent yet; the others are kept."""
+        w, first = self.w.clone(), self.rounds * steps + 1
+        for k, (x, y) in enumerate(itertools.islice(self.batches[replica], steps), first):
+            g = self.gradients(w, x, y)[1]
+            self.inner.step(w, g, self.states[replica], dict(self.drawn), k, self.layers)
+        change = self.w.double() - w.double()
+        if self.density is None:
+            return change
         # A trial that has diverged stays where it is
         total = self.unsent[replica].mul_(self.kept).add_(change.nan_to_num(0, 0, 0))
-        chosen = compress("top-k", total.float(), self.density, self.random)
-        sent = torch.where(chosen, total, 0)
+        random = np.random.default_rng(0)  # which Top-k does not ask
+        sent = torch.where(compress("top-k", total.float(), self.density, random), total, 0)
         total.sub_(sent)
         return sent

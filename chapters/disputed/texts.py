@@ -31,16 +31,16 @@ def capitals(values: np.ndarray) -> np.ndarray:
 
 def other(split: int) -> list[Split]:
     """Windows of the second half in capitals, for training and validation, in this split."""
-    own = datasets.characters(TEXT)
-    parts = texts.examples(capitals(own[len(own) // 2 :]), split, WINDOWS)
+    text = datasets.characters(TEXT)
+    parts = texts.examples(capitals(text[len(text) // 2 :]), split, WINDOWS)
     return [Split(*map(torch.from_numpy, part)) for part in parts[:2]]
 
 
 def trained(steps: int = STEPS) -> Tensor:
     """The base [P] after so many of its STEPS of Adam on the first half, as it was measured."""
-    own = datasets.characters(TEXT)[: texts.LENGTHS[TEXT] // 2]
-    starts = np.arange(0, len(own) - texts.CONTEXT - 1, texts.CONTEXT)
-    x, y = map(torch.from_numpy, texts.windows(own, starts))
+    text = datasets.characters(TEXT)[: texts.LENGTHS[TEXT] // 2]
+    starts = np.arange(0, len(text) - texts.CONTEXT - 1, texts.CONTEXT)
+    x, y = map(torch.from_numpy, texts.windows(text, starts))
     executor = BatchedExecutor(models.build(MODEL), task=TASKS["cross-entropy"])
     w, adam = flatten(models.fresh(MODEL, 0))[None], METHODS["adam"]
     state, order = adam.begin(w.clone(), ()), lockstep.batches(len(x), BATCH_SIZE, 0)
@@ -55,8 +55,8 @@ def trained(steps: int = STEPS) -> Tensor:
 
 def base() -> Tensor:
     """The base [P], kept in half precision.  Raises ValueError for the weights of another."""
-    with np.load(Path(__file__).with_name("base.npz")) as kept:
-        w = kept["w"]
-    found = hashlib.sha256(w.tobytes()).hexdigest()[:16]
-    require(found == DIGEST, "base.npz", found, f"the weights whose digest is {DIGEST}")
+    with np.load(Path(__file__).with_name("base.npz")) as arrays:
+        w = arrays["w"]
+    digest = hashlib.sha256(w.tobytes()).hexdigest()[:16]
+    require(digest == DIGEST, "base.npz", digest, f"the weights whose digest is {DIGEST}")
     return torch.from_numpy(w.astype(np.float32))

@@ -42,13 +42,12 @@ def beside_sgd():
     return _late(METHODS[1:], ((WORK, "sgd", "fixed", late.JUDGED),))
 
 
-def _late(methods, others):
-    found = late.curves(late.measured())
-    keys = {m: (WORK, m, "fixed", late.JUDGED) for m in methods}
-    effects = {m: late.slower(found, key, *others) for m, key in keys.items()}
-    return [
-        ratio(f"{named(m)}, {title(WORK)}", effect) for m, effect in effects.items() if effect
-    ]
+def _late(methods, rivals):
+    curves, groups = late.curves(late.measured()), []
+    for method in methods:
+        if effect := late.slower(curves, (WORK, method, "fixed", late.JUDGED), *rivals):
+            groups.append(ratio(f"{named(method)}, {title(WORK)}", effect))
+    return groups
 
 
 # --- where the data lie ---------------------------------------------------------------------------
@@ -66,7 +65,7 @@ def _late(methods, others):
     "all searches of both meet.",
 )
 def rounds():
-    return federated.beside("rounds", WHOLE, EPOCH)
+    return federated.groups("rounds", WHOLE, EPOCH)
 
 
 @finding(
@@ -81,7 +80,7 @@ def rounds():
     "searches of both meet.",
 )
 def computed():
-    return federated.beside("adds", EPOCH, TURNS)
+    return federated.groups("adds", EPOCH, TURNS)
 
 
 # --- parts of a network ---------------------------------------------------------------------------
@@ -102,13 +101,13 @@ def recovered(size, values):
 
 def compared(name, ratios):
     """The mean over searches of the whole network's cost over that of its parts."""
-    found = parts.mean_ratio(1 / ratios)
-    return ratio(name, found) if found else unmeasured(name, note="a search missed the goal")
+    mean = parts.mean_ratio(1 / ratios)
+    return ratio(name, mean) if mean else unmeasured(name, note="a search missed the goal")
 
 
 def published():
     """Parts, with as many local steps as published, beside the whole network."""
-    searches = parts.beside(parts.subnetworks(), parts.PARALLEL)
+    searches = parts.beside_whole(parts.subnetworks(), parts.PARALLEL)
     return searches[searches.arm == parts.PARTS]
 
 
@@ -122,10 +121,10 @@ def published():
     "local steps, at the hardest goal that all searches of both meet.",
 )
 def sent():
-    own = published().query("what == 'sent'")
-    met = own.groupby(["size", "goal"]).filter(lambda some: some.ratio.notna().all())
+    sent = published().query("what == 'sent'")
+    met = sent.groupby(["size", "goal"]).filter(lambda rows: rows.ratio.notna().all())
     hard = met[met.goal == met.groupby("size").goal.transform("min")]
-    return [compared(f"{n} workers", some) for n, some in hard.groupby("size").ratio]
+    return [compared(f"{n} workers", ratios) for n, ratios in hard.groupby("size").ratio]
 
 
 @finding(
@@ -155,10 +154,10 @@ def bias():
     "one, to the hardest goal.",
 )
 def grown():
-    searches = parts.beside(parts.growing(), parts.LARGE)
+    searches = parts.beside_whole(parts.growing(), parts.LARGE)
     hard = parts.hardest(searches[searches.arm == parts.GROWN])
     sizes = hard[hard.what == "adds"].groupby("size").ratio
-    return [compared(f"batches of {size:,}", some) for size, some in sizes]
+    return [compared(f"batches of {size:,}", ratios) for size, ratios in sizes]
 
 
 @finding(
@@ -173,6 +172,6 @@ def grown():
     "network always meets.",
 )
 def halves_apart():
-    searches = parts.beside(parts.halves(), parts.UNCUT)
+    searches = parts.beside_whole(parts.halves(), parts.UNCUT)
     hard = parts.hardest(searches).query("what == 'steps'")
-    return [recovered(size, own.groupby("arm").value) for size, own in hard.groupby("size")]
+    return [recovered(size, rows.groupby("arm").value) for size, rows in hard.groupby("size")]

@@ -36,10 +36,10 @@ class Job:
         updates late; and error, the validation error at the end."""
         from chapters.other_workers import turns  # brings PyTorch, which is slow to import
 
-        told = turns.push(self)
-        every = pd.DataFrame({"worker": told["workers"], "delay": told["delays"]})
-        found = every.groupby(["worker", "delay"]).size().reset_index(name="count")
-        return found.assign(error=told["error"])
+        pushed = turns.push(self)
+        gradients = pd.DataFrame({"worker": pushed["workers"], "delay": pushed["delays"]})
+        counts = gradients.groupby(["worker", "delay"]).size().reset_index(name="count")
+        return counts.assign(error=pushed["error"])
 
 
 PLANNED = (Job(), Job(pause=0.01), Job(workers=4))
@@ -56,14 +56,12 @@ EXPERIMENTS = {"async-delays": DELAYS}
 
 
 def in_turn(pushed: pd.DataFrame) -> pd.DataFrame:
-    """The share of gradients that are exactly W - 1 late, a row per job of W workers.
-
-    Args:
-        pushed: the records.
+    """The share of gradients that are exactly W - 1 late, a row per job of W workers; pushed: the
+    records.
     """
     rows = []
-    for (workers, pause), own in pushed.groupby(["workers", "pause"]):
-        share = np.average(own.delay == workers - 1, weights=own["count"])
+    for (workers, pause), jobs in pushed.groupby(["workers", "pause"]):
+        share = np.average(jobs.delay == workers - 1, weights=jobs["count"])
         pace = f"one rests {1e3 * pause:g} ms a step" if pause else "equal"
         rows.append((workers, pace, percent(share)))
     return pd.DataFrame(rows, columns=["workers W", "pace", "gradients W − 1 steps late"])

@@ -36,90 +36,81 @@ def searches(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per search and goal: arm, goal, rounds of its best trial (NaN where none meets it), and
     what they cost a client, sent and adds.
     """
-    arms = {how[:3]: name for name, how in experiments.ARMS.items()}
     goals = [name for name in trials if name.startswith("rounds@")]
-    each = ["sent", "adds", "cut_sent", "cut_adds"]
-    found = trials.groupby([*POINT, "replicate"])[[*goals, *each]].min().reset_index()
-    found = found.melt([*POINT, "replicate", *each], goals, "goal", "rounds")
-    found[each] = found[each].mul(found.rounds, axis=0)
-    names = [arms[how] for how in zip(*(found[name] for name in POINT[2:]))]
-    found = found.assign(goal=found.goal.str[7:].astype(float), arm=names)
-    cut = found[found.arm == LARGE].assign(arm=TOGETHER)
-    return pd.concat([found, cut.assign(sent=cut.cut_sent, adds=cut.cut_adds)])
+    costs = ["sent", "adds", "cut_sent", "cut_adds"]
+    by_search = trials.groupby([*POINT, "replicate"])
+    rows = by_search[[*goals, *costs]].min().reset_index()
+    rows = rows.melt([*POINT, "replicate", *costs], goals, "goal", "rounds")
+    rows[costs] = rows[costs].mul(rows.rounds, axis=0)
+    arms = {arm[:3]: name for name, arm in experiments.ARMS.items()}
+    names = [arms[arm] for arm in zip(rows.way, rows.local_steps, rows.batch_size)]
+    goal = rows.goal.str.removeprefix("rounds@").astype(float)
+    rows = rows.assign(goal=goal, arm=names)
+    cut = rows[rows.arm == LARGE].assign(arm=TOGETHER)
+    cut = cut.assign(sent=cut.cut_sent, adds=cut.cut_adds)
+    return pd.concat([rows, cut])
 
 
-def over(own: pd.DataFrame, what: str, one: str, other: str) -> Effect | None:
-    """`replicates.over` of what two ways cost; own: searches of one network, kind and goal."""
-    return replicates.over(own[own.arm == one], own[own.arm == other], what)
+def over(rows: pd.DataFrame, cost: str, above: str, below: str) -> Effect | None:
+    """`replicates.over` of what two ways cost; rows: searches of one network, kind and goal."""
+    return replicates.over(rows[rows.arm == above], rows[rows.arm == below], cost)
 
 
-def beside(what: str, one: str, other: str) -> list[Group]:
+def groups(cost: str, above: str, below: str) -> list[Group]:
     """A way's rounds or costs over another's, a row per network and kind of shards, at the hardest
     goal that all searches of both meet.
     """
-    trials, rows = experiments.FEDERATED.results(), []
-    for (work, skewed), own in searches(trials).groupby(POINT[:2]) if len(trials) else ():
+    trials, judged = experiments.FEDERATED.results(), []
+    for (work, skewed), rows in searches(trials).groupby(POINT[:2]) if len(trials) else ():
         name = f"{title(work)}, {experiments.KINDS[skewed]}"
-        met = (over(some, what, one, other) for _, some in own.groupby("goal"))
-        effect = next(filter(None, met), None)
-        rows.append(ratio(name, effect) if effect else unmeasured(name, note="no goal was met"))
-    return rows
+        effects = (over(part, cost, above, below) for _, part in rows.groupby("goal"))
+        effect = next(filter(None, effects), None)
+        judged.append(
+            ratio(name, effect) if effect else unmeasured(name, note="no goal was met")
+        )
+    return judged
 
 
-def to_goal(found: pd.DataFrame, skewed: bool) -> dict[str, pd.DataFrame]:
-    """The rows of `searches` to GOAL on shards of a kind, by network."""
-    own = found[(found.goal == GOAL) & (found.skewed == skewed)]
-    return dict(list(own.groupby("workload")))
-
-
-def table(found: pd.DataFrame) -> pd.DataFrame:
-    """Ratios of costs to GOAL beside what was predicted; found: of `searches`."""
-    rows = []
-    for words, cost, one, other, skewed, networks, low, high in PREDICTED:
-        by_network = to_goal(found, skewed)
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """Ratios of costs to GOAL beside what was predicted; rows: of `searches`."""
+    cells = []
+    for words, cost, above, below, skewed, networks, *ends in PREDICTED:
         for work in networks:
-            came = told.interval(over(by_network[work], cost, one, other))
-            rows.append(
-                (f"{words}: {title(work)}, {experiments.KINDS[skewed]}", low, high, came)
-            )
-    return told.predictions(rows)
+            chosen = (rows.goal == GOAL) & (rows.skewed == skewed) & (rows.workload == work)
+            estimate = told.interval(over(rows[chosen], cost, above, below))
+            name = f"{words}: {title(work)}, {experiments.KINDS[skewed]}"
+            cells.append((name, *ends, estimate))
+    return told.predictions(cells)
 
 
-def points(found: pd.DataFrame) -> pd.DataFrame:
+def points(rows: pd.DataFrame) -> pd.DataFrame:
     """What the figure draws: network, kind, arm, cost, value (geometric mean), value_low,
     value_high, searches; without the ways of which a search misses GOAL.
     """
-    rows = []
-    for (work, skewed, arm), own in found[found.goal == GOAL].groupby([*POINT[:2], "arm"]):
-        for what, name in COSTS.items() if own.rounds.notna().all() else ():
-            ends = scaling.mean_of(np.log(own[what])).row().values()
-            rows.append((title(work), experiments.KINDS[skewed], arm, name, *ends, len(own)))
+    means = []
+    for (work, skewed, arm), met in rows[rows.goal == GOAL].groupby([*POINT[:2], "arm"]):
+        for cost, name in COSTS.items() if met.rounds.notna().all() else ():
+            ends = scaling.mean_of(np.log(met[cost])).row().values()
+            means.append((title(work), experiments.KINDS[skewed], arm, name, *ends, len(met)))
     columns = "network kind arm cost value value_low value_high searches"
-    return pd.DataFrame(rows, columns=columns.split())
+    return pd.DataFrame(means, columns=columns.split())
 
 
-def chart(found: pd.DataFrame) -> alt.LayerChart:
-    """What every way costs a client to GOAL; found: of `searches`."""
-    rows = points(found)
-    scale = charts.log(padding=12, base=10)
-    value = "cost to the goal, of a client"
-    x, low = (alt.X(f"{name}:Q", scale=scale, title=value) for name in ("value", "value_low"))
+def chart(rows: pd.DataFrame) -> alt.LayerChart:
+    """What every way costs a client to GOAL; rows: of `searches`."""
+    means, scale = points(rows), charts.log(padding=12, base=10)
+    cost = "cost to the goal, of a client"
+    x, low = (alt.X(f"{name}:Q", scale=scale, title=cost) for name in ("value", "value_low"))
     kinds = dict(zip(experiments.KINDS.values(), (charts.BLUE, charts.ORANGE)))
-    axis = alt.Axis(labelLimit=220)
-    y = alt.Y("arm:N", title=None, sort=[*experiments.ARMS, TOGETHER], axis=axis)
-    base = alt.Chart(rows).encode(
-        y=y,
+    arms, axis = [*experiments.ARMS, TOGETHER], alt.Axis(labelLimit=220)
+    base = alt.Chart(means).encode(
+        y=alt.Y("arm:N", title=None, sort=arms, axis=axis),
         yOffset="kind:N",
         color=charts.by_name("kind", kinds, 1),
     )
-    about = {
-        "arm:N": "way",
-        "kind:N": "shards",
-        "value:Q|,.0f": value,
-        "searches:Q": "searches",
-    }
+    about = {"arm:N": "way", "kind:N": "shards", "value:Q|,.0f": cost, "searches:Q": "searches"}
     layers = charts.ranges(base, "value", x, low, tips.listed(about))
-    what = charts.menu("cost", list(COSTS.values()), COSTS["rounds"], "compare")
-    networks = list(rows.network.unique())
+    menu = charts.menu("cost", list(COSTS.values()), COSTS["rounds"], "compare")
+    networks = list(means.network.unique())
     network = charts.menu("network", networks, networks[-1], "network")
-    return charts.sized(charts.controlled(layers, what, network), 340)
+    return charts.sized(charts.controlled(layers, menu, network), 340)

@@ -29,7 +29,7 @@ ARMS = {  # way, local steps, examples of each, most rounds
     "split, turns of a step": (TURNS, 1, BATCH, 1000),
     "split, turns of an epoch": (TURNS, 9, BATCH, 200),
 }
-REPLICATES = 10
+REPLICATES = range(1, 11)
 
 
 @spec
@@ -38,8 +38,7 @@ class Search(OfSearch):
 
     local_steps: of a client in a round.  batch_size: examples of a local step.  skewed: whether a
     client's examples are of few labels.  max_rounds: after which a search that has not met the
-    hardest goal ends.  replicate: its draws, seeds, shards and split of the examples.  Raises
-    ValueError naming the field, its value and what is allowed.
+    hardest goal ends.  replicate: its draws, seeds, shards and split of the examples.
     """
 
     workload: WorkloadName
@@ -59,42 +58,43 @@ class Search(OfSearch):
         """A row per trial: learning_rate, rounds@GOAL (the first that meets it), and `costs`."""
         import torch  # slow to import, and most chapters only read
 
+        from lib.engine import clients
         from lib.measuring.rerun import Steps
 
-        goals, own = self.cell.work.goals, self.batches()
+        goals, data = self.cell.work.goals, self.cell.work.train(self.replicate)
+        places = clients.shards(data.y, CLIENTS, self.skewed, self.replicate)
+        streams = clients.streams(data, places, self.batch_size, self.replicate)
         steps = Steps(self.cell, goals)
         gradients = (steps.executor if self.way == AVERAGING else steps.halves).gradients
-        how = {"rate": steps.rate, "own": own, "steps": self.local_steps, "way": self.way}
+        round_ = functools.partial(
+            a_round,
+            gradients,
+            rate=steps.rate,
+            streams=streams,
+            steps=self.local_steps,
+            way=self.way,
+        )
         first = torch.full((len(steps.w), len(goals)), torch.nan)
-        one = functools.partial(a_round, gradients, **how)
-        for count, _, wrong in steps.until_met(one, self.max_rounds):
+        for count, _, wrong in steps.until_met(round_, self.max_rounds):
             first[(wrong[:, None] <= steps.limits) & first.isnan()] = count
         met = {f"rounds@{goal:g}": first[:, n] for n, goal in enumerate(goals)}
-        told = {"learning_rate": steps.rate[:, 0], **met, **costs(self, steps.halves)}
-        return pd.DataFrame(told).rename_axis("trial").reset_index()
-
-    def batches(self) -> list:
-        """Each client's endless batches (x, y), every epoch in an order of its own."""
-        from lib.engine import clients
-
-        data = self.cell.work.train(self.replicate)
-        places = clients.shards(data.y, CLIENTS, self.skewed, self.replicate)
-        return clients.streams(data, places, self.batch_size, self.replicate)
+        rows = {"learning_rate": steps.rate[:, 0], **met, **costs(self, steps.halves)}
+        return pd.DataFrame(rows).rename_axis("trial").reset_index()
 
 
-def a_round(gradients, w: Tensor, rate: Tensor, own: list, steps: int, way: str) -> Tensor:
+def a_round(gradients, w: Tensor, rate: Tensor, streams: list, steps: int, way: str) -> Tensor:
     """Weights [T, P] after a round from w, at the trials' rates [T, 1].
 
-    gradients: losses and gradients of weights and a batch.  own: the clients' batches.
+    gradients: losses and gradients of weights and a batch.  streams: the clients' batches.
     """
-    found = []
-    for client in own:
+    ends = []
+    for batches in streams:
         local = w.clone()
-        for x, y in itertools.islice(client, steps):
+        for x, y in itertools.islice(batches, steps):
             local -= rate * gradients(local, x, y)[1]
-        found.append(local)
+        ends.append(local)
         w = local if way == TURNS else w
-    return sum(found) / len(found) if way == AVERAGING else w
+    return sum(ends) / len(ends) if way == AVERAGING else w
 
 
 def costs(search: Search, halves) -> dict[str, float]:
@@ -122,14 +122,13 @@ def costs(search: Search, halves) -> dict[str, float]:
     return {"sent": 2 * weights, "adds": adds, **cut}
 
 
-def planned() -> tuple[Search, ...]:
+def planned() -> list[Search]:
     """Every way on every network, on shards alike and skewed, the searches of a point last."""
-    every = itertools.product(range(1, REPLICATES + 1), NETWORKS, KINDS, ARMS.values())
-    return tuple(Search(net, *how[:3], kind, how[3], n) for n, net, kind, how in every)
+    points = itertools.product(REPLICATES, NETWORKS, KINDS, ARMS.values())
+    return [Search(net, *arm, skewed, most, n) for n, net, skewed, (*arm, most) in points]
 
 
 ABOUT = "Train on clients' shards by averaging and by split networks, into data/federated/."
-FEDERATED = Collection(
-    "federated", "searches", "{0.workload}/{0.way}-local-{0.local_steps}".format, planned, ABOUT
-)
+NAME = "{0.workload}/{0.way}-local-{0.local_steps}"
+FEDERATED = Collection("federated", "searches", NAME.format, planned, ABOUT)
 EXPERIMENTS = {"federated": FEDERATED}

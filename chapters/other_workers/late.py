@@ -25,7 +25,7 @@ from lib.wording import brief, named, with_interval
 
 WORK = "digits-mlp"
 LATE = ["workload", "algorithm", "delays", "staleness"]
-SIZES = (4, 16, 64, 256)  # batch sizes that curves of every delay have
+SMALL, *_, LARGE = SIZES = (4, 16, 64, 256)  # batch sizes that curves of every delay have
 JUDGED = 7  # the staleness at which methods are compared
 METHODS = ("sgd", "momentum", "adam")
 DEPTHS = {"digits-mlp-64x1": ", one hidden layer", "digits-mlp-64x4": ", four hidden layers"}
@@ -42,38 +42,32 @@ def measured() -> pd.DataFrame:
 def curves(trials: pd.DataFrame) -> dict[tuple, Curve]:
     """Every curve of the table, by LATE."""
     searches = scaling.steps_to_result(trials).groupby(LATE) if len(trials) else ()
-    return {key: scaling.curve_of(own) for key, own in searches}
+    return {key: scaling.curve_of(rows) for key, rows in searches}
 
 
-def points(trials: pd.DataFrame) -> pd.DataFrame:
-    """`scaling.across_replicates` of every curve, one below the other."""
-    searches = scaling.steps_to_result(trials).groupby(LATE)
-    return pd.concat([scaling.across_replicates(own) for _, own in searches], ignore_index=True)
-
-
-def slower(found: dict[tuple, Curve], *keys: tuple, sizes=SIZES) -> Effect | None:
+def slower(curves: dict[tuple, Curve], *keys: tuple, sizes=SIZES) -> Effect | None:
     """ln of steps of a late curve over those without delay, the mean over these batch sizes of
     searches of both; of two keys, that of the first over that of the second.  None if a curve is
     not measured.
     """
     timely = [(*key[:2], "fixed", 0) for key in keys]
-    own = [found.get(one) for one in itertools.chain(*zip(keys, timely))]
-    if any(curve is None for curve in own):
+    terms = [curves.get(key) for key in itertools.chain(*zip(keys, timely))]
+    if any(curve is None for curve in terms):
         return None
     signs = (1, -1, -1, 1)
     return scaling.estimate(
-        lambda *each: sum(sign * logs.mean(1) for sign, (_, logs) in zip(signs, each)),
-        *(curve.at([b for b in sizes if b in curve.logs]) for curve in own),
+        lambda *tables: sum(sign * logs.mean(1) for sign, (_, logs) in zip(signs, tables)),
+        *(curve.at([b for b in sizes if b in curve.logs]) for curve in terms),
     )
 
 
-def growth(found: dict[tuple, Curve]) -> pd.DataFrame:
+def growth(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """A row per late curve, least late first: LATE; small and large: steps over timely ones at the
     smallest and largest of SIZES, with their ends; and floor: `floor` of a fixed delay.
     """
     rows = []
-    for key in sorted((key for key in found if key[3]), key=lambda key: key[3]):
-        small, large = (slower(found, key, sizes=size) for size in (SIZES[:1], SIZES[-1:]))
+    for key in sorted((key for key in curves if key[3]), key=lambda key: key[3]):
+        small, large = (slower(curves, key, sizes=[size]) for size in (SMALL, LARGE))
         row = dict(zip(LATE, key), floor=floor(key[3]))
         rows.append(row | small.row("small") | large.row("large"))
     return pd.DataFrame(rows)
@@ -98,8 +92,7 @@ def lines(points: pd.DataFrame) -> pd.DataFrame:
     of its points: c1/B + `floor` c2 (staleness, batch_size, steps).
     """
     timely = points[points.staleness == 0]
-    fit = scaling.fit(timely.batch_size, np.log(timely.steps))
-    rows = []
+    fit, rows = scaling.fit(timely.batch_size, np.log(timely.steps)), []
     for s, part in points.groupby("staleness"):
         sizes = np.geomspace(part.batch_size.min(), part.batch_size.max(), 40)
         steps = fit.c1[0] / sizes + floor(s) * fit.c2[0]
@@ -107,95 +100,89 @@ def lines(points: pd.DataFrame) -> pd.DataFrame:
     return pd.concat(rows)
 
 
-def without_waiting(found: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
+def without_waiting(curves: dict[tuple, Curve], algorithm: str) -> pd.DataFrame:
     """W workers that take turns against one synchronous batch of W times theirs: a row per W.
 
     ratio, ratio_low, ratio_high: gradients to the goal, K_{W-1}(b) / (W K_0(W b)), the geometric
     mean over batch sizes b of a worker, on shared searches.
     """
-    rows = []
-    own = {
-        key[3]: curve for key, curve in found.items() if key[:3] == (WORK, algorithm, "fixed")
-    }
-    base = own.pop(0)
-    for staleness, curve in sorted(own.items()):
+    rows, kind = [], (WORK, algorithm, "fixed")
+    late = {key[3]: curve for key, curve in curves.items() if key[:3] == kind}
+    timely = late.pop(0)
+    for staleness, curve in sorted(late.items()):
         workers = staleness + 1
-        of_one = {b: b // workers for b in base.logs if b % workers == 0}
-        names = {b: size for b, size in of_one.items() if size in curve.logs}
-        tables = (table[[*names]].rename(columns=names) for table in (base.logs, base.missed))
-        effect = scaling.mean_steps_ratio(curve, Curve(*tables, base.scatter))
+        sizes = {b: b // workers for b in timely.logs if b % workers == 0}
+        names = {b: size for b, size in sizes.items() if size in curve.logs}
+        logs = timely.logs[[*names]].rename(columns=names)
+        missed = timely.missed[[*names]].rename(columns=names)
+        batches = Curve(logs, missed, timely.scatter)
+        effect = scaling.mean_steps_ratio(curve, batches)
         effect = dataclasses.replace(effect, value=effect.value - np.log(workers))
         rows.append({"workers": workers, **effect.row("ratio")})
     return pd.DataFrame(rows)
 
 
-def turns(found: dict[tuple, Curve]) -> dict[str, pd.DataFrame]:
+def turns(curves: dict[tuple, Curve]) -> dict[str, pd.DataFrame]:
     """`without_waiting` of every method, a row per number of workers."""
-    return {name: without_waiting(found, name).set_index("workers") for name in METHODS}
+    return {name: without_waiting(curves, name).set_index("workers") for name in METHODS}
 
 
-def table(found: dict[tuple, Curve], ratios: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Every late curve beside the one on time, and workers that take turns beside one batch.
-
-    Args:
-        found: of `curves`.
-        ratios: of `turns`.
+def table(curves: dict[tuple, Curve], turns: dict[str, pd.DataFrame]) -> pd.DataFrame:
+    """Every late curve beside the one on time, and workers that take turns beside one batch; turns:
+    of `turns`.
     """
-    rows = growth(found)
+    rows, cells = growth(curves), []
     rows["place"] = rows.algorithm.map(METHODS.index)
-    told = []
     for row in rows.sort_values(["workload", "place", "delays", "staleness"]).itertuples():
-        plain = row.delays == "fixed" and row.workload == WORK
-        theory = plain and row.algorithm == "sgd"
-        batch = ratios[row.algorithm].reindex([row.staleness + 1]) if plain else None
-        late = f"{row.staleness}" if row.delays == "fixed" else f"0 to {row.staleness}, drawn"
-        told.append(
-            {
-                "training method": named(row.algorithm) + DEPTHS.get(row.workload, ""),
-                "steps late": late,
-                f"steps, batch {SIZES[0]}": with_interval(
-                    row.small, row.small_low, row.small_high
-                ),
-                f"batch {SIZES[-1]}": with_interval(row.large, row.large_low, row.large_high),
-                "theory, any batch": f"at most {brief(row.floor)}" if theory else "—",
-                "gradients in turn": with_interval(*batch.to_numpy()[0]) if plain else "—",
-                "theory": f"at most {brief(row.floor / (row.staleness + 1))}"
-                if theory
-                else "—",
-            }
-        )
-    return pd.DataFrame(told)
+        workers, fixed = row.staleness + 1, row.delays == "fixed"
+        plain = fixed and row.workload == WORK
+        batch = turns[row.algorithm].reindex([workers]) if plain else None
+        floors = ["—", "—"]
+        if plain and row.algorithm == "sgd":
+            floors = [f"at most {brief(floor)}" for floor in (row.floor, row.floor / workers)]
+        cells.append((
+            named(row.algorithm) + DEPTHS.get(row.workload, ""),
+            f"{row.staleness}" if fixed else f"0 to {row.staleness}, drawn",
+            with_interval(row.small, row.small_low, row.small_high),
+            with_interval(row.large, row.large_low, row.large_high),
+            floors[0],
+            with_interval(*batch.to_numpy()[0]) if plain else "—",
+            floors[1],
+        ))  # fmt: skip
+    steps = [f"steps, batch {SMALL}", f"batch {LARGE}", "theory, any batch"]
+    columns = ["training method", "steps late", *steps, "gradients in turn", "theory"]
+    return pd.DataFrame(cells, columns=columns)
 
 
 def _words(staleness: int) -> str:
-    return (
-        "on time" if staleness == 0 else f"{staleness} step{'s' if staleness > 1 else ''} late"
-    )
+    late = f"{staleness} step{'s' if staleness > 1 else ''} late"
+    return late if staleness else "on time"
 
 
 def chart(trials: pd.DataFrame) -> alt.LayerChart:
     """Steps of SGD against batch size, a colour per staleness; dashed: of `lines`."""
-    own = trials[(trials.workload == WORK) & (trials.algorithm == "sgd")]
-    drawn = points(own[own.delays == "fixed"])
-    dashed = lines(drawn)
-    colours = dict(zip(map(_words, sorted(drawn.staleness.unique())), COLOURS))
+    trials = trials[(trials.workload == WORK) & (trials.algorithm == "sgd")]
+    searches = scaling.steps_to_result(trials[trials.delays == "fixed"]).groupby(LATE)
+    parts = (scaling.across_replicates(rows) for _, rows in searches)
+    points = pd.concat(parts, ignore_index=True)
+    dashed = lines(points)
+    colours = dict(zip(map(_words, sorted(points.staleness.unique())), COLOURS))
     pick, faded = charts.picked("gradients")
-    lowest = min(drawn.low.clip(lower=drawn.steps / 3).min(), dashed.steps.min())
-    within = [lowest / 1.2, drawn.steps.max() * 2.5]
-    ends = {f"bar_{end}": drawn[end].clip(*within) for end in ("low", "high")}
-    drawn = tips.known(drawn).assign(gradients=drawn.staleness.map(_words), **ends)
-    scale = charts.log(domain=within)
+    lowest = min(points.low.clip(lower=points.steps / 3).min(), dashed.steps.min())
+    span = [lowest / 1.2, points.steps.max() * 2.5]
+    ends = {f"bar_{end}": points[end].clip(*span) for end in ("low", "high")}
+    points = tips.known(points).assign(gradients=points.staleness.map(_words), **ends)
+    scale = charts.log(domain=span)
     y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
-    base = alt.Chart(drawn).encode(
-        x=charts.batch_axis(drawn.batch_size),
+    base = alt.Chart(points).encode(
+        x=charts.batch_axis(points.batch_size),
         color=charts.by_name("gradients", colours, 2),
         opacity=faded,
     )
     theory = base.properties(data=dashed.assign(gradients=dashed.staleness.map(_words)))
     theory = theory.mark_line(strokeDash=[5, 4], strokeWidth=2, clip=True).encode(y=y)
-    bars = base.mark_rule(strokeWidth=2).encode(
-        y=alt.Y("bar_low:Q", scale=scale), y2="bar_high:Q"
-    )
+    low = alt.Y("bar_low:Q", scale=scale)
+    bars = base.mark_rule(strokeWidth=2).encode(y=low, y2="bar_high:Q")
     dots = base.mark_point(filled=True, size=64, opacity=1)
     dots = dots.encode(y=y, tooltip=tips.points("gradients", regime=False))
     return charts.sized(alt.layer(theory.add_params(pick), bars, dots), 340)

@@ -28,50 +28,50 @@ UNCUT, APART, RECOVERED = experiments.HALVES.values()
 
 def _by_goal(trials: pd.DataFrame) -> pd.DataFrame:
     names = trials.filter(like="steps@").columns
-    found = trials.melt(trials.columns.difference(names), names, "goal", "steps")
-    found["goal"] = found.goal.str.removeprefix("steps@").astype(float)
-    found.attrs = trials.attrs
-    return found
+    rows = trials.melt(trials.columns.difference(names), names, "goal", "steps")
+    return rows.assign(goal=rows.goal.str.removeprefix("steps@").astype(float))
 
 
 def subnetworks() -> pd.DataFrame:
     """Trials with arm: how many local steps, or PARALLEL, and size: among how many workers, each
     with as many examples a step; and the costs of one worker.
     """
-    planned = [one for one in experiments.subnetworks() if one.workload == "digits-mlp"]
-    found = _by_goal(EXPERIMENTS["subnetworks"].results(planned))
-    arms = [f"parts, {n} local step{'s' * (n > 1)}" for n in found.local_steps]
+    planned = [
+        search for search in experiments.subnetworks() if search.workload == "digits-mlp"
+    ]
+    rows = _by_goal(EXPERIMENTS["subnetworks"].results(planned))
+    arms = [f"parts, {n} local step{'s' * (n > 1)}" for n in rows.local_steps]
     examples = experiments.Subnetworks.batch_size
-    return found.assign(
-        arm=np.where(found.workers == 1, PARALLEL, arms),
-        size=found.workers * found.batch_size // examples,
-        adds=found.steps * examples * multiply_adds(UNITS // found.workers),
-        sent=found.sent * np.ceil(found.steps / found.local_steps),
+    return rows.assign(
+        arm=np.where(rows.workers == 1, PARALLEL, arms),
+        size=rows.workers * rows.batch_size // examples,
+        adds=rows.steps * examples * multiply_adds(UNITS // rows.workers),
+        sent=rows.sent * np.ceil(rows.steps / rows.local_steps),
     )
 
 
 def growing() -> pd.DataFrame:
     """Trials with arm: how the network grew, and size: of a batch."""
-    found = _by_goal(EXPERIMENTS["growing"].results())
-    adds = 0
+    rows, adds = _by_goal(EXPERIMENTS["growing"].results()), 0
     for n in range(3):  # stages, of which the last has no end
-        most = found.stage.where(n < found.doublings, np.inf).where(n <= found.doublings, 0)
-        spent = (found.steps - n * found.stage).clip(0, most)
-        adds += found.batch_size * spent * multiply_adds(found["first"] * 2**n)
-    rules = zip(found["first"], found.doublings, found.scaled, found.by_norm)
+        most = rows.stage.where(n < rows.doublings, np.inf).where(n <= rows.doublings, 0)
+        steps = (rows.steps - n * rows.stage).clip(0, most)
+        width = rows["first"] * 2**n
+        adds += rows.batch_size * steps * multiply_adds(width)
+    rules = zip(rows["first"], rows.doublings, rows.scaled, rows.by_norm)
     arms = [experiments.GROWTHS[rule] for rule in rules]
-    return found.assign(arm=arms, size=found.batch_size, adds=adds)
+    return rows.assign(arm=arms, size=rows.batch_size, adds=adds)
 
 
 def halves() -> pd.DataFrame:
     """Trials with arm, in words, and size: of a batch.  Two devices, with a half each, exchange the
     left one's outputs and their derivatives, or outputs once for every training example.
     """
-    found = _by_goal(EXPERIMENTS["halves"].results())
-    before = found.arm.map({"whole": 0, "halves": np.inf}).fillna(2 * found.stage)
-    together = (found.steps - before).clip(lower=0)  # steps of the whole network
-    sent = UNITS * (EXAMPLES * (found.arm != "whole") + 2 * found.batch_size * together)
-    return found.assign(arm=found.arm.map(experiments.HALVES), size=found.batch_size, sent=sent)
+    rows = _by_goal(EXPERIMENTS["halves"].results())
+    before = rows.arm.map({"whole": 0, "halves": np.inf}).fillna(2 * rows.stage)
+    together = (rows.steps - before).clip(lower=0)  # steps of the whole network
+    sent = UNITS * (EXAMPLES * (rows.arm != "whole") + 2 * rows.batch_size * together)
+    return rows.assign(arm=rows.arm.map(experiments.HALVES), size=rows.batch_size, sent=sent)
 
 
 def multiply_adds(width: pd.Series) -> pd.Series:
@@ -79,28 +79,35 @@ def multiply_adds(width: pd.Series) -> pd.Series:
     return 2 * INPUTS * width + 3 * (width * width + width * CLASSES)
 
 
-def beside(trials: pd.DataFrame, whole: str) -> pd.DataFrame:
+def beside_whole(trials: pd.DataFrame, uncut: str) -> pd.DataFrame:
     """A row per search of a part, goal and cost, beside the search of the whole network, an arm of
     the trials: arm, size, replicate, goal, what (of COSTS), value and value_whole (each the least
     of any trial, NaN where none met the goal), and ratio.
     """
-    costs = [what for what in COSTS if what in trials]
+    costs = [cost for cost in COSTS if cost in trials]
     least = trials.groupby(["goal", "arm", "size", "replicate"], sort=False)[costs].min()
-    long = least.melt(var_name="what", ignore_index=False).reset_index()
-    own = long.arm == whole
-    on = ["size", "replicate", "what", "goal"]
-    rivals = long[own].drop(columns="arm")
-    found = long[~own].merge(rivals, on=on, suffixes=("", "_whole"), validate="m:1")
-    return found.assign(ratio=found.value / found.value_whole)
+    rows = least.melt(var_name="what", ignore_index=False).reset_index()
+    keys = ["size", "replicate", "what", "goal"]
+    is_whole = rows.arm == uncut
+    rivals = rows[is_whole].drop(columns="arm")
+    pairs = rows[~is_whole].merge(rivals, on=keys, suffixes=("", "_whole"), validate="m:1")
+    return pairs.assign(ratio=pairs.value / pairs.value_whole)
 
 
-def over_whole(trials: pd.DataFrame, whole: str) -> pd.DataFrame:
-    """`ratios` of `beside`."""
-    return ratios(beside(trials, whole))
+def over_whole(trials: pd.DataFrame, uncut: str) -> pd.DataFrame:
+    """Geometric means of `beside_whole`: goal, what, arm, size, effect, low, high (90 %; NaN unless
+    all searches meet the goal), n (searches) and met (those of the part that meet it).
+    """
+    rows, keys = [], ["goal", "what", "arm", "size"]
+    for key, searches in beside_whole(trials, uncut).groupby(keys, sort=False):
+        mean = mean_ratio(searches.ratio)
+        ends = mean.row().values() if mean else [np.nan] * 3
+        rows.append((*key, *ends, len(searches), searches.value.count()))
+    return pd.DataFrame(rows, columns=[*keys, "effect", "low", "high", "n", "met"])
 
 
 def hardest(searches: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `beside` at the hardest goal."""
+    """The rows of `beside_whole` at the hardest goal."""
     return searches[searches.goal == searches.goal.min()]
 
 
@@ -109,33 +116,19 @@ def mean_ratio(ratios: pd.Series) -> Effect | None:
     return scaling.mean_of(np.log(ratios)) if len(ratios) and ratios.notna().all() else None
 
 
-def ratios(searches: pd.DataFrame) -> pd.DataFrame:
-    """Geometric means of `beside`: goal, what, arm, size, effect, low, high (90 %; NaN unless all
-    searches meet the goal), n (searches) and met (those of the part that meet it).
-    """
-    by = ["goal", "what", "arm", "size"]
-    rows = []
-    for keys, own in searches.groupby(by, sort=False):
-        found = mean_ratio(own.ratio)
-        ends = found.row().values() if found else [np.nan] * 3
-        rows.append((*keys, *ends, len(own), own.value.count()))
-    return pd.DataFrame(rows, columns=[*by, "effect", "low", "high", "n", "met"])
-
-
-def chart(parts: pd.DataFrame) -> alt.LayerChart:
+def chart(ratios: pd.DataFrame) -> alt.LayerChart:
     """What parts take over data parallelism; a menu of costs, a slider over goals.
 
-    parts: of `over_whole`, of `subnetworks`.
+    ratios: of `over_whole`, of `subnetworks`.
     """
-    shown = parts.dropna(subset="effect")
-    shown = shown.assign(what=shown.what.map(COSTS))
-    shown["interval"] = list(map(with_interval, shown.effect, shown.low, shown.high))
-    scale = charts.log(12)
+    points = ratios.dropna(subset="effect")
+    points = points.assign(what=points.what.map(COSTS))
+    points["interval"] = list(map(with_interval, points.effect, points.low, points.high))
+    scale, colours = charts.log(12), dict(zip(points.arm.unique(), COLOURS))
     axis = charts.fractions(values=[2.0**n for n in range(-6, 7)])
     y = alt.Y("effect:Q", title=None, scale=scale, axis=axis)
-    colours = dict(zip(shown.arm.unique(), COLOURS))
     sizes = "workers, each with its own examples"
-    base = alt.Chart(shown).encode(
+    base = alt.Chart(points).encode(
         x=alt.X("size:O", title=sizes, axis=alt.Axis(labelAngle=0)),
         xOffset=alt.XOffset("arm:N", sort=list(colours)),
         color=charts.by_name("arm", colours),
@@ -143,11 +136,10 @@ def chart(parts: pd.DataFrame) -> alt.LayerChart:
     about = {"arm:N": "way", "size:O": "workers", "interval:N": "ratio (5–95 %)"}
     bars, _, dots = charts.curve(base, y, scale, tips.listed(about | {"n:Q": "searches"}), 80)
     menu = charts.menu("what", list(COSTS.values()), COSTS["steps"], "compare")
-    drawn = charts.controlled(
-        [bars, dots], menu, charts.goal_slider(sorted(shown.goal.unique()))
-    )
+    slider = charts.goal_slider(sorted(points.goal.unique()))
+    marks = charts.controlled([bars, dots], menu, slider)
     title = charts.beside(f"what_chosen + ', over those of {PARALLEL}'")
-    return charts.sized(alt.layer(charts.across(1, y=scale), drawn, title), 300)
+    return charts.sized(alt.layer(charts.across(1, y=scale), marks, title), 300)
 
 
 def table(grown: pd.DataFrame, cut: pd.DataFrame) -> pd.DataFrame:
@@ -157,13 +149,13 @@ def table(grown: pd.DataFrame, cut: pd.DataFrame) -> pd.DataFrame:
         grown: of `over_whole`, of `growing`.
         cut: the same, of `halves`.
     """
-    shown = pd.concat([hardest(grown).query("what == 'adds'"), hardest(cut)])
-    ends = zip(shown.effect, shown.low, shown.high)
-    missed = "{} of {} meet it".format
-    told = [
-        with_interval(*row) if met == n else missed(met, n)
-        for row, met, n in zip(ends, shown.met, shown.n)
+    rows = pd.concat([hardest(grown).query("what == 'adds'"), hardest(cut)])
+    cells = [
+        with_interval(row.effect, row.low, row.high)
+        if row.met == row.n
+        else f"{row.met} of {row.n} meet it"
+        for row in rows.itertuples()
     ]
-    shown = shown.assign(way=shown.arm, cost=shown.what.map(COSTS), told=told)
-    wide = shown.pivot(index=["way", "cost"], columns="size", values="told")
+    rows = rows.assign(way=rows.arm, cost=rows.what.map(COSTS), cell=cells)
+    wide = rows.pivot(index=["way", "cost"], columns="size", values="cell")
     return wide.rename(columns=lambda size: f"batch {number(size)}").fillna("—").reset_index()

@@ -15,10 +15,8 @@ from lib.measuring.experiment import Collection, OfSearch
 from lib.methods.intervals import Interval
 
 REPLICATES, TRIALS = (1, 2, 3), 32
-
 WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
 PUBLISHED = 20  # local steps of the published runs
-
 GROWTHS = {  # first, doublings, scaled and by_norm of what is searched
     (64, 0, False, True): "64 units from the start",
     (16, 0, False, True): "16 units from the start",
@@ -27,7 +25,6 @@ GROWTHS = {  # first, doublings, scaled and by_norm of what is searched
     (16, 2, True, True): "16 to 64: published rule",
 }
 GROWING_STEPS = {16: 1000, 64: 400, 256: 250, 1024: 160}  # at most, by batch size
-
 HALVES = {
     "whole": "the whole network",
     "halves": "two halves",
@@ -48,9 +45,9 @@ class Search(OfSearch):
     def settings(self) -> dict:
         return {"hits": 1 if self.soon else self.trials, "max_steps": self.max_steps}
 
-    def in_stages(self, trained: str, lengths: Interval, seed: int) -> pd.DataFrame:
+    def in_stages(self, rule: str, lengths: Interval, seed: int) -> pd.DataFrame:
         """A row per trial, with stage: steps of a stage, which are tuned beside the learning rate;
-        trained: by which function of `training`.
+        rule: by which function of `training`.
         """
         # Brings PyTorch, which is slow to import, and most chapters only read
         import torch
@@ -63,12 +60,10 @@ class Search(OfSearch):
         points = sobol.random_base2((self.trials - 1).bit_length())
         stage = lengths.at(points[: self.trials, 0]).round()
         trials = one_search.start(self.cell)
-        trials.w, method = getattr(training, trained)(self, trials.w)
-        drawn = torch.from_numpy(stage).float()
-        trials.drawn["stage"] = drawn[:, None]
+        trials.w, method = getattr(training, rule)(self, trials.w)
+        trials.drawn["stage"] = torch.from_numpy(stage).float()[:, None]
         outcome = one_search.train_search(self.cell, trials=trials, method=method)
-        found = one_search.table(self.cell, outcome)
-        return found.assign(stage=stage)
+        return one_search.table(self.cell, outcome).assign(stage=stage)
 
 
 @spec
@@ -140,37 +135,41 @@ def subnetworks() -> list[Subnetworks]:
     """One worker with as many examples a step as all; every number of workers and of local steps;
     further replicates of what claims are judged by; and a network four times as wide.
     """
-    own = Subnetworks.batch_size
-    whole = [(1, 1, own * workers) for workers in (1, *WORKERS)]
-    split = [(*both, own) for both in itertools.product(WORKERS, LOCAL_STEPS)]
-    found = []
-    for shape in whole + split:
-        more = (4, 5) if shape in whole or shape[1] == PUBLISHED else ()
-        found += [Subnetworks(*shape, n) for n in (*REPLICATES, *more)]
+    size = Subnetworks.batch_size
+    alone = [(1, 1, size * workers) for workers in (1, *WORKERS)]
+    split = [(*pair, size) for pair in itertools.product(WORKERS, LOCAL_STEPS)]
+    searches = []
+    for shape in alone + split:
+        judged = shape in alone or shape[1] == PUBLISHED
+        replicates = (*REPLICATES, 4, 5) if judged else REPLICATES
+        searches += [Subnetworks(*shape, n) for n in replicates]
     wide = {"workload": "digits-mlp-256x2", "max_steps": 1000}
-    shapes = whole[0], whole[-1], (WORKERS[-1], PUBLISHED, own)
-    return found + [Subnetworks(*s, n, **wide) for n in REPLICATES for s in shapes]
+    shapes = alone[0], alone[-1], (WORKERS[-1], PUBLISHED, size)
+    return searches + [Subnetworks(*s, n, **wide) for n in REPLICATES for s in shapes]
 
 
 def growing() -> list[Growing]:
     """The whole width and the narrowest from the start, and growth by three rules."""
-    every = itertools.product(REPLICATES, GROWING_STEPS.items(), GROWTHS)
     return [
         Growing(first, doublings, size, *rule, replicate=n, max_steps=most)
-        for n, (size, most), (first, doublings, *rule) in every
+        for n in REPLICATES
+        for size, most in GROWING_STEPS.items()
+        for first, doublings, *rule in GROWTHS
     ]
 
 
 def halves() -> list[Halves]:
     """Every arm, and then more searches of those that exchange numbers: these scatter widely."""
-    every = [*itertools.product(REPLICATES, HALVES_STEPS, HALVES)]
-    every += itertools.product(range(4, 15), HALVES_STEPS, ("whole", "recovered"))
-    return [Halves(arm, b, n, max_steps=HALVES_STEPS[b]) for n, b, arm in every]
+    points = [
+        *itertools.product(REPLICATES, HALVES_STEPS, HALVES),
+        *itertools.product(range(4, 15), HALVES_STEPS, ("whole", "recovered")),
+    ]
+    return [Halves(arm, b, n, max_steps=HALVES_STEPS[b]) for n, b, arm in points]
 
 
-def _grown(one: Growing) -> str:
-    widths = "16-32-64" if one.doublings else one.first
-    return f"{one.workload}/width-{widths}-batch-{one.batch_size}"
+def _grown(search: Growing) -> str:
+    widths = "16-32-64" if search.doublings else search.first
+    return f"{search.workload}/width-{widths}-batch-{search.batch_size}"
 
 
 APART = "{0.workload}/workers-{0.workers}-local-{0.local_steps}".format

@@ -22,10 +22,10 @@ from lib.workloads import models
 
 def joined(combine: Callable, *units: Tensor) -> Tensor:
     """What parameters are [P], of units of every layer: weights join two, biases are of one."""
-    found = []
+    layers = []
     for fan_in, out in itertools.pairwise(units):
-        found += [combine(out[:, None], fan_in).flatten(), out]
-    return torch.cat(found)
+        layers += [combine(out[:, None], fan_in).flatten(), out]
+    return torch.cat(layers)
 
 
 class Parts:
@@ -44,17 +44,18 @@ class Parts:
 
     def __init__(self, search):
         self.search, self.step, self.width = search, 0, WIDTHS[search.workload]
-        small = models.mlp(
-            INPUTS, *2 * [self.width // search.workers]
-        )  # a worker's own network
+        small = models.mlp(INPUTS, *2 * [self.width // search.workers])  # a worker's network
         self.small = batched.BatchedExecutor(small)
         # By what its weights are multiplied in use, for the scaled activations that they meet
         self.scale = torch.ones(sum(p.numel() for p in small.parameters()))
         for layer in flattening.layers(small)[2::2]:
             self.scale[layer.where] = search.workers
         self.sent = len(self.scale) - CLASSES * (1 - 1 / search.workers)
-        held = {"begin": lambda w, layers: {"held": w[:, -CLASSES:].clone()}}
-        self.method = dataclasses.replace(METHODS["sgd"], gradient=self.gradient, **held)
+        self.method = dataclasses.replace(
+            METHODS["sgd"],
+            gradient=self.gradient,
+            begin=lambda w, layers: {"biases": w[:, -CLASSES:].clone()},
+        )
 
     def owners(self, turn: int) -> list[Tensor]:
         """Whose each hidden layer's units are in round number `turn`, from 0."""
@@ -67,21 +68,23 @@ class Parts:
         turn, of_round = divmod(self.step, self.search.local_steps)
         workers = range(self.search.workers)
         if not of_round:
-            every, owners = torch.ones(INPUTS).bool(), self.owners(turn)
+            ends, owners = torch.ones(INPUTS).bool(), self.owners(turn)
             hidden = ([owner == k for owner in owners] for k in workers)
-            parts = (joined(torch.logical_and, every, *own, every[:CLASSES]) for own in hidden)
+            parts = (
+                joined(torch.logical_and, ends, *units, ends[:CLASSES]) for units in hidden
+            )
             self.now = [part.nonzero()[:, 0] for part in parts]
-            buffers["held"] = w[:, -CLASSES:].clone()
+            buffers["biases"] = w[:, -CLASSES:].clone()
         self.step += 1
         total, losses = torch.zeros_like(w), []
         shares = zip(self.now, *(part.chunk(len(workers)) for part in batch), strict=True)
         for k, (where, *share) in enumerate(shares):
-            own = w.index_select(1, where).mul_(self.scale)
-            mine = len(where) - (CLASSES if k else 0)
-            own[:, mine:] = buffers["held"][:, : len(where) - mine]
-            loss, g, _ = self.small.gradients(own, *share)
+            part = w.index_select(1, where).mul_(self.scale)
+            owned = len(where) - (CLASSES if k else 0)
+            part[:, owned:] = buffers["biases"][:, : len(where) - owned]
+            loss, g, _ = self.small.gradients(part, *share)
             losses.append(loss)
-            total.index_copy_(1, where[:mine], g.mul_(self.scale)[:, :mine])
+            total.index_copy_(1, where[:owned], g.mul_(self.scale)[:, :owned])
         # Units that are off in the whole network may be on in a part: no trial is proved dead
         return torch.stack(losses).mean(0), total, torch.ones(len(w), dtype=torch.bool)
 
@@ -123,7 +126,7 @@ def growing(search, w: Tensor) -> tuple[Tensor, Method]:
 
 
 @functools.cache
-def came() -> Tensor:
+def births() -> Tensor:
     """The growth with which each parameter comes [P]; 0: it is there from the start."""
     hidden = torch.bucketize(torch.arange(UNITS), torch.tensor(STAGES), right=True)
     none = torch.zeros(INPUTS, dtype=torch.long)
@@ -133,14 +136,14 @@ def came() -> Tensor:
 def narrow(seeds: list[int]) -> Tensor:
     """Vectors [T, P] with the narrowest network in them, initialised as if it were alone."""
     nets = [models.initialise(models.mlp(INPUTS, *2 * STAGES[:1]), seed) for seed in seeds]
-    whole = torch.zeros(len(seeds), len(came()))
-    whole[:, came() == 0] = torch.stack([flattening.flatten(net) for net in nets])
-    return whole
+    w = torch.zeros(len(seeds), len(births()))
+    w[:, births() == 0] = torch.stack([flattening.flatten(net) for net in nets])
+    return w
 
 
 def _fresh(random) -> Tensor:
     """New weights [P] of one trial, for all growths."""
-    found = []
+    layers = []
     for n, (fan_in, out) in enumerate([(INPUTS, UNITS), (UNITS, UNITS), (UNITS, CLASSES)]):
         fresh = torch.zeros(out, fan_in)
         for old, new in itertools.pairwise(STAGES):
@@ -152,13 +155,13 @@ def _fresh(random) -> Tensor:
                 z = torch.randn(min(new, out), half, generator=random) / new
                 z[old + half : new] = z[old : old + half]  # rows of a pair are alike here, too
                 fresh[:new, old:new] = torch.cat([z, -z], 1)
-        found += [fresh.flatten(), torch.zeros(out)]
-    return torch.cat(found)
+        layers += [fresh.flatten(), torch.zeros(out)]
+    return torch.cat(layers)
 
 
 def relative_rates(w: Tensor, layers: tuple[Layer, ...]) -> Tensor:
     """Rates of weights [T, P]: norms of what came together over that of the first; of biases, 1."""
-    part = came().clone()
+    part = births().clone()
     for n, layer in enumerate(layers):
         part[layer.where] += n * len(STAGES)
     squares = w.new_zeros(len(w), len(layers) * len(STAGES)).index_add_(1, part, w.square())
@@ -170,10 +173,10 @@ def relative_rates(w: Tensor, layers: tuple[Layer, ...]) -> Tensor:
 
 def grow(w: Tensor, fresh: Tensor, n: int, layers: tuple[Layer, ...], scaled: bool) -> Tensor:
     """The weights w [T, P] after growth n, from 1, with what is new from fresh [T, P]."""
-    found = fresh.where(came() == n, w)
+    grown = fresh.where(births() == n, w)
     for layer in layers[2::2] if scaled else ():  # a matrix and its biases take turns
-        found[:, layer.where][:, came()[layer.where] < n] *= 0.5
-    return found
+        grown[:, layer.where][:, births()[layer.where] < n] *= 0.5
+    return grown
 
 
 LEFT = 2  # layers of the left half

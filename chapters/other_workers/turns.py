@@ -37,14 +37,15 @@ def _take_part(rank: int, job) -> dict | None:
     w = flattening.flatten(module)
     if rank > 0:
         return _work(rank, job, executor, w, work.train())
-    found = _hold(job, w)
-    asked = work.data().validation
-    wrong = Validation(executor, asked).costs(w[None])[0]
-    return found | {"error": float(wrong / len(asked))}
+    delays = _hold(job, w)
+    validation = work.data().validation
+    wrong = Validation(executor, validation).costs(w[None])[0]
+    return delays | {"error": float(wrong / len(validation))}
 
 
 def _message(number: float, w: Tensor) -> Tensor:
-    return torch.cat([torch.tensor([number], dtype=torch.float64), w.double()])
+    head = torch.tensor([number], dtype=torch.float64)
+    return torch.cat([head, w.double()])
 
 
 def _hold(job, w: Tensor) -> dict:
@@ -53,13 +54,13 @@ def _hold(job, w: Tensor) -> dict:
     for worker in range(1, job.workers + 1):
         dist.send(_message(0, w), worker)
     left = job.workers
-    came = torch.empty(1 + len(w), dtype=torch.float64)
+    message = torch.empty(1 + len(w), dtype=torch.float64)
     while left:
-        worker = dist.recv(came)
+        worker = dist.recv(message)
         if len(delays) < job.steps:
-            delays.append(len(delays) - int(came[0]))
+            delays.append(len(delays) - int(message[0]))
             workers.append(worker)
-            w -= job.learning_rate * came[1:].float()
+            w -= job.learning_rate * message[1:].float()
         done = len(delays) == job.steps
         dist.send(_message(STOP if done else len(delays), w), worker)
         left -= done
@@ -70,12 +71,13 @@ def _work(
     rank: int, job, executor: SequentialExecutor, w: Tensor, data: datasets.Split
 ) -> None:
     """Answer weights with a gradient at them, on batches of one's own, until told to stop."""
-    came = torch.empty(1 + len(w), dtype=torch.float64)
+    message = torch.empty(1 + len(w), dtype=torch.float64)
     inputs = executor.inputs(data.x)
     for pick in lockstep.batches(len(data), job.batch_size, rank):
-        dist.recv(came, 0)
-        if came[0] == STOP:
+        dist.recv(message, 0)
+        if message[0] == STOP:
             return
         time.sleep(job.pause if rank == job.workers else 0.0)
-        _, g, _ = executor.gradients(came[None, 1:].float(), inputs[pick], data.y[pick])
-        dist.send(_message(came[0], g[0]), 0)
+        w = message[None, 1:].float()
+        _, g, _ = executor.gradients(w, inputs[pick], data.y[pick])
+        dist.send(_message(message[0], g[0]), 0)

@@ -25,13 +25,9 @@ if TYPE_CHECKING:
 
 REACH, BINS = 6.0, 97  # the histogram: standard deviations on either side, and bins
 PROFILE = 100
-FINE = (
-    50  # bins in which a profile is judged: in a hundred, noise bends that of a normal vector
-)
+FINE = 50  # bins in which a profile is judged: in a hundred, noise bends a normal vector's
 DENSITIES = np.unique([*np.geomspace(1e-3, 0.1, 13), *np.linspace(0.1, 0.9, 17)]).round(6)
-TEXT_RATE = (
-    0.3  # the recurrent network's: 0.01 is so small that it hardly learns in these steps
-)
+TEXT_RATE = 0.3  # the recurrent network's: at 0.01 it hardly learns in these steps
 KEY = ["workload", "compressor", "density", "feedback", "step"]  # of a vector
 SINGLE = ["mean", "std", "skew", "kurtosis", "positive", "above"]
 
@@ -43,8 +39,6 @@ class Portrait(WithSearch):
 
     batch_size: over all workers.
     feedback: False: u_t is the gradient alone.
-
-    Raises ValueError as `lib.studies.search.Search`.
     """
 
     workload: WorkloadName
@@ -65,8 +59,6 @@ class Portrait(WithSearch):
 
     @property
     def cell(self) -> Search:
-        messages = Messages(self.workers, self.compressor, self.density, self.feedback)
-        space = spaces.point(learning_rate=self.learning_rate, momentum=self.momentum)
         return Search(
             self.workload,
             self.batch_size,
@@ -74,8 +66,8 @@ class Portrait(WithSearch):
             replicate=self.replicate,
             stop="budget",
             max_steps=self.steps,
-            space=space,
-            messages=messages,
+            space=spaces.point(learning_rate=self.learning_rate, momentum=self.momentum),
+            messages=Messages(self.workers, self.compressor, self.density, self.feedback),
         )
 
     def measure(self) -> pd.DataFrame:
@@ -86,21 +78,21 @@ class Portrait(WithSearch):
         from lib.measuring import one_search  # brings PyTorch, which is slow to import
 
         # Nobody asks for its errors
-        cell, seen = dataclasses.replace(self.cell, checks="every-100"), []
+        cell, portraits = dataclasses.replace(self.cell, checks="every-100"), []
 
         def watch(step: int, u: Tensor) -> None:
             if (step + 1) % self.every == 0 and len(u) and u.isfinite().all():
-                seen.append(describe(u[0].numpy()).assign(step=step + 1))
+                portraits.append(describe(u[0].numpy()).assign(step=step + 1))
 
-        heard = one_search.exchange(cell, one_search.start(cell), watch)
-        outcome = one_search.train_search(cell, exchange=heard)
-        if not seen:
+        exchange = one_search.exchange(cell, one_search.start(cell), watch)
+        outcome = one_search.train_search(cell, exchange=exchange)
+        if not portraits:
             raise FloatingPointError(
                 f"learning_rate: {self.learning_rate!r} does not do with momentum "
                 f"{self.momentum}: the run ended at step {outcome.last_step[0]}; try a smaller one"
             )
-        found = pd.concat(seen, ignore_index=True)[["step", "measure", "x", "value"]]
-        return found.assign(x=found.x.round(6), value=[float(f"{v:.5g}") for v in found.value])
+        rows = pd.concat(portraits, ignore_index=True)[["step", "measure", "x", "value"]]
+        return rows.assign(x=rows.x.round(6), value=[float(f"{v:.5g}") for v in rows.value])
 
 
 def rate(workload: str) -> float:
@@ -109,9 +101,9 @@ def rate(workload: str) -> float:
 
 
 PORTRAITS = tuple(
-    Portrait(name, learning_rate=rate(name), **how)
+    Portrait(name, learning_rate=rate(name), **fields)
     for name in ("mnist-fnn-3", "mnist-lenet-5", "cifar-10-resnet-20", "shakespeare-lstm")
-    for how in (
+    for fields in (
         {},
         {"feedback": False},
         {"compressor": "dense", "density": 1.0, "feedback": False},
@@ -124,27 +116,27 @@ PORTRAITS = tuple(
 # --- how much of a vector its largest entries hold ------------------------------------------------
 
 
-def _cumulative(u: np.ndarray) -> np.ndarray:
+def _energy(u: np.ndarray) -> np.ndarray:
     """Squared entries of u [d] in falling order, added up: [d + 1] from zero on."""
-    energy = np.sort(np.square(u, dtype=np.float64))[::-1]
-    return np.concatenate([[0.0], np.cumsum(energy)])
+    squares = np.sort(np.square(u, dtype=np.float64))[::-1]
+    return np.concatenate([[0.0], np.cumsum(squares)])
 
 
 def left(u: np.ndarray, density: np.ndarray) -> np.ndarray:
     """|u - Top_k(u)|^2 / |u|^2 at each density k/d, exactly: u [d] -> as density.  Fractions of an
     entry interpolate.
     """
-    total = _cumulative(u)
-    places = np.asarray(density) * len(u)
-    return np.interp(places, np.arange(len(total)), 1 - total / total[-1]).clip(min=0)
+    energy = _energy(u)
+    counts = np.asarray(density) * len(u)
+    return np.interp(counts, np.arange(len(energy)), 1 - energy / energy[-1]).clip(min=0)
 
 
 def profile(u: np.ndarray, bins: int = 100) -> np.ndarray:
     """Squared entries in falling order, averaged in `bins` equal bins, over the largest: [bins]."""
-    total = _cumulative(u)
+    energy = _energy(u)
     edges = np.linspace(0, len(u), bins + 1)
-    energy = np.interp(edges, np.arange(len(total)), total)
-    return np.diff(energy) / (len(u) / bins) / total[1]
+    in_bins = np.diff(np.interp(edges, np.arange(len(energy)), energy))
+    return in_bins / (len(u) / bins) / energy[1]
 
 
 def bell(profile: np.ndarray, bins: int, rounding: float = 0.0) -> bool:
@@ -157,9 +149,6 @@ def bell(profile: np.ndarray, bins: int, rounding: float = 0.0) -> bool:
     p = profile.reshape(bins, -1).mean(1)
     convex = np.diff(p, 2) >= -4 * rounding * p[1:-1]
     return convex.all() and p[-1] <= p[-2] / 3
-
-
-# --- measuring ------------------------------------------------------------------------------------
 
 
 def describe(u: np.ndarray) -> pd.DataFrame:
@@ -176,39 +165,30 @@ def describe(u: np.ndarray) -> pd.DataFrame:
     u = u.astype(np.float64)
     edges = np.linspace(-REACH, REACH, BINS + 1)
     counts, _ = np.histogram(u / u.std(), edges)
-    falling = profile(u, PROFILE)
-    ranks = (np.arange(PROFILE) + 0.5) / PROFILE
+    falling, ranks = profile(u, PROFILE), (np.arange(PROFILE) + 0.5) / PROFILE
+    single = [
+        u.mean(),
+        u.std(),
+        stats.skew(u),
+        stats.kurtosis(u),
+        (u > 0).mean(),
+        (falling > 1 - ranks).mean(),
+    ]
     centres = edges[:-1] + np.diff(edges) / 2
-    single = {
-        "mean": u.mean(),
-        "std": u.std(),
-        "skew": stats.skew(u),
-        "kurtosis": stats.kurtosis(u),
-        "positive": (u > 0).mean(),
-        "above": (falling > 1 - ranks).mean(),
-    }
-    series = {
+    curves = {
         "density": (centres, counts / len(u) / np.diff(edges)),
         "profile": (ranks, falling),
         "left": (DENSITIES, left(u, DENSITIES)),
-        **{name: (np.nan, [value]) for name, value in single.items()},
     }
-    rows = [
-        pd.DataFrame({"measure": name, "x": x, "value": value})
-        for name, (x, value) in series.items()
-    ]
+    rows = [pd.DataFrame({"measure": n, "x": x, "value": v}) for n, (x, v) in curves.items()]
+    rows.append(pd.DataFrame({"measure": SINGLE, "x": np.nan, "value": single}))
     return pd.concat(rows, ignore_index=True)
-
-
-def _file(portrait: Portrait) -> str:
-    home = store.home(portrait.workload)
-    return f"{home}/{portrait.compressor}-{portrait.density:g}"
 
 
 GALLERY = Collection(
     "portraits",
     "histograms",
-    _file,
+    lambda what: f"{store.home(what.workload)}/{what.compressor}-{what.density:g}",
     lambda: PORTRAITS,
     "Record what gradients look like before they are compressed, into data/portraits/.",
 )
@@ -219,9 +199,7 @@ GALLERY = Collection(
 
 def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFrame:
     """All portraits that have a record, a row per number, with the portrait's fields; budget as for
-    `lib.measuring.sweeps.results`.
-
-    "smoke" makes a toy of the first.
+    `lib.measuring.sweeps.results`: "smoke" makes a toy of the first.
     """
     data = DATA
     if budget == "smoke":
@@ -231,7 +209,7 @@ def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFra
     return GALLERY.results(planned, data)
 
 
-def shapes(taken: pd.DataFrame) -> pd.DataFrame:
+def shapes(portraits: pd.DataFrame) -> pd.DataFrame:
     """Of `results`, a row per portrait: its fields, the single numbers of `describe`, and, from its
     curves, four more.
 
@@ -242,10 +220,11 @@ def shapes(taken: pd.DataFrame) -> pd.DataFrame:
     bell: `bell` of the profile in `FINE` bins.
     """
     rows = []
-    for key, numbers in taken.groupby(KEY) if len(taken) else ():
-        by = numbers.sort_values("x").groupby("measure").value
-        density, falling = (by.get_group(name).to_numpy() for name in ("density", "profile"))
-        single = by.first()[SINGLE]
+    for key, numbers in portraits.groupby(KEY) if len(portraits) else ():
+        by_measure = numbers.sort_values("x").groupby("measure").value
+        density = by_measure.get_group("density").to_numpy()
+        falling = by_measure.get_group("profile").to_numpy()
+        single = by_measure.first()[SINGLE]
         coarse = density[2:-2].reshape(-1, 3).mean(axis=1)
         top = int(coarse.argmax())
         sides = coarse[top:], coarse[top::-1]

@@ -41,8 +41,12 @@ class Replay:
 
     def cells(self, data: Path = DATA) -> tuple[Search, ...]:
         """The searches that are measured again; fewer than `sample` where no more are on record."""
-        known = [c for c in plans.study(self.study).searches if store.exists(record(c, data))]
-        short = [c for c in known if store.head(record(c, data))["wall_s"] <= self.longest]
+        files = {cell: record(cell, data) for cell in plans.study(self.study).searches}
+        short = [
+            cell
+            for cell, file in files.items()
+            if store.exists(file) and store.head(file)["wall_s"] <= self.longest
+        ]
         order = np.random.default_rng(self.seed).permutation(len(short))[: self.sample]
         return tuple(short[place] for place in order)
 
@@ -60,43 +64,35 @@ def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
     """
     what = replace(what, code=SOURCE)
     cells = what.cells(data)
-    require(
-        cells, "longest", what.longest, f"the seconds of some search on record of {what.study}"
-    )
+    allowed = f"the seconds of some search on record of {what.study}"
+    require(cells, "longest", what.longest, allowed)
 
-    def taken() -> pd.DataFrame:
+    def measure() -> pd.DataFrame:
         with tempfile.TemporaryDirectory() as folder:
             sweeps.run(Study("replay", "", cells), Path(folder), jobs)
             files = [(record(cell, data), record(cell, Path(folder))) for cell in cells]
-            rows = [_compared(cell, *pair) for cell, pair in zip(cells, files, strict=True)]
+            rows = [_compared(cell, *pair) for cell, pair in zip(cells, files)]
         return pd.DataFrame(rows)
 
-    return runner.write(place(what, data / "replays"), what, taken)
+    return runner.write(place(what, data / "replays"), what, measure)
 
 
 def _compared(cell: Search, before: Path, again: Path) -> dict:
     """A search and its replay: whether tables and steps to every goal are equal, and K* at the
     hardest goal that both met.
-
-    unequal: the columns that are not, with those that one table alone has.  same_rounding: whether
-    both machines round alike (`machine.rounding`), empty where the record does not tell.
     """
-    (about, table), (now, anew) = (store.read(file, cell) for file in (before, again))
+    (about, table), (_, anew) = (store.read(file, cell) for file in (before, again))
     goals = [column for column in table if column.startswith("steps@")]
-    unequal = {c for c in {*table, *anew} if not (c in table and table[c].equals(anew.get(c)))}
     best = pd.DataFrame({"recorded": table[goals].min(), "again": anew[goals].min()})
     met = best.dropna()
     shared = ("workload", "algorithm", "sparsity", "batch_size", "replicate")
     return {
         **{name: getattr(cell, name) for name in shared},
         "equal": table.equals(anew),
-        "equal_steps": unequal.isdisjoint(goals),
+        "equal_steps": table[goals].equals(anew[goals]),
         **(met.iloc[0] if len(met) else dict.fromkeys(best, np.nan)),
-        "measured_by": about["source"],
         "measured_on": _machine(about),
         "record": before.stem,
-        "unequal": " ".join(sorted(unequal)),
-        "same_rounding": about["rounding"] == now["rounding"] if "rounding" in about else None,
     }
 
 
@@ -111,22 +107,23 @@ def every(folder: Path = FOLDER) -> pd.DataFrame:
     Columns: those of `_compared`; study; source, replayed_on (of the replay); factor (K* again over
     recorded, or its inverse), equal_result (K*).
     """
-    read = map(store.read, sorted(folder.glob("*.csv")))
+    records = map(store.read, sorted(folder.glob("*.csv")))
     # The newest last; dates tell the day alone
-    read = sorted(read, key=lambda pair: (pair[0]["date"], pair[0]["source"] == SOURCE))
-    tables = (
+    records = sorted(records, key=lambda pair: (pair[0]["date"], pair[0]["source"] == SOURCE))
+    tables = [
         table.assign(
-            study=about["cell"]["study"], source=about["source"], replayed_on=_machine(about)
+            study=head["cell"]["study"], source=head["source"], replayed_on=_machine(head)
         )
-        for about, table in read
-    )
+        for head, table in records
+    ]
     rows = pd.concat(tables, ignore_index=True)
     # Of replays that did not tell, each row counts
     rows["record"] = rows.record.fillna(rows.index.to_series().astype(str))
     rows = rows.drop_duplicates(["study", "record"], keep="last")
     off = np.log(rows.again / rows.recorded).abs()
-    unmet = rows.recorded.isna() & rows.again.isna() & rows.equal_steps
-    return rows.assign(factor=np.exp(off), equal_result=(off == 0) | unmet)
+    unmet = rows.recorded.isna() & rows.again.isna()
+    equal = (off == 0) | (unmet & rows.equal_steps)
+    return rows.assign(factor=np.exp(off), equal_result=equal)
 
 
 def summary(folder: Path = FOLDER) -> pd.DataFrame:
@@ -136,16 +133,15 @@ def summary(folder: Path = FOLDER) -> pd.DataFrame:
     goal), equal_result (K*), factor (the largest); measured_on, replayed_on (models of processors);
     source (the newest replay's code).
     """
-    by = every(folder).groupby("study")
-    return by.agg(
+
+    def models(machines: pd.Series) -> str:
+        return ", ".join(sorted({machine.partition(",")[0] for machine in machines}))
+
+    by_study = every(folder).groupby("study")
+    return by_study.agg(
         searches=("record", "size"),
         **{name: (name, "sum") for name in ("equal", "equal_steps", "equal_result")},
         factor=("factor", "max"),
-        **{name: (name, _models) for name in ("measured_on", "replayed_on")},
+        **{name: (name, models) for name in ("measured_on", "replayed_on")},
         source=("source", "last"),
     ).reset_index()
-
-
-def _models(machines: pd.Series) -> str:
-    """Of their processors."""
-    return ", ".join(sorted({machine.partition(",")[0] for machine in machines}))

@@ -2,8 +2,8 @@
 then on.  Here are those of training steps on one core: of networks, and of methods, each in turn
 with SGD, so that their ratio holds on other machines.
 
-What is timed are frozen dataclasses with `definition()`, what the record's name depends on besides
-the settings, and `measure()`, a table with columns seconds, low and high among others.
+What is timed are specs with `definition()` and `measure()`, a table with columns seconds, low and
+high among others.
 """
 
 from __future__ import annotations
@@ -76,8 +76,6 @@ BLOCK = 20
 class StepTimes:
     """Times of one trial's training step on one core, gradient and update, at 4^0 ... 2^largest
     examples.
-
-    Raises ValueError naming the field, its value and what is allowed.
     """
 
     workload: WorkloadName
@@ -102,8 +100,7 @@ class MethodTimes:
     """Times of a trial's training step, gradient and update, with a method and with SGD, at 4^1 ...
     2^largest examples.
 
-    trials: trained at once, as in a search, where the workload stacks them.  Raises ValueError
-    naming the field, its value and what is allowed.
+    trials: trained at once, as in a search, where the workload stacks them.
     """
 
     workload: WorkloadName
@@ -113,27 +110,22 @@ class MethodTimes:
     repeats: REPEATS = 5
 
     def definition(self) -> dict:
-        work = workload(self.workload)
-        return {
-            "model": work.model,
-            "precision": work.precision,
-            "method": method(self.algorithm).source,
-        }
+        work, source = workload(self.workload), method(self.algorithm).source
+        return {"model": work.model, "precision": work.precision, "method": source}
 
     def measure(self) -> pd.DataFrame:
         """timed (SGD or the method), batch_size, parameters, widest (layer side), seconds (median),
         low, high (range).
         """
-        rows, names = [], (BASE, self.algorithm)
+        rows, names, trials = [], (BASE, self.algorithm), self.trials
         for power in range(2, self.largest + 1, 2):
-            cells = [
-                Search(self.workload, 2**power, name, trials=self.trials) for name in names
-            ]
+            size = 2**power
+            cells = [Search(self.workload, size, name, trials=trials) for name in names]
             calls, networks = zip(*map(_run, cells), strict=True)
             times = alternately(calls, self.repeats)
-            for name, network, found in zip(names, networks, times, strict=True):
-                per = {key: seconds / self.trials / BLOCK for key, seconds in found.items()}
-                rows.append({"timed": name, "batch_size": 2**power, **network, **per})
+            for name, network, seconds in zip(names, networks, times, strict=True):
+                step = {key: value / trials / BLOCK for key, value in seconds.items()}
+                rows.append({"timed": name, "batch_size": size, **network, **step})
         return pd.DataFrame(rows)
 
 
@@ -149,24 +141,15 @@ def _run(cell: Search, steps: int = BLOCK) -> tuple[Callable[[], None], dict]:
         for _ in range(steps):
             rerun.update()
 
-    inputs = [(one.where.stop - one.where.start) // one.shape[0] for one in rerun.layers]
-    widest = max(*inputs, *(one.shape[0] for one in rerun.layers))
+    outputs = [layer.shape[0] for layer in rerun.layers]
+    sizes = [layer.where.stop - layer.where.start for layer in rerun.layers]
+    widest = max(*outputs, *(size // side for size, side in zip(sizes, outputs)))
     return run, {"parameters": rerun.w.shape[1], "widest": widest}
 
 
-NETWORKS = tuple(
-    map(
-        StepTimes,
-        (
-            "digits-mlp",
-            "digits-cnn",
-            "mnist-fc-128x3",
-            "mnist-simple-cnn",
-            "fashion-mnist-simple-cnn",
-            "cifar-10-resnet-8",
-        ),
-    )
-)
+NETWORKS = """
+digits-mlp digits-cnn mnist-fc-128x3 mnist-simple-cnn fashion-mnist-simple-cnn cifar-10-resnet-8
+""".split()
 # Where steps are not stacked, one trial: the others would take as long again.  K-FAC without its
 # clip was searched on digits.
 BY_METHOD = tuple(
@@ -180,14 +163,15 @@ BY_METHOD = tuple(
     for algorithm in METHODS
     if algorithm != BASE and (name.startswith("digits") or algorithm != "kfac-unclipped")
 )
-PLANNED = (*NETWORKS, *BY_METHOD)
-TIMINGS = experiment("training steps and methods", lambda: PLANNED)
+TIMINGS = experiment(
+    "training steps and methods", lambda: (*map(StepTimes, NETWORKS), *BY_METHOD)
+)
 
 
 def one_core(name: str) -> pd.DataFrame | None:
     """The measured step times of a workload on one core of ours, or None."""
-    measured = results(StepTimes(name))
-    return None if measured.empty else measured
+    times = results(StepTimes(name))
+    return None if times.empty else times
 
 
 def over_sgd() -> pd.DataFrame:
@@ -197,10 +181,15 @@ def over_sgd() -> pd.DataFrame:
     Columns: workload, algorithm, batch_size, widest, ratio (a step's seconds over those of a step
     of SGD in the same run), low, high (the fastest over SGD's slowest, and the other way round).
     """
-    table = results(*BY_METHOD).set_index(["workload", "algorithm", "batch_size"])
-    base, own = table[table.timed == BASE], table[table.timed != BASE]
-    ratios = {"ratio": own.seconds / base.seconds, "low": own.low / base.high}
-    both = own[["widest"]].assign(**ratios, high=own.high / base.low).reset_index()
-    alone = both.drop_duplicates(["workload", "batch_size"])
-    alone = alone.assign(algorithm=BASE, ratio=1.0, low=1.0, high=1.0)
-    return pd.concat([alone, both], ignore_index=True)
+    times = results(*BY_METHOD).set_index(["workload", "algorithm", "batch_size"])
+    sgd = times[times.timed == BASE]
+    method = times[times.timed != BASE]
+    ratios = method[["widest"]].assign(
+        ratio=method.seconds / sgd.seconds,
+        low=method.low / sgd.high,
+        high=method.high / sgd.low,
+    )
+    ratios = ratios.reset_index()
+    base = ratios.drop_duplicates(["workload", "batch_size"])
+    base = base.assign(algorithm=BASE, ratio=1.0, low=1.0, high=1.0)
+    return pd.concat([base, ratios], ignore_index=True)

@@ -82,21 +82,21 @@ def fastest(kind: type, cell: Search, count: int, data: Path = DATA, **fields) -
     """
     if not store.exists(store.record(cell, data)):
         return []
-    known = CELL & kind.__dataclass_fields__.keys()
-    shared = {name: getattr(cell, name) for name in known}
-    steps = steps_to_goal(cell, data)
-    found = [kind(**shared, trial=int(trial), **fields) for trial in steps.index[:count]]
+    shared = CELL & kind.__dataclass_fields__.keys()
+    fields |= {name: getattr(cell, name) for name in shared}
+    trials = steps_to_goal(cell, data).index[:count]
+    specs = [kind(**fields, trial=int(trial)) for trial in trials]
     allowed = f"one whose fields that a {kind.__name__} lacks have their defaults"
-    require(all(one.cell == cell for one in found), "cell", cell, allowed)
-    return found
+    require(all(spec.cell == cell for spec in specs), "cell", cell, allowed)
+    return specs
 
 
 def of_cells(
     cells: Iterable[Search], count: int = 3, data: Path = DATA, **fields
 ) -> list[Track]:
     """The fastest trial of every cell, then the second of every cell, ..."""
-    found = [fastest(Track, cell, count, data, **fields) for cell in cells]
-    return [tracks[rank] for rank in range(count) for tracks in found if rank < len(tracks)]
+    by_cell = [fastest(Track, cell, count, data, **fields) for cell in cells]
+    return [tracks[rank] for rank in range(count) for tracks in by_cell if rank < len(tracks)]
 
 
 def steps_to_goal(cell: Search, data: Path = DATA, goal: float | None = None) -> pd.Series:
@@ -133,23 +133,25 @@ def digits() -> list[Track]:
     return of_cells(cells, points=16)
 
 
-def _own_splits() -> list[Track]:
-    """The winner of every search of Simple-CNN on a split of its own; how smooth the loss is at the
-    batch size of `_images` alone.
+def _mnist() -> list[Track]:
+    """Dense and sparse networks; and the winner of every search of Simple-CNN on a split of its
+    own, with how smooth the loss is at one batch size alone.
     """
-    return [
-        track
-        for cell in plans.study("mnist-own-splits").searches
-        for track in fastest(
-            Track, cell, 1, points=6, examples=10_000, smoothness=cell.batch_size == 64
-        )
-    ]
+    study, own_splits = (plans.study(name).searches for name in ("mnist", "mnist-own-splits"))
+    levels = plans.DENSE_AND_SPARSE
+    cells = [cell for cell in study if cell.batch_size == 64 and cell.sparsity in levels]
+    tracks = of_cells(cells, points=6, examples=0)
+    for cell in own_splits:
+        fields = {"examples": 10_000, "smoothness": cell.batch_size == 64}
+        tracks += fastest(Track, cell, 1, points=6, **fields)
+    return tracks
 
 
-def _images(study: str, batch_size: int, examples: int, wanted: Callable) -> list[Track]:
-    """On images: those searches of a study that are wanted."""
-    cells = [c for c in plans.study(study).searches if c.batch_size == batch_size and wanted(c)]
-    return of_cells(cells, points=6, examples=examples)
+def _cifar() -> list[Track]:
+    """By momentum, on a ninth of the training set."""
+    searches = plans.study("cifar-10").searches
+    cells = [c for c in searches if c.batch_size == 128 and c.algorithm == "momentum"]
+    return of_cells(cells, points=6, examples=5000)
 
 
 # --- records --------------------------------------------------------------------------------------
@@ -157,36 +159,22 @@ def _images(study: str, batch_size: int, examples: int, wanted: Callable) -> lis
 
 def experiment(name: str, planned: Callable[[], Sequence[Track]]) -> Collection:
     """Follow these tracks; name: of what they are on."""
-    told = (
+    about = (
         f"Train the fastest trials of {name} again; record the gradient's noise and smoothness "
         "along them, into data/tracks/."
     )
-    return Collection("tracks", "trials", store.beginning, planned, told)
+    return Collection("tracks", "trials", store.beginning, planned, about)
 
 
-TRACKS = {  # by which claims are judged
-    "digits": experiment("digits", digits),
-    "mnist": experiment(
-        "mnist",
-        lambda: (
-            _images("mnist", 64, 0, lambda c: c.sparsity in plans.DENSE_AND_SPARSE)
-            + _own_splits()
-        ),
-    ),
-    # On a ninth of the training set
-    "cifar-10": experiment(
-        "cifar-10", lambda: _images("cifar-10", 128, 5000, lambda c: c.algorithm == "momentum")
-    ),
-}
+PLANNED = {"digits": digits, "mnist": _mnist, "cifar-10": _cifar}
+TRACKS = {name: experiment(name, planned) for name, planned in PLANNED.items()}  # judge claims
 
 
 def every(*more: pd.DataFrame) -> pd.DataFrame:
     """These points and those of all TRACKS, each once."""
-    followed = (one.results() for one in TRACKS.values())
-    found = pd.concat([*more, *filter(len, followed)])
-    return found.drop_duplicates(
-        "workload algorithm batch_size sparsity trials replicate split trial step".split()
-    )
+    tables = (collection.results() for collection in TRACKS.values())
+    key = "workload algorithm batch_size sparsity trials replicate split trial step".split()
+    return pd.concat([*more, *filter(len, tables)]).drop_duplicates(key)
 
 
 def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.DataFrame:
@@ -200,10 +188,10 @@ def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.D
     if budget == "smoke":
         study, data, count, fields = study.smoke(), SMOKE, 1, {"points": 3, "steps": 8}
     planned = of_cells(study.searches, count, data, **fields)
-    own = experiment(study.name, lambda: planned)
+    collection = experiment(study.name, lambda: planned)
     if budget != "cached":
-        own.run(data=data)
-    return own.results(data=data)
+        collection.run(data=data)
+    return collection.results(data=data)
 
 
 # --- what the points of a path say together -------------------------------------------------------
@@ -223,22 +211,14 @@ def steps_around(ordered: pd.DataFrame) -> pd.Series:
 
 
 def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
-    """One row per path: noise_scale, tr(Sigma) over |G|^2 averaged over its progress; apart, each
-    averaged over its steps.
+    """One row per path: noise_scale, tr(Sigma) over |G|^2 averaged over its progress.
 
     A step at batch size B is worth 1 / (1 + noise scale / B) of one at an unlimited batch
     (McCandlish et al. 2018, equation 2.7), and the bend is the mean over such steps.
     """
-    own = paths.sort_values("step")
-    square = own.square.clip(lower=0)
-    weight = steps_around(own)
-    progress = weight / (square + own.trace / own.batch_size)
-    parts = own[PATH].assign(
-        up=own.trace * progress,
-        down=square * progress,
-        trace=own.trace * weight,
-        square=square * weight,
-    )
+    points = paths.sort_values("step")
+    square = points.square.clip(lower=0)
+    progress = steps_around(points) / (square + points.trace / points.batch_size)
+    parts = points[PATH].assign(up=points.trace * progress, down=square * progress)
     total = parts.groupby(PATH).sum()
-    found = {"noise_scale": total.up / total.down, "apart": total.trace / total.square}
-    return pd.DataFrame(found).reset_index()
+    return (total.up / total.down).rename("noise_scale").reset_index()

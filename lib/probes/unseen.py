@@ -48,11 +48,11 @@ class Winners:
 
     def cells(self, data: Path = DATA) -> list[Search]:
         """Those of its searches that are on record under `data`."""
-        asked = (self.workload, self.algorithm, self.sparsity, "connection-sensitivity", "goal")
+        key = (self.workload, self.algorithm, self.sparsity, "connection-sensitivity", "goal")
         return [
             c
             for c in plans.study(self.study).searches
-            if (c.workload, c.algorithm, c.sparsity, c.pruning, c.stop) == asked
+            if (c.workload, c.algorithm, c.sparsity, c.pruning, c.stop) == key
             and c.replicate <= self.last
             and c.batch_size >= self.smallest
             and store.exists(store.record(c, data))
@@ -67,14 +67,13 @@ class Winners:
         """
         rows = []
         for cell in self.cells(data):
-            won = tracks.steps_to_goal(cell, data, self.goal)[:1]
-            for trial, count in won.astype(int).items():
-                found = errors(cell, trial, count)
-                rows.append((cell.batch_size, cell.replicate, cell.split, trial, count, *found))
-        return pd.DataFrame(rows, columns=COLUMNS)
-
-
-COLUMNS = ["batch_size", "replicate", "split", "trial", "steps", "validation", "test"]
+            fastest = tracks.steps_to_goal(cell, data, self.goal)[:1]
+            for trial, steps in fastest.astype(int).items():
+                wrong = errors(cell, trial, steps)
+                search = cell.batch_size, cell.replicate, cell.split
+                rows.append((*search, trial, steps, *wrong))
+        columns = ["batch_size", "replicate", "split", "trial", "steps", "validation", "test"]
+        return pd.DataFrame(rows, columns=columns)
 
 
 def errors(cell: Search, trial: int, steps: int) -> list[float]:
@@ -89,7 +88,6 @@ def errors(cell: Search, trial: int, steps: int) -> list[float]:
     return [cost.float().mean().item() for cost in costs]
 
 
-LEVELS = (0.0, 0.9)
 PLANNED = tuple(
     Winners(study, name, level, goal, smallest=smallest)
     for study, name, goal, smallest in (
@@ -99,7 +97,7 @@ PLANNED = tuple(
         ("fc-searches", "mnist-fc-128x3-easier", 0.05, 64),
         ("fc-searches", "fashion-mnist-fc-128x3-easier", 0.14, 64),
     )
-    for level in LEVELS
+    for level in (0.0, 0.9)
 )
 
 
@@ -114,7 +112,7 @@ UNSEEN = Collection(
 
 # --- folds ----------------------------------------------------------------------------------------
 
-ASKED = 1000  # images at once
+AT_ONCE = 1000  # images
 
 
 @spec
@@ -140,14 +138,8 @@ class Folds(WithSearch):
     def cell(self) -> Search:
         """How the networks of the first fold are trained, on images of its own."""
         space = spaces.point(learning_rate=self.learning_rate, momentum=self.momentum)
-        return Search(
-            self.workload,
-            self.batch_size,
-            trials=self.networks,
-            stop="budget",
-            max_steps=self.steps,
-            space=space,
-        )
+        budget = {"stop": "budget", "max_steps": self.steps, "space": space}
+        return Search(self.workload, self.batch_size, trials=self.networks, **budget)
 
     def parts(self, images: int) -> list[np.ndarray]:
         """The images of every fold, as places in the training set: each in one fold, whose sizes
@@ -159,24 +151,21 @@ class Folds(WithSearch):
         """A row per image that some network got wrong: image (place in the canonical training set),
         wrong (networks that did).
         """
-        from lib.measuring.rerun import (
-            Rerun,
-        )  # brings PyTorch, and most chapters only read records
+        from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read
 
-        whole, _ = datasets.canonical(workload(self.workload).dataset)
+        images, _ = datasets.canonical(workload(self.workload).dataset)
 
         def part(rows: np.ndarray) -> datasets.Split:
-            return datasets.Split(whole.x[rows], whole.y[rows])
+            return datasets.Split(images.x[rows], images.y[rows])
 
-        wrong = np.zeros(len(whole), int)
-        for fold, asked in enumerate(self.parts(len(whole))):
-            others = np.setdiff1d(np.arange(len(whole)), asked)
-            own = replace(self.cell, replicate=fold)
-            rerun = Rerun(own, training=part(others))
+        wrong = np.zeros(len(images), int)
+        for number, fold in enumerate(self.parts(len(images))):
+            training = part(np.setdiff1d(np.arange(len(images)), fold))
+            rerun = Rerun(replace(self.cell, replicate=number), training=training)
             for _ in range(self.steps):
                 rerun.update()
-            for some in np.split(asked, range(ASKED, len(asked), ASKED)):
-                wrong[some] = rerun.costs(part(some)).sum(0).numpy()
+            for rows in np.split(fold, range(AT_ONCE, len(fold), AT_ONCE)):
+                wrong[rows] = rerun.costs(part(rows)).sum(0).numpy()
         (missed,) = wrong.nonzero()
         return pd.DataFrame({"image": missed, "wrong": wrong[missed]})
 
@@ -193,9 +182,6 @@ FOLDS = Collection(
     "Record which training images networks get wrong that have not seen them, into data/folds/.",
 )
 
-
-# --- how hard a draw of validation images is ------------------------------------------------------
-
 DRAWS = 10_000
 
 
@@ -203,10 +189,10 @@ def shares(rows: pd.DataFrame, name: str) -> np.ndarray:
     """The share of networks that got each image of the training set wrong [N], from one workload's
     rows of FOLDS.
     """
-    own = rows[rows.workload == name]
-    found = np.zeros(datasets.whole_size(workload(name).dataset))
-    found[own.image] = own.wrong / own.networks
-    return found
+    rows = rows[rows.workload == name]
+    share = np.zeros(datasets.whole_size(workload(name).dataset))
+    share[rows.image] = rows.wrong / rows.networks
+    return share
 
 
 def drawn(share: np.ndarray) -> np.ndarray:
@@ -217,7 +203,6 @@ def drawn(share: np.ndarray) -> np.ndarray:
     need be drawn.
     """
     levels, counts = np.unique(share, return_counts=True)
-    size = len(share) // 10
-    random = np.random.default_rng(0)
-    held = random.multivariate_hypergeometric(counts, size, DRAWS, method="marginals")
-    return held @ levels / size
+    size, random = len(share) // 10, np.random.default_rng(0)
+    draws = random.multivariate_hypergeometric(counts, size, DRAWS, method="marginals")
+    return draws @ levels / size

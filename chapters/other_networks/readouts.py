@@ -1,5 +1,5 @@
-"""What this chapter measures besides searches: Boolean readouts trained by coordinate descent.
-Flip a weight, keep the flip if the error on B examples falls.
+"""Boolean readouts trained by coordinate descent: flip a weight, keep the flip if the error on B
+examples falls.
 
 The readout answers whether a digit is even: (1 / sqrt N) sum of w_i f_i(x), w_i in {0, 1}, against
 a target of 1 or -1; f_i are N fixed random features, tanh of a random affine map, of mean 0 and
@@ -53,7 +53,7 @@ class Descent:
         """Mean squared errors over all training and all validation examples, and the share of wrong
         signs (mistakes) among the latter.
         """
-        rows = [row for replicate in range(self.replicates) for row in self._run(replicate)]
+        rows = itertools.chain.from_iterable(map(self._run, range(self.replicates)))
         columns = ["replicate", "step", "training", "validation", "mistakes"]
         return pd.DataFrame(rows, columns=columns)
 
@@ -61,41 +61,41 @@ class Descent:
         # Brings PyTorch, which is slow to import, and most chapters only read
         from lib.workloads import datasets
 
-        data = datasets.load("digits", replicate)
-        x, other_x = (
-            part.x.flatten(1).double().numpy() for part in (data.train, data.validation)
-        )
-        y, other_y = (1.0 - 2 * (part.y.numpy() % 2) for part in (data.train, data.validation))
+        digits = datasets.load("digits", replicate)
+        splits = digits.train, digits.validation
+        x, unseen = (split.x.flatten(1).double().numpy() for split in splits)
+        y, parity = (1.0 - 2 * (split.y.numpy() % 2) for split in splits)
         # Features and start are the same at every B and M
         random = np.random.default_rng((replicate, self.features))
-        f, other_f = features(x, other_x, self.features, random, self.whitened)
+        f, unseen_f = features(x, unseen, self.features, random, self.whitened)
         readout = Readout(f, y, random.random(self.features) < 0.5)
         check = 0
         for step in descent(readout, self, random):
             if step == check:
                 check = vocabulary.next_check(step, "geometric")
-                answers = other_f @ readout.w
-                wrong = np.mean((answers > 0) != (other_y > 0))
-                yield replicate, step, readout.error, np.mean((answers - other_y) ** 2), wrong
+                answers = unseen_f @ readout.w
+                mistakes = np.mean((answers > 0) != (parity > 0))
+                error = np.mean((answers - parity) ** 2)
+                yield replicate, step, readout.error, error, mistakes
 
 
 def features(
-    x: np.ndarray, other: np.ndarray, count: int, random: np.random.Generator, whitened: bool
+    x: np.ndarray, unseen: np.ndarray, count: int, random: np.random.Generator, whitened: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """f_i / sqrt N of examples x [n, d], and of others, [n, N] each: mean 0 and variance 1 / N over
-    x; whitened: no covariance.
+    """f_i / sqrt N of examples x [n, d] and of unseen ones, [n, N] each: mean 0 and variance 1 / N
+    over x; whitened: no covariance.
     """
     matrix = random.standard_normal((x.shape[1], count)) / x.shape[1] ** 0.5
     bias = BIAS * random.standard_normal(count)
-    found, theirs = np.tanh(x @ matrix + bias), np.tanh(other @ matrix + bias)
-    middle = found.mean(0)
-    found, theirs = found - middle, theirs - middle
+    f, unseen_f = np.tanh(x @ matrix + bias), np.tanh(unseen @ matrix + bias)
+    mean = f.mean(0)
+    f, unseen_f = f - mean, unseen_f - mean
     if whitened:
-        values, axes = np.linalg.eigh(found.T @ found / len(x))
+        values, axes = np.linalg.eigh(f.T @ f / len(x))
         turn = axes / np.sqrt(values) @ axes.T
-        found, theirs = found @ turn, theirs @ turn
-    scale = found.std(0) * count**0.5
-    return np.asfortranarray(found / scale), theirs / scale  # columns are what a flip reads
+        f, unseen_f = f @ turn, unseen_f @ turn
+    scale = f.std(0) * count**0.5
+    return np.asfortranarray(f / scale), unseen_f / scale  # columns are what a flip reads
 
 
 class Readout:
@@ -146,29 +146,30 @@ def _batches(examples: int, batch_size: int, random: np.random.Generator) -> Ite
     """Endless batches: every epoch is reshuffled, and a batch may straddle two."""
     if batch_size == examples:
         yield from itertools.repeat(slice(None))
-    rest = np.empty(0, int)
+    queue = np.empty(0, int)
     while True:
-        if len(rest) < batch_size:
-            rest = np.concatenate([rest, random.permutation(examples)])
-        yield rest[:batch_size]
-        rest = rest[batch_size:]
+        if len(queue) < batch_size:
+            queue = np.concatenate([queue, random.permutation(examples)])
+        yield queue[:batch_size]
+        queue = queue[batch_size:]
 
 
-COUNTS = (64, 128, 256, 512, 1024)
 MIDDLE = 256  # features where batch sizes and flips vary
 LONG, LEAST = 24, 600  # steps of a run: so many visits of each weight, and at least so many
 
 
 def planned() -> list[Descent]:
     """By number and kind of features, by batch size, and by flips a step."""
-    found = [
-        Descent(n, whitened=white, steps=LONG * n) for n in COUNTS for white in (False, True)
+    counts, flips = (64, 128, 256, 512, 1024), (2, 4, 8, 16, 32, 64, 128, 256)
+    return [
+        *(Descent(n, whitened=w, steps=LONG * n) for n in counts for w in (False, True)),
+        *(Descent(MIDDLE, size, steps=20_000) for size in (1, 4, 16, 64, 256, 1024)),
+        *(
+            Descent(MIDDLE, flips=m, take=take, steps=max(LEAST, LONG * MIDDLE // m))
+            for m in flips
+            for take in TAKES
+        ),
     ]
-    found += [Descent(MIDDLE, size, steps=20_000) for size in (1, 4, 16, 64, 256, 1024)]
-    for flips in (2, 4, 8, 16, 32, 64, 128, 256):
-        steps = max(LEAST, LONG * MIDDLE // flips)
-        found += [Descent(MIDDLE, flips=flips, take=take, steps=steps) for take in TAKES]
-    return found
 
 
 READOUTS = Collection(

@@ -20,7 +20,7 @@ class Search:
 
     gain: of the function that squashes the inputs; 0 leaves them Gaussian.  sparsity: share of the
     parameters that connection sensitivity removes at the start.  replicate: its draws, seeds,
-    examples and their order.  Raises ValueError naming the field, its value and what is allowed.
+    examples and their order.
     """
 
     gain: Number("[0, 100]")
@@ -42,11 +42,11 @@ class Search:
         """A row per goal and hidden unit of the winner: what `winners` tells, unit, and its weights
         along the ring, site_0, site_1, and so on.
         """
-        from chapters.receptive_fields import ring
+        from chapters.other_networks import ring
         from lib.measuring import rerun
 
-        seed = 2 * self.replicate
-        asked = rerun.Asked(
+        seed, tables = 2 * self.replicate, []
+        search = rerun.Asked(
             network=ring.network,
             training=ring.samples(ring.TRAIN, self.gain, seed),
             validation=ring.samples(ring.VALIDATION, self.gain, seed + 1),
@@ -54,22 +54,19 @@ class Search:
             search=self,
             prepare=ring.shrink,
         )
-        found = []
-        for told, module in rerun.winners(asked):
-            weights = pd.DataFrame(module[0].weight.detach().numpy().round(5)).add_prefix(
-                "site_"
-            )
-            about = pd.DataFrame([told] * len(weights)).assign(unit=weights.index)
-            found.append(pd.concat([about, weights], axis=1))
-        return pd.concat(found, ignore_index=True)
+        for row, module in rerun.winners(search):
+            weights = pd.DataFrame(module[0].weight.detach().numpy().round(5))
+            about = pd.DataFrame([row] * len(weights)).assign(unit=weights.index)
+            tables.append(pd.concat([about, weights.add_prefix("site_")], axis=1))
+        return pd.concat(tables, ignore_index=True)
 
 
-def planned() -> tuple[Search, ...]:
+def planned() -> list[Search]:
     """What pruning leaves before training; then dense searches, one of each before the next."""
-    return (
-        *(Search(g, replicate=n, **PRUNED) for n in REPLICATES for g in GOALS),
-        *(Search(g, b, replicate=n) for n in REPLICATES for b in BATCH_SIZES for g in GOALS),
-    )
+    masks = [Search(g, replicate=n, **PRUNED) for n in REPLICATES for g in GOALS]
+    return masks + [
+        Search(g, b, replicate=n) for n in REPLICATES for b in BATCH_SIZES for g in GOALS
+    ]
 
 
 NAME = "gain-{0.gain:g}-sparsity-{0.sparsity:g}-batch-{0.batch_size}"

@@ -12,8 +12,6 @@ from lib.fields import SHARE, Whole, spec
 from lib.probes import timings
 from lib.workloads.catalogue import WorkloadName, workload
 
-METHODS = ("sgd", "momentum", "adam")  # that PyTorch has, too
-
 
 @spec
 class FrameworkTimes:
@@ -24,7 +22,7 @@ class FrameworkTimes:
     """
 
     workload: WorkloadName
-    algorithm: Literal[*METHODS]
+    algorithm: Literal["sgd", "momentum", "adam"]  # that PyTorch has, too
     batch_size: int
     density: SHARE = 0.01
     micro_batches: int = 4
@@ -37,19 +35,20 @@ class FrameworkTimes:
     def measure(self) -> pd.DataFrame:
         """A row per system, of `framework_clock.timed`, and weights, how many the network has."""
         # Brings PyTorch, and reading times does without
-        from chapters.frameworks import framework_clock, frameworks
+        from chapters.batch_size_is_data_parallelism import framework_clock, frameworks
         from lib.workers import processes
         from lib.workloads import models
 
-        work = workload(self.workload)
-        size = self.batch_size
-        data = work.train()
-        parts = {"density": self.density, "micro_batches": self.micro_batches}
+        work, size = workload(self.workload), self.batch_size
+        data, parts = (
+            work.train(),
+            {"density": self.density, "micro_batches": self.micro_batches},
+        )
         training = frameworks.Training(work.model, self.algorithm, size, 0.0, **parts)
-        given = training, data.x[:size].numpy(), data.y[:size].numpy(), self.repeats
-        rows = processes.launch(framework_clock.timed, frameworks.WORKERS, 1800.0, *given)
+        batch = data.x[:size].numpy(), data.y[:size].numpy()
+        call = framework_clock.timed, frameworks.WORKERS, 1800.0, training, *batch, self.repeats
         weights = models.parameter_count(work.network())
-        return pd.DataFrame(rows).assign(weights=weights)
+        return pd.DataFrame(processes.launch(*call)).assign(weights=weights)
 
 
 PLANNED = tuple(
@@ -67,6 +66,6 @@ ABOUT = "PyTorch's own ways to train with two processes"
 EXPERIMENTS = {"timings-frameworks": timings.experiment(ABOUT, lambda: PLANNED)}
 
 
-def measured(replicate: int = 0) -> pd.DataFrame:
+def measured(replicate: int) -> pd.DataFrame:
     """What is on record of this replicate of PLANNED, with the settings as columns."""
-    return timings.results(*(one for one in PLANNED if one.replicate == replicate))
+    return timings.results(*(times for times in PLANNED if times.replicate == replicate))

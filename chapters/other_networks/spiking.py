@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from typing import Literal
 
 import pandas as pd
@@ -15,9 +16,7 @@ EXAMPLES = 1350  # of the training set
 GOALS = (0.04, 0.08)  # validation errors, the harder first
 TIME, LONGER = 8, 25
 BATCH_SIZES, FEW, MORE, CNN_SIZES = (4, 16, 64, 256, 1024), (16, 256), (64,), (4, 64, 256)
-CNN = {"model": "cnn", "trials": 16}
 JUDGED = {"mlp": GOALS[0], "cnn": GOALS[1]}
-PRUNED = {"sparsity": 0.9, "batch_size": 16, "max_steps": 1000}
 REPLICATES = (2, 3, 4, 5, 6)  # the pilot's draws were those of the first
 
 
@@ -27,7 +26,7 @@ class Search:
 
     time: steps of spiking neurons for an example; 0: rectifiers.  sparsity: share of the parameters
     that connection sensitivity removes at the start.  replicate: its draws, seeds, order and split
-    of the digits.  Raises ValueError naming the field, its value and what is allowed.
+    of the digits.
     """
 
     time: Whole(0, 1000)
@@ -43,12 +42,12 @@ class Search:
 
     def measure(self) -> pd.DataFrame:
         """A row per goal: what `winners` tells of its winner, and `neurons.activity` of that."""
-        from chapters.spiking import neurons
+        from chapters.other_networks import neurons
         from lib.measuring import rerun
         from lib.workloads import datasets
 
         digits = datasets.load("digits", self.replicate)
-        asked = rerun.Asked(
+        search = rerun.Asked(
             network=lambda: neurons.network(self.time, self.model),
             training=digits.train,
             validation=digits.validation,
@@ -57,29 +56,24 @@ class Search:
             # Where no unit of the last layer fires, gradients still pass the spikes' surrogates
             drop_dead=not self.time,
         )
-        x, won = digits.validation.x, rerun.winners(asked)
-        return pd.DataFrame([told | neurons.activity(module, x) for told, module in won])
+        x, winners = digits.validation.x, rerun.winners(search)
+        return pd.DataFrame([row | neurons.activity(module, x) for row, module in winners])
 
 
-def planned() -> tuple[Search, ...]:
+def planned() -> list[Search]:
     """Rectifiers and spikes at every batch size; then pruned, longer and convolutional ones."""
-    three = REPLICATES[:3]
-    return (
-        *(
-            Search(t, b, replicate=n)
-            for n in REPLICATES
-            for b in BATCH_SIZES
-            for t in (0, TIME)
-        ),
-        *(Search(t, replicate=n, **PRUNED) for n in three for t in (0, TIME)),
-        *(Search(LONGER, b, replicate=n) for n in three for b in (*FEW, *MORE)),
-        *(
-            Search(t, b, replicate=n, **CNN)
-            for b in CNN_SIZES
-            for n in three
-            for t in (0, TIME)
-        ),
-    )
+    three, kinds = REPLICATES[:3], (0, TIME)
+    dense = [Search(t, b, replicate=n) for n in REPLICATES for b in BATCH_SIZES for t in kinds]
+    pruned = [
+        Search(t, 16, 0.9, replicate=n, max_steps=1000)
+        for n, t in itertools.product(three, kinds)
+    ]
+    longer = [Search(LONGER, b, replicate=n) for n in three for b in FEW + MORE]
+    cnns = itertools.product(CNN_SIZES, three, kinds)
+    return [
+        *(dense + pruned + longer),
+        *(Search(t, b, replicate=n, model="cnn", trials=16) for b, n, t in cnns),
+    ]
 
 
 def _file(search: Search) -> str:
@@ -89,9 +83,7 @@ def _file(search: Search) -> str:
 
 @spec
 class SpikingTimes:
-    """Times of one MLP's gradient on one core, at every batch size of the searches.  Raises
-    ValueError naming the field, its value and what is allowed.
-    """
+    """Times of one MLP's gradient on one core, at every batch size of the searches."""
 
     repeats: timings.REPEATS = 9
 
@@ -100,23 +92,21 @@ class SpikingTimes:
 
     def measure(self) -> pd.DataFrame:
         """time (steps of the neurons, 0: rectifiers), batch_size, seconds (median), low, high."""
-        from chapters.spiking import neurons
+        from chapters.other_networks import neurons
         from lib.engine import batched, flattening
         from lib.workloads import datasets, models
 
-        data = datasets.load("digits", 1).train
-        rows = []
-        calls = {}
+        data, rows, gradients = datasets.load("digits", 1).train, [], {}
         for time in (0, TIME, LONGER):
             module = models.initialise(neurons.network(time), 0)
-            gradients = batched.BatchedExecutor(module).gradients
-            calls[time] = functools.partial(gradients, flattening.flatten(module)[None])
+            w = flattening.flatten(module)[None]
+            gradients[time] = functools.partial(batched.BatchedExecutor(module).gradients, w)
         for size in BATCH_SIZES:
             batch = data.x[:size], data.y[:size]
-            own = [functools.partial(call, *batch) for call in calls.values()]
+            calls = [functools.partial(gradient, *batch) for gradient in gradients.values()]
             # In turns, so that other work on the machine slows all networks alike
-            for time, told in zip(calls, timings.alternately(own, self.repeats)):
-                rows.append({"time": time, "batch_size": size, **told})
+            for time, seconds in zip(gradients, timings.alternately(calls, self.repeats)):
+                rows.append({"time": time, "batch_size": size, **seconds})
         return pd.DataFrame(rows)
 
 

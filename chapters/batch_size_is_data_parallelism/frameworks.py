@@ -89,9 +89,9 @@ class OneProcess:
     def own_optimizer(self) -> torch.optim.Optimizer:
         return self.training.optimizer(self.model.parameters())
 
-    def share(self, whole: Tensor) -> Tensor:
+    def share(self, batch: Tensor) -> Tensor:
         """What this process computes of a batch [B, ...]."""
-        return whole
+        return batch
 
     def step(self, x: Tensor, y: Tensor) -> None:
         """Take a training step on a batch x [B, ...], y [B], given to all processes whole."""
@@ -102,9 +102,9 @@ class OneProcess:
     def held(self) -> dict[str, int]:
         """Bytes between steps, by what they hold; views of one memory block count once."""
         # ZeroRedundancyOptimizer keeps its share in one inside
-        own = getattr(self.optimizer, "optim", self.optimizer)
+        inner = getattr(self.optimizer, "optim", self.optimizer)
         parameters = list(self.model.parameters())
-        states = [value for state in own.state.values() for value in state.values()]
+        states = [value for state in inner.state.values() for value in state.values()]
         tensors = [value for value in states if isinstance(value, Tensor)]
         return {
             "parameters": _bytes(parameters),
@@ -121,8 +121,8 @@ class Replicas(OneProcess):
         # Else gradients are held twice
         return DistributedDataParallel(self.network, gradient_as_bucket_view=True)
 
-    def share(self, whole: Tensor) -> Tensor:
-        return whole.chunk(WORKERS)[self.rank]
+    def share(self, batch: Tensor) -> Tensor:
+        return batch.chunk(WORKERS)[self.rank]
 
 
 class ShardedStates(Replicas):
@@ -158,12 +158,11 @@ class Stages(OneProcess):
     def laid_out(self) -> nn.Module:
         from torch.distributed.pipelining import PipelineStage, Schedule1F1B
 
-        at = cut(self.network, self.example)
-        stage = self.network[:at] if self.rank == 0 else self.network[at:]
+        place = cut(self.network, self.example)
+        stage = self.network[:place] if self.rank == 0 else self.network[place:]
         wrapped = PipelineStage(stage, self.rank, WORKERS, torch.device("cpu"))
-        self.schedule = Schedule1F1B(
-            wrapped, self.training.micro_batches, loss_fn=cross_entropy
-        )
+        micro_batches = self.training.micro_batches
+        self.schedule = Schedule1F1B(wrapped, micro_batches, loss_fn=cross_entropy)
         return stage
 
     def step(self, x: Tensor, y: Tensor) -> None:
@@ -177,8 +176,9 @@ class SparseMessages(Replicas):
 
     def laid_out(self) -> nn.Module:
         model = super().laid_out()
-        sent = {"compressor": "top-k", "density": self.training.density}
-        state = SparseState(model, seed=self.training.seed, **sent)
+        state = SparseState(
+            model, seed=self.training.seed, compressor="top-k", density=self.training.density
+        )
         model.register_comm_hook(state, sparse_hook)
         self.residual = state.residual
         return model
@@ -206,14 +206,14 @@ def cut(network: nn.Sequential, x: Tensor) -> int:
     for layer in network:
         x = layer(x)
         weights = next((p for p in layer.parameters() if p.dim() > 1), None)
-        places = 0 if weights is None else weights.numel() * x.numel() // len(weights)
-        costs.append(places * (3 if any(costs) else 2))
+        products = 0 if weights is None else weights.numel() * x.numel() // len(weights)
+        costs.append(products * (3 if any(costs) else 2))
         sizes.append(x.numel())
-    prices = {
-        at: (max(sum(costs[:at]), sum(costs[at:])), sizes[at - 1])
-        for at in range(1, len(costs))
-    }
-    return min(prices, key=prices.get)
+
+    def price(place: int) -> tuple[int, int]:
+        return max(sum(costs[:place]), sum(costs[place:])), sizes[place - 1]
+
+    return min(range(1, len(costs)), key=price)
 
 
 def _bytes(tensors: Iterable[Tensor]) -> int:
@@ -238,15 +238,15 @@ def sent() -> float:
     for number in map(int, os.listdir("/proc/self/fd")):
         with contextlib.suppress(OSError):  # closed since it was listed, or not of TCP
             if stat.S_ISSOCK(os.fstat(number).st_mode):
-                with socket.socket(fileno=os.dup(number)) as one:
-                    info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO)
+                with socket.socket(fileno=os.dup(number)) as connection:
+                    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO)
                 written, again = struct.unpack_from("QQ", info, SENT)
                 total += written - again
     return total
 
 
-def everyones(one):
+def everyones(item):
     """What every process passes, in the order of ranks."""
-    every = [None] * WORKERS
-    dist.all_gather_object(every, one)
-    return every
+    items = [None] * WORKERS
+    dist.all_gather_object(items, item)
+    return items

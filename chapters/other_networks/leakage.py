@@ -25,7 +25,7 @@ PLANNED = {  # batch sizes and alphas; distances of 256 activations make the CNN
     "digits-mlp": ((8, 32, 128, 256), (1.0, 3.0, 10.0)),
     "digits-cnn": ((8, 32, 128), (3.0,)),
 }
-REPLICATES = 5
+REPLICATES = range(1, 6)
 
 
 @spec
@@ -33,8 +33,7 @@ class Search(OfSearch):
     """Trials of split learning, which differ in learning rate and initialisation.
 
     alpha: weight of the squared distance correlation.  unbiased: its estimator.  max_steps: after
-    which a search that has not met the hardest goal ends.  Raises ValueError naming the field, its
-    value and what is allowed.
+    which a search that has not met the hardest goal ends.
     """
 
     workload: WorkloadName
@@ -58,7 +57,7 @@ class Search(OfSearch):
         def step(w: Tensor) -> Tensor:
             pick = next(order)
             x, y = data.x[pick], data.y[pick]
-            penalty = self._penalty(x) if self.alpha else None
+            penalty = self.penalty(x) if self.alpha else None
             return w - steps.rate * halves.gradients(w, x, y, penalty)[1]
 
         for count, w, wrong in steps.until_met(step, self.max_steps):
@@ -70,11 +69,11 @@ class Search(OfSearch):
         rows += [(goal, *[np.nan] * 4) for goal in waiting]
         return pd.DataFrame(rows, columns=["goal", "steps", "learning_rate", "dcor", "rebuilt"])
 
-    def _penalty(self, x: Tensor):
+    def penalty(self, x: Tensor):
         """The client's own loss of a batch x, as a function of what it sends, [T, B, ...]."""
-        own = distances(x.flatten(1))
+        images = distances(x.flatten(1))
         return lambda sent: (
-            self.alpha * correlation(own, distances(sent.flatten(2)), self.unbiased)
+            self.alpha * correlation(images, distances(sent.flatten(2)), self.unbiased)
         )
 
 
@@ -90,13 +89,13 @@ def distances(a: Tensor) -> Tensor:
     return apart.clamp(min=TINY).sqrt() * (apart > TINY)
 
 
-def correlation(one: Tensor, other: Tensor, unbiased: bool) -> Tensor:
+def correlation(x_distances: Tensor, z_distances: Tensor, unbiased: bool) -> Tensor:
     """The squared distance correlation [...] of two sets of distances [..., n, n]; unbiased: its
     covariance has mean zero for independent data, and may be negative.
     """
-    a, b = (centred(d, unbiased) for d in (one, other))
-    both, own, theirs = ((p * q).sum((-1, -2)) for p, q in ((a, b), (a, a), (b, b)))
-    return both / (own * theirs).clamp(min=TINY).sqrt()
+    x, z = (centred(d, unbiased) for d in (x_distances, z_distances))
+    xz, xx, zz = ((p * q).sum((-1, -2)) for p, q in ((x, z), (x, x), (z, z)))
+    return xz / (xx * zz).clamp(min=TINY).sqrt()
 
 
 def centred(d: Tensor, unbiased: bool) -> Tensor:
@@ -106,24 +105,25 @@ def centred(d: Tensor, unbiased: bool) -> Tensor:
     import torch
 
     n = d.shape[-1]
-    each, every = (n - 2, (n - 1) * (n - 2)) if unbiased else (n, n * n)
-    around = (d.sum(-1, True) + d.sum(-2, True)) / each
-    found = d - around + d.sum((-1, -2), True) / every
-    return found * (1 - torch.eye(n, dtype=d.dtype)) if unbiased else found
+    in_row, in_all = (n - 2, (n - 1) * (n - 2)) if unbiased else (n, n * n)
+    means = (d.sum(-1, True) + d.sum(-2, True)) / in_row
+    less = d - means + d.sum((-1, -2), True) / in_all
+    return less * (1 - torch.eye(n, dtype=d.dtype)) if unbiased else less
 
 
-def leakage(train: tuple[Tensor, Tensor], held: tuple[Tensor, Tensor]) -> tuple[float, float]:
-    """The squared distance correlation, unbiased, of held-out images and activations, and the share
+def leakage(train: tuple[Tensor, Tensor], unseen: tuple[Tensor, Tensor]) -> tuple[float, float]:
+    """The squared distance correlation, unbiased, of unseen images and activations, and the share
     of their pixels' variance that a decoder rebuilds.
 
-    train, held: images [n, ...] and activations [n, ...].  The decoder is ridge regression on the
-    activations and random ReLU features of them, by the ridge that is best on held-out images.
+    train, unseen: images [n, ...] and activations [n, ...].  The decoder is ridge regression on the
+    activations and random ReLU features of them, by the ridge that is best on unseen images.
     """
-    x, z, held_x, held_z = (a.flatten(1).double() for a in (*train, *held))
-    correlated = correlation(distances(held_x), distances(held_z), unbiased=True)
+    x, z, unseen_x, unseen_z = (a.flatten(1).double() for a in (*train, *unseen))
+    correlated = correlation(distances(unseen_x), distances(unseen_z), unbiased=True)
     mean = x.mean(0)
-    lost = _lost(_features(z, z), x - mean, _features(held_z, z), held_x - mean)
-    return float(correlated), 1 - lost / float((held_x - mean).square().sum())
+    target = unseen_x - mean
+    lost = _lost(_features(z, z), x - mean, _features(unseen_z, z), target)
+    return float(correlated), 1 - lost / float(target.square().sum())
 
 
 def _features(z: Tensor, train_z: Tensor) -> Tensor:
@@ -137,8 +137,8 @@ def _features(z: Tensor, train_z: Tensor) -> Tensor:
     return torch.cat([scaled, torch.relu(scaled @ matrix)], 1)
 
 
-def _lost(f: Tensor, x: Tensor, held_f: Tensor, held_x: Tensor) -> float:
-    """Squared error of ridge regression from f [n, d] to x [n, p] on held-out ones, by the best
+def _lost(f: Tensor, x: Tensor, unseen_f: Tensor, target: Tensor) -> float:
+    """Squared error of ridge regression from f [n, d] to x [n, p] on unseen ones, by the best
     ridge.
     """
     import torch
@@ -146,20 +146,19 @@ def _lost(f: Tensor, x: Tensor, held_f: Tensor, held_x: Tensor) -> float:
     gram, moments, losses = f.T @ f, f.T @ x, []
     for ridge in RIDGES:
         weights = torch.linalg.solve(gram + ridge * torch.eye(len(gram)) * len(f), moments)
-        losses.append(float((held_x - held_f @ weights).square().sum()))
+        losses.append(float((target - unseen_f @ weights).square().sum()))
     return min(losses)
 
 
-def planned() -> tuple[Search, ...]:
+def planned() -> list[Search]:
     """Every batch size with every penalty, the searches of a point last."""
-    found = []
-    for n, (net, (sizes, alphas)) in itertools.product(
-        range(1, REPLICATES + 1), PLANNED.items()
-    ):
-        penalties = ((0.0, False), *itertools.product(alphas, (False, True)))
-        points = itertools.product(sizes, penalties)
-        found += [Search(net, size, *penalty, n) for size, penalty in points]
-    return tuple(found)
+    return [
+        Search(name, size, alpha, unbiased, replicate)
+        for replicate in REPLICATES
+        for name, (sizes, alphas) in PLANNED.items()
+        for size in sizes
+        for alpha, unbiased in ((0.0, False), *itertools.product(alphas, (False, True)))
+    ]
 
 
 NAME = "{0.workload}/batch-{0.batch_size}-alpha-{0.alpha:g}"

@@ -22,10 +22,10 @@ class Fire(torch.autograd.Function):
     """Inputs [..., time, units] -> spikes of the same shape."""
 
     @staticmethod
-    def forward(ctx, given: Tensor) -> Tensor:
-        u = spike = torch.zeros_like(given[..., 0, :])
+    def forward(ctx, inputs: Tensor) -> Tensor:
+        u = spike = torch.zeros_like(inputs[..., 0, :])
         above, spikes = [], []
-        for current in given.unbind(-2):
+        for current in inputs.unbind(-2):
             u = LEAK * u + current - RESET * spike
             spike = (u > THRESHOLD).to(u.dtype)
             above.append(u - THRESHOLD)
@@ -36,10 +36,10 @@ class Fire(torch.autograd.Function):
     @staticmethod
     def backward(ctx, d: Tensor) -> Tensor:
         (above,) = ctx.saved_tensors
-        found = d / (1 + SLOPE * above.abs()) ** 2
-        for t in reversed(range(found.shape[-2] - 1)):
-            found[..., t, :] += LEAK * found[..., t + 1, :]
-        return found
+        slopes = d / (1 + SLOPE * above.abs()) ** 2
+        for t in reversed(range(slopes.shape[-2] - 1)):
+            slopes[..., t, :] += LEAK * slopes[..., t + 1, :]
+        return slopes
 
 
 class InTime(nn.Module):
@@ -63,8 +63,8 @@ class Spiking(InTime):
     """Neurons: inputs [B * time, ...] -> spikes, 0 or 1, of the same shape."""
 
     def forward(self, h: Tensor) -> Tensor:
-        given = h.unflatten(0, (-1, self.time)).flatten(2)
-        return Fire.apply(given).reshape(h.shape)
+        inputs = h.unflatten(0, (-1, self.time)).flatten(2)
+        return Fire.apply(inputs).reshape(h.shape)
 
 
 class Rates(InTime):
@@ -112,6 +112,6 @@ def activity(module: nn.Sequential, x: Tensor) -> dict[str, float]:
         h = layer(h)
         if isinstance(layer, Spiking | nn.ReLU):
             on.append((h.flatten(1) > 0).float().mean(0))
-    both = torch.cat(on)
-    found = both.mean(), (both == 0).float().mean(), on[0].mean()
-    return dict(zip(("rate", "silent", "first"), map(float, found)))
+    units = torch.cat(on)
+    shares = units.mean(), (units == 0).float().mean(), on[0].mean()
+    return dict(zip(("rate", "silent", "first"), map(float, shares)))

@@ -1,0 +1,109 @@
+"""What frameworks make of two processes: time to the goal, by the clock and in computing, over that
+of one process, and what a step sends and holds.
+
+Time to the goal is K* times the seconds of a step, and K* is that of one process for every
+framework but sparse messages, which may need more steps.
+"""
+
+from __future__ import annotations
+
+import altair as alt
+import pandas as pd
+
+from lib.claims.names import title
+from lib.page import charts, tips
+from lib.records import results, selection
+from lib.studies.study import Study
+from lib.wording import between, brief
+
+NAMES = {
+    "one": "one process",
+    "ddp": "data parallelism",
+    "zero": "sharded states",
+    "fsdp": "full sharding",
+    "pipeline": "two stages",
+    "sparse": "sparse messages",
+}
+KEYS = ["workload", "algorithm", "batch_size"]
+NETWORK = "mnist-fc-1024x3"
+HELD = ["parameters", "gradients", "states", "residuals"]
+
+
+def searched(times: pd.DataFrame) -> pd.DataFrame:
+    """The trials on record (`lib.records.results`) of dense networks with the methods that are
+    timed.
+    """
+    pairs = set(zip(times.workload, times.algorithm))
+    dense = (cell for cell in selection.curves().searches if not cell.sparsity)
+    timed = (cell for cell in dense if (cell.workload, cell.algorithm) in pairs)
+    return results.read(Study("timed", "", timed))
+
+
+def gains(points: pd.DataFrame, times: pd.DataFrame, seconds: str) -> pd.Series:
+    """How many times as fast as one process each framework reaches the goal, both at their best
+    batch size; by network and framework, without sparse messages, which may need more steps.
+
+    points: of `scaling.across_replicates`; times: of `experiments.measured`.  seconds: their column
+    for the time of a step: "wall" by the clock, "seconds" of computing.
+    """
+    rows = times.merge(points[[*KEYS, "steps"]], on=KEYS)
+    names = {"network": rows.workload.map(title), "framework": rows.system.map(NAMES)}
+    rows = rows.assign(time=rows.steps * rows[seconds], **names)
+    best = rows[rows.system != "sparse"].groupby(["network", "framework"]).time.min().unstack()
+    return best.rdiv(best[NAMES["one"]], axis=0).drop(columns=NAMES["one"]).stack()
+
+
+def by_the_clock(points: pd.DataFrame, *runs: pd.DataFrame) -> pd.DataFrame:
+    """network, framework, and the gain over one process in the first and second run; points and
+    runs as `gains` takes them.
+    """
+    columns = (gains(points, times, "wall") for times in runs)
+    return pd.DataFrame(dict(zip(("first", "second"), columns))).reset_index()
+
+
+def values(clock: pd.DataFrame) -> dict[str, str]:
+    """Of the section's sentences; clock: of `by_the_clock`."""
+    ratios = clock.set_index(["network", "framework"]).loc[title(NETWORK), NAMES["ddp"]]
+    return {name: f"{ratio:.2f}" for name, ratio in ratios.items()}
+
+
+def table(times: pd.DataFrame) -> pd.DataFrame:
+    """A row per framework: a step's computing time over that of one process, with quartiles, at
+    each batch size, and at the largest what it sends and holds, in gradients; times: of one run.
+    """
+    rows = {name: {"framework": words} for name, words in NAMES.items()}
+    times = times[(times.workload == NETWORK) & (times.algorithm == "adam")]
+    for size, systems in times.groupby("batch_size"):
+        base = systems.seconds[systems.system == "one"].item()
+        for row in systems.itertuples():
+            quartiles = between(row.low / base, row.high / base)
+            cell = f"{brief(row.seconds / base)} ({quartiles})"
+            if row.system == "one":
+                cell = "1"
+            rows[row.system][f"B = {size:,}"] = cell
+    for _, row in times[times.batch_size == times.batch_size.max()].iterrows():
+        gradient = 4 * row.weights
+        rows[row.system]["sent"] = brief(row.sent / gradient)
+        rows[row.system]["held"] = brief(row[HELD].sum() / gradient)
+    return pd.DataFrame(rows.values())
+
+
+def chart(clock: pd.DataFrame) -> alt.LayerChart:
+    """How many times as fast as one process each framework is in two runs; clock: of
+    `by_the_clock`.
+    """
+    scale = alt.Scale(type="log", domain=[0.15, 2])
+    x = alt.X("first:Q", title="times as fast as one process, by the clock", scale=scale)
+    x = x.axis(values=[0.2, 0.5, 1, 2], format="~g")
+    shades = dict(zip([*NAMES.values()][1:-1], charts.CATEGORIES))
+    about = {"first:Q|.2f": "first run", "second:Q|.2f": "second run"}
+    base = alt.Chart(clock).encode(
+        y=alt.Y("network:N", title=None, axis=charts.broken()),
+        yOffset=alt.YOffset("framework:N", sort=list(shades)),
+        color=charts.by_name("framework", shades, columns=2),
+        tooltip=tips.listed({"framework:N": "framework", **about}),
+    )
+    runs = base.mark_rule(strokeWidth=2).encode(x=x, x2="second:Q")
+    first, second = base.mark_point(size=60, filled=True, opacity=1), base.mark_point(size=60)
+    dots = first.encode(x=x), second.encode(x=alt.X("second:Q", scale=scale))
+    return charts.sized(alt.layer(charts.across(1, x=scale), runs, *dots), 300)

@@ -1,0 +1,33 @@
+"""What the page on other networks and messages says, as numbers and words."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from chapters.other_networks import local_errors, locality, revealed, spikes
+from lib.page import told
+
+
+def values(
+    without: pd.DataFrame,
+    spiking: pd.DataFrame,
+    times: pd.DataFrame,
+    met: pd.DataFrame,
+    leaked: pd.DataFrame,
+) -> dict[str, object]:
+    """What the page's sentences name.
+
+    Args:
+        without: searches of every way to pass errors back.
+        spiking, times: the records of spiking networks and of the times of their gradients.
+        met: of `locality.at_goal`.
+        leaked: of `revealed.measured`.
+    """
+    return told.plain(
+        {
+            **local_errors.values(without),
+            **spikes.values(spiking, times),
+            **locality.values(met),
+            **revealed.values(leaked),
+        }
+    )

@@ -1,0 +1,108 @@
+"""What spiking costs in steps and in time, and how often units fire, beside rectifiers."""
+
+from __future__ import annotations
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from chapters.other_networks.spiking import (
+    BATCH_SIZES,
+    CNN_SIZES,
+    FEW,
+    JUDGED,
+    LONGER,
+    MORE,
+    TIME,
+)
+from lib.analysis import replicates
+from lib.analysis.scaling import Effect
+from lib.page import charts, tips, told
+
+SPIKES, RECTIFIERS, CNNS = (TIME,), (0,), ((TIME, 0.0, "cnn"), (0, 0.0, "cnn"))
+SMALL, LARGE = BATCH_SIZES[:1], BATCH_SIZES[-1:]
+LENGTHS = f"steps, {LONGER} over {TIME} time steps"
+CNN = "CNN, to 8 % error"
+NAMES = {
+    0: "rectifiers",
+    TIME: f"spikes, {TIME} time steps",
+    LONGER: f"spikes, {LONGER} time steps",
+}
+RATIOS = {  # what, as `ratio` takes it, and the range that was predicted before the records
+    "steps of spikes over rectifiers": ("steps", (0.5, 2)),
+    f"the same, batch size {SMALL[0]}": ("steps", (1, np.inf), SPIKES, RECTIFIERS, SMALL),
+    f"the same, batch size {LARGE[0]:,}": ("steps", (0, 1), SPIKES, RECTIFIERS, LARGE),
+    "firing in a time step, over rectifiers on": ("rate", (0, 0.5)),
+    LENGTHS: ("steps", (1 / 1.5, 1.5), (LONGER,), SPIKES, FEW),
+    f"{LENGTHS}, batch size {MORE[0]}": ("steps", (1 / 1.5, 1.5), (LONGER,), SPIKES, MORE),
+    f"{CNN}: steps of spikes over rectifiers": ("steps", (0.5, 2), *CNNS, CNN_SIZES),
+    f"{CNN}: firing in a time step, over rectifiers on": ("rate", (0, 0.8), *CNNS, CNN_SIZES),
+}
+
+
+def met(
+    rows: pd.DataFrame, time: int, sparsity: float = 0.0, model: str = "mlp"
+) -> pd.DataFrame:
+    """Of the records: searches of these networks that met the goal at which they are compared."""
+    chosen = (rows.time == time) & (rows.sparsity == sparsity) & (rows.model == model)
+    return rows[chosen & (rows.goal == JUDGED[model])].dropna(subset="steps")
+
+
+def ratio(
+    rows: pd.DataFrame,
+    column: str,
+    above: tuple = SPIKES,
+    below: tuple = RECTIFIERS,
+    sizes: tuple = BATCH_SIZES,
+) -> Effect | None:
+    """ln of a column's ratio, the mean over these batch sizes, of two networks, as of `met`."""
+    logs = (
+        replicates.means(met(rows, *network), column, sizes, log=True)
+        for network in (above, below)
+    )
+    return replicates.compared(*logs)
+
+
+def values(rows: pd.DataFrame, times: pd.DataFrame) -> dict[str, object]:
+    """Of the section's sentences; rows, times: the records."""
+    seconds = times.pivot(index="batch_size", columns="time", values="seconds")
+    return {
+        "spikes_small": told.times(ratio(rows, "steps", sizes=SMALL)),
+        "spikes_large": told.times(ratio(rows, "steps", sizes=LARGE)),
+        "spikes_summed": TIME * float(np.exp(ratio(rows, "rate").value)),
+        "spikes_slower": (seconds[TIME] / seconds[0]).tolist(),
+    }
+
+
+def table(rows: pd.DataFrame) -> pd.DataFrame:
+    """What was predicted before the records, beside what came; rows: the records."""
+    ratios = [
+        (what, *ends, told.interval(ratio(rows, column, *networks)))
+        for what, (column, ends, *networks) in RATIOS.items()
+    ]
+    summed = tuple(TIME * end for end in told.interval(ratio(rows, "rate")))
+    spikes, rectifiers = (met(rows, time).silent.mean() for time in (TIME, 0))
+    return told.predictions([
+        *ratios,
+        (f"firing in all {TIME} time steps, over rectifiers on", 1, np.inf, summed),
+        ("silent units, over rectifiers never on", 1, np.inf, float(spikes / rectifiers)),
+        ("what pruning costs spikes, over rectifiers", 1, np.inf, None),  # none met the goal
+    ])  # fmt: skip
+
+
+def chart(rows: pd.DataFrame) -> alt.LayerChart:
+    """Steps against batch size, a line for rectifiers and for spikes over each time."""
+    dense = pd.concat(met(rows, time) for time in NAMES)
+    points = replicates.by_size(dense, "steps", by=("time",))
+    points = points.rename(columns={"steps_low": "low", "steps_high": "high"})
+    points["network"] = points.time.map(NAMES)
+    colours = dict(zip(NAMES.values(), (charts.BLUE, charts.ORANGE, charts.PURPLE)))
+    ends = [points.steps.min() / 1.6, points.steps.max() * 1.6]
+    scale = charts.log(domain=ends, clamp=True)
+    y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
+    base = alt.Chart(points).encode(
+        x=charts.batch_axis(points.batch_size),
+        color=charts.by_name("network", colours, columns=1),
+    )
+    tooltip = [tips.NETWORK, tips.BATCH_SIZE, tips.STEPS, tips.tip("searches:Q", "searches")]
+    return charts.sized(alt.layer(*charts.curve(base, y, scale, tooltip)), 340)
