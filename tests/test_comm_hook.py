@@ -353,3 +353,5 @@ def test_a_model_that_the_hooks_do_not_know_is_refused_by_name(alone):
     for model in (plain, parts):
         with pytest.raises(ValueError, match="^model: .* it must be the DistributedDataParallel"):
             NoiseState(model, 8)
+    with pytest.raises(ValueError, match="workers: 1 is not allowed; it must be at least 2: .* nothing to be compared"):
+        NoiseState(ddp(nn.Linear(8, 5)))

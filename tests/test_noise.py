@@ -188,7 +188,7 @@ def disturbed(how):
             meter.model.zero_grad()
         for i, x in enumerate(points(k, 32).split(16)):
             if i and how == "changed by a hook":
-                w.grad.data.mul_(0.5)
+                w.grad.mul_(0.5)
             if i and how == "a step between":
                 torch.optim.SGD([w], lr=0.1).step()
             meter.model(x).backward()
@@ -202,10 +202,10 @@ def test_what_others_do_to_gradients_within_a_step_is_noticed(how):
     with pytest.warns(UserWarning, match="noise scale not measured") as warned:
         meter = disturbed(how)
         said = str(meter.estimate())
-    assert re.search("because (gradients|parameters): 'changed .* it must be", said) and len(warned) == 1
+    assert re.search("because gradients.*: .(changed|never) .* it must be", said) and len(warned) == 1
 
 
-@pytest.mark.parametrize("broken", ["norms", "few", "differs"])
+@pytest.mark.parametrize("broken", ["norms", "summed", "versions"])
 def test_a_meter_that_fails_warns_once_and_leaves_the_job_alone(monkeypatch, broken):
     def fail(*_):
         raise RuntimeError("out of memory")
@@ -414,7 +414,7 @@ def test_ninety_per_cent_of_the_intervals_hold_the_planted_noise_scale(workers, 
         squares = np.exp(-2 * more.get("shrink", 0) * np.arange(steps))
         planted = scale / np.average(squares, weights=weight)  # of the window, if the gradient shrinks
         held.append(found.low <= planted <= found.high)
-        bounded.append(not found.unbounded)
+        bounded.append(not math.isinf(found.high))
     assert 0.86 <= np.mean(held) <= 0.94 and np.mean(bounded) > 0.7
 
 
@@ -663,10 +663,3 @@ def test_half_precision_and_static_graphs_are_listened_to(two):
     found = two["_jobs"]
     assert found["static graph"] == found["plain"] and found["bfloat16"] == pytest.approx(found["plain"], rel=0.02)
     assert found["sparse"].startswith("gradient: 'a sparse tensor") and "sparse=False" in found["sparse"]
-
-
-def test_a_single_worker_has_nothing_to_compare(monkeypatch):
-    monkeypatch.setattr(dist, "get_world_size", lambda group=None: 1)
-    monkeypatch.setattr(hooks, "group_of", lambda model: None)
-    with pytest.raises(ValueError, match="workers: 1 is not allowed; it must be at least 2: .* nothing to be compared"):
-        NoiseState(Quadratic(), 32)
