@@ -166,7 +166,7 @@ def test_a_foreign_state_is_refused_by_name_and_changes_nothing():
     meter = heard(NoiseMeter(Quadratic(), 16), range(5))
     good = meter.state_dict()
     for foreign in (None, good | {"epoch": 3}, good | {"span": 9.0}):
-        said = "saved: .* it must be what .*, with span 200.0"
+        said = "saved: .* it must be what .*, with .*'span': 200.0"
         with pytest.raises(ValueError, match=said):
             meter.load_state_dict(foreign)
     assert meter.state_dict() == good

@@ -50,7 +50,6 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils import _pytree
 
 LEVEL = 0.9  # of intervals
-EXACT = 2**18  # entries whose squares single precision adds up to four digits
 DELAY = 16  # steps until a step's sums are read, so that none waits for its own
 TWO = "at least 2 a step: call micro_batch() after each backward, or backward_in_parts()"
 ONCE = "1 a micro-batch: call micro_batch() after each, or add the losses"
@@ -170,10 +169,9 @@ class Averages:
     of ratios would be biased; and their scatter, from which an interval follows.
 
     span: how many equally weighted steps are worth as much; a step weighs (span - 1) / (span + 1)
-    of the next, and the sums here are divided by the sum of the weights, so that the first steps
-    are no less without bias.  The scatter is that between neighbouring steps: half their squared
-    difference has the variance of one, whatever has changed over the window.  So the interval is of
-    the window's average, and what moves lags by half a span.
+    of the next.  The scatter is that between neighbouring steps: half their squared difference has
+    the variance of one, whatever has changed over the window.  So the interval is of the window's
+    average, and what moves lags by half a span.
     """
 
     span: float
@@ -243,19 +241,15 @@ class _Step:
     """What is known of a step's gradients."""
 
     loss_scale: float
-    parts: list[tuple[int, float]] = field(default_factory=list)  # examples and scales so far
     spoilt: bool = False  # to be left out
-    heard: set[nn.Parameter] = field(
-        default_factory=set
-    )  # of which a micro-batch has a gradient
     task: int = -1  # the backward pass that is under way
-    versions: list[tuple] = field(default_factory=list)  # at the end of the last one
-    stale: list[Tensor] = field(
-        default_factory=list
-    )  # numbers of entries that were never zeroed
-    lengths: list[Tensor] = field(default_factory=list)  # of what micro-batches add
-    random: list[Tensor] = field(default_factory=list)  # random sums of parts of the gradient
     whole: Tensor | None = None  # squared length of the whole gradient
+    parts: list[tuple[int, float]] = field(default_factory=list)  # examples and scales
+    heard: set[nn.Parameter] = field(default_factory=set)  # by the micro-batch under way
+    versions: list[tuple] = field(default_factory=list)  # after the last backward pass
+    stale: list[Tensor] = field(default_factory=list)  # counts of what was never zeroed
+    lengths: list[Tensor] = field(default_factory=list)  # of what micro-batches add
+    random: list[Tensor] = field(default_factory=list)  # sums of parts of the gradient
 
     def sums(self) -> Tensor:
         """To be added up over workers: squared lengths; entries that were never zeroed; scales,
@@ -284,7 +278,7 @@ def _estimates(
     if math.isnan(small):
         return small, small
     require(not stale, "gradients", "never zeroed", UNCHANGED)
-    big = summed(norms(sums[5:])) if whole is None else whole * workers**2
+    big = summed([sums[5:]]) if whole is None else whole * workers**2
     small, big = (float(square) / loss_scale**2 for square in (small, big))
     square = (big - small) / (scales**2 - weights)
     trace = (small - weights * square) / inverses
@@ -393,8 +387,7 @@ class NoiseMeter:
         Raises ValueError, and changes nothing, for what is none, and if its settings are others.
         """
         fits = isinstance(saved, dict) and saved.keys() == self.state_dict().keys()
-        settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
-        allowed = f"what state_dict() has returned, with {settings}"
+        allowed = f"what state_dict() has returned, with {self.settings}"
         require(fits and saved == saved | self.settings, "saved", saved, allowed)
         self.averages = Averages(**{name: saved[name] for name in asdict(self.averages)})
 
@@ -422,7 +415,7 @@ class NoiseMeter:
             left = [p.grad for p in self.watched if p.grad is not None]
             step.stale = [g.flatten()[:: g.numel() // 8 + 1].count_nonzero() for g in left]
         step.heard.add(p)
-        step.lengths += norms(gradient)
+        step.lengths.append(norms(gradient))
         if step.task != torch._C._current_graph_task_id():
             step.task = torch._C._current_graph_task_id()
             after_backward(self.sum_up)
@@ -435,7 +428,7 @@ class NoiseMeter:
         step.versions = versions(self.watched)
         if ddp.require_backward_grad_sync if ddp else len(step.parts) + 1 >= self.fewest:
             gradients = [p.grad for p in self.watched if p.grad is not None]
-            step.whole = summed([length for g in gradients for length in norms(g)])
+            step.whole = summed(list(map(norms, gradients)))
 
     @harmless
     def micro_batch(self, examples: int | None = None, scale: float = 1.0) -> None:
@@ -537,17 +530,16 @@ class NoiseMeter:
         return taken
 
 
-def norms(x: Tensor) -> list[Tensor]:
-    """Lengths of parts of x, so short that single precision is exact enough to subtract."""
+def norms(x: Tensor) -> Tensor:
+    """Lengths of its rows: short enough for single precision to add up their squares."""
     kind = torch.promote_types(x.dtype, torch.float32)
-    parts = [x] if x.numel() <= EXACT else x.flatten().split(EXACT)
-    return [torch.linalg.vector_norm(part.detach(), dtype=kind) for part in parts]
+    return torch.linalg.vector_norm(x.detach(), dim=tuple(range(1, x.ndim)) or None, dtype=kind)
 
 
 def summed(lengths: Sequence[Tensor]) -> Tensor:
-    """The sum of their squares, on the first one's device."""
+    """The sum of all their squares, on the first one's device."""
     device = lengths[0].device
-    lengths = torch.stack([length.to(device) for length in lengths])
+    lengths = torch.cat([length.flatten().to(device) for length in lengths])
     return lengths.to(exact(device)).square().sum()
 
 
