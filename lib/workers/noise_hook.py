@@ -113,7 +113,8 @@ class NoiseState(NoiseMeter):
         """Random sums of this worker's gradient, before it is changed."""
         gradient = bucket.buffer()
         if bucket.index() == 0:
-            self.random = torch.Generator(gradient.device).manual_seed(1 + self.begun)
+            steps = self.averages.steps + self.skipped + len(self.waiting)
+            self.random = torch.Generator(gradient.device).manual_seed(1 + steps)
         self.under_way.random.append(random_sums(gradient, self.width, self.random))
 
 

@@ -340,11 +340,6 @@ class NoiseMeter:
         return self.averages.skipped
 
     @property
-    def begun(self) -> int:
-        """All steps so far."""
-        return self.averages.steps + self.skipped + len(self.waiting)
-
-    @property
     def shared(self) -> bool:
         """Whether all workers take every step: none leaves early, as in join()."""
         return bool(self.ddp) and not self.ddp._join_config.enable
@@ -409,7 +404,8 @@ class NoiseMeter:
         require(not gradient.is_sparse, "gradient", "a sparse tensor, of nn.Embedding", allowed)
         require(p not in step.heard, "backward passes", 2, ONCE)
         if not step.heard and step.parts:
-            same = step.versions == versions(self.watched)
+            # In the first step, DistributedDataParallel may move gradients to other buckets
+            same = step.versions == versions(self.watched) or (self.ddp and not self.fewest)
             require(same, "gradients or parameters", "changed within a step", UNCHANGED)
         elif not step.heard:
             left = [p.grad for p in self.watched if p.grad is not None]
@@ -509,8 +505,8 @@ class NoiseMeter:
     def complete(self, step: _Step) -> Tensor | None:
         """Its sums, if it has two gradients or more; a first step must."""
         passes = len(step.parts)
-        self.fewest = min(self.fewest, passes) if self.begun else passes
-        require(passes * self.workers >= 2 or self.begun, "micro-batches", passes, TWO)
+        require(passes * self.workers >= 2 or self.fewest, "micro-batches", passes, TWO)
+        self.fewest = min(self.fewest or passes, passes) or self.fewest
         self.largest = max(self.largest, self.workers * sum(size for size, _ in step.parts))
         lacking = passes * self.workers < 2 or (step.whole is None and not self.width)
         return None if lacking or step.spoilt else step.sums()
