@@ -41,6 +41,7 @@ import math
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from statistics import NormalDist
 
@@ -236,6 +237,17 @@ def harmless(method: Callable) -> Callable:
     return guarded
 
 
+def weakly(method: Callable) -> Callable:
+    """A method as a hook, which does not keep its object."""
+    reference = weakref.WeakMethod(method)
+
+    def hook(*arguments):
+        if (listen := reference()) is not None:
+            listen(*arguments)
+
+    return hook
+
+
 @dataclass
 class _Step:
     """What is known of a step's gradients."""
@@ -332,7 +344,7 @@ class NoiseMeter:
         for p in self.model.parameters():
             if p not in self.watched and p.requires_grad and p.numel():
                 self.watched[p] = None
-                p.register_hook(functools.partial(_hear, weakref.ref(self), weakref.ref(p)))
+                p.register_hook(functools.partial(weakly(self.hear), weakref.ref(p)))
 
     @property
     def skipped(self) -> int:
@@ -397,9 +409,10 @@ class NoiseMeter:
             self.averages = self.averages.after(*estimates)
 
     @harmless
-    def hear(self, p: nn.Parameter, gradient: Tensor) -> None:
-        """What a backward pass is about to add to p's gradient."""
+    def hear(self, parameter: weakref.ref, gradient: Tensor) -> None:
+        """What a backward pass is about to add to a parameter's gradient."""
         step = self.under_way = self.under_way or self.new_step()
+        p = parameter()
         allowed = "dense: give the embedding sparse=False"
         require(not gradient.is_sparse, "gradient", "a sparse tensor, of nn.Embedding", allowed)
         require(p not in step.heard, "backward passes", 2, ONCE)
@@ -451,13 +464,13 @@ class NoiseMeter:
         loss: of a part, the mean over its examples.
         batch: a tensor, or tuples, lists and dictionaries of tensors, all with the examples along
         their first dimension; what is no tensor is given to each part as it is.
-        parts: how many, as equal as can be; each one's loss counts by its share of the examples.
+        parts: how many, as equal as can be.
         Returns the batch's mean loss, detached.
 
-        The gradient is that of one backward pass on the whole batch, but for rounding, if the loss
-        is a mean over examples and the model treats them one by one.  BatchNorm does not, and then
-        updates its running statistics once a part; dropout draws other masks; a mean over tokens is
-        none over examples where their numbers differ.  A batch that has no such parts is not split.
+        The gradient is that of one backward pass, but for rounding, if the loss is a mean over
+        examples and the model treats them one by one.  BatchNorm does not; dropout draws other
+        masks; a mean over tokens is none over examples where their numbers differ.  A batch that
+        has no such parts is not split.
         """
         leaves, structure = _pytree.tree_flatten(batch)
         total, mean, pieces = rows(batch), 0.0, [batch]
@@ -517,8 +530,15 @@ class NoiseMeter:
         """
         if self.rows is None:
             self.rows = 0
-            look = torch.compiler.disable(functools.partial(_look, weakref.ref(self)))
+            look = torch.compiler.disable(weakly(self.look))
             self.model.register_forward_pre_hook(look, with_kwargs=True)
+
+    @harmless
+    def look(self, module: nn.Module, arguments: tuple, options: dict) -> None:
+        if torch.is_grad_enabled():
+            self.rows += rows((arguments, options))
+        if not isinstance(module, DistributedDataParallel):
+            self.ddp = getattr(DistributedDataParallel, "_active_ddp_module", None)
 
     def taken_rows(self) -> int:
         """Those since the last call."""
@@ -575,23 +595,6 @@ def require(fine: object, field: str, value: object, allowed: str) -> None:
         raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
 
 
-# Hooks of a meter, which may go before what they are of
-
-
-def _hear(meter: weakref.ref, parameter: weakref.ref, gradient: Tensor) -> None:
-    listener, p = meter(), parameter()
-    if listener is not None and p is not None:
-        listener.hear(p, gradient)
-
-
-def _look(meter: weakref.ref, module: nn.Module, arguments: tuple, options: dict) -> None:
-    listener = meter()
-    if listener is not None and torch.is_grad_enabled():
-        listener.rows += rows((arguments, options))
-        if not isinstance(module, DistributedDataParallel):
-            listener.ddp = getattr(DistributedDataParallel, "_active_ddp_module", None)
-
-
 # --- in the loops of others -----------------------------------------------------------------------
 
 
@@ -605,7 +608,7 @@ class MeterKeeper:
         if self.meter is None or self.meter.model is not model:
             self.meter = NoiseMeter(model, span=span)
         self.meter.scaler, self.meter.under_way, self.meter.refusal = scaler, None, ""
-        self.meter.largest = 0
+        self.meter.largest = self.meter.fewest = 0
 
     def tell(self, text: object) -> None:
         """Print it, once for all workers, unless there is nothing to tell."""
@@ -636,14 +639,9 @@ def lightning_callback(
             model = trainer.strategy.model
             self.meter.ddp = model if isinstance(model, DistributedDataParallel) else None
             if not pl_module.automatic_optimization:
-                self.meter.refuse(
-                    "automatic_optimization: False is not allowed; it must be True"
-                )
-            try:
-                if self.saved:
-                    self.meter.load_state_dict(self.saved)
-            except ValueError as error:
-                warnings.warn(f"the noise scale starts anew: {error}", stacklevel=2)
+                self.meter.refuse("automatic_optimization: False is not allowed, but True")
+            with suppress(ValueError):  # of another span: it starts anew
+                self.meter.load_state_dict(self.saved)
             self.saved = None
 
         def on_train_batch_start(self, trainer, pl_module, batch, batch_idx):

@@ -71,4 +71,5 @@ def _worker(rank, workers, folder, timeout, work, arguments):
     result = work(rank, *arguments)
     if rank == 0:
         torch.save(result, Path(folder, "result"))
+    dist.barrier()  # nobody leaves while others wait for what it has sent
     dist.destroy_process_group()
