@@ -221,8 +221,10 @@ def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
     sent: u where it is sent and 0 elsewhere, per worker [R, d].
     chosen: which entries are sent, bool, per worker [R, d].
     """
-    result, workers = torch.zeros_like(sent[0]), len(sent)
-    for out, u, mask in zip(result, torch.stack(sent, 1), torch.stack(chosen, 1), strict=True):
+    result = torch.zeros_like(sent[0])
+    workers = len(sent)
+    rows = zip(result, torch.stack(sent, 1), torch.stack(chosen, 1), strict=True)
+    for out, u, mask in rows:
         index = mask.nonzero()[:, 1]
         length = len(index) // workers
         pairs = (x[: length * workers].view(workers, length) for x in (index, u[mask]))

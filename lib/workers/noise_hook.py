@@ -43,7 +43,7 @@ class NoiseState(NoiseMeter):
     workers.
 
     model: the DistributedDataParallel, whose process group's workers are compared.
-    examples: that a backward pass's gradient is the mean of; workers may have unequal numbers.  With
+    examples: that a backward pass's gradient is the mean of; workers may have unequal ones.  With
     gradient accumulation (`no_sync`, accelerate) passes are counted, and the number of all of a
     step's together is refused, if it is seen to be that.  None: the first dimension of the first
     tensor that the model is given.

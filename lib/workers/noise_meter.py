@@ -12,8 +12,8 @@ This file needs PyTorch and nothing else: copy it into your project.  With gradi
         optimizer.step()
     print(meter.report(batch_size=512))
 
-Without it, `meter.backward_in_parts(lambda part: loss(model(part[0]), part[1]), batch)` replaces the
-backward pass, and splits the batch in two.  With DistributedDataParallel, whose workers' gradients
+Without it, `meter.backward_in_parts(lambda part: loss(model(part[0]), part[1]), batch)` takes the
+place of the backward pass, and splits the batch in two.  With DistributedDataParallel, whose workers' gradients
 are compared, one backward pass a step is enough; the meter finds it around the model.  Lightning
 and Hugging Face's Trainer have callbacks, which print an estimate each `every` steps, and what it
 means at the end of training:
@@ -188,11 +188,14 @@ class Averages:
 
     def after(self, trace: float, square: float) -> "Averages":
         """With one more step; one that is not finite is skipped: loss scaling has overflowed."""
-        x = trace - self.last[0] if self.steps else 0.0
-        y = square - self.last[1] if self.steps else 0.0
-        terms = trace, square, x * x / 2, x * y / 2, y * y / 2
+        x = y = 0.0
+        if self.steps:
+            x = trace - self.last[0]
+            y = square - self.last[1]
+        scatter = x * x / 2, x * y / 2, y * y / 2
         decays = [self.decay] * 2 + [self.decay**2] * 3
-        sums = tuple(decay * old + new for decay, old, new in zip(decays, self.sums, terms))
+        terms = zip(decays, self.sums, (trace, square, *scatter))
+        sums = tuple(decay * old + new for decay, old, new in terms)
         if not all(map(math.isfinite, sums)):
             return replace(self, skipped=self.skipped + 1)
         return replace(self, steps=self.steps + 1, last=(trace, square), sums=sums)
