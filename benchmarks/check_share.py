@@ -51,14 +51,14 @@ class Timed:
         self.seconds, self.answers = 0.0, 0
 
     def __enter__(self):
-        def timed(*given, **options):
+        def timed(*arguments, **options):
             began = time.process_time()
             try:
-                return self.original(*given, **options)
+                return self.original(*arguments, **options)
             finally:
                 self.seconds += time.process_time() - began
                 if self.name == "logits":
-                    self.answers += _answers(*given)
+                    self.answers += _answers(*arguments)
 
         setattr(self.owner, self.name, timed)
         return self
@@ -87,13 +87,13 @@ def share(cell: Search) -> str:
     ):
         began = time.process_time()
         outcome = one_search.train_search(cell)
-        whole = time.process_time() - began
+        total = time.process_time() - began
     trained = outcome.trial_steps * cell.batch_size
-    parts = [part.seconds / whole for part in (checks, costs, logits)]
+    parts = [part.seconds / total for part in (checks, costs, logits)]
     race = ", a race" if cell.race else ""
     return (
         f"{cell.workload}, B = {cell.batch_size}, {cell.trials} trials{race}, {outcome.steps:,} steps: checks {parts[0]:.1%} of "
-        f"{whole:.1f} s (reading answers {parts[1]:.1%}, of which networks {parts[2]:.1%}), "
+        f"{total:.1f} s (reading answers {parts[1]:.1%}, of which networks {parts[2]:.1%}), "
         f"{logits.answers / trained:.2f} answers per training example"
     )
 

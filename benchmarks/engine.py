@@ -111,7 +111,7 @@ def decoder_flops(module: torch.nn.Module) -> float:
 
 def decoder() -> None:
     """Sixteen stacked trials of the language model with Adam against a plain loop on one core, in GFLOP/s."""
-    told, flops = [], decoder_flops(models.build(catalogue.workload("shakespeare").model))
+    lines, flops = [], decoder_flops(models.build(catalogue.workload("shakespeare").model))
     for size, steps in ((1, 100), (4, 40), (16, 10), (64, 3)):
         cell = Search("shakespeare", size, "adam", trials=16)
         exact = Search("shakespeare", size, "adam", trials=16, precision="float32")
@@ -121,10 +121,10 @@ def decoder() -> None:
             lambda cell=cell, steps=steps: plain_rate(cell, 4 * steps, threads=1),
         )
         ours, single, plain = (1e-9 * rate * size * flops for rate in rates)
-        told.append(
+        lines.append(
             f"B = {size}: {ours:.0f}, in float32 {single:.0f}; plain loop {plain:.0f} ({ours / plain:.1f} x)"
         )
-    print("Decoder, 16 trials, GFLOP/s on one core, update included:\n  " + "\n  ".join(told))
+    print("Decoder, 16 trials, GFLOP/s on one core, update included:\n  " + "\n  ".join(lines))
 
 
 def rate_of(call: Callable[[], object], count: float, rounds: int = 20) -> float:
@@ -153,7 +153,7 @@ def simple_cnn_flops() -> float:
 
 def peak() -> None:
     """Simple-CNN's steps, updates included, beside a product of matrices in the same arithmetic, on one core."""
-    told = []
+    lines = []
     for size in (16, 64, 256, 1024):
         cell, steps = Search("mnist-simple-cnn", size, "sgd", trials=1), max(3, 4096 // size)
         step, product = alternately(
@@ -162,11 +162,11 @@ def peak() -> None:
             ),
             lambda: product_rate(torch.bfloat16),
         )
-        told.append(
+        lines.append(
             f"{step / product:.0%} at {size:,} ({1e-9 * step:.0f} of {1e-9 * product:.0f} GFLOP/s)"
         )
     print(
-        f"Simple-CNN, one core: of what a product of matrices reaches, a step reaches {', '.join(told)}"
+        f"Simple-CNN, one core: of what a product of matrices reaches, a step reaches {', '.join(lines)}"
     )
 
 
@@ -177,7 +177,7 @@ def convolutions() -> None:
     """
     machine.use_one_core()
     for name, inputs, outputs, side in (("first", 1, 32, 28), ("second", 32, 64, 12)):
-        told, flops = [], 2 * 64 * (side - 4) ** 2 * 25 * inputs * outputs
+        lines, flops = [], 2 * 64 * (side - 4) ** 2 * 25 * inputs * outputs
         for product, pair in _both_ways(64, inputs, outputs, side).items():
             if (name, product) == (
                 "first",
@@ -186,9 +186,9 @@ def convolutions() -> None:
                 continue
             rates = [functools.partial(rate_of, call, flops) for call in pair]
             step, flat, most = alternately(*rates, lambda: product_rate(torch.bfloat16))
-            told.append(f"{product} {step / most:.0%}, of patches {flat / most:.0%}")
+            lines.append(f"{product} {step / most:.0%}, of patches {flat / most:.0%}")
         print(
-            f"Simple-CNN, B = 64, {name} convolution, shares of a large product's rate: {'; '.join(told)}"
+            f"Simple-CNN, B = 64, {name} convolution, shares of a large product's rate: {'; '.join(lines)}"
         )
 
 
@@ -245,12 +245,12 @@ def simple_cnn() -> None:
         return sum(pool(joblib.delayed(engine_rate)(cell, 150) for _ in range(cores)))
 
     fast, plain = alternately(ours, lambda: plain_rate(cell, 60, threads=cores))
-    one = float(
+    single = float(
         np.median([pool([joblib.delayed(engine_rate)(cell, 150)])[0] for _ in range(3)])
     )
     print(
-        f"Simple-CNN, B = 64: engine {64 * fast:,.0f} examples/s on {cores} cores ({64 * one:,.0f} on one), plain float32 "
-        f"loop with {cores} threads {64 * plain:,.0f}: {fast / plain:.1f} x (one core: {one / plain:.1f} x)"
+        f"Simple-CNN, B = 64: engine {64 * fast:,.0f} examples/s on {cores} cores ({64 * single:,.0f} on one), plain float32 "
+        f"loop with {cores} threads {64 * plain:,.0f}: {fast / plain:.1f} x (one core: {single / plain:.1f} x)"
     )
 
 
@@ -259,7 +259,7 @@ def recorded() -> None:
     if not torch.cuda.is_available():
         print("ResNet-8 on a graphics processor: torch finds none here")
         return
-    told = []
+    lines = []
     for size in (8, 32, 128, 512, 2048):
         w = torch.stack(
             [flattening.flatten(models.fresh("resnet-8", seed)) for seed in range(16)]
@@ -268,10 +268,10 @@ def recorded() -> None:
 
         def rate(kind: type[sequential.SequentialExecutor], w=w, x=x, y=y) -> float:
             executor = kind(models.build("resnet-8"), torch.bfloat16, "cuda")
-            given = executor.inputs(x)
+            inputs = executor.inputs(x)
 
             def call() -> None:
-                executor.gradients(w, given, y)
+                executor.gradients(w, inputs, y)
                 torch.cuda.synchronize()
 
             call()  # warm up
@@ -282,9 +282,9 @@ def recorded() -> None:
             lambda rate=rate: rate(sequential.CapturedExecutor),
             lambda rate=rate, plain=plain: rate(plain),
         )
-        told.append(f"{ours / alone:.1f} x at {size:,} ({ours:,.0f} examples/s)")
+        lines.append(f"{ours / alone:.1f} x at {size:,} ({ours:,.0f} examples/s)")
     print(
-        f"ResNet-8, 16 trials, {torch.cuda.get_device_name()}: recorded over launched one by one {', '.join(told)}"
+        f"ResNet-8, 16 trials, {torch.cuda.get_device_name()}: recorded over launched one by one {', '.join(lines)}"
     )
 
 
@@ -301,19 +301,19 @@ def exhaustive() -> None:
     fifth = np.sort(met)[Search.hits - 1]
     lock_step = np.minimum(outcome.last_step, fifth).sum()
     off = outcome.cause == "dead"
-    known = np.where(off, budget, outcome.last_step)
+    counted = np.where(off, budget, outcome.last_step)
     open_end = (np.isnan(met) & ~off & (outcome.cause != "diverged")).sum() * (budget - HORIZON)
     print(
         f"MNIST dense, B = 64, {cell.trials} trials: lock step {lock_step:,.0f} trial-steps. Exhaustive: at least "
-        f"{known.sum():,} ({known.sum() / lock_step:.1f} x), {off.sum()} trials off at the full budget, "
-        f"{np.isnan(met).sum() - off.sum()} counted for {HORIZON:,} steps only; at most {known.sum() + open_end:,} "
-        f"({(known.sum() + open_end) / lock_step:.1f} x)."
+        f"{counted.sum():,} ({counted.sum() / lock_step:.1f} x), {off.sum()} trials off at the full budget, "
+        f"{np.isnan(met).sum() - off.sum()} counted for {HORIZON:,} steps only; at most {counted.sum() + open_end:,} "
+        f"({(counted.sum() + open_end) / lock_step:.1f} x)."
     )
 
 
 if __name__ == "__main__":
-    known = {"digits": digits, "decoder": decoder, "peak": peak,
+    measures = {"digits": digits, "decoder": decoder, "peak": peak,
              "convolutions": convolutions, "simple_cnn": simple_cnn, "recorded": recorded,
              "exhaustive": exhaustive}  # fmt: skip
-    for name in benchmarks.chosen(__doc__, known):
-        known[name]()
+    for name in benchmarks.chosen(__doc__, measures):
+        measures[name]()

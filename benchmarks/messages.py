@@ -75,7 +75,7 @@ def feedback() -> None:
         gradients_by_worker = SequentialExecutor.gradients_by_worker
 
     x, y, w = torch.arange(workers), torch.zeros(workers, dtype=torch.long), torch.zeros(1, d)
-    own = Exchange(Messages(workers, "top-k", DENSITY), w, None, [d], 0)
+    exchange = Exchange(Messages(workers, "top-k", DENSITY), w, None, [d], 0)
 
     def plain() -> torch.Tensor:
         total = torch.zeros(d)
@@ -88,7 +88,7 @@ def feedback() -> None:
             total += sent
         return total / workers
 
-    ours, theirs = alternately(lambda: own.gradients(Given(), w, x, y), plain, rounds=30)
+    ours, theirs = alternately(lambda: exchange.gradients(Given(), w, x, y), plain, rounds=30)
     print(
         f"{workers} workers, {d:,} parameters: ours {1e3 * ours:.1f} ms, plain {1e3 * theirs:.1f} ms: {ours / theirs:.2f} x"
     )
@@ -124,6 +124,6 @@ def hook() -> None:
 
 
 if __name__ == "__main__":
-    every = {"operators": operators, "feedback": feedback, "hook": hook}
-    for name in benchmarks.chosen(__doc__, every):
-        every[name]()
+    measures = {"operators": operators, "feedback": feedback, "hook": hook}
+    for name in benchmarks.chosen(__doc__, measures):
+        measures[name]()

@@ -39,15 +39,15 @@ STARTUP = 3  # trials before the pruner judges
 
 def drawn(trial: optuna.Trial, plan: adaptive.Plan) -> dict[str, float]:
     """Hyperparameters from the same space, on the same scales."""
-    found = {}
-    for name, at in plan.space.items():
-        if at.scale == "reverse-log":
-            found[name] = 1 - trial.suggest_float(
-                f"1-{name}", 1 - at.high, 1 - at.low, log=True
+    values = {}
+    for name, axis in plan.space.items():
+        if axis.scale == "reverse-log":
+            values[name] = 1 - trial.suggest_float(
+                f"1-{name}", 1 - axis.high, 1 - axis.low, log=True
             )
         else:
-            found[name] = trial.suggest_float(name, at.low, at.high, log=True)
-    return found
+            values[name] = trial.suggest_float(name, axis.low, axis.high, log=True)
+    return values
 
 
 def job(what: replays.Replay, size: int, number: int) -> trainings.Job:
@@ -69,30 +69,30 @@ class Objective:
         self.taken = 0
 
     def __call__(self, trial: optuna.Trial) -> float:
-        own = job(self.what, self.size, trial.number)
-        one = trainings.Trial(own, trial.number, drawn(trial, self.plan))
+        training = job(self.what, self.size, trial.number)
+        run = trainings.Trial(training, trial.number, drawn(trial, self.plan))
         until = self.best or self.limit
         try:
-            return self._trained(trial, one, until)
+            return self._trained(trial, run, until)
         finally:
-            self.taken += one.steps
+            self.taken += run.steps
 
-    def _trained(self, trial: optuna.Trial, one: trainings.Trial, until: int) -> float:
+    def _trained(self, trial: optuna.Trial, run: trainings.Trial, until: int) -> float:
         import optuna
 
         error = math.nan
-        while one.finite and one.steps < until:
-            check = next_check(one.steps, one.job.checks)
-            one.run(min(check, until))
-            if one.finite and one.steps == check:
-                error = one.error()
+        while run.finite and run.steps < until:
+            check = next_check(run.steps, run.job.checks)
+            run.run(min(check, until))
+            if run.finite and run.steps == check:
+                error = run.error()
                 trial.report(error, check)
                 if trial.should_prune():
                     raise optuna.TrialPruned
-                if error <= one.job.goals[0] + trainings.EXACT:
+                if error <= run.job.goals[0] + trainings.EXACT:
                     self.best = check
                     return float(check)
-        lost = not one.finite or math.isnan(error)
+        lost = not run.finite or math.isnan(error)
         return 2.0 * self.limit if lost else until * (1 + error)
 
 
@@ -100,14 +100,14 @@ def searched(what: replays.Replay) -> pd.DataFrame:
     """Rows as of `Replay.measure`."""
     import optuna
 
-    beside = dataclasses.replace(what, rule="laws")
-    _, known = store.read(replays.REPLAYS.record(beside), beside)
-    share, rows = adaptive.MOST / len(known), []
+    adaptive_replay = dataclasses.replace(what, rule="laws")
+    _, searched_sizes = store.read(replays.REPLAYS.record(adaptive_replay), adaptive_replay)
+    share, rows = adaptive.MOST / len(searched_sizes), []
     pruner = {
         "tpe-median": lambda limit: optuna.pruners.MedianPruner(STARTUP, n_warmup_steps=5),
         "hyperband": lambda limit: optuna.pruners.HyperbandPruner(max_resource=limit),
     }[what.rule]
-    for row in known.itertuples():
+    for row in searched_sizes.itertuples():
         objective = Objective(what, row.batch_size, math.ceil(LIMIT * row.steps))
         sampler = optuna.samplers.TPESampler(seed=what.split)
         study = optuna.create_study(sampler=sampler, pruner=pruner(objective.limit))
@@ -143,7 +143,7 @@ if __name__ == "__main__":
     record = Searches(usual.name, usual.units, usual.file, usual.planned)
     record.more["optuna"] = optuna.__version__
     lacking = usual.missing(replays.planned())
-    both = [what for rule in ("hyperband", "tpe-median") for what in replays.planned(rule)]
+    planned = [what for rule in ("hyperband", "tpe-median") for what in replays.planned(rule)]
     later = {dataclasses.replace(what, rule=rule) for what in lacking for rule in replays.RULES}
-    by_split = sorted(both, key=lambda what: what.split)
+    by_split = sorted(planned, key=lambda what: what.split)
     record.run([what for what in by_split if what not in later])

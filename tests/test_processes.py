@@ -133,9 +133,9 @@ SYSTEMS = frameworks.SYSTEMS | {"simulated": Simulated}
 
 def weights(system):
     """All parameters, flat, float64 [P], on every process."""
-    whole = (getattr(p, "full_tensor", lambda p=p: p)() for p in system.model.parameters())
-    own = nn.utils.parameters_to_vector(p.detach().double() for p in whole)
-    return torch.cat(everyones(own)) if isinstance(system, frameworks.Stages) else own
+    full = (getattr(p, "full_tensor", lambda p=p: p)() for p in system.model.parameters())
+    flat = nn.utils.parameters_to_vector(p.detach().double() for p in full)
+    return torch.cat(everyones(flat)) if isinstance(system, frameworks.Stages) else flat
 
 
 def outcome(rank, training, name, x, y):
@@ -147,26 +147,22 @@ def outcome(rank, training, name, x, y):
         sent.append(frameworks.sent())
         if system:
             system.step(x[rows].to(training.type), y[rows])
-    told = (frameworks.sent() - sent[WARM_UP]) / (TAKEN - WARM_UP)
-    return {"weights": system and weights(system), "sent": everyones(told)}
+    per_step = (frameworks.sent() - sent[WARM_UP]) / (TAKEN - WARM_UP)
+    return {"weights": system and weights(system), "sent": everyones(per_step)}
 
 
 def outcomes(rank, x, y):
     x, y = torch.from_numpy(x), torch.from_numpy(y)
-    found = [{name: outcome(rank, one, name, x, y) for name in SYSTEMS} for one in TRAININGS]
+    by_training = [{name: outcome(rank, t, name, x, y) for name in SYSTEMS} for t in TRAININGS]
     gc.collect()  # a model that outlives the process group can hang the process
-    return found
+    return by_training
 
 
 @pytest.fixture(scope="module")
 def by_framework(digits):
     """Training -> system -> its outcome after ten steps, all from one start of two processes."""
-    found = processes.launch(outcomes, WORKERS, 120.0, digits.x.numpy(), digits.y.numpy())
-    return dict(zip(TRAININGS, found, strict=True))
-
-
-def parameters_of(training):
-    return models.parameter_count(models.build(training.model))
+    by_training = processes.launch(outcomes, WORKERS, 120.0, digits.x.numpy(), digits.y.numpy())
+    return dict(zip(TRAININGS, by_training, strict=True))
 
 
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda t: f"{t.model}-{t.algorithm}-{t.precision}")
@@ -179,16 +175,16 @@ def test_every_framework_takes_the_steps_of_one_process(training, by_framework):
 
 
 def test_sparse_messages_take_the_steps_of_the_simulation_and_no_others(by_framework):
-    found = {name: own["weights"] for name, own in by_framework[DIGITS_CNN].items()}
-    assert (found["sparse"] - found["simulated"]).abs().max() <= ULPS[DIGITS_CNN]
-    assert (found["sparse"] - found["one"]).abs().max() > 1e-3
+    ends = {name: outcome["weights"] for name, outcome in by_framework[DIGITS_CNN].items()}
+    assert (ends["sparse"] - ends["simulated"]).abs().max() <= ULPS[DIGITS_CNN]
+    assert (ends["sparse"] - ends["one"]).abs().max() > 1e-3
 
 
 @pytest.mark.skipif(np.isnan(frameworks.sent()), reason="Linux alone counts the bytes of a connection")
 @pytest.mark.parametrize("training", TRAININGS, ids=lambda t: t.model)
 def test_processes_send_what_their_collectives_say(training, by_framework):
     """gloo adds headers: some hundred bytes a message."""
-    sent = {name: np.array(found["sent"]) for name, found in by_framework[training].items()}
+    sent = {name: np.array(outcome["sent"]) for name, outcome in by_framework[training].items()}
     count = models.parameter_count(models.build(training.model))
     value = torch.finfo(training.type).bits // 8
     features = {"digits-cnn": 16 * 4 * 4, "mlp-64x2": 64}[training.model]
@@ -199,8 +195,8 @@ def test_processes_send_what_their_collectives_say(training, by_framework):
         # Sums of flags and of counts come before the pairs
         "sparse": (training.density * count * (4 + value) - 1, 2001),
     }
-    for name, (bytes_, headers) in expected.items():
-        assert (bytes_ <= sent[name]).all() and sent[name].max() - bytes_ < headers, name
+    for name, (payload, headers) in expected.items():
+        assert (payload <= sent[name]).all() and sent[name].max() - payload < headers, name
     assert sent["one"].sum() == 0
     once = sent["zero"].sum() - sent["ddp"].sum()  # besides, every parameter is told once
     assert 0 <= once - count * value < 2000

@@ -19,15 +19,15 @@ torch.set_num_threads(1)
 def exchanged(gradients, **messages):
     """What workers make of their gradients [steps, P, T, d], mean gradients [steps, T, d], and what they keep back [P, T, d]."""
     steps, workers, trials, d = gradients.shape
-    given = iter(gradients.clone())
+    steps_left = iter(gradients.clone())
 
     class Executor:
         def gradients_by_worker(self, w, x, y, parts):
-            return torch.zeros(parts, trials), next(given), torch.ones(parts, trials, dtype=torch.bool)
+            return torch.zeros(parts, trials), next(steps_left), torch.ones(parts, trials, dtype=torch.bool)
 
     w = torch.zeros(trials, d)
-    own = exchanges.Exchange(Messages(workers, density=0.05, **messages), w, None, [d // 2, d - d // 2], seed=0)
-    return torch.stack([own.gradients(Executor(), w, w, w)[1] for _ in range(steps)]), own.residual
+    exchange = exchanges.Exchange(Messages(workers, density=0.05, **messages), w, None, [d // 2, d - d // 2], seed=0)
+    return torch.stack([exchange.gradients(Executor(), w, w, w)[1] for _ in range(steps)]), exchange.residual
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -68,8 +68,8 @@ def test_a_gradient_that_is_not_finite_is_seen_by_its_trial_alone_whatever_a_com
     g = torch.from_numpy(np.random.default_rng(0).normal(size=(3, 3, 2, 1000))).float()
     fine, _ = exchanged(g, compressor=name)
     g[:, 1, 0, 7] = torch.nan
-    found, _ = exchanged(g, compressor=name)
-    assert found[:, 0].isnan().all() and torch.equal(fine[:, 1], found[:, 1])
+    spoilt, _ = exchanged(g, compressor=name)
+    assert spoilt[:, 0].isnan().all() and torch.equal(fine[:, 1], spoilt[:, 1])
 
 
 def test_training_with_density_one_equals_training_without_messages():

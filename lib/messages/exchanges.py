@@ -43,9 +43,9 @@ def places(chosen: Tensor) -> Tensor:
     return torch.from_numpy(np.flatnonzero(chosen.numpy()))
 
 
-def _only(u: Tensor, at: Tensor) -> Tensor:
-    """A mask of u [d] that is true at these places."""
-    return torch.zeros_like(u, dtype=torch.bool).index_fill_(0, at, True)
+def _mask(u: Tensor, indices: Tensor) -> Tensor:
+    """A mask of u [d] that is true at these indices."""
+    return torch.zeros_like(u, dtype=torch.bool).index_fill_(0, indices, True)
 
 
 def _by_row(select: Callable[[Tensor, int, np.random.Generator], Tensor]):
@@ -68,22 +68,22 @@ def top_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     size = u.abs()
     group = max(len(u) // (4 * k), 1)
     heads = size[: len(u) // group * group].view(group, -1).amax(0)
-    least = heads.topk(k, sorted=False).values.min()
-    above = _exceeds(size, least)
-    at = places(above)
-    if len(at) > k:
-        at = at[size[at].topk(k, sorted=False).indices]
-    if len(at) < k:  # of equal magnitudes, the first ones
-        equal = places(~(above | _exceeds(least, size)))
-        at = torch.cat([at, equal[: k - len(at)]])
-    return _only(u, at)
+    threshold = heads.topk(k, sorted=False).values.min()
+    above = _exceeds(size, threshold)
+    indices = places(above)
+    if len(indices) > k:
+        indices = indices[size[indices].topk(k, sorted=False).indices]
+    if len(indices) < k:  # of equal magnitudes, the first ones
+        equal = places(~(above | _exceeds(threshold, size)))
+        indices = torch.cat([indices, equal[: k - len(indices)]])
+    return _mask(u, indices)
 
 
 def rand_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     """k entries drawn without replacement, in every row others; their values are not scaled up."""
     picks = [random.choice(u.shape[1], k, replace=False, shuffle=False) for _ in u]
-    at = torch.from_numpy(np.stack(picks)).to(u.device)
-    return torch.zeros_like(u, dtype=torch.bool).scatter_(1, at, True)
+    indices = torch.from_numpy(np.stack(picks)).to(u.device)
+    return torch.zeros_like(u, dtype=torch.bool).scatter_(1, indices, True)
 
 
 def gaussian_k(u: Tensor, k: int, random: np.random.Generator, tails: int = 2) -> Tensor:
@@ -159,7 +159,7 @@ def dgc_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
         threshold = threshold * 0.8
     if len(above) > 1.3 * k:
         above = above[size[above].topk(k, sorted=False).indices]
-    return _only(u, above[:k])
+    return _mask(u, above[:k])
 
 
 @_by_row
@@ -218,18 +218,18 @@ def compress(
 def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
     """What the authors' code makes of the workers' messages [R, d].
 
-    sent: u where it is sent and 0 elsewhere, per worker [R, d]; chosen: which entries are sent,
-    bool [R, d].
+    sent: u where it is sent and 0 elsewhere, per worker [R, d].
+    chosen: which entries are sent, bool, per worker [R, d].
     """
     result = torch.zeros_like(sent[0])
     workers = len(sent)
     rows = zip(result, torch.stack(sent, 1), torch.stack(chosen, 1), strict=True)
     for out, u, mask in rows:
         index = mask.nonzero()[:, 1]
-        part = len(index) // workers
-        pairs = (each[: part * workers].view(workers, part) for each in (index, u[mask]))
-        for turn, value in zip(*pairs, strict=True):
-            out[turn] = out[turn] + value  # of several pairs for one entry, one counts
+        length = len(index) // workers
+        pairs = (x[: length * workers].view(workers, length) for x in (index, u[mask]))
+        for part, values in zip(*pairs, strict=True):
+            out[part] = out[part] + values  # of several pairs for one entry, one counts
     return result
 
 
@@ -237,7 +237,8 @@ class Exchange:
     """P workers of T trials at once, in one process: their gradients, compressed, averaged, with
     what they keep back.
 
-    kept: which weights each trial has, indices [T, d'], or None if all d.
+    w: weights [T, d].
+    kept: which of them each trial has, indices [T, d'], or None if all d.
     sizes: parameters per layer, for messages by layer.
     watch: called with the step (from 0) and worker 0's vectors u [T, d'] before compression.
     sent [T]: elements that a worker has sent so far, on average over workers.
@@ -252,19 +253,18 @@ class Exchange:
         seed: int,
         watch: Callable[[int, Tensor], None] | None = None,
     ):
-        """w: weights [T, d]."""
         self.messages, self.kept, self.watch, self.step = messages, kept, watch, 0
         self.sizes = sizes if messages.by_layer else None
         self.random = np.random.default_rng([seed, 1])
-        own = w if kept is None else kept
+        shape = (w if kept is None else kept).shape
         # Kept back, [P, T, d'], or of nobody without feedback
-        self.residual = w.new_zeros(messages.workers * messages.feedback, *own.shape)
+        self.residual = w.new_zeros(messages.workers * messages.feedback, *shape)
         self.sent = torch.zeros(len(w), dtype=torch.float64)
 
     def gradients(
         self, executor, w: Tensor, x: Tensor, y: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Mean losses [T], gradients [T, P] and who is alive [T], for w [T, P] and a batch x, y
+        """Mean losses [T], gradients [T, d] and who is alive [T], for w [T, d] and a batch x, y
         that is shared out evenly.
 
         executor: whose `gradients_by_worker` returns losses [P, T], gradients [P, T, d] and who is
@@ -274,30 +274,29 @@ class Exchange:
         finite, which a compressor might keep back for good, the gradient is NaN, so that the trial
         diverges as it would without messages.
         """
-        messages = self.messages
-        density = messages.density_at(self.step)
+        messages, density = self.messages, self.messages.density_at(self.step)
         losses, gradients, alive = executor.gradients_by_worker(w, x, y, messages.workers)
         total = gradients.new_zeros(self.residual.shape[1:])
         sent, spoilt = [], torch.zeros_like(alive[0])
-        for p, g in enumerate(gradients):
+        for worker, g in enumerate(gradients):
             u = g if self.kept is None else g.gather(1, self.kept)
             if messages.feedback:
-                u = self.residual[p].add_(u)
+                u = self.residual[worker].add_(u)
             spoilt |= ~torch.stack(u.aminmax(dim=1)).isfinite().all(0)
-            if p == 0 and self.watch:
+            if worker == 0 and self.watch:
                 self.watch(self.step, u)
             chosen = compress(messages.compressor, u, density, self.random, self.sizes)
             count = counts(chosen)
             self.sent += count.cpu() / messages.workers
             if messages.aggregation == "published":
                 sent.append((torch.where(chosen, u, 0), chosen))
-            if count.sum() == u.numel():
+            if count.sum() == u.numel():  # far faster than by index
                 total.add_(u)
                 u.zero_()
             else:
-                at = places(chosen)
-                total.view(-1).index_add_(0, at, u.view(-1)[at])
-                u.view(-1)[at] = 0
+                indices = places(chosen)
+                total.view(-1).index_add_(0, indices, u.view(-1)[indices])
+                u.view(-1)[indices] = 0
         self.step += 1
         g = (published_sum(*zip(*sent, strict=True)) if sent else total) / messages.workers
         g[spoilt] = torch.nan
@@ -307,19 +306,14 @@ class Exchange:
 
     def parts(self) -> dict:
         """All that the next step depends on: tensors, numbers and texts."""
-        drawn = self.random.bit_generator.state
-        return {
-            "step": self.step,
-            "random": drawn,
-            "sent": self.sent,
-            "residual": self.residual,
-        }
+        random = self.random.bit_generator.state
+        state = {"step": self.step, "random": random, "sent": self.sent}
+        return state | {"residual": self.residual}
 
     def restore(self, parts: dict) -> None:
         """Go on from these `parts`."""
-        self.step = parts["step"]
+        self.step, self.sent = parts["step"], parts["sent"]
         self.random.bit_generator.state = parts["random"]
-        self.sent = parts["sent"]
         self.residual = parts["residual"].to(self.residual)
 
     def keep(self, rows: Tensor) -> None:

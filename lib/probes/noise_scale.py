@@ -53,8 +53,8 @@ class Chunks:
     def gradients(self, w: Tensor, seed: int = 0) -> tuple[Tensor, Tensor]:
         """Mean loss and gradient of every chunk at weights w [P]: [n], [n, P]."""
         rows = self.drawn(seed).split(self.size)
-        found = [self.executor.gradients(w[None], self.x[row], self.y[row]) for row in rows]
-        losses, gradients, _ = map(torch.cat, zip(*found, strict=True))
+        chunks = [self.executor.gradients(w[None], self.x[row], self.y[row]) for row in rows]
+        losses, gradients, _ = map(torch.cat, zip(*chunks, strict=True))
         return losses, gradients
 
     def noise(self, gradients: Tensor) -> tuple[float, float]:

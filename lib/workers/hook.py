@@ -18,15 +18,13 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.futures import Future
-from torch.utils import _pytree
 
 from lib import require
 from lib.fields import SEED, check
 from lib.messages import INDEX_BYTES, VALUE_BYTES, Messages, exchanges
 from lib.workers.noise_hook import group_of
-from lib.workers.noise_meter import require_dense, scale_of
 
-COUNTS = ("steps", "elements", "entries")  # of a saved state
+BATCH_SIZE = 16  # examples per worker and step of the command below
 
 
 class SparseState:
@@ -63,17 +61,16 @@ class SparseState:
         self.group = group_of(model)
         workers, rank = dist.get_world_size(self.group), dist.get_rank(self.group)
         self.messages = Messages(workers=workers, **messages)
-        aggregation = self.messages.aggregation
+        trained = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
+        aggregation, unused = self.messages.aggregation, model.find_unused_parameters
+        ignored = sorted(trained.keys() & model.parameters_to_ignore)
+        paired = [name for name, p in trained.items() if p.is_complex()]
         require(aggregation == "exact", "aggregation", aggregation, "exact for the hook")
-        unused = model.find_unused_parameters
         require(not unused, "find_unused_parameters", unused, "False for the hook")
+        require(not ignored, "ignored parameters", ignored, "none for the hook")
+        require(not paired, "complex parameters", paired, "none for the hook: view_as_real")
         self.worker = f"rank {rank} of {workers}"
         self.seed, self.scaler = [seed, rank], scaler
-        trained = {name: p for name, p in model.module.named_parameters() if p.requires_grad}
-        ignored = sorted(trained.keys() & model.parameters_to_ignore)
-        require(not ignored, "ignored parameters", ignored, "none for the hook")
-        paired = [name for name, p in trained.items() if p.is_complex()]
-        require(not paired, "complex parameters", paired, "none for the hook: view_as_real")
         self.residual = {
             p: p.new_zeros(p.numel(), dtype=torch.promote_types(p.dtype, torch.float32))
             for p in trained.values()
@@ -89,18 +86,19 @@ class SparseState:
 
         Everything is sent as pairs of value and index, by the compressor "dense" too.
         """
-        elements, entries = (
-            count / max(self.steps, 1) for count in (self.elements, self.entries)
-        )
-        pairs = elements * (VALUE_BYTES + INDEX_BYTES)
-        dense = entries * VALUE_BYTES
-        return {"steps": self.steps, "elements": elements, "bytes": pairs, "dense_bytes": dense}
+        elements = self.elements / max(self.steps, 1)
+        entries = self.entries / max(self.steps, 1)
+        sizes = {
+            "bytes": elements * (VALUE_BYTES + INDEX_BYTES),
+            "dense_bytes": entries * VALUE_BYTES,
+        }
+        return {"steps": self.steps, "elements": elements, **sizes}
 
     def state_dict(self) -> dict:
         """All that the next step depends on, and whose it is; what is kept back in the order of the
         parameters.
         """
-        counts = {name: getattr(self, name) for name in COUNTS}
+        counts = {"steps": self.steps, "elements": self.elements, "entries": self.entries}
         return {"worker": self.worker, "residual": list(self.residual.values()), **counts}
 
     def load_state_dict(self, saved: dict) -> None:
@@ -108,28 +106,36 @@ class SparseState:
         another network, of another rank or of another number of workers: what each of them has kept
         back would be lost.
         """
-        own, told = (
-            _pytree.tree_map(
-                lambda leaf: (
-                    leaf if isinstance(leaf, str) else tuple(getattr(leaf, "shape", ()))
-                ),
-                state,
-            )
-            for state in (self.state_dict(), saved)
+        shapes, ours = _shapes(saved), _shapes(self.state_dict())
+        require(
+            shapes == ours, "saved", shapes, f"what state_dict() returned, of shapes {ours}"
         )
-        require(told == own, "saved", told, f"what state_dict() returned, of shapes {own}")
         pairs = zip(self.residual.items(), saved["residual"], strict=True)
-        self.residual = {p: was.to(kept) for (p, kept), was in pairs}
-        self.steps, self.elements, self.entries = (saved[name] for name in COUNTS)
+        self.residual = {p: part.to(kept) for (p, kept), part in pairs}
+        self.steps, self.elements, self.entries = map(
+            saved.get, ("steps", "elements", "entries")
+        )
+
+
+def _shapes(state: object) -> object:
+    """A saved state with shapes for tensors, and without its counts."""
+    if not isinstance(state, dict):
+        return state
+    residual = [tuple(getattr(part, "shape", ())) for part in state.get("residual", ())]
+    return {name: None for name in state} | {
+        "worker": state.get("worker"),
+        "residual": residual,
+    }
 
 
 def sparse_hook(state: SparseState, bucket: dist.GradBucket) -> Future[Tensor]:
     """Average the bucket's gradients over the workers through sparse messages; see SparseState."""
-    require_dense(bucket.buffer())
+    buffer, future = bucket.buffer(), Future()
+    allowed = "dense: give the embedding sparse=False"
+    require(not buffer.is_sparse, "gradient", "a sparse tensor, of nn.Embedding", allowed)
     if bucket.index() == 0:
         state.buckets = []
-    future: Future[Tensor] = Future()
-    state.buckets.append((bucket.buffer(), future))
+    state.buckets.append((buffer, future))
     state.pieces |= zip(bucket.parameters(), bucket.gradients(), strict=True)
     if bucket.is_last():
         # In the network's order, so that ties go as in a single process
@@ -144,17 +150,17 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
     """Replace gradients by the mean over the workers of what they send; pieces: of the parameters,
     in the network's order.
     """
-    messages, scale = state.messages, scale_of(state.scaler)
-    own = [state.residual[p].add(piece, alpha=1 / scale) for p, piece in pieces.items()]
-    u, sizes = torch.cat(own), [len(part) for part in own]
+    messages, scale = state.messages, state.scaler.get_scale() if state.scaler else 1.0
+    parts = [state.residual[p].add(piece, alpha=1 / scale) for p, piece in pieces.items()]
+    u, sizes = torch.cat(parts), [len(part) for part in parts]
     state.entries += len(u)
     spoilt = (~_finite(u)).int()
     dist.all_reduce(spoilt, dist.ReduceOp.MAX, state.group)
     if not spoilt:
         random = np.random.default_rng([*state.seed, state.steps, 0])
         layers = sizes if messages.by_layer else None
-        asked = messages.compressor, u[None], messages.density_at(state.steps), random, layers
-        (chosen,) = exchanges.compress(*asked)
+        density = messages.density_at(state.steps)
+        (chosen,) = exchanges.compress(messages.compressor, u[None], density, random, layers)
         index = chosen.nonzero()[:, 0]
         state.elements += len(index)
         total = sum_of_pairs(index, u[index], len(u), state.group)
@@ -182,55 +188,24 @@ def sum_of_pairs(
     """Sum over the group's workers of their (index, value) pairs as a vector [d]; every worker may
     send another number.  None: the world's.
     """
-    workers = dist.get_world_size(group)
-    counts = torch.zeros(workers, dtype=torch.int64, device=value.device)
+    counts = torch.zeros(dist.get_world_size(group), dtype=torch.int64, device=value.device)
     counts[dist.get_rank(group)] = len(index)
     dist.all_reduce(counts, group=group)
-    counts, total = counts.tolist(), value.new_zeros(d)
-    if not any(counts):
+    total, gathered = value.new_zeros(d), []
+    if not counts.any():
         return total
-    indices, values = (_gathered(part, max(counts), group) for part in (index.int(), value))
+    for part in index.int(), value:
+        padded = nn.functional.pad(part, (0, int(counts.max()) - len(part)))
+        gathered.append([torch.empty_like(padded) for _ in counts])
+        dist.all_gather(gathered[-1], padded, group)
     # In the order of ranks, on every worker
-    for count, at, added in zip(counts, indices, values, strict=True):
-        total.index_add_(0, at[:count].long(), added[:count])
+    for count, indices, values in zip(counts.tolist(), *gathered, strict=True):
+        total.index_add_(0, indices[:count].long(), values[:count])
     return total
 
 
-def _gathered(part: Tensor, longest: int, group: dist.ProcessGroup | None) -> list[Tensor]:
-    """Every worker's vector, padded to the longest."""
-    own = nn.functional.pad(part, (0, longest - len(part)))
-    everyone = [torch.empty_like(own) for _ in range(dist.get_world_size(group))]
-    dist.all_gather(everyone, own, group)
-    return everyone
-
-
-# --- torchrun -m lib.workers.hook -----------------------------------------------------------------
-
-BATCH_SIZE = 16  # examples per worker and step
-
-
-def main() -> None:
-    """Train a workload of the book under torchrun with sparse messages."""
-    parser = argparse.ArgumentParser(
-        prog="torchrun -m lib.workers.hook", description=main.__doc__
-    )
-    parser.add_argument(
-        "--workload", default="digits-mlp", help="as lib/workloads/catalogue.py"
-    )
-    parser.add_argument("--density", type=float, default=0.01, help="share of entries to send")
-    parser.add_argument("--steps", type=int, default=500)
-    chosen = parser.parse_args()
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo")
-    # In a function: a model that outlives the process group can hang the process
-    told = _trained(**vars(chosen))
-    if dist.get_rank() == 0:
-        print(told)
-    dist.destroy_process_group()
-
-
-def _trained(workload: str, density: float, steps: int) -> str:
-    """How the training went, in a sentence."""
+def train(workload: str, density: float, steps: int) -> str:
+    """How training a workload of the book with sparse messages went, in a sentence."""
     from lib.engine import lockstep
     from lib.workloads import catalogue
 
@@ -244,9 +219,9 @@ def _trained(workload: str, density: float, steps: int) -> str:
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     order = lockstep.batches(len(examples), workers * BATCH_SIZE, seed=0)
     for _, rows in zip(range(steps), order, strict=False):
-        mine = rows.chunk(workers)[rank]
+        shard = rows.chunk(workers)[rank]
         optimizer.zero_grad()
-        nn.functional.cross_entropy(model(examples.x[mine]), examples.y[mine]).backward()
+        nn.functional.cross_entropy(model(examples.x[shard]), examples.y[shard]).backward()
         optimizer.step()
     with torch.no_grad():
         wrong = model.module(validation.x).argmax(1) != validation.y
@@ -259,4 +234,19 @@ def _trained(workload: str, density: float, steps: int) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    parser = argparse.ArgumentParser(
+        prog="torchrun -m lib.workers.hook", description=train.__doc__
+    )
+    parser.add_argument(
+        "--workload", default="digits-mlp", help="as lib/workloads/catalogue.py"
+    )
+    parser.add_argument("--density", type=float, default=0.01, help="share of entries to send")
+    parser.add_argument("--steps", type=int, default=500)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    # In a function: a model that outlives the process group can hang the process
+    outcome = train(**vars(options))
+    if dist.get_rank() == 0:
+        print(outcome)
+    dist.destroy_process_group()

@@ -39,9 +39,10 @@ def launch(work: Callable, workers: int, timeout: float, *arguments):
         # It imports PyTorch once; every worker is then a copy of it, started in milliseconds
         mp.get_context(START).set_forkserver_preload(["torch", "torch._dynamo"])
     with tempfile.TemporaryDirectory() as folder:
-        started = {"nprocs": workers, "join": False, "daemon": True, "start_method": START}
-        told = (workers, folder, timeout, work, arguments)
-        context = mp.start_processes(_worker, told, **started)
+        options = {"nprocs": workers, "join": False, "daemon": True, "start_method": START}
+        context = mp.start_processes(
+            _worker, (workers, folder, timeout, work, arguments), **options
+        )
         try:
             while not context.join(max(0.0, deadline - time.monotonic()), grace_period=2.0):
                 if time.monotonic() >= deadline:
@@ -70,4 +71,5 @@ def _worker(rank, workers, folder, timeout, work, arguments):
     result = work(rank, *arguments)
     if rank == 0:
         torch.save(result, Path(folder, "result"))
+    dist.barrier()  # nobody leaves while others wait for what it has sent
     dist.destroy_process_group()
