@@ -49,8 +49,8 @@ class Checkpoint:
         """Write what `state` returns (tensors, numbers, texts, and lists of them) if it is time to,
         whole or not at all, after a line with a checksum.  Raises OutOfTime once that is written.
         """
-        over = time.time() >= self.until
-        due = over or time.perf_counter() - self.saved >= min(self.pause, SAVE_EVERY)
+        ended = time.time() >= self.until
+        due = ended or time.perf_counter() - self.saved >= min(self.pause, SAVE_EVERY)
         if self.file is None or not due:
             return
         parts = state()
@@ -60,7 +60,7 @@ class Checkpoint:
             stream.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
         self.saved = time.perf_counter()
         self.pause = max(SOON, SELDOM * (self.saved - began))
-        if over:
+        if ended:
             raise OutOfTime
 
     def load(self) -> dict | None:

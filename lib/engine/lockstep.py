@@ -256,6 +256,6 @@ def _check(now: State, rows: np.ndarray, read_all: bool) -> None:
     if now.exchange:
         out.sent[ids] = now.exchange.sent.numpy()[rows]
         out.note(out.sent_within, ids, out.sent[ids])
-    for other in others if better.any() else ():
-        costs, _ = other.costs(w[torch.from_numpy(better).to(w.device)])
-        out.note(out.test_within, ids[better], costs.cpu().numpy() / len(other.y))
+    for test in others if better.any() else ():
+        costs, _ = test.costs(w[torch.from_numpy(better).to(w.device)])
+        out.note(out.test_within, ids[better], costs.cpu().numpy() / len(test.y))

@@ -240,8 +240,8 @@ class State(Descent):
 
     def _tensors(self) -> list[Tensor]:
         """All tensors of it and of its judges; writing into them changes it."""
-        own = [self.w, self.silent, self.patience, self.recent, *self.buffers.values()]
-        return own + [judge.missed for judge in self.judges]
+        tensors = [self.w, self.silent, self.patience, self.recent, *self.buffers.values()]
+        return tensors + [judge.missed for judge in self.judges]
 
     def restore(self, parts: dict) -> None:
         """Bring the state before the first step, and its judges, to these `parts`."""

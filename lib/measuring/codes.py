@@ -87,14 +87,14 @@ def _definitions(name: str) -> Iterator[tuple[str, list[str]]]:
     if not module:
         yield "" if name.startswith(("lib.", "chapters.")) else name, []
         return
-    first, _, rest = name.removeprefix(module).removeprefix(".").partition(".")
+    first, _, attributes = name.removeprefix(module).removeprefix(".").partition(".")
     by_name = _statements(TEXTS[module])
     names = [first, ""] if first else [*by_name]
     for statement in itertools.chain.from_iterable(by_name.get(n, ()) for n in names):
         imports = _imports(statement)
         if isinstance(statement, ast.Import | ast.ImportFrom):
             origins = [imports[first]] if first else imports.values()
-            yield "", [f"{origin}.{rest}".rstrip(".") for origin in origins]
+            yield "", [f"{origin}.{attributes}".rstrip(".") for origin in origins]
         else:
             words, others = [*_words(statement)], []
             for word in words:

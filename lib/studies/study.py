@@ -60,8 +60,10 @@ class Study:
 
     def renewed(self) -> Study:
         """The study with a reader's own workloads and methods as their files are now."""
-        own = {s: s.work.source or s.method.source for s in self.searches}
-        return replace(self, searches=[replace(s) if file else s for s, file in own.items()])
+        sources = {s: s.work.source or s.method.source for s in self.searches}
+        return replace(
+            self, searches=[replace(s) if file else s for s, file in sources.items()]
+        )
 
     def smoke(self) -> Study:
         """The same code path in seconds: one algorithm, three batch sizes, two sparsities, few
