@@ -1,4 +1,4 @@
-"""The state of an unfinished search, kept in a file and read back without running anything in it."""
+"""The state of an unfinished search, kept in a file and read without running anything in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network's parameters as one vector and back, and the base of what computes their gradients.
+"""A network's parameters as one vector and back, and the base of what computes gradients.
 
 Convolution kernels lie with their input channel last, the layout in which convolutions are fastest.
 """
@@ -16,7 +16,7 @@ from lib.workloads.tasks import TASKS, Task
 
 
 def layers(module: nn.Module, chosen: dict[str, Tensor] | None = None) -> tuple[Layer, ...]:
-    """The module's parameters in the order of `flatten`; or the chosen ones by name, as they are."""
+    """The module's parameters in the order of `flatten`, or the chosen ones by name as they are."""
     if chosen is None:
         chosen = {name: memory_order(p) for name, p in module.named_parameters()}
     named = []

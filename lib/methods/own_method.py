@@ -90,14 +90,14 @@ def _check_steps(method: Method) -> None:
             results.append(_try(method, subset))
     first, again, part = results
     for kind, tensor in first.items():
-        fault = f"another result in {kind} when it is called again or for fewer trials, or one that "
+        fault = f"another result in {kind} when it is called again or for fewer trials, or one "
         fine = tensor.isfinite().all() and torch.equal(tensor, again[kind])
         fine = fine and torch.allclose(tensor[1:3], part[kind], rtol=1e-4, atol=1e-6)
         allowed = (
             "finite, and the same for a trial whenever it is called, from what its buffers "
         )
         allowed += "remember, whatever others there are"
-        require(fine, "step", fault + "is not finite,", allowed)
+        require(fine, "step", fault + "that is not finite,", allowed)
     moved = any(first[kind][:, REMOVED].any() for kind in ("w", "evaluated") if kind in first)
     require(not moved, "step", "a removed weight that moves", "zero where w and g always were")
 
