@@ -77,7 +77,7 @@ def of_kind(kind: Any) -> Callable[[str], Any]:
 
 
 def usable(device: str) -> str:
-    """A device given on the command line; raises ArgumentTypeError unless PyTorch computes on it."""
+    """A device on the command line; raises ArgumentTypeError unless PyTorch computes on it."""
     import torch  # slow to import, and needed to train only
 
     try:

@@ -20,7 +20,7 @@ from lib.engine.sequential import Gradients, LayerStats
 from lib.methods.method import Layer
 from lib.workloads.models import EPSILON, HEAD, Attention, Decoder, DecoderBlock
 
-# Images, or places of sequences, of all trials that pass at once: what they compute stays in cache
+# Images, or places of sequences, of all trials that pass at once and stay in cache
 MAX_PLACES_PER_PASS = 8192
 MAX_GRADIENT_ENTRIES = 2**18  # of examples' own gradients computed at once
 

@@ -64,9 +64,7 @@ class Checkpoint:
             raise OutOfTime
 
     def load(self) -> dict | None:
-        """The state in the file, on the CPU; or None where there is none or one that will not do,
-        which is set aside with a warning that names it.
-        """
+        """The state in the file, on the CPU; None if there is none, or one that is set aside."""
         if self.file is None or not self.file.exists():
             return None
         checksum, _, body = self.file.read_bytes().partition(b"\n")

@@ -72,9 +72,7 @@ def unflatten(w: Tensor, module: nn.Module) -> list[Tensor]:
 
 
 def outputs(module: nn.Module, w: Tensor, x: Tensor) -> Tensor:
-    """Outputs [B, ..., classes] of the module with parameters w [P] in its own arithmetic,
-    differentiable to any order.
-    """
+    """Outputs [B, ..., classes] at parameters w [P], differentiable to any order."""
     names = [name for name, _ in module.named_parameters()]
     return functional_call(module, dict(zip(names, unflatten(w, module), strict=True)), x)
 

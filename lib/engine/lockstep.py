@@ -64,9 +64,7 @@ class TrialError(RuntimeError):
 
 @contextlib.contextmanager
 def naming(where: str) -> Iterator[None]:
-    """A block that raises a `TrialError`, which begins with these words, for any exception; an
-    OwnError and the end of the time stay what they are.
-    """
+    """A block whose exceptions are a `TrialError` or OwnError that begins with these words."""
     try:
         yield
     except OutOfTime:
@@ -191,9 +189,7 @@ def train(
 
 
 def _take_in(now: State, losses: Tensor, alive: Tensor, examples: int) -> None:
-    """Take in a step on so many examples: losses before it [T], and who is alive [T].  Trials leave
-    whose loss is no number.
-    """
+    """Take in a step: losses [T], which drop trials where they are no number, and who is alive."""
     out = now.outcome
     out.trial_steps += len(now.ids)
     share = max(min(1.0, examples / RECENT), 1 / out.steps)
@@ -223,9 +219,7 @@ def _leave_dead(now: State, x: Tensor) -> None:
 
 
 def _leave_behind(now: State, race: float, levels: tuple[float, ...]) -> None:
-    """Trials leave that have not come to a rung in so many times the steps of the first that did,
-    be it still here or not.
-    """
+    """Trials leave that are so many times as late at a rung as the first that came there."""
     out = now.outcome
     reached = np.concatenate([out.fell, out.first], axis=1)  # [T, rungs]
     earliest = np.nanmin(reached, 0, initial=np.inf)

@@ -89,9 +89,7 @@ def scores(
 
 
 def class_balanced(y: Tensor, per_class: int, seed: int) -> Tensor:
-    """Indices of up to `per_class` examples of every class in y [N], drawn without replacement; of
-    all examples where they have several targets, y [N, ...].
-    """
+    """Up to `per_class` examples of every class in y [N]; of all if they have several targets."""
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed)).to(y.device)
     if y.dim() > 1:
         return order[:per_class]
@@ -171,17 +169,13 @@ def _unnormalised(module: nn.Module) -> Iterator[None]:
 
 
 def layer_densities(mask: Tensor, module: nn.Module) -> list[tuple[str, int, int]]:
-    """Per parameter tensor: name, scalars kept, scalars in all, for one mask [P].  The counts sum
-    to those of the mask.
-    """
+    """Per parameter tensor: name, scalars that one mask [P] keeps, scalars in all."""
     parts = ((layer.name, mask[layer.where]) for layer in layers(module))
     return [(name, int(part.sum()), len(part)) for name, part in parts]
 
 
 def kept(parameters: int, sparsity: float) -> int:
-    """How many of `parameters` a sparsity in [0, 1) leaves: round(parameters (1 - sparsity)), at
-    least one.
-    """
+    """How many parameters a sparsity in [0, 1) leaves: P (1 - sparsity), at least one."""
     require(0 <= sparsity < 1, "sparsity", sparsity, "in [0, 1)")
     return max(1, round(parameters * (1 - sparsity)))
 

@@ -37,9 +37,7 @@ def _record_rows(module: nn.Module, weights: list[str]):
 
 
 def _rows(layer: nn.Module, h: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
-    """A layer's inputs [B, ..., C], or a convolution's [B, C, H, W], as rows [N, inputs], and the
-    derivatives by its outputs as rows [N, outputs].
-    """
+    """A layer's inputs, and the derivatives by its outputs, as rows [N, ...] of a product."""
     if isinstance(layer, nn.Linear):
         return h.flatten(0, -2), d.flatten(0, -2)
     patches = F.unfold(h, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
@@ -97,9 +95,7 @@ class SequentialExecutor(Executor):
         return losses, masked(g, mask), alive
 
     def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> Gradients:
-        """As `gradients`, for each part of a batch that workers share out evenly: losses [workers,
-        T], gradients [workers, T, P], alive [workers, T].
-        """
+        """As `gradients` of each worker's even share of a batch: all with a first axis [workers]."""
         parts = zip(x.chunk(workers), y.chunk(workers), strict=True)
         derived = [self.gradients(w, *part) for part in parts]
         return tuple(map(torch.stack, zip(*derived, strict=True)))

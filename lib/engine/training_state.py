@@ -168,9 +168,7 @@ class Descent:
         self.exchange = exchange
 
     def advance(self, k: int, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """Update number k (from 1) of weights and buffers, in place; losses before it [T], and who
-        is alive [T].
-        """
+        """Update number k (from 1), in place; losses before it [T], and who is alive [T]."""
         w, mask = self.w, self.trials.mask
         if self.exchange:  # which knows the weights that are left
             losses, g, alive = self.exchange.gradients(self.executor, w, *batch)

@@ -109,7 +109,5 @@ class Validation:
         return min(chunk, examples // 2 + SPARE)
 
     def alone(self, w: Tensor) -> Tensor:
-        """The sum of costs (a scalar) of one trial's weights w [P], every example asked at once in
-        the order of the data.
-        """
+        """A trial's sum of costs at w [P], all examples asked at once in the order of the data."""
         return self.task.cost(self.executor.logits(w[None], self.x), self.y).sum()

@@ -106,9 +106,7 @@ class Collection:
 
 
 class WithSearch:
-    """Base of specs that have a `cell`: what the names of their records depend on besides their
-    fields is what its does.
-    """
+    """Base of specs whose records' names depend on what their `cell`'s do, besides their fields."""
 
     def definition(self) -> dict:
         return self.cell.definition()

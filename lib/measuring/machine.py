@@ -49,9 +49,7 @@ def described(cpuinfo: str) -> str:
 
 
 def libraries() -> str:
-    """What multiplies for torch on a processor, with versions: its BLAS and oneDNN, as far as torch
-    tells.
-    """
+    """What multiplies for torch on a processor, with versions, as far as torch tells."""
     built = torch.__config__.show()
     blas = re.findall(r"BLAS_INFO=(\w+)", built)
     blas += re.findall(r"Math Kernel Library Version ([\d.]+)", built)
@@ -120,9 +118,7 @@ def origin(device: str, precision: str | None = None) -> dict:
 
 
 def provenance(measured_with: dict, wall_s: float, **more) -> dict:
-    """What the first line of every record says besides what was measured: the date, the origin,
-    more, and the seconds taken.
-    """
+    """What a record's first line says besides what was measured: date, origin, more, seconds."""
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     return {"date": date, **measured_with, **more, "wall_s": round(wall_s, 6)}
 

@@ -42,9 +42,7 @@ def _scores(
     device: str,
     sparsity: float = 0,
 ) -> torch.Tensor:
-    """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and
-    algorithm.
-    """
+    """Pruning scores [P] of a seed: the same for every batch size and algorithm."""
     module, data = work.network(seed), work.train(split)
     w = flattening.flatten(module).to(device)  # in float32: an executor rounds the module's own
     decoder = work.model.startswith("decoder")
@@ -88,9 +86,7 @@ def start(cell: Search, chosen: list[int] | None = None, device: str = "cpu") ->
 
 
 def _masks(cell: Search, chosen_seeds: list[int], device: str) -> torch.Tensor:
-    """Masks [T, P] of the trials with these seeds, zeros where their scores are refused; raises
-    ScoresError if all are.
-    """
+    """Masks [T, P], zeros where scores are refused; raises ScoresError if all are."""
     # The other scores serve every sparsity
     needs = (cell.sparsity,) if cell.pruning == "synflow" else ()
     shared = cell.split, _dtype(cell), device, *needs
@@ -108,9 +104,7 @@ def _masks(cell: Search, chosen_seeds: list[int], device: str) -> torch.Tensor:
 
 
 def exchange(cell: Search, trials: Trials, watch: Callable | None = None) -> Exchange | None:
-    """What the search's workers send each other, for these trials before their first step; None for
-    a single worker.
-    """
+    """What the workers send each other, before the first step; None for a single worker."""
     if cell.messages is None:
         return None
     kept = None
@@ -141,9 +135,7 @@ def executor(cell: Search, device: str = "cpu") -> Executor:
 
 
 def _sequential(work: Workload, device: str) -> type[sequential.SequentialExecutor]:
-    """On a graphics processor its kernels are recorded, but for a reader's own network, which may
-    look at its values.
-    """
+    """On a GPU kernels are recorded, but for a reader's own network, which may look at values."""
     recorded = torch.device(device).type == "cuda" and work.recorded
     return sequential.CapturedExecutor if recorded else sequential.SequentialExecutor
 
@@ -286,17 +278,13 @@ def measure(
 
 
 def origin(cell: Search, device: str) -> dict:
-    """What a search is measured with, as its record tells; of a reader's own workload, also which
-    tensors it has made.
-    """
+    """What a search is measured with, and which tensors a reader's own workload has made."""
     data = {"data": cell.work.tensors} if cell.work.tensors else {}
     return {**machine.origin(device, cell.arithmetic), **data}
 
 
 def _agree(cell: Search, folder: Path, file: Path) -> None:
-    """Raise OwnError unless the record of a reader's own workload or method belongs into this file,
-    among those beside it.
-    """
+    """Raise OwnError unless a reader's own search still belongs into this file."""
     now = dataclasses.replace(cell)  # resolved anew
     if record(now, folder) != file:
         raise OwnError(

@@ -80,9 +80,7 @@ def run(
 
 
 def _for_parent(parent: int, call: tuple) -> None:
-    """Call a function, (function, arguments, named ones); in a process that joblib has started for
-    `parent`, as one that ends with it.
-    """
+    """Make a call; in a process that joblib has started for `parent`, as one that ends with it."""
     if multiprocessing.current_process().name.startswith("LokyProcess"):
         _end_with(parent)
     function, arguments, named = call
@@ -110,9 +108,7 @@ class _Bar(tqdm):
 
 
 def _tell_terminal(text: str) -> None:
-    """Write where a notebook's process was started from: papermill itself shows nothing of what a
-    notebook writes.
-    """
+    """Write where a notebook was started from: papermill shows nothing of what it writes."""
     terminal = getattr(sys.stderr, "_original_stdstream_copy", None)  # of ipykernel's streams
     if isinstance(terminal, int):
         with contextlib.suppress(OSError):

@@ -129,9 +129,7 @@ def _try(method: Method, rows: Tensor) -> dict[str, Tensor]:
             method.step(w, push.clone(), buffers, drawn, k, LAYERS)
     fine = not torch.equal(w, start) and _kinds(buffers) == kinds
     fault = "weights as before, or other buffers than begin made"
-    require(
-        fine, "step", fault, "a change of w in place that keeps buffers' names and shapes"
-    )
+    require(fine, "step", fault, "a change of w in place that keeps buffers' names and shapes")
     result = {f"buffer {name!r}": buffer for name, buffer in buffers.items()} | {"w": w}
     if method.evaluated:
         result["evaluated"] = method.evaluated(w, buffers)

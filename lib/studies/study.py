@@ -234,9 +234,7 @@ def _study(name: str, entries: _Mapping) -> Study:
 
 @contextlib.contextmanager
 def _naming(name: str, place: str, *mappings: object) -> Iterator[None]:
-    """A ValueError names the place of its field in these mappings, or else this place, and the
-    study.
-    """
+    """A ValueError names the study, and the line of its field in these mappings or this place."""
     try:
         yield
     except ValueError as error:
