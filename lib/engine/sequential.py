@@ -95,7 +95,7 @@ class SequentialExecutor(Executor):
         return losses, masked(g, mask), alive
 
     def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> Gradients:
-        """As `gradients` of each worker's even share of a batch: all with a first axis [workers]."""
+        """As `gradients` of each worker's even share of a batch: with a first axis [workers]."""
         parts = zip(x.chunk(workers), y.chunk(workers), strict=True)
         derived = [self.gradients(w, *part) for part in parts]
         return tuple(map(torch.stack, zip(*derived, strict=True)))
