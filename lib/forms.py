@@ -208,7 +208,8 @@ def test_form(sizes: np.ndarray, logs: np.ndarray) -> FormTest:
     require(m >= 5 and n >= 3, "logs", counts, "3 or more at 5 or more")
     weights = n / scatter_by_size(logs)
     means = logs.mean(0, keepdims=True)
-    freedom, scatter_freedom = m - 2, (n - 1) * (m - 1)
+    freedom = m - 2
+    scatter_freedom = (n - 1) * (m - 1)
     chi2 = float(fit(sizes, means, weights=weights).loss[0])
     p_value = float(fdtrc(freedom, scatter_freedom, chi2 / freedom))
     excess = _noncentrality(chi2, freedom, scatter_freedom)

@@ -61,7 +61,7 @@ def path(name, steps, network="digits-cnn", count=12):
 
 
 def gradients(net, x, y, mask):
-    """Plain autograd's for these examples, as a list by parameter tensor; zero where the mask [P] is."""
+    """Plain autograd's, as a list by parameter tensor; zero where the mask [P] is."""
     slopes = torch.autograd.grad(F.cross_entropy(net(x), y), [*net.parameters()])
     return [g * m for g, m in zip(slopes, flattening.unflatten(mask, net), strict=True)]
 
@@ -80,7 +80,8 @@ def trusted(p, length):
 def slow_lars(params, g, lengths, state, drawn, k):
     for n, p in enumerate(params):
         v = state.setdefault(n, torch.zeros_like(p))
-        v.mul_(drawn["momentum"]).add_(g[n] * drawn["learning_rate"] * (trusted(p, lengths[n]) if p.dim() > 1 else 1))
+        rate = drawn["learning_rate"] * (trusted(p, lengths[n]) if p.dim() > 1 else 1)
+        v.mul_(drawn["momentum"]).add_(g[n] * rate)
         p -= v
 
 
@@ -110,7 +111,8 @@ def test_steps_are_those_of_a_slow_reference_layer_by_layer(name):
         drawn, state = {word: values[t].item() for word, values in DRAWN.items()}, {}
         for k, batch in enumerate(batches(shape, 6, 12), start=1):
             g = gradients(net, *batch, mask[t])
-            lengths = mean_norms(net, *batch, mask[t]) if name == "clars" else [slope.norm() for slope in g]
+            norms = [slope.norm() for slope in g]
+            lengths = mean_norms(net, *batch, mask[t]) if name == "clars" else norms
             with torch.no_grad():
                 SLOW[name]([*net.parameters()], g, lengths, state, drawn, k)
             assert torch.allclose(ours[k - 1, t], flattening.flatten(net), rtol=1e-4, atol=1e-5)

@@ -38,7 +38,7 @@ def runs_on():
 
 FULL = OSError(errno.ENOSPC, "cannot be written (No space left on device)", "data/x.csv")
 ENDS = [  # what happens, the exit status, and what is said
-    (lambda: (_ for _ in ()).throw(FULL), 1, "[Errno 28] cannot be written (No space left on device): 'data/x.csv'"),
+    (lambda: (_ for _ in ()).throw(FULL), 1, f"{FULL}"),
     (lambda: signal.raise_signal(signal.SIGINT), 130, "stopped by SIGINT"),
     (lambda: signal.raise_signal(signal.SIGHUP), 129, "stopped by SIGHUP"),
 ]

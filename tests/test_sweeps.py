@@ -147,7 +147,8 @@ def until(process, holds):
     """Wait until this holds, while the process runs."""
     deadline = time.monotonic() + 90
     while not holds():
-        assert time.monotonic() < deadline and (process is None or process.poll() is None), process and process.stderr.read()
+        assert time.monotonic() < deadline
+        assert process is None or process.poll() is None, process.stderr.read()
         time.sleep(0.05)
 
 

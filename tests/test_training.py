@@ -121,6 +121,9 @@ def state(tmp_path_factory):
     return file.read_bytes(), outcome
 
 
+CODE = machine.SOURCE
+
+
 class Payload:
     """What unpickling would run."""
 
@@ -132,17 +135,17 @@ class Payload:
 
 
 def signed(body: bytes, file) -> bytes:
-    """A file as `Checkpoint.save` writes one, with a pickle that writes a file among its tensors."""
+    """A file as `Checkpoint.save` writes one, with a pickle among its tensors."""
     parts, content = torch.load(io.BytesIO(body), weights_only=True), io.BytesIO()
     torch.save({**parts, "w": Payload(file)}, content)
     return hashlib.sha256(content.getvalue()).hexdigest().encode() + b"\n" + content.getvalue()
 
 
 BAD_STATES = {  # the content, the code that reads it, the split of the search, and what is said
-    "altered": (lambda c, _: c[:5000] + bytes([c[5000] ^ 1]) + c[5001:], machine.SOURCE, 0, "damaged"),
-    "a pickle among tensors": (lambda c, f: signed(c.partition(b"\n")[2], f), machine.SOURCE, 0, "cannot be read"),
-    "of another search": (lambda c, _: c, machine.SOURCE, 1, "of another cell, or of other code"),
-    "of other code": (lambda c, _: c, "other", 0, "of another cell, or of other code"),
+    "altered": (lambda c, _: c[:5000] + bytes([c[5000] ^ 1]) + c[5001:], CODE, 0, "damaged"),
+    "a pickle": (lambda c, f: signed(c.partition(b"\n")[2], f), CODE, 0, "cannot be read"),
+    "another search": (lambda c, _: c, CODE, 1, "of another cell, or of other code"),
+    "other code": (lambda c, _: c, "other", 0, "of another cell, or of other code"),
 }
 
 
@@ -154,7 +157,8 @@ def test_a_state_that_will_not_do_is_named_and_set_aside_and_the_search_begins_a
     file, ran = tmp_path / "batch-1-0.part", tmp_path / "ran"
     file.write_bytes(make(content, ran))
     monkeypatch.setattr(machine, "SOURCE", code)
-    again = one_search.train_search(dataclasses.replace(INTERRUPTED[2], split=split), unfinished=file)
+    search = dataclasses.replace(INTERRUPTED[2], split=split)
+    again = one_search.train_search(search, unfinished=file)
     (warning,) = [w for w in recwarn if "set aside" in str(w.message)]
     assert str(warning.message).startswith(f"{file}: ") and says in str(warning.message)
     assert [f.name for f in tmp_path.iterdir()] == ["batch-1-0.set-aside"], "the file was run, or is still there"
@@ -268,7 +272,8 @@ def test_a_search_run_to_its_budget_tells_the_best_error_within_every_power_of_t
     data, errors = datasets.load("digits"), []
 
     def note(executor, w):
-        errors.append([(executor.logits(w, s.x).argmax(2) != s.y).float().mean(1) for s in (data.validation, data.test)])
+        wrong = (executor.logits(w, s.x).argmax(2) != s.y for s in (data.validation, data.test))
+        errors.append([part.float().mean(1) for part in wrong])
         return np.zeros((cell.trials, 1), bool)
 
     exhaustive(cell, note)
@@ -277,7 +282,8 @@ def test_a_search_run_to_its_budget_tells_the_best_error_within_every_power_of_t
         checks.append(vocabulary.next_check(checks[-1], "geometric"))
     assert outcome.budgets == (1, 2, 4, 8, 16, 32, 64)
     for i, budget in enumerate(outcome.budgets):
-        validation, test = (torch.stack(part) for part in zip(*errors[: np.searchsorted(checks, budget, "right")]))
+        seen = errors[: np.searchsorted(checks, budget, "right")]
+        validation, test = (torch.stack(part) for part in zip(*seen))
         best, first = validation.min(0)
         assert np.allclose(outcome.best_within[:, i], best, atol=1e-6)
         assert np.allclose(outcome.test_within[:, i], test.gather(0, first[None])[0], atol=1e-6)

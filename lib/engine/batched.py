@@ -336,15 +336,16 @@ def example_norms(inputs: Tensor, deltas: Tensor, mask: Tensor | None) -> Tensor
     mask: [T, outputs, inputs], zero for what is removed and does not count, or None.
     """
     if deltas.shape[2] == 1:  # an outer product, whose squares need not be written out
-        h, d = inputs[:, :, 0].square(), deltas[:, :, 0].square()
+        h = inputs[:, :, 0].square()
+        d = deltas[:, :, 0].square()
         squares = h.sum(2) * d.sum(2) if mask is None else ((d @ mask) * h).sum(2)
         return squares.sqrt()
     size = max(1, MAX_GRADIENT_ENTRIES // (deltas.shape[3] * inputs.shape[3]))
     norms = []
-    for t, (d, h) in enumerate(
-        zip(deltas, inputs.expand(len(deltas), -1, -1, -1), strict=True)
-    ):
+    inputs = inputs.expand(len(deltas), -1, -1, -1)
+    for t, (d, h) in enumerate(zip(deltas, inputs, strict=True)):
+        kept = None if mask is None else mask[t]
         for part_d, part_h in zip(d.split(size), h.split(size), strict=True):
-            g = masked(part_d.mT @ part_h, None if mask is None else mask[t])
+            g = masked(part_d.mT @ part_h, kept)
             norms.append(g.flatten(1).norm(dim=1))
     return torch.cat(norms).view(deltas.shape[:2])

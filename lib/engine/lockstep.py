@@ -239,17 +239,22 @@ def _check(now: State, rows: np.ndarray, read_all: bool) -> None:
     out = now.outcome
     judge, *others = now.judges
     ids = now.ids[rows]
-    w = now.evaluated()[torch.from_numpy(rows).to(now.w.device)]
+    chosen = torch.from_numpy(rows).to(now.w.device)
+    w = now.evaluated()[chosen]
     limits = judge.limits.cpu().numpy()
-    loosest = torch.from_numpy(out.loosest(ids, limits, -1)).to(judge.limits)
+    loosest = out.loosest(ids, limits, -1)
+    loosest = torch.from_numpy(loosest).to(judge.limits)
     with naming(f"step {out.steps}"):
         sums = judge.costs(w, None if read_all else loosest)
     costs, exact = (tensor.cpu().numpy() for tensor in sums)
     errors = np.where(exact, costs / len(judge.y), np.nan)
-    better = out.check(ids, errors, exact[:, None] & (costs[:, None] <= limits))
+    met = exact[:, None] & (costs[:, None] <= limits)
+    better = out.check(ids, errors, met)
     if now.exchange:
         out.sent[ids] = now.exchange.sent.numpy()[rows]
         out.note(out.sent_within, ids, out.sent[ids])
     for test in others if better.any() else ():
-        costs, _ = test.costs(w[torch.from_numpy(better).to(w.device)])
-        out.note(out.test_within, ids[better], costs.cpu().numpy() / len(test.y))
+        chosen = torch.from_numpy(better).to(w.device)
+        costs, _ = test.costs(w[chosen])
+        errors = costs.cpu().numpy() / len(test.y)
+        out.note(out.test_within, ids[better], errors)

@@ -152,8 +152,9 @@ class SequentialExecutor(Executor):
         examples = max(1, MAX_GRADIENT_ENTRIES // len(w))
         total = w.new_zeros(len(sizes))
         for batch in zip(x.split(examples), y.split(examples), strict=True):
-            g = masked(gradient(w.to(self.dtype), *batch).float(), mask)
-            total += torch.stack([part.norm(dim=1).sum() for part in g.split(sizes, 1)])
+            g = gradient(w.to(self.dtype), *batch).float()
+            parts = masked(g, mask).split(sizes, 1)
+            total += torch.stack([part.norm(dim=1).sum() for part in parts])
         return total / len(y)
 
     @torch.no_grad()

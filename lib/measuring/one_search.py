@@ -73,7 +73,8 @@ def start(cell: Search, chosen: list[int] | None = None, device: str = "cpu") ->
     chosen = list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
     fresh = [flattening.flatten(cell.work.network(seed)) for seed in chosen_seeds]
-    w, mask = torch.stack(fresh).to(device), None
+    w = torch.stack(fresh).to(device)
+    mask = None
     if cell.sparsity:
         mask = _masks(cell, chosen_seeds, device).to(device)
         w = w * mask
