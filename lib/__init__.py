@@ -17,8 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def code(patterns: Iterable[str]) -> str:
     """Twelve hex digits of the modules of lib whose paths match."""
-    found = sorted({file for pattern in patterns for file in (ROOT / "lib").glob(pattern)})
-    return hashlib.sha256(b"".join(plain(file.read_bytes()) for file in found)).hexdigest()[:12]
+    files = sorted({file for pattern in patterns for file in (ROOT / "lib").glob(pattern)})
+    return hashlib.sha256(b"".join(plain(file.read_bytes()) for file in files)).hexdigest()[:12]
 
 
 def plain(text: bytes) -> bytes:
@@ -43,28 +43,26 @@ class Stopped(KeyboardInterrupt):
 
 
 def require(
-    fine: object, field: str, value: object, allowed: str | Iterable, **beside: object
+    fine: object, field: str, value: object, allowed: str | Iterable, **fields: object
 ) -> None:
     """Raise ValueError that names the field, its value, others that it must fit, and what is
     allowed (in words, or each), unless all is fine.
     """
     if not fine:
-        allowed = (
-            allowed if isinstance(allowed, str) else f"one of {', '.join(map(str, allowed))}"
-        )
-        given = " and ".join(f"{other} {shown(held)}" for other, held in beside.items())
-        given = f" with {given}" if given else ""
-        raise Told(f"{field}: {shown(value)} is not allowed{given}; it must be {allowed}")
+        if not isinstance(allowed, str):
+            allowed = f"one of {', '.join(map(str, allowed))}"
+        others = " and ".join(f"{name} {shown(other)}" for name, other in fields.items())
+        others = f" with {others}" if others else ""
+        raise Told(f"{field}: {shown(value)} is not allowed{others}; it must be {allowed}")
 
 
 def shown(value: object) -> str:
     """A value as messages have it, in 200 characters: of arrays kind, type and shape."""
-    many = type(value) in (list, tuple)
-    long = many and len(value) > 9
-    if many and not long:
+    sequence = type(value) in (list, tuple)
+    if sequence and len(value) < 10:
         first, last = repr(type(value)())
         return f"{first}{', '.join(map(shown, value))}{last}"[:200]
-    if long or (hasattr(value, "__array__") and hasattr(value, "__len__")):
+    if sequence or (hasattr(value, "__array__") and hasattr(value, "__len__")):
         text = type(value).__name__
         with contextlib.suppress(Exception):  # lists have none, and nested tensors no shape
             text += f" {value.dtype} {[*value.shape]}".replace("torch.", "")
@@ -88,10 +86,8 @@ def whole(file: Path) -> Iterator[BinaryIO]:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         # Shortened, so that it fits wherever the name itself does
-        prefix = f".{file.name[:50]}."
-        with tempfile.NamedTemporaryFile(
-            dir=file.parent, prefix=prefix, suffix=".part", delete=False
-        ) as part:
+        affixes = {"prefix": f".{file.name[:50]}.", "suffix": ".part"}
+        with tempfile.NamedTemporaryFile(dir=file.parent, delete=False, **affixes) as part:
             name = part.name
             yield part
             part.flush()
@@ -107,12 +103,9 @@ def whole(file: Path) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             os.unlink(name)
         if isinstance(error, OSError):
-            raise naming_file(error, file) from None
+            message = f"cannot be written ({error.strerror or error})"
+            raise type(error)(error.errno, message, str(file)) from None
         raise
-
-
-def naming_file(error: OSError, file: Path) -> OSError:
-    return type(error)(error.errno, f"cannot be written ({error.strerror or error})", str(file))
 
 
 MEASURING = (

@@ -51,19 +51,17 @@ def gathered() -> dict[str, Collection]:
     """All experiments by name: those that several chapters read, and those of every chapter that
     has a file experiments.py.
     """
-    found = dict(OF_SEVERAL)
+    experiments = dict(OF_SEVERAL)
     for file in sorted(ROOT.glob("chapters/*/experiments.py")):
-        found |= importlib.import_module(f"chapters.{file.parent.name}.experiments").EXPERIMENTS
-    return found
+        module = importlib.import_module(f"chapters.{file.parent.name}.experiments")
+        experiments |= module.EXPERIMENTS
+    return experiments
 
 
 EXPERIMENTS = gathered()
 
 
 # --- arguments ------------------------------------------------------------------------------------
-
-JOBS = fields.Whole(1, MOST)
-MINUTES = fields.Number("(0, 10000]")
 
 
 def of_kind(kind: Any) -> Callable[[str], Any]:
@@ -79,18 +77,14 @@ def of_kind(kind: Any) -> Callable[[str], Any]:
 
 
 def usable(device: str) -> str:
-    """Check a device given on the command line.
-
-    Raises:
-        ArgumentTypeError: if PyTorch cannot compute on it.
-    """
+    """A device on the command line; raises ArgumentTypeError unless PyTorch computes on it."""
     import torch  # slow to import, and needed to train only
 
     try:
         torch.zeros(1, device=device).item()
     except (RuntimeError, AssertionError) as error:  # of a torch built without CUDA
-        told = f"PyTorch cannot use this device ({str(error).splitlines()[0]})"
-        raise argparse.ArgumentTypeError(f"{device!r} is not allowed; {told}") from None
+        why = f"PyTorch cannot use this device ({str(error).splitlines()[0]})"
+        raise argparse.ArgumentTypeError(f"{device!r} is not allowed; {why}") from None
     return device
 
 
@@ -117,7 +111,6 @@ class Searches:
 
 
 def run(chosen: argparse.Namespace) -> None:
-    """Run what a study or an experiment still lacks, and save the results under data/."""
     name, study = chosen.name, plans.STUDIES.get(chosen.name)
     experiment = Searches(study) if study else EXPERIMENTS[name]
     if experiment.alone and chosen.jobs > 1:
@@ -144,31 +137,26 @@ def run(chosen: argparse.Namespace) -> None:
 
 
 def listed(_: argparse.Namespace) -> None:
-    """List all studies and experiments with a short description of each."""
-    studies = {
-        s.name: f"{s.title} ({len(s.searches)} searches)" for s in plans.STUDIES.values()
-    }
-    experiments = {name: experiment.help for name, experiment in EXPERIMENTS.items()}
-    for head, lines in (("studies", studies), ("experiments", experiments)):
-        print(f"{head}:", *(f"  {name:<26} {told}" for name, told in lines.items()), sep="\n")
+    print("studies:")
+    for study in plans.STUDIES.values():
+        print(f"  {study.name:<26} {study.title} ({len(study.searches)} searches)")
+    print("experiments:")
+    for name, experiment in EXPERIMENTS.items():
+        print(f"  {name:<26} {experiment.help}")
 
 
 def status(_: argparse.Namespace) -> None:
-    """Show what has been measured and what is missing, one line for each study and experiment."""
     print(_searched())
     for name, experiment in EXPERIMENTS.items():
         _say(name, experiment)
 
 
 def unlisted(_: argparse.Namespace) -> None:
-    """Show what data/codes.yaml lacks after a change of the code that measures experiments."""
-    collections = [one for one in EXPERIMENTS.values() if isinstance(one, Collection)]
-    kinds = {(one.name, type(what)) for one in collections for what in one.planned()}
+    kinds = {(c.name, type(what)) for c in EXPERIMENTS.values() for what in c.planned()}
     print(*(codes.unlisted(kinds) or ["nothing is lacking"]), sep="\n")
 
 
 def export(chosen: argparse.Namespace) -> None:
-    """Write every curve that pages draw, at every goal, as a table."""
     curves = importlib.import_module("chapters.explore.explorer").exported()
     with whole(chosen.file) as stream:
         stream.write(curves.to_csv(index=False).encode())
@@ -176,17 +164,13 @@ def export(chosen: argparse.Namespace) -> None:
 
 
 def verify(chosen: argparse.Namespace) -> None:
-    """Repeat recorded searches, save the results in data/replays/, and report how many agree."""
-    what = replays.Replay(chosen.study, chosen.sample, longest=chosen.longest)
+    replay = replays.Replay(chosen.study, chosen.sample, longest=chosen.longest)
     with stoppable(lambda: "an interrupted verification saves nothing", chosen.again):
-        replays.run(what, jobs=chosen.jobs)
+        replays.run(replay, jobs=chosen.jobs)
     print(replays.summary().to_string(index=False))
 
 
 def pack(chosen: argparse.Namespace) -> None:
-    """Pack the records of searches under data/ into one archive for each workload, without loss,
-    and make the table of searches (data/searches.csv.xz) anew.
-    """
     files = [f for f in DATA.glob("*/*/*/sparsity-*/batch-*.csv") if f.parents[3].name != "own"]
     for file in files:
         store.head(file)  # raises for what is no record
@@ -197,10 +181,10 @@ def pack(chosen: argparse.Namespace) -> None:
 
 def _say(name: str, experiment: Collection | Searches) -> None:
     todo, planned = len(experiment.missing()), len(experiment.planned())
-    print(f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure", end="")
-    other = len(experiment.outdated()) if todo and isinstance(experiment, Collection) else 0
-    told = f"; {planned - todo} are measured by this code, {other} by other code"
-    print(told if other else "")
+    line = f"{name}: {todo or 'none'} of {planned} {experiment.units} to measure"
+    if todo and isinstance(experiment, Collection) and (others := len(experiment.outdated())):
+        line += f"; {planned - todo} are measured by this code, {others} by other code"
+    print(line)
 
 
 def _searched() -> str:
@@ -238,34 +222,36 @@ COMMANDS = {  # no docstrings, which `python -OO` leaves out
 
 def parser() -> argparse.ArgumentParser:
     """Build the parser of all commands and their arguments."""
-    plain = argparse.RawDescriptionHelpFormatter
     top = argparse.ArgumentParser(
-        prog="python -m lib", description=ABOUT, epilog=STARTS, formatter_class=plain
+        prog="python -m lib",
+        description=ABOUT,
+        epilog=STARTS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     commands = top.add_subparsers(required=True, metavar="COMMAND", title="commands")
     adds = {}
-    for name, (call, told) in COMMANDS.items():
-        added = commands.add_parser(
-            name, help=told, description=f"{told[0].upper()}{told[1:]}."
-        )
-        added.set_defaults(call=call, refuse=added.error)
-        adds[name] = added.add_argument
-    add, known = adds["run"], "a study or an experiment; 'list' shows their names"
-    add("name", choices=[*plans.STUDIES, *EXPERIMENTS], metavar="NAME", help=known)
+    for name, (call, does) in COMMANDS.items():
+        description = f"{does[0].upper()}{does[1:]}."
+        command = commands.add_parser(name, help=does, description=description)
+        command.set_defaults(call=call, refuse=command.error)
+        adds[name] = command.add_argument
+    add, choices = adds["run"], [*plans.STUDIES, *EXPERIMENTS]
+    names = "a study or an experiment; 'list' shows their names"
+    add("name", choices=choices, metavar="NAME", help=names)
     add("--device", type=usable, default="cpu", help='"cpu" (default), "cuda", "cuda:1", ...')
     most = "stop after so many minutes; what is unfinished is kept (default: go on to the end)"
     add("--minutes", type=of_kind(MINUTES), help=most)
     adds["export"]("file", type=Path, help="the table's file, curves.csv for one")
-    add, known = adds["verify"], "a study; 'list' shows their names"
-    add("study", choices=[*plans.STUDIES], metavar="STUDY", help=known)
-    drawn = "number of searches, drawn at random (default: 20)"
-    add("--sample", type=of_kind(fields.Count(replays.MOST)), default=20, help=drawn)
+    add, names = adds["verify"], "a study; 'list' shows their names"
+    add("study", choices=[*plans.STUDIES], metavar="STUDY", help=names)
+    sample = "number of searches, drawn at random (default: 20)"
+    add("--sample", type=of_kind(fields.Count(replays.MOST)), default=20, help=sample)
     most = "skip searches that originally took longer than this (default: 600)"
     longest = of_kind(fields.POSITIVE)
     add("--longest", type=longest, default=600.0, metavar="SECONDS", help=most)
-    many = f"number of parallel processes, 1 to {MOST} (default: 1)"
+    jobs = f"number of parallel processes, 1 to {MOST} (default: 1)"
     for add in (adds["run"], adds["verify"]):
-        add("--jobs", type=of_kind(JOBS), default=1, help=many)
+        add("--jobs", type=of_kind(fields.Whole(1, MOST)), default=1, help=jobs)
     return top
 
 

@@ -77,7 +77,7 @@ def spec(kind: type) -> type:
             if not faults[0]["loc"]:
                 raise faults[0]["ctx"]["error"] from None
             names = [field.name for field in dataclasses.fields(made)]
-            raise Told("; ".join(_said(fault, names) for fault in faults)) from None
+            raise Told("; ".join(_refusal(fault, names) for fault in faults)) from None
 
     made.__init__ = __init__
     return made
@@ -85,29 +85,27 @@ def spec(kind: type) -> type:
 
 def check(field: str, value: Any, kind: Any) -> Any:
     """The value, if it is of this kind; raises ValueError as a spec."""
-    return getattr(_alone(field, kind)(**{field: value}), field)
+    return getattr(_of_field(field, kind)(**{field: value}), field)
 
 
 @functools.lru_cache(maxsize=1024)
-def _alone(field: str, kind: Any) -> type:
-    return spec(dataclasses.make_dataclass("Alone", [(field, kind)], frozen=True))
+def _of_field(field: str, kind: Any) -> type:
+    return spec(dataclasses.make_dataclass("Single", [(field, kind)], frozen=True))
 
 
-def _said(fault: dict, names: Collection[str]) -> str:
+def _refusal(fault: dict, names: Collection[str]) -> str:
     """A field that pydantic refuses, its value, and what is allowed."""
     place, value = fault["loc"][0], shown(fault["input"])
     name = dict(enumerate(names)).get(place, place)
     if "error" in fault.get("ctx", {}):  # raised by a validator, perhaps in several lines
-        return f"{name}: " + " ".join(str(fault["ctx"]["error"]).split()).removeprefix(
-            f"{name}: "
-        )
+        words = " ".join(str(fault["ctx"]["error"]).split())
+        return f"{name}: {words.removeprefix(f'{name}: ')}"
     if fault["type"] == "missing":
         return f"{name}: missing"
     if name not in names:
         return unknown(name, fault["input"], names)
-    return (
-        f"{name}: {value} is not allowed; {fault['msg'].replace('Input should', 'it must', 1)}"
-    )
+    allowed = fault["msg"].replace("Input should", "it must", 1)
+    return f"{name}: {value} is not allowed; {allowed}"
 
 
 def unknown(name: str, value: Any, names: Collection[str]) -> str:

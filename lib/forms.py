@@ -20,24 +20,26 @@ FAR = 8.0  # natural logarithms beyond the batch sizes measured, where a bend co
 # Natural logarithms beyond them, up to which a critical batch size is a number and not a bound
 REACH = np.log(8)
 LONG = 8  # batch sizes from which on a free exponent is shown, too
-ONE = np.array([1.0])
+ONE = np.array([1.0])  # the exponent of theory
 # From which a fitted exponent starts; an elasticity of one half needs p > 1/2
 EXPONENTS = np.linspace(0.55, 1.6, 8)
 POINTS = 240  # bends tried for every exponent
 STEPS = 8  # of Gauss and Newton, or until none moves further than CLOSE
 CLOSE = 1e-9  # a loss tells no smaller step from none
-BORROWED = (
-    4  # degrees of freedom with which the scatter of all batch sizes steadies that of one
-)
+# Degrees of freedom with which the scatter of all batch sizes steadies that of one
+BORROWED = 4
 
 
 @dataclass(frozen=True)
 class Fits:
     """Curves c1 / B^p + c2 fitted to k rows of ln K*.
 
-    bend [k]: ln of the batch size at which both terms are equal; floor [k]: ln c2; exponent [k]: p;
-    loss [k]: weighted sum of squared residuals; straight, flat [k]: whether no floor, or no slope,
-    was found.
+    Attributes, [k] each:
+        bend: ln of the batch size at which both terms are equal.
+        floor: ln c2.
+        exponent: p.
+        loss: weighted sum of squared residuals.
+        straight, flat: whether no floor, or no slope, was found.
     """
 
     bend: np.ndarray
@@ -83,10 +85,11 @@ def fit(
 ) -> Fits:
     """Least squares on ln K*, for every row by itself.
 
-    sizes: batch sizes [m], m >= 3.
-    logs: ln K* [k, m], finite.
-    among: exponents p to choose from, [e].
-    weights: of the batch sizes [m]; None: all alike.
+    Args:
+        sizes: batch sizes [m], m >= 3.
+        logs: ln K* [k, m], finite.
+        among: exponents p to choose from, [e].
+        weights: of the batch sizes [m]; None: all alike.
 
     For a given bend and exponent the best ln c2 is a mean of logarithms, so that a grid of these
     two is searched; Gauss and Newton's steps go on from its best point. Raises ValueError for fewer
@@ -94,9 +97,8 @@ def fit(
     """
     sizes = np.asarray(sizes, float)
     logs = np.atleast_2d(np.asarray(logs, float))
-    require(
-        len(sizes) >= 3, "sizes", f"{len(sizes)} batch sizes", "3 or more, for two constants"
-    )
+    enough, counts = len(sizes) >= 3, f"{len(sizes)} batch sizes"
+    require(enough, "sizes", counts, "3 or more, for two constants")
     require(np.isfinite(logs).all(), "logs", logs, "finite; leave out what is not known")
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
     places = np.log(sizes)
@@ -108,13 +110,13 @@ def fit(
     # Up to a constant of the row, [k, e, POINTS]
     products = (slopes @ weighted[:, None, :, None])[..., 0]
     losses = slopes**2 @ weights - 2 * products
-    place, at = np.divmod(losses.reshape(len(logs), -1).argmin(1), POINTS)
-    start = np.stack([bends[at], among[place]], 1)
+    power, point = np.divmod(losses.reshape(len(logs), -1).argmin(1), POINTS)
+    start = np.stack([bends[point], among[power]], 1)
     bend, exponent = _descend(sizes, logs, weights, start, len(among) > 1)
-    rest = logs - shape(sizes, bend, exponent)
-    loss = _centred(rest, weights) ** 2 @ weights
-    floor = np.average(rest, axis=1, weights=weights)
-    return Fits(bend, floor, exponent, loss, straight=at == POINTS - 1, flat=at == 0)
+    residuals = logs - shape(sizes, bend, exponent)
+    loss = _centred(residuals, weights) ** 2 @ weights
+    floor = np.average(residuals, axis=1, weights=weights)
+    return Fits(bend, floor, exponent, loss, straight=point == POINTS - 1, flat=point == 0)
 
 
 def _centred(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -123,32 +125,32 @@ def _centred(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def _descend(
-    sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray, at: np.ndarray, free: bool
+    sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray, values: np.ndarray, free: bool
 ) -> np.ndarray:
-    """Bends and exponents [2, k] of the least loss near these [k, 2]; free: whether the exponent
-    moves, too.
+    """Bends and exponents [2, k] of the least loss near these values [k, 2]; free: whether the
+    exponent moves, too.
     """
-    rest = _centred(logs - shape(sizes, *at.T), weights)
-    damping = np.full(len(at), 1e-6)
+    residuals = _centred(logs - shape(sizes, *values.T), weights)
+    damping = np.full(len(values), 1e-6)
     for _ in range(STEPS):
-        exponent = at[:, 1:]
-        distance = at[:, :1] - np.log(sizes)
+        exponent = values[:, 1:]
+        distance = values[:, :1] - np.log(sizes)
         steep = expit(exponent * distance)
         slopes = np.stack([exponent * steep, free * distance * steep], 1)  # [k, parameters, m]
         slopes = _centred(slopes, weights)
         square = (slopes * weights) @ slopes.swapaxes(1, 2)
         square += damping[:, None, None] * np.eye(2)
-        step = np.linalg.solve(square, slopes @ (weights * rest)[..., None])[..., 0]
-        tried = at + step.clip(-0.5, 0.5)
+        step = np.linalg.solve(square, slopes @ (weights * residuals)[..., None])[..., 0]
+        tried = values + step.clip(-0.5, 0.5)
         tried[:, 1] = tried[:, 1].clip(EXPONENTS[0], EXPONENTS[-1])
-        off = _centred(logs - shape(sizes, *tried.T), weights)
-        better = off**2 @ weights < rest**2 @ weights
-        at = np.where(better[:, None], tried, at)
-        rest = np.where(better[:, None], off, rest)
+        left = _centred(logs - shape(sizes, *tried.T), weights)
+        better = left**2 @ weights < residuals**2 @ weights
+        values = np.where(better[:, None], tried, values)
+        residuals = np.where(better[:, None], left, residuals)
         damping = np.where(better, damping / 4, damping * 16).clip(1e-9, 1e9)
         if np.abs(step).max() < CLOSE:
             break
-    return at.T
+    return values.T
 
 
 def log_critical(
@@ -157,19 +159,21 @@ def log_critical(
     """ln of the critical batch size c1/c2 [k] of rows of ln K* [k, m], within REACH of the batch
     sizes measured; weights: as of `fit`.
     """
-    found = fit(sizes, logs, ONE, weights).log_critical
-    return found.clip(np.log(np.min(sizes)) - REACH, np.log(np.max(sizes)) + REACH)
+    critical = fit(sizes, logs, ONE, weights).log_critical
+    return critical.clip(np.log(np.min(sizes)) - REACH, np.log(np.max(sizes)) + REACH)
 
 
 @dataclass(frozen=True)
 class FormTest:
     """How well a form fits one curve, by the scatter of its own searches.
 
-    chi2: weighted sum of squared residuals, which a true form makes about `freedom`. p_value: of an
-    F test of it, since the scatter is estimated. depart, depart_low, depart_high: the factor by
-    which the curve itself departs from the form, root mean square over batch sizes, with its 90 %
-    interval: what is left of the residuals once the scatter of the searches is taken off. exponent:
-    the p that fits best, NaN for a short curve.
+    Attributes:
+        chi2: weighted sum of squared residuals, which a true form makes about `freedom`.
+        p_value: of an F test of it, since the scatter is estimated.
+        depart, depart_low, depart_high: the factor by which the curve itself departs from the form,
+            root mean square over batch sizes, with its 90 % interval: what is left of the residuals
+            once the scatter of the searches is taken off.
+        exponent: the p that fits best, NaN for a short curve.
     """
 
     chi2: float
@@ -189,8 +193,8 @@ def scatter_by_size(logs: np.ndarray) -> np.ndarray:
     n, m = logs.shape
     residuals = logs - logs.mean(0) - logs.mean(1, keepdims=True) + logs.mean()
     freedom = (n - 1) * (m - 1) / m  # of each batch size
-    own = (residuals**2).sum(0) / freedom
-    return (freedom * own + BORROWED * own.mean()) / (freedom + BORROWED)
+    variances = (residuals**2).sum(0) / freedom
+    return (freedom * variances + BORROWED * variances.mean()) / (freedom + BORROWED)
 
 
 def test_form(sizes: np.ndarray, logs: np.ndarray) -> FormTest:
@@ -200,36 +204,36 @@ def test_form(sizes: np.ndarray, logs: np.ndarray) -> FormTest:
     Raises ValueError for fewer sizes or searches.
     """
     n, m = logs.shape
-    given = f"{n} searches at {m} batch sizes"
-    require(m >= 5 and n >= 3, "logs", given, "3 or more at 5 or more")
+    counts = f"{n} searches at {m} batch sizes"
+    require(m >= 5 and n >= 3, "logs", counts, "3 or more at 5 or more")
     weights = n / scatter_by_size(logs)
     means = logs.mean(0, keepdims=True)
     freedom = m - 2
-    within = (n - 1) * (m - 1)
+    scatter_freedom = (n - 1) * (m - 1)
     chi2 = float(fit(sizes, means, weights=weights).loss[0])
-    p_value = float(fdtrc(freedom, within, chi2 / freedom))
-    beyond = _noncentrality(chi2, freedom, within)
-    departs = np.exp(np.sqrt(beyond / weights.sum()))
+    p_value = float(fdtrc(freedom, scatter_freedom, chi2 / freedom))
+    excess = _noncentrality(chi2, freedom, scatter_freedom)
+    departs = np.exp(np.sqrt(excess / weights.sum()))
     free = fit(sizes, means, EXPONENTS, weights).exponent[0] if m >= LONG else np.nan
     return FormTest(chi2, freedom, p_value, *departs.tolist(), float(free))
 
 
-def _noncentrality(chi2: float, freedom: int, within: int) -> np.ndarray:
+def _noncentrality(chi2: float, freedom: int, scatter_freedom: int) -> np.ndarray:
     """What a wrong form adds to chi2: its expectation beyond `freedom`, and its 90 % interval from
     the F distribution.  A chi2 that is small by luck does not narrow it: for the upper end, chi2 is
     its expectation at least.
     """
 
-    def at(level: float, found: float) -> float:
-        most = 4 * found + 100.0
+    def quantile(level: float, measured: float) -> float:
+        most = 4 * measured + 100.0
 
-        def beyond(added: float) -> float:
-            return float(ncfdtr(freedom, within, added, found / freedom)) - level
+        def beyond(excess: float) -> float:
+            return float(ncfdtr(freedom, scatter_freedom, excess, measured / freedom)) - level
 
         return brentq(beyond, 0.0, most) if beyond(0.0) > 0 > beyond(most) else 0.0
 
-    expected = float(max(chi2, freedom))
-    return np.array([max(chi2 - freedom, 0.0), at(0.95, chi2), at(0.05, expected)])
+    ends = quantile(0.95, chi2), quantile(0.05, float(max(chi2, freedom)))
+    return np.array([max(chi2 - freedom, 0.0), *ends])
 
 
 def power_of_form(logs: np.ndarray, depart: float, most: float) -> float:
@@ -242,7 +246,7 @@ def power_of_form(logs: np.ndarray, depart: float, most: float) -> float:
     """
     n, m = logs.shape
     total = (n / scatter_by_size(logs)).sum()
-    freedom, within = m - 2, (n - 1) * (m - 1)
+    freedoms = m - 2, (n - 1) * (m - 1)
     # The largest chi2 / freedom of which the upper end still lies below
-    largest = ncfdtri(freedom, within, total * most**2, 0.05)
-    return float(ncfdtr(freedom, within, total * depart**2, largest)) if largest > 1 else 0.0
+    largest = ncfdtri(*freedoms, total * most**2, 0.05)
+    return float(ncfdtr(*freedoms, total * depart**2, largest)) if largest > 1 else 0.0

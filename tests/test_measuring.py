@@ -1,16 +1,13 @@
 """Commands say how they ended, records on what they were measured, and a search measured again is the same."""
 
-import contextlib
 import dataclasses
 import errno
+import itertools
 import math
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,67 +26,42 @@ from lib.studies.search import Search
 from lib.studies.study import Study
 
 
-def stopped():
-    return runner.stoppable(lambda: "3 of 4 are kept", "again")
+def stopped(minutes=None):
+    return runner.stoppable(lambda: "3 of 4 are kept", "again", minutes)
 
 
-def test_a_full_disk_is_told_in_one_line(capsys):
+def runs_on():
+    turns = itertools.count()
+    while next(turns) < 10**9:
+        pass
+
+
+FULL = OSError(errno.ENOSPC, "cannot be written (No space left on device)", "data/x.csv")
+ENDS = [  # what happens, the exit status, and what is said
+    (lambda: (_ for _ in ()).throw(FULL), 1, f"{FULL}"),
+    (lambda: signal.raise_signal(signal.SIGINT), 130, "stopped by SIGINT"),
+    (lambda: signal.raise_signal(signal.SIGHUP), 129, "stopped by SIGHUP"),
+]
+
+
+@pytest.mark.parametrize(("happens", "status", "said"), ENDS, ids=["disk", "SIGINT", "SIGHUP"])
+def test_an_end_is_told_in_one_line_and_handlers_are_put_back(happens, status, said, heard, capsys):
+    before = [signal.getsignal(s) for s in runner.SIGNALS]
     with pytest.raises(SystemExit) as ended, stopped():
-        raise OSError(errno.ENOSPC, "cannot be written (No space left on device)", "data/x.csv")
-    assert ended.value.code == 1
-    said = "[Errno 28] cannot be written (No space left on device): 'data/x.csv'; 3 of 4 are kept; to continue: again\n"
-    assert capsys.readouterr().err == said
-
-
-@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP"])
-def test_a_signal_is_told_in_one_line_and_its_handlers_are_put_back(name, heard, capsys):
-    number, before = getattr(signal, name), [signal.getsignal(s) for s in runner.SIGNALS]
-    with pytest.raises(SystemExit) as ended, stopped():
-        signal.raise_signal(number)
-    assert ended.value.code == 128 + number
-    assert capsys.readouterr().err == f"stopped by {name}; 3 of 4 are kept; to continue: again\n"
+        happens()
+    assert ended.value.code == status
+    assert capsys.readouterr().err == f"{said}; 3 of 4 are kept; to continue: again\n"
     assert [signal.getsignal(s) for s in runner.SIGNALS] == before
 
 
-TWO_JOBS = """
-import os, pathlib, sys, time
-from lib.measuring import runner
-def waits(_, folder):
-    pathlib.Path(folder, str(os.getpid())).touch()
-    time.sleep(60)
-runner.run(range(2), waits, "t", "u", jobs=2, folder=sys.argv[1])
-"""
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="tells who runs by /proc")
-@pytest.mark.parametrize("name", ["SIGTERM", "SIGKILL"])
-def test_workers_end_with_the_process_that_started_them(name, tmp_path):
-    """Nobody tells them of its death, and they would train on."""
-    command = sys.executable, "-c", TWO_JOBS, str(tmp_path)
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
-    try:
-        _until(lambda: len([*tmp_path.iterdir()]) == 2)
-        workers = [int(file.name) for file in tmp_path.iterdir()]
-        assert all(map(_runs, workers))
-    finally:
-        process.send_signal(getattr(signal, name))
-        process.wait()
-    _until(lambda: not any(map(_runs, workers)))
-
-
-def _until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.05)
-
-
-def _runs(number: int) -> bool:
-    """Whether there is such a process, that nobody has to bury."""
-    with contextlib.suppress(OSError):
-        status = Path(f"/proc/{number}/stat").read_text(encoding="utf-8")
-        return status.rpartition(")")[2].split()[0] != "Z"
-    return False
+@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no alarm clock")
+def test_time_that_is_up_ends_what_runs_and_nothing_else(capsys):
+    with stopped(0.2 / 60):
+        runs_on()
+    assert capsys.readouterr().out == "stopped by SIGALRM; 3 of 4 are kept; to continue: again\n"
+    with pytest.raises(KeyboardInterrupt), stopped(5.0):
+        raise KeyboardInterrupt
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
 def _dies(_: int) -> None:

@@ -102,7 +102,7 @@ def test_what_was_measured_before_a_file_changed_does_not_count_and_does_not_blo
     # A batch of 64 is no longer one of its cells
     write(WIDER.replace("x[:80], y[:80]", "x[:60], y[:60]"))
     assert network("mine.py:task", 0)[0].out_features == 9
-    study = Study("s", "", study.searches[:1])
+    study = Study("s", "", study.searches[:1]).renewed()
     assert sweeps.results(study, folder=folder).empty
     assert len(sweeps.results(study, "full", folder=folder)) == 2
     record(study.searches[0], folder).write_text("a,b\n", encoding="utf-8")

@@ -15,7 +15,6 @@ from tests.conftest import same
 
 torch.set_num_threads(1)
 EXACT = Search("digits-mlp", 64, trials=16, hits=3, max_steps=300)
-RACED = dataclasses.replace(EXACT, race=1.5)
 WATCHED = dataclasses.replace(EXACT, race=study.WATCHED, rungs="losses", hits=EXACT.trials)  # exact, and losses are noted
 
 
@@ -60,16 +59,6 @@ def test_a_race_that_nobody_can_lose_finds_the_same():
     """Nobody can fall behind by a factor of 1e9, so that nothing but who is asked differs."""
     raced = one_search.train_search(dataclasses.replace(EXACT, race=1e9))
     same(one_search.train_search(EXACT), raced)
-
-
-def test_an_interrupted_race_ends_as_if_it_had_not_been(tmp_path, interrupt):
-    whole = one_search.train_search(RACED)
-    steps = interrupt(whole.last_step[whole.status == "abandoned"].min() + 2)
-    with pytest.raises(KeyboardInterrupt):
-        one_search.train_search(RACED, unfinished=tmp_path / "cell.part")
-    again = one_search.train_search(RACED, unfinished=tmp_path / "cell.part")
-    assert len(steps) == whole.steps + 1, "it did not go on where it was"
-    same(whole, again)
 
 
 @pytest.mark.parametrize("rungs", vocabulary.RUNGS)

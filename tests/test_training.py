@@ -4,10 +4,8 @@ import dataclasses
 import errno
 import hashlib
 import io
-import itertools
 import os
 import re
-import signal
 
 import numpy as np
 import pytest
@@ -25,7 +23,7 @@ from lib.engine import (
     validation,
     vocabulary,
 )
-from lib.measuring import machine, one_search, runner
+from lib.measuring import machine, one_search
 from lib.methods import METHODS
 from lib.studies.search import Search
 from lib.workloads import datasets, models
@@ -96,8 +94,9 @@ INTERRUPTED = [
     Search("digits-mlp", 64, "momentum-ema", trials=4, stop="budget", max_steps=90),
     Search("digits-cnn", 64, "kfac", 0.9, trials=6, hits=2, max_steps=90),
     Search("digits-mlp", 16, trials=6, hits=2, max_steps=90, staleness=3, delays="uniform"),
+    Search("digits-mlp", 64, trials=16, hits=3, max_steps=300, race=1.5),
 ]
-WHAT = ["goal", "budget", "messages", "norms", "average", "factors", "late"]
+WHAT = ["goal", "budget", "messages", "norms", "average", "factors", "late", "race"]
 
 
 @pytest.mark.parametrize("cell", INTERRUPTED, ids=WHAT)
@@ -122,6 +121,9 @@ def state(tmp_path_factory):
     return file.read_bytes(), outcome
 
 
+CODE = machine.SOURCE
+
+
 class Payload:
     """What unpickling would run."""
 
@@ -132,47 +134,36 @@ class Payload:
         return open, (str(self.file), "w")
 
 
-def signed(parts) -> bytes:
-    """A file as `Checkpoint.save` writes one, of any parts."""
-    body = io.BytesIO()
-    torch.save(parts, body)
-    return hashlib.sha256(body.getvalue()).hexdigest().encode() + b"\n" + body.getvalue()
+def signed(body: bytes, file) -> bytes:
+    """A file as `Checkpoint.save` writes one, with a pickle among its tensors."""
+    parts, content = torch.load(io.BytesIO(body), weights_only=True), io.BytesIO()
+    torch.save({**parts, "w": Payload(file)}, content)
+    return hashlib.sha256(content.getvalue()).hexdigest().encode() + b"\n" + content.getvalue()
 
 
-def parts_of(content: bytes) -> dict:
-    return torch.load(io.BytesIO(content.partition(b"\n")[2]), weights_only=True)
-
-
-BAD_STATES = {
-    "altered": (lambda c, f: c[:5000] + bytes([c[5000] ^ 1]) + c[5001:], "damaged"),
-    "a pickle among tensors": (lambda c, f: signed({**parts_of(c), "w": Payload(f)}), "cannot be read"),
+BAD_STATES = {  # the content, the code that reads it, the split of the search, and what is said
+    "altered": (lambda c, _: c[:5000] + bytes([c[5000] ^ 1]) + c[5001:], CODE, 0, "damaged"),
+    "a pickle": (lambda c, f: signed(c.partition(b"\n")[2], f), CODE, 0, "cannot be read"),
+    "another search": (lambda c, _: c, CODE, 1, "of another cell, or of other code"),
+    "other code": (lambda c, _: c, "other", 0, "of another cell, or of other code"),
 }
 
 
-@pytest.mark.parametrize("how", BAD_STATES)
-def test_a_state_that_will_not_do_is_named_and_set_aside_and_the_cell_begins_anew(how, state, tmp_path, recwarn):
+@pytest.mark.parametrize(("make", "code", "split", "says"), BAD_STATES.values(), ids=BAD_STATES)
+def test_a_state_that_will_not_do_is_named_and_set_aside_and_the_search_begins_anew(
+    make, code, split, says, state, tmp_path, recwarn, monkeypatch
+):
     content, whole = state
-    make, says = BAD_STATES[how]
     file, ran = tmp_path / "batch-1-0.part", tmp_path / "ran"
     file.write_bytes(make(content, ran))
-    again = one_search.train_search(INTERRUPTED[2], unfinished=file)
+    monkeypatch.setattr(machine, "SOURCE", code)
+    search = dataclasses.replace(INTERRUPTED[2], split=split)
+    again = one_search.train_search(search, unfinished=file)
     (warning,) = [w for w in recwarn if "set aside" in str(w.message)]
     assert str(warning.message).startswith(f"{file}: ") and says in str(warning.message)
     assert [f.name for f in tmp_path.iterdir()] == ["batch-1-0.set-aside"], "the file was run, or is still there"
-    assert again.trial_steps == whole.trial_steps
-    np.testing.assert_array_equal(again.best_within, whole.best_within)
-    np.testing.assert_array_equal(again.test_within, whole.test_within)
-    np.testing.assert_array_equal(again.sent_within, whole.sent_within)
-
-
-@pytest.mark.parametrize(("split", "code"), [(1, machine.SOURCE), (0, "other")])
-def test_a_state_is_of_one_cell_and_its_code_alone(split, code, state, tmp_path, monkeypatch):
-    file = tmp_path / "cell.part"
-    file.write_bytes(state[0])
-    monkeypatch.setattr(machine, "SOURCE", code)
-    said = "of another cell, or of other code; set aside as cell.set-aside"
-    with pytest.warns(RuntimeWarning, match=said):
-        one_search.train_search(dataclasses.replace(INTERRUPTED[2], split=split), unfinished=file)
+    if not split:
+        same(whole, again)
 
 
 def test_a_state_that_cannot_be_written_is_named_and_the_last_one_stays(tmp_path, monkeypatch):
@@ -257,14 +248,6 @@ def test_dropping_dead_trials_changes_no_result(cell, monkeypatch):
     assert kept.trial_steps - dropped.trial_steps == (cell.max_steps - dropped.last_step[dead]).sum()
 
 
-def test_silent_weights_that_still_drift_are_not_dead():
-    drawn = {"learning_rate": torch.ones(1, 1), "momentum": torch.full((1, 1), 0.9)}
-    w, v = torch.ones(1, 5), torch.full((1, 5), 1e-3)
-    assert not lockstep.cannot_move_again(METHODS["momentum"], w, {"v": v}, drawn, bias=1)
-    assert lockstep.cannot_move_again(METHODS["momentum"], w, {"v": v * 1e-7}, drawn, bias=1)
-    assert lockstep.cannot_move_again(METHODS["sgd"], w, {}, drawn, bias=1)
-
-
 def test_a_diverging_trial_is_infeasible_and_the_others_go_on():
     data, executor = datasets.load("digits"), batched.BatchedExecutor(models.build("mlp-64x2"))
     w = torch.stack([flattening.flatten(models.initialise(models.build("mlp-64x2"), s)) for s in range(2)])
@@ -284,51 +267,33 @@ def test_batches_see_every_example_once_an_epoch_and_straddle():
         next(lockstep.batches(10, 11, seed=0))
 
 
-def test_a_cell_run_to_its_budget_tells_the_best_error_within_every_power_of_two():
+def test_a_search_run_to_its_budget_tells_the_best_error_within_every_power_of_two():
     cell = Search("digits-mlp", 64, trials=6, stop="budget", max_steps=90)
-    outcome, data = one_search.train_search(cell), datasets.load("digits")
-    trials, executor = one_search.start(cell), one_search.executor(cell)
-    w, v = trials.w.clone(), torch.zeros_like(trials.w)
-    errors, check, order = [], 1, lockstep.batches(len(data.train), 64, 0)
-    for step in range(1, 91):
-        pick = next(order)
-        _, g, _ = executor.gradients(w, data.train.x[pick], data.train.y[pick])
-        METHODS["momentum"].step(w, g, {"v": v}, trials.at(step), step, ())
-        if step == check:
-            check = vocabulary.next_check(step, "geometric")
-            wrong = [(executor.logits(w, s.x).argmax(2) != s.y).float().mean(1) for s in (data.validation, data.test)]
-            errors.append((step, *wrong))
+    data, errors = datasets.load("digits"), []
+
+    def note(executor, w):
+        wrong = (executor.logits(w, s.x).argmax(2) != s.y for s in (data.validation, data.test))
+        errors.append([part.float().mean(1) for part in wrong])
+        return np.zeros((cell.trials, 1), bool)
+
+    exhaustive(cell, note)
+    outcome, checks = one_search.train_search(cell), [1]
+    while len(checks) < len(errors):
+        checks.append(vocabulary.next_check(checks[-1], "geometric"))
     assert outcome.budgets == (1, 2, 4, 8, 16, 32, 64)
     for i, budget in enumerate(outcome.budgets):
-        seen = [e for e in errors if e[0] <= budget]
-        own, test = (torch.stack([e[k] for e in seen]) for k in (1, 2))
-        best, first = own.min(0).values, own.argmin(0)
+        seen = errors[: np.searchsorted(checks, budget, "right")]
+        validation, test = (torch.stack(part) for part in zip(*seen))
+        best, first = validation.min(0)
         assert np.allclose(outcome.best_within[:, i], best, atol=1e-6)
         assert np.allclose(outcome.test_within[:, i], test.gather(0, first[None])[0], atol=1e-6)
 
 
-def test_label_smoothing_is_torchs_in_loop_and_stack():
-    smoothing = 0.1
-    nets = [models.fresh("mlp-64x2", seed) for seed in range(2)]
-    w, data = torch.stack([flattening.flatten(n) for n in nets]), datasets.load("digits").train
-    x, y = data.x[:32], data.y[:32]
-    for net in nets:
-        F.cross_entropy(net(x), y, label_smoothing=smoothing).backward()
-    expected = torch.stack([torch.cat([p.grad.reshape(-1) for p in n.parameters()]) for n in nets])
-    for kind in (sequential.SequentialExecutor, batched.BatchedExecutor):
-        losses, g, _ = kind(models.build("mlp-64x2"), smoothing=smoothing).gradients(w, x, y)
-        assert torch.allclose(g, expected, atol=1e-6)
-        assert torch.allclose(losses[0], F.cross_entropy(nets[0](x), y, label_smoothing=smoothing), atol=1e-6)
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="no alarm clock")
-def test_time_that_is_up_ends_what_runs_and_nothing_else(capsys):
-    turns = itertools.count()
-    with runner.stoppable(lambda: "1 of 2 are kept", "again", 0.2 / 60):
-        while next(turns) < 10**9:
-            pass
-    assert next(turns) < 10**9
-    assert capsys.readouterr().out == "stopped by SIGALRM; 1 of 2 are kept; to continue: again\n"
-    with pytest.raises(KeyboardInterrupt), runner.stoppable(str, "again", 5.0):
-        raise KeyboardInterrupt
-    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+@pytest.mark.parametrize("kind", [sequential.SequentialExecutor, batched.BatchedExecutor])
+def test_label_smoothing_is_torchs(kind):
+    net, data = models.fresh("mlp-64x2", 0), datasets.load("digits").train
+    w, x, y = flattening.flatten(net)[None], data.x[:32], data.y[:32]
+    loss = F.cross_entropy(net(x), y, label_smoothing=0.1)
+    expected = torch.cat([g.flatten() for g in torch.autograd.grad(loss, [*net.parameters()])])
+    losses, g, _ = kind(models.build("mlp-64x2"), smoothing=0.1).gradients(w, x, y)
+    assert torch.allclose(g[0], expected, atol=1e-6) and torch.allclose(losses[0], loss, atol=1e-6)

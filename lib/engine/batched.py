@@ -15,12 +15,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lib import require
-from lib.engine.flattening import layers, masked
-from lib.engine.sequential import Executor, Gradients, LayerStats
+from lib.engine.flattening import Executor, layers, masked
+from lib.engine.sequential import Gradients, LayerStats
 from lib.methods.method import Layer
 from lib.workloads.models import EPSILON, HEAD, Attention, Decoder, DecoderBlock
 
-# Images, or places of sequences, of all trials that pass at once: what they compute stays in cache
+# Images, or places of sequences, of all trials that pass at once and stay in cache
 MAX_PLACES_PER_PASS = 8192
 MAX_GRADIENT_ENTRIES = 2**18  # of examples' own gradients computed at once
 
@@ -50,14 +50,13 @@ class Use:
         """
         inputs, deltas = (_by_worker(rows, workers) for rows in (self.inputs, self.deltas))
         if self.weight.kind:
-            found = deltas.mT @ inputs
+            slope = deltas.mT @ inputs
         elif len(self.weight.shape) == 1:
-            found = (deltas * inputs).sum(2)
+            slope = (deltas * inputs).sum(2)
         else:
-            which = F.one_hot(inputs, self.weight.shape[0]).to(deltas.dtype)
-            found = which.mT @ deltas
-        both = [(self.weight, found)]
-        return both if self.bias is None else [*both, (self.bias, deltas.sum(2))]
+            slope = F.one_hot(inputs, self.weight.shape[0]).to(deltas.dtype).mT @ deltas
+        bias = [] if self.bias is None else [(self.bias, deltas.sum(2))]
+        return [(self.weight, slope), *bias]
 
 
 def _by_worker(rows: Tensor, workers: int) -> Tensor:
@@ -95,12 +94,12 @@ class Pass:
         """Inputs [1 or T, N, inputs] times the layer's matrix, plus its bias: [T, N, outputs]."""
         matrix = self.parameter(layer.weight).flatten(2).to(self.products)
         inputs = h.to(self.products)
-        each = inputs.expand(len(matrix), -1, -1)
+        rows = inputs.expand(len(matrix), -1, -1)
         if layer.bias is None:
-            outputs = each.bmm(matrix.mT)
+            outputs = rows.bmm(matrix.mT)
         else:
             bias = self.parameter(layer.bias).to(self.products)
-            outputs = torch.baddbmm(bias[:, None], each, matrix.mT)
+            outputs = torch.baddbmm(bias[:, None], rows, matrix.mT)
         return self.used(layer, inputs, outputs).to(h.dtype)
 
     def used(self, layer: nn.Module, inputs: Tensor, outputs: Tensor) -> Tensor:
@@ -224,8 +223,8 @@ class BatchedExecutor(Executor):
 
     def __init__(self, module: nn.Module, *settings, **named):
         """As `Executor`.  Raises ValueError for a network that does not fit."""
-        known = f"of layers of {', '.join(kind.__name__ for kind in RULES)} to be batched"
-        require(fits(module), "model", type(module).__name__, known)
+        allowed = f"of layers of {', '.join(kind.__name__ for kind in RULES)} to be batched"
+        require(fits(module), "model", type(module).__name__, allowed)
         super().__init__(module, *settings, **named)
         self.slots = dict(zip(module.parameters(), layers(module), strict=True))
         self.reads_text = isinstance(module, Decoder)
@@ -247,50 +246,44 @@ class BatchedExecutor(Executor):
         return w.split(max(1, MAX_PLACES_PER_PASS // places))
 
     def gradients(
-        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
-    ) -> Gradients:
-        """As `SequentialExecutor.gradients`."""
-        losses, g, alive = self.gradients_by_worker(w, x, y, 1)
-        return losses[0], masked(g[0], mask), alive[0]
-
-    def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> Gradients:
-        """As `SequentialExecutor.gradients_by_worker`, in one pass over the whole batch."""
-        groups = []
-        for some in self._groups(w, x):
-            groups.append(self._derive(some, x, y, workers)[:3])
-        return tuple(torch.cat(parts, 1) for parts in zip(*groups, strict=True))
-
-    def _derive(
         self,
         w: Tensor,
         x: Tensor,
         y: Tensor,
-        workers: int,
-    ) -> tuple[*Gradients, list[Use]]:
-        """Losses [workers, T], gradients [workers, T, P], who is alive [workers, T], and the uses
-        of layers.
-        """
-        logits, run = self._run(w.detach(), x, self.products)
-        losses, error = self.task.derivative(logits.detach(), y, self.smoothing, workers)
-        outputs = [use.outputs for use in run.uses]
-        deltas = torch.autograd.grad(logits, outputs, error.to(logits.dtype))
-        g = w.new_empty(workers, *w.shape, dtype=torch.float32)
-        for use, use.deltas in zip(run.uses, deltas, strict=True):
-            for slot, found in use.gradients(workers):
-                g[:, :, slot.where] = found.flatten(2)
-        features = _by_worker(run.uses[-1].inputs, workers)
-        on = features.abs().amax((2, 3)) > 0
-        alive = on.expand(workers, len(w)) | (not self.can_die)
-        return losses, g, alive, run.uses
+        mask: Tensor | None = None,
+        workers: int = 0,
+        uses: list[Use] | None = None,
+    ) -> Gradients:
+        """As `SequentialExecutor.gradients`.
 
-    def _with_uses(
-        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None
-    ) -> tuple[*Gradients, list[Use]]:
-        """As `gradients`; fourth, the uses of layers."""
+        workers: as of `gradients_by_worker`; 0: nobody shares the batch.
+        uses: takes up the uses of layers, in a single pass.
+        """
+        looked_at = uses is not None
         allowed = "of one trial after another where layers are looked at"
-        require(not self.reads_text, "model", "Decoder", allowed)
-        losses, g, alive, uses = self._derive(w, x, y, 1)
-        return losses[0], masked(g[0], mask), alive[0], uses
+        require(not (looked_at and self.reads_text), "model", "Decoder", allowed)
+        parts = max(workers, 1)
+        groups = []
+        for group in (w,) if looked_at else self._groups(w, x):
+            logits, run = self._run(group.detach(), x, self.products)
+            losses, error = self.task.derivative(logits.detach(), y, self.smoothing, parts)
+            outputs = [use.outputs for use in run.uses]
+            deltas = torch.autograd.grad(logits, outputs, error.to(logits.dtype))
+            g = w.new_empty(parts, *group.shape, dtype=torch.float32)
+            for use, use.deltas in zip(run.uses, deltas, strict=True):
+                for slot, slope in use.gradients(parts):
+                    g[:, :, slot.where] = slope.flatten(2)
+            features = _by_worker(run.uses[-1].inputs, parts).abs().amax((2, 3))
+            alive = (features > 0).expand(parts, len(group)) | (not self.can_die)
+            groups.append((losses, g, alive))
+            if looked_at:
+                uses += run.uses
+        losses, g, alive = (torch.cat(tensors, 1) for tensors in zip(*groups, strict=True))
+        return (losses, g, alive) if workers else (losses[0], masked(g[0], mask), alive[0])
+
+    def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> Gradients:
+        """As `SequentialExecutor.gradients_by_worker`, in one pass over the whole batch."""
+        return self.gradients(w, x, y, workers=workers)
 
     def gradients_with_layer_stats(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, stats: Callable
@@ -298,31 +291,30 @@ class BatchedExecutor(Executor):
         """As `SequentialExecutor.gradients_with_layer_stats`; inputs that all trials share, the
         data, have one row.
         """
-        *found, uses = self._with_uses(w, x, y, mask)
-        return *found, {use.weight.name: stats(use.inputs, use.deltas) for use in uses}
+        uses = []
+        gradients = self.gradients(w, x, y, mask, uses=uses)
+        return *gradients, {use.weight.name: stats(use.inputs, use.deltas) for use in uses}
 
     def gradients_with_norms(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
     ) -> tuple[*Gradients, Tensor]:
         """As `SequentialExecutor.gradients_with_norms`, in the same pass."""
-        *found, uses = self._with_uses(w, x, y, mask)
-        norms = []
+        uses, norms = [], []
+        gradients = self.gradients(w, x, y, mask, uses=uses)
         for use in uses:
             inputs, deltas = (_by_example(rows, len(y)) for rows in (use.inputs, use.deltas))
-            kept = None if mask is None else use.weight.matrix(mask)
-            biases = masked(
-                deltas.sum(2), None if mask is None else mask[:, None, use.bias.where]
-            )
+            matrix = None if mask is None else use.weight.matrix(mask)
+            bias = None if mask is None else mask[:, None, use.bias.where]
             # Sums, since the deltas are shares of a mean
-            norms.append(example_norms(inputs, deltas, kept).sum(1))
-            norms.append(biases.norm(dim=2).sum(1))
-        return *found, torch.stack(norms, 1).float()
+            norms.append(example_norms(inputs, deltas, matrix).sum(1))
+            norms.append(masked(deltas.sum(2), bias).norm(dim=2).sum(1))
+        return *gradients, torch.stack(norms, 1).float()
 
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
         """As `SequentialExecutor.logits`."""
         groups = self._groups(w, x)
-        return torch.cat([self._run(some, x, self.dtype)[0] for some in groups]).float()
+        return torch.cat([self._run(group, x, self.dtype)[0] for group in groups]).float()
 
     @torch.enable_grad()
     def _features(self, w: Tensor, x: Tensor) -> Tensor:
@@ -350,10 +342,10 @@ def example_norms(inputs: Tensor, deltas: Tensor, mask: Tensor | None) -> Tensor
         return squares.sqrt()
     size = max(1, MAX_GRADIENT_ENTRIES // (deltas.shape[3] * inputs.shape[3]))
     norms = []
-    every = inputs.expand(len(deltas), -1, -1, -1)
-    for t, (d, h) in enumerate(zip(deltas, every, strict=True)):
+    inputs = inputs.expand(len(deltas), -1, -1, -1)
+    for t, (d, h) in enumerate(zip(deltas, inputs, strict=True)):
         kept = None if mask is None else mask[t]
-        for own_d, own_h in zip(d.split(size), h.split(size), strict=True):
-            own = masked(own_d.mT @ own_h, kept)
-            norms.append(own.flatten(1).norm(dim=1))
+        for part_d, part_h in zip(d.split(size), h.split(size), strict=True):
+            g = masked(part_d.mT @ part_h, kept)
+            norms.append(g.flatten(1).norm(dim=1))
     return torch.cat(norms).view(deltas.shape[:2])

@@ -1,4 +1,4 @@
-"""The state of an unfinished cell, kept in a file and read back without running anything in it."""
+"""The state of an unfinished search, kept in a file and read without running anything in it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class OutOfTime(Exception):
 
 
 class Checkpoint:
-    """The file of a cell under way, written every `SOON` seconds, or less often where that is slow.
+    """The file of a search under way, written every `SOON` seconds, or less often if that is slow.
 
     Args:
         file: None keeps nothing.
-        identity: what tells the cell from any other.
+        identity: what tells the search from any other.
         until: the time (`time.time`) at which `save` raises OutOfTime; None: never.
     """
 
@@ -49,27 +49,22 @@ class Checkpoint:
         """Write what `state` returns (tensors, numbers, texts, and lists of them) if it is time to,
         whole or not at all, after a line with a checksum.  Raises OutOfTime once that is written.
         """
-        over = time.time() >= self.until
-        began = time.perf_counter()
-        due = over or began - self.saved >= min(self.pause, SAVE_EVERY)
+        ended = time.time() >= self.until
+        due = ended or time.perf_counter() - self.saved >= min(self.pause, SAVE_EVERY)
         if self.file is None or not due:
             return
         parts = state()
         began = time.perf_counter()
         content = packed({"identity": self.identity, **parts})
-        checksum = hashlib.sha256(content).hexdigest()
         with whole(self.file) as stream:
-            stream.write(checksum.encode() + b"\n")
-            stream.write(content)
+            stream.write(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
         self.saved = time.perf_counter()
         self.pause = max(SOON, SELDOM * (self.saved - began))
-        if over:
+        if ended:
             raise OutOfTime
 
     def load(self) -> dict | None:
-        """The state in the file, on the CPU; or None where there is none or one that will not do,
-        which is set aside with a warning that names it.
-        """
+        """The state in the file, on the CPU; None if there is none, or one that is set aside."""
         if self.file is None or not self.file.exists():
             return None
         checksum, _, body = self.file.read_bytes().partition(b"\n")

@@ -1,4 +1,4 @@
-"""A network's parameters as one vector, and back.
+"""A network's parameters as one vector and back, and the base of what computes gradients.
 
 Convolution kernels lie with their input channel last, the layout in which convolutions are fastest.
 """
@@ -8,32 +8,31 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from lib import require
 from lib.methods.method import Layer
+from lib.workloads.tasks import TASKS, Task
 
 
 def layers(module: nn.Module, chosen: dict[str, Tensor] | None = None) -> tuple[Layer, ...]:
-    """The module's parameters, in the order in which `flatten` puts them; or some by their names,
-    as they are, one after the other.
-    """
-    every = {name: memory_order(p) for name, p in module.named_parameters()}
-    found = []
-    at = 0
-    for name, p in (every if chosen is None else chosen).items():
-        where = slice(at, at + p.numel() * (1 + p.is_complex()))
-        found.append(Layer(name, where, tuple(p.shape), _kind_of(module, name)))
-        at = where.stop
-    return tuple(found)
+    """The module's parameters in the order of `flatten`, or the chosen ones by name as they are."""
+    if chosen is None:
+        chosen = {name: memory_order(p) for name, p in module.named_parameters()}
+    named = []
+    start = 0
+    for name, p in chosen.items():
+        end = start + p.numel() * (1 + p.is_complex())
+        named.append(Layer(name, slice(start, end), tuple(p.shape), _kind_of(module, name)))
+        start = end
+    return tuple(named)
 
 
 def _kind_of(module: nn.Module, name: str) -> str:
     """`Layer.kind` of the module's parameter of this name."""
     owner, _, leaf = name.rpartition(".")
-    if leaf != "weight":
-        return ""
     layer = module.get_submodule(owner)
-    if layer.weight.is_complex():
+    if leaf != "weight" or layer.weight.is_complex():
         return ""
     if isinstance(layer, nn.Linear):
         return "last" if layer is head(module) else "linear"
@@ -54,9 +53,7 @@ def masked(g: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Inputs x [N, ...] in a network's arithmetic; indices (of words, say), which rounding would
-    make others, stay.
-    """
+    """Inputs x [N, ...] in a network's arithmetic; indices, of words say, stay."""
     return x.to(dtype) if x.is_floating_point() else x
 
 
@@ -67,17 +64,15 @@ def flatten(module: nn.Module) -> Tensor:
 
 def unflatten(w: Tensor, module: nn.Module) -> list[Tensor]:
     """Views of w [..., P] with the shapes of the module's parameters: a list of [..., *shape]."""
-    found = []
+    views = []
     for layer in layers(module):
-        part = w[..., layer.where].unflatten(-1, layer.shape)
-        found.append(part.movedim(-1, -3) if len(layer.shape) == 4 else part)
-    return found
+        view = w[..., layer.where].unflatten(-1, layer.shape)
+        views.append(view.movedim(-1, -3) if len(layer.shape) == 4 else view)
+    return views
 
 
 def outputs(module: nn.Module, w: Tensor, x: Tensor) -> Tensor:
-    """Outputs [B, ..., classes] of the module with parameters w [P] in its own arithmetic,
-    differentiable to any order.
-    """
+    """Outputs [B, ..., classes] at parameters w [P], differentiable to any order."""
     names = [name for name, _ in module.named_parameters()]
     return functional_call(module, dict(zip(names, unflatten(w, module), strict=True)), x)
 
@@ -87,3 +82,44 @@ def head(module: nn.Module) -> nn.Linear:
     linear = [m for m in module.modules() if isinstance(m, nn.Linear)]
     require(linear, "model", type(module).__name__, "a network whose last layer is linear")
     return linear[-1]
+
+
+class Executor:
+    """What computes losses and gradients of many trials of one network.
+
+    Attributes:
+        normalised: whether by batch normalisation, so that answers depend on who is asked together.
+        classes: outputs of the last layer.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        smoothing: float = 0,
+        task: Task = TASKS["classification"],
+    ):
+        """
+        module: the network.
+        dtype: of its arithmetic; weights are float32 outside.
+        device: where it is computed.
+        smoothing: the share of a target that label smoothing spreads evenly over all classes.
+        task: what the network is asked for.
+        """
+        self.module = module.to(device)
+        self.dtype = dtype
+        self.device = device
+        self.smoothing = smoothing
+        self.task = task
+        self.classes = head(module).out_features
+        self.normalised = any(isinstance(layer, _BatchNorm) for layer in module.modules())
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """x as the network takes it (`cast`); convert a data set once."""
+        return cast(x, self.dtype).to(self.device)
+
+    @torch.no_grad()
+    def all_off(self, w: Tensor, x: Tensor) -> bool:
+        """Whether the last layer's inputs are zero for all x [N, ...] at weights w [P]."""
+        return not any(self._features(w, part).any() for part in x.split(1024))

@@ -1,10 +1,10 @@
-"""Trials of one cell in lock step until the goal: exactly the steps to result of an exhaustive
+"""Trials of one search in lock step until the goal: exactly the steps to result of an exhaustive
 search, for far less.
 
 The published protocol (Shallue et al. 2019, section 3; Lee et al. 2021) runs every trial to the
 goal or to its budget and then takes the minimum.  Here all trials take step k before any takes step
-k + 1, so the first check at which some trial meets the goal already is that minimum.  The cell goes
-on until `hits` trials have met it, since those first order statistics give the distribution of the
+k + 1, so the first check at which some trial meets the goal already is that minimum.  It goes on
+until `hits` trials have met it, since those first order statistics give the distribution of the
 best of k < n trials, then stops.
 
 A race goes further: trials that have fallen behind the first leave, and those are not asked whose
@@ -27,7 +27,7 @@ from torch import Tensor
 
 from lib import require
 from lib.engine.checkpoint import NO_CHECKPOINT, Checkpoint, OutOfTime
-from lib.engine.sequential import Executor
+from lib.engine.flattening import Executor
 from lib.engine.training_state import Outcome, State, Trials
 from lib.engine.validation import Validation
 from lib.engine.vocabulary import LOSSES, last_check, next_check
@@ -50,12 +50,12 @@ def batches(examples: int, batch_size: int, seed: int) -> Iterator[Tensor]:
     fits = 1 <= batch_size <= examples
     require(fits, "batch_size", batch_size, f"from 1 to the training set's {examples} examples")
     random = torch.Generator().manual_seed(seed)
-    rest = torch.empty(0, dtype=torch.int64)
+    queue = torch.empty(0, dtype=torch.int64)
     while True:
-        while len(rest) < batch_size:
-            rest = torch.cat([rest, torch.randperm(examples, generator=random)])
-        yield rest[:batch_size]
-        rest = rest[batch_size:]
+        while len(queue) < batch_size:
+            queue = torch.cat([queue, torch.randperm(examples, generator=random)])
+        yield queue[:batch_size]
+        queue = queue[batch_size:]
 
 
 class TrialError(RuntimeError):
@@ -64,9 +64,7 @@ class TrialError(RuntimeError):
 
 @contextlib.contextmanager
 def naming(where: str) -> Iterator[None]:
-    """A block that raises a `TrialError`, which begins with these words, for any exception; an
-    OwnError and the end of the time stay what they are.
-    """
+    """A block whose exceptions are a `TrialError` or OwnError that begins with these words."""
     try:
         yield
     except OutOfTime:
@@ -117,7 +115,7 @@ def train(
 
     Args:
         goals: the hardest first.
-        hits: how many trials have to meet the hardest goal to end a cell with stop "goal".
+        hits: how many trials have to meet the hardest goal to end a search with stop "goal".
         stop: "goal", or "budget", which runs every trial for max_steps and reads every check to the
             end; of weights that are the best so far, `test` is then asked, too.
         race: the factor of early stopping, at least 1, with stop "goal"; None: nobody is abandoned.
@@ -132,7 +130,7 @@ def train(
         drop_dead: may be switched off where a silent network may wake up.
         whole_at_end: ask every trial at the last check before max_steps and read it to the end, so
             that `best_error` says what a search reached that met no goal.
-        checkpoint: what keeps the state in a file; if one is there, the cell goes on from it, and
+        checkpoint: what keeps the state in a file; if one is there, the search goes on from it, and
             ends as if it had never been interrupted.
 
     Raises OSError naming a file that cannot be written.
@@ -167,14 +165,17 @@ def train(
         if out.steps == check:
             check = next_check(out.steps, checks)
             at_end = whole_at_end and check > max_steps
-            hopeful = race is not None and not method.evaluated and not at_end
-            asked = _hopeful(now, goals) if hopeful else np.ones(len(now.ids), bool)
-            if asked.any():
-                _check(now, asked, to_budget or at_end)
+            rows = np.ones(len(now.ids), bool)
+            if race is not None and not method.evaluated and not at_end:
+                loosest = out.loosest(now.ids, goals, 0)
+                rows = now.recent.cpu().numpy() <= executor.task.hopeless(loosest)
+            if rows.any():
+                _check(now, rows, to_budget or at_end)
             best = np.nanmin(out.best_error, initial=np.inf)
             LOG.info("step %d, %d alive, error %.3f", out.steps, len(now.ids), best)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little
-                _note_losses(now, levels)
+                low = now.recent.cpu().numpy()[:, None] <= np.array(levels)
+                out.fell[now.ids] = np.fmin(out.fell[now.ids], np.where(low, out.steps, np.nan))
             if not to_budget:
                 now.leave(~np.isnan(out.first[now.ids, 0]), "complete")
             if race is not None and out.goes_on(hits):
@@ -188,14 +189,11 @@ def train(
 
 
 def _take_in(now: State, losses: Tensor, alive: Tensor, examples: int) -> None:
-    """Take in a step on so many examples: losses before it [T], and who is alive [T].  Trials leave
-    whose loss is no number.
-    """
+    """Take in a step: losses [T], which drop trials where they are no number, and who is alive."""
     out = now.outcome
     out.trial_steps += len(now.ids)
-    share = min(1.0, examples / RECENT)
-    losses = losses.to(now.recent.dtype)
-    now.recent.lerp_(losses, max(share, 1 / out.steps))
+    share = max(min(1.0, examples / RECENT), 1 / out.steps)
+    now.recent.lerp_(losses.to(now.recent.dtype), share)
     now.silent = torch.where(alive, 0, now.silent + 1)
     now.leave(~losses.isfinite(), "infeasible", "diverged")
 
@@ -220,41 +218,26 @@ def _leave_dead(now: State, x: Tensor) -> None:
     now.leave(dead, "infeasible", "dead")
 
 
-def _note_losses(now: State, levels: tuple[float, ...]) -> None:
-    """Note which training losses are at this check as low as a level for the first time."""
-    out = now.outcome
-    low = now.recent.cpu().numpy()[:, None] <= np.array(levels)
-    out.fell[now.ids] = np.fmin(out.fell[now.ids], np.where(low, out.steps, np.nan))
-
-
 def _leave_behind(now: State, race: float, levels: tuple[float, ...]) -> None:
-    """Trials leave that have not come to a rung in so many times the steps of the first that did,
-    be it still here or not.
-    """
+    """Trials leave that are so many times as late at a rung as the first that came there."""
     out = now.outcome
-    came = np.concatenate([out.fell, out.first], axis=1)  # [T, rungs]
-    earliest = np.nanmin(came, 0, initial=np.inf)
+    reached = np.concatenate([out.fell, out.first], axis=1)  # [T, rungs]
+    earliest = np.nanmin(reached, 0, initial=np.inf)
     patience = race * (1 + np.array(levels + (0.0,) * out.first.shape[1]))
-    behind = np.isnan(came[now.ids]) & (out.steps >= patience * earliest)
+    behind = np.isnan(reached[now.ids]) & (out.steps >= patience * earliest)
     now.leave(behind.any(1), "abandoned")
 
 
-def _hopeful(now: State, goals: tuple[float, ...]) -> np.ndarray:
-    """Rows whose training loss does not rule out the loosest goal that they have not met."""
-    loosest = now.outcome.loosest(now.ids, goals, 0)
-    return now.recent.cpu().numpy() <= now.executor.task.hopeless(loosest)
-
-
-def _check(now: State, rows: np.ndarray, whole_set: bool) -> None:
-    """A check: which of the trials asked meet which goals, their errors, and those of the better on
-    the test set.
+def _check(now: State, rows: np.ndarray, read_all: bool) -> None:
+    """A check: which goals the trials in `rows` (a boolean mask) meet, their errors, and those of
+    the better on the test set.
 
     An error is a mean cost: a share of mistakes, or what else the task counts.
 
-    rows: a boolean mask of those asked.  whole_set: read every trial's answers to the end.
+    read_all: read every trial's answers to the end.
     """
     out = now.outcome
-    judge = now.judges[0]
+    judge, *others = now.judges
     ids = now.ids[rows]
     chosen = torch.from_numpy(rows).to(now.w.device)
     w = now.evaluated()[chosen]
@@ -262,16 +245,16 @@ def _check(now: State, rows: np.ndarray, whole_set: bool) -> None:
     loosest = out.loosest(ids, limits, -1)
     loosest = torch.from_numpy(loosest).to(judge.limits)
     with naming(f"step {out.steps}"):
-        found = judge.costs(w, None if whole_set else loosest)
-    costs, whole = (tensor.cpu().numpy() for tensor in found)
-    errors = np.where(whole, costs / len(judge.y), np.nan)
-    met = whole[:, None] & (costs[:, None] <= limits)
+        sums = judge.costs(w, None if read_all else loosest)
+    costs, exact = (tensor.cpu().numpy() for tensor in sums)
+    errors = np.where(exact, costs / len(judge.y), np.nan)
+    met = exact[:, None] & (costs[:, None] <= limits)
     better = out.check(ids, errors, met)
     if now.exchange:
         out.sent[ids] = now.exchange.sent.numpy()[rows]
         out.note(out.sent_within, ids, out.sent[ids])
-    for other in now.judges[1:] if better.any() else ():
+    for test in others if better.any() else ():
         chosen = torch.from_numpy(better).to(w.device)
-        costs, _ = other.costs(w[chosen])
-        errors = costs.cpu().numpy() / len(other.y)
+        costs, _ = test.costs(w[chosen])
+        errors = costs.cpu().numpy() / len(test.y)
         out.note(out.test_within, ids[better], errors)

@@ -13,14 +13,11 @@ from torch.nn import functional
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from lib import require
-from lib.engine.flattening import cast, layers, outputs
-from lib.engine.sequential import Executor
+from lib.engine.flattening import Executor, cast, layers, outputs
 from lib.engine.vocabulary import METHODS
 from lib.workloads.tasks import TASKS, Task
 
-PASS_BATCH = (
-    100  # Lee et al. (2021) sum the gradient over the training set in batches of this size
-)
+PASS_BATCH = 100  # examples of which Lee et al. (2021) sum gradients over the training set
 # Examples of each class from which GraSP takes gradient and curvature, and what divides the outputs
 # before the loss; the second as in the published code of Wang et al. (2020).  Its scores alone may
 # be negative.
@@ -32,9 +29,7 @@ BY_CHANCE = 16
 
 
 class ScoresError(ValueError):
-    """Scores that are not what their method assumes, or that leave the choice to the position of a
-    parameter.
-    """
+    """Scores that are not what their method assumes, or leave the choice to the positions."""
 
 
 def scores(
@@ -73,16 +68,15 @@ def scores(
     Raises ValueError for another method, and for synflow where inputs are indices.
     """
     if method == "random":
-        drawn = np.random.default_rng(seed).random(len(w), dtype=np.float32)
-        return torch.from_numpy(drawn).to(w.device)
+        uniform = np.random.default_rng(seed).random(len(w), dtype=np.float32)
+        return torch.from_numpy(uniform).to(w.device)
     if method == "magnitude":
         return w.abs()
     if method in GRASP:
         per_class, temperature = GRASP[method]
         pick = class_balanced(y, per_class, seed)
-        module = executor.module
         sample = cast(x[pick], torch.float32)
-        return grasp(module, w, sample, y[pick], executor.task, temperature)
+        return grasp(executor.module, w, sample, y[pick], executor.task, temperature)
     if method == "synflow":
         ones = "a method without an input of ones where inputs are indices"
         require(x.is_floating_point(), "pruning", method, ones)
@@ -95,11 +89,7 @@ def scores(
 
 
 def class_balanced(y: Tensor, per_class: int, seed: int) -> Tensor:
-    """Indices of up to `per_class` examples of every class in y [N], drawn without replacement.
-
-    Where examples have several targets, y [N, ...], they are of no one class: `per_class` examples
-    are drawn of all.
-    """
+    """Up to `per_class` examples of every class in y [N]; of all if they have several targets."""
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed)).to(y.device)
     if y.dim() > 1:
         return order[:per_class]
@@ -161,10 +151,16 @@ def _unnormalised(module: nn.Module) -> Iterator[None]:
     example has none, takes means of 0 and variances of 1: the running ones before any training,
     with which the authors' code prunes.
     """
+
+    def scaled(layer: _BatchNorm, x: Tensor) -> Tensor:
+        zeros = x.new_zeros(layer.num_features)
+        weights = layer.weight, layer.bias
+        return functional.batch_norm(x, zeros, zeros + 1, *weights, eps=layer.eps)
+
     norms = [layer for layer in module.modules() if isinstance(layer, _BatchNorm)]
     norms = [layer for layer in norms if not layer.track_running_stats]
     for layer in norms:
-        layer.forward = functools.partial(_scaled, layer)
+        layer.forward = functools.partial(scaled, layer)
     try:
         yield
     finally:
@@ -172,33 +168,21 @@ def _unnormalised(module: nn.Module) -> Iterator[None]:
             del layer.forward
 
 
-def _scaled(layer: _BatchNorm, x: Tensor) -> Tensor:
-    means = x.new_zeros(layer.num_features)
-    return functional.batch_norm(x, means, means + 1, layer.weight, layer.bias, eps=layer.eps)
-
-
 def layer_densities(mask: Tensor, module: nn.Module) -> list[tuple[str, int, int]]:
-    """Per parameter tensor: name, scalars kept, scalars in all, for one mask [P].  The counts sum
-    to those of the mask.
-    """
-    split = ((layer.name, mask[layer.where]) for layer in layers(module))
-    return [(name, int(part.sum()), len(part)) for name, part in split]
+    """Per parameter tensor: name, scalars that one mask [P] keeps, scalars in all."""
+    parts = ((layer.name, mask[layer.where]) for layer in layers(module))
+    return [(name, int(part.sum()), len(part)) for name, part in parts]
 
 
 def kept(parameters: int, sparsity: float) -> int:
-    """How many of `parameters` a sparsity in [0, 1) leaves: round(parameters (1 - sparsity)), at
-    least one.
-    """
+    """How many parameters a sparsity in [0, 1) leaves: P (1 - sparsity), at least one."""
     require(0 <= sparsity < 1, "sparsity", sparsity, "in [0, 1)")
     return max(1, round(parameters * (1 - sparsity)))
 
 
 def global_mask(scores: Tensor, sparsity: float) -> Tensor:
     """Mask [..., P] of zeros and ones that keeps exactly `kept(P, sparsity)` largest scores of each
-    row.
-
-    Ties are broken by position, so the count is exact whatever the scores; `chosen` refuses where
-    that matters.
+    row, of equal ones the first; `chosen` refuses where that matters.
     """
     count = kept(scores.shape[-1], sparsity)
     order = scores.argsort(dim=-1, descending=True, stable=True)[..., :count]
@@ -214,9 +198,8 @@ def chosen(method: str, scores: Tensor, sparsity: float) -> Tensor:
     explains, or at all if it is zero.
     """
     signed = method in GRASP
-    allowed = scores.isfinite() & ((scores >= 0) | signed)
-    if not allowed.all():
-        bad = scores[~allowed]
+    bad = scores[~(scores.isfinite() & ((scores >= 0) | signed))]
+    if len(bad):
         must = "finite" if signed else "finite and not negative"
         raise ScoresError(
             f"pruning: {method!r} scores {len(bad)} of {len(scores)} parameters {bad[0]:g} or the "

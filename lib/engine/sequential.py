@@ -11,8 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from lib import require
-from lib.engine.flattening import cast, flatten, head, layers, masked, outputs, unflatten
-from lib.workloads.tasks import TASKS, Task
+from lib.engine.flattening import Executor, flatten, head, layers, masked, outputs, unflatten
 
 MAX_GRADIENT_ENTRIES = 2**24  # of examples' own gradients computed at once
 WARM_UPS = 3  # passes before one is recorded, in which libraries choose their kernels
@@ -38,59 +37,13 @@ def _record_rows(module: nn.Module, weights: list[str]):
 
 
 def _rows(layer: nn.Module, h: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
-    """A layer's inputs [B, ..., C], or a convolution's [B, C, H, W], as rows [N, inputs], and the
-    derivatives by its outputs as rows [N, outputs].
-    """
+    """A layer's inputs, and the derivatives by its outputs, as rows [N, ...] of a product."""
     if isinstance(layer, nn.Linear):
         return h.flatten(0, -2), d.flatten(0, -2)
     patches = F.unfold(h, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
     by_channel = patches.unflatten(1, (h.shape[1], -1))  # [B, C, element, place]
     rows = by_channel.permute(0, 3, 2, 1).flatten(2)
     return rows.flatten(0, 1), d.movedim(1, -1).flatten(0, -2)
-
-
-class Executor:
-    """What computes losses and gradients of many trials of one network.
-
-    Attributes:
-        normalised: whether by batch normalisation, so that answers depend on who is asked together.
-        classes: outputs of the last layer.
-    """
-
-    def __init__(
-        self,
-        module: nn.Module,
-        dtype: torch.dtype = torch.float32,
-        device: str = "cpu",
-        smoothing: float = 0,
-        task: Task = TASKS["classification"],
-    ):
-        """
-        module: the network.
-        dtype: of its arithmetic; weights are float32 outside.
-        device: where it is computed.
-        smoothing: the share of a target that label smoothing spreads evenly over all classes.
-        task: what the network is asked for.
-        """
-        self.module = module.to(device)
-        self.dtype = dtype
-        self.device = device
-        self.smoothing = smoothing
-        self.task = task
-        self.classes = head(module).out_features
-        batch_norm = nn.modules.batchnorm._BatchNorm
-        self.normalised = any(isinstance(layer, batch_norm) for layer in module.modules())
-
-    def inputs(self, x: Tensor) -> Tensor:
-        """x as the network takes it (`flattening.cast`); convert a data set once."""
-        return cast(x, self.dtype).to(self.device)
-
-    @torch.no_grad()
-    def all_off(self, w: Tensor, x: Tensor) -> bool:
-        """Whether the last layer's inputs are zero for every example of x [N, ...] at weights w
-        [P].
-        """
-        return not any(self._features(w, part).any() for part in x.split(1024))
 
 
 class SequentialExecutor(Executor):
@@ -100,8 +53,7 @@ class SequentialExecutor(Executor):
         super().__init__(module.to(memory_format=torch.channels_last), *settings, **named)
         self.w = flatten(module).to(device=self.device, dtype=self.dtype)
         self.g = torch.zeros_like(self.w)
-        views = unflatten(self.w, module)
-        slopes = unflatten(self.g, module)
+        views, slopes = unflatten(self.w, module), unflatten(self.g, module)
         for p, view, slope in zip(module.parameters(), views, slopes, strict=True):
             p.data = view
             p.grad = slope
@@ -138,10 +90,18 @@ class SequentialExecutor(Executor):
             losses [T], gradients [T, P], alive [T]: False where the last layer's inputs are zero on
             the whole batch, and nothing but its bias has a gradient.
         """
-        return self.gradients_with_layer_stats(w, x, y, mask, None)[:3]
+        derived = [self._derive(row, x, y) for row in w]
+        losses, g, alive = map(torch.stack, zip(*derived, strict=True))
+        return losses, masked(g, mask), alive
+
+    def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> Gradients:
+        """As `gradients` of each worker's even share of a batch: with a first axis [workers]."""
+        parts = zip(x.chunk(workers), y.chunk(workers), strict=True)
+        derived = [self.gradients(w, *part) for part in parts]
+        return tuple(map(torch.stack, zip(*derived, strict=True)))
 
     def gradients_with_layer_stats(
-        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, stats: Callable | None
+        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, stats: Callable
     ) -> tuple[*Gradients, LayerStats]:
         """As `gradients`; fourth, statistics of layers by the names of their weights.
 
@@ -151,17 +111,18 @@ class SequentialExecutor(Executor):
             are patches in the order of the kernel as it lies in w.  Linear layers and convolutions
             of one group have statistics (`Layer.kind`).
         """
-        products = [layer.name for layer in layers(self.module) if layer.kind] if stats else []
         derived = []
-        found = {name: [] for name in products}
-        for row in w:
-            with _record_rows(self.module, products) as pairs:
-                derived.append(self._derive(row, x, y))
+        rows = {layer.name: [] for layer in layers(self.module) if layer.kind}
+        for trial in w:
+            with _record_rows(
+                self.module, [*rows]
+            ) as pairs:  # of recorded kernels none are heard
+                derived.append(SequentialExecutor._derive(self, trial, x, y))
             for name, uses in pairs.items():
-                inputs, deltas = (torch.cat(rows)[None] for rows in zip(*uses, strict=True))
-                found[name].append(stats(inputs, deltas))
+                inputs, deltas = (torch.cat(parts)[None] for parts in zip(*uses, strict=True))
+                rows[name].append(stats(inputs, deltas))
         losses, g, alive = map(torch.stack, zip(*derived, strict=True))
-        joined = {name: tuple(map(torch.cat, zip(*rows))) for name, rows in found.items()}
+        joined = {name: tuple(map(torch.cat, zip(*parts))) for name, parts in rows.items()}
         return losses, masked(g, mask), alive, joined
 
     def gradients_with_norms(
@@ -176,44 +137,34 @@ class SequentialExecutor(Executor):
         allowed = "one without batch normalisation where examples' own gradients are asked for"
         require(not self.normalised, "model", type(self.module).__name__, allowed)
         masks = [None] * len(w) if mask is None else mask
-        norms = [self._mean_norms(row, x, y, kept) for row, kept in zip(w, masks, strict=True)]
+        norms = [self._mean_norms(*row, x, y) for row in zip(w, masks, strict=True)]
         return *self.gradients(w, x, y, mask), torch.stack(norms).to(w)
 
-    def _mean_norms(self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None) -> Tensor:
-        """Norms of one trial's gradients, averaged over examples: [parameter tensors].  w, mask
-        [P].
-        """
+    def _mean_norms(self, w: Tensor, mask: Tensor | None, x: Tensor, y: Tensor) -> Tensor:
+        """Mean norms [parameter tensors] of a trial's gradients over examples; w, mask [P]."""
 
-        def loss(w: Tensor, one: Tensor, target: Tensor) -> Tensor:
-            logits = outputs(self.module, w, one[None]).float()
+        def loss(w: Tensor, example: Tensor, target: Tensor) -> Tensor:
+            logits = outputs(self.module, w, example[None]).float()
             return self.task.loss(logits, target[None], self.smoothing)
 
-        each_gradient = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
+        gradient = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0))
         sizes = [p.numel() for p in self.module.parameters()]
         examples = max(1, MAX_GRADIENT_ENTRIES // len(w))
         total = w.new_zeros(len(sizes))
-        for some_x, some_y in zip(x.split(examples), y.split(examples), strict=True):
-            own = each_gradient(w.to(self.dtype), some_x, some_y).float()
-            parts = masked(own, mask).split(sizes, 1)
+        for batch in zip(x.split(examples), y.split(examples), strict=True):
+            g = gradient(w.to(self.dtype), *batch).float()
+            parts = masked(g, mask).split(sizes, 1)
             total += torch.stack([part.norm(dim=1).sum() for part in parts])
         return total / len(y)
-
-    def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> Gradients:
-        """As `gradients`, for each part of a batch that workers share out evenly: losses [workers,
-        T], gradients [workers, T, P], alive [workers, T].
-        """
-        parts = zip(x.chunk(workers), y.chunk(workers), strict=True)
-        found = [self.gradients(w, *part) for part in parts]
-        return tuple(map(torch.stack, zip(*found, strict=True)))
 
     @torch.no_grad()
     def logits(self, w: Tensor, x: Tensor) -> Tensor:
         """Outputs [T, B, ..., classes] in float32, for weights w [T, P] and inputs x [B, ...]."""
-        found = []
+        rows = []
         for row in w:
             self.w.copy_(row)
-            found.append(self.module(x).float())
-        return torch.stack(found)
+            rows.append(self.module(x).float())
+        return torch.stack(rows)
 
     def _features(self, w: Tensor, x: Tensor) -> Tensor:
         """The last layer's inputs."""
@@ -236,20 +187,12 @@ class CapturedExecutor(SequentialExecutor):
         # Of each shape: what a pass reads (w [P], x, y), what it writes, and its kernels
         self.passes = {}
 
-    def gradients(
-        self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
-    ) -> Gradients:
-        """As `SequentialExecutor.gradients`."""
-        found = [self._replay(row, x, y) for row in w]
-        losses, g, alive = map(torch.stack, zip(*found, strict=True))
-        return losses, masked(g, mask), alive
-
-    def _replay(self, w: Tensor, x: Tensor, y: Tensor) -> Gradients:
+    def _derive(self, w: Tensor, x: Tensor, y: Tensor) -> Gradients:
         if x.shape not in self.passes:
             self.passes[x.shape] = self._record(w.clone(), self.inputs(x).clone(), y.clone())
         read, written, graph = self.passes[x.shape]
-        for tensor, given in zip(read, (w, x, y), strict=True):
-            tensor.copy_(given)
+        for tensor, value in zip(read, (w, x, y), strict=True):
+            tensor.copy_(value)
         graph.replay()
         return tuple(tensor.clone() for tensor in written)
 
@@ -257,8 +200,8 @@ class CapturedExecutor(SequentialExecutor):
         torch.cuda.synchronize()
         with torch.cuda.stream(torch.cuda.Stream()):
             for _ in range(WARM_UPS):
-                self._derive(*read)
+                super()._derive(*read)
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
-            written = self._derive(*read)
+            written = super()._derive(*read)
         return read, written, graph

@@ -1,4 +1,4 @@
-"""All that changes while a cell trains."""
+"""All that changes while a search trains."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lib.engine.flattening import layers
-from lib.engine.sequential import Executor
+from lib.engine.flattening import Executor, layers
 from lib.engine.validation import Validation
 from lib.messages.exchanges import Exchange
 from lib.methods.method import Method
@@ -18,7 +17,7 @@ from lib.methods.method import Method
 
 @dataclass
 class Trials:
-    """What a cell starts from: one row a trial.
+    """What a search starts from: one row a trial.
 
     Attributes:
         w: initial weights [T, P], already masked.
@@ -43,23 +42,22 @@ class Trials:
         The learning rate falls linearly to end_factor of itself in decay_steps, then stays; or is
         constant (Shallue et al. 2019, section 4; Lee et al. 2021, CIFAR-10).
         """
-        own = dict(self.drawn)
-        steps = own.pop("decay_steps", None)
-        end = own.pop("end_factor", None)
-        if steps is not None:
-            gone = ((step - 1) / steps).clamp(max=1)
-            own["learning_rate"] = own["learning_rate"] * (1 - (1 - end) * gone)
-        return own
+        drawn = dict(self.drawn)
+        decay_steps = drawn.pop("decay_steps", None)
+        end_factor = drawn.pop("end_factor", None)
+        if decay_steps is not None:
+            progress = ((step - 1) / decay_steps).clamp(max=1)
+            drawn["learning_rate"] = drawn["learning_rate"] * (1 - (1 - end_factor) * progress)
+        return drawn
 
 
 class Outcome:
-    """What a cell measured, numpy arrays with one entry a trial; NaN where there is nothing to
-    tell.
+    """What a search measured: numpy arrays with one entry a trial, NaN where nothing is known.
 
     Attributes:
-        status: "complete" met the hardest goal, "stopped" the cell ended first, "infeasible" cannot
-            meet it, "budget" ran all its steps, "abandoned" fell behind in a race; "" as long as it
-            trains.
+        status: "complete" met the hardest goal, "stopped" the search ended first, "infeasible"
+            cannot meet it, "budget" ran all its steps, "abandoned" fell behind in a race; "" as
+            long as it trains.
         cause: of infeasible trials: "diverged" (a loss that is not finite), "dead" (the last
             layer's inputs are zero on the whole training set, and the weights before it no longer
             move) or "unpruned" (its mask keeps nothing: the scores did not say what to keep).
@@ -69,12 +67,12 @@ class Outcome:
         last_step: steps known about (an infeasible trial never meets a goal).
         best_error, best_step: the lowest validation error among checks carried through, and when;
             checks that early rejection ended are not among them.
-        budgets: the powers of two up to max_steps if the cell ran to its budget, else none.
+        budgets: the powers of two up to max_steps if the search ran to its budget, else none.
         best_within: [T, budgets], the lowest validation error among checks up to that step.
         test_within: [T, budgets], the test error at that check.
         sent, sent_within: elements that a worker had sent by the last check, and by the last within
             each budget, if there is an exchange.
-        steps: training steps of the cell.
+        steps: training steps of the search.
         trial_steps: updates computed, over all trials.
         wall_s: seconds that it took, once it has ended; until then they count from a moment.
     """
@@ -92,23 +90,23 @@ class Outcome:
         self.steps = self.trial_steps = 0
         self.wall_s = -time.perf_counter()
 
-    def leave(self, ids: np.ndarray, how: str, why: str = "") -> None:
-        """Trials end here, how and why."""
-        self.status[ids] = how
-        self.cause[ids] = why
+    def leave(self, ids: np.ndarray, status: str, cause: str = "") -> None:
+        """Trials end here."""
+        self.status[ids] = status
+        self.cause[ids] = cause
         self.last_step[ids] = self.steps
 
     def check(self, ids: np.ndarray, errors: np.ndarray, met: np.ndarray) -> np.ndarray:
-        """Take in a check: errors [n] of the trials, NaN where one is not known, and which goals
-        they meet [n, goals].  Whose error is the lowest so far, [n].
+        """Take in a check of trials; returns whose error is the lowest so far, [n].
+
+        errors: [n], NaN where one is not known.  met: which goals they meet, [n, goals].
         """
-        now = np.where(met, self.steps, np.nan)
-        self.first[ids] = np.fmin(self.first[ids], now)
+        self.first[ids] = np.fmin(self.first[ids], np.where(met, self.steps, np.nan))
         better = ~(errors >= self.best_error[ids]) & ~np.isnan(errors)
-        risen = ids[better]
-        self.best_error[risen] = errors[better]
-        self.best_step[risen] = self.steps
-        self.note(self.best_within, risen, errors[better])
+        improved = ids[better]
+        self.best_error[improved] = errors[better]
+        self.best_step[improved] = self.steps
+        self.note(self.best_within, improved, errors[better])
         return better
 
     def note(self, within: np.ndarray, ids: np.ndarray, values: np.ndarray) -> None:
@@ -124,15 +122,13 @@ class Outcome:
         return (self.status == "complete").sum() < hits
 
     def end(self, limit: int) -> None:
-        """The cell ends, for the trials that still train, too; limit: its steps at most."""
+        """The search ends for all that still train; limit: its steps at most."""
         self.leave(self.status == "", "budget" if self.steps == limit else "stopped")
         self.wall_s += time.perf_counter()
 
     def parts(self) -> dict:
         """All of it as numbers, texts, and lists of them."""
-        parts = {
-            n: v.tolist() if isinstance(v, np.ndarray) else v for n, v in vars(self).items()
-        }
+        parts = {name: getattr(v, "tolist", lambda v=v: v)() for name, v in vars(self).items()}
         return parts | {"wall_s": self.wall_s + time.perf_counter()}
 
     def restore(self, parts: dict) -> None:
@@ -144,7 +140,7 @@ class Outcome:
 
 
 class Descent:
-    """Trials on their way, a row for each.
+    """Trials under way, a row for each.
 
     Attributes:
         method, executor: which updates their weights, and what computes their gradients.
@@ -172,9 +168,7 @@ class Descent:
         self.exchange = exchange
 
     def advance(self, k: int, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """Update number k (from 1) of weights and buffers, in place; losses before it [T], and who
-        is alive [T].
-        """
+        """Update number k (from 1), in place; losses before it [T], and who is alive [T]."""
         w, mask = self.w, self.trials.mask
         if self.exchange:  # which knows the weights that are left
             losses, g, alive = self.exchange.gradients(self.executor, w, *batch)
@@ -188,12 +182,12 @@ class Descent:
 
     def evaluated(self) -> Tensor:
         """The weights [T, P] of which errors are measured: w, or what the method evaluates."""
-        own = self.method.evaluated
-        return own(self.w, self.buffers) if own else self.w
+        evaluated = self.method.evaluated
+        return evaluated(self.w, self.buffers) if evaluated else self.w
 
 
 class State(Descent):
-    """All that changes while a cell trains, hence all that is kept of one that is interrupted.
+    """All that changes while a search trains, hence all that is kept of one that is interrupted.
 
     Attributes, with a row for each trial that still trains:
         ids: [T] (numpy), its number.
@@ -205,9 +199,9 @@ class State(Descent):
         judges: of the validation set, and of the test set if test errors are asked for.
     """
 
-    def __init__(self, *of: object, outcome: Outcome, patience: int, judges: list[Validation]):
-        """of: as of `Descent`; patience: of every trial."""
-        super().__init__(*of)
+    def __init__(self, *descent, outcome: Outcome, patience: int, judges: list[Validation]):
+        """descent: arguments of `Descent`; patience: of every trial."""
+        super().__init__(*descent)
         self.outcome = outcome
         self.judges = judges
         count = len(self.w)
@@ -216,11 +210,11 @@ class State(Descent):
         self.patience = torch.full_like(self.silent, patience)
         self.recent = self.silent.double()
 
-    def leave(self, rows: Tensor | np.ndarray, how: str, why: str = "") -> None:
+    def leave(self, rows: Tensor | np.ndarray, status: str, cause: str = "") -> None:
         """Take rows (a boolean mask) out of the training."""
         rows = torch.as_tensor(rows, device=self.w.device)
         if rows.any():
-            self.outcome.leave(self.ids[rows.cpu().numpy()], how, why)
+            self.outcome.leave(self.ids[rows.cpu().numpy()], status, cause)
             self.keep(~rows)
 
     def keep(self, rows: Tensor) -> None:
@@ -244,8 +238,8 @@ class State(Descent):
 
     def _tensors(self) -> list[Tensor]:
         """All tensors of it and of its judges; writing into them changes it."""
-        own = [self.w, self.silent, self.patience, self.recent, *self.buffers.values()]
-        return own + [judge.missed for judge in self.judges]
+        tensors = [self.w, self.silent, self.patience, self.recent, *self.buffers.values()]
+        return tensors + [judge.missed for judge in self.judges]
 
     def restore(self, parts: dict) -> None:
         """Bring the state before the first step, and its judges, to these `parts`."""

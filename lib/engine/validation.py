@@ -7,12 +7,11 @@ import math
 import torch
 from torch import Tensor
 
-from lib.engine.sequential import Executor
+from lib.engine.flattening import Executor
 from lib.workloads.datasets import Split
 
-SPARE = (
-    32  # examples asked beyond the mistakes that reject a trial, in the first chunk of a check
-)
+# Examples asked beyond the mistakes that reject a trial, in the first chunk of a check
+SPARE = 32
 FORGET = 0.9  # per check: what earlier trials got wrong says less and less
 # Of the network's arithmetic, relative: more than which examples are asked together changes a sum
 ROUNDINGS = 1000
@@ -51,14 +50,12 @@ class Validation:
         self.missed = torch.zeros(len(split), device=self.y.device)
 
     def costs(self, w: Tensor, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Sums of costs [T], and whether every example is in the sum [T], for w [T, P] and allowed
-        sums [T].
+        """Sums of costs [T], and whether every example is in the sum [T], for w [T, P].
 
-        A trial whose sum is not whole costs more than allowed.  allowed: None reads every trial's
-        answers to the end.
+        allowed: sums [T] beyond which a trial need not be read on; None: all are read to the end.
         """
         total = torch.zeros(len(w), dtype=torch.float64, device=w.device)
-        whole = torch.zeros_like(total, dtype=torch.bool)
+        complete = torch.zeros_like(total, dtype=torch.bool)
         if allowed is None:
             allowed = torch.full_like(total, math.inf)
         rounded = w.to(self.executor.dtype)  # once, and not for every chunk
@@ -67,13 +64,13 @@ class Validation:
         order = hardest.argsort(descending=True, stable=True)
         for limit in allowed.unique():
             rows = (allowed == limit).nonzero()[:, 0]
-            whole[self._read(rounded, rows, limit, total, order)] = True
+            complete[self._read(rounded, rows, limit, total, order)] = True
         self.missed *= FORGET
         if self.slack:
             near = ((total[:, None] - self.limits).abs() <= self.slack * self.limits).any(1)
-            for row in (whole & near).nonzero()[:, 0]:
+            for row in (complete & near).nonzero()[:, 0]:
                 total[row] = self.alone(w[row])
-        return total, whole
+        return total, complete
 
     def _read(
         self, w: Tensor, rows: Tensor, limit: Tensor, total: Tensor, order: Tensor
@@ -81,24 +78,23 @@ class Validation:
         """Add to the total [T] what the rows' answers cost, in this order of the examples, until it
         exceeds the limit; rows that were read to the end.
         """
-        asked = w.index_select(0, rows)  # six times as fast as w[rows]
+        w = w.index_select(0, rows)  # six times as fast as w[rows]
         examples = len(order)
-        at = 0
+        start = 0
         chunk = self._first_chunk(limit)
-        while at < examples and len(rows):
-            ask = order[at : at + chunk]
-            cost = self.task.cost(self.executor.logits(asked, self.x[ask]), self.y[ask])
+        while start < examples and len(rows):
+            pick = order[start : start + chunk]
+            cost = self.task.cost(self.executor.logits(w, self.x[pick]), self.y[pick])
             total[rows] += cost.sum(1)
             # Any other cost is brought into [0, 1], as a mistake is: one trial that diverges is no
             # judge of examples
             hard = cost if self.task.counted else (1 - (-cost).exp()).nan_to_num(1)
-            self.missed[ask] += hard.float().sum(0)
-            chunk = chunk // 2 if at == 0 else chunk * 3 // 2
-            at += len(ask)
+            self.missed[pick] += hard.float().sum(0)
+            chunk = chunk // 2 if start == 0 else chunk * 3 // 2
+            start += len(pick)
             left = (total[rows] <= limit * (1 + self.slack)).nonzero()[:, 0]
-            if at < examples and len(left) < len(rows):
-                rows = rows[left]
-                asked = asked.index_select(0, left)
+            if start < examples and len(left) < len(rows):
+                rows, w = rows[left], w.index_select(0, left)
         return rows
 
     def _first_chunk(self, limit: Tensor) -> int:
@@ -113,7 +109,5 @@ class Validation:
         return min(chunk, examples // 2 + SPARE)
 
     def alone(self, w: Tensor) -> Tensor:
-        """The sum of costs (a scalar) of one trial's weights w [P], every example asked at once in
-        the order of the data.
-        """
+        """A trial's sum of costs at w [P], all examples asked at once in the order of the data."""
         return self.task.cost(self.executor.logits(w[None], self.x), self.y).sum()

@@ -1,5 +1,5 @@
-"""What the engine can be asked for, without PyTorch: names that cells and tables use, and the steps
-at which errors are measured.
+"""What the engine can be asked for, without PyTorch: names that searches and tables use, and the
+steps at which errors are measured.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ def next_check(step: int, checks: str) -> int:
     if checks == "geometric":
         return step + 1 if step < 20 else max(step + 1, round(step * 1.05))
     require(checks in CHECKS, "checks", checks, CHECKS)
-    every = int(checks.removeprefix("every-"))
-    return step // every * every + every
+    interval = int(checks.removeprefix("every-"))
+    return step // interval * interval + interval
 
 
 def last_check(step: int, checks: str = "geometric") -> int:
     """The last step up to `step` at which errors are measured; 0 if there is none."""
-    found = 0
-    while (after := next_check(found, checks)) <= step:
-        found = after
-    return found
+    last = 0
+    while (following := next_check(last, checks)) <= step:
+        last = following
+    return last

@@ -51,17 +51,14 @@ def unlisted(kinds: Iterable[tuple[str, type]]) -> list[str]:
     """What is to be changed in data/codes.yaml: a line for each code of today that is not listed,
     and for each that nothing has any more; kinds: as of `same`, all there are.
     """
-    lines, gone = [], {*LISTED}
-    for name, kind in kinds:
-        key = f"{name}/{kind.__name__}"
-        gone.discard(key)
-        listed = LISTED.get(key, "").split()
-        today = digest(kind)
-        if today not in listed:
-            codes = " ".join([*listed, today])
-            lines.append(f"{key}: {codes}")
-    lines += [f"{key}: no experiment has it" for key in gone]
-    return sorted(lines)
+    today = {f"{name}/{kind.__name__}": digest(kind) for name, kind in kinds}
+    listed = {key: LISTED.get(key, "").split() for key in today}
+    lines = [
+        f"{key}: {' '.join([*listed[key], code])}"
+        for key, code in today.items()
+        if code not in listed[key]
+    ]
+    return sorted([*lines, *(f"{key}: no experiment has it" for key in {*LISTED} - {*today})])
 
 
 @functools.lru_cache(maxsize=1024)
@@ -69,8 +66,7 @@ def digest(kind: type) -> str:
     """Twelve hex digits of the code that a spec's `measure` runs.  Comments, docstrings,
     annotations, layout and the files in which definitions lie are no part of it.
     """
-    start = f"{kind.__module__}.{kind.__qualname__}"
-    forms, followed, todo = set(), set(), [start]
+    forms, followed, todo = set(), set(), [f"{kind.__module__}.{kind.__qualname__}"]
     while todo:
         name = todo.pop()
         if name not in followed:
@@ -78,8 +74,7 @@ def digest(kind: type) -> str:
             for form, others in _definitions(name):
                 forms.add(form)
                 todo += others
-    text = "\n".join(sorted(forms))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return hashlib.sha256("\n".join(sorted(forms)).encode()).hexdigest()[:12]
 
 
 def _definitions(name: str) -> Iterator[tuple[str, list[str]]]:
@@ -89,17 +84,17 @@ def _definitions(name: str) -> Iterator[tuple[str, list[str]]]:
     module = name
     while module and module not in TEXTS:
         module = module.rpartition(".")[0]
-    first, _, rest = name.removeprefix(module).removeprefix(".").partition(".")
     if not module:
         yield "" if name.startswith(("lib.", "chapters.")) else name, []
         return
+    first, _, attributes = name.removeprefix(module).removeprefix(".").partition(".")
     by_name = _statements(TEXTS[module])
     names = [first, ""] if first else [*by_name]
     for statement in itertools.chain.from_iterable(by_name.get(n, ()) for n in names):
         imports = _imports(statement)
         if isinstance(statement, ast.Import | ast.ImportFrom):
             origins = [imports[first]] if first else imports.values()
-            yield "", [f"{origin}.{rest}".rstrip(".") for origin in origins]
+            yield "", [f"{origin}.{attributes}".rstrip(".") for origin in origins]
         else:
             words, others = [*_words(statement)], []
             for word in words:
@@ -113,28 +108,30 @@ def _definitions(name: str) -> Iterator[tuple[str, list[str]]]:
 @functools.lru_cache(maxsize=1024)
 def _statements(text: bytes) -> dict[str, list[ast.stmt]]:
     """A module's statements by each name that they bind; "": those that bind none."""
-    found = defaultdict(list)
+    by_name = defaultdict(list)
     for statement in ast.parse(text).body:
-        compiled = compile(ast.Module([statement], []), "", "exec")
-        steps = dis.get_instructions(compiled)
+        steps = dis.get_instructions(compile(ast.Module([statement], []), "", "exec"))
         stored = {step.argval for step in steps if step.opname == "STORE_NAME"}
         for name in stored or {""}:
-            found[name].append(statement)
-    return found
+            by_name[name].append(statement)
+    return by_name
 
 
 def _imports(node: ast.AST) -> dict[str, str]:
     """The dotted names that are imported anywhere in it, by what they are called there."""
-    found = {}
+    names = {}
     for part in ast.walk(node):
         if isinstance(part, ast.ImportFrom):
             for alias in part.names:
-                found[alias.asname or alias.name] = f"{part.module}.{alias.name}"
+                names[alias.asname or alias.name] = f"{part.module}.{alias.name}"
         elif isinstance(part, ast.Import):
             for alias in part.names:
                 root = alias.name.partition(".")[0]
-                found[alias.asname or root] = alias.name if alias.asname else root
-    return found
+                names[alias.asname or root] = alias.name if alias.asname else root
+    return names
+
+
+WITHOUT = {"annotation", "returns", "type_params", "type_comment", "ctx", "kind"}
 
 
 def _words(node: object) -> Iterator[str]:
@@ -143,11 +140,11 @@ def _words(node: object) -> Iterator[str]:
         yield f"@{name}"
     elif isinstance(node, list):
         yield "["
-        for one in node:
+        for item in node:
             # A docstring says nothing, and imports are followed
-            text = isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)
-            if not (text or isinstance(one, ast.Import | ast.ImportFrom)):
-                yield from _words(one)
+            text = isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant)
+            if not (text or isinstance(item, ast.Import | ast.ImportFrom)):
+                yield from _words(item)
         yield "]"
     elif isinstance(node, ast.AST):
         yield type(node).__name__
@@ -158,9 +155,6 @@ def _words(node: object) -> Iterator[str]:
         yield "."
     else:
         yield repr(node)
-
-
-WITHOUT = {"annotation", "returns", "type_params", "type_comment", "ctx", "kind"}
 
 
 def _dotted(node: object) -> str:

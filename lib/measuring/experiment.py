@@ -56,16 +56,18 @@ class Collection:
 
     def record(self, what: Any, data: Path = DATA) -> Path:
         """Where its record by this code lies, or will."""
-        begins = f"{data / self.name / self.stem(what)}"
-        same = codes.same(self.name, type(what))
-        ends = ("" if code == codes.UNNAMED else f"-{code}" for code in same)
-        files = [Path(f"{begins}{end}.csv") for end in ends]
+        start = f"{data / self.name / self.stem(what)}"
+        ends = (
+            "" if code == codes.UNNAMED else f"-{code}"
+            for code in codes.same(self.name, type(what))
+        )
+        files = [Path(f"{start}{end}.csv") for end in ends]
         return next((file for file in files if file.exists()), files[0])
 
     def kept(self, what: Any, data: Path = DATA) -> Path:
         """Where its record lies: by this code, or else the newest by other code."""
-        file, folder = self.record(what, data), data / self.name
-        others = [] if file.exists() else folder.glob(f"{glob.escape(self.stem(what))}[.-]*csv")
+        file, pattern = self.record(what, data), f"{glob.escape(self.stem(what))}[.-]*csv"
+        others = [] if file.exists() else (data / self.name).glob(pattern)
         return max(others, key=lambda other: store.head(other)["date"], default=file)
 
     def results(self, planned: Iterable | None = None, data: Path = DATA) -> pd.DataFrame:
@@ -104,20 +106,15 @@ class Collection:
 
 
 class WithSearch:
-    """Base of specs that have a `cell`: what the names of their records depend on besides their
-    fields is what its does.
-    """
+    """Base of specs whose records' names depend on what their `cell`'s do, besides their fields."""
 
     def definition(self) -> dict:
         return self.cell.definition()
 
 
 class OfSearch(WithSearch):
-    """Base of searches by SGD whose steps a chapter takes itself, with the draws, seeds, order and
-    split of a cell.
-
-    They have the fields workload, batch_size, trials and replicate (draws, seeds, data order and
-    split of the examples).
+    """Base of searches by SGD whose steps a chapter takes itself.  Their fields workload,
+    batch_size, trials and replicate set draws, seeds, order and split of the examples as a cell's.
     """
 
     @property
@@ -133,12 +130,5 @@ class OfSearch(WithSearch):
     @property
     def cell(self) -> Search:
         """The search by the book's own steps."""
-        return Search(
-            self.workload,
-            self.examples,
-            "sgd",
-            trials=self.trials,
-            replicate=self.replicate,
-            split=self.replicate,
-            **self.settings,
-        )
+        drawn = {"trials": self.trials, "replicate": self.replicate, "split": self.replicate}
+        return Search(self.workload, self.examples, "sgd", **drawn, **self.settings)

@@ -34,8 +34,8 @@ def device_name(device: str) -> str:
 
 def processor() -> str:
     """This processor as `described`, where Linux tells of it; elsewhere as Python names it."""
-    told = Path("/proc/cpuinfo")
-    text = told.read_text(encoding="utf-8", errors="replace") if told.exists() else ""
+    file = Path("/proc/cpuinfo")
+    text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
     return described(text) or platform.processor() or platform.machine()
 
 
@@ -45,13 +45,11 @@ def described(cpuinfo: str) -> str:
     """
     names = {"model name": "", "cpu family": "family ", "model": "model "}
     lines = (re.search(rf"^{name}[ \t]*:[ \t]*(.*)$", cpuinfo, re.M) for name in names)
-    return ", ".join(told + line[1] for told, line in zip(names.values(), lines) if line)
+    return ", ".join(word + line[1] for word, line in zip(names.values(), lines) if line)
 
 
 def libraries() -> str:
-    """What multiplies for torch on a processor, with versions: its BLAS and oneDNN, as far as torch
-    tells.
-    """
+    """What multiplies for torch on a processor, with versions, as far as torch tells."""
     built = torch.__config__.show()
     blas = re.findall(r"BLAS_INFO=(\w+)", built)
     blas += re.findall(r"Math Kernel Library Version ([\d.]+)", built)
@@ -79,54 +77,48 @@ def _rounding(dtype: torch.dtype, threads: int) -> str:
 
     x, w, several = drawn(64, 300), drawn(100, 300), drawn(3, 300, 10)
     images, kernels = drawn(16, 8, 14, 14), drawn(16, 8, 5, 5)
-    maps = functional.conv2d(
-        images.contiguous(memory_format=torch.channels_last), kernels, padding=2
-    )
+    channels_last = images.contiguous(memory_format=torch.channels_last)
+    maps = functional.conv2d(channels_last, kernels, padding=2)
     hidden = functional.linear(x, w)
-    found = [hidden, x.expand(3, -1, -1) @ several, maps, hidden.log_softmax(1)]
-    sum(one.float().square().mean() for one in found).backward()
-    found += [one.grad for one in (x, w, several, images, kernels)]
+    results = [hidden, x.expand(3, -1, -1) @ several, maps, hidden.log_softmax(1)]
+    sum(result.float().square().mean() for result in results).backward()
+    results += [leaf.grad for leaf in (x, w, several, images, kernels)]
     if dtype == torch.float32 and torch.backends.mkl.is_available():
-        found += _sparse_products((w * (w > 1.5)).detach(), x.detach(), hidden.detach())
-    bits = b"".join(one.detach().float().numpy().tobytes() for one in found)
+        # A sparse matrix by x, and its gradient for hidden
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+            matrix = (w * (w > 1.5)).to_sparse_csr()
+            gradient = torch.sparse.sampled_addmm(matrix, hidden.T, x, beta=0)
+            results += [matrix @ x.T, gradient.values()]
+    bits = b"".join(result.detach().float().numpy().tobytes() for result in results)
     return hashlib.sha256(bits).hexdigest()[:8]
 
 
-def _sparse_products(
-    few: torch.Tensor, x: torch.Tensor, hidden: torch.Tensor
-) -> list[torch.Tensor]:
-    """Products of a sparse matrix: few [O, I] with x [B, I], and its gradient for hidden [B, O]."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
-        matrix = few.to_sparse_csr()
-        return [matrix @ x.T, torch.sparse.sampled_addmm(matrix, hidden.T, x, beta=0).values()]
-
-
 def origin(device: str, precision: str | None = None) -> dict:
-    """What something is measured with, as its record tells; precision: of the arithmetic, None to
-    leave it out.
+    """What something is measured with, as its record tells.
 
     processor, libraries, rounding: what may differ between two machines that are called alike, and
     does where they differ in the last bit; rounding is that of the precision, or of single
     precision, and told of processors alone.
+
+    Args:
+        precision: of the arithmetic; None leaves it out.
     """
-    told = {
+    about = {
         "torch": torch.__version__,
         "device": device_name(device),
         "processor": processor(),
         "libraries": libraries(),
     }
     if torch.device(device).type == "cpu":
-        told["rounding"] = rounding(precision or "float32")
+        about["rounding"] = rounding(precision or "float32")
     if precision:
-        told["precision"] = precision
-    return {**told, "threads": torch.get_num_threads(), "source": SOURCE}
+        about["precision"] = precision
+    return {**about, "threads": torch.get_num_threads(), "source": SOURCE}
 
 
 def provenance(measured_with: dict, wall_s: float, **more) -> dict:
-    """What the first line of every record says besides what was measured: the date, the origin,
-    more, and the seconds taken.
-    """
+    """What a record's first line says besides what was measured: date, origin, more, seconds."""
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     return {"date": date, **measured_with, **more, "wall_s": round(wall_s, 6)}
 

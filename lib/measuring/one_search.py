@@ -1,4 +1,4 @@
-"""Measuring one cell: its trials initialised, pruned, trained, and written to its record."""
+"""Measuring one search: its trials initialised, pruned, trained, and written to its record."""
 
 from __future__ import annotations
 
@@ -14,20 +14,14 @@ import pandas as pd
 import torch
 from torch.nn.utils.rnn import pad_sequence
 
-from lib.engine import (
-    batched,
-    flattening,
-    lockstep,
-    pruning,
-    sequential,
-    training_state,
-    trainings,
-    vocabulary,
-)
+from lib.engine import batched, flattening, lockstep, pruning, sequential, trainings
 from lib.engine.checkpoint import Checkpoint
+from lib.engine.flattening import Executor
+from lib.engine.training_state import Outcome, Trials
+from lib.engine.vocabulary import LOSSES
 from lib.measuring import machine
-from lib.messages import exchanges
-from lib.methods import method, variants
+from lib.messages.exchanges import Exchange
+from lib.methods import variants
 from lib.methods.method import Method
 from lib.own import OwnError
 from lib.records import store
@@ -41,23 +35,21 @@ from lib.workloads.tasks import TASKS
 @functools.lru_cache(maxsize=4096)
 def _scores(
     work: Workload,
-    method: str,
+    pruned_by: str,
     seed: int,
     split: int,
     dtype: torch.dtype,
     device: str,
     sparsity: float = 0,
 ) -> torch.Tensor:
-    """Pruning scores [P] of the workload's trial with this seed: the same for every batch size and
-    algorithm.
-    """
+    """Pruning scores [P] of a seed: the same for every batch size and algorithm."""
     module, data = work.network(seed), work.train(split)
     w = flattening.flatten(module).to(device)  # in float32: an executor rounds the module's own
-    batches = work.model.startswith("decoder")
-    kind = batched.BatchedExecutor if batches else _sequential(work, device)
+    decoder = work.model.startswith("decoder")
+    kind = batched.BatchedExecutor if decoder else _sequential(work, device)
     executor = kind(module, dtype, device, task=TASKS[work.task])
     x, y = executor.inputs(data.x), data.y.to(device)
-    return pruning.scores(method, w, executor, x, y, seed, sparsity).cpu()
+    return pruning.scores(pruned_by, w, executor, x, y, seed, sparsity).cpu()
 
 
 def seeds(cell: Search) -> list[int]:
@@ -65,10 +57,8 @@ def seeds(cell: Search) -> list[int]:
     return [100_000 * cell.replicate + trial for trial in range(cell.trials)]
 
 
-def start(
-    cell: Search, chosen: list[int] | None = None, device: str = "cpu"
-) -> training_state.Trials:
-    """The cell's trials (or the chosen ones) before their first step: initialised, pruned, with
+def start(cell: Search, chosen: list[int] | None = None, device: str = "cpu") -> Trials:
+    """The search's trials (or the chosen ones) before their first step: initialised, pruned, with
     their hyperparameters.
 
     Among these is the batch size, on which a method may depend. A trial whose scores do not say
@@ -82,9 +72,8 @@ def start(
     """
     chosen = list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
-    work = cell.work
-    fresh = [work.network(seed) for seed in chosen_seeds]
-    w = torch.stack(list(map(flattening.flatten, fresh))).to(device)
+    fresh = [flattening.flatten(cell.work.network(seed)) for seed in chosen_seeds]
+    w = torch.stack(fresh).to(device)
     mask = None
     if cell.sparsity:
         mask = _masks(cell, chosen_seeds, device).to(device)
@@ -94,23 +83,19 @@ def start(
         name: torch.from_numpy(values[chosen]).float()[:, None].to(device)
         for name, values in drawn.items()
     }
-    return training_state.Trials(w, mask, columns)
+    return Trials(w, mask, columns)
 
 
 def _masks(cell: Search, chosen_seeds: list[int], device: str) -> torch.Tensor:
-    """Masks [T, P] of the trials with these seeds, zeros where their scores are refused; raises
-    ScoresError if all are.
-    """
+    """Masks [T, P], zeros where scores are refused; raises ScoresError if all are."""
     # The other scores serve every sparsity
     needs = (cell.sparsity,) if cell.pruning == "synflow" else ()
+    shared = cell.split, _dtype(cell), device, *needs
     masks, refused = [], []
     for seed in chosen_seeds:
-        scores = _scores(
-            cell.work, cell.pruning, seed, cell.split, _dtype(cell), device, *needs
-        )
+        scores = _scores(cell.work, cell.pruning, seed, *shared)
         try:
-            mask = pruning.chosen(cell.pruning, scores, cell.sparsity)
-            masks.append(mask.float())
+            masks.append(pruning.chosen(cell.pruning, scores, cell.sparsity).float())
         except pruning.ScoresError as error:
             refused.append(error)
             masks.append(torch.zeros(len(scores)))
@@ -119,12 +104,8 @@ def _masks(cell: Search, chosen_seeds: list[int], device: str) -> torch.Tensor:
     return torch.stack(masks)
 
 
-def exchange(
-    cell: Search, trials: training_state.Trials, watch: Callable | None = None
-) -> exchanges.Exchange | None:
-    """What the cell's workers send each other, for these trials before their first step; None for a
-    single worker.
-    """
+def exchange(cell: Search, trials: Trials, watch: Callable | None = None) -> Exchange | None:
+    """What the workers send each other, before the first step; None for a single worker."""
     if cell.messages is None:
         return None
     kept = None
@@ -133,15 +114,15 @@ def exchange(
         places = [row.nonzero()[:, 0] for row in trials.mask]
         kept = pad_sequence(places, batch_first=True)
     sizes = [p.numel() for p in cell.work.network().parameters()]
-    return exchanges.Exchange(cell.messages, trials.w, kept, sizes, cell.replicate, watch)
+    return Exchange(cell.messages, trials.w, kept, sizes, cell.replicate, watch)
 
 
 def _dtype(cell: Search) -> torch.dtype:
     return getattr(torch, cell.arithmetic)
 
 
-def executor(cell: Search, device: str = "cpu") -> sequential.Executor:
-    """What computes the cell's gradients: batched for small batches (`Workload.batched_below`) of
+def executor(cell: Search, device: str = "cpu") -> Executor:
+    """What computes the search's gradients: batched for small batches (`Workload.batched_below`) of
     networks whose layers allow it, else one trial after another.
 
     Records made by the executors of earlier code, for sparse networks and for LeNet-5, stay valid:
@@ -155,46 +136,46 @@ def executor(cell: Search, device: str = "cpu") -> sequential.Executor:
 
 
 def _sequential(work: Workload, device: str) -> type[sequential.SequentialExecutor]:
-    """On a graphics processor its kernels are recorded, but for a reader's own network, which may
-    look at its values.
-    """
+    """On a GPU kernels are recorded, but for a reader's own network, which may look at values."""
     recorded = torch.device(device).type == "cuda" and work.recorded
     return sequential.CapturedExecutor if recorded else sequential.SequentialExecutor
 
 
 def trained_by(cell: Search) -> Method:
-    """The cell's method, with late gradients if it asks for them."""
-    plain = method(cell.algorithm)
+    """The search's method, with late gradients if it asks for them."""
     if not cell.staleness:
-        return plain
-    return variants.late(plain, cell.staleness, cell.delays, cell.replicate)
+        return cell.method
+    return variants.late(cell.method, cell.staleness, cell.delays, cell.replicate)
 
 
 def train_search(
     cell: Search,
     device: str = "cpu",
     unfinished: Path | None = None,
-    trials: training_state.Trials | None = None,
+    trials: Trials | None = None,
     until: float | None = None,
     **options,
-) -> training_state.Outcome:
-    """Measure one cell on a device ("cpu", "cuda", ...).
+) -> Outcome:
+    """Measure one search.
 
-    unfinished: a file that keeps the state every few seconds; if it is there, the cell goes on from
-    it.  A file that is damaged or of another cell is named in a warning and renamed, and the cell
-    begins anew.  trials: before their first step; None: as of `start`.  until: as of `measure`.
-    options: of `lib.engine.lockstep.train`.
+    Args:
+        device: "cpu", "cuda", ...
+        unfinished: a file that keeps the state every few seconds; if it is there, the search goes
+            on from it.  A file that is damaged or of another search is named in a warning and
+            renamed, and the search begins anew.
+        trials: before their first step; None: as of `start`.
+        until: as of `measure`.
+        options: of `lib.engine.lockstep.train`.
     """
-    whose = [dataclasses.asdict(cell), cell.definition(), origin(cell, device)]
-    options = {"checkpoint": Checkpoint(unfinished, json.dumps(whose), until)} | options
+    identity = [dataclasses.asdict(cell), cell.definition(), origin(cell, device)]
+    options = {"checkpoint": Checkpoint(unfinished, json.dumps(identity), until)} | options
     if cell.alone:
-        return trainings.train(
-            job(cell, device), seeds(cell), cell.draw(), cell.hits, **options
-        )
+        shared = job(cell, device)
+        return trainings.train(shared, seeds(cell), cell.draw(), cell.hits, **options)
     work = cell.work
     data = work.data(cell.split)
     trials = start(cell, device=device) if trials is None else trials
-    asked = {
+    settings = {
         "method": trained_by(cell),
         "batch_size": cell.batch_size,
         "goals": work.goals,
@@ -205,55 +186,55 @@ def train_search(
         **{name: getattr(cell, name) for name in ("hits", "stop", "race", "rungs", "checks")},
         **options,
     }
-    if "exchange" not in asked:
-        asked["exchange"] = exchange(cell, trials)
-    return lockstep.train(executor(cell, device), trials, data.train, data.validation, **asked)
+    if "exchange" not in settings:
+        settings["exchange"] = exchange(cell, trials)
+    examples = data.train, data.validation
+    return lockstep.train(executor(cell, device), trials, *examples, **settings)
 
 
 def job(cell: Search, device: str = "cpu") -> trainings.Job:
-    """What the trials of such a cell share."""
-    work = cell.work
+    """What the trials of such a search share."""
     return trainings.Job(
-        work.training(cell.split),
-        method(cell.algorithm),
+        cell.work.training(cell.split),
+        cell.method,
         cell.batch_size,
-        cell.max_steps or work.max_steps,
-        work.goals,
+        cell.max_steps or cell.work.max_steps,
+        cell.work.goals,
         cell.replicate,
         device,
         cell.arithmetic,
         cell.checks,
         cell.sparsity,
         cell.pruning,
-        matrices=work.alone,
+        matrices=cell.work.alone,
     )
 
 
-def table(cell: Search, outcome: training_state.Outcome) -> pd.DataFrame:
+def table(cell: Search, outcome: Outcome) -> pd.DataFrame:
     """The outcome as a table with a row per trial."""
     columns = {"trial": range(cell.trials), "seed": seeds(cell), **cell.draw()}
     for name in ("status", "cause", "last_step", "best_error", "best_step"):
         columns[name] = getattr(outcome, name)
-    columns |= _each("steps@{:g}", cell.work.goals, outcome.first)
+    columns |= _columns("steps@{:g}", cell.work.goals, outcome.first)
     if cell.rungs == "losses":
-        columns |= _each("loss@{:.2g}", vocabulary.LOSSES, outcome.fell)
-    columns |= _each("best@{}", outcome.budgets, outcome.best_within)
-    columns |= _each("test@{}", outcome.budgets, outcome.test_within)
+        columns |= _columns("loss@{:.2g}", LOSSES, outcome.fell)
+    columns |= _columns("best@{}", outcome.budgets, outcome.best_within)
+    columns |= _columns("test@{}", outcome.budgets, outcome.test_within)
     if cell.messages:
         columns["sent"] = outcome.sent
-        columns |= _each("sent@{}", outcome.budgets, outcome.sent_within)
+        columns |= _columns("sent@{}", outcome.budgets, outcome.sent_within)
     return pd.DataFrame(columns)
 
 
-def _each(name: str, heads: Iterable, values: np.ndarray) -> dict[str, np.ndarray]:
-    """A column of values [trials, heads] for each of some heads."""
-    return {name.format(head): values[:, i] for i, head in enumerate(heads)}
+def _columns(name: str, heads: Iterable, values: np.ndarray) -> dict[str, np.ndarray]:
+    """Values [trials, heads] by columns."""
+    return {name.format(head): column for head, column in zip(heads, values.T, strict=True)}
 
 
 def measure(
     cell: Search, folder: Path, device: str = "cpu", until: float | None = None
 ) -> Path:
-    """Train a cell, or the rest of one that was interrupted, and write its record under `folder`;
+    """Train a search, or the rest of one that was interrupted, and write its record under `folder`;
     returns the file.
 
     A job of its own: one thread, no shared state.  A record that is there, another runner's, is
@@ -272,25 +253,24 @@ def measure(
     _agree(cell, folder, file)
     machine.use_one_core()
     measured_with = origin(cell, device)
-    # Its name tells the origin, so that a cell begun with other code or on another device is begun
-    # anew.
+    # Its name tells the origin, so that a search begun with other code or on another device is
+    # begun anew.
     digest = hashlib.sha256(json.dumps(measured_with).encode()).hexdigest()[:8]
     unfinished = file.with_suffix(f".{digest}.part")
     store.prepare(file)
     outcome = train_search(cell, device, unfinished, until=until)
-    trial_steps = outcome.trial_steps
+    costs = {"steps": outcome.steps, "trial_steps": outcome.trial_steps}
     seconds = outcome.wall_s
-    again = {}
     if "abandoned" in outcome.status and "complete" not in outcome.status:
         wider = dataclasses.replace(cell, race=WIDER * cell.race)
-        rest = unfinished.with_suffix(".wider.part")
-        outcome = train_search(wider, device, rest, until=until)
-        trial_steps += outcome.trial_steps
+        outcome = train_search(
+            wider, device, unfinished.with_suffix(".wider.part"), until=until
+        )
+        trial_steps = costs["trial_steps"] + outcome.trial_steps
+        costs = {"steps": outcome.steps, "trial_steps": trial_steps, "raced_again": wider.race}
         seconds += outcome.wall_s
-        again["raced_again"] = wider.race
     # Once more: meanwhile the file may have changed, and others have measured
     _agree(cell, folder, file)
-    costs = {"steps": outcome.steps, "trial_steps": trial_steps, **again}
     about = machine.provenance(measured_with, seconds, **costs)
     store.write(file, cell, table(cell, outcome), about)
     for state in file.parent.glob(f"{file.stem}.*.part"):
@@ -299,22 +279,18 @@ def measure(
 
 
 def origin(cell: Search, device: str) -> dict:
-    """What a cell is measured with, as its record tells; of a reader's own workload, also which
-    tensors it has made.
-    """
-    tensors = cell.work.tensors
-    data = {"data": tensors} if tensors else {}
+    """What a search is measured with, and which tensors a reader's own workload has made."""
+    data = {"data": cell.work.tensors} if cell.work.tensors else {}
     return {**machine.origin(device, cell.arithmetic), **data}
 
 
 def _agree(cell: Search, folder: Path, file: Path) -> None:
-    """Raise OwnError unless the record of a reader's own workload or method belongs into this file,
-    among those beside it.
-    """
-    if record(cell, folder) != file:
+    """Raise OwnError unless a reader's own search still belongs into this file."""
+    now = dataclasses.replace(cell)  # resolved anew
+    if record(now, folder) != file:
         raise OwnError(
             f"{cell.algorithm} on {cell.workload}: the file has changed while {file.name} was "
             "trained; run the rest anew"
         )
-    if tensors := cell.work.tensors:
+    if tensors := now.work.tensors:
         same_data(cell.workload, folder, tensors, [cell.algorithm])

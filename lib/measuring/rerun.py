@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from lib import require
 from lib.engine import batched, flattening, lockstep, pruning
 from lib.engine.clients import Halves
-from lib.engine.sequential import Executor
+from lib.engine.flattening import Executor
 from lib.engine.training_state import Descent, Trials
 from lib.engine.validation import Validation
 from lib.measuring import one_search
@@ -51,19 +51,19 @@ class Walk(Descent):
         pick = next(self.order)
         self.advance(self.step, (self.x[pick], self.y[pick]))
 
-    def costs(self, asked: Split) -> Tensor:
-        """What the task counts of every example, as 1 for a wrong answer: [T, len(asked)]."""
-        logits = self.executor.logits(self.evaluated(), self.executor.inputs(asked.x))
-        return self.executor.task.cost(logits, asked.y)
+    def costs(self, examples: Split) -> Tensor:
+        """What the task counts of every example, as 1 for a wrong answer: [T, len(examples)]."""
+        logits = self.executor.logits(self.evaluated(), self.executor.inputs(examples.x))
+        return self.executor.task.cost(logits, examples.y)
 
     def fork(self, trials: Trials, batch_size: int, seed: int) -> Walk:
         """A copy that goes on from here with other hyperparameters, batch size and order."""
-        other = copy.copy(self)
-        other.trials = trials
-        other.w = self.w.clone()
-        other.buffers = {name: buffer.clone() for name, buffer in self.buffers.items()}
-        other.order = lockstep.batches(len(self.y), batch_size, seed)
-        return other
+        walk = copy.copy(self)
+        walk.trials = trials
+        walk.w = self.w.clone()
+        walk.buffers = {name: buffer.clone() for name, buffer in self.buffers.items()}
+        walk.order = lockstep.batches(len(self.y), batch_size, seed)
+        return walk
 
 
 class Rerun(Walk):
@@ -81,18 +81,17 @@ class Rerun(Walk):
         chosen: indices of its trials; None for all.
         training: other examples to train on than the search's.
         """
-        fine = not (cell.messages or cell.staleness)
-        require(fine, "cell", cell, "of one worker without delay")
+        plain = not (cell.messages or cell.staleness)
+        require(plain, "cell", cell, "of one worker without delay")
         data = cell.work.data(cell.split)
-        trials = one_search.start(cell, chosen)
-        executor, order = one_search.executor(cell), (cell.batch_size, cell.replicate)
-        examples = training or data.train
-        super().__init__(method(cell.algorithm), executor, trials, examples, *order)
+        trials, executor = one_search.start(cell, chosen), one_search.executor(cell)
+        order = cell.batch_size, cell.replicate
+        super().__init__(cell.method, executor, trials, training or data.train, *order)
         self.validation = data.validation
 
 
 class Steps:
-    """The trials of a cell by SGD, and what steps and checks of a chapter's own need.
+    """The trials of a search by SGD, and what steps and checks of a chapter's own need.
 
     Attributes:
         trials: initialised, pruned, and with what is drawn of each.
@@ -123,13 +122,10 @@ class Steps:
         w, allowed = self.w, self.limits.max().expand(len(self.w))
         for count in range(1, most + 1):
             w = step(w)
-            wrong = self.judge.costs(w, allowed)[0]
+            wrong, _ = self.judge.costs(w, allowed)
             yield count, w, wrong
             if (wrong <= self.limits[0]).any():
                 return
-
-
-PRUNING = "connection-sensitivity"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,22 +158,20 @@ class Asked:
     @functools.cached_property
     def trials(self) -> Trials:
         """The search's trials before their first step."""
-        search, examples = self.search, self.training
+        search, scored = self.search, "connection-sensitivity"
         seeds = [100_000 * search.replicate + trial for trial in range(search.trials)]
-        fresh = [models.initialise(self.network(), seed) for seed in seeds]
-        w = torch.stack([flattening.flatten(module).clone() for module in fresh])
+        fresh = [flattening.flatten(models.initialise(self.network(), seed)) for seed in seeds]
+        w, mask = torch.stack(fresh), None
         self.prepare(w)
-        masks = []
-        for row, seed in zip(w, seeds if search.sparsity else ()):
-            executor, (x, y) = self.executor, (examples.x, examples.y)
-            scores = pruning.scores(PRUNING, row, executor, x, y, seed)
-            masks.append(pruning.chosen(PRUNING, scores, search.sparsity))
-        mask = torch.stack(masks) if masks else None
+        if search.sparsity:
+            examples = self.executor, self.training.x, self.training.y
+            scores = [pruning.scores(scored, row, *examples, seed=0) for row in w]
+            masks = [pruning.chosen(scored, row, search.sparsity) for row in scores]
+            mask = torch.stack(masks)
+            w = w * mask
         drawn = spaces.draw("lee2021", "momentum", search.trials, replicate=search.replicate)
-        columns = {
-            name: torch.from_numpy(values).float()[:, None] for name, values in drawn.items()
-        }
-        return Trials(w if mask is None else w * mask, mask, columns)
+        columns = {name: torch.from_numpy(v).float()[:, None] for name, v in drawn.items()}
+        return Trials(w, mask, columns)
 
 
 def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
@@ -186,7 +180,7 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
     Told are goal, steps (NaN where none met it: the first trial then stands for all, before its
     first step), trial, learning_rate and momentum.
     """
-    search, goals, trials = asked.search, asked.goals, asked.trials
+    search, trials = asked.search, asked.trials
     outcome = lockstep.train(
         asked.executor,
         trials,
@@ -194,24 +188,25 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
         asked.validation,
         method=method("momentum"),
         batch_size=search.batch_size,
-        goals=goals,
+        goals=asked.goals,
         max_steps=search.max_steps,
         order_seed=search.replicate,
         hits=1,
         drop_dead=asked.drop_dead,
     )
-    for goal, first in zip(goals, outcome.first.T):
+    for goal, first in zip(asked.goals, outcome.first.T):
         met = np.isfinite(first).any()
         trial = int(np.nanargmin(first)) if met else 0
         drawn = {name: float(values[trial, 0]) for name, values in trials.drawn.items()}
-        told = {"goal": goal, "steps": first[trial], "trial": trial, **drawn}
-        yield told, again(asked, trial, int(first[trial]) if met else 0)
+        about = {"goal": goal, "steps": first[trial], "trial": trial, **drawn}
+        yield about, again(asked, trial, int(first[trial]) if met else 0)
 
 
 def again(asked: Asked, trial: int, steps: int) -> nn.Module:
     """The network of one trial, trained anew for so many steps, each as in the search."""
-    own, order = asked.trials.keep([trial]), (asked.search.batch_size, asked.search.replicate)
-    walk = Walk(method("momentum"), asked.executor, own, asked.training, *order)
+    search, trials = asked.search, asked.trials.keep([trial])
+    order = search.batch_size, search.replicate
+    walk = Walk(method("momentum"), asked.executor, trials, asked.training, *order)
     for _ in range(steps):
         walk.update()
     module = asked.network()

@@ -63,26 +63,24 @@ def run(
         n_jobs=jobs, return_as="generator_unordered", pre_dispatch="n_jobs + 1", batch_size=1
     )
     # A notebook or a log keeps every line of the bar
-    often = {"mininterval": 0.1 if sys.stderr.isatty() else 10.0, "miniters": 0}
-    with _Bar(total=len(todo), desc=title, unit=units, **often) as bar, _listening(bar):
+    intervals = {"mininterval": 0.1 if sys.stderr.isatty() else 10.0, "miniters": 0}
+    with _Bar(total=len(todo), desc=title, unit=units, **intervals) as bar, _listening(bar):
         try:
             with contextlib.closing(parallel(calls)) as results:
                 for _ in results:
                     bar.update()
         except KeyboardInterrupt as stop:
             done = f"{bar.n} of {len(todo)} that were missing ({units}) are finished and kept"
-            told = f"stopped; {done}; run the same call again to continue"
+            message = f"stopped; {done}; run the same call again to continue"
             # The kernel's sockets are closed under it, of which it would write a traceback
             logging.getLogger("IPKernelApp").setLevel(logging.CRITICAL)
-            _tell_terminal(f"\n{told}\n")
-            raise Stopped(told) from stop
+            _tell_terminal(f"\n{message}\n")
+            raise Stopped(message) from stop
     _tell_terminal("\n")
 
 
 def _for_parent(parent: int, call: tuple) -> None:
-    """Call a function, (function, arguments, named ones); in a process that joblib has started for
-    `parent`, as one that ends with it.
-    """
+    """Make a call; in a process that joblib has started for `parent`, as one that ends with it."""
     if multiprocessing.current_process().name.startswith("LokyProcess"):
         _end_with(parent)
     function, arguments, named = call
@@ -107,6 +105,14 @@ class _Bar(tqdm):
     def display(self, msg=None, pos=None):
         _tell_terminal(f"\r{self if msg is None else msg}")
         return super().display(msg, pos)
+
+
+def _tell_terminal(text: str) -> None:
+    """Write where a notebook was started from: papermill shows nothing of what it writes."""
+    terminal = getattr(sys.stderr, "_original_stdstream_copy", None)  # of ipykernel's streams
+    if isinstance(terminal, int):
+        with contextlib.suppress(OSError):
+            os.write(terminal, text.encode())
 
 
 @contextlib.contextmanager
@@ -160,19 +166,6 @@ def write(
     return file
 
 
-# --- stopping -------------------------------------------------------------------------------------
-
-
-def _tell_terminal(text: str) -> None:
-    """Write where a notebook's process was started from: papermill itself shows nothing of what a
-    notebook writes.
-    """
-    terminal = getattr(sys.stderr, "_original_stdstream_copy", None)  # of ipykernel's streams
-    if isinstance(terminal, int):
-        with contextlib.suppress(OSError):
-            os.write(terminal, text.encode())
-
-
 @contextlib.contextmanager
 def stoppable(
     kept: Callable[[], str], again: str, minutes: float | None = None
@@ -194,9 +187,8 @@ def stoppable(
         raise KeyboardInterrupt
 
     # Those that are ignored, as SIGHUP is under nohup, stay so.
-    before = {
-        s: signal.signal(s, stop) for s in SIGNALS if signal.getsignal(s) != signal.SIG_IGN
-    }
+    heard = [s for s in SIGNALS if signal.getsignal(s) != signal.SIG_IGN]
+    before = {s: signal.signal(s, stop) for s in heard}
     if minutes:
         signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
     try:
@@ -208,12 +200,11 @@ def stoppable(
         if not received and not isinstance(error, OSError | BrokenProcessPool):
             raise
         why = KILLED if isinstance(error, BrokenProcessPool) else error
-        told = f"stopped by {received[0]}" if received else why
-        over = received[:1] == ["SIGALRM"]  # the end of the minutes
-        print(
-            f"{told}; {kept()}; to continue: {again}", file=sys.stdout if over else sys.stderr
-        )
-        if not over:
+        why = f"stopped by {received[0]}" if received else why
+        in_time = received[:1] == ["SIGALRM"]  # at the end of the minutes
+        stream = sys.stdout if in_time else sys.stderr
+        print(f"{why}; {kept()}; to continue: {again}", file=stream)
+        if not in_time:
             sys.exit(128 + signal.Signals[received[0]] if received else 1)
     finally:
         if minutes:

@@ -22,17 +22,21 @@ def run(
     device: str = "cpu",
     until: float | None = None,
 ) -> None:
-    """Train what is missing, one cell a job, through joblib; every finished cell is in data/ at
+    """Train what is missing, one search a job, through joblib; every finished one is in data/ at
     once.
 
     Wrap the call in `joblib.parallel_config(backend="dask")` to run on a Dask cluster that shares
-    the folder. Raises RecordError if a file among the study's workloads is damaged or foreign,
-    before any training, OSError naming the file if one cannot be written, and OutOfTime at the
-    time `until` (`time.time`), if there is one.
+    the folder.
+
+    Raises:
+        RecordError: if a file among the study's workloads is damaged or foreign, before any
+            training.
+        OSError: naming the file if one cannot be written.
+        OutOfTime: at the time `until` (`time.time`), if there is one.
     """
+    study = study.renewed()
     recorded.check(study, folder)
-    todo = recorded.missing(study, folder)
-    if todo:
+    if todo := recorded.missing(study, folder):
         # Brings PyTorch, which is slow to import, and most chapters only read
         from lib.measuring.one_search import measure
 
@@ -51,9 +55,9 @@ def results(
     """The table of `lib.records.results.read`; what is missing may be trained first.
 
     Args:
-        budget: "cached" never trains; "full" trains the missing cells; "smoke" trains a toy version
-            of the study into a folder of its own.
-        jobs, folder: as of `run`, and so are further options.
+        budget: "cached" never trains; "full" trains the missing searches; "smoke" trains a toy
+            version of the study into a folder of its own.
+        jobs, folder, options: as of `run`.
         without: as of `lib.records.results.read`.
 
     Raises:
@@ -61,6 +65,7 @@ def results(
         RecordError: for a file that must not be read.
     """
     require(budget in BUDGETS, "budget", budget, BUDGETS)
+    study = study.renewed()
     if budget == "smoke":
         study, folder = study.smoke(), SMOKE
     if budget != "cached":

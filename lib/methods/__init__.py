@@ -26,7 +26,7 @@ from lib.methods.method import Method
 
 
 def _by_name(*methods: Method) -> dict[str, Method]:
-    return {one.name: one for one in methods}
+    return {m.name: m for m in methods}
 
 
 METHODS = _by_name(

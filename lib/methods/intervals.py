@@ -57,9 +57,9 @@ class Interval:
         if self.scale == "reverse-log":
             return self.mirrored.place(np.subtract(1, values))
         scaled = np.log if self.scale == "log" else np.asarray
-        low, high, at = map(scaled, (self.low, self.high, values))
+        low, high, scaled_values = map(scaled, (self.low, self.high, values))
         with np.errstate(invalid="ignore"):
-            return np.divide(at - low, high - low)
+            return np.divide(scaled_values - low, high - low)
 
 
 # Lee et al. (2021), from the authors' code.

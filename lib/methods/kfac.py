@@ -61,11 +61,13 @@ def _gradient(executor, w, batch, mask, buffers):
     decomposed.
     """
     moments = functools.partial(_moments, answers=batch[1].numel())
-    losses, g, alive, found = executor.gradients_with_layer_stats(w, *batch, mask, moments)
+    losses, g, alive, moments_by_name = executor.gradients_with_layer_stats(
+        w, *batch, mask, moments
+    )
     if mask is not None:
         buffers["kept"].copy_(mask)
     k = int(buffers["steps"].add_(1)[0])  # trials go in lock step
-    for name, (inputs, outputs) in found.items():
+    for name, (inputs, outputs) in moments_by_name.items():
         if f"{name} inputs" in buffers:  # a weight that layers share goes by the first's name
             side = buffers[f"{name} inputs"].shape[1]
             _average(buffers, f"{name} inputs", inputs[:, :side, :side], k)
@@ -82,7 +84,7 @@ def _moments(h, d, answers):
     """
     import torch
 
-    h, d = (each if each.dtype == torch.float64 else each.float() for each in (h, d))
+    h, d = (values if values.dtype == torch.float64 else values.float() for values in (h, d))
     h = torch.cat([h, h.new_ones(*h.shape[:2], 1)], 2)
     return _squared(h) / answers, _squared(d) * (answers**2 / d.shape[1])
 
@@ -107,8 +109,8 @@ def _average(buffers, name, new, k):
     rows = range(len(average)) if len(new) > 1 else [slice(None)]
     for row, factor in zip(rows, average):  # one by one: aligned, as of `aligned`
         # Without, it keeps its last axes, at first zeros, which move nothing
-        if found := eigen(factor):
-            curves, axes = found
+        if decomposed := eigen(factor):
+            curves, axes = decomposed
             buffers[f"{name} curves"][row] = curves.clamp_(min=0)
             buffers[f"{name} axes"][row] = axes
 

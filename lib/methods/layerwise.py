@@ -33,8 +33,8 @@ def _step(w, g, buffers, drawn, k, layers):
     for n, layer in enumerate(layers):
         if len(layer.shape) > 1:
             part = g[:, layer.where]
-            own = part.norm(dim=1, keepdim=True)
-            length = buffers["norms"][:, n : n + 1] if "norms" in buffers else own
+            norm = part.norm(dim=1, keepdim=True)
+            length = buffers["norms"][:, n : n + 1] if "norms" in buffers else norm
             part.mul_(_ratio(w[:, layer.where], length))
     v = buffers["v"].mul_(drawn["momentum"]).addcmul_(g, drawn["learning_rate"])
     w.sub_(v)

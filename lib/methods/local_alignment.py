@@ -39,11 +39,11 @@ def begin(w, layers):
 
     buffers = {}
     for layer in _matrices(layers):
-        own = w[:, layer.where]
-        size = own.shape[1]
+        weights = w[:, layer.where]
+        size = weights.shape[1]
         generator = torch.Generator().manual_seed(size)
         order = torch.randperm(size, generator=generator).to(w.device)
-        feedback = own[:, order].unflatten(1, layer.shape)
+        feedback = weights[:, order].unflatten(1, layer.shape)
         buffers[layer.name] = feedback.mT.contiguous()
     return buffers
 
@@ -86,8 +86,8 @@ def _parts(module):
     modules = [m for m in module.children() if not isinstance(m, nn.Flatten)]
     linear, between = modules[::2], modules[1::2]
     affine = all(isinstance(m, nn.Linear) and m.bias is not None for m in linear)
-    known = affine and all(isinstance(m, nn.Tanh | nn.ReLU) for m in between)
-    fits = isinstance(module, nn.Sequential) and len(modules) % 2 and known
+    supported = affine and all(isinstance(m, nn.Tanh | nn.ReLU) for m in between)
+    fits = isinstance(module, nn.Sequential) and len(modules) % 2 and supported
     require(fits, "model", type(module).__name__, f"{ALLOWED}, for this training method")
     return linear, between
 
@@ -102,8 +102,8 @@ def _step(w, g, buffers, drawn, k, layers):
     """w -= rate g; E -= rate g^T, so that E - W^T stays what it was."""
     momentum.plain_step(w, g, buffers, drawn, k, layers)
     for layer in _matrices(layers):
-        own = g[:, layer.where].unflatten(1, layer.shape)
-        buffers[layer.name].addcmul_(own.mT, drawn["learning_rate"][:, :, None], value=-1)
+        slope = g[:, layer.where].unflatten(1, layer.shape)
+        buffers[layer.name].addcmul_(slope.mT, drawn["learning_rate"][:, :, None], value=-1)
 
 
 def aligning(name: str, title: str, beta: float) -> Method:

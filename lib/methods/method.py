@@ -94,7 +94,7 @@ def eigen(m):
     import torch
 
     with contextlib.suppress(torch.linalg.LinAlgError):
-        found = torch.linalg.eigh(m)
-        if found[1].isfinite().all():
-            return found
+        decomposition = torch.linalg.eigh(m)
+        if decomposition[1].isfinite().all():
+            return decomposition
     return None

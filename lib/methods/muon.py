@@ -51,14 +51,14 @@ def _step(w, g, buffers, drawn, k, layers):
     rate = drawn["learning_rate"]
     buffers["kept"].logical_or_(g != 0)
     for layer in layers:
-        at = slice(None), layer.where
-        mean, square, kept = (buffers[name][at] for name in ("mean", "square", "kept"))
+        part = slice(None), layer.where
+        mean, square, kept = (buffers[name][part] for name in ("mean", "square", "kept"))
         if layer.kind in HIDDEN:
-            update = _hidden(g[at], mean, drawn["momentum"], layer.shape[0])
-            w[at].addcmul_(update.mul_(kept), rate, value=-1)
+            update = _hidden(g[part], mean, drawn["momentum"], layer.shape[0])
+            w[part].addcmul_(update.mul_(kept), rate, value=-1)
         else:
-            update = _adam(g[at], mean, square, k)
-            w[at].addcmul_(update, drawn["aux_ratio"] * rate, value=-1)
+            update = _adam(g[part], mean, square, k)
+            w[part].addcmul_(update, drawn["aux_ratio"] * rate, value=-1)
 
 
 def _hidden(g, mean, momentum, rows):

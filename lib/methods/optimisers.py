@@ -105,21 +105,23 @@ class Optimiser:
     def __post_init__(self):
         import torch  # slow to import, and most chapters only read records
 
-        classes = (name for name, one in vars(torch.optim).items() if isinstance(one, type))
+        classes = (name for name, value in vars(torch.optim).items() if isinstance(value, type))
         allowed = [name for name in classes if name not in APART]
         words = f"a class of torch.optim: {', '.join(allowed)}"
         require(self.kind in allowed, "kind", self.kind, words)
         # The class itself refuses what its arguments must not be called, and must not be
         try:
             for place in PLACES:
-                drawn = {name: float(at.at(place)) for name, at in self.tuned.items()}
+                drawn = {
+                    name: float(interval.at(place)) for name, interval in self.tuned.items()
+                }
                 usual = float(self.made([torch.zeros(2, 2)], drawn).defaults["lr"])
             around = Interval(usual / AROUND, usual * AROUND)
             rates = LEE2021["learning_rate"] if self.kind == "SGD" else around
             object.__setattr__(self, "tuned", {"lr": rates, **self.tuned})
         except (TypeError, ValueError) as error:
-            given = {**self.tuned, **self.fixed}
-            raise ValueError(f"tuned or fixed: {given} is not allowed; {error}") from None
+            arguments = {**self.tuned, **self.fixed}
+            raise ValueError(f"tuned or fixed: {arguments} is not allowed; {error}") from None
         factors = [self.factor(step, 100) for step in (1, 50, 100)]
         fine = all(0 <= factor < math.inf for factor in factors)
         require(fine, "schedule", factors, "factors from 0, of a step and a horizon")
@@ -168,8 +170,8 @@ def named(name: str) -> Method:
     try:
         form = NAMED.fullmatch(name)
         require(form, "form", name.removeprefix(PREFIX), "a class, and arguments in brackets")
-        kind, rest = form.groups()
-        for word in rest.split(",") if rest else ():
+        kind, arguments = form.groups()
+        for word in arguments.split(",") if arguments else ():
             argument, value = word.split("=")
             require(argument not in {**tuned, **fixed}, "argument", argument, "there once")
             low, *high = map(_number, value.split(".."))
@@ -180,8 +182,8 @@ def named(name: str) -> Method:
                 fixed[argument] = low
         return method(Optimiser(kind, tuned, fixed), name)
     except (TypeError, ValueError) as error:
-        told = f"algorithm: {name!r} is not allowed; it must be {FORM} ({error})"
-        raise ValueError(told) from None
+        message = f"algorithm: {name!r} is not allowed; it must be {FORM} ({error})"
+        raise ValueError(message) from None
 
 
 def _number(text: str) -> float | bool:
@@ -198,5 +200,7 @@ def _apart(*_: object) -> None:
 
 def method(optimiser: Optimiser, name: str) -> Method:
     """The optimiser as a method that searches know: its "lr" is their learning_rate."""
-    space = {"learning_rate" if n == "lr" else n: at for n, at in optimiser.tuned.items()}
+    space = {
+        "learning_rate" if n == "lr" else n: interval for n, interval in optimiser.tuned.items()
+    }
     return Method(name, optimiser.kind, space, _apart, _apart, optimiser=optimiser)

@@ -58,14 +58,14 @@ def load(name: str) -> Method:
 
 @functools.lru_cache(maxsize=8)
 def _load(name: str, text: bytes) -> Method:
-    found = own_file.called(name, text, 1)
-    if isinstance(found, optimisers.Optimiser):
-        found = optimisers.method(found, name)
-    check(name, found)
-    return dataclasses.replace(found, name=name, source=own_file.digest(text), drift=None)
+    made = own_file.called(name, text, 1)
+    if isinstance(made, optimisers.Optimiser):
+        made = optimisers.method(made, name)
+    check(name, made)
+    return dataclasses.replace(made, name=name, source=own_file.digest(text), drift=None)
 
 
-def check(name: str, own: object) -> None:
+def check(name: str, method: object) -> None:
     """Raise OwnError unless what the function called so returned is a method that can be trained
     with.
 
@@ -74,35 +74,35 @@ def check(name: str, own: object) -> None:
     """
     with named(name):
         allowed = "a lib.methods.method.Method, or a lib.methods.optimisers.Optimiser"
-        require(isinstance(own, Method), "returned value", type(own).__name__, allowed)
-        fields.check("title", own.title, TITLE)
-        fields.check("space", own.space, SPACE)
-        if own.optimiser is None and own.gradient is None:
+        require(isinstance(method, Method), "returned value", type(method).__name__, allowed)
+        fields.check("title", method.title, TITLE)
+        fields.check("space", method.space, SPACE)
+        if method.optimiser is None and method.gradient is None:
             with telling("on a tiny case it raised"):
-                _check_steps(own)
+                _check_steps(method)
 
 
-def _check_steps(own: Method) -> None:
+def _check_steps(method: Method) -> None:
     rows = torch.arange(ROWS)
-    found = []
-    for seed, some in ((1, rows), (2, rows), (1, rows[1:3])):
+    results = []
+    for seed, subset in ((1, rows), (2, rows), (1, rows[1:3])):
         with alone(seed):
-            found.append(_try(own, some))
-    whole, again, part = found
-    for kind, tensor in whole.items():
-        told = f"another result in {kind} when it is called again or for fewer trials, or one that "
+            results.append(_try(method, subset))
+    first, again, part = results
+    for kind, tensor in first.items():
+        fault = f"another result in {kind} when it is called again or for fewer trials, or one "
         fine = tensor.isfinite().all() and torch.equal(tensor, again[kind])
         fine = fine and torch.allclose(tensor[1:3], part[kind], rtol=1e-4, atol=1e-6)
         allowed = (
             "finite, and the same for a trial whenever it is called, from what its buffers "
         )
         allowed += "remember, whatever others there are"
-        require(fine, "step", told + "is not finite,", allowed)
-    moved = any(whole[kind][:, REMOVED].any() for kind in ("w", "evaluated") if kind in whole)
+        require(fine, "step", fault + "that is not finite,", allowed)
+    moved = any(first[kind][:, REMOVED].any() for kind in ("w", "evaluated") if kind in first)
     require(not moved, "step", "a removed weight that moves", "zero where w and g always were")
 
 
-def _try(own: Method, rows: Tensor) -> dict[str, Tensor]:
+def _try(method: Method, rows: Tensor) -> dict[str, Tensor]:
     """The weights and the buffers of these trials after a few steps."""
     random = torch.Generator().manual_seed(0)
     mask = torch.ones(P)
@@ -110,11 +110,11 @@ def _try(own: Method, rows: Tensor) -> dict[str, Tensor]:
     start, *pushes = (torch.randn(STEPS + 1, ROWS, P, generator=random) * mask)[:, rows]
     w = start.clone()
     places = ((rows + 0.5) / ROWS).numpy()
-    drawn = {name: torch.from_numpy(axis.at(places)) for name, axis in own.space.items()}
+    drawn = {name: torch.from_numpy(axis.at(places)) for name, axis in method.space.items()}
     drawn["batch_size"] = torch.full((len(rows),), 8.0)
     drawn = {name: values.float()[:, None] for name, values in drawn.items()}
 
-    buffers = own.begin(w, LAYERS)
+    buffers = method.begin(w, LAYERS)
     fine = isinstance(buffers, dict) and all(
         isinstance(buffer, Tensor)
         and len(buffer) == len(rows)
@@ -126,14 +126,14 @@ def _try(own: Method, rows: Tensor) -> dict[str, Tensor]:
     kinds = _kinds(buffers)
     for k, push in enumerate(pushes, start=1):
         with torch.no_grad():
-            own.step(w, push.clone(), buffers, drawn, k, LAYERS)
+            method.step(w, push.clone(), buffers, drawn, k, LAYERS)
     fine = not torch.equal(w, start) and _kinds(buffers) == kinds
-    told = "weights as before, or other buffers than begin made"
-    require(fine, "step", told, "a change of w in place that keeps buffers' names and shapes")
-    found = {f"buffer {name!r}": buffer for name, buffer in buffers.items()} | {"w": w}
-    if own.evaluated:
-        found["evaluated"] = own.evaluated(w, buffers)
-    return found
+    fault = "weights as before, or other buffers than begin made"
+    require(fine, "step", fault, "a change of w in place that keeps buffers' names and shapes")
+    result = {f"buffer {name!r}": buffer for name, buffer in buffers.items()} | {"w": w}
+    if method.evaluated:
+        result["evaluated"] = method.evaluated(w, buffers)
+    return result
 
 
 def _kinds(buffers: dict[str, Tensor]) -> dict[str, tuple]:

@@ -33,10 +33,10 @@ def _begin(w, layers):
     return buffers
 
 
-def _step(w, g, buffers, drawn, k, layers, every):
+def _step(w, g, buffers, drawn, k, layers, interval):
     """Adam's change, turned back; then the averages take in g, and it may be time for new axes.
 
-    every: steps between two rounds of orthogonal iteration.
+    interval: steps between two rounds of orthogonal iteration.
     """
     rate, beta1, beta2 = (drawn[name] for name in adam.SPACE)
     matrices = _matrices(layers)
@@ -57,7 +57,7 @@ def _step(w, g, buffers, drawn, k, layers, every):
             buffers[f"{layer.name} {name}"].lerp_(product, share)
         if k == 1:
             _first_axes(buffers, layer)
-        elif (k - 1) % every == 0:
+        elif (k - 1) % interval == 0:
             _next_axes(buffers, layer)
 
 
@@ -72,8 +72,8 @@ def _axes(buffers, layer):
 
 def _product(*factors):
     """Of matrices [T, rows, columns], from the left."""
-    found = functools.reduce(lambda a, b: a.bmm(b), map(aligned, factors))
-    return found[:, : factors[0].shape[1], : factors[-1].shape[2]]
+    product = functools.reduce(lambda a, b: a.bmm(b), map(aligned, factors))
+    return product[:, : factors[0].shape[1], : factors[-1].shape[2]]
 
 
 def _turn(values, layer, axes):
@@ -90,8 +90,8 @@ def _first_axes(buffers, layer):
     """Eigenvectors, that of the largest value first."""
     for name, axes in zip(SIDES, _axes(buffers, layer)):
         for row, average in enumerate(buffers[f"{layer.name} {name}"]):
-            if found := eigen(average):
-                axes[row] = found[1].flip(1)
+            if decomposition := eigen(average):
+                axes[row] = decomposition[1].flip(1)
 
 
 def _next_axes(buffers, layer):
@@ -118,8 +118,8 @@ def _next_axes(buffers, layer):
     buffers["square"][:, layer.where] = square.flatten(1)
 
 
-def _turning(name: str, title: str, every: int) -> Method:
-    step = functools.partial(_step, every=every)
+def _turning(name: str, title: str, interval: int) -> Method:
+    step = functools.partial(_step, interval=interval)
     return Method(name, title, adam.SPACE, _begin, step)
 
 

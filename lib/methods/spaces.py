@@ -54,24 +54,24 @@ def intervals(space: str, algorithm: str, decay: bool = False) -> dict[str, Inte
     "learning_rate=1e-3..1,momentum=0.95". Raises ValueError for an unknown algorithm or space, and
     for one that lacks a hyperparameter, has one too many or twice, or a value outside its limits.
     """
-    whole = method(algorithm).space | {name: LEE2021[name] for name in DECAY if decay}
+    tuned = method(algorithm).space | {name: LEE2021[name] for name in DECAY if decay}
     if space in SPACES:
         shared = SPACES[space]
         return {
-            name: shared.get(name, at) if at == LEE2021.get(name) else at
-            for name, at in whole.items()
+            name: shared.get(name, axis) if axis == LEE2021.get(name) else axis
+            for name, axis in tuned.items()
         }
     words = [word.split("=") for word in space.split(",")]
     with contextlib.suppress(ValueError, TypeError):  # what follows says what each may be
         written = {name.strip(): value.split(BETWEEN) for name, value in words}
-        if len(written) == len(words) and written.keys() == whole.keys():
-            found = {}
-            for name, at in whole.items():
+        if len(written) == len(words) and written.keys() == tuned.keys():
+            parsed = {}
+            for name, axis in tuned.items():
                 low, *high = map(float, written[name])
-                found[name] = Interval(low, *(high or [low]), at.scale)
-            return found
-    form = ",".join(f"{name}=..." for name in whole)
-    ends = ", ".join(f"{name} {SCALES[at.scale][0]}" for name, at in whole.items())
+                parsed[name] = Interval(low, *(high or [low]), axis.scale)
+            return parsed
+    form = ",".join(f"{name}=..." for name in tuned)
+    ends = ", ".join(f"{name} {SCALES[axis.scale][0]}" for name, axis in tuned.items())
     allowed = f"one of {', '.join(SPACES)}, or {form} ({ends})"
     raise ValueError(f"space: {space!r} is not allowed; it must be {allowed}")
 

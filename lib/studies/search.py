@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Annotated, Literal
 
 import numpy as np
@@ -18,18 +19,16 @@ from lib.workloads.catalogue import Workload, WorkloadName, workload
 SPLITS = 9999  # the largest number of a replicate and of a split
 TRIALS = Count(4096)
 NUMBER = Whole(0, SPLITS)
-RACE = Number("[1, inf)")
+# A dictionary of the fields that records hold will do
+MESSAGES = Annotated[
+    Messages | None, BeforeValidator(lambda v: Messages(**v) if isinstance(v, dict) else v)
+]
 # At their defaults wherever trials are trained one after the other
 ALONE = "label_smoothing messages staleness stop race"
 # In what the searches of the book's curves differ; all else is usual at its default
-VARIED = """
-workload batch_size algorithm sparsity trials replicate split hits race rungs
-""".split()
-
-
-def _messages(given: object) -> object:
-    """Messages, of the fields that records hold."""
-    return Messages(**given) if isinstance(given, dict) else given
+VARIED = {
+    *"workload batch_size algorithm sparsity trials replicate split hits race rungs".split()
+}
 
 
 @spec
@@ -37,16 +36,19 @@ class Search:
     """The unit that is run, cached and resumed.  Raises ValueError naming the field, its value and
     what is allowed.
 
-    stop, hits: see `lib.engine.lockstep`; checks: see `lib.engine.vocabulary`.  precision,
-    max_steps and space: None for the workload's own; a space may also be one point
-    (`lib.methods.spaces.point`), which every trial then shares. label_smoothing: the share of the
-    target spread evenly over all classes.  messages: how the batch is shared among workers, if it
-    is; a dictionary will do.  split: which draw of training and validation examples
-    (`lib.workloads.datasets.load`).  race: None, or at how many times the steps in which the first
-    trial met a goal of the ladder the others that have not are abandoned (`lib.engine.lockstep`;
-    with stop "goal" alone).  rungs: of a race, "goals", or "losses" if training losses are rungs,
-    too.  staleness, delays: how many steps old the weights are, or may be, at which gradients are
-    taken (`lib.methods.variants`).
+    Attributes:
+        stop, hits: as of `lib.engine.lockstep`.
+        checks: as of `lib.engine.vocabulary`.
+        precision, max_steps, space: None for the workload's own; a space may also be one point
+            (`lib.methods.spaces.point`), which every trial then shares.
+        label_smoothing: the share of the target spread evenly over all classes.
+        messages: how the batch is shared among workers, if it is.
+        split: which draw of training and validation examples (`lib.workloads.datasets.load`).
+        race: None, or at how many times the steps in which the first trial met a goal of the ladder
+            the others that have not are abandoned (`lib.engine.lockstep`; with stop "goal" alone).
+        rungs: of a race, "goals", or "losses" if training losses are rungs, too.
+        staleness, delays: how many steps old the weights are, or may be, at which gradients are
+            taken (`lib.methods.variants`).
     """
 
     workload: WorkloadName
@@ -63,51 +65,59 @@ class Search:
     max_steps: Count(10**8) | None = None
     space: str | None = None
     label_smoothing: PART = 0.0
-    messages: Annotated[Messages | None, BeforeValidator(_messages)] = None
+    messages: MESSAGES = None
     split: NUMBER = 0
-    race: RACE | None = None
+    race: Number("[1, inf)") | None = None
     staleness: Whole(0, variants.MOST) = 0
     delays: Literal[*variants.DELAYS] = "fixed"
     rungs: Literal[*RUNGS] = "goals"
 
     def __post_init__(self):
-        work, how, size = self.work, method(self.algorithm), self.batch_size
-        most = work.train_size
+        size, most = self.batch_size, self.work.train_size
         workers = self.messages.workers if self.messages else 1
-        allowed = (
-            f"a whole number from 1 to {most} ({self.workload} has {most} training examples)"
-        )
-        require(1 <= size <= most, "batch_size", size, allowed)
+        allowed = f"from 1 to {most} ({self.workload} has {most} training examples)"
+        require(1 <= size <= most, "batch_size", size, f"a whole number {allowed}")
         allowed = f"a multiple of messages.workers ({workers})"
         require(size % workers == 0, "batch_size", size, allowed)
-        for holds, names, why in self._bound(work, how):
+        for holds, names, why in self._bound():
             for name in names.split() if holds else ():
-                value, usual = getattr(self, name), self.__dataclass_fields__[name].default
-                require(value == usual, name, value, f"{usual!r} {why}")
-        plain = how.gradient is None and how.evaluated is None
+                value, default = getattr(self, name), self.__dataclass_fields__[name].default
+                require(value == default, name, value, f"{default!r} {why}")
+        plain = self.method.gradient is None and self.method.evaluated is None
         allowed = "one that steps from plain gradients, such as momentum or torch.optim:AdamW"
         require(plain or not self.alone, "algorithm", self.algorithm, allowed)
         if self.space is not None:
-            spaces.intervals(self.space, self.algorithm, work.decay)
+            spaces.intervals(self.space, self.algorithm, self.work.decay)
 
-    def _bound(self, work: Workload, how: Method) -> tuple[tuple[object, str, str], ...]:
+    def __getstate__(self) -> dict:
+        """Its fields: in another process it is resolved anew, since methods hold functions."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    @cached_property
+    def work(self) -> Workload:
+        """The workload; a reader's own is as its file was when the search was made."""
+        return workload(self.workload)
+
+    @cached_property
+    def method(self) -> Method:
+        """The training method; as `work`."""
+        return method(self.algorithm)
+
+    def _bound(self) -> tuple[tuple[object, str, str], ...]:
         """Where other fields leave some no choice but their defaults: whether, which, and why."""
         name = f"{self.workload} with {self.algorithm}"
         own_gradients = f"for {name}, which takes gradients of its own"
         split_once = f"for {self.workload}, whose examples are split in one way"
         by_itself = f"where trials are trained one after the other, as those of {name} are"
+        to_budget = f"with stop {self.stop!r}, where every trial goes on"
         return (
             (self.messages and self.messages.by_layer, "sparsity", "with messages by layer"),
-            (how.gradient, "messages staleness", own_gradients),
+            (self.method.gradient, "messages staleness", own_gradients),
             (self.staleness, "messages", f"with staleness {self.staleness}"),
             (not self.staleness, "delays", "with staleness 0"),
-            (
-                self.stop != "goal",
-                "race",
-                f"with stop {self.stop!r}, where every trial goes on",
-            ),
+            (self.stop != "goal", "race", to_budget),
             (self.race is None, "rungs", "without a race"),
-            (not work.has_splits, "split", split_once),
+            (not self.work.has_splits, "split", split_once),
             (self.alone, ALONE, by_itself),
             (self.alone and self.pruning not in OF_ANY, "pruning", by_itself),
         )
@@ -116,26 +126,21 @@ class Search:
         """Whether all but VARIED and `free` is at its default; a limit of steps beyond the
         workload's own makes no other search.
         """
-        others = {*self.__dataclass_fields__} - {*VARIED, *free}
-        if (self.max_steps or 0) > self.work.max_steps:
-            others.discard("max_steps")
-        defaults = {name: self.__dataclass_fields__[name].default for name in others}
-        return all(getattr(self, name) == usual for name, usual in defaults.items())
+        beyond = {"max_steps"} if (self.max_steps or 0) > self.work.max_steps else set()
+        others = self.__dataclass_fields__.keys() - VARIED - {*free} - beyond
+        return all(getattr(self, n) == self.__dataclass_fields__[n].default for n in others)
 
     @property
     def alone(self) -> bool:
         """Whether its trials are trained one after the other (`lib.engine.trainings`)."""
-        return self.work.alone or method(self.algorithm).optimiser is not None
-
-    @property
-    def work(self) -> Workload:
-        """The workload; not kept, since a reader's own is whatever its file says now."""
-        return workload(self.workload)
+        return self.work.alone or self.method.optimiser is not None
 
     def draw(self) -> dict[str, np.ndarray]:
         """The hyperparameters of all trials: name -> [trials]."""
-        asked = self.space or self.work.space, self.algorithm, self.trials
-        return spaces.draw(*asked, decay=self.work.decay, replicate=self.replicate)
+        space, decay = self.space or self.work.space, self.work.decay
+        return spaces.draw(
+            space, self.algorithm, self.trials, decay=decay, replicate=self.replicate
+        )
 
     @property
     def arithmetic(self) -> str:
@@ -146,10 +151,9 @@ class Search:
         """What the digest depends on besides the fields: the workload's, so that changing one mixes
         nothing.
         """
-        source = method(self.algorithm).source
-        told = "dataset model goals decay max_steps precision space".split()
+        names = "dataset model goals decay max_steps precision space".split()
         # With what they were before there were others
         added = {"source": "", "examples": None, "task": "classification"}
-        told += [name for name, usual in added.items() if getattr(self.work, name) != usual]
-        found = {"method": source} if source else {}
-        return found | {name: getattr(self.work, name) for name in told}
+        names += [name for name, first in added.items() if getattr(self.work, name) != first]
+        source = {"method": self.method.source} if self.method.source else {}
+        return source | {name: getattr(self.work, name) for name in names}

@@ -22,7 +22,7 @@ from lib.workloads.catalogue import LIGHT
 
 # --- races ----------------------------------------------------------------------------------------
 
-BY_GOALS = {"race": 2.5}  # fields of a cell
+BY_GOALS = {"race": 2.5}  # fields of a search
 # Wide, since at twice the steps a winner with Nesterov momentum is gone
 BY_LOSSES = {"race": 3.0, "rungs": "losses"}
 # times the factor, for the second race where nobody wins the first: its leader may stall short of
@@ -58,40 +58,41 @@ class Study:
     def __post_init__(self):
         object.__setattr__(self, "searches", tuple(dict.fromkeys(self.searches)))
 
+    def renewed(self) -> Study:
+        """The study with a reader's own workloads and methods as their files are now."""
+        sources = {s: s.work.source or s.method.source for s in self.searches}
+        return replace(
+            self, searches=[replace(s) if file else s for s, file in sources.items()]
+        )
+
     def smoke(self) -> Study:
         """The same code path in seconds: one algorithm, three batch sizes, two sparsities, few
         trials and steps.
 
         Raises:
-            ValueError: for a study without cells; and where examples are larger than the digits,
-                for cells that run to a goal: chapters need one that is met, which takes minutes.
+            ValueError: for a study without searches; and where examples are larger than the digits,
+                for those that run to a goal: chapters need one that is met, which takes minutes.
         """
         require(self.searches, "searches", self.searches, "at least one")
-        first, *_ = self.searches
+        first = self.searches[0]
         light = first.work.light
-        able = light or all(c.stop == "budget" for c in self.searches)
         allowed = (
             f"cached, or full with few trials, for {first.workload}; smoke is for examples"
         )
-        require(
-            able, "budget", "smoke", f"{allowed} of at most {LIGHT} numbers, as the digits are"
-        )
+        allowed += f" of at most {LIGHT} numbers, as the digits are"
+        to_budgets = all(s.stop == "budget" for s in self.searches)
+        require(light or to_budgets, "budget", "smoke", allowed)
         network = first.workload, first.algorithm
-        alike = [c for c in self.searches if (c.workload, c.algorithm) == network]
-        toys = []
-        for cell in _thinned(alike):
-            fields = TOYS[cell.stop] if light else HEAVY_TOY
-            toys.append(replace(cell, replicate=0, split=0, **fields))
+        alike = [s for s in self.searches if (s.workload, s.algorithm) == network]
+        sizes = sorted({s.batch_size for s in alike})
+        sizes = sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]
+        levels = {level(s.sparsity for s in alike) for level in (min, max)}
+        toys = [
+            replace(s, replicate=0, split=0, **(TOYS[s.stop] if light else HEAVY_TOY))
+            for s in alike
+            if s.batch_size in sizes and s.sparsity in levels
+        ]
         return replace(self, searches=toys)
-
-
-def _thinned(cells: Sequence[Search]) -> list[Search]:
-    """Those of three batch sizes, from the median up, and of the ends of the sparsities."""
-    sizes = sorted({c.batch_size for c in cells})
-    sizes = sizes[len(sizes) // 2], sizes[len(sizes) * 3 // 4], sizes[-1]
-    levels = sorted(c.sparsity for c in cells)
-    levels = levels[0], levels[-1]
-    return [c for c in cells if c.batch_size in sizes and c.sparsity in levels]
 
 
 # --- grids ----------------------------------------------------------------------------------------
@@ -114,28 +115,23 @@ def grid(**fields: object) -> Iterator[Search]:
 
     Raises ValueError as `Search`.
     """
-    _known(fields, FIELDS)
+    _refuse_unknown(fields, FIELDS)
     for chosen in _combinations(fields):
         if "search" in chosen:
             chosen["replicate"] = chosen["split"] = chosen.pop("search")
         if "examples" in chosen:
-            limit = chosen.pop("examples"), chosen.pop("least", 1)
-            chosen["max_steps"] = _steps(chosen.get("batch_size"), *limit)
+            sizes = {"batch_size": chosen.get("batch_size"), "examples": chosen.pop("examples")}
+            sizes["least"] = chosen.pop("least", 1)
+            batch_size, examples, least = (check(n, v, COUNT) for n, v in sizes.items())
+            chosen["max_steps"] = max(examples // batch_size, least)
         yield Search(**chosen)
 
 
-def _known(fields: dict, names: Sequence[str]) -> None:
+def _refuse_unknown(fields: dict, names: Sequence[str]) -> None:
     """Raise ValueError that names the first field which there is not."""
     for name, value in fields.items():
         if name not in names:
             raise ValueError(unknown(name, value, names))
-
-
-def _steps(batch_size: object, examples: object, least: object) -> int:
-    """The steps that so many examples make, and at least so many."""
-    for name, value in (("batch_size", batch_size), ("examples", examples), ("least", least)):
-        check(name, value, COUNT)
-    return max(examples // batch_size, least)
 
 
 def _combinations(fields: dict) -> Iterator[dict]:
@@ -147,21 +143,17 @@ def _combinations(fields: dict) -> Iterator[dict]:
 def _values(name: str, value: object) -> Iterable:
     """The values of a field that one in a grid stands for."""
     if isinstance(value, (tuple, list, range)):
-        return [one for part in value for one in _values(name, part)]
+        return [single for part in value for single in _values(name, part)]
     if isinstance(value, dict):
         return _combinations(value)
     if isinstance(value, str) and (ends := RANGE.fullmatch(value)):
-        return _range(name, value, *ends.groups("1"))
+        first, factor, last = map(int, ends.groups("1"))
+        numbers = [first]
+        while numbers[-1] < last:
+            numbers.append(max(numbers[-1] + 1, numbers[-1] * factor))
+        require(numbers[-1] == last, name, value, RANGES)
+        return numbers
     return [value]
-
-
-def _range(name: str, text: str, *ends: str) -> list[int]:
-    first, factor, last = map(int, ends)
-    numbers = [first]
-    while numbers[-1] < last:
-        numbers.append(max(numbers[-1] + 1, numbers[-1] * factor))
-    require(numbers[-1] == last, name, text, RANGES)
-    return numbers
 
 
 # --- files of studies -----------------------------------------------------------------------------
@@ -185,8 +177,7 @@ class _Mapping(dict):
         self.places = {}
         for key, value in node.value:
             name = str(loader.construct_object(key))
-            mark = key.start_mark
-            place = f"{mark.name}, line {mark.line + 1}"
+            place = f"{key.start_mark.name}, line {key.start_mark.line + 1}"
             if name in self:
                 raise Told(f"{place}: {name} comes twice, first at {self.places[name]}")
             self[name] = loader.construct_object(value, deep=True)
@@ -228,24 +219,22 @@ class Studies(UserDict):
 
 def _study(name: str, entries: _Mapping) -> Study:
     entry = entries[name]
-    with _placed(name, entries.places[name], entry):
+    with _naming(name, entries.places[name], entry):
         require(isinstance(entry, _Mapping), name, entry, "a study's title and grids")
-        _known(entry, [*_Entry.__dataclass_fields__])
+        _refuse_unknown(entry, [*_Entry.__dataclass_fields__])
         _Entry(**entry)
     shared = entry.get("all") or {}
-    cells = []
+    searches = []
     for fields in entry["grids"]:
         start = next(iter(fields.places.values()), entry.places["grids"])
-        with _placed(name, start, fields, shared):
-            cells += grid(**{**shared, **fields})
-    return Study(name, entry["title"], cells, entry.get("apart", False))
+        with _naming(name, start, fields, shared):
+            searches += grid(**{**shared, **fields})
+    return Study(name, entry["title"], searches, entry.get("apart", False))
 
 
 @contextlib.contextmanager
-def _placed(name: str, place: str, *mappings: object) -> Iterator[None]:
-    """A ValueError names the place of its field in these mappings, or else this place, and the
-    study.
-    """
+def _naming(name: str, place: str, *mappings: object) -> Iterator[None]:
+    """A ValueError names the study, and the line of its field in these mappings or this place."""
     try:
         yield
     except ValueError as error:
