@@ -38,7 +38,7 @@ def trainings(random, sizes=SIZES, scatter=0.25, off=0.6, limit=1.9, goals=1):
     each = EASIER[:goals, None] * steps
     columns = {f"{n}": np.where(k <= last, k, np.nan) for n, k in enumerate(each)}
     table = table.assign(status="budget", **columns)
-    return surface.fit(surface.Trials.of(table, [*columns]))
+    return surface.fit(table, [*columns])
 
 
 # --- the fit --------------------------------------------------------------------------------------
@@ -74,11 +74,8 @@ def test_where_trainings_diverge_the_best_rate_lies_below():
     table = pd.DataFrame({"batch_size": SIZES, "learning_rate": 0.5, "last_step": 60})
     table = table.assign(status="budget", steps=np.where(SIZES == 64, 60.0, np.nan))
     diverged = table.assign(status=np.where(SIZES < 64, "infeasible", "budget"))
-    rates = [
-        surface.fit(surface.Trials.of(one, ["steps"])).rates([4])[0, 0]
-        for one in (table, diverged)
-    ]
-    assert rates[1] < 0.5 / 2 and rates[1] < rates[0]
+    above, below = (surface.fit(rows, ["steps"]).rates([4])[0, 0] for rows in (table, diverged))
+    assert below < 0.5 / 2 and below < above
 
 
 def test_batch_sizes_of_one_kind_say_nothing_of_the_critical_one():
