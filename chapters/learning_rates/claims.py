@@ -60,13 +60,13 @@ def best_rates(trials: pd.DataFrame, soon: bool = True) -> Iterator[Curve]:
 
 
 def _judged(
-    curves: Iterator[Curve], statistic: Callable[..., float], own: Callable[[str], bool]
+    curves: Iterator[Curve], statistic: Callable[..., float], is_own: Callable[[str], bool]
 ) -> list[Group]:
     """A group per network and method of `best_rates`, of a statistic of its tables."""
     effects, notes = {}, {}
     for key, *tables, note in curves:
         effects[key], notes[key] = rates.jackknife(statistic, *tables), note
-    return rows(effects, own, lambda key, effect: notes[key])
+    return rows(effects, is_own, lambda key, effect: notes[key])
 
 
 def _means(logs: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
@@ -234,10 +234,10 @@ def failing():
 def _of_trials(measure: Callable[[pd.DataFrame], Share | None]) -> list[Group]:
     """A group per network on which a share and its interval are known, of trials run to budgets."""
     trials, groups = whole(), []
-    for name, own in trials[trials.label_smoothing == 0].groupby("workload", sort=False):
-        count = int(own.trials.max())
+    for name, searches in trials[trials.label_smoothing == 0].groupby("workload", sort=False):
+        count = int(searches.trials.max())
         note = f"one search: the interval is that of {count} trials a batch size"
-        if (share := measure(own)) is not None:
+        if (share := measure(searches)) is not None:
             groups.append(interval(title(name), *share, 1, is_shallue2019(name), note))
     return groups
 

@@ -38,18 +38,20 @@ def series() -> list[dict[str, object]]:
     """Every curve's law, for figures of other pages: name, method, data (set), sparsity, points
     ([batch size, best rate]), eta_inf, b_eta; of `ENOUGH` searches.
     """
-    found = measured.on_record()[DEFINED]
+    tables = measured.on_record()[DEFINED]
     return [
         {
             "name": name_of(row),
             "method": row["algorithm"],
             "data": workload(row["workload"]).dataset,
             "sparsity": row["sparsity"],
-            "points": rows_of(found["points"], row)[["batch_size", "rate"]].to_numpy().tolist(),
+            "points": rows_of(tables["points"], row)[["batch_size", "rate"]]
+            .to_numpy()
+            .tolist(),
             "eta_inf": row["eta_inf"],
             "B_eta": row["b_eta"],
         }
-        for row in curves(found).to_dict("records")
+        for row in curves(tables).to_dict("records")
     ]
 
 
@@ -65,10 +67,10 @@ def searches(chosen) -> tuple[pd.DataFrame, dict[str, Tables]]:
     if chosen.budget == "full":
         sweeps.results(study, "full")
     readings = measured.on_record()
-    for found in readings.values():
-        for name, table in found.items():
+    for tables in readings.values():
+        for name, table in tables.items():
             last = (table.workload != chosen.workload) | (table.algorithm != chosen.algorithm)
-            found[name] = table.iloc[np.argsort(last, kind="stable")]
+            tables[name] = table.iloc[np.argsort(last.to_numpy(), kind="stable")]
     return results.of_searches(searched.study(planned)), readings
 
 
@@ -79,14 +81,19 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
         readings: of `searches`.
         far: of `measured.far_below`.
     """
-    found, easy = readings[DEFINED], readings[EASY]
-    saturating, sgd, adam = (curves(found, *names) for names in (SATURATING, ["sgd"], ["adam"]))
-    points, costs = with_curves(found, "points", *SATURATING), with_curves(easy, "costs", "sgd")
+    tables, easy = readings[DEFINED], readings[EASY]
+    saturating, sgd, adam = (
+        curves(tables, *names) for names in (SATURATING, ["sgd"], ["adam"])
+    )
+    points, costs = (
+        with_curves(tables, "points", *SATURATING),
+        with_curves(easy, "costs", "sgd"),
+    )
     off = np.log(points.rate / points.saturating) if len(points) else pd.Series([np.nan])
     times = np.exp(costs.groupby("rule").cost.mean()) if len(costs) else {}
     rules = {"half": "half", "twice": "twice", "one": ONE, "linear": LINEAR, "root": ROOT}
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
-    counts = found["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
+    counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
     return told.plain(
         {
             "curves": len(saturating),
@@ -94,7 +101,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "networks": [workload(name).title for name in saturating.workload.unique()],
             "off": percent(float(np.sqrt((off**2).mean()))) if len(points) else None,
             "rho": _ends(sgd[sgd.sparsity == 0], "rho"),
-            "within": _within(with_curves(easy, "points", "sgd")),
+            "within": _factor(with_curves(easy, "points", "sgd")),
             "fold": _ends(curves(easy, "sgd"), "fold"),
             "adam": len(adam),
             "adam_exponent": _ends(adam, "exponent"),
@@ -110,7 +117,7 @@ def _ends(rows: pd.DataFrame, name: str) -> list[float] | None:
     return [float(rows[name].min()), float(rows[name].max())] if len(rows) else None
 
 
-def _within(points: pd.DataFrame) -> float | None:
+def _factor(points: pd.DataFrame) -> float | None:
     """The largest factor between two products of steps and best rate of one curve."""
     if points.empty:
         return None
@@ -132,11 +139,11 @@ def _spread(tuned: pd.DataFrame) -> float | None:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _curves(found: Tables) -> list[tuple[dict, dict[str, str]]]:
+def _curves(tables: Tables) -> list[tuple[dict, dict[str, str]]]:
     """The row of every curve, and how a table begins that has one row for each."""
     return [
         (row, {"network": name_of(row), "method": named(row["algorithm"])})
-        for row in curves(found, least=1).to_dict("records")
+        for row in curves(tables, least=1).to_dict("records")
     ]
 
 
@@ -172,21 +179,21 @@ def _rho(row: dict) -> str:
     return with_interval(row["rho"], row["rho_low"], row["rho_high"])
 
 
-def rules_table(found: Tables) -> pd.DataFrame:
+def rules_table(tables: Tables) -> pd.DataFrame:
     """A row per curve: the error of every rule at sizes left out (ln of the rate)."""
     return pd.DataFrame(
         names | {rule: number(round(row[rule], 3)) for rule in RIVALS}
-        for row, names in _curves(found)
+        for row, names in _curves(tables)
     )
 
 
-def costs_table(found: Tables) -> pd.DataFrame:
+def costs_table(tables: Tables) -> pd.DataFrame:
     """A row per curve: times the steps at the best rate, in the geometric mean over sizes, at half
     and twice of it, and at the rate that each rule gives; ≥ where it is a bound.
     """
     rows = []
-    for row, names in _curves(found):
-        costs = rows_of(found["costs"], row).groupby("rule")
+    for row, names in _curves(tables):
+        costs = rows_of(tables["costs"], row).groupby("rule")
         means = zip(np.exp(costs.cost.mean()), costs.bound.any())
         cells = [f"≥ {brief(mean)}" if bound else brief(mean) for mean, bound in means]
         times = dict(zip(costs.groups, cells))
@@ -202,19 +209,19 @@ def predictions_table(readings: dict[str, Tables]) -> pd.DataFrame:
     for key, text in predictions.texts().items():
         planned = sum(method == predictions.JUDGED[key][1] for _, method, _ in curves)
         outcomes = {
-            WORDS[reading]: predictions.outcome(found, key, planned)
-            for reading, found in readings.items()
+            WORDS[reading]: predictions.outcome(tables, key, planned)
+            for reading, tables in readings.items()
         }
         rows.append({"": key, "predicted": text, **outcomes})
     return pd.DataFrame(rows)
 
 
-def cases_table(found: Tables) -> pd.DataFrame:
+def cases_table(tables: Tables) -> pd.DataFrame:
     """What came of every prediction on every curve."""
     return pd.DataFrame(
         {"": key, "on": what, "measured": number(value), "verdict": VERDICTS[fine]}
         for key in predictions.JUDGED
-        for what, value, fine in predictions.cases(found, key)
+        for what, value, fine in predictions.cases(tables, key)
     )
 
 

@@ -41,13 +41,13 @@ def on_record() -> dict[str, Tables]:
         cells = searched.planned()
         trials = results.read(searched.study(cells), without=WITHIN_BUDGETS)
         return {
-            reading: {name: table.to_dict("list") for name, table in found.items()}
-            for reading, found in by_reading(trials, cells).items()
+            reading: {name: table.to_dict("list") for name, table in tables.items()}
+            for reading, tables in by_reading(trials, cells).items()
         }
 
     return {
-        reading: {name: pd.DataFrame(table) for name, table in found.items()}
-        for reading, found in kept("learning-rates", lists).items()
+        reading: {name: pd.DataFrame(table) for name, table in tables.items()}
+        for reading, tables in kept("learning-rates", lists).items()
     }
 
 
@@ -77,13 +77,13 @@ def tables(laws: dict[Key, Law]) -> Tables:
             continue
         about = {name: value for name, value in zip(CURVE, key) if name in ABOUT}
         costs = pd.concat(_costs(law, rho_of_others(key, laws)))
-        found = pd.DataFrame([_curve(law)]), _points(law), costs, _tuning(law)
-        for name, table in zip(parts, found):
+        rows = pd.DataFrame([_curve(law)]), _points(law), costs, _tuning(law)
+        for name, table in zip(parts, rows):
             parts[name].append(table.assign(**about)[[*ABOUT, *table]])
     empty = pd.DataFrame(columns=ABOUT)
     return {
-        name: pd.concat(found, ignore_index=True) if found else empty
-        for name, found in parts.items()
+        name: pd.concat(tables, ignore_index=True) if tables else empty
+        for name, tables in parts.items()
     }
 
 
@@ -91,15 +91,15 @@ def rho_of_others(key: Key, laws: dict[Key, Law]) -> float | None:
     """ln of rho in the mean over the other networks of the same method; None if there are none."""
     others = [
         law.rho.value
-        for other, law in laws.items()
-        if other[0] != key[0] and other[1] == key[1] and law.n >= ENOUGH
+        for (network, method, *_), law in laws.items()
+        if network != key[0] and method == key[1] and law.n >= ENOUGH
     ]
     return float(np.mean(others)) if others else None
 
 
-def curves(found: Tables, *methods: str, least: int = ENOUGH) -> pd.DataFrame:
+def curves(tables: Tables, *methods: str, least: int = ENOUGH) -> pd.DataFrame:
     """The curves of so many searches, or as many as any has, of these methods or of all."""
-    table = found["curves"]
+    table = tables["curves"]
     if table.empty:
         return table
     enough = table.n >= min(least, table.n.max())
@@ -112,12 +112,12 @@ def rows_of(table: pd.DataFrame, curve: dict) -> pd.DataFrame:
     return rows.sort_values("batch_size") if "batch_size" in rows else rows
 
 
-def with_curves(found: Tables, name: str, *methods: str) -> pd.DataFrame:
+def with_curves(tables: Tables, name: str, *methods: str) -> pd.DataFrame:
     """The rows of a table that are of `curves`, with what these say."""
-    constants = curves(found, *methods)
+    constants = curves(tables, *methods)
     if constants.empty:
-        return found[name].iloc[:0]
-    return found[name].merge(constants[[*ABOUT, "eta_inf", "b_eta", "critical"]], on=ABOUT)
+        return tables[name].iloc[:0]
+    return tables[name].merge(constants[[*ABOUT, "eta_inf", "b_eta", "critical"]], on=ABOUT)
 
 
 def name_of(curve: dict) -> str:
@@ -186,12 +186,13 @@ def from_one(law: Law, rho: float | None) -> dict[str, pd.Series]:
 
 def _tuning(law: Law) -> pd.DataFrame:
     trials = law.trials.dropna(subset="over")
-    over = BINS * (trials.over / BINS).round()
-    trials = trials.assign(over=over, distance=trials.distance.fillna(np.inf))
-    bins = trials[over.abs() < 3.1].groupby(["batch_size", "over"]).distance
-    found = bins.agg(distance="median", trials="size").reset_index()
-    found["distance"] = np.exp(found.distance).where(np.isfinite(found.distance))
-    return found.assign(over=np.exp(found.over)).dropna()
+    off = BINS * (trials.over / BINS).round()
+    trials = trials.assign(over=off, distance=trials.distance.fillna(np.inf))
+    bins = trials[off.abs() < 3.1].groupby(["batch_size", "over"]).distance
+    medians = bins.agg(distance="median", trials="size").reset_index()
+    distance = np.exp(medians.distance)
+    medians["distance"] = distance.where(np.isfinite(distance))
+    return medians.assign(over=np.exp(medians.over)).dropna()
 
 
 def far_below() -> pd.DataFrame:
@@ -211,7 +212,7 @@ def _far_below() -> pd.DataFrame:
         times = flows[easiest].groupby("split").time.median()
         far = law.trials[law.trials.over.between(*np.log(FAR), inclusive="neither")]
         logs = (far.rate + far.steps).fillna(np.inf).groupby([far.split, far.batch_size])
-        over = np.exp(logs.median()).div(times, level="split").rename("over").reset_index()
-        parts.append(over.assign(workload=name).replace(np.inf, np.nan).dropna())
+        ratios = np.exp(logs.median()).div(times, level="split").rename("over").reset_index()
+        parts.append(ratios.assign(workload=name).replace(np.inf, np.nan).dropna())
     columns = ["workload", "split", "batch_size", "over"]
     return pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)

@@ -41,29 +41,29 @@ def texts() -> dict[str, str]:
 # Each judges a curve: its row, and all tables
 
 
-def _r1(row: dict, found: Tables) -> Iterator[Case]:
+def _r1(row: dict, tables: Tables) -> Iterator[Case]:
     least = min(RIVALS, key=row.get)
     fine = least == "saturating" and row[least] <= 0.2 and 0.8 <= row["exponent"] <= 1.25
     error = f"error {number(row['saturating'])}, the least: {least}"
     yield f"{error}; exponent", row["exponent"], fine
 
 
-def _r2(row: dict, found: Tables) -> Iterator[Case]:
+def _r2(row: dict, tables: Tables) -> Iterator[Case]:
     low, high = RHO[workload(row["workload"]).dataset == "digits"]
     yield "ρ", row["rho"], low <= row["rho"] <= high
-    dense = _partner(row, found, sparsity=0.0)
+    dense = _partner(row, tables, sparsity=0.0)
     if row["sparsity"] and dense:
         ratio = row["rho"] / dense["rho"]
         yield "ρ over dense", ratio, 1 / 1.5 <= ratio <= 1.5
 
 
-def _r3(row: dict, found: Tables) -> Iterator[Case]:
+def _r3(row: dict, tables: Tables) -> Iterator[Case]:
     if row["fold"] >= 10:
         yield "K*η* falls", row["falls"], row["falls"] < 2
 
 
-def _r4(row: dict, found: Tables) -> Iterator[Case]:
-    for rule, costs in rows_of(found["costs"], row).groupby("rule"):
+def _r4(row: dict, tables: Tables) -> Iterator[Case]:
+    for rule, costs in rows_of(tables["costs"], row).groupby("rule"):
         if rule not in ("half", "twice"):
             continue
         times, bound = np.exp(costs.cost.to_numpy()), costs.bound.to_numpy(bool)
@@ -77,29 +77,29 @@ def _r4(row: dict, found: Tables) -> Iterator[Case]:
         yield f"{rule} the best, {sizes}; mean", float(np.exp(costs.cost.mean())), fine
 
 
-def _r5(row: dict, found: Tables) -> Iterator[Case]:
-    best = rows_of(found["points"], row).rate
+def _r5(row: dict, tables: Tables) -> Iterator[Case]:
+    best = rows_of(tables["points"], row).rate
     last = best.iloc[-1] / best.iloc[:-1].max()
     fine = row["surge"] > row["saturating square root"] and 0.4 <= row["exponent"] <= 0.85
     yield f"last rate {number(last)}; exponent", row["exponent"], fine and last > 0.85
 
 
-def _r6(row: dict, found: Tables) -> Iterator[Case]:
+def _r6(row: dict, tables: Tables) -> Iterator[Case]:
     least = min(row[rule] for rule in ("power", "constant", "linear", "square root"))
     fine = row["saturating"] < least and 0.7 <= row["exponent"] <= 1.15
     fine = fine and 0.45 <= row["rho"] <= 0.85
     yield f"exponent {number(row['exponent'])}; ρ", row["rho"], fine
 
 
-def _r7(row: dict, found: Tables) -> Iterator[Case]:
-    if sgd := _partner(row, found, algorithm="sgd"):
-        over = _largest(row, found) / _largest(sgd, found)
-        fine = 0.05 <= over <= 0.3 and 0.8 <= row["exponent"] <= 1.3
-        yield f"exponent {number(row['exponent'])}; rate over SGD’s", over, fine
+def _r7(row: dict, tables: Tables) -> Iterator[Case]:
+    if sgd := _partner(row, tables, algorithm="sgd"):
+        ratio = _largest(row, tables) / _largest(sgd, tables)
+        fine = 0.05 <= ratio <= 0.3 and 0.8 <= row["exponent"] <= 1.3
+        yield f"exponent {number(row['exponent'])}; rate over SGD’s", ratio, fine
 
 
-def _r8(row: dict, found: Tables) -> Iterator[Case]:
-    costs = rows_of(found["costs"], row)
+def _r8(row: dict, tables: Tables) -> Iterator[Case]:
+    costs = rows_of(tables["costs"], row)
     times = np.exp(costs.groupby("rule").cost.mean())
     if ONE in times:
         error, cost = _rms(costs.off[costs.rule == ONE]), float(times[ONE])
@@ -107,16 +107,16 @@ def _r8(row: dict, found: Tables) -> Iterator[Case]:
         yield f"error {number(error)}; cost", cost, bool(fine)
 
 
-def _partner(row: dict, found: Tables, **other) -> dict | None:
+def _partner(row: dict, tables: Tables, **change) -> dict | None:
     """The curve of ENOUGH searches that differs from another in these fields alone."""
-    key = {name: row[name] for name in ("workload", "algorithm", "sparsity")} | other
-    rows = rows_of(_judged(found, key["algorithm"]), key)
+    key = {name: row[name] for name in ("workload", "algorithm", "sparsity")} | change
+    rows = rows_of(_judged(tables, key["algorithm"]), key)
     return next(iter(rows.to_dict("records")), None)
 
 
-def _largest(row: dict, found: Tables) -> float:
+def _largest(row: dict, tables: Tables) -> float:
     """The mean best rate of a curve at its three largest batch sizes."""
-    return float(np.exp(np.log(rows_of(found["points"], row).rate.tail(3)).mean()))
+    return float(np.exp(np.log(rows_of(tables["points"], row).rate.tail(3)).mean()))
 
 
 def _rms(logs: pd.Series) -> float:
@@ -135,28 +135,28 @@ JUDGED: dict[str, tuple[Callable[[dict, Tables], Iterator[Case]], str]] = {
 }
 
 
-def _judged(found: Tables, method: str) -> pd.DataFrame:
+def _judged(tables: Tables, method: str) -> pd.DataFrame:
     """The curves of ENOUGH searches of a method."""
-    rows = curves(found, method)
+    rows = curves(tables, method)
     return rows if rows.empty else rows[rows.n >= ENOUGH]
 
 
-def cases(found: Tables, key: str) -> list[Case]:
+def cases(tables: Tables, key: str) -> list[Case]:
     """What came of a prediction on every curve of ENOUGH searches."""
     judge, method = JUDGED[key]
     return [
         (f"{name_of(row)}: {what}", value, fine)
-        for row in _judged(found, method).to_dict("records")
-        for what, value, fine in judge(row, found)
+        for row in _judged(tables, method).to_dict("records")
+        for what, value, fine in judge(row, tables)
     ]
 
 
-def outcome(found: Tables, key: str, planned: int) -> str:
+def outcome(tables: Tables, key: str, planned: int) -> str:
     """HIT, MISS or NOT_YET, and on how many; planned: curves."""
-    verdicts = [fine for _, _, fine in cases(found, key)]
+    verdicts = [fine for _, _, fine in cases(tables, key)]
     if not verdicts:
         return NOT_YET
-    measured = _judged(found, JUDGED[key][1])
+    measured = _judged(tables, JUDGED[key][1])
     word = HIT if len(measured) >= planned and None not in verdicts else "so far"
     word = MISS if False in verdicts else word
     return f"{word}: {verdicts.count(True)} of {len(verdicts)} as predicted"
@@ -173,7 +173,7 @@ def _aside() -> list[Case]:
     rates = yaml.safe_load(FILE.read_text(encoding="utf-8"))["kept aside"]["rates"]
     cells = [c for c in searched.planned() if c.algorithm == "sgd" and c.split in ASIDE]
     laws = searched.laws(searched.recorded(cells, searched.EASIEST), cells)
-    found = []
+    judged = []
     for (name, _, _, sparsity), law in laws.items():
         if law.n < len(ASIDE):
             continue
@@ -182,5 +182,5 @@ def _aside() -> list[Case]:
         error, cost = _rms(off), float(np.exp(law.cost_of(predicted).cost.mean()))
         fine = error <= 0.25 and off.abs().max() <= np.log(1 / 0.6) and cost <= 1.15
         network = name_of({"workload": name, "sparsity": sparsity})
-        found.append((f"{network}: error {number(error)}; cost", cost, bool(fine)))
-    return found
+        judged.append((f"{network}: error {number(error)}; cost", cost, bool(fine)))
+    return judged

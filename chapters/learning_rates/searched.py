@@ -157,8 +157,8 @@ def laws(trials: pd.DataFrame, cells: Iterable[Search], soon: bool = False) -> d
         key = tuple(getattr(cell, name) for name in CURVE)
         sizes.setdefault(key, set()).add(cell.batch_size)
     curves = dict(list(trials.groupby(CURVE))) if len(trials) else {}
-    found = {key: _law(curves[key], len(sizes[key]), soon) for key in sizes if key in curves}
-    return {key: law for key, law in found.items() if law.n}
+    laws = {key: _law(curves[key], len(sizes[key]), soon) for key in sizes if key in curves}
+    return {key: law for key, law in laws.items() if law.n}
 
 
 def _law(trials: pd.DataFrame, sizes: int, soon: bool) -> Law:

@@ -203,7 +203,7 @@ class Plan:
         tried, met = Counter(self.trials.batch_size), {*self.met().batch_size}
         failed = {size for size, count in tried.items() if count >= TRIES} - met
         for size in failed & {*self.ladder()}:
-            near = min(sorted(met), key=lambda other: abs(math.log(other / size)))
+            near = min(sorted(met), key=lambda met_at: abs(math.log(met_at / size)))
             between = 2 ** round(math.log2(near * size) / 2)
             self.nearer |= {between} - {near, size}
         sizes = self.ladder()

@@ -50,12 +50,12 @@ def _device(value: Any) -> str:
 DEVICE = Annotated[Any, AfterValidator(_device)]
 
 
-def fitting(chosen: Any, every: Collection[int]) -> list[int]:
-    """The batch sizes chosen, or else those of `every` that the workload has examples for.  Raises
+def fitting(chosen: Any, sizes: Collection[int]) -> list[int]:
+    """The batch sizes chosen, or else those of `sizes` that the workload has examples for.  Raises
     ValueError as `parameters.fit`.
     """
     if chosen.batch_sizes is None:
-        return [size for size in every if size <= workload(chosen.workload).train_size]
+        return [size for size in sizes if size <= workload(chosen.workload).train_size]
     parameters.fit(chosen, "batch_sizes")
     return chosen.batch_sizes
 
@@ -193,7 +193,7 @@ def points(trials: pd.DataFrame, surface: Surface, plan: adaptive.Plan | None) -
     counts = trials.dropna(subset="steps").batch_size.value_counts()
     timed = hardware.step_seconds(trials)
     scaled = np.stack([1 / timed.seconds, timed.batch_size / timed.seconds], 1)
-    (fixed, each), _ = nnls(scaled, np.ones(len(timed)))
+    (fixed, per_example), _ = nnls(scaled, np.ones(len(timed)))
     shade = 0.0
     if plan:
         powers = 2 ** np.arange(np.log2(counts.index.min()), np.log2(counts.index.max()) + 1)
@@ -208,7 +208,7 @@ def points(trials: pd.DataFrame, surface: Surface, plan: adaptive.Plan | None) -
         sizes, work = best.batch_size.to_numpy(), workload(best.workload[0])
         hparams = best[[*spaces.intervals(work.space, best.algorithm[0], work.decay)]]
     steps, low, high = surface.steps(sizes) * math.cosh(shade)
-    about = {"steps": steps, "low": low, "high": high, "seconds": fixed + each * sizes}
+    about = {"steps": steps, "low": low, "high": high, "seconds": fixed + per_example * sizes}
     table = pd.DataFrame({"batch_size": sizes, **about}).join(hparams)
     met = counts.reindex(sizes, fill_value=0).to_numpy()
     return table.assign(met=met, time=table.steps * table.seconds)
@@ -244,47 +244,47 @@ def doubts(answer: Answer) -> list[str]:
     work, facts, trials, plan = answer.work, answer.work.facts, answer.trials, answer.plan
     sizes, goal, hardest = answer.met.batch_size, answer.goal, min(answer.work.goals)
     written = work.asks.written
-    found = [*facts.doubts] if facts else []
+    sentences = [*facts.doubts] if facts else []
     if plan and plan.stopped:
         runs = f"{plan.runs():.0f} of {adaptive.MOST:.0f} tuned runs"
-        found.append(f"Stopped after {runs}. The same line goes on from there.")
+        sentences.append(f"Stopped after {runs}. The same line goes on from there.")
     shade, misses, n = plan.safe() if plan else (0.0, 0, 0)
     if shade:
-        found.append(
+        sentences.append(
             f"Near the best rate {misses} of {n} trainings missed the goal. The rates below are "
             f"{brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} times the steps."
         )
     if goal > hardest:
         met = trials.dropna(subset=f"steps@{hardest:g}").batch_size.nunique()
-        found.append(
+        sentences.append(
             f"The hardest goal, {written(hardest)}, was met at {met or 'none'} of "
             f"{trials.batch_size.nunique()} batch sizes. All below is for {written(goal)}."
         )
     departing = answer.surface.steps(sizes)[0] / answer.surface.steps(sizes, departing=False)[0]
-    found += [
+    sentences += [
         f"At batch size {size:,} training takes {brief(factor)} times the steps of the fitted law."
         for size, factor in zip(sizes, departing)
         if abs(math.log(factor)) > DEPARTS
     ]
     if not answer.withheld and answer.choice().batch_size == sizes.max():
-        found.append(f"No batch larger than {sizes.max():,} was tried; one may be as fast.")
+        sentences.append(f"No batch larger than {sizes.max():,} was tried; one may be as fast.")
     missed = sorted({*trials.batch_size} - {*sizes})
     if missed:
         where = joined([f"{size:,}" for size in missed])
-        found.append(f"No trial met {written(goal)} at batch size {where}.")
+        sentences.append(f"No trial met {written(goal)} at batch size {where}.")
     if facts and work.asks.counted:
         spread = math.sqrt(goal * (1 - goal) / facts.values)
         if goal < UNSURE * spread:
-            found.append(
+            sentences.append(
                 f"The validation set has {facts.values:,} examples. At a goal of {written(goal)}, "
                 f"chance alone moves the error by {percent(spread)}. Validate on more."
             )
         if goal > facts.chance / EASY:
-            found.append(
+            sentences.append(
                 f"The goal of {written(goal)} is easy: answers that are all the same miss "
                 f"{percent(facts.chance)}."
             )
-    return found
+    return sentences
 
 
 def settings(row: pd.Series, answer: Answer) -> dict[str, str]:
@@ -292,15 +292,15 @@ def settings(row: pd.Series, answer: Answer) -> dict[str, str]:
     those at an edge of their range.
     """
     ends = spaces.intervals(answer.work.space, answer.algorithm, answer.work.decay)
-    found = {}
+    words = {}
     for name, axis in ends.items():
         value = row[name]
         # What lies near one, by its distance from it
         near_one = 0.9 <= value < 1
         written = f"{1 - float(f'{1 - value:.2g}'):.6g}" if near_one else f"{value:.2g}"
         inside = OUTER <= axis.place(value) <= 1 - OUTER
-        found[name.replace("_", " ")] = written + "*" * (not inside and answer.plan is None)
-    return found
+        words[name.replace("_", " ")] = written + "*" * (not inside and answer.plan is None)
+    return words
 
 
 def best(answer: Answer) -> pd.DataFrame:

@@ -42,12 +42,13 @@ def exact_curves() -> pd.DataFrame:
     for d in CONDITIONS:
         units = 2.0 ** np.arange(-4, 21, 1 if d == DIMENSIONS else 2)
         for kind, grid in KINDS.items():
-            own = curve(power_law(d), units, COARSE, **grid)
-            parts.append(own.assign(kind=kind, dimensions=d))
+            rows = curve(power_law(d), units, COARSE, **grid)
+            parts.append(rows.assign(kind=kind, dimensions=d))
     curves = pd.concat(parts)
     # Four times the noise is a batch four times as large
-    every = [curves.assign(noise=f"{s:g}", batch_size=curves.batch_size * s) for s in NOISES]
-    shown = pd.concat(every)
+    shown = pd.concat(
+        [curves.assign(noise=f"{s:g}", batch_size=curves.batch_size * s) for s in NOISES]
+    )
     return shown[shown.batch_size.between(1, SIZES[-1])]
 
 
@@ -59,8 +60,8 @@ def searched(model: Model, replicate: int) -> pd.DataFrame:
     of stability.
     """
     tried = 2 * spaces.draw("lee2021", "sgd", TRIALS, replicate=replicate)["learning_rate"]
-    needed = np.array([steps(model, SIZES, rate) for rate in tried])  # [trials, sizes]
-    met = np.where(np.isinf(needed), np.nan, needed).T
+    steps_needed = np.array([steps(model, SIZES, rate) for rate in tried])  # [trials, sizes]
+    met = np.where(np.isinf(steps_needed), np.nan, steps_needed).T
     about = {"workload": "quadratic", "algorithm": "sgd", "pruning": "none", "sparsity": 0.0}
     about |= {"trials": TRIALS, "replicate": replicate, "split": 0, "goal": model.target}
     columns = {
@@ -74,65 +75,51 @@ def searched(model: Model, replicate: int) -> pd.DataFrame:
 
 
 def compared(model: Model) -> pd.DataFrame:
-    """Searches of a model beside its exact curve, a row per quantity: quantity, exact, value, low,
-    high.
-    """
+    """The table of a model's searches beside its exact curve, a row per quantity."""
     truth = curve(model, SIZES, FINE)
-    line = scaling.fit(truth.batch_size, np.log(truth.steps))
-    ends = scaling.regimes(truth)
-    table = pd.concat([searched(model, replicate) for replicate in range(SEARCHES)])
-    (own,) = scaling.curves(table).values()
-    points = scaling.across_replicates(scaling.steps_to_result(table))
-    over = points.steps / points.batch_size.map(truth.set_index("batch_size").steps)
+    line, ends = scaling.fit(truth.batch_size, np.log(truth.steps)), scaling.regimes(truth)
+    # Where the exact curve's elasticity is one half; this needs no fit
+    sizes = np.log(truth.batch_size)
+    slope = np.gradient(np.log(truth.steps), sizes)
+    critical = np.exp(np.interp(-0.5, slope, sizes))
+    trials = pd.concat([searched(model, replicate) for replicate in range(SEARCHES)])
+    (searches,) = scaling.curves(trials).values()
+    points = scaling.across_replicates(scaling.steps_to_result(trials))
+    ratios = points.steps / points.batch_size.map(truth.set_index("batch_size").steps)
     means = scaling.regimes(points)
-    _, perfect, useful = scaling.regime_ends(own.sizes, scaling.draws(own).to_numpy())
-    c1, c2 = (effect.row().values() for effect in scaling.estimate(_log_line, own))
-    rows = [
-        ("steps over the fewest possible, median", 1, over.median(), None, None),
-        (
-            "perfect scaling ends",
+    _, perfect, useful = scaling.regime_ends(searches.sizes, scaling.draws(searches).to_numpy())
+    c1, c2 = (effect.row().values() for effect in scaling.estimate(_log_line, searches))
+    rows = {  # exact, by the searches, and the ends of its interval
+        "steps over the fewest possible, median": (1, ratios.median(), np.nan, np.nan),
+        "perfect scaling ends": (
             ends.perfect_end,
             means.perfect_end,
             *scaling.span_of(perfect),
         ),
-        ("floor begins", ends.useful_end, means.useful_end, *scaling.span_of(useful)),
-        ("c₁ (examples)", line.c1[0], *c1),
-        ("c₂ (steps)", line.c2[0], *c2),
-        ("critical batch size", critical_of(truth), *scaling.critical(own).row().values()),
-    ]
-    return pd.DataFrame(rows, columns=["quantity", "exact", "value", "low", "high"])
+        "floor begins": (ends.useful_end, means.useful_end, *scaling.span_of(useful)),
+        "c₁ (examples)": (line.c1[0], *c1),
+        "c₂ (steps)": (line.c2[0], *c2),
+        "critical batch size": (critical, *scaling.critical(searches).row().values()),
+    }
+    shown = []
+    for name, (exact, value, low, high) in rows.items():
+        form = "{:,.3f}" if exact == 1 else "{:,.0f}"
+        row = {"quantity": name, "exact curve": form.format(exact)}
+        row["by the searches"] = form.format(value)
+        shown.append(row | {"90 %": "—" if np.isnan(low) else span((round(low), round(high)))})
+    return pd.DataFrame(shown)
 
 
-def critical_of(truth: pd.DataFrame) -> float:
-    """The batch size at which the exact curve's elasticity is one half; this needs no fit."""
-    slope = np.gradient(np.log(truth.steps), np.log(truth.batch_size))
-    return float(np.exp(np.interp(-0.5, slope, np.log(truth.batch_size))))
-
-
-def _log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def _log_line(points: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
-    line = scaling.fit(*own)
+    line = scaling.fit(*points)
     return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
-
-
-def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table of quantities of `compared`."""
-    ends = zip(rows.low.round(), rows.high.round())
-    digits = ["{:,.3f}" if row.exact == 1 else "{:,.0f}" for row in rows.itertuples()]
-    return pd.DataFrame(
-        {
-            "quantity": rows.quantity,
-            "exact curve": [f.format(value) for f, value in zip(digits, rows.exact)],
-            "by the searches": [f.format(value) for f, value in zip(digits, rows.value)],
-            "90 %": [span(pair) if pair[0] == pair[0] else "—" for pair in ends],
-        }
-    )
 
 
 def findings(shown: pd.DataFrame) -> dict[str, str]:
     """Values of the section's sentences; shown: of `exact_curves`."""
-    own = shown[(shown.dimensions == DIMENSIONS) & (shown.noise == "1")]
-    wide = own.pivot_table(index="batch_size", columns="kind", values="steps").dropna()
+    curves = shown[(shown.dimensions == DIMENSIONS) & (shown.noise == "1")]
+    wide = curves.pivot_table(index="batch_size", columns="kind", values="steps").dropna()
     share = wide["momentum"] / wide["SGD"]
     return {
         "momentum_small": percent(share.iloc[0]),

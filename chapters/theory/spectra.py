@@ -26,20 +26,21 @@ def bends(model: Model) -> dict[str, float]:
     """
     edge = 2 / model.curvature.max()
     tried = np.geomspace(1e-5 * edge, 0.999 * edge, TRIED)
-    needed = np.array([steps(model, SIZES, rate) for rate in tried])  # [rates, sizes]
-    fewest = needed.min(0)
-    well = needed <= rates.WINDOW * fewest
-    best = pd.Series((np.log(tried)[:, None] * well).sum(0) / well.sum(0), SIZES)
-    taken = pd.Series(np.log(fewest), SIZES)
-    free = rates.fit("free exponent", SIZES, best.to_numpy())
-    rest = best - rates.fit("saturating", SIZES, best.to_numpy()).log_rates(SIZES)
-    critical = rates.bend(taken)
+    taken = np.array([steps(model, SIZES, rate) for rate in tried])  # [rates, sizes]
+    fewest = taken.min(0)
+    well = taken <= rates.WINDOW * fewest
+    logs = pd.Series((np.log(tried)[:, None] * well).sum(0) / well.sum(0), SIZES)
+    log_steps = pd.Series(np.log(fewest), SIZES)
+    product = logs + log_steps
+    free = rates.fit("free exponent", SIZES, logs.to_numpy())
+    off = logs - rates.fit("saturating", SIZES, logs.to_numpy()).log_rates(SIZES)
+    critical = rates.bend(log_steps)
     return {
         "critical": float(np.exp(critical)),
-        "rho": float(np.exp(rates.bend(-best) - critical)),
+        "rho": float(np.exp(rates.bend(-logs) - critical)),
         "exponent": free.parameters[1],
-        "rms": float(rest.std(ddof=0)),
-        "falls": float(np.exp((best + taken).iloc[0] - (best + taken).iloc[-1])),
+        "rms": float(off.std(ddof=0)),
+        "falls": float(np.exp(product.iloc[0] - product.iloc[-1])),
     }
 
 
@@ -53,12 +54,14 @@ def spectra() -> pd.DataFrame:
 def _spectra() -> pd.DataFrame:
     i = np.arange(1, DIMENSIONS + 1)
     cases = [(name, "", i**-power, i**-power, 1.0) for name, power in POWERS.items()]
-    measured = SPECTRA.results()
-    for (name, step), own in measured.groupby(["workload", "steps"]) if len(measured) else ():
-        h, noise, slope = own[own.curvature > 0][["curvature", "noise", "slope"]].to_numpy().T
-        title = f"{workload(name).title.removesuffix(', easier goal')}, step {step:,}"
-        cases.append((title, name, h, h, 1.0))
-        cases.append((f"{title}, its own noise", name, h, noise, (slope / h) ** 2))
+    eigenvalues = SPECTRA.results()
+    if len(eigenvalues):
+        eigenvalues = eigenvalues[eigenvalues.curvature > 0].groupby(["workload", "steps"])
+        for (name, step), rows in eigenvalues:
+            h, noise, slope = rows[["curvature", "noise", "slope"]].to_numpy().T
+            title = f"{workload(name).title.removesuffix(', easier goal')}, step {step:,}"
+            cases.append((title, name, h, h, 1.0))
+            cases.append((f"{title}, its own noise", name, h, noise, (slope / h) ** 2))
     rows = []
     for title, name, h, noise, square in cases:
         for goal in GOALS:
@@ -67,22 +70,19 @@ def _spectra() -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def table(found: pd.DataFrame, bends: Claim) -> pd.DataFrame:
+def table(spectra: pd.DataFrame, bends: Claim) -> pd.DataFrame:
     """rho in the model at every goal, a row per spectrum, beside that of the network's searches.
 
     Args:
-        found: of `spectra`.
+        spectra: of `spectra`.
         bends: the claim that rho is one.
     """
-    known = {group.name.partition(", ")[0]: group for group in bends.measured}
+    groups = {group.name.partition(", ")[0]: group for group in bends.measured}
     rows = []
-    for spectrum, own in found.groupby("spectrum", sort=False):
-        told = {f"ρ, goal {percent(row.goal)}": brief(row.rho) for row in own.itertuples()}
-        ends = {
-            name: between(*own[of])
-            for name, of in (("exponent", "exponent"), ("K*η* falls", "falls"))
-        }
-        group = known.get(spectrum.partition(", ")[0])
+    for spectrum, goals in spectra.groupby("spectrum", sort=False):
+        group = groups.get(spectrum.partition(", ")[0])
         searches = with_interval(group.effect, group.low, group.high) if group else "—"
-        rows.append({"spectrum": spectrum, **told, **ends, "ρ of its searches": searches})
+        ratios = {f"ρ, goal {percent(row.goal)}": brief(row.rho) for row in goals.itertuples()}
+        ends = {"exponent": between(*goals.exponent), "K*η* falls": between(*goals.falls)}
+        rows.append({"spectrum": spectrum, **ratios, **ends, "ρ of its searches": searches})
     return pd.DataFrame(rows)

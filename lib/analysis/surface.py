@@ -156,7 +156,9 @@ def fit(table: pd.DataFrame, goals: list[str], also: Sequence[int] = ()) -> Surf
         scatter = float(np.sqrt((WORTH * SCATTER**2 + variance) / (WORTH + count)))
     covariance = np.linalg.inv(best.jac.T @ best.jac)
     freedom = WORTH + max(0.0, count - 3)
-    return replace(problem.at(best.x), covariance=covariance, scatter=scatter, freedom=freedom)
+    return replace(
+        problem.surface(best.x), covariance=covariance, scatter=scatter, freedom=freedom
+    )
 
 
 class _Problem:
@@ -183,7 +185,7 @@ class _Problem:
         self.means = np.array([*laws, *floors, *departures])
         self.spreads = np.array([*spreads, *(floors + UNKNOWN), *(departures + DEPARTS)])
 
-    def at(self, theta: np.ndarray) -> Surface:
+    def surface(self, theta: np.ndarray) -> Surface:
         return Surface(theta, np.zeros((0, 0)), self.goals, self.sizes, SCATTER, 1.0)
 
     def start(self, move: float) -> np.ndarray:
@@ -193,8 +195,8 @@ class _Problem:
         size = self.batch_sizes[[fastest]]
         theta = self.means.copy()
         theta[BEND] += move
-        theta[RATE] = self.log_rates[fastest] - self.at(theta)._log_rates(size)[0][0]
-        law = self.at(theta)._log_steps(size)[0][0]
+        theta[RATE] = self.log_rates[fastest] - self.surface(theta)._log_rates(size)[0][0]
+        law = self.surface(theta)._log_steps(size)[0][0]
         theta[FLOORS : FLOORS + self.goals] = np.log(steps[:, fastest]) - law
         return theta
 
@@ -205,7 +207,7 @@ class _Problem:
         diverged that its rate was too high: the square of its residual is -2 ln of the probability
         of that.
         """
-        surface = self.at(theta)
+        surface = self.surface(theta)
         values, slopes = surface._log_surface(self.batch_sizes, self.log_rates, self.goal)
         best, moves = surface._log_rates(self.batch_sizes)
         off = (np.log(self.steps) - values) / scatter
