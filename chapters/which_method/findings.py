@@ -23,37 +23,38 @@ SOAP = (  # predicted on 27 November 2026: what, over Adam's; a method, its quan
 
 
 def findings(
-    every: pd.DataFrame, curves: dict, judged: Mapping[str, Claim]
+    searches: pd.DataFrame, curves: dict, judged: Mapping[str, Claim]
 ) -> dict[str, object]:
     """All values of the page's sentences.
 
     Args:
-        every: trials at their goals, momentum over its whole range where that is measured.
+        searches: at their goals, momentum over its whole range where that is measured.
         curves: those of dense networks among them.
         judged: the page's claims.
     """
-    over = tables.compared(curves)
-    muon = over[(over.algorithm == "muon") & (over.n >= tables.SEVERAL)]
+    ratios = tables.compared(curves)
+    muon = ratios[(ratios.algorithm == "muon") & (ratios.n >= tables.SEVERAL)]
     muon = {what: between(*rows.ratio) for what, rows in muon.groupby("what")}
-    goals = every.groupby("workload").goal.first()
-    beside_adam = [group.effect for group in judged["O6"].groups if group.n >= tables.SEVERAL]
-    found = {
-        "over_sgd": muon["critical"],
-        "muon": muon,
-        "over_adam": between(*beside_adam),
-        "methods": every.algorithm.nunique(),
-        "searches": max(curve.n for curve in curves.values()),
-        "trials": boxes.trials(every[every.space != "whole"]),
-        "goals": [f"{percent(goal)} ({tables.name_of(name)})" for name, goal in goals.items()],
-    }
-    return told.plain(found)
+    goals = searches.groupby("workload").goal.first()
+    over_adam = [group.effect for group in judged["O6"].groups if group.n >= tables.SEVERAL]
+    return told.plain(
+        {
+            "over_sgd": muon["critical"],
+            "muon": muon,
+            "over_adam": between(*over_adam),
+            "methods": searches.algorithm.nunique(),
+            "searches": max(curve.n for curve in curves.values()),
+            "trials": boxes.trials(searches[searches.space != "whole"]),
+            "goals": [f"{percent(g)} ({tables.name_of(name)})" for name, g in goals.items()],
+        }
+    )
 
 
 def soap(curves: dict) -> pd.DataFrame:
     """What was predicted of SOAP before its records, as ratios to Adam, beside what came."""
     rows = []
-    for what, method, quantity, low, high in SOAP:
-        of = method_results.QUANTITIES[quantity]
-        effect = method_results.between(curves, method, "adam", of)[FIRST]
-        rows.append((what, low, high, told.interval(effect)))
+    for title, method, quantity, low, high in SOAP:
+        ratio = method_results.QUANTITIES[quantity]
+        effect = method_results.between(curves, method, "adam", ratio)[FIRST]
+        rows.append((title, low, high, told.interval(effect)))
     return told.predictions(rows)

@@ -22,12 +22,11 @@ def compared(curves: dict) -> pd.DataFrame:
     """Every method over SGD as of `method_results.over`, the largest critical batch size first,
     with network and method in words.
     """
-    over = method_results.over(curves)
-    middle = over[over.what == "critical"].groupby("algorithm").ratio.mean()
-    over = over.assign(
-        network=over.workload.map(name_of), method=over.algorithm.map(method_results.title)
-    )
-    return over.iloc[over.algorithm.map(-middle).argsort(kind="stable")]
+    ratios = method_results.over(curves)
+    ratios["network"] = ratios.workload.map(name_of)
+    ratios["method"] = ratios.algorithm.map(method_results.title)
+    critical = ratios[ratios.what == "critical"].groupby("algorithm").ratio.mean()
+    return ratios.iloc[ratios.algorithm.map(-critical).argsort(kind="stable")]
 
 
 def in_time(curves: dict, times: pd.DataFrame, network: str) -> pd.DataFrame:
@@ -37,13 +36,13 @@ def in_time(curves: dict, times: pd.DataFrame, network: str) -> pd.DataFrame:
     timed = method_results.in_time(curves, times)
     timed = timed[(timed.workload == network) & ~timed.algorithm.isin(charts.VARIANTS)]
     rows = []
-    for name, own in timed.sort_values("batch_size").groupby("algorithm"):
-        first, last = own.iloc[0], own.iloc[-1]
-        row = {"method": wording.named(name)}
-        row["batch sizes"] = f"{first.batch_size:,} to {last.batch_size:,}"
-        for where, end in (("smallest", first), ("largest", last)):
-            row[f"time at the {where}"] = wording.ranged(end.time, end.time_low, end.time_high)
-            row[f"of a step at the {where}"] = wording.brief(end.dearer)
+    for name, sizes in timed.sort_values("batch_size").groupby("algorithm"):
+        ends = {"smallest": sizes.iloc[0], "largest": sizes.iloc[-1]}
+        span = " to ".join(f"{end.batch_size:,}" for end in ends.values())
+        row = {"method": wording.named(name), "batch sizes": span}
+        for size, end in ends.items():
+            row[f"time at the {size}"] = wording.ranged(end.time, end.time_low, end.time_high)
+            row[f"of a step at the {size}"] = wording.brief(end.dearer)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -51,7 +50,7 @@ def in_time(curves: dict, times: pd.DataFrame, network: str) -> pd.DataFrame:
 def predictions() -> pd.DataFrame:
     """What the noisy quadratic model says of every method: `quadratic_methods.predictions`."""
     model = noisy_quadratic.power_law(1000)
-    found = claims.kept(
+    table = claims.kept(
         "predictions", lambda: quadratic_methods.predictions(model).to_dict("list")
     )
-    return pd.DataFrame(found)
+    return pd.DataFrame(table)
