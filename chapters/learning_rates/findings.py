@@ -6,23 +6,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.learning_rates import measured, predictions, searched
-from chapters.learning_rates.measured import (
-    ABOUT,
-    DEFINED,
-    EASY,
-    FROM_ONE,
-    LINEAR,
-    OFF,
-    ONE,
-    RIVALS,
-    ROOT,
-    SOONER,
-    Tables,
-    curves,
-    name_of,
-    rows_of,
-    with_curves,
-)
+from chapters.learning_rates.measured import Tables, curves, name_of, rows_of, with_curves
 from lib.measuring import sweeps
 from lib.page import told
 from lib.records import results
@@ -30,7 +14,11 @@ from lib.wording import brief, named, number, percent, with_interval
 from lib.workloads.catalogue import workload
 
 SATURATING = ("sgd", "momentum", "muon")  # methods whose rates were predicted to take the form
-WORDS = {DEFINED: "as defined", SOONER: "also those ended sooner", EASY: "easiest goal"}
+WORDS = {
+    measured.DEFINED: "as defined",
+    measured.SOONER: "also those ended sooner",
+    measured.EASY: "easiest goal",
+}
 VERDICTS = {True: "as predicted", False: "not as predicted", None: "a bound"}
 
 
@@ -38,7 +26,7 @@ def series() -> list[dict[str, object]]:
     """Every curve's law, for figures of other pages: name, method, data (set), sparsity, points
     ([batch size, best rate]), eta_inf, b_eta; of `ENOUGH` searches.
     """
-    tables = measured.on_record()[DEFINED]
+    tables = measured.on_record()[measured.DEFINED]
     return [
         {
             "name": name_of(row),
@@ -81,7 +69,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
         readings: of `searches`.
         far: of `measured.far_below`.
     """
-    tables, easy = readings[DEFINED], readings[EASY]
+    tables, easy = readings[measured.DEFINED], readings[measured.EASY]
     saturating, sgd, adam = (
         curves(tables, *names) for names in (SATURATING, ["sgd"], ["adam"])
     )
@@ -91,7 +79,13 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
     )
     off = np.log(points.rate / points.saturating) if len(points) else pd.Series([np.nan])
     times = np.exp(costs.groupby("rule").cost.mean()) if len(costs) else {}
-    rules = {"half": "half", "twice": "twice", "one": ONE, "linear": LINEAR, "root": ROOT}
+    rules = {
+        "half": "half",
+        "twice": "twice",
+        "one": measured.ONE,
+        "linear": measured.LINEAR,
+        "root": measured.ROOT,
+    }
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
     return told.plain(
@@ -121,7 +115,7 @@ def _factor(points: pd.DataFrame) -> float | None:
     """The largest factor between two products of steps and best rate of one curve."""
     if points.empty:
         return None
-    products = (points.steps * points.rate).groupby([points[name] for name in ABOUT])
+    products = (points.steps * points.rate).groupby([points[name] for name in measured.ABOUT])
     return float((products.max() / products.min()).max())
 
 
@@ -132,7 +126,7 @@ def _spread(tuned: pd.DataFrame) -> float | None:
     if tuned.empty:
         return None
     near = tuned[tuned.over.between(1 / 3, 3)].assign(log=lambda rows: np.log(rows.distance))
-    off = near.log - near.groupby([*ABOUT, "over"]).log.transform("mean")
+    off = near.log - near.groupby([*measured.ABOUT, "over"]).log.transform("mean")
     return float(np.exp(np.sqrt((off**2).mean())))
 
 
@@ -150,9 +144,10 @@ def _curves(tables: Tables) -> list[tuple[dict, dict[str, str]]]:
 def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
     """A row per network, method and sparsity: rho in every reading, and what else the law says."""
     rows = []
-    for row, names in _curves(readings[DEFINED]):
+    for row, names in _curves(readings[measured.DEFINED]):
         checks = {
-            reading: rows_of(readings[reading]["curves"], row) for reading in (SOONER, EASY)
+            reading: rows_of(readings[reading]["curves"], row)
+            for reading in (measured.SOONER, measured.EASY)
         }
         constants = {"η∞": "eta_inf", "Bη": "b_eta", "C": "critical"}
         falls = {"exponent": "exponent", "K* falls": "fold", "K*η* falls": "falls"}
@@ -182,7 +177,7 @@ def _rho(row: dict) -> str:
 def rules_table(tables: Tables) -> pd.DataFrame:
     """A row per curve: the error of every rule at sizes left out (ln of the rate)."""
     return pd.DataFrame(
-        names | {rule: number(round(row[rule], 3)) for rule in RIVALS}
+        names | {rule: number(round(row[rule], 3)) for rule in measured.RIVALS}
         for row, names in _curves(tables)
     )
 
@@ -197,7 +192,7 @@ def costs_table(tables: Tables) -> pd.DataFrame:
         means = zip(np.exp(costs.cost.mean()), costs.bound.any())
         cells = [f"≥ {brief(mean)}" if bound else brief(mean) for mean, bound in means]
         times = dict(zip(costs.groups, cells))
-        order = (*OFF, ONE, *FROM_ONE, *RIVALS)
+        order = (*measured.OFF, measured.ONE, *measured.FROM_ONE, *measured.RIVALS)
         rows.append(names | {rule: times.get(rule, "—") for rule in order})
     return pd.DataFrame(rows)
 

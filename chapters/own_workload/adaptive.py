@@ -85,6 +85,8 @@ class Plan:
         # Batch sizes between one that failed and one that did not
         self.nearer: set[int] = set()
         self.numbers: Counter[int] = Counter()  # of trainings placed so far, by batch size
+        # Goals that a first race has to find out, if they are
+        self.within = getattr(self.work.facts, "within", None)
         self.goal = min(self.work.goals)
         self.searches: list[Search] = []
         self.trials = pd.DataFrame()
@@ -153,6 +155,20 @@ class Plan:
             replicate=self.numbers[size],
             max_steps=min(math.ceil(limit), self.work.max_steps),
         )
+
+    def explore(self) -> Iterator[list[Search]]:
+        """Rates over the whole space, for the steps after which goals are read."""
+        axis = self.space["learning_rate"]
+        yield [self.training(self.middle, (axis.low, axis.high), self.within.steps, RACED)]
+
+    def explored(self) -> str:
+        """The workload's name with goals: errors up to the share above the lowest that `explore`
+        found, and up to twice and four times that share.
+        """
+        lowest = self.trials.best_error.min()
+        errors = [lowest * (1 + times * self.within.share) for times in (1, 2, 4)]
+        goals = dict.fromkeys(f"{self.work.asks.given(error):.4g}" for error in errors)
+        return f"{self.work.name}:{','.join(goals)}"
 
     def race(self) -> Iterator[list[Search]]:
         """Rates over the whole space at the middle batch size, in rounds that are LONGER each, with
@@ -233,6 +249,9 @@ class Plan:
 
     def waves(self) -> Iterator[list[Search]]:
         """What is trained next, side by side, until the interval is narrow enough."""
+        if self.within:
+            yield from self.explore()
+            return
         yield from self.race()
         if self.met().empty:
             return

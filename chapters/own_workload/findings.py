@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Collection
@@ -72,6 +73,7 @@ class Answer:
         surface: the laws fitted to trials that met the goal.
         plan: of an adaptive search, else None.
         table: a row per batch size, as of `points`.
+        notes: sentences on how the goal was found out, if it was.
     """
 
     work: Workload
@@ -81,6 +83,7 @@ class Answer:
     surface: Surface
     plan: adaptive.Plan | None
     table: pd.DataFrame
+    notes: tuple[str, ...] = ()
 
     @property
     def met(self) -> pd.DataFrame:
@@ -140,14 +143,25 @@ def answered(
     """
     work, algorithm = workload(chosen.workload), chosen.algorithm
     ends = min(sizes), max(sizes)
-    full = chosen.budget == "full"
+    full, notes = chosen.budget == "full", ()
     if chosen.search == "exact" or chosen.budget == "smoke":
         grid = selection.grid(work.name, sizes, [algorithm], [sparsity], trials=chosen.trials)
         trials = sweeps.results(grid, chosen.budget, **options)
         plan = None
     else:
         plan = adaptive.Plan(work.name, algorithm, ends, sparsity=sparsity)
-        adaptive.run(plan, chosen.minutes, train=full, since=since, **options)
+        run = functools.partial(adaptive.run, minutes=chosen.minutes, train=full, since=since)
+        run(plan, **options)
+        if plan.within and len(plan.trials):
+            within = plan.within
+            plan = adaptive.Plan(plan.explored(), algorithm, ends, sparsity=sparsity)
+            work = plan.work
+            goal_found = work.asks.written(min(work.goals))
+            notes += (
+                f"The hardest goal, {goal_found}, is within {percent(within.share)} of the best of "
+                f"{adaptive.RACED} trainings of {within.steps:,} steps.",
+            )
+            run(plan, **options)
         if full and plan.stopped and plan.met().empty:
             lowest = (
                 f"{plan.trials.best_error.min():.3g}" if plan.searches else "none on record"
@@ -166,7 +180,7 @@ def answered(
     trials = scaling.at_goal(trials, hardest)
     surface = plan.surface() if plan else fit(winners(trials), ["steps"])
     table = points(trials, surface, plan)
-    return Answer(work, algorithm, trials, hardest, surface, plan, table)
+    return Answer(work, algorithm, trials, hardest, surface, plan, table, notes)
 
 
 def without_pruning(chosen: Any, sizes: list[int], **options: Any) -> Answer | None:
@@ -244,7 +258,7 @@ def doubts(answer: Answer) -> list[str]:
     work, facts, trials, plan = answer.work, answer.work.facts, answer.trials, answer.plan
     sizes, goal, hardest = answer.met.batch_size, answer.goal, min(answer.work.goals)
     written = work.asks.written
-    sentences = [*facts.doubts] if facts else []
+    sentences = [*answer.notes, *(facts.doubts if facts else ())]
     if plan and plan.stopped:
         runs = f"{plan.runs():.0f} of {adaptive.MOST:.0f} tuned runs"
         sentences.append(f"Stopped after {runs}. The same line goes on from there.")

@@ -32,7 +32,7 @@ def with_prediction(
     ratio as a hollow diamond; a menu chooses what.
 
     Args:
-        measured: of `method_tables.compared`; variants are left out.  Intervals end at eight times
+        measured: of `findings.compared`; variants are left out.  Intervals end at eight times
             the outermost points.
         predicted: of `quadratic_methods.predictions`.
         muon: a key of WORDS -> Muon's ratios, in words.
