@@ -1,5 +1,7 @@
 """The adaptive search: on trainings whose laws are known, and on real ones that are stopped."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -7,6 +9,7 @@ import pytest
 from chapters.hardware import hardware_tables
 from chapters.own_workload import adaptive
 from chapters.own_workload import findings as answers
+from lib import own
 from lib.analysis import hardware, scaling, surface
 from lib.engine import checkpoint
 from lib.measuring import sweeps
@@ -183,6 +186,17 @@ def test_nothing_is_advised_from_few_batch_sizes_or_a_wide_interval(monkeypatch)
     assert "anywhere from" in withheld(adaptive.run(plan(), 30.0))
 
 
+def answer_of(low, value, high):
+    return SimpleNamespace(surface=SimpleNamespace(critical=(value, low, high)))
+
+
+def test_splits_together_are_surer_than_each_but_not_than_they_agree():
+    value, low, high = answers.together([answer_of(50, 100, 200)] * 2)
+    assert (value, low, high) == pytest.approx((100, 100 / 2**0.5**0.5, 100 * 2**0.5**0.5))
+    value, low, high = answers.together([answer_of(90, 100, 100 / 0.9), answer_of(360, 400, 400 / 0.9)])
+    assert (value, low, high) == pytest.approx((200, 100, 400))
+
+
 def test_lower_rates_are_advised_where_many_trainings_miss_the_goal(monkeypatch):
     def misses(search, rates):
         """Every other training at a fifth of the best rate or more."""
@@ -277,3 +291,15 @@ def test_its_records_alone_give_steps_time_and_price(short, tmp_path):
         fastest = case.best(case.densest, cost)
         assert fastest.batch_size in set(met.batch_size) and fastest.value > 0
     assert len(hardware_tables.answers(case)) == 1
+
+
+@pytest.mark.skipif(not hasattr(own, "Within"), reason="goals are numbers")
+def test_goals_are_found_out_by_a_first_race(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = OWN.replace("{kind}", "Training").replace("(0.2,)", '"within 50 % of the best after 300 steps"')
+    (tmp_path / "mine.py").write_text(text, encoding="utf-8")
+    first = adaptive.run(adaptive.Plan("mine.py:task", "sgd", (4, 256)), 5.0, tmp_path)
+    lowest = first.trials.best_error.min()
+    assert len(first.trials) == adaptive.RACED and first.trials.last_step.max() == 300
+    goals = adaptive.Plan(first.explored(), "sgd", (4, 256)).work.goals
+    assert goals == pytest.approx([lowest * times for times in (1.5, 2, 3)], rel=1e-3)

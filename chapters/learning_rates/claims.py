@@ -1,4 +1,6 @@
-"""What Shallue et al. (2019) and McCandlish et al. (2018) say of tuning, and the rules that judge it."""
+"""What Shallue et al. (2019) and McCandlish et al. (2018) say of tuning, and the rules that judge
+it.
+"""
 
 from __future__ import annotations
 
@@ -46,17 +48,22 @@ def best_rates(trials: pd.DataFrame, soon: bool = True) -> Iterator[Curve]:
     laws = {key[:2]: law for key, law in laws.items() if law.n >= scaling.ENOUGH}
     for key, law in laws.items():
         yield key, law.rates, law.steps, ""
-    dense = trials[(trials.sparsity == 0) & trials.algorithm.isin(EFFECTIVE)]
-    dense = dense[~dense.workload.isin(REPEATS)]
-    built = ranges.builds_up_in(dense) < dense.steps / 10
-    dense = dense.assign(steps=dense.steps.where(built), learning_rate=ranges.effective(dense))
-    for key, curve in dense.groupby(["workload", "algorithm"], sort=False):
+    for key, curve in _earlier(trials).groupby(["workload", "algorithm"], sort=False):
         best = rates.best_rates(curve)
         best = best[best.why != rates.EDGE]
         tables = np.log(best.pivot_table(["rate", "steps"], [*scaling.SEARCH], "batch_size"))
         tables = tables[tables.notna().sum(axis=1) >= 2 * rates.SIZES]
         if key not in laws and len(tables) > 1:
             yield key, tables.rate, tables.steps, PUBLISHED
+
+
+def _earlier(trials: pd.DataFrame) -> pd.DataFrame:
+    """Dense trials at effective rates; those whose momentum had not built up met no goal."""
+    dense = trials[(trials.sparsity == 0) & trials.algorithm.isin(EFFECTIVE)]
+    dense = dense[~dense.workload.isin(REPEATS)]
+    built = ranges.builds_up_in(dense) < dense.steps / 10
+    steps = dense.steps.where(built)
+    return dense.assign(steps=steps, learning_rate=ranges.effective(dense))
 
 
 def _judged(

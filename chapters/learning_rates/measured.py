@@ -204,15 +204,18 @@ def far_below() -> pd.DataFrame:
 
 
 def _far_below() -> pd.DataFrame:
-    flows, parts = FLOWS.results(), []
     cells = [c for c in searched.planned() if c.algorithm == "sgd" and not c.sparsity]
     laws = searched.laws(searched.recorded(cells, EASIEST), cells)
+    flows, parts = FLOWS.results(), []
     for (name, *_), law in laws.items() if len(flows) else ():
-        easiest = (flows.workload == name) & (flows.goal == max(workload(name).goals))
-        times = flows[easiest].groupby("split").time.median()
-        far = law.trials[law.trials.over.between(*np.log(FAR), inclusive="neither")]
-        logs = (far.rate + far.steps).fillna(np.inf).groupby([far.split, far.batch_size])
-        ratios = np.exp(logs.median()).div(times, level="split").rename("over").reset_index()
-        parts.append(ratios.assign(workload=name).replace(np.inf, np.nan).dropna())
+        easiest = flows.goal == max(workload(name).goals)
+        times = flows[easiest & (flows.workload == name)]
+        times = times.groupby("split").time.median()
+        trials = law.trials
+        far = trials[trials.over.between(*np.log(FAR), inclusive="neither")]
+        logs = (far.rate + far.steps).fillna(np.inf)
+        logs = logs.groupby([far.split, far.batch_size]).median()
+        ratios = np.exp(logs).div(times, level="split").replace(np.inf, np.nan)
+        parts.append(ratios.dropna().rename("over").reset_index().assign(workload=name))
     columns = ["workload", "split", "batch_size", "over"]
     return pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from lib.methods import method, spaces
 from lib.methods.optimisers import Optimiser
 from lib.page import parameters
 from lib.records import selection
-from lib.wording import brief, joined, named, percent
+from lib.wording import brief, joined, named, percent, ranged
 from lib.workloads.catalogue import Workload, workload
 
 BEGAN = time.time() - 6.0  # the page, whose start and figures are part of its minutes
@@ -31,6 +32,7 @@ NEAR = 1.25  # times the shortest time: as fast, for what such searches can tell
 OUTER = 0.05  # share of a hyperparameter's range, on its own scale, that is its edge
 UNSURE = 4  # times its standard error, a goal is told apart from others near it
 EASY = 1.25  # times a goal costs what asks for nothing: hardly anything has to be learned
+SPLITS = 2.0  # from end to end of that interval: beyond, another split is offered
 WIDE = 4.0  # from end to end of the critical batch size's interval: beyond, nothing is advised
 DEPARTS = 0.2  # of a batch size's ln K* from the law, which then does not hold
 
@@ -188,6 +190,23 @@ def without_pruning(chosen: Any, sizes: list[int], **options: Any) -> Answer | N
     return answered(chosen, sizes, 0.0, None, **options) if chosen.sparsity else None
 
 
+def other_splits(chosen: Any, sizes: list[int], **options: Any) -> list[Answer]:
+    """The answers for other splits of the same data; each for as many minutes again."""
+    others = (SimpleNamespace(**vars(chosen) | {"workload": name}) for name in chosen.also)
+    return [answered(other, sizes, chosen.sparsity, None, **options) for other in others]
+
+
+def together(answers: Sequence[Answer]) -> tuple[float, float, float]:
+    """The critical batch size of several splits with its 90 % interval: the mean of ln C by the
+    weight of each, no surer than these lie apart.
+    """
+    values, low, high = np.log([answer.surface.critical for answer in answers]).T
+    weights = ((high - low) / 2) ** -2
+    mean = weights @ values / weights.sum()
+    reach = max(weights.sum() ** -0.5, np.ptp(values) / 2)
+    return tuple(np.exp([mean, mean - reach, mean + reach]))
+
+
 def winners(trials: pd.DataFrame) -> pd.DataFrame:
     """The fastest trial of every search that met the goal."""
     met = trials.dropna(subset="steps")
@@ -267,6 +286,13 @@ def doubts(answer: Answer) -> list[str]:
         sentences.append(
             f"Near the best rate {misses} of {n} trainings missed the goal. The rates below are "
             f"{brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} times the steps."
+        )
+    _, low, high = answer.surface.critical
+    if facts and high > SPLITS * low:
+        sentences.append(
+            f"The critical batch size may be anywhere from {brief(low)} to {brief(high)} examples. "
+            "Another split of the data tells more: return it from a second function, and add "
+            f"-p also {work.name.partition('.py')[0]}.py:another_split to the line."
         )
     if goal > hardest:
         met = trials.dropna(subset=f"steps@{hardest:g}").batch_size.nunique()
@@ -367,8 +393,8 @@ def compared(dense: Answer, pruned: Answer) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def findings(answer: Answer, chosen: Any) -> dict:
-    """All values of the page's sentences."""
+def findings(answer: Answer, others: list[Answer], chosen: Any) -> dict:
+    """All values of the page's sentences; others: of `other_splits`."""
     work, sizes, use = answer.work, answer.met.batch_size, answer.choice()
     critical, low, high = answer.surface.critical
     words = [f"{name} {value}" for name, value in settings(use, answer).items()]
@@ -386,6 +412,8 @@ def findings(answer: Answer, chosen: Any) -> dict:
         "per_hour": brief(chosen.price),
         "sizes": len(sizes),
         "inside": bool(sizes.min() < critical < sizes.max()),
+        "splits": 1 + len(others),
+        "together": ranged(*together([answer, *others])),
         "low": low,
         "high": high,
         "trainings": int(answer.met.met.sum()),

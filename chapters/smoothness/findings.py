@@ -18,8 +18,8 @@ from lib.workloads.catalogue import workload
 
 
 def panels(paths: pd.DataFrame) -> pd.DataFrame:
-    """What the figure draws: dense paths and the sparsest of `followed_paths.followed`, at one batch
-    size of a network, with panel, in the order of the panels, the papers' networks first.
+    """What the figure draws: dense paths and the sparsest of `followed_paths.followed`, at one
+    batch size of a network, with panel, in the order of the panels, the papers' networks first.
     """
     size = paths.groupby("workload").batch_size.median().astype(int)
     drawn = paths[paths.batch_size == paths.workload.map(size)]

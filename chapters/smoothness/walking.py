@@ -67,8 +67,8 @@ class Anywhere:
 
 
 def walked(rerun: Rerun, steps: int, kept: set[int]) -> Trace:
-    """Take so many updates of a single trial; kept: steps (from 1) of which weights and gradient are
-    kept.
+    """Take so many updates of a single trial; kept: steps (from 1) of which weights and gradient
+    are kept.
     """
     rerun.executor, executor = Heard(rerun.executor), rerun.executor
     seen, lengths, norms = {}, [], []

@@ -141,8 +141,8 @@ POWERS = {"1/i^1.5": 1.5, "1/i": 1.0, "1/√i": 0.5, "flat": 0.0}
 
 def bends(model: Model) -> dict[str, float]:
     """What the definitions of the page make of a model whose steps are known exactly, with the best
-    of TRIED constant rates: critical (C), rho, exponent, falls (K* times the best rate at the smallest
-    batch size over that at the largest).
+    of TRIED constant rates: critical (C), rho, exponent, falls (K* times the best rate at the
+    smallest batch size over that at the largest).
     """
     edge = 2 / model.curvature.max()
     tried = np.geomspace(1e-5 * edge, 0.999 * edge, TRIED)
@@ -163,8 +163,8 @@ def bends(model: Model) -> dict[str, float]:
 
 
 def spectra() -> pd.DataFrame:
-    """`bends`, a row per spectrum and goal (spectrum, goal): power laws with noise equal to
-    the curvature and a start of one, and those measured, likewise and with their own noise and start.
+    """`bends`, a row per spectrum and goal (spectrum, goal): power laws with noise equal to the
+    curvature and a start of one, and those measured, likewise and with their own noise and start.
     """
     return pd.DataFrame(kept("rate-spectra", lambda: _spectra().to_dict("list")))
 

@@ -41,17 +41,23 @@ def constants(
     Each at the best constant rate, momentum and average; `best` on a coarse grid of rates, then
     about the best of it. The largest curvature must be one.
     """
+    quiet = replace(model, noise=0 * model.noise)
+    c1 = _fewest(model, SMALL, momenta, averages) * SMALL
+    return c1, _fewest(quiet, 1.0, momenta, averages)
 
-    def fewest(model: Model, batch_size: float) -> float:
-        size = np.array([batch_size])
-        _, [(rate, momentum, _)] = best(model, size, COARSE, momenta, averages)
-        place = np.abs(COARSE * (1 + momentum) - rate).argmin().clip(1, len(COARSE) - 2)
-        low, middle, high = COARSE[place - 1 : place + 2]
-        below, above = middle * (low / middle) ** -FINE, middle * (high / middle) ** FINE
-        near = np.where(FINE < 0, below, above)
-        return float(best(model, size, near, momenta, averages)[0][0])
 
-    return fewest(model, SMALL) * SMALL, fewest(replace(model, noise=0 * model.noise), 1.0)
+def _fewest(model: Model, batch_size: float, momenta: tuple, averages: tuple) -> float:
+    """Fewest steps at one batch size."""
+    size = np.array([batch_size])
+    _, [(rate, momentum, _)] = best(model, size, COARSE, momenta, averages)
+    place = np.abs(COARSE * (1 + momentum) - rate).argmin()
+    place = place.clip(1, len(COARSE) - 2)
+    low, middle, high = COARSE[place - 1 : place + 2]
+    below = middle * (low / middle) ** -FINE
+    above = middle * (high / middle) ** FINE
+    near = np.where(FINE < 0, below, above)
+    steps, _ = best(model, size, near, momenta, averages)
+    return float(steps[0])
 
 
 MOMENTA = (0.0, *(1 - np.geomspace(0.5, 0.005, 9)))

@@ -164,14 +164,17 @@ def fit(table: pd.DataFrame, goals: list[str], also: Sequence[int] = ()) -> Surf
 class _Problem:
     """Least squares of trainings and of what was known before, for parameters theta [p].
 
-    Of every training there is a row per goal [n]: its batch size, rate, number of the goal and steps
-    to it or, where it was not met, those after which it was given up or diverged.
+    Of every training there is a row per goal [n]: its batch size, rate, number of the goal and
+    steps to it or, where it was not met, those after which it was given up or diverged.
     """
 
     def __init__(self, table: pd.DataFrame, goals: list[str], also: Sequence[int]):
         self.goals = count = len(goals)
-        self.batch_sizes = np.tile(table.batch_size.to_numpy(float), count)
-        self.log_rates = np.log(np.tile(table.learning_rate.to_numpy(float), count))
+        self.batch_sizes, rates = (
+            np.tile(table[name].to_numpy(float), count)
+            for name in ("batch_size", "learning_rate")
+        )
+        self.log_rates = np.log(rates)
         self.goal = np.repeat(np.arange(count), len(table))
         self.steps = table[goals].T.fillna(table.last_step).to_numpy(float).ravel()
         self.met = table[goals].notna().to_numpy().T.ravel()
@@ -179,11 +182,15 @@ class _Problem:
         self.sizes = np.unique([*self.batch_sizes, *also]).astype(float)
         # What one training took to several goals counts as less than as many trainings
         self.repeated = np.sqrt(1 + SHARED * (count - 1))
-        floors, departures = np.zeros(count), np.zeros(len(self.sizes))
-        laws = [np.log(self.sizes).mean(), 0, RATIO_PRIOR[0], POWER_PRIOR[0]]
-        spreads = [UNKNOWN_BEND, UNKNOWN, RATIO_PRIOR[1], POWER_PRIOR[1]]
-        self.means = np.array([*laws, *floors, *departures])
-        self.spreads = np.array([*spreads, *(floors + UNKNOWN), *(departures + DEPARTS)])
+        priors = [
+            (np.log(self.sizes).mean(), UNKNOWN_BEND),
+            (0, UNKNOWN),
+            RATIO_PRIOR,
+            POWER_PRIOR,
+            *[(0, UNKNOWN)] * count,
+            *[(0, DEPARTS)] * len(self.sizes),
+        ]
+        self.means, self.spreads = np.array(priors, float).T
 
     def surface(self, theta: np.ndarray) -> Surface:
         return Surface(theta, np.zeros((0, 0)), self.goals, self.sizes, SCATTER, 1.0)
@@ -208,17 +215,19 @@ class _Problem:
         of that.
         """
         surface = self.surface(theta)
-        values, slopes = surface._log_surface(self.batch_sizes, self.log_rates, self.goal)
         best, moves = surface._log_rates(self.batch_sizes)
+        values, slopes = surface._log_surface(self.batch_sizes, self.log_rates, self.goal)
         off = (np.log(self.steps) - values) / scatter
         slopes = -slopes / scatter
-        high = (DIVERGES - (self.log_rates - best)) / BLUR
-        off = np.where(self.diverged, high, off)
+        below = (DIVERGES - (self.log_rates - best)) / BLUR
+        off = np.where(self.diverged, below, off)
         slopes = np.where(self.diverged[:, None], moves / BLUR, slopes)
-        one_sided = np.sqrt(-2 * log_ndtr(-off)).clip(1e-9)
-        steep = np.exp(-(off**2) / 2 - log_ndtr(-off)) / np.sqrt(2 * np.pi) / one_sided
+        log_chance = log_ndtr(-off)
+        one_sided = np.sqrt(-2 * log_chance).clip(1e-9)
+        density = np.exp(-(off**2) / 2 - log_chance) / np.sqrt(2 * np.pi)
+        steepness = np.where(self.met, 1.0, density / one_sided)
         off = np.where(self.met, off, one_sided)
-        slopes = np.where(self.met[:, None], slopes, steep[:, None] * slopes)
+        slopes = steepness[:, None] * slopes
         return off / self.repeated, slopes / self.repeated
 
     def residuals(self, theta: np.ndarray, scatter: float) -> np.ndarray:
