@@ -8,6 +8,7 @@ import statistics
 
 import pytest
 
+from benchmarks.size import densities, syntax_nodes
 from lib import ROOT
 
 LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or more: median, 95 %, most; lines over 100 characters
@@ -17,29 +18,12 @@ LIMITS = {  # files, syntax nodes; nodes a line in functions of eight lines or m
 }
 
 
-def nodes(tree):
-    return sum(1 for _ in ast.walk(tree))
-
-
-def densities(source):
-    """Syntax nodes a line of code of every function of eight lines or more; its docstring, comments and blank lines left out."""
-    lines = source.splitlines()
-    for function in ast.walk(ast.parse(source)):
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-            body = (line.strip() for line in lines[function.lineno - 1 : function.end_lineno])
-            docstring = ast.get_docstring(function, clean=False)
-            code = sum(bool(line) and not line.startswith("#") for line in body)
-            code -= len(docstring.splitlines()) if docstring else 0
-            if code >= 8:
-                yield nodes(function) / code
-
-
 def measured(pattern):
     files = [file for file in ROOT.glob(pattern) if file.parent.name != "own"]  # examples, whose records hold their digests
     sources = [file.read_text(encoding="utf-8") for file in files]
     dense = sorted(density for source in sources for density in densities(source))
     wide = sum(len(line) > 100 for source in sources for line in source.splitlines())
-    total = sum(nodes(ast.parse(source)) for source in sources)
+    total = sum(syntax_nodes(ast.parse(source)) for source in sources)
     return len(sources), total, statistics.median(dense), dense[int(0.95 * len(dense))], dense[-1], wide
 
 
@@ -48,7 +32,7 @@ def test_a_line_is_one_of_code():
     sums = "".join(f"    x += {n}\n" for n in range(7))
     source = f'def f(x):\n    """Two\n    lines."""\n    # why\n\n{sums}    return x\n'
     (density,) = densities(source)
-    assert density == nodes(ast.parse(source).body[0]) / 9
+    assert density == syntax_nodes(ast.parse(source).body[0]) / 9
     assert list(densities(source.replace("    x += 6\n", "").replace("    x += 5\n", ""))) == []
 
 
