@@ -153,10 +153,11 @@ def cases(tables: Tables, key: str) -> list[Case]:
 
 def outcome(tables: Tables, key: str, planned: int) -> str:
     """HIT, MISS or NOT_YET, and on how many; planned: curves."""
+    _, method = JUDGED[key]
     verdicts = [fine for _, _, fine in cases(tables, key)]
     if not verdicts:
         return NOT_YET
-    measured = _judged(tables, JUDGED[key][1])
+    measured = _judged(tables, method)
     word = HIT if len(measured) >= planned and None not in verdicts else "so far"
     word = MISS if False in verdicts else word
     return f"{word}: {verdicts.count(True)} of {len(verdicts)} as predicted"

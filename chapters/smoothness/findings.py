@@ -24,9 +24,10 @@ def panels(paths: pd.DataFrame) -> pd.DataFrame:
     size = paths.groupby("workload").batch_size.median().astype(int)
     drawn = paths[paths.batch_size == paths.workload.map(size)]
     drawn = drawn[drawn.sparsity.isin([0.0, drawn.sparsity.max()])]
+    networks = sorted(size.index, key=lambda name: (not is_lee2021(name), name))
     names = {
         (name, method): f"{workload(name).title}, {named(method)}"
-        for name in sorted(size.index, key=lambda name: (not is_lee2021(name), name))
+        for name in networks
         for method in ("sgd", "momentum")
     }
     return arranged(drawn, names)
@@ -50,7 +51,8 @@ def findings(paths: pd.DataFrame, claim: Claim) -> dict:
     """
     ratios = followed_paths.over_dense(paths, paths, ["workload", "algorithm", "batch_size"])
     most = ratios.groupby(["workload", "algorithm"]).sparsity.transform("max")
-    digits = ratios[(ratios.sparsity == most) & ~ratios.workload.map(is_lee2021).astype(bool)]
+    theirs = ratios.workload.map(is_lee2021).astype(bool)
+    digits = ratios[(ratios.sparsity == most) & ~theirs]
     effects = [group.effect for group in claim.measured if not group.own]
     return {
         "digits_smoother": int((digits.lipschitz <= 1).sum()),

@@ -47,11 +47,11 @@ def cosines(paths: pd.DataFrame) -> pd.DataFrame:
     kind, cosine, low, high (90 %; infinite of one), searches.
     """
     keys = [*CURVE, "batch_size", "kind"]
-    groups = paths.melt(keys[:-1], [*KINDS], "kind", "mean").groupby(keys)["mean"]
-    rows = [
-        (*key, *mean_of(cosines).row(log=False).values(), len(cosines))
-        for key, cosines in groups
-    ]
+    long = paths.melt(keys[:-1], [*KINDS], "kind", "mean")
+    rows = []
+    for key, cosines in long.groupby(keys)["mean"]:
+        ends = mean_of(cosines).row(log=False).values()
+        rows.append((*key, *ends, len(cosines)))
     means = pd.DataFrame(rows, columns=[*keys, "cosine", "low", "high", "searches"])
     return means.assign(kind=means.kind.map(KINDS))
 
@@ -60,13 +60,14 @@ def spreads(paths: pd.DataFrame) -> pd.DataFrame:
     """By network, method and quantity, ln of the full gradient's `spread`: the median over a
     search's paths, the mean over searches (effect).
     """
-    search = ["workload", "algorithm", "replicate"]
+    network = ["workload", "algorithm"]
+    search = [*network, "replicate"]
     names = {f"{name}_spread": title for name, title in QUANTITIES.items()}
     logs = paths[search].join(np.log(paths[[*names]]))
     medians = logs.groupby(search, sort=False).median().rename(columns=names)
     rows = [
         (*key, quantity, mean_of(values))
-        for key, searches in medians.groupby(level=search[:2], sort=False)
+        for key, searches in medians.groupby(level=network, sort=False)
         for quantity, values in searches.items()
     ]
-    return pd.DataFrame(rows, columns=[*search[:2], "quantity", "effect"])
+    return pd.DataFrame(rows, columns=[*network, "quantity", "effect"])
