@@ -185,15 +185,14 @@ def answered(
     return Answer(work, algorithm, trials, hardest, surface, plan, table, notes)
 
 
-def without_pruning(chosen: Any, sizes: list[int], **options: Any) -> Answer | None:
-    """The answer for the dense network, of a pruned one; for as many minutes again."""
-    return answered(chosen, sizes, 0.0, None, **options) if chosen.sparsity else None
-
-
-def other_splits(chosen: Any, sizes: list[int], **options: Any) -> list[Answer]:
-    """The answers for other splits of the same data; each for as many minutes again."""
-    others = (SimpleNamespace(**vars(chosen) | {"workload": name}) for name in chosen.also)
-    return [answered(other, sizes, chosen.sparsity, None, **options) for other in others]
+def others(
+    chosen: Any, names: Sequence[str], sizes: list[int], sparsity: float, **options: Any
+) -> list[Answer]:
+    """The answers for other workloads, or the same one, with another share of weights removed; each
+    for as many minutes again.
+    """
+    choices = [SimpleNamespace(**vars(chosen) | {"workload": name}) for name in names]
+    return [answered(choice, sizes, sparsity, None, **options) for choice in choices]
 
 
 def together(answers: Sequence[Answer]) -> tuple[float, float, float]:
@@ -393,8 +392,8 @@ def compared(dense: Answer, pruned: Answer) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def findings(answer: Answer, others: list[Answer], chosen: Any) -> dict:
-    """All values of the page's sentences; others: of `other_splits`."""
+def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
+    """All values of the page's sentences; splits: the answers for other splits of the data."""
     work, sizes, use = answer.work, answer.met.batch_size, answer.choice()
     critical, low, high = answer.surface.critical
     words = [f"{name} {value}" for name, value in settings(use, answer).items()]
@@ -412,8 +411,8 @@ def findings(answer: Answer, others: list[Answer], chosen: Any) -> dict:
         "per_hour": brief(chosen.price),
         "sizes": len(sizes),
         "inside": bool(sizes.min() < critical < sizes.max()),
-        "splits": 1 + len(others),
-        "together": ranged(*together([answer, *others])),
+        "splits": 1 + len(splits),
+        "together": ranged(*together([answer, *splits])) if splits else None,
         "low": low,
         "high": high,
         "trainings": int(answer.met.met.sum()),
