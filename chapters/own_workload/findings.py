@@ -268,7 +268,7 @@ def goal(trials: pd.DataFrame, work: Workload) -> float:
     raise Told(f"{said}{easier}, or a larger max_steps")
 
 
-def doubts(answer: Answer) -> list[str]:
+def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
     """What to know before the answer is used, a sentence or two each: what was noticed of the data,
     minutes that were over, missed goals, steps that depart from the law, a validation set too small
     for the goal, an easy goal.
@@ -287,7 +287,7 @@ def doubts(answer: Answer) -> list[str]:
             f"{brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} times the steps."
         )
     _, low, high = answer.surface.critical
-    if facts and high > SPLITS * low:
+    if facts and not splits and high > SPLITS * low:
         sentences.append(
             f"The critical batch size may be anywhere from {brief(low)} to {brief(high)} examples. "
             "Another split of the data tells more: return it from a second function, and add "
