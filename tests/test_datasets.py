@@ -25,13 +25,14 @@ def needs(name):
 def test_sizes_shapes_and_normalisation(name, tests):
     needs(name)
     data = datasets.load(name)
-    whole = torch.cat([data.train.x, data.validation.x])
+    images = torch.cat([data.train.x, data.validation.x])
     assert len(data.test) == datasets.test_size(name) == tests
-    assert len(data.train) == datasets.train_size(name) and len(data.validation) == len(whole) // 10
+    assert len(data.train) == datasets.train_size(name)
+    assert len(data.validation) == len(images) // 10
     x, y = data.train.x, data.train.y
     assert x.dtype == torch.float32 and x.dim() == 4 and y.dtype == torch.int64
-    assert whole.double().mean().abs() < 1e-5
-    assert abs(whole.double().std(correction=0) - 1) < 1e-5
+    assert images.double().mean().abs() < 1e-5
+    assert abs(images.double().std(correction=0) - 1) < 1e-5
     assert set(y.tolist()) == set(range(10))
     if name == "mnist":  # the published constants
         std = 1 / (x.max() - x.min()).item()

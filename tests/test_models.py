@@ -37,9 +37,8 @@ def test_parameters_are_counted_and_initialised_by_variance_scaling(name):
             std = p[0].numel() ** -0.5
             assert p.abs().max() <= 2 * std / models.TRUNCATED_STD
             assert p.std().item() == pytest.approx(std, rel=4 / np.sqrt(2 * p.numel()))
-    again, other = (models.initialise(models.build(name), seed) for seed in (7, 8))
-    assert torch.equal(flattening.flatten(module), flattening.flatten(again))
-    assert not torch.equal(flattening.flatten(module), flattening.flatten(other))
+    w, again, another = (flattening.flatten(models.fresh(name, seed)) for seed in (7, 7, 8))
+    assert torch.equal(w, again) and not torch.equal(w, another)
 
 
 def test_pooling_before_the_relu_is_the_same_function():
@@ -126,8 +125,8 @@ def test_shares_of_a_batch_have_the_gradients_of_their_own_examples(name, parts)
     for executor in (alone, batched.BatchedExecutor(models.build(name))):
         together = executor.gradients_by_worker(w, executor.inputs(x), y, parts)
         for p, rows in enumerate(torch.arange(72).chunk(parts)):
-            own = alone.gradients(w, alone.inputs(x[rows]), y[rows])
-            for ours, theirs in zip(together, own, strict=True):
+            expected = alone.gradients(w, alone.inputs(x[rows]), y[rows])
+            for ours, theirs in zip(together, expected, strict=True):
                 assert torch.allclose(ours[p], theirs, atol=1e-6)
 
 
@@ -135,16 +134,16 @@ def test_the_recurrent_network_against_a_second_writing():
     module = models.fresh("lstm-128", 3)
     assert models.parameter_count(module) == 65 * 64 + 4 * 128 * (64 + 128 + 2) + 65 * 129
     x = torch.randint(0, 65, (2, 7), generator=torch.Generator().manual_seed(0))
-    held, state = torch.zeros(2, 128), torch.zeros(2, 128)
+    hidden, state = torch.zeros(2, 128), torch.zeros(2, 128)
     p, expected = dict(module.named_parameters()), []
     for symbols in x.T:
         inner = p["symbol.weight"][symbols] @ p["memory.weight_ih_l0"].T
-        inner = inner + held @ p["memory.weight_hh_l0"].T
+        inner = inner + hidden @ p["memory.weight_hh_l0"].T
         inner = inner + p["memory.bias_ih_l0"] + p["memory.bias_hh_l0"]
         let_in, keep, new, let_out = inner.chunk(4, 1)
         state = keep.sigmoid() * state + let_in.sigmoid() * new.tanh()
-        held = let_out.sigmoid() * state.tanh()
-        expected.append(held @ p["head.weight"].T + p["head.bias"])
+        hidden = let_out.sigmoid() * state.tanh()
+        expected.append(hidden @ p["head.weight"].T + p["head.bias"])
     assert torch.allclose(module(x), torch.stack(expected, 1), atol=1e-6)
 
 
@@ -155,6 +154,6 @@ def test_the_recurrent_network_is_looped_with_its_own_gradients():
     slopes = torch.autograd.grad(loss, list(module.parameters()))
     expected = torch.cat([g.flatten() for g in slopes])
     loop = sequential.SequentialExecutor(models.build("lstm-128"), task=cost)
-    losses, found, alive = loop.gradients(flattening.flatten(module)[None], x, y)
+    losses, gradients, alive = loop.gradients(flattening.flatten(module)[None], x, y)
     assert alive.all() and torch.allclose(losses[0], loss.detach())
-    assert torch.allclose(found[0], expected, atol=1e-7)
+    assert torch.allclose(gradients[0], expected, atol=1e-7)

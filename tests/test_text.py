@@ -21,7 +21,7 @@ def test_a_rewritten_workload_keeps_its_records(tmp_path, monkeypatch):
     for change in (bytes, rewritten):
         (tmp_path / "mine.py").write_bytes(change((ROOT / EXAMPLE).read_bytes()))
         work = catalogue.workload("mine.py:next_letter")
-        assert work.source == own_file.source(f"{EXAMPLE}:next_letter") == "b080dbb45723"
+        assert work.source == own_file.load(f"{EXAMPLE}:next_letter").source == "b080dbb45723"
         places.append((work.goals, store.record(Search(work.name, 16), tmp_path)))
     assert places[0] == places[1]
 
@@ -34,7 +34,7 @@ def test_rewritten_code_is_the_same(monkeypatch):
 
 def test_a_record_with_other_newlines_is_read(tmp_path):
     (file, *_) = sorted((store.DATA / "own").rglob("*.csv"))
-    other = tmp_path / file.name
-    other.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
-    (head, table), (expected, rows) = store.read(other), store.read(file)
+    rewritten_file = tmp_path / file.name
+    rewritten_file.write_bytes(file.read_bytes().replace(b"\n", b"\r\n"))
+    (head, table), (expected, rows) = store.read(rewritten_file), store.read(file)
     assert head == expected and table.equals(rows)

@@ -50,7 +50,7 @@ def task():
     return KIND(**{**dict(model=build, train=(x[:40], y[:40]), validation=(x[40:], y[40:]),
                           goals=(0.1, 0.2), max_steps=50), **dict(GIVEN)})
 """
-BOTH = [  # what is given otherwise, and the message
+FAULTS = [  # what is given otherwise, and the message
     ("model=3", "model: 3 is not allowed; it must be callable"),
     ("model=lambda: 1 / 0", r"model: building it raised ZeroDivisionError: .* \(mine.py, line"),
     ("model=lambda: sys.exit('bye')", "model: building it raised SystemExit: bye"),
@@ -76,6 +76,9 @@ BOTH = [  # what is given otherwise, and the message
     ("goals=0.1", "goals: 0.1 is not allowed; it must be a tuple of numbers"),
     ("goals=(float('nan'),)", "goals: .*a tuple of numbers"),
     ("goals=()", "goals: .*hardest"),
+    ("goals='the best'", "goals: 'the best' is not allowed; .*or .within 10 % of the best after"),
+    ("goals='within 0 % of the best after 9 steps'", "share: 0.0 is not allowed; .* than 0"),
+    ("goals='within 5 % of the best after 51 steps'", "goals: .* after at most 50, its max_steps"),
     ("goals=(0.2, 0.1)", "goals: .0.2, 0.1. is not allowed; .* the hardest .lowest. first"),
     ("goals=(0.1, 0.10000001)", "goals: .* differ in their first six digits"),
     ("goals=(-0.1,)", r"goals: .*in \[0, 1\)"),
@@ -85,22 +88,6 @@ BOTH = [  # what is given otherwise, and the message
     ("max_steps=0", "max_steps: 0 is not allowed; it must be greater than or equal to 1"),
     ("precision='x'", "precision: 'x' is not allowed; it must be 'float32' or 'bfloat16'"),
     ("colour=1", "TypeError: .*colour"),
-]  # fmt: skip
-ALONE = [  # networks, and what else keeps trials from being trained at once
-    "lambda: build(nn.BatchNorm1d(2), nn.Linear(2, 2))",
-    "lambda: nn.Sequential(nn.Linear(3, 2).requires_grad_(False), nn.Linear(2, 2))",
-    "lambda: torch.manual_seed(0) and build()",
-    "lambda: build(nn.Linear(2, 2, bias=False))",
-    "lambda: build(nn.PReLU())",
-    "lambda: build(nn.Dropout(), nn.Linear(2, 2))",
-    "lambda: build(first=[Odd(lambda m, h: h * m.kept)])",
-    "lambda: build(first=[Odd(lambda m, h: h - h.mean(0))])",
-    "lambda: build(first=[nn.Flatten(), nn.ReLU(inplace=True)])",
-    "lambda: Odd(lambda m, h: {'logits': h})",
-    "build, at_once=40",
-    "build, metric=Metric(lambda m, b: (m(b[0]).argmax(1) != b[1]).float(), 'error')",
-]
-TRAINING = [
     ("loss='x'", "loss: 'x' is not allowed; it must be one of classification, .*, or a function"),
     ("loss=nn.functional.mse_loss", "metric: None is not allowed; it must be one of .*Metric"),
     ("loss=lambda m, b: m(b[0]), metric='tokens'", "loss: .*RuntimeError: grad can be .* scalar"),
@@ -115,12 +102,7 @@ TRAINING = [
     ("metric=Metric(lambda m, b: torch.tensor(2.0), 'F1', highest=1), goals=(0.9,)",
      "metric: 2.0 is not allowed; it must be at most its highest, 1"),
     ("metric=Metric(lambda m, b: torch.tensor(float('nan')), 'F1')", "metric: nan, of an"),
-    ("at_once=0", "at_once: 0 is not allowed; it must be greater than or equal to 1"),
-    ("at_once=2, metric='tokens', loss=lambda m, b: nn.functional.cross_entropy(m(b[0]), b[1], "
-     "reduction='sum')", "at_once: 2, where the gradient of a batch in parts is off by 0.9"),
-    ("at_once=2, metric='tokens', loss=lambda m, b: nn.functional.cross_entropy(m(b[0]), b[1], "
-     "ignore_index=0)", "at_once: 2, where the gradient of a batch in parts is off by"),
-    ("at_once=8, model=lambda: build(nn.BatchNorm1d(2))", "at_once: 8, .* no batch normalisation"),
+    ("model=lambda: nn.Linear(3, 2, dtype=torch.cfloat)", "model: one with complex parameters"),
     ("train=(x + 1j, y)", "RuntimeError"),
     ("train=(x + 1j * float('inf'), y)", "train: .* finite"),
     ("model=lambda: Odd(lambda m, h: h + 1j)", "outputs: torch.complex64 is not allowed"),
@@ -133,9 +115,17 @@ TRAINING = [
     ("model=lambda: build(outputs=1)", 'labels: from 0 to 1 for .* loss="binary"'),
     ("model=lambda: Odd(lambda m, h: (h, h))", "outputs: tuple is not allowed; .* tensor"),
     ("model=nn.ReLU", "inputs: .*does not require grad"),
-    ("decay=1", "decay: 1 is not allowed; it must be a valid boolean"),
-    ("decay=True, at_once=40", "decay: True is not .* False where trials are trained one after"),
 ]  # fmt: skip
+ALONE = [  # networks, and what else keeps trials from being trained at once
+    "lambda: build(nn.BatchNorm1d(2), nn.Linear(2, 2))",
+    "lambda: nn.Sequential(nn.Linear(3, 2).requires_grad_(False), nn.Linear(2, 2))",
+    "lambda: build(nn.Linear(2, 2, bias=False))",
+    "lambda: build(nn.PReLU())",
+    "lambda: build(nn.Dropout(), nn.Linear(2, 2))",
+    "lambda: build(first=[Odd(lambda m, h: h * m.kept)])",
+    "lambda: build(first=[nn.Flatten(), nn.ReLU(inplace=True)])",
+    "build, metric=Metric(lambda m, b: (m(b[0]).argmax(1) != b[1]).float(), 'error')",
+]
 OWN = "task='x'", "metric: 'x' is not allowed; it must be one of f1, .*, classification"
 BODIES = [  # what the function does first
     ("return None", "returned value: NoneType is not allowed; it must be a lib.own.Training"),
@@ -150,10 +140,7 @@ FILES = {
     "def other(): pass\n": "function: 'task' is not allowed; it must be of the file: other",
     "def task(n): pass\n": "TypeError",
 }
-CASES = [
-    *(("Own", given, message) for given, message in (*BOTH, OWN)),
-    *(("Training", given, message) for given, message in (*BOTH, *TRAINING)),
-]
+CASES = [("Own", *FAULTS[0]), ("Own", *OWN), *(("Training", *fault) for fault in FAULTS)]
 
 
 def text(kind, given="", body="pass"):
@@ -196,15 +183,3 @@ def test_what_the_function_must_not_do_is_refused(write, tmp_path, body, message
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_that_is_no_workload_is_refused_by_name(write, tmp_path, file):
     refused(write(file), FILES[file], tmp_path)
-
-
-def test_it_is_tried_as_the_engine_runs_it(write):
-    """There images come with channels last in memory, of which a view is not to be had."""
-    given = "train=(p[:40], y[:40]), validation=(p[40:], y[40:]), model=lambda: nn.Sequential("
-    given += "nn.Conv2d(1, 2, 3, bias=False), View(), nn.Linear(32, 2)), goals=(0.0,)"
-    made = """class View(nn.Module):
-        def forward(self, x):
-            return x.view(len(x), -1)
-
-    p = torch.randn(60, 1, 6, 6, generator=torch.Generator().manual_seed(0))"""
-    assert catalogue.workload(write(text("Training", given, made))).alone

@@ -24,11 +24,11 @@ def shards(y: Tensor, clients: int, skewed: bool, seed: int) -> Tensor:
     ones.
     """
     random = torch.Generator().manual_seed(seed)
-    each = len(y) // clients
-    order = torch.randperm(len(y), generator=random)[: each * clients]
+    size = len(y) // clients
+    order = torch.randperm(len(y), generator=random)[: size * clients]
     if not skewed:
-        return order.view(clients, each)
-    runs = order[y[order].argsort(stable=True)].view(clients, each).tensor_split(2, 1)
+        return order.view(clients, size)
+    runs = order[y[order].argsort(stable=True)].view(clients, size).tensor_split(2, 1)
     dealt = [run[torch.randperm(clients, generator=random)] for run in runs]
     return torch.cat(dealt, 1)
 
@@ -38,11 +38,11 @@ def streams(data: Split, places: Tensor, batch_size: int, seed: int) -> list[Bat
     order of its own.
     """
 
-    def of(client: int, own: Tensor) -> Batches:
-        order = lockstep.batches(len(own), batch_size, 1000 * seed + client)
-        return ((data.x[own[pick]], data.y[own[pick]]) for pick in order)
+    def stream(client: int, rows: Tensor) -> Batches:
+        order = lockstep.batches(len(rows), batch_size, 1000 * seed + client)
+        return ((data.x[rows[pick]], data.y[rows[pick]]) for pick in order)
 
-    return [of(*each) for each in enumerate(places)]
+    return [stream(client, rows) for client, rows in enumerate(places)]
 
 
 class Halves:
@@ -78,8 +78,8 @@ class Halves:
         parts = [part.detach().requires_grad_() for part in w.tensor_split([self.size], 1)]
         sent = torch.vmap(lambda w: outputs(self.client, w, x))(parts[0])
         logits = torch.vmap(lambda w, h: outputs(self.server, w, h))(parts[1], sent)
-        each = functional.cross_entropy(logits.mT, y.expand(len(w), -1), reduction="none")
-        losses = each.mean(1)
+        targets = y.expand(len(w), -1)
+        losses = functional.cross_entropy(logits.mT, targets, reduction="none").mean(1)
         total = losses.sum() if penalty is None else losses.sum() + penalty(sent).sum()
         return losses.detach(), torch.cat(torch.autograd.grad(total, parts), 1)
 

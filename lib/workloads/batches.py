@@ -30,20 +30,18 @@ def randomness() -> list:
     """Where the global random numbers of torch, numpy and Python are, as `torch.load` reads it back
     without running anything.
     """
-    kind, keys, *rest = np.random.get_state()
+    kind, keys, *position = np.random.get_state()
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
-    drawn = [kind, keys.tolist(), *rest]
-    return [torch.get_rng_state(), devices, drawn, random.getstate()]
+    return [torch.get_rng_state(), devices, [kind, keys.tolist(), *position], random.getstate()]
 
 
 def go_on(state: list) -> None:
     """Set the random numbers back to where `randomness` found them."""
-    numbers, devices, drawn, python = state
-    torch.set_rng_state(numbers)
-    if devices:
-        torch.cuda.set_rng_state_all(devices)
-    np.random.set_state(drawn)
-    random.setstate(python)
+    torch.set_rng_state(state[0])
+    if state[1]:
+        torch.cuda.set_rng_state_all(state[1])
+    np.random.set_state(state[2])
+    random.setstate(state[3])
 
 
 @contextlib.contextmanager
@@ -56,7 +54,7 @@ def restored() -> Iterator[None]:
         go_on(before)
 
 
-def seeded(seed: int) -> None:
+def seed_all(seed: int) -> None:
     """Begin all global random numbers at a seed."""
     torch.manual_seed(seed)
     np.random.seed(seed)
@@ -67,20 +65,18 @@ def _is_tensor(part: object) -> bool:
     return isinstance(part, Tensor)
 
 
-def each(
+def map_tensors(
     batch: object, change: Callable, changes: Callable[[object], bool] = _is_tensor
 ) -> object:
-    """The batch, of its own type, with every tensor changed, however they are nested; what is no
-    tensor stays.
-
-    changes: whether a part is changed, if not every tensor is.
+    """The batch, of its own type, with every tensor changed, or every part that `changes` says,
+    however they are nested; what is no tensor stays.
     """
     if changes(batch):
         return change(batch)
     if isinstance(batch, Mapping):
-        parts = {key: each(value, change, changes) for key, value in batch.items()}
+        parts = {key: map_tensors(value, change, changes) for key, value in batch.items()}
     elif isinstance(batch, tuple | list):
-        parts = [each(part, change, changes) for part in batch]
+        parts = [map_tensors(part, change, changes) for part in batch]
     else:
         return batch
     try:
@@ -91,9 +87,9 @@ def each(
 
 def tensors(batch: object, which: Callable[[object], bool] = _is_tensor) -> list:
     """All tensors of a batch, or such parts."""
-    found: list = []
-    each(batch, found.append, which)
-    return found
+    parts: list = []
+    map_tensors(batch, parts.append, which)
+    return parts
 
 
 def size(batch: object) -> int:
@@ -101,76 +97,51 @@ def size(batch: object) -> int:
     return next((len(tensor) for tensor in tensors(batch) if tensor.dim()), 0)
 
 
-def cut(batch: object, at_once: int | None) -> list:
-    """The batch in parts of so many examples; None: in one."""
-    if at_once is None:
-        return [batch]
-
-    def part(start: int) -> object:
-        return each(batch, lambda t: t[start : start + at_once] if t.dim() else t)
-
-    return [part(start) for start in range(0, size(batch), at_once)]
-
-
 @dataclass(frozen=True, eq=False)
-class Collated(Dataset):
-    """Examples of a reader's, and how a batch is made of a list of them."""
+class Rows(Dataset):
+    """A reader's Dataset, and how a batch is made of a list of its examples."""
 
-    rows: Sequence
-    collate: Callable[[list], object]
+    dataset: Dataset
+    collate: Callable[[list], object] = default_collate
 
     def __len__(self) -> int:
-        return len(self.rows)
+        return len(self.dataset)
 
-    def __getitem__(self, i: int) -> object:
-        return self.rows[i]
+    def __getitem__(self, pick: Sequence[int]) -> object:
+        """The batch of these examples."""
+        return self.collate([self.dataset[int(i)] for i in pick])
 
 
-def changed(data: object, change: Callable[[object], object]) -> object:
-    """The data, every batch of them changed."""
-    if callable(data):
-        return lambda batch_size, seed: map(change, data(batch_size, seed))
+def read(data: object) -> object:
+    """What a reader hands in as data: arrays, tables and lists as tensors, a dictionary beside its
+    labels as one, a Dataset and the one of a loader as `Rows`; functions as they are.
+
+    Raises OwnError for a loader that draws examples by a sampler of its own, and for what are no
+    numbers.
+    """
+    if isinstance(data, DataLoader):
+        return _of_loader(data)
     if isinstance(data, Dataset):
-        return Collated(data, lambda rows: change(_collated(data, rows)))
-    return change(data)
+        return Rows(data)
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Mapping):
+        data = {**data[0], "labels": data[1]}
+    return map_tensors(tuple(data) if isinstance(data, list) else data, _tensor, is_array)
 
 
-def _collated(data: Dataset, rows: list) -> object:
-    return (data.collate if isinstance(data, Collated) else default_collate)(rows)
-
-
-def held(data: object) -> bool:
-    """Whether data are tensors, all of which are there."""
-    return not callable(data) and not isinstance(data, Dataset)
+def _of_loader(loader: DataLoader) -> object:
+    sampler = type(loader.sampler)
+    usual = sampler in (RandomSampler, SequentialSampler) and loader.batch_size
+    line = "lambda batch_size, seed: DataLoader(dataset, batch_size, ...), with examples=1000"
+    allowed = f"RandomSampler or SequentialSampler: write {line}"
+    require(usual, "sampler", sampler.__name__, allowed)
+    if loader.collate_fn is default_collate and isinstance(loader.dataset, TensorDataset):
+        return loader.dataset.tensors
+    return Rows(loader.dataset, loader.collate_fn)
 
 
 def is_array(part: object) -> bool:
     """Whether a part of a reader's data is to be a tensor."""
     return isinstance(part, list) or hasattr(part, "__array__")
-
-
-def read(data: object) -> object:
-    """What a reader hands in as data: arrays, tables and lists as tensors, a dictionary beside its
-    labels as one, a loader as its data set.  Raises OwnError for a loader that draws examples by a
-    sampler of its own, and for what are no numbers.
-    """
-    if isinstance(data, DataLoader):
-        return _of_loader(data)
-    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Mapping):
-        data = {**data[0], "labels": data[1]}
-    return each(tuple(data) if isinstance(data, list) else data, _tensor, is_array)
-
-
-def _of_loader(loader: DataLoader) -> object:
-    kind = type(loader.sampler)
-    line = "lambda batch_size, seed: DataLoader(dataset, batch_size, ...), with examples=1000"
-    known = kind in (RandomSampler, SequentialSampler) and loader.batch_size
-    require(
-        known, "sampler", kind.__name__, f"RandomSampler or SequentialSampler: write {line}"
-    )
-    rows, collate = loader.dataset, loader.collate_fn
-    tensors = collate is default_collate and isinstance(rows, TensorDataset)
-    return rows.tensors if tensors else Collated(rows, collate)
 
 
 def _tensor(part: object) -> object:
@@ -187,29 +158,42 @@ def _tensor(part: object) -> object:
         return part
 
 
+def are_tensors(data: object) -> bool:
+    """Whether data are tensors, all of which are there."""
+    return not callable(data) and not isinstance(data, Rows)
+
+
+def changed(data: object, change: Callable[[object], object]) -> object:
+    """The data, every batch of them changed."""
+    if callable(data):
+        return lambda batch_size, seed: map(change, data(batch_size, seed))
+    if isinstance(data, Rows):
+        return Rows(data.dataset, lambda examples: change(data.collate(examples)))
+    return change(data)
+
+
 def examples(data: object) -> int:
-    """Examples of tensors or of a Dataset."""
-    return len(data) if isinstance(data, Dataset) else size(data)
+    """Examples of tensors or of rows."""
+    return len(data) if isinstance(data, Rows) else size(data)
 
 
 def chosen(data: object, pick: Sequence[int] | Tensor) -> object:
-    """The batch of these examples of tensors, or of a Dataset."""
-    if isinstance(data, Dataset):
-        return _collated(data, [data[int(i)] for i in pick])
-    return each(data, lambda tensor: tensor[pick])
+    """The batch of these examples of tensors or of rows."""
+    return data[pick] if isinstance(data, Rows) else map_tensors(data, lambda t: t[pick])
 
 
-def whole(data: object, batch_size: int = READ) -> Iterable:
-    """All batches of a validation set, in order; or of a training set, of a size."""
+def in_order(data: object, batch_size: int = READ) -> Iterable:
+    """All batches of a size, in order."""
     if callable(data):
         return data(batch_size, 0)
-    places = torch.arange(examples(data)).split(batch_size)
-    return (chosen(data, pick) for pick in places)
+    return (chosen(data, pick) for pick in torch.arange(examples(data)).split(batch_size))
 
 
 def to(batch: object, device: str) -> object:
     """The batch on a device."""
-    return batch if device == "cpu" else each(batch, lambda t: t.to(device, non_blocking=True))
+    if device == "cpu":
+        return batch
+    return map_tensors(batch, lambda t: t.to(device, non_blocking=True))
 
 
 class Passes:
@@ -217,9 +201,10 @@ class Passes:
 
     Every pass begins at a seed of its own, so that one can be taken up in its middle.  Batches are
     of the size asked for; the last of a pass over so many examples may be what is left, or missing.
+    Raises ValueError for a pass without any, and OwnError for a batch of another size.
 
     Attributes:
-        at: the pass, and the batches that it has given.
+        position: the pass, and the batches that it has given.
     """
 
     def __init__(
@@ -227,76 +212,68 @@ class Passes:
     ):
         self.loaders, self.batch_size, self.seed = loaders, batch_size, seed
         self.examples = examples
-        self.at = [-1, 0]
+        self.position = [-1, 0]
         self.random = randomness()
-        self.batches = self._each()
+        self.batches = self._batches()
 
-    def _each(self) -> Iterator:
+    def _batches(self) -> Iterator:
+        allowed = (
+            f"of the {self.batch_size} asked for; of {self.examples} in all the last batch "
+        )
+        allowed += "may be what is left: write DataLoader(dataset, batch_size, ...)"
         while True:
-            self.at = [self.at[0] + 1, 0]
-            seed = self.seed + self.at[0]
-            seeded(seed)
+            self.position = [self.position[0] + 1, 0]
+            seed = self.seed + self.position[0]
+            seed_all(seed)
             left = self.examples
-            batches = iter(self.loaders(self.batch_size, seed))
-            for batch in batches:
-                found = size(batch)
-                left -= found
-                fine = found == self.batch_size
-                fine = fine or (found and not left and next(batches, batches) is batches)
-                allowed = (
-                    f"of the {self.batch_size} asked for; of {self.examples} in all the last "
-                )
-                allowed += (
-                    "batch may be what is left: write DataLoader(dataset, batch_size, ...)"
-                )
-                require(fine, "train", f"a batch of {found} examples", allowed)
-                self.at[1] += 1
+            for batch in self.loaders(self.batch_size, seed):
+                count = size(batch)
+                fits = count == self.batch_size or 0 < count == left
+                require(fits, "train", f"a batch of {count} examples", allowed)
+                left -= count
+                self.position[1] += 1
                 yield batch
-            if not self.at[1]:
+            if not self.position[1]:
                 line = "write train=lambda batch_size, seed: DataLoader(dataset, batch_size)"
-                told = f"no batch of {self.batch_size} examples in a pass over train: {line}"
-                raise ValueError(told)
-            allowed = f"those of a pass over train: write examples={self.examples - left}"
-            require(0 <= left < self.batch_size, "examples", self.examples, allowed)
+                message = f"no batch of {self.batch_size} examples in a pass over train: {line}"
+                raise ValueError(message)
+            counted = f"those of a pass over train: write examples={self.examples - left}"
+            require(0 <= left < self.batch_size, "examples", self.examples, counted)
 
     def __next__(self) -> object:
-        """The next batch.  Raises ValueError for a pass without any, and OwnError for a batch of
-        another size.
-        """
         with restored():
             go_on(self.random)
-            found = next(self.batches)
+            batch = next(self.batches)
             self.random = randomness()
-        return found
+        return batch
 
-    def go_to(self, one: int, given: int) -> None:
-        """Take up pass `one` after so many batches, of a new iterator."""
-        self.at[0] = one - 1 if given else one
+    def go_to(self, number: int, given: int) -> None:
+        """Take up the pass of this number after so many batches, of a new iterator."""
+        self.position[0] = number - 1 if given else number
         for _ in range(given):
             next(self)
 
 
 def sample(data: object) -> object:
-    """What stands for data: tensors themselves, the first batch of a Dataset or a function."""
-    seeded(0)
+    """What stands for data: tensors themselves, the first batch of rows or of a function."""
+    seed_all(0)
     if callable(data):
         return next(iter(data(SAMPLED, 0)), ())
-    if isinstance(data, Dataset):
-        return chosen(data, range(min(SAMPLED, len(data))))
-    return data
+    return data[range(min(SAMPLED, len(data)))] if isinstance(data, Rows) else data
 
 
 def fingerprint(data: object) -> str:
-    """Digests of the type, the shape and the numbers of every tensor of a `sample`; of a Dataset of
-    its length, too.
+    """Digests of the type, the shape and the numbers of every tensor of a `sample`; of rows of how
+    many there are, too.
     """
-    length = [torch.tensor(len(data))] if isinstance(data, Dataset) else []
+    length = [torch.tensor(len(data))] if isinstance(data, Rows) else []
     return "".join(map(digest, [*length, *tensors(sample(data))]))
 
 
 def digest(tensor: Tensor) -> str:
     """That of the type, the shape, the device and the bits of a tensor."""
     tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
-    told = hashlib.sha256(f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}".encode())
-    told.update(tensor.view(-1).view(torch.uint8).cpu().numpy())
-    return told.hexdigest()
+    kind = f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}"
+    digits = hashlib.sha256(kind.encode())
+    digits.update(tensor.view(-1).view(torch.uint8).cpu().numpy())
+    return digits.hexdigest()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -15,6 +15,8 @@ from lib.workloads.tasks import TASKS, Task
 
 if TYPE_CHECKING:
     from torch import nn
+
+    from lib.workloads.own_network import Checked
 
 TRAINING = "training"
 LIGHT = 256  # numbers in an example of which a toy can be trained in seconds
@@ -54,17 +56,21 @@ class Workload:
     examples: int | None = None
     task: str = "classification"
 
-    @property
-    def goal(self) -> float:
-        """The hardest goal."""
-        return self.goals[0]
-
     # Whether the last check is read to the end, since goals may lie out of reach
     whole_at_end: ClassVar[bool] = False
     # Whether its network's kernels may be recorded, since it never looks at its values in Python
     recorded: ClassVar[bool] = True
     # Whether searches time a step of one trial, since trials go through it one after the other
     steps_timed: ClassVar[bool] = False
+    # Digest of the tensors that a reader's file has made here
+    tensors: ClassVar[str] = ""
+    # What the checks of a reader's file have found out
+    facts: ClassVar[Checked | None] = None
+
+    @property
+    def goal(self) -> float:
+        """The hardest goal."""
+        return self.goals[0]
 
     @property
     def asks(self) -> Task:
@@ -74,17 +80,12 @@ class Workload:
     @property
     def alone(self) -> bool:
         """Whether its trials can only be trained one after the other (`lib.engine.trainings`)."""
-        return False
+        return self.task == TRAINING
 
     @property
     def folder(self) -> str:
         """The folder of its records, in data/."""
         return self.dataset
-
-    @property
-    def tensors(self) -> str:
-        """Digest of the tensors that a reader's file has made here; "" of other workloads."""
-        return ""
 
     @property
     def has_splits(self) -> bool:
@@ -97,20 +98,15 @@ class Workload:
         return self.dataset == "digits"
 
     @property
-    def facts(self) -> own_file.Facts | None:
-        """What the checks of a reader's file have found out."""
-        return None
-
-    @property
     def train_size(self) -> int:
         """Training examples."""
         return self.examples or datasets.train_size(self.dataset)
 
     def data(self, split: int = 0) -> Dataset:
         """Its examples, in this draw of training and validation examples."""
-        found = datasets.load(self.dataset, split)
-        train = Split(found.train.x[: self.examples], found.train.y[: self.examples])
-        return replace(found, train=train)
+        data = datasets.load(self.dataset, split)
+        train = Split(data.train.x[: self.examples], data.train.y[: self.examples])
+        return replace(data, train=train)
 
     def train(self, split: int = 0) -> Split:
         """The examples it trains on, in this draw."""
@@ -143,6 +139,10 @@ class OwnWorkload(Workload):
 
     whole_at_end, recorded, steps_timed = True, False, True
     has_splits, folder = False, "own"
+    facts = property(lambda self: own_file.load(self.name))
+    tensors = property(lambda self: self.facts.data)
+    light = property(lambda self: self.facts.numbers <= LIGHT)
+    train_size = property(lambda self: self.facts.examples)
 
     @classmethod
     def read(cls, name: str) -> OwnWorkload:
@@ -150,62 +150,49 @@ class OwnWorkload(Workload):
         from lib.workloads import kinds  # brings PyTorch, as a reader's own file does
 
         name = own_file.canonical(name)
-        mine = own_file.load(name)
-        together = own_file.facts(name).together
+        facts = own_file.load(name)
+        training = facts.training
         return cls(
             name,
-            mine.title or name,
+            training.title or name,
             dataset=name,
             model=name,
-            goals=kinds.errors(mine),
-            decay=mine.decay,
-            max_steps=mine.max_steps,
-            precision=mine.precision,
-            source=own_file.source(name),
-            task=kinds.task(mine) if together else TRAINING,
+            goals=kinds.errors(training),
+            max_steps=training.max_steps,
+            precision=training.precision,
+            source=facts.source,
+            task=kinds.task(training) if facts.together else TRAINING,
         )
 
     @property
     def asks(self) -> Task:
         from lib.workloads import kinds
 
-        return kinds.of(own_file.load(self.name))
-
-    @property
-    def alone(self) -> bool:
-        return self.task == TRAINING
-
-    @property
-    def tensors(self) -> str:
-        return own_file.data(self.name)
-
-    @property
-    def light(self) -> bool:
-        return self.facts.numbers <= LIGHT
-
-    @property
-    def facts(self) -> own_file.Facts:
-        return own_file.facts(self.name)
-
-    @property
-    def train_size(self) -> int:
-        return self.facts.examples
+        return kinds.metric_of(self.training())
 
     def data(self, split: int = 0) -> Dataset:
         """Its tensors; the validation set stands in for a test set.  Raises OwnError where trials
         are trained one after the other.
         """
-        mine = own_file.classifier(self.name)
-        train, held = Split(*mine.train), Split(*mine.validation)
-        return Dataset(self.name, train, held, held)
+        with own.named(self.name):
+            fault = "one whose trials are trained one after the other,"
+            allowed = (
+                "a classifier of tensors by an nn.Sequential of plain layers; or write "
+                f"papermill chapters/own_workload.ipynb out.ipynb -p workload {self.name}"
+            )
+            own.require(not self.alone, "workload", fault, allowed)
+        train, validation = (
+            Split(*part) for part in (self.training().train, self.training().validation)
+        )
+        return Dataset(self.name, train, validation, validation)
 
     def network(self, seed: int = 0) -> nn.Module:
         from lib.workloads import own_network
 
-        return own_network.build(own_file.load(self.name), seed)
+        return own_network.build(self.training(), seed)
 
     def training(self, split: int = 0) -> own.Training:
-        return own_file.load(self.name)
+        return self.facts.training
 
 
 class TextWorkload(Workload):
@@ -217,9 +204,9 @@ class TextWorkload(Workload):
     @classmethod
     def read(cls, name: str) -> TextWorkload:
         """The workload of this name, as its file is now."""
-        name = texts.canonical(name)
+        name = own_file.canonical(name)
         book, text = WORKLOADS["shakespeare"], texts.read(name)
-        about = {
+        fields = vars(book) | {
             "name": name,
             "title": f"Decoder on {own_file.file_of(name).name}",
             "dataset": name,
@@ -227,143 +214,120 @@ class TextWorkload(Workload):
             "goals": texts.goals(name),
             "source": text.source,
         }
-        return cls(**vars(book) | about)
+        return cls(**fields)
 
     @property
     def train_size(self) -> int:
         return texts.train_size(len(texts.read(self.name).ids))
 
     def data(self, split: int = 0) -> Dataset:
-        ids = texts.read(self.name).ids
-        return datasets.of_parts(self.name, texts.examples(ids, split))
+        return datasets.of_parts(self.name, texts.examples(texts.read(self.name).ids, split))
 
 
-FC_WIDTHS = ("1024", "128x3", "256x3", "512x3", "1024x3")
-MLP_SHAPES = ("16x2", "256x2", "64x1", "64x4")
 FRACTIONS = (8, 4, 2)  # an eighth, a quarter and a half of a training set
 # How the names of workloads end that wait for an easier goal, and are the same otherwise
 EASIER = "-easier"
 THEIR_SPLIT = "-lee2021"  # and of those on MNIST with the split of Lee et al. (2021)
 
-# Name and title; data set and model; goals, the hardest first; what else is not as usual
+# Of some workloads the data set, the goals, the hardest first, and what else is not as usual; of
+# each its name, its model, its title, and what else it has
 TABLE = """
-digits-mlp: MLP on digits
-    digits mlp-64x2  0.04 0.05 0.06 0.08 0.1  max_steps=100000 batched_below=2049
-digits-cnn: Small CNN on digits
-    digits digits-cnn  0.04 0.05 0.06 0.08 0.1  max_steps=100000 batched_below=2049
-digits-mlp-nats: MLP on digits, cross-entropy
-    digits mlp-64x2  0.15 0.17 0.2 0.25 0.3
-    max_steps=100000 batched_below=2049 task=cross-entropy
-digits-mlp-tanh: tanh MLP on digits
-    digits mlp-64x2-tanh  0.04 0.05 0.06 0.08 0.1
-    max_steps=100000 batched_below=2049 space=wide-rates
-digits-mlp-16x2: MLP 16×2 on digits
-    digits mlp-16x2  0.04 0.05 0.06 0.08 0.1  max_steps=100000 batched_below=512
-digits-mlp-256x2: MLP 256×2 on digits
-    digits mlp-256x2  0.04 0.05 0.06 0.08 0.1  max_steps=100000 batched_below=512
-digits-mlp-64x1: MLP 64×1 on digits
-    digits mlp-64x1  0.04 0.05 0.06 0.08 0.1  max_steps=100000 batched_below=512
-digits-mlp-64x4: MLP 64×4 on digits
-    digits mlp-64x4  0.04 0.05 0.06 0.08 0.1  max_steps=100000 batched_below=512
-digits-mlp-168: MLP on 168 digits
-    digits mlp-64x2  0.1 0.12 0.15 0.2  max_steps=100000 batched_below=512 examples=168
-digits-mlp-337: MLP on 337 digits
-    digits mlp-64x2  0.1 0.12 0.15 0.2  max_steps=100000 batched_below=512 examples=337
-digits-mlp-675: MLP on 675 digits
-    digits mlp-64x2  0.1 0.12 0.15 0.2  max_steps=100000 batched_below=512 examples=675
-mnist-fc-1024: FC-1024 on MNIST
-    mnist fc-1024  0.03 0.035 0.04 0.05 0.06  precision=bfloat16
-mnist-fc-128x3: FC-128×3 on MNIST
-    mnist fc-128x3  0.03 0.035 0.04 0.05 0.06  precision=bfloat16 batched_below=129
-mnist-fc-256x3: FC-256×3 on MNIST
-    mnist fc-256x3  0.03 0.035 0.04 0.05 0.06  precision=bfloat16
-mnist-fc-512x3: FC-512×3 on MNIST
-    mnist fc-512x3  0.03 0.035 0.04 0.05 0.06  precision=bfloat16
-mnist-fc-1024x3: FC-1024×3 on MNIST
-    mnist fc-1024x3  0.03 0.035 0.04 0.05 0.06  precision=bfloat16
-mnist-fc-128x3-6750: FC-128×3 on 6,750 of MNIST
-    mnist fc-128x3  0.06 0.07 0.08 0.1  precision=bfloat16 batched_below=129 examples=6750
-mnist-fc-128x3-13500: FC-128×3 on 13,500 of MNIST
-    mnist fc-128x3  0.06 0.07 0.08 0.1  precision=bfloat16 batched_below=129 examples=13500
-mnist-fc-128x3-27000: FC-128×3 on 27,000 of MNIST
-    mnist fc-128x3  0.06 0.07 0.08 0.1  precision=bfloat16 batched_below=129 examples=27000
-mnist-fc-128x3-54000: FC-128×3 on all 54,000 of MNIST
-    mnist fc-128x3  0.06 0.07 0.08 0.1  precision=bfloat16 batched_below=129
-mnist-fc-128x3-easier: FC-128×3 on MNIST, easier goal
-    mnist fc-128x3  0.04 0.05 0.06  precision=bfloat16 batched_below=129
-mnist-simple-cnn-half: Simple-CNN, half width, on MNIST
-    mnist simple-cnn-half  0.02 0.025 0.03 0.04 0.05  precision=bfloat16
-mnist-simple-cnn-double: Simple-CNN, double width, on MNIST
-    mnist simple-cnn-double  0.02 0.025 0.03 0.04 0.05  precision=bfloat16
-mnist-fnn-3: FNN-3 on MNIST
-    mnist fnn-3  0.03 0.04 0.05  batched_below=1025 space=shi2019
-mnist-lenet-5: LeNet-5 on MNIST
-    mnist lenet-5  0.03 0.04 0.05  batched_below=1025 space=shi2019
-fashion-mnist-fnn-3: FNN-3 on Fashion-MNIST
-    fashion-mnist fnn-3  0.13 0.15 0.18  batched_below=1025 space=shi2019
-fashion-mnist-lenet-5: LeNet-5 on Fashion-MNIST
-    fashion-mnist lenet-5  0.13 0.15 0.18  batched_below=1025 space=shi2019
-fashion-mnist-fc-128x3: FC-128×3 on Fashion-MNIST
-    fashion-mnist fc-128x3  0.13 0.14 0.15 0.16 0.18  precision=bfloat16 batched_below=129
-fashion-mnist-fc-128x3-easier: FC-128×3 on Fashion-MNIST, easier goal
-    fashion-mnist fc-128x3  0.14 0.15 0.16 0.18  precision=bfloat16 batched_below=129
-mnist-simple-cnn: Simple-CNN on MNIST
-    mnist simple-cnn  0.02 0.025 0.03 0.04 0.05  precision=bfloat16
-mnist-simple-cnn-easier: Simple-CNN on MNIST, easier goal
-    mnist simple-cnn  0.04 0.05 0.06  precision=bfloat16
-fashion-mnist-simple-cnn: Simple-CNN on Fashion-MNIST
-    fashion-mnist simple-cnn  0.12 0.13 0.14 0.16 0.18  precision=bfloat16
-cifar-10-resnet-20: ResNet-20 on CIFAR-10
-    cifar-10 resnet-20  0.3 0.35 0.4  space=shi2019
-cifar-10-resnet-8: ResNet-8 on CIFAR-10
-    cifar-10 resnet-8  0.4 0.425 0.45 0.475 0.5  decay max_steps=100000 precision=bfloat16
-shakespeare: Decoder on Tiny Shakespeare
-    tiny-shakespeare decoder-64x2  1.9 2 2.1 2.2 2.3
-    precision=bfloat16 batched_below=1025 task=cross-entropy
-shakespeare-width-32: Decoder of width 32 on Tiny Shakespeare
-    tiny-shakespeare decoder-32x2  1.9 2 2.1 2.2 2.3
-    precision=bfloat16 batched_below=1025 task=cross-entropy
-shakespeare-width-128: Decoder of width 128 on Tiny Shakespeare
-    tiny-shakespeare decoder-128x2  1.9 2 2.1 2.2 2.3
-    precision=bfloat16 batched_below=1025 task=cross-entropy
-shakespeare-easier: Decoder on Tiny Shakespeare, easier goal
-    tiny-shakespeare decoder-64x2  2.3  precision=bfloat16 batched_below=1025 task=cross-entropy
-shakespeare-lstm: LSTM on Tiny Shakespeare
-    tiny-shakespeare lstm-128  1.9 2 2.1 2.2 2.3  space=shi2019 task=cross-entropy
-mnist-simple-cnn-lee2021: Simple-CNN on MNIST, split of Lee et al.
-    mnist-lee2021 simple-cnn  0.02 0.025 0.03 0.04 0.05  precision=bfloat16
-mnist-fc-128x3-lee2021: FC-128×3 on MNIST, split of Lee et al.
-    mnist-lee2021 fc-128x3  0.03 0.035 0.04 0.05 0.06  precision=bfloat16 batched_below=129
+digits 0.04 0.05 0.06 0.08 0.1 max_steps=100000 batched_below=2049
+    digits-mlp            mlp-64x2           MLP on digits
+    digits-cnn            digits-cnn         Small CNN on digits
+digits 0.15 0.17 0.2 0.25 0.3 max_steps=100000 batched_below=2049 task=cross-entropy
+    digits-mlp-nats       mlp-64x2           MLP on digits, cross-entropy
+digits 0.04 0.05 0.06 0.08 0.1 max_steps=100000 batched_below=2049 space=wide-rates
+    digits-mlp-tanh       mlp-64x2-tanh      tanh MLP on digits
+digits 0.04 0.05 0.06 0.08 0.1 max_steps=100000 batched_below=512
+    digits-mlp-16x2       mlp-16x2           MLP 16×2 on digits
+    digits-mlp-256x2      mlp-256x2          MLP 256×2 on digits
+    digits-mlp-64x1       mlp-64x1           MLP 64×1 on digits
+    digits-mlp-64x4       mlp-64x4           MLP 64×4 on digits
+digits 0.1 0.12 0.15 0.2 max_steps=100000 batched_below=512
+    digits-mlp-168        mlp-64x2           MLP on 168 digits; examples=168
+    digits-mlp-337        mlp-64x2           MLP on 337 digits; examples=337
+    digits-mlp-675        mlp-64x2           MLP on 675 digits; examples=675
+mnist 0.03 0.035 0.04 0.05 0.06 precision=bfloat16
+    mnist-fc-1024         fc-1024            FC-1024 on MNIST
+    mnist-fc-128x3        fc-128x3           FC-128×3 on MNIST; batched_below=129
+    mnist-fc-256x3        fc-256x3           FC-256×3 on MNIST
+    mnist-fc-512x3        fc-512x3           FC-512×3 on MNIST
+    mnist-fc-1024x3       fc-1024x3          FC-1024×3 on MNIST
+mnist 0.06 0.07 0.08 0.1 precision=bfloat16 batched_below=129
+    mnist-fc-128x3-6750   fc-128x3           FC-128×3 on 6,750 of MNIST; examples=6750
+    mnist-fc-128x3-13500  fc-128x3           FC-128×3 on 13,500 of MNIST; examples=13500
+    mnist-fc-128x3-27000  fc-128x3           FC-128×3 on 27,000 of MNIST; examples=27000
+    mnist-fc-128x3-54000  fc-128x3           FC-128×3 on all 54,000 of MNIST
+mnist 0.04 0.05 0.06 precision=bfloat16 batched_below=129
+    mnist-fc-128x3-easier fc-128x3           FC-128×3 on MNIST, easier goal
+mnist 0.02 0.025 0.03 0.04 0.05 precision=bfloat16
+    mnist-simple-cnn-half simple-cnn-half    Simple-CNN, half width, on MNIST
+    mnist-simple-cnn-double simple-cnn-double Simple-CNN, double width, on MNIST
+mnist 0.03 0.04 0.05 batched_below=1025 space=shi2019
+    mnist-fnn-3           fnn-3              FNN-3 on MNIST
+    mnist-lenet-5         lenet-5            LeNet-5 on MNIST
+fashion-mnist 0.13 0.15 0.18 batched_below=1025 space=shi2019
+    fashion-mnist-fnn-3   fnn-3              FNN-3 on Fashion-MNIST
+    fashion-mnist-lenet-5 lenet-5            LeNet-5 on Fashion-MNIST
+fashion-mnist 0.13 0.14 0.15 0.16 0.18 precision=bfloat16 batched_below=129
+    fashion-mnist-fc-128x3 fc-128x3          FC-128×3 on Fashion-MNIST
+fashion-mnist 0.14 0.15 0.16 0.18 precision=bfloat16 batched_below=129
+    fashion-mnist-fc-128x3-easier fc-128x3   FC-128×3 on Fashion-MNIST, easier goal
+mnist 0.02 0.025 0.03 0.04 0.05 precision=bfloat16
+    mnist-simple-cnn      simple-cnn         Simple-CNN on MNIST
+mnist 0.04 0.05 0.06 precision=bfloat16
+    mnist-simple-cnn-easier simple-cnn       Simple-CNN on MNIST, easier goal
+fashion-mnist 0.12 0.13 0.14 0.16 0.18 precision=bfloat16
+    fashion-mnist-simple-cnn simple-cnn      Simple-CNN on Fashion-MNIST
+cifar-10 0.3 0.35 0.4 space=shi2019
+    cifar-10-resnet-20    resnet-20          ResNet-20 on CIFAR-10
+cifar-10 0.4 0.425 0.45 0.475 0.5 decay=1 max_steps=100000 precision=bfloat16
+    cifar-10-resnet-8     resnet-8           ResNet-8 on CIFAR-10
+tiny-shakespeare 1.9 2 2.1 2.2 2.3 precision=bfloat16 batched_below=1025 task=cross-entropy
+    shakespeare           decoder-64x2       Decoder on Tiny Shakespeare
+    shakespeare-width-32  decoder-32x2       Decoder of width 32 on Tiny Shakespeare
+    shakespeare-width-128 decoder-128x2      Decoder of width 128 on Tiny Shakespeare
+tiny-shakespeare 2.3 precision=bfloat16 batched_below=1025 task=cross-entropy
+    shakespeare-easier    decoder-64x2       Decoder on Tiny Shakespeare, easier goal
+tiny-shakespeare 1.9 2 2.1 2.2 2.3 space=shi2019 task=cross-entropy
+    shakespeare-lstm      lstm-128           LSTM on Tiny Shakespeare
+mnist-lee2021 0.02 0.025 0.03 0.04 0.05 precision=bfloat16
+    mnist-simple-cnn-lee2021 simple-cnn      Simple-CNN on MNIST, split of Lee et al.
+mnist-lee2021 0.03 0.035 0.04 0.05 0.06 precision=bfloat16 batched_below=129
+    mnist-fc-128x3-lee2021 fc-128x3          FC-128×3 on MNIST, split of Lee et al.
 """
 
 
-def _read(name: str, title: str, rest: str) -> Workload:
-    """The workload of an entry in `TABLE`."""
-    dataset, model, *words = rest.split()
-    goals = tuple(float(word) for word in words if word[0].isdigit())
-    pairs = dict(word.split("=") for word in words if "=" in word)
-    settings = {key: int(v) if v.isdecimal() else v for key, v in pairs.items()}
-    return Workload(name, title, dataset, model, goals, "decay" in words, **settings)
+def _read(table: str) -> Iterator[Workload]:
+    """The workloads of `TABLE`."""
+    for line in table.strip().splitlines():
+        if not line.startswith(" "):
+            dataset, *words = line.split()
+            goals = tuple(float(word) for word in words if word[0].isdigit())
+            shared = words[len(goals) :]
+            continue
+        name, model, about = line.split(None, 2)
+        title, _, further = about.partition(";")
+        pairs = dict(word.split("=") for word in (*shared, *further.split()))
+        settings = {key: int(v) if v.isdecimal() else v for key, v in pairs.items()}
+        settings["decay"] = "decay" in settings
+        yield Workload(name, title, dataset, model, goals, **settings)
 
 
-ENTRIES = re.findall(r"^(\S+): (.+)\n((?:    .+\n)+)", TABLE, re.M)
-WORKLOADS = {name: _read(name, title, rest) for name, title, rest in ENTRIES}
+WORKLOADS = {work.name: work for work in _read(TABLE)}
 
 
 def workload(name: str) -> Workload:
-    """Look a workload up, or read a reader's own, by whatever spelling (`own_file.canonical`,
-    `texts.canonical`).
+    """Look a workload up, or read a reader's own, by whatever spelling (`own_file.canonical`).
 
     Raises ValueError naming the allowed ones, and OwnError for what is wrong with a reader's own.
     """
     if name in WORKLOADS:
         return WORKLOADS[name]
-    if own.is_own(name):
-        return OwnWorkload.read(name)
-    if own.is_text(name):
-        return TextWorkload.read(name)
     allowed = f"one of {', '.join(WORKLOADS)}, or file.py:function, or the path of a .txt file"
-    require(False, "workload", name, allowed)
+    require(own.parts(name), "workload", name, allowed)
+    return (OwnWorkload if own.is_own(name) else TextWorkload).read(name)
 
 
 # As the book spells it

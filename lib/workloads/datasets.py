@@ -34,25 +34,21 @@ VARIABLE = "BOOK_DATASETS"
 LEE2021 = "mnist-lee2021"
 # Data sets that are another's images on their authors' split, the only one they have
 IMAGES_OF = {LEE2021: "mnist"}
-TRAIN_SIZES = {
+TRAIN_SIZES = {  # of images, without the validation examples
     "digits": 1350,
     "mnist": 54_000,
     "fashion-mnist": 54_000,
     "cifar-10": 45_000,
     LEE2021: 54_000,
 }
-NAMES = tuple(TRAIN_SIZES)  # of images
-WINDOWS = {name: texts.train_size(length) for name, length in texts.LENGTHS.items()}
-TEST_SIZES = {**dict.fromkeys(NAMES, 10_000), "digits": 297}
+NAMES = tuple(TRAIN_SIZES)
 TEST_SEED = 0  # of the test set of digits, which have no canonical one
 
-# Checksums of each file's contents, as their authors and the common loaders publish them: MD5, of
-# texts SHA-256
+# Names and checksums of files, as their authors and the common loaders publish them: MD5 of the
+# contents, of texts SHA-256
 IDX = """
-    train-images-idx3-ubyte {}
-    train-labels-idx1-ubyte {}
-    t10k-images-idx3-ubyte {}
-    t10k-labels-idx1-ubyte {}
+    train-images-idx3-ubyte {} train-labels-idx1-ubyte {}
+    t10k-images-idx3-ubyte {} t10k-labels-idx1-ubyte {}
 """
 FILES = {
     "mnist": IDX.format(
@@ -128,20 +124,24 @@ def load(name: str, split: int = 0) -> Dataset:
     windows of indices and split by position (`texts.examples`). Read once. Raises DatasetError for
     a missing, truncated or altered file.
     """
-    if name not in NAMES:
+    if name in texts.NAMES:
         return of_parts(name, texts.examples(characters(name), split))
-    held = held_out(name, split)
     x, y = _standardised(IMAGES_OF.get(name, name))
-    known, tested = np.split(np.arange(len(x)), [whole_size(name)])
-    places = np.setdiff1d(known, held), held, tested
+    validation = held_out(name, split)
+    training, test = np.split(np.arange(len(x)), [whole_size(name)])
+    places = np.setdiff1d(training, validation), validation, test
     return of_parts(name, [(x[part], y[part]) for part in places])
 
 
 def of_parts(name: str, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Dataset:
     """Inputs and targets of training, validation and test examples as a data set."""
+    return Dataset(name, *(_as_split(*part) for part in parts))
+
+
+def _as_split(x: np.ndarray, y: np.ndarray) -> Split:
     import torch  # slow to import, and most chapters only read records
 
-    return Dataset(name, *(Split(*map(torch.from_numpy, part)) for part in parts))
+    return Split(torch.from_numpy(x), torch.from_numpy(y))
 
 
 def held_out(name: str, split: int = 0) -> np.ndarray:
@@ -162,15 +162,25 @@ def whole_size(name: str) -> int:
     return TRAIN_SIZES[name] * 10 // 9
 
 
+def train_size(name: str) -> int:
+    """Training examples of the data set called `name`, which is not read."""
+    return TRAIN_SIZES.get(name) or texts.train_size(texts.LENGTHS[name])
+
+
+def test_size(name: str) -> int:
+    """Test examples of a data set, which is not read."""
+    if name in texts.NAMES:
+        return texts.asked_of(texts.LENGTHS[name])
+    return 297 if name == "digits" else 10_000
+
+
 def canonical(name: str) -> tuple[Split, Split]:
     """The training images called `name` before they are split, and the test images, each in their
     canonical order; they share memory with all that is read of these images.
     """
-    import torch  # slow to import, and most chapters only read records
-
     size = whole_size(name)
-    both = [torch.from_numpy(part) for part in _standardised(IMAGES_OF.get(name, name))]
-    return Split(*(part[:size] for part in both)), Split(*(part[size:] for part in both))
+    x, y = _standardised(IMAGES_OF.get(name, name))
+    return _as_split(x[:size], y[:size]), _as_split(x[size:], y[size:])
 
 
 @functools.lru_cache(maxsize=1)  # one after the other, splits of the same images
@@ -178,19 +188,9 @@ def _standardised(name: str) -> tuple[np.ndarray, np.ndarray]:
     """All images and labels in their canonical order, those of the training set first."""
     x, y = {"digits": _digits, "cifar-10": _cifar}.get(name, lambda: _idx(name))()
     axes = (0, 2, 3) if name == "cifar-10" else None
-    known = x[: whole_size(name)].astype(np.float64)
-    x = (x - known.mean(axes, keepdims=True)) / known.std(axes, keepdims=True)
+    training = x[: whole_size(name)].astype(np.float64)
+    x = (x - training.mean(axes, keepdims=True)) / training.std(axes, keepdims=True)
     return x.astype(np.float32), y.astype(np.int64)
-
-
-def train_size(name: str) -> int:
-    """Training examples of the data set called `name`, which is not read."""
-    return (TRAIN_SIZES | WINDOWS)[name]
-
-
-def test_size(name: str) -> int:
-    """Test examples of a data set, which is not read."""
-    return TEST_SIZES[name] if name in NAMES else texts.asked_of(texts.LENGTHS[name])
 
 
 def _digits() -> tuple[np.ndarray, np.ndarray]:
@@ -215,11 +215,9 @@ def _cifar() -> tuple[np.ndarray, np.ndarray]:
 
 def _files(name: str) -> list[np.ndarray]:
     """The bytes of a data set's files."""
-    known = FILES[name].split()
-    return [
-        np.frombuffer(_contents(name, file, checksum), np.uint8)
-        for file, checksum in zip(known[::2], known[1::2])
-    ]
+    words = FILES[name].split()
+    pairs = zip(words[::2], words[1::2])
+    return [np.frombuffer(_contents(name, *pair), np.uint8) for pair in pairs]
 
 
 def characters(name: str) -> np.ndarray:
@@ -229,17 +227,17 @@ def characters(name: str) -> np.ndarray:
 
 def _contents(name: str, file: str, checksum: str) -> bytes:
     """The unpacked bytes of one canonical file, with their checksum verified."""
-    folder = os.environ.get(VARIABLE)
-    place = Path(folder) / name if folder else _downloaded(name, file)
-    names = (file + packed for packed in ("", *OPENERS))
-    found = next((path for one in names for path in sorted(place.rglob(one))), None)
-    if found is None:
+    base = os.environ.get(VARIABLE)
+    folder = Path(base) / name if base else _downloaded(name, file)
+    names = [file + packed for packed in ("", *OPENERS)]
+    path = next((path for name in names for path in sorted(folder.rglob(name))), None)
+    if path is None:
         raise DatasetError(
-            f"{place / file}: missing (nor .gz, .xz); {VARIABLE} must name the folder that holds "
+            f"{folder / file}: missing (nor .gz, .xz); {VARIABLE} must name the folder that holds "
             f"{name}/, or be unset to download it"
         )
     try:
-        with OPENERS.get(found.suffix, open)(found, "rb") as stream:
+        with OPENERS.get(path.suffix, open)(path, "rb") as stream:
             raw = stream.read()
     except (OSError, EOFError, lzma.LZMAError, zlib.error):
         raw = b""
@@ -247,7 +245,7 @@ def _contents(name: str, file: str, checksum: str) -> bytes:
     # Some machines forbid MD5 for security
     if hashlib.new(kind, raw, usedforsecurity=False).hexdigest() != checksum:
         raise DatasetError(
-            f"{found}: not the canonical file (its contents are truncated or altered); replace it"
+            f"{path}: not the canonical file (its contents are truncated or altered); replace it"
         )
     return raw
 
@@ -258,13 +256,13 @@ def _downloaded(name: str, file: str) -> Path:
 
     cache = pooch.os_cache("data-parallelism-sparsity") / name
     page = PAGES[name].format(file)
-    wanted = page.rpartition("/")[2]
-    unpack = pooch.Untar() if wanted.endswith(".tar.gz") else None
+    archive = page.rpartition("/")[2]
+    unpack = pooch.Untar() if archive.endswith(".tar.gz") else None
     try:
         # The contents' checksum is verified by the caller, whatever the compression
-        pooch.retrieve(page, None, wanted, cache, unpack, progressbar=True)
+        pooch.retrieve(page, None, archive, cache, unpack, progressbar=True)
     except Exception as error:
         raise DatasetError(
-            f"{wanted}: download failed ({error}); set {VARIABLE} to a folder that holds {name}/"
+            f"{archive}: download failed ({error}); set {VARIABLE} to a folder that holds {name}/"
         ) from None
     return cache

@@ -33,9 +33,7 @@ def mlp(
 
 
 class MaxPool(nn.MaxPool2d):
-    """`nn.MaxPool2d` of 2 x 2 cells; where no gradient is asked for, twice as fast, since nobody
-    needs the maxima's places.
-    """
+    """`nn.MaxPool2d` of 2 x 2 cells, twice as fast where no gradient is asked for."""
 
     def forward(self, h: Tensor) -> Tensor:
         """h [B, C, H, W], H and W even -> [B, C, H / 2, W / 2]."""
@@ -52,8 +50,7 @@ def _pooled(inputs: int, outputs: int, padding: int = 0) -> list[nn.Module]:
 
 def simple_cnn(width: float = 1.0) -> nn.Sequential:
     """Simple-CNN of Lee et al. (2021), 62,346 parameters at width 1: [B, 1, 28, 28] -> [B, 10]."""
-    a = round(32 * width)
-    b = round(64 * width)
+    a, b = round(32 * width), round(64 * width)
     return nn.Sequential(*_pooled(1, a), *_pooled(a, b), *mlp(16 * b))
 
 
@@ -64,16 +61,12 @@ def digits_cnn() -> nn.Sequential:
 
 
 def lenet5() -> nn.Sequential:
-    """LeNet-5 as in Shi et al. (2019), 61,706 parameters: [B, 1, 28, 28], padded to 32 x 32 -> [B,
-    10].
-    """
+    """LeNet-5 as in Shi et al. (2019), 61,706 parameters: [B, 1, 28, 28], padded -> [B, 10]."""
     return nn.Sequential(*_pooled(1, 6, 2), *_pooled(6, 16), *mlp(400, 120, 84))
 
 
 class Block(nn.Module):
-    """Pre-activation residual block without normalisation; halves the image where it doubles the
-    channels.
-    """
+    """Pre-activation residual block without normalisation; halves images as it doubles channels."""
 
     def __init__(self, inputs: int, outputs: int):
         super().__init__()
@@ -110,8 +103,7 @@ class NormalisedBlock(nn.Module):
 
 
 def _normalised(inputs: int, outputs: int, stride: int = 1) -> list[nn.Module]:
-    """A convolution with batch normalisation, which takes the statistics of the examples at hand,
-    of a worker's own share in training and of the examples evaluated together in evaluation: trials
+    """A convolution with batch normalisation by the examples at hand, in evaluation, too: trials
     share one module, so it can keep no running averages.
     """
     convolution = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
@@ -126,9 +118,7 @@ class Average(nn.Module):
 
 
 def resnet8() -> nn.Sequential:
-    """ResNet-8 of Shallue et al. (2019) and Lee et al. (2021), 75,050 parameters: [B, 3, 32, 32] ->
-    [B, 10].
-    """
+    """ResNet-8 of Shallue et al. (2019), 75,050 parameters: [B, 3, 32, 32] -> [B, 10]."""
     stem = nn.Conv2d(3, 16, 3, padding=1)
     blocks = Block(16, 16), Block(16, 32), Block(32, 64)
     return nn.Sequential(stem, *blocks, nn.ReLU(), Average(), nn.Linear(64, 10))
@@ -143,30 +133,22 @@ def resnet20() -> nn.Sequential:
 
 
 class Attention(nn.Module):
-    """Causal self-attention with heads of 16 values, without biases: [B, L, width] -> [B, L,
-    width].
-    """
+    """Causal self-attention without biases: [B, L, width] -> [B, L, width]."""
 
     def __init__(self, width: int):
         super().__init__()
-        self.query, self.key, self.value = (
-            nn.Linear(width, width, bias=False) for _ in range(3)
-        )
-        self.out = nn.Linear(width, width, bias=False)
+        layers = [nn.Linear(width, width, bias=False) for _ in range(4)]
+        self.query, self.key, self.value, self.out = layers
 
     def forward(self, x: Tensor) -> Tensor:
-        heads = [
-            layer(x).unflatten(2, (-1, HEAD)).transpose(1, 2)
-            for layer in (self.query, self.key, self.value)
-        ]
-        heard = F.scaled_dot_product_attention(*heads, is_causal=True)
-        return self.out(heard.transpose(1, 2).flatten(2))
+        layers = self.query, self.key, self.value
+        heads = [layer(x).unflatten(2, (-1, HEAD)).transpose(1, 2) for layer in layers]
+        values = F.scaled_dot_product_attention(*heads, is_causal=True)
+        return self.out(values.transpose(1, 2).flatten(2))
 
 
 class DecoderBlock(nn.Module):
-    """Attention and a feed-forward network of four times the width, each on normalised inputs and
-    added to them.
-    """
+    """Attention, then a feed-forward network, each on normalised inputs and added to them."""
 
     def __init__(self, width: int):
         super().__init__()
@@ -198,17 +180,14 @@ class Decoder(nn.Module):
         self.head = nn.Linear(width, symbols, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.head(
-            self.norm(self.blocks(self.symbol(x) + self.place.weight[: x.shape[1]]))
-        )
+        h = self.symbol(x) + self.place.weight[: x.shape[1]]
+        return self.head(self.norm(self.blocks(h)))
 
 
 class Recurrent(nn.Module):
-    """An LSTM that predicts the next symbol at each place from those before it: int64 [B, L] -> [B,
-    L, symbols].
+    """An LSTM that predicts the next symbol at each place: int64 [B, L] -> [B, L, symbols].
 
-    112,000 parameters at width 128 with 65 symbols: an embedding of half the width, one layer, and
-    a last layer of its own.
+    112,000 parameters at width 128 with 65 symbols.
     """
 
     def __init__(self, width: int, symbols: int = 65):
@@ -267,13 +246,11 @@ def fresh(name: str, seed: int) -> nn.Module:
 
 @torch.no_grad()
 def initialise(module: nn.Module, seed: int) -> nn.Module:
-    """Variance-scaling initialisation in place (fan-in, truncated normal, scale 1; zero biases): TF
-    1's default.
+    """TF 1's default in place: weights of standard deviation sqrt(1 / fan_in) after the cut at two
+    of these, of an embedding [words, d] sqrt(1 / d); biases of 0, gains of 1.
 
-    Weights have standard deviation sqrt(1 / fan_in) after the cut at two standard deviations.
     Drawn in float32 on the CPU from `seed` alone, so a trial starts from the same weights on every
-    device and in every precision. Normalisation begins with gains of 1 and biases of 0.  The rows
-    of an embedding [words, d] have standard deviation sqrt(1 / d), hence lengths of about 1.
+    device and in every precision.
     """
     random = torch.Generator().manual_seed(seed)
     normalising = (layer for layer in module.modules() if isinstance(layer, NORMALISING))

@@ -29,11 +29,10 @@ def count(sequences: list[np.ndarray], order: int, symbols: int) -> list[Table]:
     for length in range(order):
         long = (s for s in sequences if len(s) > length)
         runs = np.concatenate([sliding_window_view(s, length + 1) for s in long])
-        known, rows = np.unique(_codes(runs[:, :-1], symbols), return_inverse=True)
-        counts = sparse.coo_matrix(
-            (np.ones(len(rows)), (rows, runs[:, -1])), (len(known), symbols)
-        )
-        tables.append((known, counts.tocsr()))
+        codes, rows = np.unique(_codes(runs[:, :-1], symbols), return_inverse=True)
+        cells, shape = (rows, runs[:, -1]), (len(codes), symbols)
+        counts = sparse.coo_matrix((np.ones(len(rows)), cells), shape)
+        tables.append((codes, counts.tocsr()))
     return tables
 
 
@@ -49,17 +48,18 @@ def predict(tables: list[Table], contexts: np.ndarray) -> np.ndarray:
     was.
     """
     symbols = tables[0][1].shape[1]
-    found = np.full((len(contexts), symbols), 1 / symbols)
-    for length, (known, counts) in enumerate(tables):
+    probabilities = np.full((len(contexts), symbols), 1 / symbols)
+    for length, (codes, counts) in enumerate(tables):
         last = contexts[:, contexts.shape[1] - length :]
-        at = pd.Index(known).get_indexer(_codes(last, symbols))
-        at[(last == NOTHING).any(1)] = -1
-        seen = at >= 0
-        rows = counts[at[seen]].toarray()
-        kinds = (rows > 0).sum(1, keepdims=True)
-        total = rows.sum(1, keepdims=True) + kinds
-        found[seen] = (rows + kinds * found[seen]) / total
-    return found
+        rows = pd.Index(codes).get_indexer(_codes(last, symbols))
+        seen = rows >= 0
+        seen &= (last != NOTHING).all(1)
+        c = counts[rows[seen]].toarray()
+        t = (c > 0).sum(1, keepdims=True)
+        total = c.sum(1, keepdims=True) + t
+        backed_off = probabilities[seen]
+        probabilities[seen] = (c + t * backed_off) / total
+    return probabilities
 
 
 def scores(tables: list[Table], sequences: list[np.ndarray]) -> tuple[float, float, int]:
@@ -68,15 +68,16 @@ def scores(tables: list[Table], sequences: list[np.ndarray]) -> tuple[float, flo
 
     Contexts end where their sequence begins.
     """
-    before = max(1, len(tables) - 1)
-    ahead = np.full(before - 1, NOTHING)
+    length = max(1, len(tables) - 1)
+    ahead = np.full(length - 1, NOTHING)
     padded = (np.append(ahead, sequence) for sequence in sequences)
-    runs = np.concatenate([sliding_window_view(each, before + 1) for each in padded])
+    runs = np.concatenate([sliding_window_view(s, length + 1) for s in padded])
     nats = wrong = 0.0
-    for at in range(0, len(runs), TOGETHER):
-        some = runs[at : at + TOGETHER]
-        truth = some[:, -1]
-        found = predict(tables, some[:, :-1])
-        nats -= np.log(found[np.arange(len(truth)), truth]).sum()
-        wrong += (found.argmax(1) != truth).sum()
+    for start in range(0, len(runs), TOGETHER):
+        part = runs[start : start + TOGETHER]
+        truth = part[:, -1:]
+        probabilities = predict(tables, part[:, :-1])
+        nats -= np.log(np.take_along_axis(probabilities, truth, 1)).sum()
+        mistakes = probabilities.argmax(1) != truth[:, 0]
+        wrong += mistakes.sum()
     return nats / len(runs), wrong / len(runs), len(runs)

@@ -12,112 +12,64 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from lib import ROOT, plain
-from lib.own import Training, is_text, named, require, telling, text_parts
+from lib.own import is_own, named, parts, require, telling
 
 if TYPE_CHECKING:
-    from lib.workloads.own_network import Facts
+    from lib.workloads.own_network import Checked
 
-# Of readers' files that were imported, those of lib aside
-FOLDERS: set[Path] = set()
-STEADY = (
-    "the same whenever it is called or read (give a random_state, a seed, or a generator of its "
-    "own, made inside, to whatever draws: write generator=torch.Generator().manual_seed(0))"
-)
+FOLDERS: set[Path] = set()  # of readers' files that were imported
 
 
 def canonical(name: str, field: str = "workload") -> str:
     """The one spelling of a name: with the file's path in the book's folder, or else its absolute
     one; no links, no "..".
 
-    Raises OwnError, which begins with the field that holds the name, for a file that is missing.
+    Raises OwnError, which begins with the field that holds the name, for a file that is missing,
+    and for goals that are no numbers.
     """
-    file, function = (
-        file_of(name, field),
-        "" if is_text(name) else ":" + name.rpartition(":")[2],
-    )
-    within = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
-    return within.as_posix() + function
-
-
-def load(name: str) -> Training:
-    """The workload called "path/to/file.py:function", checked; read again if the file has changed.
-
-    Raises OwnError for a file or function that is missing or fails, for fields that do not fit
-    together, and for what is not the same whenever the function is called.
-    """
-    return _loaded(name)[0]
-
-
-def source(name: str) -> str:
-    """Digest of the file, which goes into the digest of its cells: a changed file shares no records
-    with the old one.
-    """
-    return digest(file_of(name).read_bytes())
-
-
-def data(name: str) -> str:
-    """Digest of the workload's tensors, as this process made them.  Raises OwnError as `load`."""
-    return _loaded(name)[1]
-
-
-def facts(name: str) -> Facts:
-    """What the checks have found out.  Raises OwnError as `load`."""
-    return _loaded(name)[2]
-
-
-def classifier(name: str) -> Training:
-    """As `load`, for what computes many trials at once: raises OwnError where they cannot be."""
-    with named(name):
-        told = "one whose trials are trained one after the other,"
-        allowed = (
-            "a classifier of tensors, all of its layers trained and without dropout; or write "
-        )
-        allowed += f"papermill chapters/own_workload.ipynb out.ipynb -p workload {name}"
-        require(facts(name).together, "workload", told, allowed)
-    return load(name)
+    file = file_of(name, field)
+    file = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
+    function = f":{parts(name).function}" * is_own(name)
+    values = ",".join(f"{goal:g}" for goal in goals(name))
+    return f"{file.as_posix()}{function}" + f":{values}" * bool(values)
 
 
 def file_of(name: str, field: str = "workload") -> Path:
     """The file, sought in the current folder and in the book's (a notebook runs in its own), links
     resolved.
     """
-    given = Path(text_parts(name)[0] if is_text(name) else name.rpartition(":")[0])
-    paths = (path for path in (ROOT / given, given) if os.path.isfile(path))
-    found = {path.resolve() for path in paths if os.access(path, os.R_OK)}
+    path = Path(parts(name).file)
+    candidates = (place for place in (ROOT / path, path) if os.path.isfile(place))
+    files = {place.resolve() for place in candidates if os.access(place, os.R_OK)}
     allowed = "that of one file that can be read, sought here and in the book's folder"
-    require(len(found) == 1, field, f"{name!r}, of which there are {len(found)},", allowed)
-    return found.pop()
+    require(len(files) == 1, field, f"{name!r}, of which there are {len(files)},", allowed)
+    return files.pop()
 
 
-@functools.lru_cache(maxsize=8)
-def _load(name: str, text: bytes) -> tuple[Training, str, Facts]:
-    from lib.workloads import batches, own_network
-
-    handed = called(name, text, 1)
-    again = called(name, text, 2)  # what hangs on random numbers differs, then
+def goals(name: str) -> tuple[float, ...]:
+    """The goals that a name tells, of a text in their order.  Raises OwnError for what are no
+    numbers.
+    """
+    words = parts(name).goals
     with named(name):
-        found, again = map(own_network.read, (handed, again))
-        own_network.check_fields(found)
-        prints = ""
-        for part in ("train", "validation"):
-            with own_network.alone(), telling(f"{part}: reading it raised"):
-                each = [
-                    batches.fingerprint(getattr(one, part)) for one in (found, again, found)
-                ]
-            require(len({*each}) == 1, part, "one that differs from call to call", STEADY)
-            prints += each[0]
-        found, notes = own_network.fitted(handed, found)
-        facts = replace(own_network.check(found), converted=notes)
-        return found, digest(prints.encode()), facts
+        try:
+            values = tuple(map(float, filter(None, words.split(","))))
+        except ValueError:
+            require(False, "goals", repr(words), "numbers with commas between them")
+    return values if is_own(name) else tuple(sorted({*values}))
 
 
-def _loaded(name: str) -> tuple[Training, str, Facts]:
+def load(name: str) -> Checked:
+    """The workload of a function in a file, checked; read again if the file has changed.
+
+    Raises OwnError for a file or function that is missing or fails, for fields that do not fit
+    together, and for what is not the same whenever the function is called.
+    """
     # Brings PyTorch, which is slow to import, and most chapters only read records
     from lib.workloads import own_network
 
@@ -126,22 +78,31 @@ def _loaded(name: str) -> tuple[Training, str, Facts]:
         return _load(name, file_of(name).read_bytes())
 
 
+@functools.lru_cache(maxsize=8)
+def _load(name: str, text: bytes) -> Checked:
+    from lib.workloads import own_network
+
+    # What hangs on random numbers differs between the two
+    handed, again = (called(name, text, seed) for seed in (1, 2))
+    with named(name):
+        return own_network.checked(handed, again, goals(name), digest(text))
+
+
 def called(name: str, text: bytes, seed: int) -> object:
     """What the function in this text of the file returns, when all global random numbers begin at
     this seed.
     """
     from lib.workloads import own_network
 
-    file = file_of(name)
-    function = name.rpartition(":")[2]
-    with own_network.alone(seed), named(name), _beside(file.parent):
+    file, function = file_of(name), parts(name).function
+    with own_network.alone(seed), named(name), _importing_from(file.parent):
         with telling(f"{file.name}: cannot be imported; it raised"):
             module = _module(file, text, f"{function} {seed}")
-        made = getattr(module, function, None)
-        theirs = [name for name, value in vars(module).items() if callable(value)]
-        require(callable(made), "function", repr(function), f"of the file: {', '.join(theirs)}")
+        build = getattr(module, function, None)
+        functions = ", ".join(name for name, value in vars(module).items() if callable(value))
+        require(callable(build), "function", repr(function), f"of the file: {functions}")
         with telling("raised"):
-            return made()
+            return build()
 
 
 def _module(file: Path, text: bytes, use: str) -> ModuleType:
@@ -161,26 +122,22 @@ def _module(file: Path, text: bytes, use: str) -> ModuleType:
 @functools.cache
 def _folder() -> tempfile.TemporaryDirectory:
     """Of modules that are readers' files, on the path as long as this process lasts."""
-    found = tempfile.TemporaryDirectory(prefix="own-")
-    sys.path.append(found.name)
-    return found
+    folder = tempfile.TemporaryDirectory(prefix="own-")
+    sys.path.append(folder.name)
+    return folder
 
 
 @contextlib.contextmanager
-def _beside(folder: Path) -> Iterator[None]:
+def _importing_from(folder: Path) -> Iterator[None]:
     """A block in which modules beside a reader's file come first, as beside a script; afterwards
     they come last, for what is imported or unpickled later, here or in a loader's processes.
 
     A module of the same name that lies beside another reader's file is imported anew.
     """
-    here = {path.stem for path in folder.iterdir()}
+    names = {path.stem for path in folder.iterdir()}
     for name, module in [*sys.modules.items()]:
-        top = name.partition(".")[0]
         file = Path(getattr(module, "__file__", None) or "")
-        if top in here and any(
-            file == one / f"{top}.py" or file.is_relative_to(one / top)
-            for one in FOLDERS - {folder}
-        ):
+        if name.partition(".")[0] in names and (FOLDERS - {folder}) & {*file.parents}:
             del sys.modules[name]
     sys.path.insert(0, str(folder))
     importlib.invalidate_caches()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import hashlib
 import math
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -13,91 +15,79 @@ from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Annotated, Literal
 
-import numpy as np
 import torch
 from annotated_types import Predicate
 from pydantic import FiniteFloat, InstanceOf
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.utils.data import DataLoader, Dataset
 
 from lib import fields, shown
-from lib.own import Metric, Training, named, require, telling
+from lib.own import Metric, Training, Within, named, require, telling
 from lib.workloads import batches, kinds
 
 SEEDED = (
     "drawn from the numbers of torch, of numpy's global generator or of Python's, which are seeded "
     "for every trial"
 )
+STEADY = (
+    "the same whenever it is called or read (give a random_state, a seed, or a generator of its "
+    "own, made inside, to whatever draws: write generator=torch.Generator().manual_seed(0))"
+)
 PERCENT = " (for an accuracy of 0.95 write 0.05)"  # of goals that are shares of mistakes
 PROBED = 8  # examples on which an untrained network is tried
-CLOSE = 1e-3  # of its length, by which a gradient of parts may differ from that of the whole
 FAR = 20.0  # a standard deviation with which a column trains badly, or one over it; means: half
 READ = 10_000  # examples of which columns are looked at
 MOSTLY = 0.9  # the share of a column that is one value, such as of pixels at the border
-# Held by whoever seeds the global random numbers, which all threads of the process share
-ALONE = threading.RLock()
-
-
-def _dense(x: Tensor) -> bool:
-    with contextlib.suppress(Exception):  # of tensors that numpy cannot read
-        return x.dim() > 0 and bool(np.isfinite(kinds.real(x.detach()).float().numpy()).all())
-    return False
-
-
-READY = ", ".join(kinds.KINDS)
-METRICS = ", ".join([*kinds.READY, *kinds.KINDS])
-TEXT = fields.InWords(
-    Annotated[str, Predicate(str.isprintable)], "text of printable characters"
-)
-COUNT = fields.Count(10**9)
-DENSE = Annotated[InstanceOf[Tensor], Predicate(_dense)]
-DATA = tuple[DENSE, ...] | Mapping[str, DENSE] | InstanceOf[Dataset] | Callable
-HELD = "dense tensors [N, ...] of finite numbers on the CPU"
-DATA = fields.InWords(DATA, f"{HELD} in a tuple or a dictionary, a Dataset, or a function")
-METRIC = Literal[*kinds.KINDS] | InstanceOf[Metric] | None  # others are converted
-# Fields of workloads and metrics
-FIELDS = {
-    "model": Callable,
-    "train": DATA,
-    "validation": DATA,
-    "goals": fields.InWords(tuple[FiniteFloat, ...], "a tuple of numbers, the hardest first"),
-    "title": TEXT,
-    "max_steps": COUNT,
-    "precision": Literal["float32", "bfloat16"],
-    "decay": bool,
-    "loss": fields.InWords(Literal[*kinds.KINDS] | Callable, f"one of {READY}, or a function"),
-    "metric": fields.InWords(METRIC, f"one of {METRICS}, or a lib.own.Metric"),
-    "examples": COUNT | None,
-    "at_once": COUNT | None,
-    "measure": Callable,
-    "name": TEXT,
-    "highest": FiniteFloat | None,
-    "constant": Callable | None,
-    "whole": bool,
+# Layers that answer from inputs and parameters alone, for each example by itself but for batch
+# normalisation, of which the engine knows it
+LAYERS = {
+    *(nn.Sequential, nn.Identity, nn.Flatten, nn.Unflatten, nn.Linear, nn.Embedding),
+    *(nn.Conv1d, nn.Conv2d, nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d),
+    *(nn.ReLU, nn.Tanh, nn.Sigmoid, nn.ELU, nn.GELU, nn.SiLU, nn.LeakyReLU, nn.PReLU),
+    *(nn.LayerNorm, nn.GroupNorm, nn.RMSNorm, nn.BatchNorm1d, nn.BatchNorm2d),
 }
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What the checks have found out: examples to train on; numbers in one of them; values of the
-    metric on the validation set; chance, an error that asks for nothing: that of an answer that is
-    always the same, or of an untrained module where the metric is the reader's; together: whether
-    all trials can be trained at once; doubts, sentences on data that train badly; converted: what
-    was not handed in as it is trained on, "train: float64 taken as float32".
+class Checked:
+    """A workload as it is trained, and what the checks have found out.
+
+    Attributes:
+        training: in single precision.
+        source: digest of the file.
+        data: digest of the tensors that it made.
+        within: goals that are still to be found out, if they are.
+        converted: what was not handed in as it is trained on, "train: float64 taken as float32".
+        doubts: sentences on data that train badly.
+        examples: to train on.
+        numbers: in an example.
+        values: of the metric, on the validation set.
+        chance: an error that asks for nothing: that of an answer that is always the same, or of an
+            untrained module where the metric is the reader's.
+        together: whether all trials can be trained at once.
     """
 
+    training: Training
+    source: str
+    data: str
+    within: Within | None
+    converted: tuple[str, ...]
+    doubts: tuple[str, ...]
     examples: int
     numbers: int
     values: int
     chance: float
     together: bool
-    doubts: tuple[str, ...] = ()
-    converted: tuple[str, ...] = ()
 
 
-def _flushing() -> bool:
-    """Whether denormal numbers are zeros; torch does not tell."""
+# --- the surroundings of a reader's code ----------------------------------------------------------
+
+# Held by whoever seeds the global random numbers, which all threads of the process share
+ALONE = threading.RLock()
+
+
+def flushing() -> bool:
+    """Whether denormal numbers are zeros."""
     return not (torch.full((1,), 1e-310, dtype=torch.float64, device="cpu") * 1).any()
 
 
@@ -109,19 +99,14 @@ SETTINGS = (
     (torch.is_grad_enabled, torch.set_grad_enabled, True),
     (torch.are_deterministic_algorithms_enabled, torch.use_deterministic_algorithms, False),
     (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision, "highest"),
-    (_flushing, torch.set_flush_denormal, False),
+    (flushing, torch.set_flush_denormal, False),
 )
 
 
-@contextlib.contextmanager
-def _without_main() -> Iterator[None]:
-    """A block in which the program is none that a loader's processes would run once more."""
-    main = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")
-    try:
-        yield
-    finally:
-        sys.modules["__main__"] = main
+def _set_all(values: list) -> None:
+    for (get, put, _), value in zip(SETTINGS, values):
+        if get() != value:  # to set some imports half of PyTorch
+            put(value)
 
 
 @contextlib.contextmanager
@@ -130,363 +115,390 @@ def alone(seed: int | None = None) -> Iterator[None]:
     leaves none behind.
 
     No other thread draws or seeds global random numbers meanwhile; they and torch's settings are
-    restored after it.  seed: where the numbers of torch, numpy and Python begin; None: where they
-    are.
+    restored after it, and so is the program, which a loader's processes would run once more.
+    seed: where the numbers of torch, numpy and Python begin; None: where they are.
     """
-    with ALONE, batches.restored(), _without_main():
-        before = [get() for get, _, _ in SETTINGS]
-        for get, put, fresh in SETTINGS:
-            if get() != fresh:
-                put(fresh)
+    with ALONE, batches.restored():
+        before, program = [get() for get, _, _ in SETTINGS], sys.modules["__main__"]
+        _set_all([fresh for _, _, fresh in SETTINGS])
+        sys.modules["__main__"] = ModuleType("__main__")
         if seed is not None:
-            batches.seeded(seed)
+            batches.seed_all(seed)
         try:
             yield
         finally:
-            for (get, put, _), value in zip(SETTINGS, before):
-                if get() != value:  # to set some imports half of PyTorch
-                    put(value)
+            sys.modules["__main__"] = program
+            _set_all(before)
 
 
-@contextlib.contextmanager
-def flushing() -> Iterator[None]:
-    """A block in which denormal numbers are zeros, as where all trials are trained at once."""
-    before = _flushing()
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(before)
+# --- modules --------------------------------------------------------------------------------------
 
 
-def build(own: Training, seed: int) -> nn.Module:
+def build(training: Training, seed: int) -> nn.Module:
     """The network of one trial, initialised from its seed, in single precision.  Raises OwnError if
     the reader's code does.
     """
     with alone(seed):
-        return made(own)
+        return initialise(training)
 
 
-def made(own: Training) -> nn.Module:
+def initialise(training: Training) -> nn.Module:
     """As `build`, from the global random numbers where they are."""
     with telling("model: building it raised"):
-        module = own.model()
-    require(
-        isinstance(module, nn.Module), "model", type(module).__name__, "built as an nn.Module"
-    )
-    for tensor in (*module.parameters(), *module.buffers()):
-        if tensor.is_complex():
-            tensor.data = tensor.data.to(torch.complex64)
+        module = training.model()
+    kind = type(module).__name__
+    require(isinstance(module, nn.Module), "model", kind, "built as an nn.Module")
+    fine = not any(p.is_complex() for p in module.parameters())
+    allowed = "of real ones: write torch.view_as_complex(self.w) of pairs self.w"
+    require(fine, "model", "one with complex parameters", allowed)
     return module.float()
 
 
-def read(own: object) -> Training:
+def _fresh_copy(module: nn.Module) -> nn.Module:
+    """One with an initialisation of its own.  Raises OwnError where there is none."""
+    module = copy.deepcopy(module)
+    for layer in module.modules():
+        trained = [p.requires_grad for p in layer.parameters(recurse=False)]
+        resets = hasattr(layer, "reset_parameters") and all(trained)
+        kind = f"a module with a {type(layer).__name__} that cannot be initialised anew"
+        allowed = f"a function that builds it: write model=lambda: {type(module).__name__}(...)"
+        require(resets or not trained, "model", kind, allowed)
+        if resets:
+            layer.reset_parameters()
+    return module
+
+
+# --- what is handed in ----------------------------------------------------------------------------
+
+
+def checked(handed: object, again: object, goals: tuple[float, ...], source: str) -> Checked:
+    """The workload that a reader's function has returned, twice, and with what goals if not its
+    own.  Raises OwnError.
+    """
+    training, again = read(handed), read(again)
+    check_fields(training)
+    digests = ""
+    for word in ("train", "validation"):
+        with alone(), telling(f"{word}: reading it raised"):
+            calls = (training, again, training)
+            prints = [batches.fingerprint(getattr(call, word)) for call in calls]
+        require(len({*prints}) == 1, word, "one that differs from call to call", STEADY)
+        digests += prints[0]
+    wanted = training.goals if isinstance(training.goals, Within) and not goals else None
+    # What nobody meets stands for goals that are still to be found out
+    goals = (kinds.metric_of(training).given(0.0),) if wanted else goals or training.goals
+    training = replace(training, goals=goals)
+    _check_goals(training)
+    training, converted = convert(handed, training)
+    data = hashlib.sha256(digests.encode()).hexdigest()[:12]
+    return Checked(
+        training, source, data, wanted, converted, doubts(training), *_tried(training)
+    )
+
+
+WITHIN = re.compile(r"within ([\d.]+) ?% of the best after ([\d,]+) steps")
+
+
+def read(training: object) -> Training:
     """What a reader's function returned, with tensors, functions and metrics for what stands for
     them.  Raises OwnError for what cannot be.
     """
-    require(
-        isinstance(own, Training), "returned value", type(own).__name__, "a lib.own.Training"
-    )
-    parts = {}
+    kind = type(training).__name__
+    require(isinstance(training, Training), "returned value", kind, "a lib.own.Training")
+    changes = {}
     for word in ("train", "validation"):
         with named(word):
-            parts[word] = batches.read(getattr(own, word))
-    if isinstance(own.model, nn.Module):
-        parts["model"] = functools.partial(_fresh, own.model)
-    if isinstance(own.goals, list):
-        parts["goals"] = tuple(own.goals)
-    if isinstance(own.metric, str):
-        parts["metric"] = kinds.READY.get(own.metric, own.metric)
-    return replace(own, **parts)
+            changes[word] = batches.read(getattr(training, word))
+    if isinstance(training.model, nn.Module):
+        changes["model"] = functools.partial(_fresh_copy, training.model)
+    if isinstance(training.goals, list):
+        changes["goals"] = tuple(training.goals)
+    if isinstance(training.goals, str) and (match := WITHIN.fullmatch(training.goals)):
+        changes["goals"] = Within(float(match[1]) / 100, int(match[2].replace(",", "")))
+    if isinstance(training.metric, str):
+        changes["metric"] = kinds.READY.get(training.metric, training.metric)
+    return replace(training, **changes)
 
 
-def _fresh(module: nn.Module) -> nn.Module:
-    """A copy of a module with an initialisation of its own.  Raises OwnError where there is none."""
-    found = copy.deepcopy(module)
-    for part in found.modules():
-        held = [p.requires_grad for p in part.parameters(recurse=False)]
-        fine = hasattr(part, "reset_parameters") and all(held)
-        told = f"a module with a {type(part).__name__} that cannot be initialised anew"
-        allowed = f"a function that builds it: write model=lambda: {type(module).__name__}(...)"
-        require(fine or not held, "model", told, allowed)
-        if fine:
-            part.reset_parameters()
-    return found
-
-
-def fitted(handed: Training, own: Training) -> tuple[Training, tuple[str, ...]]:
-    """The workload in single precision, with labels as losses take them; and in words, what has
-    been made of what the reader's function has handed in.
+def convert(handed: Training, training: Training) -> tuple[Training, tuple[str, ...]]:
+    """The workload in single precision, with labels as losses take them, and inputs that its
+    network takes; and in words, what has been made of what the reader's function has handed in.
     """
-    parts = {}
-    notes = []
-    fit = functools.partial(kinds.fit, own)
+    fits = [functools.partial(kinds.fit, training, floats=floats) for floats in (False, True)]
+    with alone(), telling("train: reading it raised"):
+        batch = batches.map_tensors(batches.sample(training.train), lambda x: x[:PROBED])
+    inputs = [x for x in batches.tensors(batch) if x is not kinds.targets(batch)]
+    integers = any(map(kinds.is_integer, inputs))
+    fit = next((f for f in fits if integers and _takes(training, f, batch)), fits[0])
+    scaled = fit is fits[1] and any(x.dtype == torch.uint8 for x in inputs)
+    changes, notes = {}, []
     if isinstance(handed.model, nn.Module):
         notes.append("model: a copy taken for every trial, initialised by reset_parameters")
     for word in ("train", "validation"):
-        first, data = getattr(handed, word), getattr(own, word)
+        original, data = getattr(handed, word), getattr(training, word)
         with alone(), telling(f"{word}: reading it raised"):
             before = batches.sample(data)
             after = fit(before)
-        given = batches.tensors(before)
-        if isinstance(first, DataLoader):
+        parts = batches.tensors(before)
+        if isinstance(original, DataLoader):
             notes.append(f"{word}: a DataLoader taken as its data set, whose order is ours")
         elif before is data:
-            given = batches.tensors(first, batches.is_array)
-        one, other = ([*map(shown, parts)] for parts in (given, batches.tensors(after)))
-        if one != other:
-            notes.append(f"{word}: {', '.join(one)} taken as {', '.join(other)}")
-        if before is data:
-            parts[word] = after
-        elif one != other:
-            parts[word] = batches.changed(data, fit)
-    return replace(own, **parts), tuple(notes)
+            parts = batches.tensors(original, batches.is_array)
+        shapes, converted = (
+            ", ".join(map(shown, tensors)) for tensors in (parts, batches.tensors(after))
+        )
+        if shapes != converted:
+            notes.append(f"{word}: {shapes} taken as {converted}" + ", bytes over 255" * scaled)
+        if before is data or shapes != converted:
+            changes[word] = after if before is data else batches.changed(data, fit)
+    return replace(training, **changes), tuple(notes)
 
 
-def _doubts(own: Training) -> tuple[str, ...]:
+def _takes(training: Training, fit: Callable, batch: object) -> bool:
+    """Whether an untrained network has a loss of the batch that is fitted so."""
+    with contextlib.suppress(Exception), alone(0), torch.no_grad():
+        kinds.loss(training, initialise(training), fit(batch))
+        return True
+    return False
+
+
+def doubts(training: Training) -> tuple[str, ...]:
     """Sentences on columns of inputs [N, features], and of what a regression asks for, that are
     not near mean 0 and standard deviation 1; but for those that are nearly always one value.
     """
-    if not batches.held(own.train):
+    if not batches.are_tensors(training.train):
         return ()
-    parts = {"x": batches.tensors(own.train)[0]}
-    if own.loss == "regression":
-        parts["y"] = kinds.targets(own.train).reshape(own_examples(own), -1)
-    found = []
-    for name, values in parts.items():
+    tables = {"x": batches.tensors(training.train)[0]}
+    if training.loss == "regression":
+        tables["y"] = kinds.targets(training.train).reshape(examples(training), -1)
+    sentences = []
+    for name, values in tables.items():
         values = values[:READ]
         if values.dim() == 2 and values.is_floating_point():
             spread, mean = torch.std_mean(values, 0)
             off = (spread > FAR) | (spread < 1 / FAR) | (mean.abs() > FAR / 2 * spread)
             off &= (values == values.median(0).values).sum(0) < MOSTLY * len(values)
             columns = off.nonzero().flatten().tolist()
-            told = f"{name}: {len(columns)} of {len(mean)} columns ({columns[:9]} from 0) are far from "
-            told += (
-                f"mean 0 and standard deviation 1: write {name} = ({name} - {name}.mean(0)) / "
-            )
-            told += f"{name}.std(0), of validation with the numbers of train"
-            found += [told] * bool(columns)
-    return tuple(found)
+            if columns:
+                sentences.append(
+                    f"{name}: {len(columns)} of {len(mean)} columns ({columns[:9]} from 0) are far "
+                    f"from mean 0 and standard deviation 1: write {name} = ({name} - {name}.mean(0)"
+                    f") / {name}.std(0), of validation with the numbers of train"
+                )
+    return tuple(sentences)
 
 
-def check_fields(own: Training) -> None:
-    """All that can be said of what the function returned before a network is built.  Raises
-    ValueError.
+def examples(training: Training) -> int:
+    """Examples to train on."""
+    return training.examples or batches.examples(training.train)
+
+
+# --- fields ---------------------------------------------------------------------------------------
+
+
+def _dense(x: Tensor) -> bool:
+    plain = x.device.type == "cpu" and x.layout == torch.strided and not x.is_nested
+    return plain and x.dim() > 0 and bool(kinds.single(x).isfinite().all())
+
+
+LOSSES = ", ".join(kinds.KINDS)
+METRICS = f"one of {', '.join([*kinds.READY, *kinds.KINDS])}, or a lib.own.Metric"
+TEXT = fields.InWords(
+    Annotated[str, Predicate(str.isprintable)], "text of printable characters"
+)
+COUNT = fields.Count(10**9)
+DENSE = Annotated[InstanceOf[Tensor], Predicate(_dense)]
+DATA = fields.InWords(
+    tuple[DENSE, ...] | Mapping[str, DENSE] | InstanceOf[Dataset] | Callable,
+    "dense tensors [N, ...] of finite numbers on the CPU in a tuple or a dictionary, a Dataset, or "
+    "a function",
+)
+GOALS = fields.InWords(
+    tuple[FiniteFloat, ...] | InstanceOf[Within],
+    'a tuple of numbers, the hardest first, or "within 10 % of the best after 500 steps"',
+)
+# Fields of workloads, of metrics and of goals to be found out
+FIELDS = {
+    "model": Callable,
+    "train": DATA,
+    "validation": DATA,
+    "goals": GOALS,
+    "title": TEXT,
+    "max_steps": COUNT,
+    "precision": Literal["float32", "bfloat16"],
+    "loss": fields.InWords(Literal[*kinds.KINDS] | Callable, f"one of {LOSSES}, or a function"),
+    "metric": fields.InWords(Literal[*kinds.KINDS] | InstanceOf[Metric] | None, METRICS),
+    "examples": COUNT | None,
+    "measure": Callable,
+    "name": TEXT,
+    "highest": FiniteFloat | None,
+    "constant": Callable | None,
+    "whole": bool,
+    "share": fields.Number("(0, 1]"),
+    "steps": COUNT,
+}
+
+
+def check_fields(training: Training) -> None:
+    """All that can be said of what the function returned before a network is built, but for the
+    values of goals.  Raises ValueError.
     """
-    _check_each(own)
+    for spec in (training, training.metric, training.goals):
+        if isinstance(spec, Training | Metric | Within):
+            for word, value in vars(spec).items():
+                fields.check(word, value, FIELDS[word])
     for word in ("train", "validation"):
-        data = getattr(own, word)
+        data = getattr(training, word)
         if not callable(data):
             with telling(f"{word}: reading it raised"):
-                held = [data] if isinstance(data, Dataset) else batches.tensors(data)
-                sizes = [len(part) for part in held]
+                parts = batches.tensors(data) if batches.are_tensors(data) else [data]
+                sizes = [len(part) for part in parts]
             fine = len({*sizes}) == 1 and sizes[0]
             require(fine, f"{word} lengths", sizes, "equal and not zero: write x[:n], y[:n]")
-    fine = callable(own.train) == (own.examples is not None)
+    fine = callable(training.train) == (training.examples is not None)
     allowed = "how many train has where it is a function, and None where it is none"
-    require(fine, "examples", own.examples, allowed)
-    fine = own.metric is not None or isinstance(own.loss, str)
-    allowed = f"one of {METRICS}, or a lib.own.Metric, with a loss of your own"
-    require(fine, "metric", own.metric, allowed)
-    if isinstance(own.metric, Metric):
-        _check_each(own.metric)
-    _check_goals(own)
+    require(fine, "examples", training.examples, allowed)
+    if isinstance(training.goals, Within):
+        fault, allowed = (
+            f"after {training.goals.steps} steps",
+            f"after at most {training.max_steps}",
+        )
+        require(
+            training.goals.steps <= training.max_steps,
+            "goals",
+            fault,
+            f"{allowed}, its max_steps",
+        )
+    fine = training.metric is not None or isinstance(training.loss, str)
+    require(fine, "metric", training.metric, f"{METRICS}, with a loss of your own")
 
 
-def _check_each(spec: Training | Metric) -> None:
-    for word, value in vars(spec).items():
-        fields.check(word, value, FIELDS[word])
-
-
-def _check_goals(own: Training) -> None:
+def _check_goals(training: Training) -> None:
     """Goals of a metric that fits."""
-    asked = kinds.of(own)
-    first = "lowest" if asked.highest is None else "highest"
-    low = 0 if asked.cost or asked.highest is not None else -math.inf
-    high = 1 if asked.counted else math.inf
-    told = [float(f"{error:g}") for error in kinds.errors(own)]
-    fine = told and told == sorted({*told}) and low <= told[0] and told[-1] < high
+    metric = kinds.metric_of(training)
+    first = "lowest" if metric.highest is None else "highest"
+    low = 0 if metric.cost or metric.highest is not None else -math.inf
+    high = 1 if metric.counted else math.inf
+    errors = [float(f"{error:g}") for error in kinds.errors(training)]
+    fine = errors and errors == sorted({*errors}) and low <= errors[0] and errors[-1] < high
     allowed = (
         f"numbers that differ in their first six digits, as records name their columns, the "
         f"hardest ({first}) first, and of errors in [{low}, {high})"
     )
-    require(fine, "goals", own.goals, allowed + PERCENT * asked.counted)
+    require(fine, "goals", training.goals, allowed + PERCENT * metric.counted)
 
 
-def check(own: Training) -> Facts:
-    """Try untrained networks on a batch and on the validation set.  Raises OwnError."""
-    module, again = built = build(own, 0), build(own, 0)
+# --- trials of untrained networks -----------------------------------------------------------------
+
+
+def _tried(training: Training) -> tuple[int, int, int, float, bool]:
+    """Examples, numbers, values, chance and together, as of `Checked`, after untrained networks
+    were tried on a batch and on the validation set.  Raises OwnError.
+    """
+    module, _ = modules = build(training, 0), build(training, 0)
     with telling("model: comparing two of one seed raised"):
-        same = _same(module, again)
-        held = [p.data_ptr() for one in built for p in one.parameters() if p.numel()]
-    fine = same and len(held) == len({*held})
-    told = "parameters that share their memory with others or with an earlier network's, "
-    told += "or another initialisation from the same seed,"
-    require(fine, "model", told, f"built anew each time, and {SEEDED}")
-    kind = kinds.of(own)
-    batch = _first(own, PROBED)
-    together = kinds.classifies(own) and _shares(own, batch[0])
-    allowed = "False where trials are trained one after the other"
-    require(together or not own.decay, "decay", own.decay, allowed)
+        same = all(map(torch.equal, *([*m.parameters(), *m.buffers()] for m in modules)))
+        places = [p.data_ptr() for m in modules for p in m.parameters() if p.numel()]
+    fault = "parameters that share their memory with others or with an earlier network's, "
+    fault += "or another initialisation from the same seed,"
+    fine = same and len(places) == len({*places})
+    require(fine, "model", fault, f"built anew each time, and {SEEDED}")
+    total = examples(training)
+    few = min(PROBED, total)
+    with telling(f"train: asked for {few} examples it raised"), alone(0):
+        if callable(training.train):
+            batch = next(batches.Passes(training.train, few, 0, total))
+        else:  # from end to end
+            batch = batches.chosen(training.train, torch.linspace(0, total - 1, few).long())
     with telling("inputs: asked for answers on validation the model raised"), alone(0):
-        if kind.constant or isinstance(own.loss, str):
-            outputs, targets = kinds.validated(own, module)
-        if own.loss in kinds.METRICS.values():
-            _check_labels(own, outputs, targets)
-        chance, values = kinds.error(own, module)
-        who = "an untrained model"
-        if kind.constant:
-            chance = kind.given(float(kind.constant(targets)))
-            who = "an answer that is always the same"
+        values, chance = _check_answers(training, module)
+    _check_step(training, modules, batch)
+    numbers = sum(tensor.numel() for tensor in batches.tensors(batch)) // batches.size(batch)
+    together = kinds.classifies(training) and _serves_all_trials(module, batch[0])
+    return total, numbers, values, chance, together
+
+
+def _check_answers(training: Training, module: nn.Module) -> tuple[int, float]:
+    """How many values the metric has, and the error that asks for nothing; labels fit the outputs,
+    and goals ask for something.
+    """
+    metric = kinds.metric_of(training)
+    if metric.constant or isinstance(training.loss, str):
+        outputs, targets = kinds.validated(training, module)
+    if training.loss in kinds.METRICS.values():
+        labels = targets.flatten()
+        if batches.are_tensors(training.train):
+            labels = torch.cat([labels, kinds.targets(training.train).flatten()])
+        low, high = map(int, labels[labels != kinds.IGNORED].aminmax())
+        fault = f"from {low} to {high} for outputs {[*outputs.shape]}"
+        allowed = (
+            "from 0, and of more outputs: write y - y.min(), a wider last layer, or of one "
+        )
+        fine = 0 <= low <= high < outputs.shape[-1]
+        require(fine, "labels", fault, allowed + 'output loss="binary"')
+    chance, values = kinds.error(training, module)
+    answer = "an untrained model"
+    if metric.constant:
+        chance = metric.given(float(metric.constant(targets)))
+        answer = "an answer that is always the same"
     allowed = "a number, whatever a model answers: write torch.nan_to_num"
     require(not math.isnan(chance), "metric", "nan, of an untrained model,", allowed)
-    better = "below" if kind.highest is None else "above"
-    allowed = f"{better} {kind.given(chance):.4g}, which asks for nothing: {who} has it"
-    allowed += f": write goals=({kind.given(chance / 2):.3g},)"
-    fine = kinds.errors(own)[-1] < chance
-    require(fine, "goals", f"{own.goals[-1]:g}", allowed + PERCENT * kind.counted)
-    _check_step(own, module, again, batch)
-    check_parts(own)
-    numbers = sum(tensor.numel() for tensor in batches.tensors(batch)) // batches.size(batch)
-    return Facts(own_examples(own), numbers, values, chance, together, _doubts(own))
+    better = "below" if metric.highest is None else "above"
+    allowed = f"{better} {metric.given(chance):.4g}, which asks for nothing: {answer} has it"
+    allowed += f": write goals=({metric.given(chance / 2):.3g},)" + PERCENT * metric.counted
+    require(kinds.errors(training)[-1] < chance, "goals", f"{training.goals[-1]:g}", allowed)
+    return values, chance
 
 
-def _check_labels(own: Training, out: Tensor, y: Tensor) -> None:
-    """Classes of the outputs of the validation set, which has the labels y, and of train."""
-    labels = y.flatten()
-    if batches.held(own.train):
-        trained = kinds.targets(own.train)
-        labels = torch.cat([labels, trained.flatten()])
-    asked = labels[labels != kinds.IGNORED]
-    low, high = map(int, asked.aminmax())
-    told = f"from {low} to {high} for outputs {[*out.shape]}"
-    allowed = "from 0, and of more outputs: write y - y.min(), a wider last layer, or of one "
-    fine = 0 <= low <= high < out.shape[-1]
-    require(fine, "labels", told, allowed + 'output loss="binary"')
-
-
-def own_examples(own: Training) -> int:
-    """Examples to train on."""
-    return own.examples or batches.examples(own.train)
-
-
-def _same(one: nn.Module, other: nn.Module) -> bool:
-    """Whether two networks have the same parameters and buffers."""
-    tensors = ([*module.parameters(), *module.buffers()] for module in (one, other))
-    return all(map(torch.equal, *tensors))
-
-
-def _first(own: Training, few: int) -> object:
-    """A batch of a few examples: the first one, or some from end to end."""
-    every = own_examples(own)
-    few = min(few, every)
-    with telling(f"train: asked for {few} examples it raised"), alone(0):
-        if callable(own.train):
-            batch = next(batches.Passes(own.train, few, 0, every))
-        else:
-            batch = batches.chosen(own.train, torch.linspace(0, every - 1, few).long())
-    found = batches.size(batch)
-    require(found == few, "train", f"a batch of {found} examples", f"of the {few} asked for")
-    return batch
-
-
-def _check_step(own: Training, module: nn.Module, again: nn.Module, batch: object) -> None:
+def _check_step(
+    training: Training, modules: tuple[nn.Module, nn.Module], batch: object
+) -> None:
     """The same loss from the same seed, and a gradient."""
+    word = "loss" if callable(training.loss) else "inputs"
     losses = []
-    for one in (module, again):
-        word = "loss" if callable(own.loss) else "inputs"
-        told = f"{word}: asked for the loss of a few examples, {shown(batch)}, it raised"
-        with telling(told), alone(0):
-            with kinds.arithmetic("cpu", own.precision):
-                losses.append(kinds.loss(own, one, batch))
+    for module in modules:
+        start = f"{word}: asked for the loss of a few examples, {shown(batch)}, it raised"
+        with telling(start), alone(0):
+            with kinds.arithmetic("cpu", training.precision):
+                losses.append(kinds.loss(training, module, batch))
             losses[-1].backward()
-    gradients = [p.grad for p in module.parameters() if p.grad is not None]
-    reached = any(g.any() for g in gradients)
-    fine = losses[0].isfinite() and torch.equal(*losses) and reached
-    told = "one that is not finite, or another one from the same seed, or without a gradient"
+    moved = any(p.grad is not None and p.grad.any() for p in modules[0].parameters())
+    fine = losses[0].isfinite() and torch.equal(*losses) and moved
+    fault = "one that is not finite, or another one from the same seed, or without a gradient"
     allowed = "finite, with a gradient, and " + SEEDED
-    require(fine, "loss of an untrained model", told, allowed)
+    require(fine, "loss of an untrained model", fault, allowed)
 
 
-def check_parts(own: Training) -> None:
-    """Raise OwnError where a batch computed in parts (`at_once`) has another gradient than as a
-    whole.
-
-    Both are taken without dropout and the like, where there is any.
+def _serves_all_trials(module: nn.Module, x: Tensor) -> bool:
+    """Whether trials can share a module, with parameters of theirs, as the engine runs it on inputs
+    x [N, ...].
     """
-    if own.at_once is None:
-        return
-    module, batch = build(own, 0), _first(own, batches.SAMPLED)
-    few = min(own.at_once, max(1, batches.size(batch) // 3))
-    with telling(f"at_once: in parts of {few} examples a batch raised"), alone(0):
-        whole, again = (_gradient(own, module, batch, None) for _ in range(2))
-        if not torch.equal(whole, again):
-            for layer in module.modules():
-                layer.training = isinstance(layer, nn.modules.batchnorm._BatchNorm)
-            whole = _gradient(own, module, batch, None)
-        off = (_gradient(own, module, batch, few) - whole).norm() / whole.norm()
-    told = f"{own.at_once}, where the gradient of a batch in parts is off by {off:.2g},"
-    allowed = (
-        "None, or the loss that of a ready name, or a mean over examples, each by itself (no "
+    layers = [layer for layer in module.modules() if not any(True for _ in layer.children())]
+    forwards = [layer for layer in module.modules() if layer not in layers]
+    parameters = [*module.parameters()]
+    plain = all(
+        type(layer) in LAYERS and not getattr(layer, "inplace", False) for layer in layers
     )
-    allowed += "sum, no mean over tokens of which examples have more or less, no batch "
-    require(off <= CLOSE, "at_once", told, allowed + "normalisation)")
-
-
-def _gradient(own: Training, module: nn.Module, batch: object, at_once: int | None) -> Tensor:
-    """That of a batch, in parts of so many examples, by all parameters [P]."""
-    module.zero_grad()
-    for part, share in kinds.parts(replace(own, at_once=at_once), batch):
-        (kinds.loss(own, module, part) * share).backward()
-    grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in module.parameters()]
-    return torch.cat([kinds.real(grad).flatten() for grad in grads])
-
-
-def _shares(own: Training, x: Tensor) -> bool:
-    """Whether one module can serve all trials with parameters of theirs, as the engine runs it on
-    x: nothing else is trained or remembered, and its last layer's outputs are the network's.
-    """
-    module, other = build(own, 0), build(own, 1)
-    parameters = dict(module.named_parameters())
-    linear = [layer for layer in module.modules() if isinstance(layer, nn.Linear)]
+    plain &= not any(layer._parameters for layer in forwards)
+    fresh = all(p.requires_grad for p in parameters) and not any(True for _ in module.buffers())
     # The engine takes the last parameters for the biases of the layer whose outputs are the
     # network's
-    if not linear or linear[-1].bias is not [*parameters.values()][-1]:
+    if not (plain and fresh and type(layers[-1]) is nn.Linear):
         return False
-    trained = all(p.requires_grad and not p.is_complex() for p in parameters.values())
-    if not trained or any(True for _ in module.buffers()) or _same(module, other):
-        return False
-    low, high = map(int, torch.cat([own.train[1], own.validation[1]]).aminmax())
-    if low < 0 or high >= linear[-1].out_features:
-        return False
-    with contextlib.suppress(Exception), alone(0), torch.no_grad():
-        return _answers_alike(module, other, x, getattr(torch, own.precision))
-    return False
+    ours = {*LAYERS} >= {type(layer) for layer in forwards}
+    return layers[-1].bias is parameters[-1] and (ours or _answers_by_example(module, x))
 
 
-def _answers_alike(module: nn.Module, other: nn.Module, x: Tensor, dtype: torch.dtype) -> bool:
-    """Whether another network with the same parameters answers alike, asked example by example, and
-    both leave parameters and inputs x as they are.
+def _answers_by_example(module: nn.Module, x: Tensor) -> bool:
+    """Whether a module whose `forward` is the reader's answers each example by itself, by the
+    outputs of its last layer alone, and leaves x as it is.
     """
-    last = [layer for layer in module.modules() if isinstance(layer, nn.Linear)][-1]
-    # As the engine passes images on
-    order = torch.channels_last if x.dim() == 4 else torch.preserve_format
-    for network in (module, other):
-        network.to(dtype=dtype, memory_format=torch.channels_last)
-    x = x.to(dtype if x.is_floating_point() else x.dtype, copy=True, memory_format=order)
-    parameters = dict(module.named_parameters())
-    before = [tensor.clone() for tensor in (x, *parameters.values())]
-    ends: list[Tensor] = []
-    last.register_forward_hook(lambda _, x, out: ends.append(out))
-    out = module(x)
-    # Of batch normalisation alone the engine knows that examples go together
-    together = nn.modules.batchnorm._BatchNorm
-    normalised = any(isinstance(layer, together) for layer in module.modules())
-    again = []
-    for part in x.split(len(x) if normalised else 1):
-        again.append(functional_call(other, parameters, part))
-    after = (x, *parameters.values())
-    kept = all(map(torch.equal, before, after))
-    least = max(1e-3, 16 * torch.finfo(out.dtype).eps) * out.abs().max()
-    alike = (out - torch.cat(again)).abs().max() <= least
-    return bool(kept and alike and torch.equal(ends[0], out))
+    *_, last = module.modules()
+    inputs, ends = x.clone(), []
+    with contextlib.suppress(Exception), alone(0), torch.no_grad():
+        last.register_forward_hook(lambda layer, x, output: ends.append(output))
+        outputs = module(x)
+        single = torch.cat([module(example) for example in inputs.split(1)])
+        kept = torch.equal(x, inputs) and torch.equal(ends[0], outputs)
+        return kept and torch.allclose(outputs, single, rtol=1e-3, atol=1e-3)
+    return False

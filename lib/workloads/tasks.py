@@ -1,5 +1,4 @@
-"""Tasks: what a network is asked for, and what its answers cost.  A new kind of workload is an
-entry in `TASKS`.
+"""Tasks: what a network is asked for, and what its answers cost; a new one is an entry in `TASKS`.
 
 PyTorch is slow to import, and most chapters only read records: functions import it themselves.
 """
@@ -61,9 +60,8 @@ class Task:
         """
         from torch.nn import functional
 
-        logits = logits.flatten(0, -2)
-        targets = targets.flatten()
-        return functional.cross_entropy(logits, targets, label_smoothing=smoothing)
+        scores = logits.flatten(0, -2)
+        return functional.cross_entropy(scores, targets.flatten(), label_smoothing=smoothing)
 
     def derivative(
         self, logits: Tensor, targets: Tensor, smoothing: float = 0.0, parts: int = 1

@@ -15,11 +15,12 @@ from __future__ import annotations
 import functools
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from lib import plain
-from lib.own import named, require, text_parts
+from lib.own import named, require
 from lib.workloads import ngrams, own_file
 
 CONTEXT = 64  # characters that a window holds
@@ -48,17 +49,11 @@ def parts(length: int, split: int = 0) -> tuple[list[Span], Span, Span]:
     Split 0 is validated on what comes right before the test part; another split on a span of the
     same length whose place is drawn from the number of the split, uniformly.
     """
-    held = length // SHARE
-    before = length - held
-    first = before - held
-    if split:
-        first = int(np.random.default_rng(split).integers(before - held + 1))
-    spans = [(0, first), (first + held, before)]
-    return (
-        [span for span in spans if span[1] > span[0]],
-        (first, first + held),
-        (before, length),
-    )
+    size = length // SHARE
+    end = length - size
+    first = int(np.random.default_rng(split).integers(end - size + 1)) if split else end - size
+    spans = [(0, first), (first + size, end)]
+    return [span for span in spans if span[0] < span[1]], (first, first + size), (end, length)
 
 
 def train_size(length: int) -> int:
@@ -66,30 +61,21 @@ def train_size(length: int) -> int:
 
     Two spans hold up to one window less than one does; so many are used of every split.
     """
-    held = length // SHARE
-    return (length - 2 * held - 2) // CONTEXT - 1
+    return (length - 2 * (length // SHARE) - 2) // CONTEXT - 1
 
 
-def train_starts(spans: list[Span], windows: int) -> np.ndarray:
-    """First characters of windows that follow each other without overlap, as many as `windows`:
-    int64 [windows], or as many as the spans hold.
-    """
-    found = [np.arange(first, last - CONTEXT, CONTEXT) for first, last in spans]
-    return np.concatenate(found)[:windows]
-
-
-def spread_starts(span: Span, windows: int) -> np.ndarray:
-    """First characters of windows evenly spread over the span: int64 [windows]."""
+def spread_starts(span: Span, count: int) -> np.ndarray:
+    """First characters of windows evenly spread over the span: int64 [count]."""
     first, last = span
-    return np.linspace(first, last - CONTEXT - 1, windows).astype(np.int64)
+    return np.linspace(first, last - CONTEXT - 1, count).astype(np.int64)
 
 
 def windows(ids: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Inputs and targets, int64 [N, CONTEXT] each, of the windows that start at these characters of
     ids [characters].
     """
-    at = starts[:, None] + np.arange(CONTEXT)
-    return ids[at], ids[at + 1]
+    positions = starts[:, None] + np.arange(CONTEXT)
+    return ids[positions], ids[positions + 1]
 
 
 def asked_of(length: int) -> int:
@@ -104,9 +90,11 @@ def examples(
     asked: how many of the latter two, if not `asked_of` it.
     """
     training, *others = parts(len(ids), split)
-    starts = [train_starts(training, train_size(len(ids)))]
-    starts += [spread_starts(span, asked or asked_of(len(ids))) for span in others]
-    return [windows(ids, each) for each in starts]
+    count = asked or asked_of(len(ids))
+    following = [np.arange(first, last - CONTEXT, CONTEXT) for first, last in training]
+    starts = [np.concatenate(following)[: train_size(len(ids))]]
+    starts += [spread_starts(span, count) for span in others]
+    return [windows(ids, part) for part in starts]
 
 
 # --- a reader's own -----------------------------------------------------------------------------
@@ -134,45 +122,32 @@ def read(name: str) -> Text:
     Raises OwnError for a file that is missing, is not UTF-8, is too short, or has one symbol or too
     many.
     """
-    return _read(text_parts(name)[0], own_file.file_of(name).read_bytes())
+    file = own_file.file_of(name)
+    return _read(file, file.read_bytes())
 
 
 @functools.lru_cache(maxsize=8)
-def _read(name: str, raw: bytes) -> Text:
-    with named(name):
+def _read(file: Path, raw: bytes) -> Text:
+    with named(file):
         text = plain(raw).decode()
-        allowed = f"{LEAST:,} characters or more"
-        require(len(text) >= LEAST, "length", f"{len(text):,} characters", allowed)
-        symbols = len(set(text))
-        told = f"{symbols:,} different characters"
-        require(1 < symbols <= SYMBOLS, "symbols", told, f"from 2 to {SYMBOLS:,}")
-    return Text(numbered(text), symbols, own_file.digest(raw))
-
-
-def canonical(name: str) -> str:
-    """The one spelling of a name, as `own_file.canonical`, its goals in their order.  Raises
-    OwnError for goals that are none.
-    """
-    given = ",".join(f"{goal:g}" for goal in _given(name))
-    return own_file.canonical(text_parts(name)[0]) + f":{given}" * bool(given)
-
-
-def _given(name: str) -> tuple[float, ...]:
-    """The goals that the name tells."""
-    words = text_parts(name)[1]
-    with named(name):
-        found = sorted({*map(float, filter(None, words.split(",")))})
-        fine = all(0 < goal < math.inf for goal in found)
-        require(fine, "goals", repr(words), "nats above 0, with commas between them")
-    return tuple(found)
+        length = f"{len(text):,} characters"
+        require(len(text) >= LEAST, "length", length, f"{LEAST:,} characters or more")
+        ids = numbered(text)
+        symbols = int(ids.max()) + 1
+        allowed = f"from 2 to {SYMBOLS:,}"
+        require(1 < symbols <= SYMBOLS, "symbols", f"{symbols:,} different characters", allowed)
+    return Text(ids, symbols, own_file.digest(raw))
 
 
 def goals(name: str) -> tuple[float, ...]:
     """Mean cross-entropies in nats, the hardest first: those of the name, or GOALS from the text's
-    3-grams to its 2-grams.
+    3-grams to its 2-grams.  Raises OwnError for goals that are none.
     """
-    if given := _given(name):
-        return given
+    if values := own_file.goals(name):
+        with named(name):
+            fine = all(0 < goal < math.inf for goal in values)
+            require(fine, "goals", values, "nats above 0, with commas between them")
+        return values
     between = np.linspace(*_nats(read(name)), GOALS)
     return tuple(sorted({round(float(goal), 2) for goal in between}))
 
@@ -180,8 +155,8 @@ def goals(name: str) -> tuple[float, ...]:
 @functools.lru_cache(maxsize=8)
 def _nats(text: Text) -> tuple[float, float]:
     """What 3-grams and 2-grams cost on the windows that networks are validated on."""
-    training, held, _ = parts(len(text.ids))
+    training, validation, _ = parts(len(text.ids))
     tables = ngrams.count([text.ids[slice(*span)] for span in training], 3, text.symbols)
-    starts = spread_starts(held, asked_of(len(text.ids)))
-    asked = [text.ids[at : at + CONTEXT + 1] for at in starts]
-    return tuple(ngrams.scores(tables[:order], asked)[0] for order in (3, 2))
+    starts = spread_starts(validation, asked_of(len(text.ids)))
+    sequences = [text.ids[start : start + CONTEXT + 1] for start in starts]
+    return tuple(ngrams.scores(tables[:order], sequences)[0] for order in (3, 2))
