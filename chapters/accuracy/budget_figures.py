@@ -28,17 +28,14 @@ def by_budget(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> alt.Face
     for name, (steps, epochs) in ladders.items():
         work = catalogue.workload(name)
         least = fixed_budgets.validation_example(name) / 2
-        for kind, best, within in (
-            ("steps", steps, steps.budget),
-            ("epochs", epochs, epochs.examples / work.train_size),
-        ):
-            shown = sorted(within.unique())[::-2]
-            part = best[["batch_size", "validation"]].assign(
-                within=within,
+        budgets = {"steps": steps.budget, "epochs": epochs.examples / work.train_size}
+        for best, (kind, budget) in zip((steps, epochs), budgets.items()):
+            errors = best[["batch_size", "validation"]].assign(
+                within=budget,
                 at=best.validation.clip(lower=least),
                 panel=f"{work.title}: {kind}",
             )
-            parts.append(part[within.isin(shown)])
+            parts.append(errors[budget.isin(sorted(budget.unique())[::-2])])
     rows = pd.concat(parts)
     if rows.empty:
         return charts.nothing("No records yet.")
@@ -48,23 +45,21 @@ def by_budget(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> alt.Face
 
 
 def _budgets(base: alt.Chart) -> list[alt.Chart]:
-    y = alt.Y("at:Q", scale=charts.log(6, base=10), axis=alt.Axis(format=".2~%", values=MARKED))
+    up = charts.log(6, base=10)
     shades = alt.Scale(domain=[1, 5], range=[charts.BLUE, charts.ORANGE])
     lines = base.encode(
         color=alt.Color("rank:Q", scale=shades, legend=None),
         detail="within:Q",
         x=charts.batch_axis([1, 4, 16, 64, 256, 1024], None),
-        y=y,
+        y=alt.Y("at:Q", scale=up, axis=alt.Axis(format=".2~%", values=MARKED)),
     )
-    told = [
+    tooltip = [
         tips.BATCH_SIZE,
         tip("within:Q", "budget", ",.3~r"),
         tip("validation:Q", "best validation error", ".2%"),
     ]
-    return [
-        lines.mark_line(strokeWidth=1.8),
-        lines.mark_point(filled=True, size=22, opacity=1, tooltip=True).encode(tooltip=told),
-    ]
+    points = lines.mark_point(filled=True, size=22, opacity=1, tooltip=True)
+    return [lines.mark_line(strokeWidth=1.8), points.encode(tooltip=tooltip)]
 
 
 def settled(ends: pd.DataFrame) -> alt.FacetChart:
@@ -74,15 +69,13 @@ def settled(ends: pd.DataFrame) -> alt.FacetChart:
     Args:
         ends: of `fixed_budgets.longest`, without label smoothing.
     """
-    rows = []
-    for name, own in ends.groupby("workload", sort=False):
-        means = fixed_budgets.means(own)
-        slopes = fixed_budgets.risen(own)[name].row(log=False).values()
-        both = pd.concat([means, _fan(means, list(slopes))])
-        rows.append(both.assign(panel=catalogue.workload(name).title))
-    return panels(
-        pd.concat(rows), _settled, "test error against batch size", height=150, most=2
-    )
+    parts, slopes = [], fixed_budgets.risen(ends)
+    for name, searches in ends.groupby("workload", sort=False):
+        means = fixed_budgets.means(searches)
+        fan = _fan(means, list(slopes[name].row(log=False).values()))
+        parts.append(pd.concat([means, fan]).assign(panel=catalogue.workload(name).title))
+    title = "test error against batch size"
+    return panels(pd.concat(parts), _settled, title, height=150, most=2)
 
 
 def _fan(means: pd.DataFrame, slopes: list[float]) -> pd.DataFrame:
@@ -98,14 +91,13 @@ def _fan(means: pd.DataFrame, slopes: list[float]) -> pd.DataFrame:
 def _settled(base: alt.Chart) -> list[alt.Chart]:
     y = alt.Y("test:Q", scale=alt.Scale(zero=True), axis=SHARE)
     plain = base.encode(x=charts.batch_axis([4, 16, 64, 256, 1024], None), y=y)
-    told = [tips.BATCH_SIZE, tip("test:Q", "test error", ".2%"), tip("n:Q", "searches")]
+    tooltip = [tips.BATCH_SIZE, tip("test:Q", "test error", ".2%"), tip("n:Q", "searches")]
     fitted = base.transform_filter("isValid(datum.middle)").encode(x="batch_size:Q")
     points = plain.transform_filter("isValid(datum.test)")
+    marks = points.mark_point(filled=True, size=50, opacity=1, color=charts.BLUE)
     return [
         fitted.mark_area(color=charts.GUIDE, opacity=0.25).encode(y="low:Q", y2="high:Q"),
         fitted.mark_line(color=charts.GUIDE).encode(y="middle:Q"),
         points.mark_rule(color=charts.BLUE, strokeWidth=2).encode(y="low:Q", y2="high:Q"),
-        points.mark_point(filled=True, size=50, opacity=1, color=charts.BLUE).encode(
-            tooltip=told
-        ),
+        marks.encode(tooltip=tooltip),
     ]

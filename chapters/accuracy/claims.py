@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.accuracy import fixed_budgets
+from lib.analysis.fixed_budgets import whole
 from lib.claims.claim import Change, claim, difference, finding, interval
 from lib.claims.names import is_shallue2019, title
 from lib.records import results
@@ -27,19 +28,19 @@ def with_enough_steps():
     trials.
     """
     several = fixed_budgets.longest(results.read(plans.study("digits-smoothing")))
-    single = fixed_budgets.longest(fixed_budgets.whole())
+    single = fixed_budgets.longest(whole())
     return pd.concat([several, single.assign(replicate=HUNDRED)], ignore_index=True)
 
 
 def slopes(trends):
     """The groups of `fixed_budgets.risen` or `helped`, by network and smoothing."""
     groups = []
-    for name, effect in trends(with_enough_steps()).items():
-        work, smoothing = name if isinstance(name, tuple) else (name, 0)
-        words = title(work) + f", smoothing {smoothing:g}" * bool(smoothing)
+    for key, effect in trends(with_enough_steps()).items():
+        network, smoothing = key if isinstance(key, tuple) else (key, 0)
+        name = title(network) + f", smoothing {smoothing:g}" * bool(smoothing)
         if np.isfinite(effect.value):
             note = ALONE * (effect.n == 1)
-            group = difference(words, effect, is_shallue2019(work), note, times=100)
+            group = difference(name, effect, is_shallue2019(network), note, times=100)
             groups.append(replace(group, decides=effect.n > 1))
     return groups
 
@@ -91,16 +92,15 @@ def helped():
 )
 def favoured():
     groups = []
-    for name, (steps, epochs) in fixed_budgets.by_workload(fixed_budgets.whole()).items():
-        for kind, best, column, sign in (
-            ("few steps", steps, "budget", 1),
-            ("few epochs", epochs, "examples", -1),
-        ):
-            if (found := fixed_budgets.between_ends(best, column, sign)) is not None:
-                ends = (100 * end for end in found)
+    kinds = ("few steps", "budget", 1), ("few epochs", "examples", -1)
+    for name, ladders in fixed_budgets.by_workload(whole()).items():
+        for best, (kind, column, sign) in zip(ladders, kinds):
+            ends = fixed_budgets.between_ends(best, column, sign)
+            if ends is not None:
+                points = [100 * end for end in ends]
                 groups.append(
                     interval(
-                        f"{title(name)}, {kind}", *ends, 1, is_shallue2019(name), "one search"
+                        f"{title(name)}, {kind}", *points, 1, is_shallue2019(name), "one search"
                     )
                 )
     return groups

@@ -9,6 +9,7 @@ import pandas as pd
 
 from chapters.accuracy import fixed_budgets
 from chapters.accuracy.claims import with_enough_steps
+from lib.analysis.fixed_budgets import whole
 from lib.claims import Claim
 from lib.page import boxes, told
 from lib.records import results
@@ -38,20 +39,21 @@ def findings(
         judged: all claims.
     """
     early = [group.effect for group in judged["S13"].groups]
-    found = {
-        "network": catalogue.workload(workload).title,
-        "algorithm": algorithm,
-        "trials": boxes.trials(trials),
-        "largest": max(catalogue.workload(name).train_size for name in networks),
-        "best": fixed_budgets.BEST,
-        "early_least": min(early),
-        "early_most": max(early),
-        "favours": min(early) > 0,
-        "least": slopes.low.min(),
-        "most": slopes.high.max(),
-        "smallest": int(with_enough_steps().batch_size.min()),
-    }
-    return told.plain(found)
+    return told.plain(
+        {
+            "network": catalogue.workload(workload).title,
+            "algorithm": algorithm,
+            "trials": boxes.trials(trials),
+            "largest": max(catalogue.workload(name).train_size for name in networks),
+            "best": fixed_budgets.BEST,
+            "early_least": min(early),
+            "early_most": max(early),
+            "favours": min(early) > 0,
+            "least": slopes.low.min(),
+            "most": slopes.high.max(),
+            "smallest": int(with_enough_steps().batch_size.min()),
+        }
+    )
 
 
 def slopes() -> pd.DataFrame:
@@ -61,25 +63,27 @@ def slopes() -> pd.DataFrame:
     """
     rows, ends = [], with_enough_steps()
     later = fixed_budgets.risen(ends[ends.batch_size > ends.batch_size.min()])
-    both = (results.read(plans.study(SMOOTHED)), fixed_budgets.whole())
-    searched = pd.concat([frame[["workload", "trials"]] for frame in both])
+    frames = results.read(plans.study(SMOOTHED)), whole()
+    searched = pd.concat([frame[["workload", "trials"]] for frame in frames])
     for name, effect in fixed_budgets.risen(ends).items():
         if np.isfinite(effect.value):
             trials = boxes.trials(searched[searched.workload == name])
-            rest = ranged(*_points(later[name]))
-            title = catalogue.workload(name).title
-            rows.append((title, effect.n, trials, *_points(effect), rest))
+            title, points = catalogue.workload(name).title, _points(effect)
+            rows.append((title, effect.n, trials, *points, ranged(*_points(later[name]))))
     return pd.DataFrame(rows, columns="network searches trials value low high later".split())
 
 
 def table(slopes: pd.DataFrame) -> pd.DataFrame:
     """`slopes` as the page shows them."""
-    points = slopes[["value", "low", "high"]].itertuples(index=False)
-    shown = slopes[["network", "searches", "trials"]].assign(
-        points=[ranged(*p) for p in points]
+    return pd.DataFrame(
+        {
+            "network": slopes.network,
+            "searches": slopes.searches,
+            "trials of a search": slopes.trials,
+            "points per doubling": [*map(ranged, slopes.value, slopes.low, slopes.high)],
+            "without the smallest": slopes.later,
+        }
     )
-    names = {"trials": "trials of a search", "points": "points per doubling"}
-    return shown.assign(**{"without the smallest": slopes.later}).rename(columns=names)
 
 
 def _points(effect) -> list[float]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.analysis import fixed_budgets as every
-from lib.analysis.fixed_budgets import whole as whole
+from lib.analysis import fixed_budgets
 from lib.analysis.fixed_budgets import within
 from lib.analysis.scaling import Effect, best_of_k, mean_of, mean_over, slope
 from lib.workloads import datasets
@@ -21,7 +20,7 @@ def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     low, high: 5 and 95 % of the lowest error of a random half of the trials.  unsure: standard
     error of the lowest validation error, one example at least.  noise: of the test error.
     """
-    winners = every.chosen(rows, by)
+    winners = fixed_budgets.chosen(rows, by)
     if winners.empty:
         return winners.assign(low=np.nan, high=np.nan, unsure=np.nan, noise=np.nan)
     errors = rows[rows.status != "infeasible"].groupby(by, sort=False).validation
@@ -55,13 +54,8 @@ def ladders(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     longest = rows.groupby("batch_size")[["budget", "examples"]].max().min()
     steps = rows[rows.budget.between(16, longest.budget)]
     examples = rows[rows.examples.between(rows.batch_size.max(), longest.examples)]
-    by = ["workload", "batch_size"]
-    return chosen(steps, [*by, "budget"]), chosen(examples, [*by, "examples"])
-
-
-def largest(best: pd.DataFrame, column: str = "budget") -> pd.DataFrame:
-    """The rows of a ladder at its largest budget, by batch size."""
-    return best[best[column] == best[column].max()].sort_values("batch_size")
+    point = ["workload", "batch_size"]
+    return chosen(steps, [*point, "budget"]), chosen(examples, [*point, "examples"])
 
 
 def by_workload(trials: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
@@ -69,7 +63,7 @@ def by_workload(trials: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, pd.DataFr
     examples.
     """
     plain = trials[trials.label_smoothing == 0].groupby("workload", sort=False)
-    return {name: ladders(own) for name, own in plain}
+    return {name: ladders(searches) for name, searches in plain}
 
 
 def longest(trials: pd.DataFrame) -> pd.DataFrame:
@@ -79,23 +73,19 @@ def longest(trials: pd.DataFrame) -> pd.DataFrame:
     validation error.  Only batch sizes that have had their steps: the last doubling of the budget
     lowers their lowest validation error by less than a twentieth, or by one example at most.
     """
-    rows = within(trials)
     keys = ["workload", "label_smoothing", "replicate"]
-    rows = rows[rows.status != "infeasible"]
-    rows = rows.sort_values(["validation", "trial"])
     search = [*keys, "batch_size"]
-    most = rows.groupby(search).budget.transform("max")
-    best = rows[rows.budget == most].groupby(search).head(BEST)
-    means = best.groupby(search).test.mean()
-    lowest = rows.groupby([*search, "budget"]).validation.min()
-    last_two = lowest.groupby(search)
-    after = last_two.nth(-1).droplevel("budget").reindex(means.index)
-    before = last_two.nth(-2).droplevel("budget").reindex(means.index)
-    names = means.index.get_level_values("workload")
-    example = 1.001 * names.map(validation_example)
-    settled = before - after <= np.maximum(before / 20, example)
-    kept = means[settled].reset_index()
-    return rows[keys].drop_duplicates().merge(kept, on=keys)
+    rows = within(trials)
+    rows = rows[rows.status != "infeasible"].sort_values(["validation", "trial"])
+    last = rows[rows.budget == rows.groupby(search).budget.transform("max")]
+    means = last.groupby(search).head(BEST).groupby(search).test.mean()
+    lowest = rows.groupby([*search, "budget"]).validation.min().groupby(search)
+    before, after = (
+        lowest.nth(place).droplevel("budget").reindex(means.index) for place in (-2, -1)
+    )
+    example = 1.001 * means.index.get_level_values("workload").map(validation_example)
+    settled = means[before - after <= np.maximum(before / 20, example)].reset_index()
+    return rows[keys].drop_duplicates().merge(settled, on=keys)
 
 
 def trend(batch_size: pd.Series, error: pd.Series) -> Effect:
@@ -107,29 +97,30 @@ def trend(batch_size: pd.Series, error: pd.Series) -> Effect:
     return slope(np.log2(batch_size), error)
 
 
-def risen(found: pd.DataFrame) -> dict[str, Effect]:
+def risen(ends: pd.DataFrame) -> dict[str, Effect]:
     """`trend` of the test error without label smoothing, of `longest`, by workload: of several
     searches the mean of theirs.
     """
-    plain = found[found.label_smoothing == 0].groupby("workload", sort=False)
-    return {name: _over_searches(own, "test") for name, own in plain}
+    plain = ends[ends.label_smoothing == 0].groupby("workload", sort=False)
+    return {name: _over_searches(searches, "test") for name, searches in plain}
 
 
-def helped(found: pd.DataFrame) -> dict[tuple[str, float], Effect]:
+def helped(ends: pd.DataFrame) -> dict[tuple[str, float], Effect]:
     """As `risen`, of the test error that label smoothing saves, by workload and smoothing."""
     key = ["workload", "replicate", "batch_size"]
-    without = found.loc[found.label_smoothing == 0, [*key, "test"]]
-    both = found[found.label_smoothing > 0].merge(without, on=key, suffixes=("", "_without"))
-    saved = both.assign(saved=both.test_without - both.test)
-    groups = saved.groupby(["workload", "label_smoothing"], sort=False)
-    return {name: _over_searches(own, "saved") for name, own in groups}
+    plain = ends.loc[ends.label_smoothing == 0, [*key, "test"]]
+    pairs = ends[ends.label_smoothing > 0].merge(plain, on=key, suffixes=("", "_without"))
+    pairs["saved"] = pairs.test_without - pairs.test
+    groups = pairs.groupby(["workload", "label_smoothing"], sort=False)
+    return {key: _over_searches(searches, "saved") for key, searches in groups}
 
 
 def _over_searches(rows: pd.DataFrame, column: str) -> Effect:
     """The mean of a column's trends in the searches of these rows; of one alone its own."""
-    trends = [trend(own.batch_size, own[column]) for _, own in rows.groupby("replicate")]
-    known = [one for one in trends if np.isfinite(one.value)]
-    return mean_over(known or trends[:1])
+    trends = [
+        trend(search.batch_size, search[column]) for _, search in rows.groupby("replicate")
+    ]
+    return mean_over([effect for effect in trends if np.isfinite(effect.value)] or trends[:1])
 
 
 def between_ends(
@@ -144,10 +135,8 @@ def between_ends(
     """
     if best.batch_size.nunique() < 5:
         return None
-    first = best[best[column] == best[column].min()]
-    first = first.sort_values("batch_size")
-    small = first.iloc[0]
-    large = first.iloc[-1]
+    first = best[best[column] == best[column].min()].sort_values("batch_size")
+    small, large = first.iloc[0], first.iloc[-1]
     doubt = np.hypot(small.unsure, large.unsure)
     gains = small.low - large.high - doubt, small.high - large.low + doubt
     low, high = sorted(sign * gain for gain in gains)
@@ -158,12 +147,12 @@ def means(ends: pd.DataFrame) -> pd.DataFrame:
     """Rows of `longest` of one network, joined: batch_size, test (mean error), low, high (90 % over
     searches), n.
     """
-    found = {size: mean_of(errors) for size, errors in ends.groupby("batch_size").test}
-    rows = pd.DataFrame(
-        [
-            (size, mean.value, mean.reach if mean.n > 1 else 0.0, mean.n)
-            for size, mean in found.items()
-        ],
-        columns=["batch_size", "test", "reach", "n"],
-    )
-    return rows.assign(low=(rows.test - rows.reach).clip(lower=0), high=rows.test + rows.reach)
+    rows = []
+    for size, errors in ends.groupby("batch_size").test:
+        mean = mean_of(errors)
+        reach = mean.reach if mean.n > 1 else 0.0
+        low, high = max(mean.value - reach, 0), mean.value + reach
+        rows.append(
+            {"batch_size": size, "test": mean.value, "low": low, "high": high, "n": mean.n}
+        )
+    return pd.DataFrame(rows)

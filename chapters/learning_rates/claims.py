@@ -1,19 +1,20 @@
-"""What Shallue et al. (2019) and McCandlish et al. (2018) say of tuning, and the rules that judge it."""
+"""What Shallue et al. (2019) and McCandlish et al. (2018) say of tuning, and the rules that judge
+it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
 
-from chapters.learning_rates import fixed_budgets, searched
+from chapters.learning_rates import searched
 from lib.analysis import ranges, rates, scaling
 from lib.analysis.fixed_budgets import whole
 from lib.claims.claim import Change, Group, claim, interval
 from lib.claims.names import REPEATS, is_shallue2019, rows, title
-from lib.records import results
-from lib.studies.study import Study
+from lib.workloads.catalogue import workload
 
 SUMMARISED = "Shallue et al. 2019"
 EFFECTIVE = ("sgd", "momentum", "nesterov")  # methods with an effective learning rate
@@ -27,11 +28,11 @@ TWICE = Change(
     "the same rule, searches of FC-128×3 on all of MNIST counted under two names",
     "they are the same searches",
 )
+Curve = tuple[tuple, pd.DataFrame, pd.DataFrame, str]
+Share = tuple[float, float, float]  # with the ends of its interval
 
 
-def best_rates(
-    trials: pd.DataFrame, soon: bool = True
-) -> Iterator[tuple[tuple, tuple[pd.DataFrame, pd.DataFrame], str]]:
+def best_rates(trials: pd.DataFrame, soon: bool = True) -> Iterator[Curve]:
     """Every dense curve of a method with an effective learning rate: workload and algorithm; ln of
     the best rate and of K* [searches, batch sizes]; a note.
 
@@ -42,52 +43,43 @@ def best_rates(
         trials: of the other searches.
         soon: whether the page's own count where they ended too soon.
     """
-    own = _alone(soon)
-    for key, law in own.items():
-        yield key, (law.rates, law.steps), ""
-    dense = trials[(trials.sparsity == 0) & trials.algorithm.isin(EFFECTIVE)]
-    dense = dense[~dense.workload.isin(REPEATS)]
-    built = ranges.builds_up_in(dense) < dense.steps / 10
-    dense = dense.assign(steps=dense.steps.where(built), learning_rate=ranges.effective(dense))
-    for key, one in dense.groupby(["workload", "algorithm"], sort=False):
-        tables = _earlier(one)
-        if key not in own and len(tables) > 1:
-            yield key, (tables.rate, tables.steps), PUBLISHED
-
-
-def _alone(soon: bool) -> dict[tuple, searched.Law]:
-    """The page's own dense curves, by workload and algorithm."""
     cells = [c for c in searched.planned() if c.algorithm in EFFECTIVE and not c.sparsity]
-    trials = results.read(Study("", "", cells), without=scaling.WITHIN_BUDGETS)
-    if trials.empty:
-        return {}
-    found = searched.laws(searched.at_goals(trials), cells, soon)
-    return {key[:2]: law for key, law in found.items() if law.n >= scaling.ENOUGH}
+    laws = searched.laws(searched.recorded(cells), cells, soon)
+    laws = {key[:2]: law for key, law in laws.items() if law.n >= scaling.ENOUGH}
+    for key, law in laws.items():
+        yield key, law.rates, law.steps, ""
+    for key, curve in _earlier(trials).groupby(["workload", "algorithm"], sort=False):
+        best = rates.best_rates(curve)
+        best = best[best.why != rates.EDGE]
+        tables = np.log(best.pivot_table(["rate", "steps"], [*scaling.SEARCH], "batch_size"))
+        tables = tables[tables.notna().sum(axis=1) >= 2 * rates.SIZES]
+        if key not in laws and len(tables) > 1:
+            yield key, tables.rate, tables.steps, PUBLISHED
 
 
 def _earlier(trials: pd.DataFrame) -> pd.DataFrame:
-    """ln of rate and steps of a curve's searches that have `rates.SIZES` batch sizes."""
-    best = rates.best_rates(trials)
-    best = best[best.why != rates.EDGE]
-    tables = np.log(best.pivot_table(["rate", "steps"], [*scaling.SEARCH], "batch_size"))
-    return tables[tables.notna().sum(axis=1) >= 2 * rates.SIZES]
+    """Dense trials at effective rates; those whose momentum had not built up met no goal."""
+    dense = trials[(trials.sparsity == 0) & trials.algorithm.isin(EFFECTIVE)]
+    dense = dense[~dense.workload.isin(REPEATS)]
+    built = ranges.builds_up_in(dense) < dense.steps / 10
+    steps = dense.steps.where(built)
+    return dense.assign(steps=steps, learning_rate=ranges.effective(dense))
 
 
 def _judged(
-    curves: Iterable, statistic: Callable[..., float], own: Callable[[str], bool]
+    curves: Iterator[Curve], statistic: Callable[..., float], is_own: Callable[[str], bool]
 ) -> list[Group]:
     """A group per network and method of `best_rates`, of a statistic of its tables."""
     effects, notes = {}, {}
-    for key, tables, note in curves:
-        effects[key] = rates.jackknife(statistic, *tables)
-        notes[key] = note
-    return rows(effects, own, lambda key, effect: notes[key])
+    for key, *tables, note in curves:
+        effects[key], notes[key] = rates.jackknife(statistic, *tables), note
+    return rows(effects, is_own, lambda key, effect: notes[key])
 
 
 def _means(logs: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
     """Batch sizes that have a rate, and ln of their best rate."""
-    known = logs.mean().dropna()
-    return known.index.to_numpy(float), known.to_numpy()
+    means = logs.mean().dropna()
+    return means.index.to_numpy(float), means.to_numpy()
 
 
 def rise(logs: pd.DataFrame, steps: pd.DataFrame) -> float:
@@ -195,7 +187,7 @@ def off_the_rules(trials):
     since="2026-11-29",
 )
 def bends(trials):
-    curves = (curve for curve in best_rates(trials, False) if curve[0][1] == "sgd")
+    curves = (curve for curve in best_rates(trials, soon=False) if curve[0][1] == "sgd")
     return _judged(curves, rates.log_rho, lambda name: False)
 
 
@@ -219,9 +211,7 @@ def bends(trials):
     ],
 )
 def region_moved():
-    return _of_trials(
-        lambda own: fixed_budgets.moved(fixed_budgets.shares(fixed_budgets.maps(own)))
-    )
+    return _of_trials(moved)
 
 
 @claim(
@@ -244,17 +234,54 @@ def region_moved():
         )
     ],
 )
-def lost():
-    return _of_trials(fixed_budgets.lost)
+def failing():
+    return _of_trials(lost)
 
 
-def _of_trials(measure):
+def _of_trials(measure: Callable[[pd.DataFrame], Share | None]) -> list[Group]:
     """A group per network on which a share and its interval are known, of trials run to budgets."""
     trials, groups = whole(), []
-    for name, own in trials[trials.label_smoothing == 0].groupby("workload", sort=False):
-        note = (
-            f"one search: the interval is that of {int(own.trials.max())} trials a batch size"
-        )
-        if (found := measure(own)) is not None:
-            groups.append(interval(title(name), *found, 1, is_shallue2019(name), note))
+    for name, searches in trials[trials.label_smoothing == 0].groupby("workload", sort=False):
+        count = int(searches.trials.max())
+        note = f"one search: the interval is that of {count} trials a batch size"
+        if (share := measure(searches)) is not None:
+            groups.append(interval(title(name), *share, 1, is_shallue2019(name), note))
     return groups
+
+
+def moved(trials: pd.DataFrame) -> Share | None:
+    """The share of a workload's trials that reach the goal which is gained at fixed steps, or lost
+    at fixed epochs, from the smallest batch to the largest: the lesser of the two.  None under 5
+    batch sizes.
+    """
+    small = workload(trials.workload.iloc[0]).train_size < 10_000
+    steps, examples = (1024, 2**14) if small else (4096, 2**18)
+    at_steps = _shares(trials, trials.steps <= steps)
+    at_epochs = _shares(trials, trials.steps <= examples // trials.batch_size)
+    if len(at_steps) < 5:
+        return None
+    changes = _less(at_steps[-1], at_steps[0]), _less(at_epochs[0], at_epochs[-1])
+    return min(changes, key=lambda change: change[1])
+
+
+def lost(trials: pd.DataFrame) -> Share:
+    """The share of one workload's trials that fail at the smallest batch size less that at the
+    largest, within equal steps.
+    """
+    steps = int(trials.groupby("batch_size").max_steps.max().min())
+    failed = trials.status.eq("infeasible") & (trials.last_step <= steps)
+    shares = _shares(trials, failed)
+    return _less(shares[0], shares[-1])
+
+
+def _shares(trials: pd.DataFrame, counted: pd.Series) -> list[Share]:
+    """The share of trials that count, by batch size."""
+    counts = counted.groupby(trials.batch_size).agg(["sum", "size"]).astype(int)
+    return [scaling.share(*row) for row in counts.to_numpy().tolist()]
+
+
+def _less(before: Share, after: Share) -> Share:
+    """One share less another: Newcombe's (1998) interval of the difference."""
+    (a, a_low, a_high), (b, b_low, b_high) = before, after
+    low, high = np.hypot(a - a_low, b_high - b), np.hypot(a_high - a, b - b_low)
+    return a - b, float(a - b - low), float(a - b + high)

@@ -58,7 +58,7 @@ class Flow:
 FLOWS = Collection(
     "flows",
     "descents",
-    lambda one: f"{store.home(one.workload)}-split-{one.split}-{one.seed}",
+    lambda flow: f"{store.home(flow.workload)}-split-{flow.split}-{flow.seed}",
     lambda: tuple(
         Flow("digits-mlp", split, 100_000 * split + n) for split in SPLITS for n in range(5)
     ),

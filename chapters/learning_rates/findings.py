@@ -6,19 +6,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.learning_rates import measured, predictions, searched
-from chapters.learning_rates.measured import (
-    ABOUT,
-    DEFINED,
-    EASY,
-    FROM_ONE,
-    ONE,
-    RIVALS,
-    SOONER,
-    beside,
-    curves,
-    name_of,
-    of,
-)
+from chapters.learning_rates.measured import Tables, curves, name_of, rows_of, with_curves
 from lib.measuring import sweeps
 from lib.page import told
 from lib.records import results
@@ -26,96 +14,109 @@ from lib.wording import brief, named, number, percent, with_interval
 from lib.workloads.catalogue import workload
 
 SATURATING = ("sgd", "momentum", "muon")  # methods whose rates were predicted to take the form
-WORDS = {DEFINED: "as defined", SOONER: "also those ended sooner", EASY: "easiest goal"}
+WORDS = {
+    measured.DEFINED: "as defined",
+    measured.SOONER: "also those ended sooner",
+    measured.EASY: "easiest goal",
+}
+VERDICTS = {True: "as predicted", False: "not as predicted", None: "a bound"}
 
 
 def series() -> list[dict[str, object]]:
     """Every curve's law, for figures of other pages: name, method, data (set), sparsity, points
     ([batch size, best rate]), eta_inf, b_eta; of `ENOUGH` searches.
     """
-    found = measured.on_record()[DEFINED]
+    tables = measured.on_record()[measured.DEFINED]
     return [
         {
             "name": name_of(row),
             "method": row["algorithm"],
             "data": workload(row["workload"]).dataset,
             "sparsity": row["sparsity"],
-            "points": of(found["points"], row)[["batch_size", "rate"]].to_numpy().tolist(),
+            "points": rows_of(tables["points"], row)[["batch_size", "rate"]]
+            .to_numpy()
+            .tolist(),
             "eta_inf": row["eta_inf"],
             "B_eta": row["b_eta"],
         }
-        for row in curves(found).to_dict("records")
+        for row in curves(tables).to_dict("records")
     ]
 
 
-def searches(chosen) -> tuple[pd.DataFrame, dict]:
+def searches(chosen) -> tuple[pd.DataFrame, dict[str, Tables]]:
     """The searches behind the page, and `measured.tables` by reading, the curve asked for first:
     the book's, or those of a reader's own.
     """
-    study = searched.asked(chosen)
-    if chosen.budget == "smoke" or not set(study.searches) <= set(searched.planned()):
+    study, planned = searched.requested(chosen), searched.planned()
+    if chosen.budget == "smoke" or not set(study.searches) <= set(planned):
         frame = sweeps.results(study, chosen.budget)
-        cells = study.smoke().searches if chosen.budget == "smoke" else study.searches
-        return frame, measured.by_reading(frame, cells)
+        study = study.smoke() if chosen.budget == "smoke" else study
+        return frame, measured.by_reading(frame, study.searches)
     if chosen.budget == "full":
         sweeps.results(study, "full")
-    every = measured.on_record()
-    first = {"workload": chosen.workload, "algorithm": chosen.algorithm}
-    for own in every.values():
-        for name, table in own.items():
-            asked = (table[[*first]] == first).all(axis=1)
-            own[name] = pd.concat([table[asked], table[~asked]])
-    return results.of_searches(searched.whole()), every
+    readings = measured.on_record()
+    for tables in readings.values():
+        for name, table in tables.items():
+            last = (table.workload != chosen.workload) | (table.algorithm != chosen.algorithm)
+            tables[name] = table.iloc[np.argsort(last.to_numpy(), kind="stable")]
+    return results.of_searches(searched.study(planned)), readings
 
 
-def findings(every: dict, far: pd.DataFrame) -> dict[str, object]:
+def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object]:
     """All values of the page's sentences.
 
     Args:
-        every: of `searches`.
-        far: of `flow.far_below`.
+        readings: of `searches`.
+        far: of `measured.far_below`.
     """
-    found, easy = every[DEFINED], every[EASY]
-    own, sgd, adam = (curves(found, *names) for names in (SATURATING, ("sgd",), ("adam",)))
-    points, costs = beside(found, "points", *SATURATING), beside(easy, "costs", "sgd")
+    tables, easy = readings[measured.DEFINED], readings[measured.EASY]
+    saturating, sgd, adam = (
+        curves(tables, *names) for names in (SATURATING, ["sgd"], ["adam"])
+    )
+    points, costs = (
+        with_curves(tables, "points", *SATURATING),
+        with_curves(easy, "costs", "sgd"),
+    )
     off = np.log(points.rate / points.saturating) if len(points) else pd.Series([np.nan])
-    by = np.exp(costs.groupby("rule").cost.mean()) if len(costs) else {}
-    named_costs = {
+    times = np.exp(costs.groupby("rule").cost.mean()) if len(costs) else {}
+    rules = {
         "half": "half",
         "twice": "twice",
-        "one": ONE,
-        "linear": "linear from one size",
-        "root": "square root from one size",
+        "one": measured.ONE,
+        "linear": measured.LINEAR,
+        "root": measured.ROOT,
     }
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
-    counts = found["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
+    counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
     return told.plain(
         {
-            "curves": len(own),
-            "methods": [named(name) for name in dict.fromkeys(own.algorithm)],
-            "networks": [workload(name).title for name in dict.fromkeys(own.workload)],
+            "curves": len(saturating),
+            "methods": [named(name) for name in saturating.algorithm.unique()],
+            "networks": [workload(name).title for name in saturating.workload.unique()],
             "off": percent(float(np.sqrt((off**2).mean()))) if len(points) else None,
-            "rho": _between(sgd[sgd.sparsity == 0], "rho"),
-            "within": _within(beside(easy, "points", "sgd")),
-            "fold": _between(curves(easy, "sgd"), "fold"),
+            "rho": _ends(sgd[sgd.sparsity == 0], "rho"),
+            "within": _factor(with_curves(easy, "points", "sgd")),
+            "fold": _ends(curves(easy, "sgd"), "fold"),
             "adam": len(adam),
-            "adam_exponent": _between(adam, "exponent"),
-            "spread": _spread(beside(easy, "tuning", "sgd")),
-            **{name: by.get(rule) for name, rule in named_costs.items()},
+            "adam_exponent": _ends(adam, "exponent"),
+            "spread": _spread(with_curves(easy, "tuning", "sgd")),
+            **{name: times.get(rule) for name, rule in rules.items()},
             **dict(zip(("flow", "flow_low", "flow_high"), flow)),
             **counts,
         }
     )
 
 
-def _between(own: pd.DataFrame, name: str) -> list[float] | None:
-    return [float(own[name].min()), float(own[name].max())] if len(own) else None
+def _ends(rows: pd.DataFrame, name: str) -> list[float] | None:
+    return [float(rows[name].min()), float(rows[name].max())] if len(rows) else None
 
 
-def _within(points: pd.DataFrame) -> float | None:
+def _factor(points: pd.DataFrame) -> float | None:
     """The largest factor between two products of steps and best rate of one curve."""
-    products = (points.steps * points.rate).groupby([points[name] for name in ABOUT])
-    return float((products.max() / products.min()).max()) if len(points) else None
+    if points.empty:
+        return None
+    products = (points.steps * points.rate).groupby([points[name] for name in measured.ABOUT])
+    return float((products.max() / products.min()).max())
 
 
 def _spread(tuned: pd.DataFrame) -> float | None:
@@ -124,40 +125,47 @@ def _spread(tuned: pd.DataFrame) -> float | None:
     """
     if tuned.empty:
         return None
-    near = tuned[tuned.over.between(1 / 3, 3)]
-    logs = np.log(near.distance)
-    rest = logs - logs.groupby([*(near[c] for c in ABOUT), near.over]).transform("mean")
-    return float(np.exp(np.sqrt((rest**2).mean())))
+    near = tuned[tuned.over.between(1 / 3, 3)].assign(log=lambda rows: np.log(rows.distance))
+    off = near.log - near.groupby([*measured.ABOUT, "over"]).log.transform("mean")
+    return float(np.exp(np.sqrt((off**2).mean())))
 
 
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def law_table(every: dict) -> pd.DataFrame:
+def _curves(tables: Tables) -> list[tuple[dict, dict[str, str]]]:
+    """The row of every curve, and how a table begins that has one row for each."""
+    return [
+        (row, {"network": name_of(row), "method": named(row["algorithm"])})
+        for row in curves(tables, least=1).to_dict("records")
+    ]
+
+
+def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
     """A row per network, method and sparsity: rho in every reading, and what else the law says."""
     rows = []
-    for row in curves(every[DEFINED], least=1).to_dict("records"):
-        others = {reading: _same(every[reading]["curves"], row) for reading in (SOONER, EASY)}
+    for row, names in _curves(readings[measured.DEFINED]):
+        checks = {
+            reading: rows_of(readings[reading]["curves"], row)
+            for reading in (measured.SOONER, measured.EASY)
+        }
+        constants = {"η∞": "eta_inf", "Bη": "b_eta", "C": "critical"}
+        falls = {"exponent": "exponent", "K* falls": "fold", "K*η* falls": "falls"}
         rows.append(
             {
-                **_named(row),
+                **names,
                 "searches": row["n"],
-                "η∞": brief(row["eta_inf"]),
-                "Bη": brief(row["b_eta"]),
-                "C": brief(row["critical"]),
+                **{title: brief(row[name]) for title, name in constants.items()},
                 "ρ (90 %)": _rho(row),
-                **{f"ρ, {WORDS[reading]}": _rho(own) for reading, own in others.items()},
-                "exponent": brief(row["exponent"]),
-                "K* falls": brief(row["fold"]),
-                "K*η* falls": brief(row["falls"]),
+                **{
+                    f"ρ, {WORDS[reading]}": _rho(next(iter(check.to_dict("records")), {}))
+                    for reading, check in checks.items()
+                },
+                **{title: brief(row[name]) for title, name in falls.items()},
                 "not counted": f"{row['soon'] + row['edge']} of {row['searches']}",
             }
         )
     return pd.DataFrame(rows)
-
-
-def _same(table: pd.DataFrame, row: dict) -> dict:
-    return next(iter(of(table, row).to_dict("records")), {})
 
 
 def _rho(row: dict) -> str:
@@ -166,73 +174,56 @@ def _rho(row: dict) -> str:
     return with_interval(row["rho"], row["rho_low"], row["rho_high"])
 
 
-def _named(row: dict) -> dict[str, str]:
-    return {"network": name_of(row), "method": named(row["algorithm"])}
-
-
-def rules_table(every: dict, reading: str) -> pd.DataFrame:
+def rules_table(tables: Tables) -> pd.DataFrame:
     """A row per curve: the error of every rule at sizes left out (ln of the rate)."""
-    rows = curves(every[reading], least=1).to_dict("records")
     return pd.DataFrame(
-        [
-            {**_named(row), **{rule: number(round(row[rule], 3)) for rule in RIVALS}}
-            for row in rows
-        ]
+        names | {rule: number(round(row[rule], 3)) for rule in measured.RIVALS}
+        for row, names in _curves(tables)
     )
 
 
-def costs_table(every: dict, reading: str) -> pd.DataFrame:
+def costs_table(tables: Tables) -> pd.DataFrame:
     """A row per curve: times the steps at the best rate, in the geometric mean over sizes, at half
     and twice of it, and at the rate that each rule gives; ≥ where it is a bound.
     """
     rows = []
-    order = ["half", "twice", ONE, *FROM_ONE, *RIVALS]
-    for row in curves(every[reading], least=1).to_dict("records"):
-        costs = of(every[reading]["costs"], row)
-        cells = {rule: _times(own) for rule, own in costs.groupby("rule")}
-        rows.append({**_named(row), **{rule: cells.get(rule, "—") for rule in order}})
+    for row, names in _curves(tables):
+        costs = rows_of(tables["costs"], row).groupby("rule")
+        means = zip(np.exp(costs.cost.mean()), costs.bound.any())
+        cells = [f"≥ {brief(mean)}" if bound else brief(mean) for mean, bound in means]
+        times = dict(zip(costs.groups, cells))
+        order = (*measured.OFF, measured.ONE, *measured.FROM_ONE, *measured.RIVALS)
+        rows.append(names | {rule: times.get(rule, "—") for rule in order})
     return pd.DataFrame(rows)
 
 
-def _times(costs: pd.DataFrame) -> str:
-    """The geometric mean of costs, ≥ where one is a bound."""
-    mean = brief(float(np.exp(costs.cost.mean())))
-    return f"≥ {mean}" if costs.bound.any() else mean
-
-
-def predictions_table(every: dict) -> pd.DataFrame:
+def predictions_table(readings: dict[str, Tables]) -> pd.DataFrame:
     """What was predicted, and what came in every reading."""
-    planned = {}
-    for cell in searched.planned():
-        key = (cell.workload, cell.algorithm, cell.sparsity)
-        planned.setdefault(cell.algorithm, set()).add(key)
+    curves = {(cell.workload, cell.algorithm, cell.sparsity) for cell in searched.planned()}
     rows = []
     for key, text in predictions.texts().items():
-        method = predictions.JUDGED[key][1]
-        came = {
-            WORDS[reading]: predictions.outcome(every[reading], key, len(planned[method]))
-            for reading in (DEFINED, SOONER, EASY)
+        planned = sum(method == predictions.JUDGED[key][1] for _, method, _ in curves)
+        outcomes = {
+            WORDS[reading]: predictions.outcome(tables, key, planned)
+            for reading, tables in readings.items()
         }
-        rows.append({"": key, "predicted": text, **came})
+        rows.append({"": key, "predicted": text, **outcomes})
     return pd.DataFrame(rows)
 
 
-def cases_table(every: dict) -> pd.DataFrame:
-    """What came of every prediction on every curve, as defined."""
-    said = {True: "as predicted", False: "not as predicted", None: "a bound"}
-    rows = [
-        {"": key, "on": what, "measured": number(value), "verdict": said[fine]}
+def cases_table(tables: Tables) -> pd.DataFrame:
+    """What came of every prediction on every curve."""
+    return pd.DataFrame(
+        {"": key, "on": what, "measured": number(value), "verdict": VERDICTS[fine]}
         for key in predictions.JUDGED
-        for what, value, fine in predictions.cases(every[DEFINED], key)
-    ]
-    return pd.DataFrame(rows)
+        for what, value, fine in predictions.cases(tables, key)
+    )
 
 
 def aside_table() -> pd.DataFrame:
     """What came of the rates that were predicted for splits kept aside."""
-    said = {True: "as predicted", False: "not as predicted"}
     rows = [
-        {"on": what, "measured": number(value), "verdict": said[fine]}
+        {"on": what, "measured": number(value), "verdict": VERDICTS[fine]}
         for what, value, fine in predictions.aside()
     ]
     return pd.DataFrame(rows or [{"on": "not yet measured", "measured": "", "verdict": ""}])

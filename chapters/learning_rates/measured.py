@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pandas as pd
 
 from chapters.learning_rates import searched
+from chapters.learning_rates.experiments import FLOWS
 from chapters.learning_rates.searched import EASIEST, READ, Key, Law
 from lib.analysis import rates
 from lib.analysis.rates import RIVALS
@@ -24,46 +25,42 @@ READINGS = {DEFINED: (READ, False), SOONER: (READ, True), EASY: (EASIEST, False)
 BASE = 64  # batch size at which one rate is tuned
 OFF = {"half": 0.5, "twice": 2.0}  # times the best rate
 ONE = "the law, from one size"
-FROM_ONE = {"no change": 0.0, "linear from one size": 1.0, "square root from one size": 0.5}
+LINEAR, ROOT = "linear from one size", "square root from one size"
+FROM_ONE = {"no change": 0.0, LINEAR: 1.0, ROOT: 0.5}
 FORMS = ("saturating", "saturating square root", "surge")  # that rates may have
 BINS = 0.5  # width of a bin of ln(rate / best rate) of tuning curves
-KINDS = {"cost": float, "bound": bool, "off": float}  # of costs, be there none
 ABOUT = ["workload", "algorithm", "sparsity"]
+FAR = 0.15, 0.3  # of the best rate, between which is far below
+Tables = dict[str, pd.DataFrame]
 
 
-def on_record() -> dict[str, dict[str, pd.DataFrame]]:
+def on_record() -> dict[str, Tables]:
     """`tables` of all that is planned, by reading."""
-    found = kept("learning-rates", lambda: _as_lists(_on_record()))
+
+    def lists() -> dict:
+        cells = searched.planned()
+        trials = results.read(searched.study(cells), without=WITHIN_BUDGETS)
+        return {
+            reading: {name: table.to_dict("list") for name, table in tables.items()}
+            for reading, tables in by_reading(trials, cells).items()
+        }
+
     return {
-        reading: {name: pd.DataFrame(table) for name, table in own.items()}
-        for reading, own in found.items()
+        reading: {name: pd.DataFrame(table) for name, table in tables.items()}
+        for reading, tables in kept("learning-rates", lists).items()
     }
 
 
-def _on_record() -> dict[str, dict[str, pd.DataFrame]]:
-    cells = searched.planned()
-    trials = results.read(searched.whole(), without=WITHIN_BUDGETS)
-    return by_reading(trials, cells)
-
-
-def _as_lists(found: dict) -> dict:
-    return {
-        reading: {name: table.to_dict("list") for name, table in own.items()}
-        for reading, own in found.items()
-    }
-
-
-def by_reading(trials: pd.DataFrame, cells: list[Search]) -> dict[str, dict[str, pd.DataFrame]]:
+def by_reading(trials: pd.DataFrame, cells: Iterable[Search]) -> dict[str, Tables]:
     """`tables` of these trials of `lib.records.results.read`, by reading."""
-    found = {}
-    for reading, (place, soon) in READINGS.items():
-        own = searched.at_goals(trials, place) if len(trials) else trials
-        found[reading] = tables(searched.laws(own, cells, soon) if len(own) else {})
-    return found
+    return {
+        reading: tables(searched.laws(searched.at_goals(trials, place), cells, soon))
+        for reading, (place, soon) in READINGS.items()
+    }
 
 
-def tables(laws: dict[Key, Law]) -> dict[str, pd.DataFrame]:
-    """What curves say, in tables that begin with ABOUT.
+def tables(laws: dict[Key, Law]) -> Tables:
+    """What curves of three sizes or more say, in tables that begin with ABOUT.
 
     curves: n, searches (of batch sizes, all together), soon, edge (how many do not count); C, rho
     with its ends, eta_inf, b_eta, exponent; falls (the product at the smallest batch size over that
@@ -78,67 +75,67 @@ def tables(laws: dict[Key, Law]) -> dict[str, pd.DataFrame]:
     for key, law in laws.items():
         if len(law.best) < 3:
             continue
-        found = {
-            "curves": pd.DataFrame([_curve(law)]),
-            "points": _points(law),
-            "costs": pd.concat(_costs(law, rho_of_others(key, laws))).astype(KINDS),
-            "tuning": _tuning(law),
-        }
         about = {name: value for name, value in zip(CURVE, key) if name in ABOUT}
-        for name, table in found.items():
+        costs = pd.concat(_costs(law, rho_of_others(key, laws)))
+        rows = pd.DataFrame([_curve(law)]), _points(law), costs, _tuning(law)
+        for name, table in zip(parts, rows):
             parts[name].append(table.assign(**about)[[*ABOUT, *table]])
-    return {name: pd.concat(own, ignore_index=True) if own else pd.DataFrame(columns=ABOUT)
-            for name, own in parts.items()}  # fmt: skip
+    empty = pd.DataFrame(columns=ABOUT)
+    return {
+        name: pd.concat(tables, ignore_index=True) if tables else empty
+        for name, tables in parts.items()
+    }
 
 
 def rho_of_others(key: Key, laws: dict[Key, Law]) -> float | None:
     """ln of rho in the mean over the other networks of the same method; None if there are none."""
     others = [
         law.rho.value
-        for other, law in laws.items()
-        if other[0] != key[0] and other[1] == key[1] and law.n >= ENOUGH
+        for (network, method, *_), law in laws.items()
+        if network != key[0] and method == key[1] and law.n >= ENOUGH
     ]
     return float(np.mean(others)) if others else None
 
 
-def curves(found: dict[str, pd.DataFrame], *methods: str, least: int = ENOUGH) -> pd.DataFrame:
+def curves(tables: Tables, *methods: str, least: int = ENOUGH) -> pd.DataFrame:
     """The curves of so many searches, or as many as any has, of these methods or of all."""
-    table = found["curves"]
+    table = tables["curves"]
     if table.empty:
         return table
     enough = table.n >= min(least, table.n.max())
     return table[enough & table.algorithm.isin(methods or set(table.algorithm))]
 
 
-def of(table: pd.DataFrame, row: dict) -> pd.DataFrame:
+def rows_of(table: pd.DataFrame, curve: dict) -> pd.DataFrame:
     """A curve's rows of a table, by batch size where it has them."""
-    own = table[(table[ABOUT] == pd.Series(row)[ABOUT]).all(axis=1)]
-    return own.sort_values("batch_size") if "batch_size" in own else own
+    rows = table[(table[ABOUT] == pd.Series(curve)[ABOUT]).all(axis=1)]
+    return rows.sort_values("batch_size") if "batch_size" in rows else rows
 
 
-def beside(found: dict[str, pd.DataFrame], name: str, *methods: str) -> pd.DataFrame:
+def with_curves(tables: Tables, name: str, *methods: str) -> pd.DataFrame:
     """The rows of a table that are of `curves`, with what these say."""
-    own = curves(found, *methods)
-    if own.empty:
-        return found[name].iloc[:0]
-    return found[name].merge(own[[*ABOUT, "eta_inf", "b_eta", "critical"]], on=ABOUT)
+    constants = curves(tables, *methods)
+    if constants.empty:
+        return tables[name].iloc[:0]
+    return tables[name].merge(constants[[*ABOUT, "eta_inf", "b_eta", "critical"]], on=ABOUT)
 
 
-def name_of(row: dict) -> str:
+def name_of(curve: dict) -> str:
     """A network, and how much of it is pruned."""
-    title = workload(row["workload"]).title.removesuffix(", easier goal")
-    return f"{title}, {percent(row['sparsity'])} pruned" if row["sparsity"] else title
+    title = workload(curve["workload"]).title.removesuffix(", easier goal")
+    sparsity = curve["sparsity"]
+    return f"{title}, {percent(sparsity)} pruned" if sparsity else title
 
 
 def _curve(law: Law) -> dict[str, object]:
     saturating, free = (
         rates.fit(rule, *law.points) for rule in ("saturating", "free exponent")
     )
-    product = law.best + law.steps.mean()[law.best.index]
     steps = law.steps.mean()
+    product = law.best + steps[law.best.index]
     return {
         "n": law.n,
-        "searches": int(law.why.size),
+        "searches": law.why.size,
         "soon": int((law.why == rates.SOON).to_numpy().sum()),
         "edge": int((law.why == rates.EDGE).to_numpy().sum()),
         "critical": np.exp(law.critical),
@@ -154,58 +151,71 @@ def _curve(law: Law) -> dict[str, object]:
 
 def _points(law: Law) -> pd.DataFrame:
     sizes, logs = law.points
-    fits = {form: np.exp(rates.fit(form, sizes, logs).log_rates(sizes)) for form in FORMS}
-    steps = np.exp(law.steps.mean()[law.best.index].to_numpy())
-    return pd.DataFrame(
-        {"batch_size": sizes.astype(int), "rate": np.exp(logs), "steps": steps, **fits}
-    )
+    columns = {"rate": logs, "steps": law.steps.mean()[law.best.index].to_numpy()}
+    columns |= {form: rates.fit(form, sizes, logs).log_rates(sizes) for form in FORMS}
+    table = np.exp(pd.DataFrame(columns))
+    table.insert(0, "batch_size", sizes.astype(int))
+    return table
 
 
-def _costs(law: Law, rho: float | None) -> Iterable[pd.DataFrame]:
-    """Of rules fitted to the other batch sizes, of rules from one, and of rates that are off."""
-    for rule in RIVALS:
-        predicted = pd.Series(rates.left_out(rule, *law.points), law.best.index)
-        yield _cost(law, rule, predicted.dropna())
-    for name, times in OFF.items():
-        yield law.cost(law.steps.mean() * 0 + np.log(times), True).assign(
-            rule=name, off=np.log(times)
-        )
-    for rule, predicted in from_one(law, rho).items():
-        yield _cost(law, rule, predicted.drop(BASE))
+def _costs(law: Law, rho: float | None) -> Iterator[pd.DataFrame]:
+    """Of rules fitted to the other batch sizes, of rates that are off, and of rules from one."""
+    left_out = {
+        rule: pd.Series(rates.left_out(rule, *law.points), law.best.index) for rule in RIVALS
+    }
+    from_base = {rule: logs.drop(BASE) for rule, logs in from_one(law, rho).items()}
+    for rule, times in OFF.items():
+        yield law.cost(law.rates + np.log(times)).assign(rule=rule, off=np.log(times))
+    for rule, predicted in (left_out | from_base).items():
+        costs = law.cost_of(predicted)
+        off = (predicted - law.best).reindex(costs.batch_size).to_numpy()
+        yield costs.assign(rule=rule, off=off)
 
 
 def from_one(law: Law, rho: float | None) -> dict[str, pd.Series]:
     """ln of the rates that rules give from the best one at BASE, by rule and batch size."""
     if BASE not in law.best.index:
         return {}
-    x = np.log(law.best.index.to_numpy(float) / BASE)
-    found = {
-        rule: law.best[BASE] + pd.Series(power * x, law.best.index)
-        for rule, power in FROM_ONE.items()
-    }
+    sizes = law.best.index.to_numpy(float)
+    shapes = {rule: power * np.log(sizes / BASE) for rule, power in FROM_ONE.items()}
     if rho is not None:
-        shape = np.logaddexp(0, rho + law.critical - np.log(law.best.index.to_numpy(float)))
-        logs = pd.Series(-shape, law.best.index)
-        found[ONE] = law.best[BASE] + logs - logs[BASE]
-    return found
-
-
-def _cost(law: Law, rule: str, predicted: pd.Series) -> pd.DataFrame:
-    found = law.cost(predicted)
-    off = (predicted - law.best).reindex(found.batch_size).to_numpy()
-    return found.assign(rule=rule, off=off)
+        shapes[ONE] = -np.logaddexp(0, rho + law.critical - np.log(sizes))
+    logs = {rule: pd.Series(shape, law.best.index) for rule, shape in shapes.items()}
+    return {rule: law.best[BASE] + shape - shape[BASE] for rule, shape in logs.items()}
 
 
 def _tuning(law: Law) -> pd.DataFrame:
-    rows = []
-    for (search, size), (drawn, steps, _) in law.trials.items():
-        over = drawn - law.rates.at[search, size]
-        distance = steps + over - law.steps.at[search, size]
-        rows.append(pd.DataFrame({"batch_size": size, "over": over, "distance": distance}))
-    every = pd.concat(rows).dropna(subset="over")
-    every["over"] = BINS * (every.over / BINS).round()
-    every["distance"] = every.distance.fillna(np.inf)
-    by = every[every.over.abs() < 3.1].groupby(["batch_size", "over"]).distance
-    found = by.agg(distance="median", trials="size").reset_index()
-    found["distance"] = np.exp(found.distance).where(np.isfinite(found.distance))
-    return found.assign(over=np.exp(found.over)).dropna()
+    trials = law.trials.dropna(subset="over")
+    off = BINS * (trials.over / BINS).round()
+    trials = trials.assign(over=off, distance=trials.distance.fillna(np.inf))
+    bins = trials[off.abs() < 3.1].groupby(["batch_size", "over"]).distance
+    medians = bins.agg(distance="median", trials="size").reset_index()
+    distance = np.exp(medians.distance)
+    medians["distance"] = distance.where(np.isfinite(distance))
+    return medians.assign(over=np.exp(medians.over)).dropna()
+
+
+def far_below() -> pd.DataFrame:
+    """Steps times rate of dense SGD's trials at rates of FAR of the best, over the time that
+    gradient flow takes to the easiest goal: a row per network, search and batch size (workload,
+    split, batch_size), over (of the median trial; NaN where it had not met the goal).
+    """
+    return pd.DataFrame(kept("rate-flow", lambda: _far_below().to_dict("list")))
+
+
+def _far_below() -> pd.DataFrame:
+    cells = [c for c in searched.planned() if c.algorithm == "sgd" and not c.sparsity]
+    laws = searched.laws(searched.recorded(cells, EASIEST), cells)
+    flows, parts = FLOWS.results(), []
+    for (name, *_), law in laws.items() if len(flows) else ():
+        easiest = flows.goal == max(workload(name).goals)
+        times = flows[easiest & (flows.workload == name)]
+        times = times.groupby("split").time.median()
+        trials = law.trials
+        far = trials[trials.over.between(*np.log(FAR), inclusive="neither")]
+        logs = (far.rate + far.steps).fillna(np.inf)
+        logs = logs.groupby([far.split, far.batch_size]).median()
+        ratios = np.exp(logs).div(times, level="split").replace(np.inf, np.nan)
+        parts.append(ratios.dropna().rename("over").reset_index().assign(workload=name))
+    columns = ["workload", "split", "batch_size", "over"]
+    return pd.concat(parts)[columns] if parts else pd.DataFrame(columns=columns)

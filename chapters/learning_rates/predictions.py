@@ -10,12 +10,18 @@ import pandas as pd
 import yaml
 
 from chapters.learning_rates import searched
-from chapters.learning_rates.measured import ONE, RIVALS, curves, name_of, of
-from lib.analysis.scaling import ENOUGH, WITHIN_BUDGETS
+from chapters.learning_rates.measured import (
+    LINEAR,
+    ONE,
+    RIVALS,
+    ROOT,
+    Tables,
+    curves,
+    name_of,
+    rows_of,
+)
+from lib.analysis.scaling import ENOUGH
 from lib.claims.judging import kept
-from lib.records import results
-from lib.records.searches import recorded
-from lib.studies.study import Study
 from lib.wording import number
 from lib.workloads.catalogue import workload
 
@@ -24,113 +30,137 @@ HIT, MISS, NOT_YET = "hit", "miss", "not yet measured"
 ASIDE = 104, 105, 106  # splits of SGD
 RHO = {True: (0.55, 0.95), False: (0.35, 0.65)}  # on the digits, and elsewhere
 Case = tuple[str, float, bool | None]  # on what, a number, and whether it is as predicted
-Tables = dict[str, pd.DataFrame]  # of `measured.tables`
 
 
 def texts() -> dict[str, str]:
     """What was predicted, by its key."""
-    told = yaml.safe_load(FILE.read_text(encoding="utf-8"))["predictions"]
-    return {key: " ".join(text.split()) for key, text in told.items()}
+    predictions = yaml.safe_load(FILE.read_text(encoding="utf-8"))["predictions"]
+    return {key: " ".join(text.split()) for key, text in predictions.items()}
 
 
-def each(found: Tables, method: str) -> Iterator[tuple[str, dict]]:
-    """The name and the row of every curve of ENOUGH searches of a method."""
-    rows = curves(found, method).to_dict("records")
-    return ((name_of(row), row) for row in rows if row["n"] >= ENOUGH)
+# Each judges a curve: its row, and all tables
 
 
-def _r1(found: Tables, method: str) -> Iterator[Case]:
-    for name, row in each(found, method):
-        least = min(RIVALS, key=row.get)
-        fine = least == "saturating" and row[least] <= 0.2 and 0.8 <= row["exponent"] <= 1.25
-        error = f"error {number(row['saturating'])}, the least: {least}"
-        yield f"{name}: {error}; exponent", row["exponent"], fine
+def _r1(row: dict, tables: Tables) -> Iterator[Case]:
+    least = min(RIVALS, key=row.get)
+    fine = least == "saturating" and row[least] <= 0.2 and 0.8 <= row["exponent"] <= 1.25
+    error = f"error {number(row['saturating'])}, the least: {least}"
+    yield f"{error}; exponent", row["exponent"], fine
 
 
-def _r2(found: Tables, method: str) -> Iterator[Case]:
-    rho = {(row["workload"], row["sparsity"]): row["rho"] for _, row in each(found, method)}
-    for name, row in each(found, method):
-        low, high = RHO[workload(row["workload"]).dataset == "digits"]
-        yield f"{name}: ρ", row["rho"], low <= row["rho"] <= high
-        if row["sparsity"] and (dense := rho.get((row["workload"], 0.0))):
-            yield (
-                f"{name}: ρ over dense",
-                row["rho"] / dense,
-                1 / 1.5 <= row["rho"] / dense <= 1.5,
-            )
+def _r2(row: dict, tables: Tables) -> Iterator[Case]:
+    low, high = RHO[workload(row["workload"]).dataset == "digits"]
+    yield "ρ", row["rho"], low <= row["rho"] <= high
+    dense = _partner(row, tables, sparsity=0.0)
+    if row["sparsity"] and dense:
+        ratio = row["rho"] / dense["rho"]
+        yield "ρ over dense", ratio, 1 / 1.5 <= ratio <= 1.5
 
 
-def _r3(found: Tables, method: str) -> Iterator[Case]:
-    for name, row in each(found, method):
-        if row["fold"] >= 10:
-            yield f"{name}: K*η* falls", row["falls"], row["falls"] < 2
+def _r3(row: dict, tables: Tables) -> Iterator[Case]:
+    if row["fold"] >= 10:
+        yield "K*η* falls", row["falls"], row["falls"] < 2
 
 
-def _r4(found: Tables, method: str) -> Iterator[Case]:
-    for name, row in each(found, method):
-        costs = of(found["costs"], row)
-        for rule in ("half", "twice"):
-            own = costs[costs.rule == rule]
-            times, bound = np.exp(own.cost.to_numpy()), own.bound.to_numpy(bool)
-            inside = (times >= 1.2) & (times <= 1.8)
-            alike = 1 / 1.4 < times[0] / times[-1] < 1.4
-            # What is a bound from below may be more
-            lost = (times > 1.8) | (times < 1.2) & ~bound
-            lost = lost.any() or not alike and not bound[[0, -1]].any()
-            fine = False if lost else None if bound.any() else bool(inside.all() and alike)
-            what = (
-                f"{name}: {rule} the best, inside at {inside.sum()} of {len(own)} sizes; mean"
-            )
-            yield what, float(np.exp(own.cost.mean())), fine
+def _r4(row: dict, tables: Tables) -> Iterator[Case]:
+    for rule, costs in rows_of(tables["costs"], row).groupby("rule"):
+        if rule not in ("half", "twice"):
+            continue
+        times, bound = np.exp(costs.cost.to_numpy()), costs.bound.to_numpy(bool)
+        inside = (times >= 1.2) & (times <= 1.8)
+        alike = 1 / 1.4 < times[0] / times[-1] < 1.4
+        # What is a bound from below may be more
+        refuted = ((times > 1.8) | (times < 1.2) & ~bound).any()
+        refuted = refuted or not alike and not bound[[0, -1]].any()
+        fine = False if refuted else None if bound.any() else bool(inside.all() and alike)
+        sizes = f"inside at {inside.sum()} of {len(costs)} sizes"
+        yield f"{rule} the best, {sizes}; mean", float(np.exp(costs.cost.mean())), fine
 
 
-def _r5(found: Tables, method: str) -> Iterator[Case]:
-    for name, row in each(found, method):
-        best = of(found["points"], row).rate
-        last = best.iloc[-1] / best.iloc[:-1].max()
-        fine = row["surge"] > row["saturating square root"] and 0.4 <= row["exponent"] <= 0.85
-        yield (
-            f"{name}: last rate {number(last)}; exponent",
-            row["exponent"],
-            fine and last > 0.85,
-        )
+def _r5(row: dict, tables: Tables) -> Iterator[Case]:
+    best = rows_of(tables["points"], row).rate
+    last = best.iloc[-1] / best.iloc[:-1].max()
+    fine = row["surge"] > row["saturating square root"] and 0.4 <= row["exponent"] <= 0.85
+    yield f"last rate {number(last)}; exponent", row["exponent"], fine and last > 0.85
 
 
-def _r6(found: Tables, method: str) -> Iterator[Case]:
-    for name, row in each(found, method):
-        rest = min(row[rule] for rule in ("power", "constant", "linear", "square root"))
-        fine = row["saturating"] < rest and 0.7 <= row["exponent"] <= 1.15
-        fine = fine and 0.45 <= row["rho"] <= 0.85
-        yield f"{name}: exponent {number(row['exponent'])}; ρ", row["rho"], fine
+def _r6(row: dict, tables: Tables) -> Iterator[Case]:
+    least = min(row[rule] for rule in ("power", "constant", "linear", "square root"))
+    fine = row["saturating"] < least and 0.7 <= row["exponent"] <= 1.15
+    fine = fine and 0.45 <= row["rho"] <= 0.85
+    yield f"exponent {number(row['exponent'])}; ρ", row["rho"], fine
 
 
-def _r7(found: Tables, method: str) -> Iterator[Case]:
-    plain = {(row["workload"], row["sparsity"]): row for _, row in each(found, "sgd")}
-    for name, row in each(found, method):
-        sgd = plain.get((row["workload"], row["sparsity"]))
-        if sgd:
-            over = _largest(found, row) / _largest(found, sgd)
-            fine = 0.05 <= over <= 0.3 and 0.8 <= row["exponent"] <= 1.3
-            yield f"{name}: exponent {number(row['exponent'])}; rate over SGD’s", over, fine
+def _r7(row: dict, tables: Tables) -> Iterator[Case]:
+    if sgd := _partner(row, tables, algorithm="sgd"):
+        ratio = _largest(row, tables) / _largest(sgd, tables)
+        fine = 0.05 <= ratio <= 0.3 and 0.8 <= row["exponent"] <= 1.3
+        yield f"exponent {number(row['exponent'])}; rate over SGD’s", ratio, fine
 
 
-def _largest(found: Tables, row: dict) -> float:
+def _r8(row: dict, tables: Tables) -> Iterator[Case]:
+    costs = rows_of(tables["costs"], row)
+    times = np.exp(costs.groupby("rule").cost.mean())
+    if ONE in times:
+        error, cost = _rms(costs.off[costs.rule == ONE]), float(times[ONE])
+        fine = error <= 0.25 and cost <= 1.15 and cost < times[[LINEAR, ROOT]].min()
+        yield f"error {number(error)}; cost", cost, bool(fine)
+
+
+def _partner(row: dict, tables: Tables, **change) -> dict | None:
+    """The curve of ENOUGH searches that differs from another in these fields alone."""
+    key = {name: row[name] for name in ("workload", "algorithm", "sparsity")} | change
+    rows = rows_of(_judged(tables, key["algorithm"]), key)
+    return next(iter(rows.to_dict("records")), None)
+
+
+def _largest(row: dict, tables: Tables) -> float:
     """The mean best rate of a curve at its three largest batch sizes."""
-    logs = np.log(of(found["points"], row).rate.tail(3))
-    return float(np.exp(logs.mean()))
+    return float(np.exp(np.log(rows_of(tables["points"], row).rate.tail(3)).mean()))
 
 
-def _r8(found: Tables, method: str) -> Iterator[Case]:
-    for name, row in each(found, method):
-        costs = of(found["costs"], row)
-        cost = np.exp(costs.groupby("rule").cost.mean())
-        if ONE in cost:
-            off = costs.off[costs.rule == ONE]
-            error = float(np.sqrt((off**2).mean()))
-            rest = cost[["linear from one size", "square root from one size"]].min()
-            own = float(cost[ONE])
-            fine = error <= 0.25 and own <= 1.15 and own < rest
-            yield f"{name}: error {number(error)}; cost", own, bool(fine)
+def _rms(logs: pd.Series) -> float:
+    return float(np.sqrt((logs**2).mean()))
+
+
+JUDGED: dict[str, tuple[Callable[[dict, Tables], Iterator[Case]], str]] = {
+    "R1": (_r1, "sgd"),
+    "R2": (_r2, "sgd"),
+    "R3": (_r3, "sgd"),
+    "R4": (_r4, "sgd"),
+    "R5": (_r5, "adam"),
+    "R6": (_r6, "muon"),
+    "R7": (_r7, "momentum"),
+    "R8": (_r8, "sgd"),
+}
+
+
+def _judged(tables: Tables, method: str) -> pd.DataFrame:
+    """The curves of ENOUGH searches of a method."""
+    rows = curves(tables, method)
+    return rows if rows.empty else rows[rows.n >= ENOUGH]
+
+
+def cases(tables: Tables, key: str) -> list[Case]:
+    """What came of a prediction on every curve of ENOUGH searches."""
+    judge, method = JUDGED[key]
+    return [
+        (f"{name_of(row)}: {what}", value, fine)
+        for row in _judged(tables, method).to_dict("records")
+        for what, value, fine in judge(row, tables)
+    ]
+
+
+def outcome(tables: Tables, key: str, planned: int) -> str:
+    """HIT, MISS or NOT_YET, and on how many; planned: curves."""
+    _, method = JUDGED[key]
+    verdicts = [fine for _, _, fine in cases(tables, key)]
+    if not verdicts:
+        return NOT_YET
+    measured = _judged(tables, method)
+    word = HIT if len(measured) >= planned and None not in verdicts else "so far"
+    word = MISS if False in verdicts else word
+    return f"{word}: {verdicts.count(True)} of {len(verdicts)} as predicted"
 
 
 def aside() -> list[Case]:
@@ -143,47 +173,15 @@ def aside() -> list[Case]:
 def _aside() -> list[Case]:
     rates = yaml.safe_load(FILE.read_text(encoding="utf-8"))["kept aside"]["rates"]
     cells = [c for c in searched.planned() if c.algorithm == "sgd" and c.split in ASIDE]
-    study = Study("aside", "", recorded(cells).values())
-    trials = results.read(study, without=WITHIN_BUDGETS)
-    laws = searched.laws(searched.at_goals(trials, searched.EASIEST), cells)
-    cases = []
+    laws = searched.laws(searched.recorded(cells, searched.EASIEST), cells)
+    judged = []
     for (name, _, _, sparsity), law in laws.items():
-        predicted = np.log(pd.Series(rates[f"{name} {sparsity}"])).rename_axis("batch_size")
         if law.n < len(ASIDE):
             continue
+        predicted = np.log(pd.Series(rates[f"{name} {sparsity}"])).rename_axis("batch_size")
         off = law.best - predicted
-        error = float(np.sqrt((off**2).mean()))
-        cost = float(np.exp(law.cost(predicted).cost.mean()))
+        error, cost = _rms(off), float(np.exp(law.cost_of(predicted).cost.mean()))
         fine = error <= 0.25 and off.abs().max() <= np.log(1 / 0.6) and cost <= 1.15
-        row = {"workload": name, "sparsity": sparsity}
-        cases.append((f"{name_of(row)}: error {number(error)}; cost", cost, bool(fine)))
-    return cases
-
-
-JUDGED: dict[str, tuple[Callable[[Tables, str], Iterator[Case]], str]] = {
-    "R1": (_r1, "sgd"),
-    "R2": (_r2, "sgd"),
-    "R3": (_r3, "sgd"),
-    "R4": (_r4, "sgd"),
-    "R5": (_r5, "adam"),
-    "R6": (_r6, "muon"),
-    "R7": (_r7, "momentum"),
-    "R8": (_r8, "sgd"),
-}
-
-
-def cases(found: Tables, key: str) -> list[Case]:
-    """What came of a prediction on every curve of ENOUGH searches."""
-    judge, method = JUDGED[key]
-    return list(judge(found, method))
-
-
-def outcome(found: Tables, key: str, planned: int) -> str:
-    """HIT, MISS or NOT_YET, and on how many; planned: curves."""
-    verdicts = [fine for _, _, fine in cases(found, key)]
-    if not verdicts:
-        return NOT_YET
-    there = len(list(each(found, JUDGED[key][1])))
-    word = HIT if there >= planned and None not in verdicts else "so far"
-    word = MISS if False in verdicts else word
-    return f"{word}: {verdicts.count(True)} of {len(verdicts)} as predicted"
+        network = name_of({"workload": name, "sparsity": sparsity})
+        judged.append((f"{network}: error {number(error)}; cost", cost, bool(fine)))
+    return judged

@@ -1,4 +1,4 @@
-"""Figures of the learning rate against the batch size."""
+"""Figures of the learning rate against the batch size; rows are of `measured.with_curves`."""
 
 from __future__ import annotations
 
@@ -6,30 +6,28 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.learning_rates.measured import FORMS, ONE, name_of
+from chapters.learning_rates.measured import FORMS, LINEAR, ONE, ROOT, name_of
 from lib.page import charts, tips
 from lib.wording import named
 
 NOTHING = "No curve is complete yet."
+DENSE, PRUNED = "dense", "90 % pruned"
 SHAPES = alt.Shape(
     "pruning:N",
     title=None,
-    scale=alt.Scale(domain=["dense", "90 % pruned"], range=["circle", "triangle-up"]),
+    scale=alt.Scale(domain=[DENSE, PRUNED], range=["circle", "triangle-up"]),
     legend=alt.Legend(columns=2),
 )
-REGIMES = ("far below C", "around C", "far above C")
-RULES = {
-    ONE: charts.BLUE,
-    "square root from one size": charts.ORANGE,
-    "linear from one size": charts.RED,
-    "no change": charts.PURPLE,
-}
+REGIMES = {"far below C": charts.BLUE, "around C": charts.TEAL, "far above C": charts.ORANGE}
+RULES = {ONE: charts.BLUE, ROOT: charts.ORANGE, LINEAR: charts.RED, "no change": charts.PURPLE}
 SHADES = dict(zip(FORMS, (charts.BLUE, charts.TEAL, charts.RED)))
+SIZE = {"batch_size:Q|,": "batch size"}
+TIMES = alt.Axis(format="~g")
 
 
-def told(rows: pd.DataFrame) -> pd.DataFrame:
+def labelled(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with what names their curve: network, method, both (curve), pruning (as SHAPES)."""
-    pruned = np.where(rows.sparsity > 0, "90 % pruned", "dense")
+    pruned = np.where(rows.sparsity > 0, PRUNED, DENSE)
     networks = pd.Series([name_of(row) for row in rows.to_dict("records")], rows.index)
     methods = rows.algorithm.map(named)
     curves = networks + ", " + methods
@@ -37,39 +35,28 @@ def told(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_curve(layers: list[alt.Chart], rows: pd.DataFrame) -> alt.LayerChart:
-    """The layers under a menu of the curves that the rows, as `told`, have; the first is shown."""
+    """The layers under a menu of the curves of `labelled` rows; the first is shown."""
     names = list(dict.fromkeys(rows.curve))
-    return charts.sized(
-        charts.controlled(layers, charts.menu("curve", names, names[0], "curve")), 360
-    )
+    menu = charts.menu("curve", names, names[0], "curve")
+    return charts.sized(charts.controlled(layers, menu), 360)
 
 
 def law(points: pd.DataFrame) -> alt.LayerChart:
-    """Best rates over eta_inf against batch sizes over B_eta, of all curves, about the form.
-
-    points: of `measured.tables`, with eta_inf and b_eta.
-    """
+    """Best rates over eta_inf against batch sizes over B_eta, of all curves, about the form."""
     if points.empty:
         return charts.nothing(NOTHING)
-    rows = told(points).assign(
-        x=points.batch_size / points.b_eta, y=points.rate / points.eta_inf
-    )
-    x = np.geomspace(rows.x.min() / 1.5, rows.x.max() * 1.5, 80)
+    ratios = {"x": points.batch_size / points.b_eta, "y": points.rate / points.eta_inf}
+    rows = labelled(points).assign(**ratios)
+    x = alt.X("x:Q", title="batch size over Bη", scale=charts.log(8), axis=charts.fractions())
     up = charts.log(8, base=10)
-    axis = alt.X(
-        "x:Q", title="batch size over Bη", scale=charts.log(8), axis=charts.fractions()
-    )
-    y = alt.Y("y:Q", title="best learning rate over η∞", scale=up, axis=alt.Axis(format="~g"))
-    form = alt.Chart(pd.DataFrame({"x": x, "y": 1 / (1 + 1 / x)}))
-    form = form.mark_line(color=charts.GUIDE, strokeWidth=2.5).encode(x=axis, y=y)
-    about = {
-        "network:N": "network",
-        "method:N": "training method",
-        "batch_size:Q|,": "batch size",
-    }
+    y = alt.Y("y:Q", title="best learning rate over η∞", scale=up, axis=TIMES)
+    sizes = np.geomspace(rows.x.min() / 1.5, rows.x.max() * 1.5, 80)
+    form = alt.Chart(pd.DataFrame({"x": sizes, "y": 1 / (1 + 1 / sizes)}))
+    form = form.mark_line(color=charts.GUIDE, strokeWidth=2.5).encode(x=x, y=y)
+    about = {"network:N": "network", "method:N": "training method", **SIZE}
     dots = alt.Chart(rows).mark_point(filled=True, size=58, opacity=0.85)
     dots = dots.encode(
-        x=axis,
+        x=x,
         y=y,
         color=charts.by_algorithm(list(dict.fromkeys(rows.algorithm))),
         shape=SHAPES,
@@ -79,25 +66,22 @@ def law(points: pd.DataFrame) -> alt.LayerChart:
 
 
 def tuning(rows: pd.DataFrame) -> alt.LayerChart:
-    """Steps times rate against the rate over the best, a line per batch size; a menu of curves.
-
-    rows: `measured.tables`' tuning, with critical.
-    """
+    """Steps times rate against the rate over the best, a line per batch size; a menu of curves."""
     if rows.empty:
         return charts.nothing(NOTHING)
-    shown = told(rows)
+    shown = labelled(rows)
     ratio = shown.batch_size / shown.critical
-    shown["regime"] = np.select([ratio < 0.25, ratio <= 4], REGIMES[:2], REGIMES[2])
-    colours = dict(zip(REGIMES, (charts.BLUE, charts.TEAL, charts.ORANGE)))
-    about = {"batch_size:Q|,": "batch size", "over:Q|.2f": "rate over the best"}
+    low, middle, high = REGIMES
+    shown["regime"] = np.select([ratio < 0.25, ratio <= 4], [low, middle], high)
     x = alt.X("over:Q", title="learning rate over the best", scale=charts.log(8))
     y = alt.Y("distance:Q", title="steps × rate, over K*η*", scale=charts.log(8))
+    about = {"over:Q|.2f": "rate over the best", "distance:Q|.2f": "steps × rate, over K*η*"}
     base = alt.Chart(shown).encode(
         x=x.axis(charts.fractions(values=[1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8])),
         y=y.axis(charts.fractions()),
-        color=charts.by_name("regime", colours, 1, 3),
+        color=charts.by_name("regime", REGIMES, 1, 3),
         detail="batch_size:N",
-        tooltip=tips.listed({**about, "distance:Q|.2f": "steps × rate, over K*η*"}),
+        tooltip=tips.listed({**SIZE, **about}),
     )
     lines = base.mark_line(strokeWidth=1.6, opacity=0.7)
     return by_curve([lines, base.mark_point(filled=True, size=36)], shown)
@@ -107,28 +91,25 @@ def product(points: pd.DataFrame) -> alt.LayerChart:
     """K* times the best rate against the batch size, a line per curve of a method."""
     if points.empty:
         return charts.nothing(NOTHING)
-    rows = told(points).assign(product=points.rate * points.steps)
-    colours = {"dense": charts.DENSE, "90 % pruned": charts.sparsity_colour(0.9)}
-    about = {"network:N": "network", "batch_size:Q|,": "batch size", "steps:Q|,.0f": "K*"}
+    rows = labelled(points).assign(product=points.rate * points.steps)
+    colours = {DENSE: charts.DENSE, PRUNED: charts.sparsity_colour(0.9)}
+    about = {"network:N": "network", **SIZE, "steps:Q|,.0f": "K*"}
     # Room above and below, so that what is flat looks so
-    ends = [rows["product"].min() / 3, rows["product"].max() * 3]
-    scale = charts.log(base=10, domain=ends)
+    room = [rows["product"].min() / 3, rows["product"].max() * 3]
+    scale = charts.log(base=10, domain=room)
     base = alt.Chart(rows).encode(
         x=charts.batch_axis(rows.batch_size),
-        y=alt.Y(
-            "product:Q", title="steps × best rate", scale=scale, axis=alt.Axis(format="~g")
-        ),
+        y=alt.Y("product:Q", title="steps × best rate", scale=scale, axis=TIMES),
         color=charts.by_name("pruning", colours, 2),
         detail="network:N",
         tooltip=tips.listed({**about, "product:Q|.3r": "steps × best rate"}),
     )
     ends = rows.sort_values("batch_size").groupby("network", as_index=False).last()
     names = alt.Chart(ends).mark_text(align="right", dy=-11, fontSize=11)
-    wide = alt.when("width < 480").then(alt.value("")).otherwise("network:N")
-    words = names.encode(x="batch_size:Q", y=alt.Y("product:Q", scale=scale), text=wide)
-    return charts.sized(
-        alt.layer(base.mark_line(), base.mark_point(filled=True, size=44), words), 360
-    )
+    text = alt.when("width < 480").then(alt.value("")).otherwise("network:N")
+    names = names.encode(x="batch_size:Q", y=alt.Y("product:Q", scale=scale), text=text)
+    layers = base.mark_line(), base.mark_point(filled=True, size=44), names
+    return charts.sized(alt.layer(*layers), 360)
 
 
 def costs(rows: pd.DataFrame) -> alt.LayerChart:
@@ -136,39 +117,36 @@ def costs(rows: pd.DataFrame) -> alt.LayerChart:
     rows = rows[rows.rule.isin(RULES)] if len(rows) else rows
     if rows.empty:
         return charts.nothing(NOTHING)
-    shown = told(rows)
-    shown["times"] = np.exp(shown.cost)
-    shown["at least"] = np.where(shown.bound, "a bound from below", "as measured")
-    about = {"rule:N": "rule", "batch_size:Q|,": "batch size", "times:Q|.2f": "times the steps"}
-    marks = alt.Scale(
-        domain=["as measured", "a bound from below"], range=["circle", "triangle-up"]
+    bounds = {False: "as measured", True: "a bound from below"}
+    shown = labelled(rows).assign(
+        times=np.exp(rows.cost), **{"at least": rows.bound.map(bounds)}
     )
+    about = {"rule:N": "rule", **SIZE, "times:Q|.2f": "times the steps"}
+    up = charts.log(8, base=2)
+    colours = {name: colour for name, colour in RULES.items() if name in set(shown.rule)}
     base = alt.Chart(shown).encode(
         x=charts.batch_axis(shown.batch_size),
-        y=alt.Y(
-            "times:Q", title="steps over those at the best rate", scale=charts.log(8, base=2)
-        ),
-        color=charts.by_name(
-            "rule", {name: RULES[name] for name in RULES if name in set(shown.rule)}, 1, 2
-        ),
+        y=alt.Y("times:Q", title="steps over those at the best rate", scale=up),
+        color=charts.by_name("rule", colours, 1, 2),
         tooltip=tips.listed({**about, "at least:N": "how it is known"}),
     )
+    marks = alt.Scale(domain=[*bounds.values()], range=["circle", "triangle-up"])
     dots = base.mark_point(filled=True, size=64, opacity=1)
     dots = dots.encode(shape=alt.Shape("at least:N", title=None, scale=marks))
     return by_curve([base.mark_line(strokeWidth=1.6), dots], shown)
 
 
 def forms(points: pd.DataFrame) -> alt.LayerChart:
-    """Best rates (`measured.tables`' points) with the forms fitted to them; a menu of curves."""
+    """Best rates with the forms fitted to them; a menu of curves."""
     if points.empty:
         return charts.nothing(NOTHING)
-    shown = told(points)
+    shown = labelled(points)
     lines = shown.melt(["curve", "batch_size"], FORMS, "form", "fitted")
     x = charts.batch_axis(shown.batch_size)
-    scale, axis = charts.log(10, base=10), alt.Axis(format="~g")
-    y = alt.Y("rate:Q", title="best learning rate", scale=scale, axis=axis)
-    about = {"batch_size:Q|,": "batch size", "rate:Q|.2g": "best learning rate"}
+    up = charts.log(10, base=10)
+    y = alt.Y("rate:Q", title="best learning rate", scale=up, axis=TIMES)
+    about = tips.listed({**SIZE, "rate:Q|.2g": "best learning rate"})
     curves = alt.Chart(lines).mark_line(strokeWidth=1.8).encode(x=x, y=alt.Y("fitted:Q"))
     dots = alt.Chart(shown).mark_point(filled=True, size=64, opacity=1, color=charts.GUIDE)
-    dots = dots.encode(x=x, y=y, tooltip=tips.listed(about))
+    dots = dots.encode(x=x, y=y, tooltip=about)
     return by_curve([dots, curves.encode(color=charts.by_name("form", SHADES, 1, 3))], shown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import pandas as pd
 
 from lib.analysis import rates, scaling
 from lib.analysis.scaling import CURVE
+from lib.records import results
 from lib.studies import plans
 from lib.studies.search import Search
 from lib.studies.study import Study
@@ -19,7 +20,7 @@ from lib.workloads.catalogue import workload
 PLANNED = ("rates-digits", "rates-fc")
 FIRST = 101  # of the splits on which nothing else is searched
 NEAREST = 3  # trials whose steps tell those at a rate
-HARDEST, READ, EASIEST = 0, 1, -1  # places in the ladder of goals; curves are read at READ
+READ, EASIEST = 1, -1  # places in the ladder of goals; curves are read at READ
 Key = tuple[str, str, str, float]  # as of CURVE
 
 
@@ -28,30 +29,36 @@ def planned() -> list[Search]:
     return [cell for name in PLANNED for cell in plans.study(name).searches]
 
 
-def whole() -> Study:
-    """The same as one study."""
-    return Study("learning-rates", "The learning rate alone", planned())
+def study(cells: Iterable[Search]) -> Study:
+    return Study("learning-rates", "The learning rate alone", cells)
 
 
-def asked(chosen) -> Study:
+def requested(chosen) -> Study:
     """The searches that a reader asks for: those planned of a network and method, or their like."""
     splits = range(FIRST, FIRST + chosen.searches)
-    alike = [cell for cell in planned() if cell.algorithm == chosen.algorithm]
-    cells = [c for c in alike if c.workload == chosen.workload and c.split in splits]
+    of_method = [cell for cell in planned() if cell.algorithm == chosen.algorithm]
+    cells = [c for c in of_method if c.workload == chosen.workload and c.split in splits]
     if not cells:
-        space = alike[0].space if alike else None
-        for n in splits:
-            own = {"replicate": n, "split": n, "space": space}
-            for size in chosen.batch_sizes:
-                cells.append(Search(chosen.workload, size, chosen.algorithm, **own))
-    cells = [cell for cell in cells if cell.batch_size in chosen.batch_sizes]
-    return Study("learning-rates", "The learning rate alone", cells)
+        space = of_method[0].space if of_method else None
+        cells = [
+            Search(chosen.workload, size, chosen.algorithm, replicate=n, split=n, space=space)
+            for n in splits
+            for size in chosen.batch_sizes
+        ]
+    return study([cell for cell in cells if cell.batch_size in chosen.batch_sizes])
+
+
+def recorded(cells: Iterable[Search], place: int = READ) -> pd.DataFrame:
+    """`at_goals` of the trials of these searches that are on record."""
+    return at_goals(results.read(study(cells), without=scaling.WITHIN_BUDGETS), place)
 
 
 def at_goals(trials: pd.DataFrame, place: int = READ) -> pd.DataFrame:
     """The trials with the steps to the goal at this place of their workload's ladder."""
+    if trials.empty:
+        return trials
     ladders = {name: sorted(workload(name).goals) for name in trials.workload.unique()}
-    goals = {name: own[min(place, len(own) - 1)] for name, own in ladders.items()}
+    goals = {name: goals[min(place, len(goals) - 1)] for name, goals in ladders.items()}
     return scaling.at_goals(trials, goals)
 
 
@@ -63,14 +70,15 @@ class Law:
     """What the searches of a network, method and sparsity say that have all batch sizes on record.
 
     rates, steps: ln of the best rate and of K* [searches, batch sizes]; NaN where a rate does not
-    count.  why: why it does not (`rates.best_rates`).  trials: of every (search, batch size) ln of
-    the rates, ln of the steps (NaN: goal not met) and ln of the last step.
+    count.  why: why it does not (`rates.best_rates`).  trials: split, batch_size, and ln of rate,
+    of steps (NaN: goal not met), of the search's last step (last), of the rate over the search's
+    best (over) and of steps times rate over those at the search's best (distance).
     """
 
     rates: pd.DataFrame
     steps: pd.DataFrame
     why: pd.DataFrame
-    trials: Mapping[tuple, tuple[np.ndarray, np.ndarray, float]]
+    trials: pd.DataFrame
 
     @property
     def n(self) -> int:
@@ -95,65 +103,78 @@ class Law:
     def rho(self) -> scaling.Effect:
         return rates.jackknife(rates.log_rho, self.rates, self.steps)
 
-    def cost(self, log_rates: pd.Series, over_best: bool = False) -> pd.DataFrame:
-        """What training at these rates costs.
+    @functools.cached_property
+    def searches(self) -> dict[tuple, np.ndarray]:
+        """ln of rate, of steps and of the last step [3, trials], by split and batch size."""
+        groups = self.trials.groupby(["split", "batch_size"])[["rate", "steps", "last"]]
+        return {key: trials.to_numpy().T for key, trials in groups}
 
-        Args:
-            log_rates: ln of the rates, by batch size.
-            over_best: whether they are ln of the rates over each search's best.
+    def cost(self, log_rates: pd.DataFrame) -> pd.DataFrame:
+        """What training at these rates [searches, batch sizes] costs; NaN: not asked for.
 
         Returns:
             batch_size; cost (ln of the steps over those at the search's best rate, the mean over
             searches); bound (whether it is one from below: a trial had not met the goal).
         """
         rows = []
-        for (search, size), own in self.trials.items():
-            best = self.rates.at[search, size]
-            if size in log_rates.index and np.isfinite(best):
-                there, met = steps_at(own, log_rates[size] + over_best * best)
-                here, _ = steps_at(own, best)
-                rows.append((size, there - here, not met))
+        for (split, size), trials in self.searches.items():
+            rate = log_rates[size][split] if size in log_rates else np.nan
+            if np.isfinite(rate):
+                steps, met = steps_at(trials, rate)
+                fewest, _ = steps_at(trials, self.rates.at[split, size])
+                rows.append((size, steps - fewest, not met))
         table = pd.DataFrame(rows, columns=["batch_size", "cost", "bound"])
-        return table.groupby("batch_size", as_index=False).agg({"cost": "mean", "bound": "any"})
+        means = table.groupby("batch_size", as_index=False).agg(
+            {"cost": "mean", "bound": "any"}
+        )
+        return means.astype({"cost": float, "bound": bool})
+
+    def cost_of(self, log_rates: pd.Series) -> pd.DataFrame:
+        """`cost` of the same rates, by batch size, in all searches."""
+        return self.cost(self.rates * 0 + log_rates)
 
 
-def steps_at(own: tuple[np.ndarray, np.ndarray, float], log_rate: float) -> tuple[float, bool]:
-    """ln of the steps that a search takes at a rate, of the NEAREST trials, and whether all of them
-    met the goal; for one that had not, the search's last step stands.
+def steps_at(trials: np.ndarray, log_rate: float) -> tuple[float, bool]:
+    """ln of the steps that one of `Law.searches` takes at a rate, of the NEAREST of its trials, and
+    whether all of them met the goal; for one that had not, the search's last step stands.
     """
-    drawn, steps, last = own
-    near = steps[np.argsort(np.abs(drawn - log_rate), kind="stable")[:NEAREST]]
-    return float(np.where(np.isnan(near), last, near).mean()), bool(np.isfinite(near).all())
+    drawn, *_ = trials
+    nearest = np.argsort(np.abs(drawn - log_rate), kind="stable")[:NEAREST]
+    _, steps, last = trials[:, nearest]
+    return float(np.where(np.isnan(steps), last, steps).mean()), bool(np.isfinite(steps).all())
 
 
-def laws(trials: pd.DataFrame, wanted: list[Search], soon: bool = False) -> dict[Key, Law]:
+def laws(trials: pd.DataFrame, cells: Iterable[Search], soon: bool = False) -> dict[Key, Law]:
     """Every curve of which some search has all its batch sizes on record, by its key.
 
     Args:
         trials: `at_goals`.
-        wanted: the searches that are planned.
+        cells: the searches that are planned.
         soon: whether searches count that ended too soon, too.
     """
     sizes = {}
-    for cell in wanted:
+    for cell in cells:
         key = tuple(getattr(cell, name) for name in CURVE)
         sizes.setdefault(key, set()).add(cell.batch_size)
-    drawn = dict(list(trials.groupby(CURVE)))
-    found = {
-        key: _law(drawn[key], len(own), soon) for key, own in sizes.items() if key in drawn
-    }
-    return {key: law for key, law in found.items() if law.n}
+    curves = dict(list(trials.groupby(CURVE))) if len(trials) else {}
+    laws = {key: _law(curves[key], len(sizes[key]), soon) for key in sizes if key in curves}
+    return {key: law for key, law in laws.items() if law.n}
 
 
 def _law(trials: pd.DataFrame, sizes: int, soon: bool) -> Law:
+    search = ["split", "batch_size"]
     best = rates.best_rates(trials)
-    tables = best.pivot(index="split", columns="batch_size", values=["steps", "rate", "why"])
-    whole = tables[tables.steps.notna().sum(axis=1) == sizes] if len(best) else tables
-    logs = np.log(whole[["steps", "rate"]].astype(float))
-    counts = whole.why != rates.EDGE if soon else whole.why == ""
-    of_each = {}
-    for place, own in trials.groupby(["split", "batch_size"]):
-        if place[0] in whole.index:
-            drawn, steps = np.log(own[["learning_rate", "steps"]].astype(float)).to_numpy().T
-            of_each[place] = drawn, steps, float(np.log(own.last_step.max()))
-    return Law(logs.rate.where(counts), logs.steps, whole.why, of_each)
+    best = best[best.groupby("split").split.transform("size") == sizes]
+    counts = best.why != rates.EDGE if soon else best.why == ""
+    logs = np.log(best[["rate", "steps"]].astype(float))
+    best = best.assign(rate=logs.rate.where(counts), steps=logs.steps)
+    tables = (best.pivot(index="split", columns="batch_size", values=name)
+              for name in ("rate", "steps", "why"))  # fmt: skip
+    names = {"learning_rate": "rate", "steps": "steps", "last_step": "last"}
+    logs = np.log(trials[[*names]].astype(float)).rename(columns=names)
+    logs["last"] = logs["last"].groupby([trials[name] for name in search]).transform("max")
+    logs = trials[search].join(logs).merge(best[[*search, "rate", "steps"]], on=search,
+                                           suffixes=("", "_best"))  # fmt: skip
+    logs["over"] = logs.rate - logs.pop("rate_best")
+    logs["distance"] = logs.steps + logs.over - logs.pop("steps_best")
+    return Law(*tables, logs)

@@ -69,7 +69,7 @@ class Plan:
     """
 
     def __init__(self, name: str, algorithm: str, ends: tuple[int, int], **fields):
-        self.ends = ends
+        self.ends = low, high = ends
         self.work = workload(name)
         self.search = functools.partial(Search, name, algorithm=algorithm, hits=1, **fields)
         self.space = spaces.intervals(self.work.space, algorithm, self.work.decay)
@@ -78,15 +78,15 @@ class Plan:
             for name, axis in self.space.items()
             if name != "learning_rate"
         }
-        made = method(algorithm).optimiser
-        self.scheduled = bool(made and made.schedule)
-        low, high = ends
+        optimiser = method(algorithm).optimiser
+        self.scheduled = bool(optimiser and optimiser.schedule)
         self.middle = min(max(2 ** round(math.log2(low * high) / 2), low), high)
         self.stride = STRIDE if high >= low * STRIDE ** (ENOUGH + 1) else 2
-        self.nearer: set[int] = (
-            set()
-        )  # batch sizes between one that failed and one that did not
+        # Batch sizes between one that failed and one that did not
+        self.nearer: set[int] = set()
         self.numbers: Counter[int] = Counter()  # of trainings placed so far, by batch size
+        # Goals that a first race has to find out, if they are
+        self.within = getattr(self.work.facts, "within", None)
         self.goal = min(self.work.goals)
         self.searches: list[Search] = []
         self.trials = pd.DataFrame()
@@ -114,15 +114,13 @@ class Plan:
         return self.table.dropna(subset="steps").sort_values(["batch_size", "steps"])
 
     def surface(self) -> surface.Surface | None:
-        """The laws fitted to all trainings, once one has met the goal."""
+        """The laws fitted to all trainings, to the goal and up to GOALS - 1 easier ones, once one
+        has met the goal.
+        """
         if self.trials.empty or self.met().empty:
             return None
-        goals = [f"steps@{goal:g}" for goal in self.goals()]
-        return surface.fit(surface.Trials.of(self.trials, goals), self.ladder())
-
-    def goals(self) -> list[float]:
-        """The goal and up to GOALS - 1 easier ones, which every training tells about, too."""
-        return [goal for goal in sorted(self.work.goals) if goal >= self.goal][:GOALS]
+        goals = [goal for goal in sorted(self.work.goals) if goal >= self.goal][:GOALS]
+        return surface.fit(self.trials, [f"steps@{goal:g}" for goal in goals], self.ladder())
 
     def ladder(self) -> list[int]:
         """Batch sizes that may be searched."""
@@ -148,9 +146,8 @@ class Plan:
         several, at rates between two, to the first that meets the hardest goal.
         """
         self.numbers[size] += 1
-        rates = [rate] if trials == 1 else rate
         hparams = {name: [self.held.get(name, rate)] for name in self.space}
-        hparams["learning_rate"] = rates
+        hparams["learning_rate"] = [rate] if trials == 1 else rate
         return self.search(
             size,
             trials=trials,
@@ -159,29 +156,39 @@ class Plan:
             max_steps=min(math.ceil(limit), self.work.max_steps),
         )
 
+    def explore(self) -> Iterator[list[Search]]:
+        """Rates over the whole space, for the steps after which goals are read."""
+        axis = self.space["learning_rate"]
+        yield [self.training(self.middle, (axis.low, axis.high), self.within.steps, RACED)]
+
+    def explored(self) -> str:
+        """The workload's name with goals: errors up to the share above the lowest that `explore`
+        found, and up to twice and four times that share.
+        """
+        lowest = self.trials.best_error.min()
+        errors = [lowest * (1 + times * self.within.share) for times in (1, 2, 4)]
+        goals = dict.fromkeys(f"{self.work.asks.given(error):.4g}" for error in errors)
+        return f"{self.work.name}:{','.join(goals)}"
+
     def race(self) -> Iterator[list[Search]]:
         """Rates over the whole space at the middle batch size, in rounds that are LONGER each, with
         the better half of them, until one meets the hardest goal or it seems out of reach.
         """
-        hardest = self.goal
+        hardest, most = self.goal, self.work.max_steps
         axis = self.space["learning_rate"]
-        low, high, racing = axis.low, axis.high, RACED
-        limit = min(SHORTEST, self.work.max_steps)
+        low, high, racing, limit = axis.low, axis.high, RACED, min(SHORTEST, most)
         while True:
             yield [self.training(self.middle, (low, high), limit, racing)]
             goals = [g for g in self.work.goals if self.trials[f"steps@{g:g}"].notna().any()]
             self.goal = min(goals, default=self.goal)
             far = HOPELESS * self.table.steps.min()  # NaN before any goal was met
-            if len(self.met()) and (self.goal == hardest or limit >= far):
-                break
-            if limit >= self.work.max_steps:
-                break
             last = self.trials.tail(racing).query("status != 'infeasible'")
-            if last.empty:
-                break
+            ended = len(self.met()) and (self.goal == hardest or limit >= far)
+            if ended or limit >= most or last.empty:
+                return
             better = last.nsmallest(max(2, racing // 2), "best_error").learning_rate
             low, high, racing = better.min() / EDGE, better.max() * EDGE, len(better)
-            limit = min(limit * LONGER, self.work.max_steps)
+            limit = min(limit * LONGER, most)
 
     def bracket(self) -> Iterator[list[Search]]:
         """Rates above and below the best one, until it lies between others."""
@@ -189,9 +196,9 @@ class Plan:
             best = self.met().iloc[0]
             long = self.trials.last_step >= best.steps / BRACKET
             tried = self.trials[long | self.trials.status.eq("infeasible")]
-            apart = np.log(tried.learning_rate / best.learning_rate)
+            off = np.log(tried.learning_rate / best.learning_rate)
             moves = [math.log(BRACKET), -math.log(BRACKET)]
-            moves = [move for move in moves if (abs(apart - move) > abs(move) / 2).all()]
+            moves = [move for move in moves if (abs(off - move) > abs(move) / 2).all()]
             if not moves:
                 return
             limit = self.limit(best.steps, surface.SCATTER)
@@ -209,20 +216,20 @@ class Plan:
         """Batch sizes of which a further training can be hoped to meet the goal and to tell."""
         low, high = self.ends
         critical = min(max(fitted.critical[0], low), high)
-        tried, met = self.trials.batch_size.value_counts(), self.met().batch_size
-        for size in self.ladder():
-            if tried.get(size, 0) >= TRIES and size not in set(met):
-                near = min(met, key=lambda other: abs(math.log(other / size)))
-                between = 2 ** round(math.log2(near * size) / 2)
-                self.nearer |= {between} - {near, size}
-        steps = fitted.steps(self.ladder())[0]
+        tried, met = Counter(self.trials.batch_size), {*self.met().batch_size}
+        failed = {size for size, count in tried.items() if count >= TRIES} - met
+        for size in failed & {*self.ladder()}:
+            near = min(sorted(met), key=lambda met_at: abs(math.log(met_at / size)))
+            between = 2 ** round(math.log2(near * size) / 2)
+            self.nearer |= {between} - {near, size}
+        sizes = self.ladder()
         return [
             size
-            for size, expected in zip(self.ladder(), steps)
-            if critical / FAR <= size <= critical * FAR
-            and met.min() / REACH <= size <= met.max() * REACH
+            for size, expected in zip(sizes, fitted.steps(sizes)[0])
+            if size not in failed
+            and critical / FAR <= size <= critical * FAR
+            and min(met) / REACH <= size <= max(met) * REACH
             and self.limit(expected, fitted.scatter) <= self.work.max_steps
-            and (size in set(met) or tried.get(size, 0) < TRIES)
         ]
 
     def next_wave(self, fitted: surface.Surface, sizes: list[int]) -> list[Search]:
@@ -242,15 +249,17 @@ class Plan:
 
     def waves(self) -> Iterator[list[Search]]:
         """What is trained next, side by side, until the interval is narrow enough."""
+        if self.within:
+            yield from self.explore()
+            return
         yield from self.race()
         if self.met().empty:
             return
         yield from self.bracket()
         most = max(MOST, self.runs() + LEAST)
         while self.runs() + WAVE <= most:
-            fitted = self.surface()
+            fitted, met = self.surface(), self.met().batch_size
             sizes = self.worthwhile(fitted)
-            met = self.met().batch_size
             if len(sizes) < ENOUGH:
                 easier = [goal for goal in self.work.goals if goal > self.goal]
                 if not easier:
@@ -267,22 +276,21 @@ class Plan:
         """
         placed = self.table[self.table.trial.eq(0) & (self.table.limit < self.work.max_steps)]
         off = np.log(placed.learning_rate / self.surface().rates(placed.batch_size)[0])
-        counts = []
-        for factor in sorted({*SAFER, 0.0}, reverse=True):
-            near = placed.steps.isna()[(off > factor - APART) & (off < factor + APART)]
-            counts.append((factor, int(near.sum()), len(near)))
-        _, *first = counts[0]
-        fine = [factor for factor, misses, n in counts if misses <= MISSES * n]
-        return (fine[0] if fine else counts[-1][0]), *first
+        missed = {
+            factor: placed.steps.isna()[(off - factor).abs() < APART]
+            for factor in (0.0, *SAFER)
+        }
+        fine = [factor for factor, near in missed.items() if near.sum() <= MISSES * len(near)]
+        return fine[0] if fine else SAFER[-1], int(missed[0.0].sum()), len(missed[0.0])
 
     def title(self) -> str:
         """How far the search is, for its bar."""
-        runs, seconds = self.runs(), self.trials.seconds.sum() if len(self.trials) else 0.0
+        runs = self.runs()
         start = f"{self.work.title}, {runs:.0f} of {MOST:.0f} tuned runs"
-        left = seconds * max(0.0, MOST - runs) / max(runs, 1.0) / 60
-        return (
-            f"{start}, about {left:.1f} minutes to go" if seconds else f"{start}, a race first"
-        )
+        if self.trials.empty:
+            return f"{start}, a race first"
+        left = self.trials.seconds.sum() * max(0.0, MOST - runs) / max(runs, 1.0) / 60
+        return f"{start}, about {left:.1f} minutes to go"
 
 
 def run(
@@ -307,7 +315,7 @@ def run(
     """
     until = (time.time() if since is None else since) + 60 * minutes
     for wave in plan.waves():
-        study = Study(plan.title(), "", tuple(wave))
+        study = Study(plan.title(), "", wave)
         try:
             if results.missing(study, folder):
                 if not train or time.time() >= until:

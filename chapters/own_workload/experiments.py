@@ -93,14 +93,20 @@ def exact(name: str, method: str) -> tuple[float, float]:
     """ln of the critical batch size of all exact searches of a dense network, each on a split: the
     mean over the goals that a plan fits together, and that of the hardest goal.
     """
-    every = (cell for study in STUDIES.values() for cell in study.searches if cell.split)
-    dense = (c for c in every if not c.sparsity and c.race is None and c.is_usual())
-    cells = [c for c in dense if (c.workload, c.algorithm) == (name, method)]
+    cells = [
+        cell
+        for study in STUDIES.values()
+        for cell in study.searches
+        if (cell.workload, cell.algorithm, cell.sparsity) == (name, method, 0)
+        and cell.split
+        and cell.race is None
+        and cell.is_usual()
+    ]
     trials = results.read(Study("exact", "", searches.recorded(cells).values()))
     goals = sorted(workload(name).goals)[: adaptive.GOALS]
     curves = [scaling.steps_to_result(scaling.at_goal(trials, goal)) for goal in goals]
-    each = [scaling.critical(scaling.curve_of(curve)).value for curve in curves]
-    return float(np.mean(each)), each[0]
+    logs = [scaling.critical(scaling.curve_of(curve)).value for curve in curves]
+    return float(np.mean(logs)), logs[0]
 
 
 def replayed() -> pd.DataFrame:
@@ -108,32 +114,28 @@ def replayed() -> pd.DataFrame:
     critical batch size of the exact searches, how often its interval held that, and its cost.
     """
     rules = [rule for rule in RULES if REPLAYS.results(planned(rule)).size]
-    replays = REPLAYS.results([what for rule in rules for what in planned(rule)])
+    replays = REPLAYS.results([replay for rule in rules for replay in planned(rule)])
     runs = replays.drop_duplicates(["rule", "workload", "algorithm", "split"])
-    known = np.array([exact(*key) for key in zip(runs.workload, runs.algorithm)])
+    mean, hardest = np.transpose([exact(*key) for key in zip(runs.workload, runs.algorithm)])
     # What is not told of the mean over goals is of the hardest one
-    together = runs.rule.eq("laws").to_numpy()
-    truth = np.where(together, known[:, 0], known[:, 1])
-    logs = np.log(runs[["critical", "critical_low", "critical_high"]]).to_numpy()
+    truth = np.where(runs.rule == "laws", mean, hardest)
+    value, low, high = np.log(runs[["critical", "critical_low", "critical_high"]]).to_numpy().T
+    rule = runs.rule.map(RULES).where(~runs.split.isin(ASIDE), OTHERS)
     runs = runs.assign(
-        near=np.abs(logs[:, 0] - truth) <= np.log(NEAR),
-        hardest=np.abs(logs[:, 0] - known[:, 1]) <= np.log(NEAR),
-        held=(logs[:, 1] <= truth) & (truth <= logs[:, 2]),
+        near=np.abs(value - truth) <= np.log(NEAR),
+        hardest=np.abs(value - hardest) <= np.log(NEAR),
+        held=(low <= truth) & (truth <= high),
         network=[workload(name).title for name in runs.workload],
-        rule=runs.rule.map(RULES).where(~runs.split.isin(ASIDE), OTHERS),
+        rule=pd.Categorical(rule, [RULES["laws"], OTHERS, *[*RULES.values()][1:]]),
     )
-    first, *others = RULES.values()
-    order = {rule: place for place, rule in enumerate([first, OTHERS, *others])}
-    rows = runs.groupby(["rule", "network"], as_index=False).agg(
-        **{
-            "replays": ("near", "size"),
-            "within a quarter of C": ("near", "sum"),
-            "of C at the hardest goal": ("hardest", "sum"),
-            "interval holds it": ("held", "sum"),
-            "cost (tuned runs)": ("runs", "mean"),
-        }
-    )
-    rows = rows.sort_values("rule", key=lambda rules: rules.map(order), kind="stable")
-    searched = rows.rule.isin([RULES["laws"], OTHERS, RULES["adaptive"]])
-    held = rows["interval holds it"].astype(object).where(searched, "—")
-    return rows.assign(**{"interval holds it": held}).round(0)
+    columns = {
+        "replays": ("near", "size"),
+        "within a quarter of C": ("near", "sum"),
+        "of C at the hardest goal": ("hardest", "sum"),
+        "interval holds it": ("held", "sum"),
+        "cost (tuned runs)": ("runs", "mean"),
+    }
+    groups = runs.groupby(["rule", "network"], observed=True, as_index=False)
+    rows = groups.agg(**columns).astype({"rule": str, "interval holds it": object})
+    rows.loc[rows.rule.str.startswith("Optuna"), "interval holds it"] = "—"
+    return rows.round(0)

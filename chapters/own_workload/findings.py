@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Annotated, Any
 
 import numpy as np
@@ -16,13 +18,13 @@ from scipy.optimize import nnls
 from chapters.own_workload import adaptive
 from lib import Told, require
 from lib.analysis import hardware, scaling
-from lib.analysis.surface import Surface, Trials, fit
+from lib.analysis.surface import Surface, fit
 from lib.measuring import sweeps
 from lib.methods import method, spaces
 from lib.methods.optimisers import Optimiser
 from lib.page import parameters
 from lib.records import selection
-from lib.wording import brief, joined, named, percent
+from lib.wording import brief, joined, named, percent, ranged
 from lib.workloads.catalogue import Workload, workload
 
 BEGAN = time.time() - 6.0  # the page, whose start and figures are part of its minutes
@@ -30,6 +32,7 @@ NEAR = 1.25  # times the shortest time: as fast, for what such searches can tell
 OUTER = 0.05  # share of a hyperparameter's range, on its own scale, that is its edge
 UNSURE = 4  # times its standard error, a goal is told apart from others near it
 EASY = 1.25  # times a goal costs what asks for nothing: hardly anything has to be learned
+SPLITS = 2.0  # from end to end of that interval: beyond, another split is offered
 WIDE = 4.0  # from end to end of the critical batch size's interval: beyond, nothing is advised
 DEPARTS = 0.2  # of a batch size's ln K* from the law, which then does not hold
 
@@ -41,20 +44,21 @@ def _device(value: Any) -> str:
         torch.zeros(1, device=value)
     except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).partition("\n")[0]
-        allowed = f"cpu, or a device on which torch computes here ({reason})"
-        require(False, "device", value, allowed)
+        require(
+            False, "device", value, f"cpu, or a device on which torch computes here ({reason})"
+        )
     return value
 
 
 DEVICE = Annotated[Any, AfterValidator(_device)]
 
 
-def fitting(chosen: Any, every: Collection[int]) -> list[int]:
-    """The batch sizes chosen, or else those of `every` that the workload has examples for.  Raises
+def fitting(chosen: Any, sizes: Collection[int]) -> list[int]:
+    """The batch sizes chosen, or else those of `sizes` that the workload has examples for.  Raises
     ValueError as `parameters.fit`.
     """
     if chosen.batch_sizes is None:
-        return [size for size in every if size <= workload(chosen.workload).train_size]
+        return [size for size in sizes if size <= workload(chosen.workload).train_size]
     parameters.fit(chosen, "batch_sizes")
     return chosen.batch_sizes
 
@@ -71,6 +75,7 @@ class Answer:
         surface: the laws fitted to trials that met the goal.
         plan: of an adaptive search, else None.
         table: a row per batch size, as of `points`.
+        notes: sentences on how the goal was found out, if it was.
     """
 
     work: Workload
@@ -80,6 +85,7 @@ class Answer:
     surface: Surface
     plan: adaptive.Plan | None
     table: pd.DataFrame
+    notes: tuple[str, ...] = ()
 
     @property
     def met(self) -> pd.DataFrame:
@@ -89,18 +95,17 @@ class Answer:
     @property
     def withheld(self) -> str:
         """Why no batch size is advised; "" where one is."""
+        _, low, high = self.surface.critical
         if len(self.met) < adaptive.ENOUGH:
             where = f"the goal was met at {len(self.met)} of the batch sizes"
             return f"{where}, and {adaptive.ENOUGH} are needed"
-        _, low, high = self.surface.critical
         if high > WIDE * low:
             ends = f"{brief(low)} to {brief(high)}"
             return f"the critical one may be anywhere from {ends} examples"
         use = self.choice()
         if self.horizon and use.steps < self.optimiser.warm_up(self.horizon):
-            return (
-                f"the goal is met before the warm-up ends, at batch size {use.batch_size:,.0f}"
-            )
+            size = f"{use.batch_size:,.0f}"
+            return f"the goal is met before the warm-up ends, at batch size {size}"
         return ""
 
     @property
@@ -125,7 +130,7 @@ def answered(
     sizes: list[int],
     sparsity: float,
     since: float | None = BEGAN,
-    **where: Any,
+    **options: Any,
 ) -> Answer:
     """What is on record; trained first if the budget is "full".
 
@@ -134,21 +139,32 @@ def answered(
         sizes: batch sizes: all those of an exact search, or the outermost of an adaptive one.
         sparsity: share of weights removed.
         since: from when the minutes count, as of `adaptive.run`.
-        where: options of `sweeps.run`.
+        options: of `sweeps.run`.
 
     Raises Told where nothing is on record, and where no trial met any goal.
     """
-    work = workload(chosen.workload)
+    work, algorithm = workload(chosen.workload), chosen.algorithm
+    ends = min(sizes), max(sizes)
+    full, notes = chosen.budget == "full", ()
     if chosen.search == "exact" or chosen.budget == "smoke":
-        curve = chosen.workload, sizes, [chosen.algorithm], [sparsity]
-        grid = selection.grid(*curve, trials=chosen.trials)
-        trials = sweeps.results(grid, chosen.budget, **where)
+        grid = selection.grid(work.name, sizes, [algorithm], [sparsity], trials=chosen.trials)
+        trials = sweeps.results(grid, chosen.budget, **options)
         plan = None
     else:
-        ends = min(sizes), max(sizes)
-        plan = adaptive.Plan(work.name, chosen.algorithm, ends, sparsity=sparsity)
-        adaptive.run(plan, chosen.minutes, train=chosen.budget == "full", since=since, **where)
-        if plan.stopped and plan.met().empty and chosen.budget == "full":
+        plan = adaptive.Plan(work.name, algorithm, ends, sparsity=sparsity)
+        run = functools.partial(adaptive.run, minutes=chosen.minutes, train=full, since=since)
+        run(plan, **options)
+        if plan.within and len(plan.trials):
+            within = plan.within
+            plan = adaptive.Plan(plan.explored(), algorithm, ends, sparsity=sparsity)
+            work = plan.work
+            goal_found = work.asks.written(min(work.goals))
+            notes += (
+                f"The hardest goal, {goal_found}, is within {percent(within.share)} of the best of "
+                f"{adaptive.RACED} trainings of {within.steps:,} steps.",
+            )
+            run(plan, **options)
+        if full and plan.stopped and plan.met().empty:
             lowest = (
                 f"{plan.trials.best_error.min():.3g}" if plan.searches else "none on record"
             )
@@ -159,21 +175,35 @@ def answered(
         trials = hardware.adaptive(work.name, cells=plan.searches)
     if trials.empty:
         raise Told(
-            f"budget: no record is kept of such a search of {work.name} with {chosen.algorithm} "
-            f"from batch size {min(sizes)} to {max(sizes)}; train it with -p budget full"
+            f"budget: no record is kept of such a search of {work.name} with {algorithm} "
+            f"from batch size {ends[0]} to {ends[1]}; train it with -p budget full"
         )
     hardest = plan.goal if plan and len(plan.met()) else goal(trials, work)
     trials = scaling.at_goal(trials, hardest)
-    surface = plan.surface() if plan else fit(Trials.of(winners(trials), ["steps"]))
+    surface = plan.surface() if plan else fit(winners(trials), ["steps"])
     table = points(trials, surface, plan)
-    return Answer(work, chosen.algorithm, trials, hardest, surface, plan, table)
+    return Answer(work, algorithm, trials, hardest, surface, plan, table, notes)
 
 
-def without_pruning(chosen: Any, sizes: list[int], **where: Any) -> Answer | None:
-    """The answer for the dense network, of a pruned one; for as many minutes again."""
-    if not chosen.sparsity:
-        return None
-    return answered(chosen, sizes, 0.0, None, **where)
+def others(
+    chosen: Any, names: Sequence[str], sizes: list[int], sparsity: float, **options: Any
+) -> list[Answer]:
+    """The answers for other workloads, or the same one, with another share of weights removed; each
+    for as many minutes again.
+    """
+    choices = [SimpleNamespace(**vars(chosen) | {"workload": name}) for name in names]
+    return [answered(choice, sizes, sparsity, None, **options) for choice in choices]
+
+
+def together(answers: Sequence[Answer]) -> tuple[float, float, float]:
+    """The critical batch size of several splits with its 90 % interval: the mean of ln C by the
+    weight of each, no surer than these lie apart.
+    """
+    values, low, high = np.log([answer.surface.critical for answer in answers]).T
+    weights = ((high - low) / 2) ** -2
+    mean = weights @ values / weights.sum()
+    reach = max(weights.sum() ** -0.5, np.ptp(values) / 2)
+    return tuple(np.exp([mean, mean - reach, mean + reach]))
 
 
 def winners(trials: pd.DataFrame) -> pd.DataFrame:
@@ -194,9 +224,9 @@ def points(trials: pd.DataFrame, surface: Surface, plan: adaptive.Plan | None) -
     """
     counts = trials.dropna(subset="steps").batch_size.value_counts()
     timed = hardware.step_seconds(trials)
-    sizes, seconds = timed.batch_size.to_numpy(), timed.seconds.to_numpy()
+    scaled = np.stack([1 / timed.seconds, timed.batch_size / timed.seconds], 1)
+    (fixed, per_example), _ = nnls(scaled, np.ones(len(timed)))
     shade = 0.0
-    (fixed, each), _ = nnls(np.stack([1 / seconds, sizes / seconds], 1), np.ones(len(timed)))
     if plan:
         powers = 2 ** np.arange(np.log2(counts.index.min()), np.log2(counts.index.max()) + 1)
         sizes = np.union1d(powers.astype(int), counts.index)
@@ -206,96 +236,94 @@ def points(trials: pd.DataFrame, surface: Surface, plan: adaptive.Plan | None) -
         hparams = pd.DataFrame(plan.held | rates)
     else:
         best = winners(trials).sort_values("steps").drop_duplicates("batch_size")
-        best = best.sort_values("batch_size")
-        sizes = best.batch_size.to_numpy()
-        hparams = best[[*spaces.intervals(*space(trials))]].reset_index(drop=True)
+        best = best.sort_values("batch_size", ignore_index=True)
+        sizes, work = best.batch_size.to_numpy(), workload(best.workload[0])
+        hparams = best[[*spaces.intervals(work.space, best.algorithm[0], work.decay)]]
     steps, low, high = surface.steps(sizes) * math.cosh(shade)
-    about = {"steps": steps, "low": low, "high": high, "seconds": fixed + each * sizes}
+    about = {"steps": steps, "low": low, "high": high, "seconds": fixed + per_example * sizes}
     table = pd.DataFrame({"batch_size": sizes, **about}).join(hparams)
     met = counts.reindex(sizes, fill_value=0).to_numpy()
     return table.assign(met=met, time=table.steps * table.seconds)
 
 
-def space(trials: pd.DataFrame) -> tuple[str, str, bool]:
-    """Arguments of `spaces.intervals` for what an exact search has drawn."""
-    work = workload(trials.workload.iloc[0])
-    return work.space, trials.algorithm.iloc[0], work.decay
-
-
 def goal(trials: pd.DataFrame, work: Workload) -> float:
     """The goal to read curves at.  Raises Told, with what was reached, if no trial met any."""
-    found = scaling.fitting(trials)
-    if found is not None:
-        return found
+    met = scaling.fitting(trials)
+    if met is not None:
+        return met
     dense = trials[trials.sparsity == trials.sparsity.min()]
     if dense.status.eq("infeasible").all():
-        told = f"all {len(dense)} diverged or died: rescale the inputs"
-        raise Told(f"goals: no trial met any; {told}")
-    reached = dense.groupby("batch_size").best_error.min()
-    told = [f"{error:.3g} at batch size {size}" for size, error in reached.dropna().items()]
-    met = f"goals: no trial met any; the lowest error of {len(dense)} trials is "
-    met += f"{dense.best_error.min():.3g} ({joined(told)}). "
-    digit = 10.0 ** (math.floor(math.log10(reached.max() or 1.0)) - 1)
-    easy = float(f"{math.ceil(reached.max() / digit - 1e-9) * digit:.2g}")  # to two digits, up
+        why = f"all {len(dense)} diverged or died: rescale the inputs"
+        raise Told(f"goals: no trial met any; {why}")
+    lowest = dense.groupby("batch_size").best_error.min().dropna()
+    by_size = joined([f"{error:.3g} at batch size {size}" for size, error in lowest.items()])
+    said = f"goals: no trial met any; the lowest error of {len(dense)} trials is "
+    said += f"{lowest.min():.3g} ({by_size}). "
+    digit = 10.0 ** (math.floor(math.log10(lowest.max() or 1.0)) - 1)
+    easy = float(f"{math.ceil(lowest.max() / digit - 1e-9) * digit:.2g}")  # to two digits, up
     if work.facts and easy >= work.facts.chance:
         same = f"an answer that is the same for all examples costs {work.facts.chance:.3g}"
-        raise Told(f"{met}Set a larger max_steps before an easier goal: {same}")
+        raise Told(f"{said}Set a larger max_steps before an easier goal: {same}")
     easier = f"Set goals=({work.asks.given(easy):g},), which all of these came to"
-    raise Told(f"{met}{easier}, or a larger max_steps")
+    raise Told(f"{said}{easier}, or a larger max_steps")
 
 
-def doubts(answer: Answer) -> list[str]:
-    """What to know before the answer is used, a sentence or two each: minutes that were over,
-    missed goals, steps that depart from the law, a validation set too small for the goal, an easy
-    goal, what was noticed of the data.
+def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
+    """What to know before the answer is used, a sentence or two each: what was noticed of the data,
+    minutes that were over, missed goals, steps that depart from the law, a validation set too small
+    for the goal, an easy goal.
     """
-    work, trials, table, surface = answer.work, answer.trials, answer.met, answer.surface
-    written, goal, hardest = work.asks.written, answer.goal, min(work.goals)
-    known = work.facts
-    found = [*known.doubts] if known else []
-    if answer.plan and answer.plan.stopped:
-        runs = f"{answer.plan.runs():.0f} of {adaptive.MOST:.0f} tuned runs"
-        found.append(f"Stopped after {runs}. The same line goes on from there.")
-    shade, misses, n = answer.plan.safe() if answer.plan else (0.0, 0, 0)
+    work, facts, trials, plan = answer.work, answer.work.facts, answer.trials, answer.plan
+    sizes, goal, hardest = answer.met.batch_size, answer.goal, min(answer.work.goals)
+    written = work.asks.written
+    sentences = [*answer.notes, *(facts.doubts if facts else ())]
+    if plan and plan.stopped:
+        runs = f"{plan.runs():.0f} of {adaptive.MOST:.0f} tuned runs"
+        sentences.append(f"Stopped after {runs}. The same line goes on from there.")
+    shade, misses, n = plan.safe() if plan else (0.0, 0, 0)
     if shade:
-        found.append(
+        sentences.append(
             f"Near the best rate {misses} of {n} trainings missed the goal. The rates below are "
             f"{brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} times the steps."
         )
+    _, low, high = answer.surface.critical
+    if facts and not splits and high > SPLITS * low:
+        sentences.append(
+            f"The critical batch size may be anywhere from {brief(low)} to {brief(high)} examples. "
+            "Another split of the data tells more: return it from a second function, and add "
+            f"-p also {work.name.partition('.py')[0]}.py:another_split to the line."
+        )
     if goal > hardest:
         met = trials.dropna(subset=f"steps@{hardest:g}").batch_size.nunique()
-        found.append(
+        sentences.append(
             f"The hardest goal, {written(hardest)}, was met at {met or 'none'} of "
             f"{trials.batch_size.nunique()} batch sizes. All below is for {written(goal)}."
         )
-    departing = surface.steps(table.batch_size)[0] / surface.steps(table.batch_size, False)[0]
-    for size, factor in zip(table.batch_size, departing):
-        if abs(math.log(factor)) > DEPARTS:
-            found.append(
-                f"At batch size {size:,} training takes {brief(factor)} times the steps of the "
-                f"fitted law."
-            )
-    if not answer.withheld and answer.choice().batch_size == table.batch_size.max():
-        found.append(
-            f"No batch larger than {table.batch_size.max():,} was tried; one may be as fast."
-        )
-    missed = trials[~trials.batch_size.isin(table.batch_size)]
-    if len(missed):
-        where = joined([f"{size:,}" for size in sorted(missed.batch_size.unique())])
-        found.append(f"No trial met {written(goal)} at batch size {where}.")
-    if known and work.asks.counted:
-        spread = math.sqrt(goal * (1 - goal) / known.values)
+    departing = answer.surface.steps(sizes)[0] / answer.surface.steps(sizes, departing=False)[0]
+    sentences += [
+        f"At batch size {size:,} training takes {brief(factor)} times the steps of the fitted law."
+        for size, factor in zip(sizes, departing)
+        if abs(math.log(factor)) > DEPARTS
+    ]
+    if not answer.withheld and answer.choice().batch_size == sizes.max():
+        sentences.append(f"No batch larger than {sizes.max():,} was tried; one may be as fast.")
+    missed = sorted({*trials.batch_size} - {*sizes})
+    if missed:
+        where = joined([f"{size:,}" for size in missed])
+        sentences.append(f"No trial met {written(goal)} at batch size {where}.")
+    if facts and work.asks.counted:
+        spread = math.sqrt(goal * (1 - goal) / facts.values)
         if goal < UNSURE * spread:
-            found.append(
-                f"The validation set has {known.values:,} examples. At a goal of {written(goal)}, "
+            sentences.append(
+                f"The validation set has {facts.values:,} examples. At a goal of {written(goal)}, "
                 f"chance alone moves the error by {percent(spread)}. Validate on more."
             )
-        if goal > known.chance / EASY:
-            found.append(
+        if goal > facts.chance / EASY:
+            sentences.append(
                 f"The goal of {written(goal)} is easy: answers that are all the same miss "
-                f"{percent(known.chance)}."
+                f"{percent(facts.chance)}."
             )
-    return found
+    return sentences
 
 
 def settings(row: pd.Series, answer: Answer) -> dict[str, str]:
@@ -303,15 +331,15 @@ def settings(row: pd.Series, answer: Answer) -> dict[str, str]:
     those at an edge of their range.
     """
     ends = spaces.intervals(answer.work.space, answer.algorithm, answer.work.decay)
-    found = {}
+    words = {}
     for name, axis in ends.items():
         value = row[name]
         # What lies near one, by its distance from it
         near_one = 0.9 <= value < 1
         written = f"{1 - float(f'{1 - value:.2g}'):.6g}" if near_one else f"{value:.2g}"
         inside = OUTER <= axis.place(value) <= 1 - OUTER
-        found[name.replace("_", " ")] = written + "*" * (not inside and answer.plan is None)
-    return found
+        words[name.replace("_", " ")] = written + "*" * (not inside and answer.plan is None)
+    return words
 
 
 def best(answer: Answer) -> pd.DataFrame:
@@ -319,49 +347,54 @@ def best(answer: Answer) -> pd.DataFrame:
     rows = []
     for _, row in answer.table.iterrows():
         shown = settings(row, answer)
-        steps = {
-            "steps": f"{row.steps:,.0f}",
-            "steps, 90 %": f"{row.low:,.0f} to {row.high:,.0f}",
-        }
         if answer.plan:
-            ends = {"rate, 90 %": f"{row.rate_low:.2g} to {row.rate_high:.2g}"}
             rate = {"learning rate": shown.pop("learning rate")}
-            shown = {**rate, **ends, **shown}
-        times = {
-            "a step takes (ms)": brief(1000 * row.seconds),
-            "time to the goal (s)": brief(row.time),
-            "trainings": f"{row.met:.0f}",
-        }
-        rows.append({"batch size": f"{row.batch_size:,.0f}", **steps, **shown, **times})
+            rate["rate, 90 %"] = f"{row.rate_low:.2g} to {row.rate_high:.2g}"
+            shown = rate | shown
+        rows.append(
+            {
+                "batch size": f"{row.batch_size:,.0f}",
+                "steps": f"{row.steps:,.0f}",
+                "steps, 90 %": f"{row.low:,.0f} to {row.high:,.0f}",
+                **shown,
+                "a step takes (ms)": brief(1000 * row.seconds),
+                "time to the goal (s)": brief(row.time),
+                "trainings": f"{row.met:.0f}",
+            }
+        )
     return pd.DataFrame(rows)
 
 
-def beside(dense: Answer, pruned: Answer) -> pd.DataFrame:
+def compared(dense: Answer, pruned: Answer) -> pd.DataFrame:
     """What pruning changes: the critical batch size and, at both ends of the batch sizes, steps and
     best rates of both, with the ratio (90 %); nothing but the first where their goals differ.
     """
+    surfaces = dense.surface, pruned.surface
     ends = np.array([dense.met.batch_size.min(), dense.met.batch_size.max()])
-    rows = [("critical batch size", *(one.surface.critical for one in (dense, pruned)))]
+    pairs = {"critical batch size": [surface.critical for surface in surfaces]}
     laws = {"steps": Surface.steps, "best rate": Surface.rates}
     for name, law in laws.items() if dense.goal == pruned.goal else ():
-        each = np.stack([law(one.surface, ends) for one in (dense, pruned)])
-        rows += [
-            (f"{name} at batch size {size:,}", *each[:, :, n]) for n, size in enumerate(ends)
-        ]
-    shown = []
-    for what, plain, sparse in rows:
-        reach = np.hypot(*(np.log(one[2] / one[0]) for one in (plain, sparse)))
-        ratio = sparse[0] / plain[0]
-        ends = f"{ratio / np.exp(reach):.2g} to {ratio * np.exp(reach):.2g}"
-        values = {"dense": brief(plain[0]), "pruned": brief(sparse[0])}
-        shown.append({"": what, **values, "times": f"{ratio:.2g}", "times, 90 %": ends})
-    return pd.DataFrame(shown)
+        for size in ends:
+            pairs[f"{name} at batch size {size:,}"] = [
+                law(surface, [size])[:, 0] for surface in surfaces
+            ]
+    rows = []
+    for name, pair in pairs.items():
+        (plain, sparse), _, high = np.transpose(pair)
+        ratio, reach = sparse / plain, np.exp(np.hypot(*np.log(high / [plain, sparse])))
+        row = {
+            "": name,
+            "dense": brief(plain),
+            "pruned": brief(sparse),
+            "times": f"{ratio:.2g}",
+        }
+        rows.append(row | {"times, 90 %": f"{ratio / reach:.2g} to {ratio * reach:.2g}"})
+    return pd.DataFrame(rows)
 
 
-def findings(answer: Answer, chosen: Any) -> dict:
-    """All values of the page's sentences."""
-    work, plan, sizes = answer.work, answer.plan, answer.met.batch_size
-    use = answer.choice()
+def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
+    """All values of the page's sentences; splits: the answers for other splits of the data."""
+    work, sizes, use = answer.work, answer.met.batch_size, answer.choice()
     critical, low, high = answer.surface.critical
     words = [f"{name} {value}" for name, value in settings(use, answer).items()]
     if answer.horizon:
@@ -378,10 +411,12 @@ def findings(answer: Answer, chosen: Any) -> dict:
         "per_hour": brief(chosen.price),
         "sizes": len(sizes),
         "inside": bool(sizes.min() < critical < sizes.max()),
+        "splits": 1 + len(splits),
+        "together": ranged(*together([answer, *splits])) if splits else None,
         "low": low,
         "high": high,
         "trainings": int(answer.met.met.sum()),
-        "runs": plan.runs() if plan else None,
+        "runs": answer.plan.runs() if answer.plan else None,
         "converted": work.facts.converted if work.facts else (),
     }
 

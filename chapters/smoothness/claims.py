@@ -7,9 +7,8 @@ from dataclasses import replace
 from chapters.smoothness import experiments, followed_paths, path_geometry
 from lib.analysis.scaling import Effect
 from lib.claims.claim import Change, claim, finding, ratio
-from lib.claims.names import is_lee2021, rows, title
+from lib.claims.names import curve_title, is_lee2021, rows
 from lib.probes import tracks
-from lib.wording import named
 
 
 @claim(
@@ -44,8 +43,8 @@ from lib.wording import named
 def roughness():
     means = followed_paths.typical(followed_paths.followed())
     dense = means[means.sparsity == 0]
-    followed = dense.groupby(["workload", "algorithm"]).size()
-    searches = dense.drop_duplicates(tracks.PATH[:-1]).groupby(["workload", "algorithm"]).size()
+    followed = dense.value_counts(["workload", "algorithm"])
+    searches = dense.drop_duplicates(tracks.PATH[:-1]).value_counts(["workload", "algorithm"])
 
     def note(key: tuple, effect: Effect) -> str:
         return f"searches: {searches[key]}, dense paths followed: {followed[key]}"
@@ -65,9 +64,9 @@ def roughness():
     "the mean over searches. On a random walk the error bound varies 2.1-fold, the "
     "restricted secant 4.6-fold.",
 )
-def spreads():
-    found = path_geometry.spreads(path_geometry.by_path(experiments.WALKS.results()))
+def steadiness():
+    spreads = path_geometry.spreads(path_geometry.by_path(experiments.WALKS.results()))
     return [
-        ratio(f"{title(r.workload)}, {named(r.algorithm)}: {r.quantity}", r.effect)
-        for r in found.itertuples()
+        ratio(f"{curve_title((row.workload, row.algorithm))}: {row.quantity}", row.effect)
+        for row in spreads.itertuples()
     ]

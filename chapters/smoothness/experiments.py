@@ -22,33 +22,25 @@ from lib.workloads.catalogue import WorkloadName
 def planned() -> list[Track]:
     """Trials followed in one network alone, in the other: the same hyperparameters, the same
     initialisation before pruning, as many steps.
+
+    Of digits, the dense networks that were trained with momentum, at every sparsity; of Simple-CNN
+    the winners on splits of their own, dense and pruned, where the other did not win too: those on
+    all images would take an hour each.
     """
-    return _of_digits() + _of_images()
-
-
-def _of_digits() -> list[Track]:
-    """Of the dense networks that were trained with momentum, at every sparsity."""
     dense = [t for t in tracks.digits() if t.sparsity == 0 and t.algorithm == "momentum"]
-    return [_twin(track, sparsity) for sparsity in plans.LEVELS[1:] for track in dense]
-
-
-def _of_images() -> list[Track]:
-    """Of Simple-CNN's winners on splits of their own, dense and pruned, the other where it did not
-    win too; those on all images would take an hour each.
-    """
+    twins = [(track, sparsity) for sparsity in plans.LEVELS[1:] for track in dense]
     mnist = tracks.TRACKS["mnist"].planned()
     followed = [track for track in mnist if track.smoothness and track.examples]
-    densest, sparsest = plans.DENSE_AND_SPARSE
-    others = {track: sparsest if track.sparsity == densest else densest for track in followed}
-    return [
-        _twin(track, other)
-        for track, other in others.items()
-        if replace(track, sparsity=other) not in followed
+    pair = sum(plans.DENSE_AND_SPARSE)
+    twins += [
+        (track, pair - track.sparsity)
+        for track in followed
+        if replace(track, sparsity=pair - track.sparsity) not in followed
     ]
-
-
-def _twin(track: Track, sparsity: float) -> Track:
-    return replace(track, sparsity=sparsity, steps=tracks.last_step(track))
+    return [
+        replace(track, sparsity=sparsity, steps=tracks.last_step(track))
+        for track, sparsity in twins
+    ]
 
 
 TWINS = tracks.experiment("twins", planned)
@@ -109,10 +101,9 @@ def winners() -> tuple[Walk, ...]:
         if (cell.workload, cell.algorithm, cell.sparsity) == ("mnist-simple-cnn", "momentum", 0)
         and cell.batch_size in (64, 256)
     ]
-    walks = [walk for cell in digits for walk in tracks.fastest(Walk, cell, 1)]
-    on_images = {"points": 20, "examples": 2000}
-    walks += [walk for cell in images for walk in tracks.fastest(Walk, cell, 1, **on_images)]
-    return tuple(walks)
+    fields = [{}] * len(digits) + [{"points": 20, "examples": 2000}] * len(images)
+    cells = zip(digits + images, fields)
+    return tuple(walk for cell, more in cells for walk in tracks.fastest(Walk, cell, 1, **more))
 
 
 WALKS = Collection(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chapters.smoothness import experiments, followed_paths, path_geometry
+from chapters.smoothness import experiments, followed_paths
 from chapters.smoothness.followed_paths import MEASURES
 from lib.analysis import scaling
 from lib.claims import Claim
@@ -17,66 +17,62 @@ from lib.wording import brief, named, percent
 from lib.workloads.catalogue import workload
 
 
-def panels(every: pd.DataFrame) -> pd.DataFrame:
-    """What the figure draws: dense paths and the sparsest, at one batch size of a network.
-
-    Args:
-        every: of `followed_paths.followed`.
-
-    Returns:
-        points of paths, with panel, in the order of the panels, the papers' networks first.
+def panels(paths: pd.DataFrame) -> pd.DataFrame:
+    """What the figure draws: dense paths and the sparsest of `followed_paths.followed`, at one
+    batch size of a network, with panel, in the order of the panels, the papers' networks first.
     """
-    size = every.groupby("workload").batch_size.median().astype(int)
-    own = every[every.batch_size == every.workload.map(size)]
-    own = own[own.sparsity.isin([0.0, own.sparsity.max()])]
-    ahead = sorted(size.index, key=lambda name: (not is_lee2021(name), name))
-    keys = [(name, method) for name in ahead for method in ("sgd", "momentum")]
-    panels = {
-        (name, method): f"{workload(name).title}, {named(method)}" for name, method in keys
+    size = paths.groupby("workload").batch_size.median().astype(int)
+    drawn = paths[paths.batch_size == paths.workload.map(size)]
+    drawn = drawn[drawn.sparsity.isin([0.0, drawn.sparsity.max()])]
+    networks = sorted(size.index, key=lambda name: (not is_lee2021(name), name))
+    names = {
+        (name, method): f"{workload(name).title}, {named(method)}"
+        for name in networks
+        for method in ("sgd", "momentum")
     }
-    return arranged(own, panels)
+    return arranged(drawn, names)
 
 
-def twins(every: pd.DataFrame) -> pd.DataFrame:
+def twins(paths: pd.DataFrame) -> pd.DataFrame:
     """Sparse paths over dense ones of the same trial: same hyperparameters and initialisation."""
     again = pd.concat([experiments.TWINS.results(), tracks.TRACKS["mnist"].results()])
     again = again.dropna(subset="lipschitz")
-    all_points = pd.concat([every, again]).drop_duplicates([*PATH, "step"])
-    same = [column for column in PATH if column != "sparsity"]
-    return followed_paths.over_dense(again, all_points, same)
+    points = pd.concat([paths, again]).drop_duplicates([*PATH, "step"])
+    trial = [column for column in PATH if column != "sparsity"]
+    return followed_paths.over_dense(again, points, trial)
 
 
-def findings(every: pd.DataFrame, claim: Claim) -> dict:
+def findings(paths: pd.DataFrame, claim: Claim) -> dict:
     """The values of the sentences on smoothness.
 
     Args:
-        every: of `followed_paths.followed`.
+        paths: of `followed_paths.followed`.
         claim: L7.
     """
-    over = followed_paths.over_dense(every, every, ["workload", "algorithm", "batch_size"])
-    most = over.groupby(["workload", "algorithm"]).sparsity.transform("max")
-    sparsest = over.sparsity == most
-    theirs = over.workload.map(is_lee2021).astype(bool)
-    digits = over[sparsest & ~theirs]
-    ratios = [group.effect for group in claim.measured if not group.own]
+    ratios = followed_paths.over_dense(paths, paths, ["workload", "algorithm", "batch_size"])
+    most = ratios.groupby(["workload", "algorithm"]).sparsity.transform("max")
+    theirs = ratios.workload.map(is_lee2021).astype(bool)
+    digits = ratios[(ratios.sparsity == most) & ~theirs]
+    effects = [group.effect for group in claim.measured if not group.own]
     return {
         "digits_smoother": int((digits.lipschitz <= 1).sum()),
         "digits_paths": len(digits),
-        "ratio_least": min(ratios, default=None),
-        "ratio_most": max(ratios, default=None),
+        "ratio_least": min(effects, default=None),
+        "ratio_most": max(effects, default=None),
     }
 
 
 def directions(paths: pd.DataFrame) -> dict:
     """The values of the sentences on where gradients point; paths: of `path_geometry.by_path`."""
     digits = paths[paths.workload.isin(plans.DIGITS)]  # they have all batch sizes
-    shares = path_geometry.shares_of_chance(digits)
-    least, most = int(shares.index.min()), int(shares.index.max())
+    means = digits.groupby("batch_size")[["random", "batch_cosine"]].mean()
+    chance = means.random / means.batch_cosine
+    least, most = int(chance.index.min()), int(chance.index.max())
     return {
         "least": least,
         "most": most,
-        "chance": percent(shares.batch[least], 0),
-        "chance_large": percent(shares.batch[most], 0),
+        "chance": percent(chance[least], 0),
+        "chance_large": percent(chance[most], 0),
     }
 
 

@@ -29,21 +29,22 @@ def typical(paths: pd.DataFrame) -> pd.DataFrame:
     training steps, as are those of authors who look at a fixed interval.
     """
     ordered = paths.sort_values("step")
-    by = [ordered[c] for c in PATH]
+    path = [ordered[column] for column in PATH]
     weight = steps_around(ordered)
-    share = weight / weight.groupby(by).transform("sum")
+    share = weight / weight.groupby(path).transform("sum")
     logs = np.log(ordered[[*MEASURES]].clip(lower=1e-12))
-    return np.exp(logs.mul(share, axis=0).groupby(by).sum()).reset_index()
+    return np.exp(logs.mul(share, axis=0).groupby(path).sum()).reset_index()
 
 
 def over_dense(sparse: pd.DataFrame, dense: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """`typical` of sparse paths over the median of dense paths that have the same values of these
     columns; PATH and MEASURES of those that have a dense one.
     """
-    base = typical(dense[dense.sparsity == 0]).groupby(by)[[*MEASURES]].median()
-    both = typical(sparse[sparse.sparsity > 0]).merge(base, on=by, suffixes=("", "_dense"))
-    over = {name: both[name] / both[f"{name}_dense"] for name in MEASURES}
-    return both[PATH].assign(**over)
+    medians = typical(dense[dense.sparsity == 0]).groupby(by)[[*MEASURES]].median()
+    pairs = typical(sparse[sparse.sparsity > 0]).merge(medians, on=by, suffixes=("", "_dense"))
+    return pairs[PATH].assign(
+        **{name: pairs[name] / pairs[f"{name}_dense"] for name in MEASURES}
+    )
 
 
 def lipschitz_ratios(means: pd.DataFrame) -> dict[tuple[str, str], Effect]:
@@ -55,15 +56,14 @@ def lipschitz_ratios(means: pd.DataFrame) -> dict[tuple[str, str], Effect]:
     the scatter of these ratios.  n: splits, since searches of one at several batch sizes share
     their examples.
     """
-    logs = np.log(means.lipschitz)
-    by = ["workload", "algorithm", "replicate", "split", "batch_size", "sparsity"]
-    searches = logs.groupby([means[c] for c in by]).mean().unstack("sparsity")
+    search = ["workload", "algorithm", "replicate", "split", "batch_size", "sparsity"]
+    logs = means.assign(log=np.log(means.lipschitz)).groupby(search).log.mean()
     effects = {}
-    for key, own in searches.groupby(by[:2]):
-        highest = own.dropna(axis=1, how="all").columns.max()
-        both = own[[0.0, highest]].dropna() if 0.0 in own and highest > 0 else own[:0]
-        if len(both):
-            ratios = both[highest] - both[0.0]
+    for key, searches in logs.unstack("sparsity").groupby(search[:2]):
+        sparsities = searches.dropna(axis=1, how="all").columns
+        if 0.0 in sparsities and sparsities.max() > 0:
+            ratios = (searches[sparsities.max()] - searches[0.0]).dropna()
             splits = ratios.groupby(["replicate", "split"]).ngroups
-            effects[key] = replace(scaling.mean_of(ratios), n=splits)
+            if splits:
+                effects[key] = replace(scaling.mean_of(ratios), n=splits)
     return effects

@@ -22,23 +22,18 @@ KINDS = {
 QUANTITIES = {"secant": "restricted secant", "bound": "error bound"}
 
 
-def middle(points: pd.DataFrame) -> pd.DataFrame:
-    """The points of the middle 80 % of each path, by steps."""
-    part = points.step / (points.step + points.left - 1)
-    return points[(part > MIDDLE[0]) & (part <= MIDDLE[1])]
-
-
 def by_path(points: pd.DataFrame) -> pd.DataFrame:
-    """One row per path: means of KINDS over its middle; NAME_spread of QUANTITIES, `spread` of the
-    full gradient's over its middle.
+    """One row per path: over the middle 80 % of its steps, means of KINDS, and NAME_spread, the
+    `spread` of the full gradient's QUANTITIES.
 
     full_random: the cosine that the full gradient has by chance, `random` times its cosine with the
     batch's.
     """
-    full = points.assign(full_random=points.random * points.between)
-    by = middle(full).groupby(PATH)
-    spreads = by[[*QUANTITIES]].agg(spread).add_suffix("_spread")
-    return pd.concat([by[[*KINDS]].mean(), spreads], axis=1).reset_index()
+    part = points.step / (points.step + points.left - 1)
+    middle = points[(part > MIDDLE[0]) & (part <= MIDDLE[1])]
+    paths = middle.assign(full_random=middle.random * middle.between).groupby(PATH)
+    spreads = paths[[*QUANTITIES]].agg(spread).add_suffix("_spread")
+    return pd.concat([paths[[*KINDS]].mean(), spreads], axis=1).reset_index()
 
 
 def spread(values: pd.Series) -> float:
@@ -49,34 +44,30 @@ def spread(values: pd.Series) -> float:
 
 def cosines(paths: pd.DataFrame) -> pd.DataFrame:
     """Of `by_path`, the mean over searches of each of KINDS at every batch size: CURVE, batch_size,
-    kind, cosine, low, high (90 %; infinite of one), searches."""
+    kind, cosine, low, high (90 %; infinite of one), searches.
+    """
     keys = [*CURVE, "batch_size", "kind"]
-    groups = paths.melt(keys[:-1], [*KINDS], "kind", "mean").groupby(keys)["mean"]
-    rows = [(*key, *mean_of(own).row(log=False).values(), len(own)) for key, own in groups]
-    found = pd.DataFrame(rows, columns=[*keys, "cosine", "low", "high", "searches"])
-    return found.assign(kind=found.kind.map(KINDS))
-
-
-def shares_of_chance(paths: pd.DataFrame) -> pd.DataFrame:
-    """By batch size, the share of a cosine that chance makes: full gradient, batch's gradient."""
-    means = paths.groupby("batch_size")[[*KINDS]].mean()
-    return pd.DataFrame(
-        {"full": means.full_random / means.cosine, "batch": means.random / means.batch_cosine}
-    )
+    long = paths.melt(keys[:-1], [*KINDS], "kind", "mean")
+    rows = []
+    for key, cosines in long.groupby(keys)["mean"]:
+        ends = mean_of(cosines).row(log=False).values()
+        rows.append((*key, *ends, len(cosines)))
+    means = pd.DataFrame(rows, columns=[*keys, "cosine", "low", "high", "searches"])
+    return means.assign(kind=means.kind.map(KINDS))
 
 
 def spreads(paths: pd.DataFrame) -> pd.DataFrame:
     """By network, method and quantity, ln of the full gradient's `spread`: the median over a
-    search's paths, the mean over searches (effect)."""
+    search's paths, the mean over searches (effect).
+    """
     network = ["workload", "algorithm"]
-    wanted = [f"{name}_spread" for name in QUANTITIES]
-    logs = np.log(paths[wanted])
-    by = [paths[column] for column in (*network, "replicate")]
-    searches = logs.groupby(by, sort=False).median()
-    searches.columns = list(QUANTITIES.values())
+    search = [*network, "replicate"]
+    names = {f"{name}_spread": title for name, title in QUANTITIES.items()}
+    logs = paths[search].join(np.log(paths[[*names]]))
+    medians = logs.groupby(search, sort=False).median().rename(columns=names)
     rows = [
-        (*key, title, mean_of(values))
-        for key, own in searches.groupby(level=network, sort=False)
-        for title, values in own.items()
+        (*key, quantity, mean_of(values))
+        for key, searches in medians.groupby(level=network, sort=False)
+        for quantity, values in searches.items()
     ]
     return pd.DataFrame(rows, columns=[*network, "quantity", "effect"])

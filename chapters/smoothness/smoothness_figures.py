@@ -21,10 +21,9 @@ def along(paths: pd.DataFrame) -> alt.FacetChart:
     Args:
         paths: of `findings.panels`.
     """
-    ticks = {"values": [10.0**n for n in range(-3, 6)], "format": "~s"}
-    x = alt.X("step:Q", scale=charts.log(4, base=10)).axis(**ticks)
-    y = alt.Y("lipschitz:Q", scale=charts.log(4, base=10)).axis(**ticks)
-    axes = {"x": x, "y": y}
+    axis = alt.Axis(values=[10.0**n for n in range(-3, 6)], format="~s")
+    options = {"scale": charts.log(4, base=10), "axis": axis}
+    axes = {"x": alt.X("step:Q", **options), "y": alt.Y("lipschitz:Q", **options)}
     colour = charts.by_sparsity(sorted(paths.sparsity.unique()))
     tooltip = [
         tips.SPARSITY,
@@ -50,16 +49,13 @@ def cosines(rows: pd.DataFrame) -> alt.LayerChart:
     rows = rows[rows.cosine > 0]  # A logarithm has no place for less
     least = rows.groupby("curve").cosine.transform("min") / 1.6
     ends = rows[["low", "high"]]
-    told = [span((round(low, 3), round(high, 3))) for low, high in ends.to_numpy()]
-    within = rows.assign(interval=told, **ends.clip(lower=least, axis=0))
+    interval = list(map(span, ends.round(3).to_numpy()))
+    shown = rows.assign(interval=interval, **ends.clip(lower=least, axis=0))
     scale = charts.log(12)
     axis = alt.Axis(values=[0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1], format="~r")
     y = alt.Y("cosine:Q", title="cosine with the direction to the end", scale=scale, axis=axis)
     colour = charts.by_name("kind", KINDS, labelLimit=300)
-    base = alt.Chart(within).encode(
-        x=charts.batch_axis(rows.batch_size),
-        color=colour,
-    )
+    base = alt.Chart(shown).encode(x=charts.batch_axis(rows.batch_size), color=colour)
     tooltip = [
         tip("kind:N", "gradients"),
         tips.BATCH_SIZE,

@@ -43,9 +43,9 @@ class Heard:
         self.last = None
 
     def gradients(self, w: Tensor, *batch) -> tuple[Tensor, Tensor, Tensor]:
-        found = self.executor.gradients(w, *batch)
-        self.last = found[1].clone()
-        return found
+        losses, g, outputs = self.executor.gradients(w, *batch)
+        self.last = g.clone()
+        return losses, g, outputs
 
 
 class Anywhere:
@@ -66,21 +66,20 @@ class Anywhere:
         return none, g.to(w.dtype)[None], none
 
 
-def walked(rerun: Rerun, steps: int, at: set[int]) -> Trace:
-    """Take so many updates of a single trial; at: steps (from 1) to keep."""
+def walked(rerun: Rerun, steps: int, kept: set[int]) -> Trace:
+    """Take so many updates of a single trial; kept: steps (from 1) of which weights and gradient
+    are kept.
+    """
     rerun.executor, executor = Heard(rerun.executor), rerun.executor
-    seen = {}
-    lengths = []
-    norms = []
+    seen, lengths, norms = {}, [], []
     for step in range(1, steps + 1):
         before = rerun.w[0].clone()
         rerun.update()
         g = rerun.executor.last[0].float()
-        if step in at:
+        if step in kept:
             seen[step] = before.float(), g
         norms.append(g.norm().item())
-        moved = (rerun.w[0] - before).float()
-        lengths.append(moved.norm().item())
+        lengths.append((rerun.w[0] - before).float().norm().item())
     rerun.executor = executor
     return Trace(rerun.w[0].float(), seen, np.array(lengths), np.array(norms))
 
@@ -103,7 +102,7 @@ def toward(g: Tensor, w: Tensor, end: Tensor) -> dict[str, float]:
 
 
 def random_walk(
-    lengths: np.ndarray, free: Tensor, at: set[int], random: torch.Generator
+    lengths: np.ndarray, free: Tensor, kept: set[int], random: torch.Generator
 ) -> dict[int, float]:
     """At some steps (from 1), the cosine of a step with all that is left of a walk whose steps
     point anywhere.
@@ -111,14 +110,14 @@ def random_walk(
     lengths: of its steps.  free [P]: 1 where weights may move, else 0.
     """
     ahead = torch.zeros_like(free)
-    found = {}
+    cosines = {}
     for step in range(len(lengths), 0, -1):
         drawn = torch.randn(free.shape, generator=random) * free
         drawn *= lengths[step - 1] / drawn.norm()
         ahead += drawn
-        if step in at:
-            found[step] = cosine(drawn, ahead)
-    return found
+        if step in kept:
+            cosines[step] = cosine(drawn, ahead)
+    return cosines
 
 
 def measured(walk: Again, data: Path = DATA) -> pd.DataFrame:
@@ -144,35 +143,35 @@ def measured(walk: Again, data: Path = DATA) -> pd.DataFrame:
     cell = walk.cell
     steps = met_at(walk, data)
     points = np.linspace(1, steps, min(walk.points, steps)).round()
-    at = set(points.astype(int).tolist())
-    own = Rerun(cell, [walk.trial])
-    trial = own.trials
-    twin = own.fork(trial, cell.batch_size, cell.replicate + OTHER_ORDER)
-    lost = own.fork(trial, cell.batch_size, cell.replicate)
-    path = walked(own, steps, at)
-    other = walked(twin, steps, set())
+    kept = set(points.astype(int).tolist())
+    rerun = Rerun(cell, [walk.trial])
+    trial = rerun.trials
+    twin = rerun.fork(trial, cell.batch_size, cell.replicate + OTHER_ORDER)
+    lost = rerun.fork(trial, cell.batch_size, cell.replicate)
+    path = walked(rerun, steps, kept)
+    end = walked(twin, steps, set()).end
     free = torch.ones_like(trial.w[0]) if trial.mask is None else trial.mask[0].float()
     random = torch.Generator().manual_seed(walk.trial)
     lost.executor = Anywhere(path.norms, free, random)
-    astray = walked(lost, steps, at)
-    plain = random_walk(path.lengths, free, at, random)
+    astray = walked(lost, steps, kept)
+    plain = random_walk(path.lengths, free, kept, random)
     ahead = np.sqrt(np.cumsum(path.lengths[::-1] ** 2)[::-1])
     chunks = Chunks(walk)
     rows = []
     for step, (w, g_batch) in path.seen.items():
-        there, g_there = astray.seen[step]
+        w_astray, g_astray = astray.seen[step]
         row = {"step": step, "left": steps - step + 1}
-        row |= _look(chunks, w, free, g_batch, path.end, other.end)
-        row["random"] = cosine(g_there, there - astray.end)
+        row |= _look(chunks, w, free, g_batch, path.end, end)
+        row["random"] = cosine(g_astray, w_astray - astray.end)
         row["walk"] = plain[step]
         row["walk_theory"] = path.lengths[step - 1] / ahead[step - 1]
         rows.append(row)
     rate, momentum = (trial.drawn.get(name) for name in ("learning_rate", "momentum"))
     return pd.DataFrame(rows).assign(
         rate=rate.item() / (1 - (0.0 if momentum is None else momentum.item())),
-        error=_error(own),
+        error=_error(rerun),
         twin_error=_error(twin),
-        apart=(path.end - other.end).norm().item(),
+        apart=(path.end - end).norm().item(),
     )
 
 
@@ -186,7 +185,7 @@ def _look(
     """What `measured` says of weights w and the batch's gradient there on a path to `end`."""
     gradients = chunks.gradients(w)[1] * free
     g = gradients.mean(0)
-    (trace, square) = chunks.noise(gradients)
+    trace, square = chunks.noise(gradients)
     return {
         "distance": (w - end).norm().item(),
         **toward(g, w, end),

@@ -54,7 +54,7 @@ def departure_from_form(curves, searches):
     dense = {
         key: curve for key, curve in curves.items() if key[3] == 0 and key[0] not in REPEATS
     }
-    whole, groups, keys = ranges.whole_curves(searches), [], []
+    whole_curves, groups, keys = ranges.whole_curves(searches), [], []
     for _, row in scaling.tests_of_form(dense).iterrows():
         keys.append(tuple(row[scaling.CURVE]))
         groups.append(
@@ -70,7 +70,7 @@ def departure_from_form(curves, searches):
                 power=power(dense[keys[-1]]),
             )
         )
-    return marked(keys, groups, whole)
+    return marked(keys, groups, whole_curves)
 
 
 def power(curve):
@@ -103,11 +103,11 @@ def critical_over_noise(published_curves):
     effects = {}
     notes = {}
     for key, curve in published_curves.items():
-        own = scales[(scales.workload == key[0]) & (scales.algorithm == key[1])]
+        along = scales[(scales.workload == key[0]) & (scales.algorithm == key[1])]
         # Each of a search of its own
-        by_size = np.log(own.noise_scale).groupby(own.batch_size).mean()
+        by_size = np.log(along.noise_scale).groupby(along.batch_size).mean()
         if len(by_size):
-            splits = len(own.drop_duplicates(["replicate", "split"]))
+            splits = len(along.drop_duplicates(["replicate", "split"]))
             predicted = replace(scaling.mean_of(by_size), n=splits)
             effects[key] = scaling.less(scaling.critical(curve), predicted)
             notes[key] = f"batch sizes: {len(by_size)}"

@@ -90,19 +90,19 @@ def _listen(rank: int, job: Job) -> list[dict]:
     ddp.register_comm_hook(state, noise_hook)
     rates = {"lr": drawn["learning_rate"], "momentum": drawn.get("momentum", 0.0)}
     optimizer = torch.optim.SGD(ddp.parameters(), **rates)
-    told = set(np.linspace(1, job.steps, min(job.steps, ROWS)).round().astype(int).tolist())
+    reported = set(np.linspace(1, job.steps, min(job.steps, ROWS)).round().astype(int).tolist())
     rows = []
     window = Averages(job.span)
     order = lockstep.batches(len(data), job.batch_size, 0)
     for step in range(1, job.steps + 1):
-        own = next(order).chunk(job.workers)[rank]
+        share = next(order).chunk(job.workers)[rank]
         optimizer.zero_grad()
-        cross_entropy(ddp(data.x[own]), data.y[own]).backward()
+        cross_entropy(ddp(data.x[share]), data.y[share]).backward()
         if rank == 0:
             w = flattening.flatten(network).detach()
             single = chunks.noise(chunks.gradients(w, seed=step)[1])
             window = window.after(*map(float, single))
-        if rank == 0 and step in told:
+        if rank == 0 and step in reported:
             now = state.estimate()
             offline = window.estimate().noise_scale
             row = {"step": step, "running": now.noise_scale, "low": now.low, "high": now.high}
@@ -208,8 +208,8 @@ class Spectrum:
 SPECTRA = Collection(
     "spectra",
     "spectra",
-    lambda one: f"{store.home(one.workload)}-{one.steps}",
-    lambda: tuple(Spectrum(name, steps) for name, own in SPECTRA_OF.items() for steps in own),
+    lambda spectrum: f"{store.home(spectrum.workload)}-{spectrum.steps}",
+    lambda: tuple(Spectrum(name, n) for name, steps in SPECTRA_OF.items() for n in steps),
     "Measure the spectrum of the loss on three networks, into data/spectra/ (three minutes).",
 )
 EXPERIMENTS = {"noise-scale": JOBS, "spectra": SPECTRA}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pandas as pd
 
@@ -24,13 +22,10 @@ def labelled(table: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
     """A table of curves of these trials with curve, its name, and method with the range of its
     momentum.
     """
-    whole = ranges.whole_curves(trials)
-    names = [named(key[1]) + ", whole range" * (key in whole) for key in _keys(table)]
-    return table.assign(curve=scaling.curve_names(table), method=names)
-
-
-def _keys(table: pd.DataFrame) -> Iterator[tuple]:
-    return table[scaling.CURVE].itertuples(index=False, name=None)
+    whole_curves = ranges.whole_curves(trials)
+    keys = table[scaling.CURVE].itertuples(index=False, name=None)
+    methods = [named(key[1]) + ", whole range" * (key in whole_curves) for key in keys]
+    return table.assign(curve=scaling.curve_names(table), method=methods)
 
 
 def residuals(trials: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
@@ -39,8 +34,8 @@ def residuals(trials: pd.DataFrame, summary: pd.DataFrame) -> pd.DataFrame:
     """
     long = summary[(summary.sizes >= LEAST) & ~summary.workload.isin(REPEATS)]
     constants = long[[*scaling.CURVE, "curve", "method", "c1", "c2", "critical"]]
-    both = judging.points(trials).merge(constants, on=scaling.CURVE)
-    return both.assign(over=both.steps / (both.c1 / both.batch_size + both.c2))
+    points = judging.points(trials).merge(constants, on=scaling.CURVE)
+    return points.assign(over=points.steps / (points.c1 / points.batch_size + points.c2))
 
 
 def tested_forms(curves: dict, trials: pd.DataFrame) -> pd.DataFrame:
@@ -51,37 +46,43 @@ def tested_forms(curves: dict, trials: pd.DataFrame) -> pd.DataFrame:
 
 def followed(paths: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
     """These paths and those on record, of the searches that a curve is made of."""
-    own = "workload algorithm batch_size sparsity trials replicate split".split()
-    return tracks.every(paths).merge(searches[own].drop_duplicates())
+    search = "workload algorithm batch_size sparsity trials replicate split".split()
+    return tracks.every(paths).merge(searches[search].drop_duplicates())
 
 
 def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
     """Curves of `scaling.summaries`, each by its name, beside predicted, the median noise scale of
     `followed` paths.
     """
-    by = ["workload", "algorithm", "sparsity"]
-    predicted = tracks.noise_scales(along).groupby(by).noise_scale.median()
-    found = predicted.rename("predicted").reset_index()
-    found = found.merge(scaling.summaries(searches)[0], on=by)
-    return found.assign(curve=scaling.curve_names(found))
+    curve = ["workload", "algorithm", "sparsity"]
+    predicted = tracks.noise_scales(along).groupby(curve).noise_scale.median()
+    summary, _ = scaling.summaries(searches)
+    curves = predicted.rename("predicted").reset_index().merge(summary, on=curve)
+    return curves.assign(curve=scaling.curve_names(curves))
 
 
 def findings(
-    tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame, asked: tuple[str, str]
+    tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame, first: tuple[str, str]
 ) -> dict:
     """All values of the page's sentences.
 
     Args:
         tested: of `tested_forms`.
         points: of `residuals`.
-        noise: of `noise_scales`.
-        asked: the workload and the method that figures begin with.
+        noise: of `noise_scales`; it is dense networks' whose distance from the critical batch size,
+            and from one constant, is told.
+        first: the workload and the method that figures begin with.
     """
-    mine = tested[(tested.workload == asked[0]) & (tested.algorithm == asked[1])]
+    begin = tested[(tested.workload == first[0]) & (tested.algorithm == first[1])]
+    dense = noise[noise.identified.astype(bool) & (noise.sparsity == 0)]
+    constant = np.exp(np.log(dense.critical).mean())
     return {
-        "first": next(iter(mine.method), None),
+        "first": next(iter(begin.method), None),
         "close": percent(points.over.between(1 / NEAR, NEAR).mean()) if len(points) else None,
-        **_noise(noise),
+        "several": len(dense) > 2,  # else one constant says nothing
+        "over_noise": between(*(dense.critical / dense.predicted)),
+        "over_one": between(*(dense.critical / constant)),
+        "constant": number(constant),
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
     }
 
@@ -89,45 +90,38 @@ def findings(
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def _noise(noise: pd.DataFrame) -> dict:
-    """How far dense networks' critical batch sizes are from noise scales, and from one constant."""
-    dense = noise[noise.identified.astype(bool) & (noise.sparsity == 0)]
-    constant = np.exp(np.log(dense.critical).mean())
-    return {
-        "several": len(dense) > 2,  # else one constant says nothing
-        "over_noise": between(*(dense.critical / dense.predicted)),
-        "over_one": between(*(dense.critical / constant)),
-        "constant": number(constant),
-    }
-
-
 def of_jobs() -> pd.DataFrame:
     """How many of the hook's intervals in running jobs hold the offline estimate."""
     jobs = JOBS.results()
-    offline = jobs.offline.fillna(np.inf)
-    inside = (jobs.low <= offline) & (offline <= jobs.high.fillna(np.inf))
-    held = inside.groupby(jobs.workload.map(title), sort=False).agg(["sum", "size"])
-    shares = [f"{row.sum} of {row.size}" for row in held.itertuples()]
-    return pd.DataFrame({"network": held.index, "intervals that hold the reference": shares})
+    low, offline, high = jobs.low, jobs.offline.fillna(np.inf), jobs.high.fillna(np.inf)
+    inside = ((low <= offline) & (offline <= high)).groupby(
+        jobs.workload.map(title), sort=False
+    )
+    return pd.DataFrame(
+        {
+            "network": name,
+            "intervals that hold the reference": f"{intervals.sum()} of {len(intervals)}",
+        }
+        for name, intervals in inside
+    )
 
 
 def by_method(tested: pd.DataFrame) -> pd.DataFrame:
     """How the form fares with every method, from the least curve to the most."""
-    rows = [
+
+    def ends(values: pd.Series) -> str:
+        return f"{values.min():.2f} to {values.max():.2f}" if len(values) else "—"
+
+    return pd.DataFrame(
         {
             "method": name,
-            "curves": len(own),
-            "not rejected (5 %)": int((own.p_value > SURE).sum()),
-            "deviates by a factor of": _ends(own.depart),
-            "p": _ends(own.exponent.dropna()),
+            "curves": len(curves),
+            "not rejected (5 %)": int((curves.p_value > SURE).sum()),
+            "deviates by a factor of": ends(curves.depart),
+            "p": ends(curves.exponent.dropna()),
         }
-        for name, own in tested.groupby("method")
-    ]
-    return pd.DataFrame(rows)
-
-
-def _ends(values: pd.Series) -> str:
-    return f"{values.min():.2f} to {values.max():.2f}" if len(values) else "—"
+        for name, curves in tested.groupby("method")
+    )
 
 
 def every_curve(summary: pd.DataFrame, winners: pd.DataFrame) -> pd.DataFrame:
@@ -135,6 +129,7 @@ def every_curve(summary: pd.DataFrame, winners: pd.DataFrame) -> pd.DataFrame:
     crowd; winners: as `ranges.at_edges` takes them.
     """
     crowded = ranges.marks(ranges.at_edges(winners))
+    keys = summary[scaling.CURVE].itertuples(index=False, name=None)
     critical = summary[["critical", "critical_low", "critical_high"]].to_numpy()
     return pd.DataFrame(
         {
@@ -146,6 +141,6 @@ def every_curve(summary: pd.DataFrame, winners: pd.DataFrame) -> pd.DataFrame:
             "c₁ (examples)": summary.c1.map(brief),
             "c₂ (steps)": summary.c2.map(brief),
             "critical batch size": [f"{number(v)} ({span(ends)})" for v, *ends in critical],
-            "winners at an edge": [crowded.get(key, "") for key in _keys(summary)],
+            "winners at an edge": [crowded.get(key, "") for key in keys],
         }
     )

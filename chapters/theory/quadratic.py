@@ -1,5 +1,5 @@
-"""The noisy quadratic model, whose steps are known exactly: its curves, and what a search with the
-book's analysis makes of them.
+"""The noisy quadratic model, whose steps are known exactly: its curves, what a search with the
+book's analysis makes of them, and where its rates bend.
 """
 
 from __future__ import annotations
@@ -7,10 +7,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from lib.analysis import scaling
+from chapters.theory.experiments import SPECTRA
+from lib.analysis import rates, scaling
 from lib.analysis.noisy_quadratic import Model, best, power_law, steps
+from lib.claims import Claim
+from lib.claims.judging import kept
 from lib.methods import spaces
-from lib.wording import percent, span
+from lib.wording import between, brief, percent, span, with_interval
+from lib.workloads.catalogue import workload
 
 DIMENSIONS, TRIALS, SEARCHES = 1000, 100, 3
 FINE = np.r_[np.geomspace(1e-5, 1.9, 240), np.linspace(1.9, 1.999, 12)]  # learning rates
@@ -42,12 +46,13 @@ def exact_curves() -> pd.DataFrame:
     for d in CONDITIONS:
         units = 2.0 ** np.arange(-4, 21, 1 if d == DIMENSIONS else 2)
         for kind, grid in KINDS.items():
-            own = curve(power_law(d), units, COARSE, **grid)
-            parts.append(own.assign(kind=kind, dimensions=d))
+            rows = curve(power_law(d), units, COARSE, **grid)
+            parts.append(rows.assign(kind=kind, dimensions=d))
     curves = pd.concat(parts)
     # Four times the noise is a batch four times as large
-    every = [curves.assign(noise=f"{s:g}", batch_size=curves.batch_size * s) for s in NOISES]
-    shown = pd.concat(every)
+    shown = pd.concat(
+        [curves.assign(noise=f"{s:g}", batch_size=curves.batch_size * s) for s in NOISES]
+    )
     return shown[shown.batch_size.between(1, SIZES[-1])]
 
 
@@ -59,8 +64,8 @@ def searched(model: Model, replicate: int) -> pd.DataFrame:
     of stability.
     """
     tried = 2 * spaces.draw("lee2021", "sgd", TRIALS, replicate=replicate)["learning_rate"]
-    needed = np.array([steps(model, SIZES, rate) for rate in tried])  # [trials, sizes]
-    met = np.where(np.isinf(needed), np.nan, needed).T
+    steps_needed = np.array([steps(model, SIZES, rate) for rate in tried])  # [trials, sizes]
+    met = np.where(np.isinf(steps_needed), np.nan, steps_needed).T
     about = {"workload": "quadratic", "algorithm": "sgd", "pruning": "none", "sparsity": 0.0}
     about |= {"trials": TRIALS, "replicate": replicate, "split": 0, "goal": model.target}
     columns = {
@@ -74,67 +79,128 @@ def searched(model: Model, replicate: int) -> pd.DataFrame:
 
 
 def compared(model: Model) -> pd.DataFrame:
-    """Searches of a model beside its exact curve, a row per quantity: quantity, exact, value, low,
-    high.
-    """
+    """The table of a model's searches beside its exact curve, a row per quantity."""
     truth = curve(model, SIZES, FINE)
-    line = scaling.fit(truth.batch_size, np.log(truth.steps))
-    ends = scaling.regimes(truth)
-    table = pd.concat([searched(model, replicate) for replicate in range(SEARCHES)])
-    (own,) = scaling.curves(table).values()
-    points = scaling.across_replicates(scaling.steps_to_result(table))
-    over = points.steps / points.batch_size.map(truth.set_index("batch_size").steps)
+    line, ends = scaling.fit(truth.batch_size, np.log(truth.steps)), scaling.regimes(truth)
+    # Where the exact curve's elasticity is one half; this needs no fit
+    sizes = np.log(truth.batch_size)
+    slope = np.gradient(np.log(truth.steps), sizes)
+    critical = np.exp(np.interp(-0.5, slope, sizes))
+    trials = pd.concat([searched(model, replicate) for replicate in range(SEARCHES)])
+    (searches,) = scaling.curves(trials).values()
+    points = scaling.across_replicates(scaling.steps_to_result(trials))
+    ratios = points.steps / points.batch_size.map(truth.set_index("batch_size").steps)
     means = scaling.regimes(points)
-    _, perfect, useful = scaling.regime_ends(own.sizes, scaling.draws(own).to_numpy())
-    c1, c2 = (effect.row().values() for effect in scaling.estimate(_log_line, own))
-    rows = [
-        ("steps over the fewest possible, median", 1, over.median(), None, None),
-        (
-            "perfect scaling ends",
+    _, perfect, useful = scaling.regime_ends(searches.sizes, scaling.draws(searches).to_numpy())
+    c1, c2 = (effect.row().values() for effect in scaling.estimate(_log_line, searches))
+    rows = {  # exact, by the searches, and the ends of its interval
+        "steps over the fewest possible, median": (1, ratios.median(), np.nan, np.nan),
+        "perfect scaling ends": (
             ends.perfect_end,
             means.perfect_end,
             *scaling.span_of(perfect),
         ),
-        ("floor begins", ends.useful_end, means.useful_end, *scaling.span_of(useful)),
-        ("c₁ (examples)", line.c1[0], *c1),
-        ("c₂ (steps)", line.c2[0], *c2),
-        ("critical batch size", critical_of(truth), *scaling.critical(own).row().values()),
-    ]
-    return pd.DataFrame(rows, columns=["quantity", "exact", "value", "low", "high"])
+        "floor begins": (ends.useful_end, means.useful_end, *scaling.span_of(useful)),
+        "c₁ (examples)": (line.c1[0], *c1),
+        "c₂ (steps)": (line.c2[0], *c2),
+        "critical batch size": (critical, *scaling.critical(searches).row().values()),
+    }
+    shown = []
+    for name, (exact, value, low, high) in rows.items():
+        form = "{:,.3f}" if exact == 1 else "{:,.0f}"
+        row = {"quantity": name, "exact curve": form.format(exact)}
+        row["by the searches"] = form.format(value)
+        shown.append(row | {"90 %": "—" if np.isnan(low) else span((round(low), round(high)))})
+    return pd.DataFrame(shown)
 
 
-def critical_of(truth: pd.DataFrame) -> float:
-    """The batch size at which the exact curve's elasticity is one half; this needs no fit."""
-    slope = np.gradient(np.log(truth.steps), np.log(truth.batch_size))
-    return float(np.exp(np.interp(-0.5, slope, np.log(truth.batch_size))))
-
-
-def _log_line(own: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def _log_line(points: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     """ln of c1 and c2 [k, 2] of batch sizes and ln K* [k, m]."""
-    line = scaling.fit(*own)
+    line = scaling.fit(*points)
     return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
-
-
-def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """The table of quantities of `compared`."""
-    ends = zip(rows.low.round(), rows.high.round())
-    digits = ["{:,.3f}" if row.exact == 1 else "{:,.0f}" for row in rows.itertuples()]
-    return pd.DataFrame(
-        {
-            "quantity": rows.quantity,
-            "exact curve": [f.format(value) for f, value in zip(digits, rows.exact)],
-            "by the searches": [f.format(value) for f, value in zip(digits, rows.value)],
-            "90 %": [span(pair) if pair[0] == pair[0] else "—" for pair in ends],
-        }
-    )
 
 
 def findings(shown: pd.DataFrame) -> dict[str, str]:
     """Values of the section's sentences; shown: of `exact_curves`."""
-    own = shown[(shown.dimensions == DIMENSIONS) & (shown.noise == "1")]
-    wide = own.pivot_table(index="batch_size", columns="kind", values="steps").dropna()
+    curves = shown[(shown.dimensions == DIMENSIONS) & (shown.noise == "1")]
+    wide = curves.pivot_table(index="batch_size", columns="kind", values="steps").dropna()
     share = wide["momentum"] / wide["SGD"]
     return {
         "momentum_small": percent(share.iloc[0]),
         "momentum_large": percent(share.iloc[-1]),
     }
+
+
+# --- where rates bend -----------------------------------------------------------------------------
+
+TRIED = 120  # learning rates
+BEND_SIZES = SIZES[:15]
+GOALS = (0.1, 0.01)  # of the first loss
+POWERS = {"1/i^1.5": 1.5, "1/i": 1.0, "1/√i": 0.5, "flat": 0.0}
+
+
+def bends(model: Model) -> dict[str, float]:
+    """What the definitions of the page make of a model whose steps are known exactly, with the best
+    of TRIED constant rates: critical (C), rho, exponent, falls (K* times the best rate at the
+    smallest batch size over that at the largest).
+    """
+    edge = 2 / model.curvature.max()
+    tried = np.geomspace(1e-5 * edge, 0.999 * edge, TRIED)
+    taken = np.array([steps(model, BEND_SIZES, rate) for rate in tried])  # [rates, sizes]
+    fewest = taken.min(0)
+    well = taken <= rates.WINDOW * fewest
+    logs = pd.Series((np.log(tried)[:, None] * well).sum(0) / well.sum(0), BEND_SIZES)
+    log_steps = pd.Series(np.log(fewest), BEND_SIZES)
+    product = logs + log_steps
+    free = rates.fit("free exponent", BEND_SIZES, logs.to_numpy())
+    critical = rates.bend(log_steps)
+    return {
+        "critical": float(np.exp(critical)),
+        "rho": float(np.exp(rates.bend(-logs) - critical)),
+        "exponent": free.parameters[1],
+        "falls": float(np.exp(product.iloc[0] - product.iloc[-1])),
+    }
+
+
+def spectra() -> pd.DataFrame:
+    """`bends`, a row per spectrum and goal (spectrum, goal): power laws with noise equal to the
+    curvature and a start of one, and those measured, likewise and with their own noise and start.
+    """
+    return pd.DataFrame(kept("rate-spectra", lambda: _spectra().to_dict("list")))
+
+
+def _spectra() -> pd.DataFrame:
+    i = np.arange(1, DIMENSIONS + 1)
+    cases = [(name, i**-power, i**-power, 1.0) for name, power in POWERS.items()]
+    eigenvalues = SPECTRA.results()
+    if len(eigenvalues):
+        eigenvalues = eigenvalues[eigenvalues.curvature > 0].groupby(["workload", "steps"])
+        for (name, step), rows in eigenvalues:
+            h, noise, slope = rows[["curvature", "noise", "slope"]].to_numpy().T
+            title = f"{workload(name).title.removesuffix(', easier goal')}, step {step:,}"
+            cases.append((title, h, h, 1.0))
+            cases.append((f"{title}, its own noise", h, noise, (slope / h) ** 2))
+    rows = []
+    for title, h, noise, square in cases:
+        for goal in GOALS:
+            model = Model(h, noise, goal * Model(h, noise, 1.0, square).start, square)
+            rows.append({"spectrum": title, "goal": goal, **bends(model)})
+    return pd.DataFrame(rows)
+
+
+def spectra_table(spectra: pd.DataFrame, bends: Claim) -> pd.DataFrame:
+    """rho in the model at every goal, a row per spectrum, beside that of the network's searches.
+
+    Args:
+        spectra: of `spectra`.
+        bends: the claim that rho is one.
+    """
+    groups = {group.name.partition(", ")[0]: group for group in bends.measured}
+    rows = []
+    for spectrum, goals in spectra.groupby("spectrum", sort=False):
+        group = groups.get(spectrum.partition(", ")[0])
+        searches = with_interval(group.effect, group.low, group.high) if group else "—"
+        ratios = {f"ρ, goal {percent(row.goal)}": brief(row.rho) for row in goals.itertuples()}
+        ends = {"exponent": between(*goals.exponent), "K*η* falls": between(*goals.falls)}
+        rows.append({"spectrum": spectrum, **ratios, **ends, "ρ of its searches": searches})
+    return pd.DataFrame(rows)

@@ -29,8 +29,8 @@ def residuals(points: pd.DataFrame, start: str | None) -> alt.LayerChart:
     ticks = ticks[(ticks >= drawn.over.min()) & (ticks <= drawn.over.max())].tolist()
     axis = alt.Axis(format=".2f", values=ticks, labelOverlap="greedy")
     y = alt.Y("over:Q", title="steps over c₁/B + c₂", scale=up, axis=axis)
-    over = tips.tip("over:Q", "steps over the form", ".2f")
-    tooltip = [tips.CURVE, tips.SPARSITY, tips.BATCH_SIZE, over]
+    ratio = tips.tip("over:Q", "steps over the form", ".2f")
+    tooltip = [tips.CURVE, tips.SPARSITY, tips.BATCH_SIZE, ratio]
     colour = charts.by_sparsity(sorted(points.sparsity.unique()))
     base = alt.Chart(drawn).encode(x=x, y=y, color=colour, detail=["curve:N", "sparsity:N"])
     layers = [
@@ -38,8 +38,8 @@ def residuals(points: pd.DataFrame, start: str | None) -> alt.LayerChart:
         base.mark_point(filled=True, size=34, opacity=1).encode(tooltip=tooltip),
     ]
     guides = charts.across(1 / 1.1, 1, 1.1, y=up)
-    own = charts.controlled(layers, menu)
-    return charts.sized(alt.layer(guides, own), 340)
+    curves = charts.controlled(layers, menu)
+    return charts.sized(alt.layer(guides, curves), 340)
 
 
 def noise(curves: pd.DataFrame) -> alt.LayerChart:
@@ -84,7 +84,7 @@ def exact_curves(shown: pd.DataFrame) -> alt.LayerChart:
         tooltip=tooltip,
     )
     conditions = [int(d) for d in sorted(shown.dimensions.unique())]
-    told = "'condition number ' + format(value, ',')"
-    slider = charts.slider("dimensions", conditions, DIMENSIONS, "condition number", told)
+    caption = "'condition number ' + format(value, ',')"
+    slider = charts.slider("dimensions", conditions, DIMENSIONS, "condition number", caption)
     menu = charts.menu("noise", list(shown.noise.unique()), "1", "noise")
     return charts.sized(charts.controlled([line], slider, menu), 340)

@@ -44,33 +44,34 @@ def ladders():
     return scaling.ladders(searched(), judging.orders())
 
 
-def groups(of, *pairs, measured=None, name="{network}", note=lambda *both: ""):
+def groups(quantity, *pairs, measured=None, name="{network}", note=lambda above, below: ""):
     """A row per pair of methods and network.
 
     Args:
-        of: the effect of what was measured of both methods.
+        quantity: the effect of what was measured of both methods.
         *pairs: the methods above and below.
         measured: by key; None: `curves`.
         name: of a row, a format.
-        note: of both, what to say beside it.
+        note: of what was measured of both, what to say beside it.
     """
     measured = curves() if measured is None else measured
-    effects, notes = {}, {}
-    for above, below in pairs:
-        for work, effect in method_results.between(measured, above, below, of).items():
-            both = [measured[work, m, "connection-sensitivity", 0.0] for m in (above, below)]
-            effects[work, above, below], notes[work, above, below] = effect, note(*both)
+    effects = {
+        (network, *pair): effect
+        for pair in pairs
+        for network, effect in method_results.between(measured, *pair, quantity).items()
+    }
     rows = []
-    for (work, above, below), effect in pooled_images(effects).items():
-        about = {"above": named(above), "below": named(below), "network": title(work)}
-        about["axes"] = AXES.get(above) or AXES.get(below)
-        rows.append(ratio(name.format(**about), effect, note=notes[work, above, below]))
+    for (network, *pair), effect in pooled_images(effects).items():
+        words = dict(zip(("above", "below"), map(named, pair)), network=title(network))
+        words["axes"] = next((AXES[method] for method in pair if method in AXES), None)
+        noted = note(*(measured[network, m, "connection-sensitivity", 0.0] for m in pair))
+        rows.append(ratio(name.format(**words), effect, note=noted))
     return rows
 
 
-def critical_groups(*pairs, **more):
+def critical_groups(*pairs, **options):
     """`groups` of ratios of critical batch sizes, the mean over several goals."""
-    return groups(scaling.shared_ratio, *pairs, measured=ladders(), **more)
+    return groups(scaling.shared_ratio, *pairs, measured=ladders(), **options)
 
 
 @claim(
@@ -122,7 +123,7 @@ def standard_methods():
     ],
 )
 def preconditioning():
-    def whole_steps(above, _):
+    def whole_steps(above, below):
         least = np.exp(above[0].means.min())
         return f"floor of whole steps: {brief(least)}" * bool(least < RESOLVED)
 

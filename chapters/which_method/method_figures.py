@@ -25,14 +25,14 @@ OVER = "times SGD’s"
 ROW = 9  # pixels of a network within a method's row
 
 
-def beside_prediction(
+def with_prediction(
     measured: pd.DataFrame, predicted: pd.DataFrame, muon: dict[str, str]
 ) -> alt.LayerChart:
     """Ratios to SGD with intervals, a row per method and a colour per network, and the model's
     ratio as a hollow diamond; a menu chooses what.
 
     Args:
-        measured: of `method_tables.compared`; variants are left out.  Intervals end at eight times
+        measured: of `findings.compared`; variants are left out.  Intervals end at eight times
             the outermost points.
         predicted: of `quadratic_methods.predictions`.
         muon: a key of WORDS -> Muon's ratios, in words.
@@ -40,13 +40,11 @@ def beside_prediction(
     plain = measured.loc[~measured.algorithm.isin(charts.VARIANTS), COLUMNS]
     parts = [charts.cut(rows, "ratio", 8)[0] for _, rows in plain.groupby("what", sort=False)]
     shown = pd.concat(parts, ignore_index=True).assign(what=lambda rows: rows.what.map(WORDS))
-    order = list(dict.fromkeys(plain.method))
-    networks = list(dict.fromkeys(plain.network))
-    model = predicted.rename(columns=WORDS).melt(
-        "algorithm", [*WORDS.values()], "what", "ratio"
-    )
-    model = model.assign(method=model.algorithm.map(named))
-    model = model[model.method.isin(order)].drop(columns="algorithm")
+    order, networks = list(dict.fromkeys(plain.method)), list(dict.fromkeys(plain.network))
+    model = predicted.rename(columns=WORDS)
+    model = model.melt("algorithm", [*WORDS.values()], "what", "ratio")
+    model = model.assign(method=model.pop("algorithm").map(named))
+    model = model[model.method.isin(order)]
     scale = charts.log(14)
     axis = charts.fractions(labelOverlap="greedy", labelBound=True)
     x = alt.X("ratio:Q", title=OVER, scale=scale, axis=axis)
@@ -57,31 +55,27 @@ def beside_prediction(
     base = alt.Chart(shown).encode(
         y=y, yOffset=alt.YOffset("network:N", sort=networks), color=colour
     )
+    method = tip("method:N", "training method")
     tooltip = [
-        tip("method:N", "training method"),
+        method,
         tips.NETWORK,
         tip("ratio:Q", OVER, ".2f"),
         tip("range:N", "5–95 %"),
         tip("n:Q", "searches of both"),
     ]
+    low = alt.X("ratio_low:Q", scale=scale, title=OVER)
     diamonds = alt.Chart(model).mark_point(
-        shape="diamond",
-        size=90,
-        strokeWidth=2,
-        color=charts.GUIDE,
+        shape="diamond", size=90, strokeWidth=2, color=charts.GUIDE
     )
-    told = [tip("method:N", "training method"), tip("ratio:Q", "the model’s ratio", ".2r")]
-    layers = [
-        *charts.ranges(
-            base, "ratio", x, alt.X("ratio_low:Q", scale=scale, title=OVER), tooltip, 50
-        ),
-        diamonds.encode(y=y, x=x, tooltip=told),
-    ]
+    diamonds = diamonds.encode(
+        y=y, x=x, tooltip=[method, tip("ratio:Q", "the model’s ratio", ".2r")]
+    )
+    layers = [*charts.ranges(base, "ratio", x, low, tooltip, 50), diamonds]
     words = [word for word in WORDS.values() if word in set(shown.what)]
-    what = charts.menu("what", words, shown.what.iloc[0], "show")
-    drawn = alt.layer(charts.across(1, x=scale), charts.controlled(layers, what))
-    title = alt.Title(alt.expr(f"{what[0].name} + ', {OVER}'"), anchor="start")
+    menu = charts.menu("what", words, shown.what.iloc[0], "show")
+    drawn = alt.layer(charts.across(1, x=scale), charts.controlled(layers, menu))
+    title = alt.Title(alt.expr(f"{menu[0].name} + ', {OVER}'"), anchor="start")
     height = len(order) * max(30, ROW * len(networks))
     titles = {WORDS[key]: TITLES[key].format(ratios) for key, ratios in muon.items()}
-    drawn = drawn.add_params(charts.title(titles, what))
+    drawn = drawn.add_params(charts.title(titles, menu))
     return charts.sized(drawn, height).properties(title=title)

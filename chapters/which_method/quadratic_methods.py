@@ -28,6 +28,10 @@ def preconditioned(model: Model, power: float) -> Model:
     )
 
 
+# examples a batch; half as many take twice the steps, to a percent, and more than a few in any case
+SMALL = 0.25
+
+
 def constants(
     model: Model, momenta: tuple = (0.0,), averages: tuple = (None,)
 ) -> tuple[float, float]:
@@ -38,25 +42,22 @@ def constants(
     about the best of it. The largest curvature must be one.
     """
     quiet = replace(model, noise=0 * model.noise)
-    return _fewest(model, SMALL, momenta, averages) * SMALL, _fewest(
-        quiet, 1.0, momenta, averages
-    )
-
-
-# examples a batch; half as many take twice the steps, to a percent, and more than a few in any case
-SMALL = 0.25
+    c1 = _fewest(model, SMALL, momenta, averages) * SMALL
+    return c1, _fewest(quiet, 1.0, momenta, averages)
 
 
 def _fewest(model: Model, batch_size: float, momenta: tuple, averages: tuple) -> float:
     """Fewest steps at one batch size."""
     size = np.array([batch_size])
     _, [(rate, momentum, _)] = best(model, size, COARSE, momenta, averages)
-    place = np.abs(COARSE * (1 + momentum) - rate).argmin().clip(1, len(COARSE) - 2)
+    place = np.abs(COARSE * (1 + momentum) - rate).argmin()
+    place = place.clip(1, len(COARSE) - 2)
     low, middle, high = COARSE[place - 1 : place + 2]
-    near = np.where(
-        FINE < 0, middle * (low / middle) ** -FINE, middle * (high / middle) ** FINE
-    )
-    return float(best(model, size, near, momenta, averages)[0][0])
+    below = middle * (low / middle) ** -FINE
+    above = middle * (high / middle) ** FINE
+    near = np.where(FINE < 0, below, above)
+    steps, _ = best(model, size, near, momenta, averages)
+    return float(steps[0])
 
 
 MOMENTA = (0.0, *(1 - np.geomspace(0.5, 0.005, 9)))
@@ -65,15 +66,12 @@ AVERAGES = (None, 0.9, 0.99, 0.999, 0.9999, 0.99999)
 # momentum, and an average of the weights.  A layer's length is one number, part of the rate: LARS
 # is momentum here, and LAMB is Adam.  Adam divides by the root of a mean square, which noise makes
 # h; Muon does so along the singular directions of a layer.
+MOMENTUM, ADAPTIVE = (0.0, True, False), (0.5, True, False)
 KINDS = {
     "sgd": (0.0, False, False),
-    **dict.fromkeys(
-        ("momentum", "nesterov", "lars", "lars-warmup", "clars"), (0.0, True, False)
-    ),
+    **dict.fromkeys(("momentum", "nesterov", "lars", "lars-warmup", "clars"), MOMENTUM),
     "momentum-ema": (0.0, True, True),
-    **dict.fromkeys(
-        ("adam", "adam-fixed", "adam-half-life", "lamb", "muon"), (0.5, True, False)
-    ),
+    **dict.fromkeys(("adam", "adam-fixed", "adam-half-life", "lamb", "muon"), ADAPTIVE),
     **dict.fromkeys(("kfac", "kfac-unclipped"), (1.0, True, False)),
 }
 
@@ -85,12 +83,15 @@ def predictions(model: Model) -> pd.DataFrame:
     An average helps at small batches alone, and momentum at large ones alone: with both, c1 is that
     of averaged SGD.
     """
-    found = {}
-    for power, momentum, average in set(KINDS.values()):
+    limits = {}
+    for kind in set(KINDS.values()):
+        power, momentum, average = kind
         turned = preconditioned(model, power)
         c1, c2 = constants(turned, MOMENTA if momentum else (0.0,))
         if average:
             c1, _ = constants(turned, averages=AVERAGES)
-        found[power, momentum, average] = c1, c2, c1 / c2
-    table = pd.DataFrame(map(found.get, KINDS.values()), columns=["small", "large", "critical"])
+        limits[kind] = c1, c2, c1 / c2
+    table = pd.DataFrame(
+        map(limits.get, KINDS.values()), columns=["small", "large", "critical"]
+    )
     return (table / table.iloc[0]).assign(algorithm=[*KINDS])  # SGD is the first

@@ -190,7 +190,7 @@ def _at_best(trials: pd.DataFrame, algorithm: str, work: Workload) -> pd.DataFra
     hardest = next((name for name in steps if trials[name].notna().any()), None)
     if hardest is None:
         return trials
-    fitted = surface.fit(surface.Trials.of(trials, [hardest]))
+    fitted = surface.fit(trials, [hardest])
     return trials.assign(**{name: trials[name] * fitted.at_best(trials) for name in steps})
 
 

@@ -8,6 +8,7 @@ what it took to easier goals as well: these have the same C and rates, and a c2 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,37 +32,6 @@ SHARED = 0.6  # correlation of what one training took to several goals
 DIVERGES, BLUR = np.log(2.5), 0.3
 STARTS = np.linspace(-2, 2, 5)  # of ln C from the middle of the batch sizes
 ROUNDS = 3  # of the scatter and the fit
-
-
-@dataclass(frozen=True)
-class Trials:
-    """Trainings, of each a row per goal [n]: batch sizes, learning rates, the number of the goal,
-    the steps to it or, where it was not met, those after which the training was given up or
-    diverged.
-    """
-
-    sizes: np.ndarray
-    rates: np.ndarray
-    goals: np.ndarray
-    steps: np.ndarray
-    met: np.ndarray
-    diverged: np.ndarray
-
-    @classmethod
-    def of(cls, table: pd.DataFrame, goals: list[str]) -> Trials:
-        """From columns batch_size, learning_rate, last_step, status, and goals: those of steps, the
-        hardest first, NaN where a goal was not met.
-        """
-        count = len(goals)
-        met = table[goals].notna().to_numpy().T.ravel()
-        return cls(
-            np.tile(table.batch_size.to_numpy(float), count),
-            np.tile(table.learning_rate.to_numpy(float), count),
-            np.repeat(np.arange(count), len(table)),
-            table[goals].T.fillna(table.last_step).to_numpy(float).ravel(),
-            met,
-            ~met & np.tile(table.status.eq("infeasible"), count),
-        )
 
 
 @dataclass(frozen=True)
@@ -102,8 +72,9 @@ class Surface:
         """
         values, slopes = self._log_steps(np.asarray(sizes, float))
         if not departing:
-            values = values - slopes[:, FLOORS + self.goals :] @ self._departures
-            slopes[:, FLOORS + self.goals :] = 0
+            departures = slice(FLOORS + self.goals, None)
+            values = values - slopes[:, departures] @ self.theta[departures]
+            slopes[:, departures] = 0
         return self._interval(values, slopes)
 
     def rates(self, sizes: np.ndarray) -> np.ndarray:
@@ -130,10 +101,6 @@ class Surface:
 
     # --- ln of both laws, and their slopes [m, p] -------------------------------------------------
 
-    @property
-    def _departures(self) -> np.ndarray:
-        return self.theta[FLOORS + self.goals :]
-
     def _log_steps(self, sizes: np.ndarray, goals: np.ndarray | int = 0) -> tuple:
         distance = self.theta[BEND] - np.log(sizes)
         departs = sizes[:, None] == self.sizes
@@ -141,16 +108,15 @@ class Surface:
         slopes[:, BEND] = expit(distance)
         slopes[np.arange(len(sizes)), FLOORS + goals] = 1
         slopes[:, FLOORS + self.goals :] = departs
-        floors = self.theta[FLOORS + goals]
-        return floors + np.logaddexp(0, distance) + departs @ self._departures, slopes
+        law = self.theta[FLOORS + goals] + np.logaddexp(0, distance)
+        return law + departs @ self.theta[FLOORS + self.goals :], slopes
 
     def _log_rates(self, sizes: np.ndarray) -> tuple:
         distance = self.theta[RATIO] + self.theta[BEND] - np.log(sizes)
         fall = np.logaddexp(0, distance)
         slopes = np.zeros((len(sizes), len(self.theta)))
         slopes[:, RATE] = 1
-        slopes[:, BEND] = -self.theta[POWER] * expit(distance)
-        slopes[:, RATIO] = slopes[:, BEND]
+        slopes[:, [BEND, RATIO]] = (-self.theta[POWER] * expit(distance))[:, None]
         slopes[:, POWER] = -fall
         return self.theta[RATE] - self.theta[POWER] * fall, slopes
 
@@ -166,12 +132,15 @@ class Surface:
         return np.exp([values, values - reach, values + reach])
 
 
-def fit(trials: Trials, also: tuple[int, ...] | list[int] = ()) -> Surface:
+def fit(table: pd.DataFrame, goals: list[str], also: Sequence[int] = ()) -> Surface:
     """The surface of trainings, of which at least one met every goal.
 
-    also: batch sizes that may be tried next.
+    Args:
+        table: a row per training: batch_size, learning_rate, last_step, status, and the goals.
+        goals: columns of the steps to them, the hardest first; NaN where one was not met.
+        also: batch sizes that may be tried next.
     """
-    problem = _Problem(trials, np.unique([*trials.sizes, *also]).astype(float))
+    problem = _Problem(table, goals, also)
     starts = [problem.start(move) for move in STARTS]
     scatter = SCATTER
     for _ in range(ROUNDS):
@@ -179,75 +148,92 @@ def fit(trials: Trials, also: tuple[int, ...] | list[int] = ()) -> Surface:
             least_squares(problem.residuals, start, problem.slopes, args=(scatter,))
             for start in starts
         ]
-        least = min(fits, key=lambda one: one.cost)
-        starts = [least.x]
-        off = scatter * problem.repeated * least.fun[: len(trials.met)][trials.met]
+        best = min(fits, key=lambda fit: fit.cost)
+        starts = [best.x]
+        off = scatter * problem.repeated * best.fun[: len(problem.met)][problem.met]
         count = len(off) / problem.goals
         variance = (off @ off) / problem.goals
         scatter = float(np.sqrt((WORTH * SCATTER**2 + variance) / (WORTH + count)))
-    covariance = np.linalg.inv(least.jac.T @ least.jac)
+    covariance = np.linalg.inv(best.jac.T @ best.jac)
     freedom = WORTH + max(0.0, count - 3)
-    return replace(problem.at(least.x), covariance=covariance, scatter=scatter, freedom=freedom)
+    return replace(
+        problem.surface(best.x), covariance=covariance, scatter=scatter, freedom=freedom
+    )
 
 
 class _Problem:
-    """Least squares of trainings and of what was known before, for parameters theta [p]."""
+    """Least squares of trainings and of what was known before, for parameters theta [p].
 
-    def __init__(self, trials: Trials, sizes: np.ndarray):
-        self.trials = trials
-        self.sizes = sizes
-        self.goals = int(trials.goals.max()) + 1
+    Of every training there is a row per goal [n]: its batch size, rate, number of the goal and
+    steps to it or, where it was not met, those after which it was given up or diverged.
+    """
+
+    def __init__(self, table: pd.DataFrame, goals: list[str], also: Sequence[int]):
+        self.goals = count = len(goals)
+        self.batch_sizes, rates = (
+            np.tile(table[name].to_numpy(float), count)
+            for name in ("batch_size", "learning_rate")
+        )
+        self.log_rates = np.log(rates)
+        self.goal = np.repeat(np.arange(count), len(table))
+        self.steps = table[goals].T.fillna(table.last_step).to_numpy(float).ravel()
+        self.met = table[goals].notna().to_numpy().T.ravel()
+        self.diverged = ~self.met & np.tile(table.status.eq("infeasible"), count)
+        self.sizes = np.unique([*self.batch_sizes, *also]).astype(float)
         # What one training took to several goals counts as less than as many trainings
-        self.repeated = np.sqrt(1 + SHARED * (self.goals - 1))
-        floors = np.zeros(self.goals)
-        departures = np.zeros(len(sizes))
-        laws = [np.log(sizes).mean(), 0, RATIO_PRIOR[0], POWER_PRIOR[0]]
-        spreads = [UNKNOWN_BEND, UNKNOWN, RATIO_PRIOR[1], POWER_PRIOR[1]]
-        self.means = np.array([*laws, *floors, *departures])
-        self.spreads = np.array([*spreads, *(floors + UNKNOWN), *(departures + DEPARTS)])
+        self.repeated = np.sqrt(1 + SHARED * (count - 1))
+        priors = [
+            (np.log(self.sizes).mean(), UNKNOWN_BEND),
+            (0, UNKNOWN),
+            RATIO_PRIOR,
+            POWER_PRIOR,
+            *[(0, UNKNOWN)] * count,
+            *[(0, DEPARTS)] * len(self.sizes),
+        ]
+        self.means, self.spreads = np.array(priors, float).T
 
-    def at(self, theta: np.ndarray) -> Surface:
+    def surface(self, theta: np.ndarray) -> Surface:
         return Surface(theta, np.zeros((0, 0)), self.goals, self.sizes, SCATTER, 1.0)
 
     def start(self, move: float) -> np.ndarray:
         """Parameters that go through the fastest training, with ln C moved from its mean."""
-        steps = np.where(self.trials.met, self.trials.steps, np.inf)
-        best = steps[self.trials.goals == 0].argmin()
-        size = self.trials.sizes[[best]]
+        steps = self.steps.reshape(self.goals, -1)
+        fastest = np.where(self.met, self.steps, np.inf)[: steps.shape[1]].argmin()
+        size = self.batch_sizes[[fastest]]
         theta = self.means.copy()
         theta[BEND] += move
-        theta[RATE] = np.log(self.trials.rates[best]) - self.at(theta)._log_rates(size)[0][0]
-        law = self.at(theta)._log_steps(size)[0][0]
-        for goal in range(self.goals):
-            theta[FLOORS + goal] = (
-                np.log(self.trials.steps[self.trials.goals == goal][best]) - law
-            )
+        theta[RATE] = self.log_rates[fastest] - self.surface(theta)._log_rates(size)[0][0]
+        law = self.surface(theta)._log_steps(size)[0][0]
+        theta[FLOORS : FLOORS + self.goals] = np.log(steps[:, fastest]) - law
         return theta
 
-    def of(self, theta: np.ndarray, scatter: float) -> tuple[np.ndarray, np.ndarray]:
+    def _off(self, theta: np.ndarray, scatter: float) -> tuple[np.ndarray, np.ndarray]:
         """Residuals of the trainings [n], in standard deviations, and their slopes [n, p].
 
         Of one that missed its goal all that is known is that it would take more steps, or where it
         diverged that its rate was too high: the square of its residual is -2 ln of the probability
         of that.
         """
-        trials, at = self.trials, self.at(theta)
-        log_rates = np.log(trials.rates)
-        values, slopes = at._log_surface(trials.sizes, log_rates, trials.goals)
-        best, moves = at._log_rates(trials.sizes)
-        off = (np.log(trials.steps) - values) / scatter
+        surface = self.surface(theta)
+        best, moves = surface._log_rates(self.batch_sizes)
+        values, slopes = surface._log_surface(self.batch_sizes, self.log_rates, self.goal)
+        off = (np.log(self.steps) - values) / scatter
         slopes = -slopes / scatter
-        high = (DIVERGES - (log_rates - best)) / BLUR
-        off = np.where(trials.diverged, high, off)
-        slopes = np.where(trials.diverged[:, None], moves / BLUR, slopes)
-        one_sided = np.sqrt(-2 * log_ndtr(-off)).clip(1e-9)
-        steep = np.exp(-(off**2) / 2 - log_ndtr(-off)) / np.sqrt(2 * np.pi) / one_sided
-        off = np.where(trials.met, off, one_sided)
-        slopes = np.where(trials.met[:, None], slopes, steep[:, None] * slopes)
+        below = (DIVERGES - (self.log_rates - best)) / BLUR
+        off = np.where(self.diverged, below, off)
+        slopes = np.where(self.diverged[:, None], moves / BLUR, slopes)
+        log_chance = log_ndtr(-off)
+        one_sided = np.sqrt(-2 * log_chance).clip(1e-9)
+        density = np.exp(-(off**2) / 2 - log_chance) / np.sqrt(2 * np.pi)
+        steepness = np.where(self.met, 1.0, density / one_sided)
+        off = np.where(self.met, off, one_sided)
+        slopes = steepness[:, None] * slopes
         return off / self.repeated, slopes / self.repeated
 
     def residuals(self, theta: np.ndarray, scatter: float) -> np.ndarray:
-        return np.concatenate([self.of(theta, scatter)[0], (theta - self.means) / self.spreads])
+        return np.concatenate(
+            [self._off(theta, scatter)[0], (theta - self.means) / self.spreads]
+        )
 
     def slopes(self, theta: np.ndarray, scatter: float) -> np.ndarray:
-        return np.concatenate([self.of(theta, scatter)[1], np.diag(1 / self.spreads)])
+        return np.concatenate([self._off(theta, scatter)[1], np.diag(1 / self.spreads)])
