@@ -240,7 +240,7 @@ def parser() -> argparse.ArgumentParser:
     add("name", choices=choices, metavar="NAME", help=names)
     add("--device", type=usable, default="cpu", help='"cpu" (default), "cuda", "cuda:1", ...')
     most = "stop after so many minutes; what is unfinished is kept (default: go on to the end)"
-    add("--minutes", type=of_kind(MINUTES), help=most)
+    add("--minutes", type=of_kind(fields.Number("(0, 10000]")), help=most)
     adds["export"]("file", type=Path, help="the table's file, curves.csv for one")
     add, names = adds["verify"], "a study; 'list' shows their names"
     add("study", choices=[*plans.STUDIES], metavar="STUDY", help=names)

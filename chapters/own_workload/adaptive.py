@@ -86,7 +86,7 @@ class Plan:
         self.nearer: set[int] = set()
         self.numbers: Counter[int] = Counter()  # of trainings placed so far, by batch size
         # Goals that a first race has to find out, if they are
-        self.within = getattr(self.work.facts, "within", None)
+        self.within = self.work.facts and self.work.facts.within
         self.goal = min(self.work.goals)
         self.searches: list[Search] = []
         self.trials = pd.DataFrame()
