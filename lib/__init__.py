@@ -53,7 +53,8 @@ def require(
             allowed = f"one of {', '.join(map(str, allowed))}"
         others = " and ".join(f"{name} {shown(other)}" for name, other in fields.items())
         others = f" with {others}" if others else ""
-        raise Told(f"{field}: {shown(value)} is not allowed{others}; it must be {allowed}")
+        fault = f"{shown(value)} is not allowed{others}"
+        raise Told(f"{field}: {fault}; it must be {allowed}")
 
 
 def shown(value: object) -> str:

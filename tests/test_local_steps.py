@@ -89,7 +89,8 @@ def changes(net, batches, w, states, k):
         weights = w.clone()
         for step in range(3 * k, 3 * k + 3):
             g = executor.gradients(weights, x[step], y[step])[1]
-            METHODS["adam"].step(weights, g, state, dict(ADAM), step + 1, layers)
+            hparams = dict(ADAM)
+            METHODS["adam"].step(weights, g, state, hparams, step + 1, layers)
         yield w.double() - weights.double()
 
 

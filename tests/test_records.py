@@ -49,7 +49,7 @@ def test_a_changed_workload_is_another_cell(monkeypatch):
     changed = dataclasses.replace(catalogue.workload("digits-mlp"), goals=(0.5,))
     before = store.digest(CELL)
     monkeypatch.setitem(catalogue.WORKLOADS, "digits-mlp", changed)
-    assert store.digest(CELL) != before
+    assert store.digest(dataclasses.replace(CELL)) != before
 
 
 DAMAGE = {

@@ -197,7 +197,8 @@ def test_claims_on_pruned_networks_are_what_the_files_say(book, key, algorithm):
     else:
         sparse, dense = (table(*DIGITS, algorithm, s, union) for s in (0.9, 0.0))
         ends, searches = least_cost(sparse, dense), len(sparse.index.intersection(dense.index))
-    np.testing.assert_allclose(printed, ends, rtol=0.05 if key == "L4" else 0.02)
+    tolerance = 0.05 if key == "L4" else 0.02
+    np.testing.assert_allclose(printed, ends, rtol=tolerance)
     least = VERDICTS[key]
     assert verdict == ("yes" if ends[1] > least else "no" if ends[2] < least else "unclear")
     assert n == searches

@@ -93,7 +93,7 @@ def helped():
 def favoured():
     groups = []
     kinds = ("few steps", "budget", 1), ("few epochs", "examples", -1)
-    for name, ladders in fixed_budgets.by_workload(whole()).items():
+    for name, ladders in fixed_budgets.by_workload().items():
         for best, (kind, column, sign) in zip(ladders, kinds):
             ends = fixed_budgets.between_ends(best, column, sign)
             if ends is not None:

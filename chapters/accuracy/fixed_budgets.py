@@ -58,10 +58,11 @@ def ladders(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     return chosen(steps, [*point, "budget"]), chosen(examples, [*point, "examples"])
 
 
-def by_workload(trials: pd.DataFrame) -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
-    """`ladders` of every workload among trials without label smoothing: workload -> of steps, of
+def by_workload() -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
+    """`ladders` of every workload on record without label smoothing: workload -> of steps, of
     examples.
     """
+    trials = fixed_budgets.whole()
     plain = trials[trials.label_smoothing == 0].groupby("workload", sort=False)
     return {name: ladders(searches) for name, searches in plain}
 

@@ -102,7 +102,8 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
         name: value
         for name, value in namespace.items()
         if name in names
-        or (before.get(name, before) is not value and isinstance(value, INJECTED))
+        or before.get(name, before) is not value
+        and isinstance(value, INJECTED)
         and not KEPT.fullmatch(name)
     }
     chosen = spec(kind)(**injected)

@@ -60,12 +60,12 @@ def _fits(low: float, high: float, measured: object) -> tuple[str, str]:
     if measured is None:
         return "—", "—"
     if not isinstance(measured, tuple):
-        return number(
-            measured
-        ), f"{'yes' if low <= measured <= high else 'no'}, by the estimate"
+        fit = "yes" if low <= measured <= high else "no"
+        return number(measured), f"{fit}, by the estimate"
     value, least, most = measured
     ends = (number(end if end < BEYOND else math.inf) for end in (least, most))
-    text = f"{number(value)} ({(' to ' if least < 0 else '–').join(ends)})"
+    dash = " to " if least < 0 else "–"
+    text = f"{number(value)} ({dash.join(ends)})"
     if low <= least and most <= high:
         return text, "yes"
     return text, "no" if most < low or least > high else "unclear"

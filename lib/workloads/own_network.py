@@ -19,6 +19,7 @@ import torch
 from annotated_types import Predicate
 from pydantic import FiniteFloat, InstanceOf
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.utils.data import DataLoader, Dataset
 
 from lib import fields, shown
@@ -181,7 +182,8 @@ def checked(handed: object, again: object, goals: tuple[float, ...], source: str
     for word in ("train", "validation"):
         with alone(), telling(f"{word}: reading it raised"):
             calls = (training, again, training)
-            prints = [batches.fingerprint(getattr(call, word)) for call in calls]
+            parts = [getattr(call, word) for call in calls]
+            prints = [batches.fingerprint(part) for part in parts]
         require(len({*prints}) == 1, word, "one that differs from call to call", STEADY)
         digests += prints[0]
     wanted = training.goals if isinstance(training.goals, Within) and not goals else None
@@ -213,7 +215,8 @@ def read(training: object) -> Training:
         changes["model"] = functools.partial(_fresh_copy, training.model)
     if isinstance(training.goals, list):
         changes["goals"] = tuple(training.goals)
-    if isinstance(training.goals, str) and (match := WITHIN.fullmatch(training.goals)):
+    match = isinstance(training.goals, str) and WITHIN.fullmatch(training.goals)
+    if match:
         changes["goals"] = Within(float(match[1]) / 100, int(match[2].replace(",", "")))
     if isinstance(training.metric, str):
         changes["metric"] = kinds.READY.get(training.metric, training.metric)
@@ -414,7 +417,7 @@ def _tried(training: Training) -> tuple[int, int, int, float, bool]:
         values, chance = _check_answers(training, module)
     _check_step(training, modules, batch)
     numbers = sum(tensor.numel() for tensor in batches.tensors(batch)) // batches.size(batch)
-    together = kinds.classifies(training) and _serves_all_trials(module, batch[0])
+    together = kinds.classifies(training) and _serves_all_trials(training, module, batch[0])
     return total, numbers, values, chance, together
 
 
@@ -469,7 +472,7 @@ def _check_step(
     require(fine, "loss of an untrained model", fault, allowed)
 
 
-def _serves_all_trials(module: nn.Module, x: Tensor) -> bool:
+def _serves_all_trials(training: Training, module: nn.Module, x: Tensor) -> bool:
     """Whether trials can share a module, with parameters of theirs, as the engine runs it on inputs
     x [N, ...].
     """
@@ -485,20 +488,22 @@ def _serves_all_trials(module: nn.Module, x: Tensor) -> bool:
     # network's
     if not (plain and fresh and type(layers[-1]) is nn.Linear):
         return False
-    ours = {*LAYERS} >= {type(layer) for layer in forwards}
-    return layers[-1].bias is parameters[-1] and (ours or _answers_by_example(module, x))
+    ours = all(type(layer) in LAYERS for layer in forwards)
+    alike = ours or _answers_by_example(module, build(training, 1), x)
+    return layers[-1].bias is parameters[-1] and alike
 
 
-def _answers_by_example(module: nn.Module, x: Tensor) -> bool:
-    """Whether a module whose `forward` is the reader's answers each example by itself, by the
-    outputs of its last layer alone, and leaves x as it is.
+def _answers_by_example(module: nn.Module, other: nn.Module, x: Tensor) -> bool:
+    """Whether a module whose `forward` is the reader's answers by the outputs of its last layer
+    alone, as another trial's does with its parameters, asked example by example; and whether it
+    leaves x as it is.
     """
     *_, last = module.modules()
-    inputs, ends = x.clone(), []
+    inputs, ends, parameters = x.clone(), [], dict(module.named_parameters())
     with contextlib.suppress(Exception), alone(0), torch.no_grad():
         last.register_forward_hook(lambda layer, x, output: ends.append(output))
         outputs = module(x)
-        single = torch.cat([module(example) for example in inputs.split(1)])
+        single = [functional_call(other, parameters, example) for example in inputs.split(1)]
         kept = torch.equal(x, inputs) and torch.equal(ends[0], outputs)
-        return kept and torch.allclose(outputs, single, rtol=1e-3, atol=1e-3)
+        return kept and torch.allclose(outputs, torch.cat(single), rtol=1e-3, atol=1e-3)
     return False
