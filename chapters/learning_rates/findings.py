@@ -9,6 +9,7 @@ from chapters.learning_rates import measured, predictions, searched
 from chapters.learning_rates.measured import Tables, curves, name_of, rows_of, with_curves
 from lib.measuring import sweeps
 from lib.page import told
+from lib.probes import tracks
 from lib.records import results
 from lib.wording import brief, named, number, percent, with_interval
 from lib.workloads.catalogue import workload
@@ -95,6 +96,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "networks": [workload(name).title for name in saturating.workload.unique()],
             "off": percent(float(np.sqrt((off**2).mean()))) if len(points) else None,
             "rho": _ends(sgd[sgd.sparsity == 0], "rho"),
+            **{name: _ends(over_noise(sgd), name) for name in ("noise_c", "noise_b")},
             "within": _factor(with_curves(easy, "points", "sgd")),
             "fold": _ends(curves(easy, "sgd"), "fold"),
             "adam": len(adam),
@@ -109,6 +111,16 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
 
 def _ends(rows: pd.DataFrame, name: str) -> list[float] | None:
     return [float(rows[name].min()), float(rows[name].max())] if len(rows) else None
+
+
+def over_noise(sgd: pd.DataFrame) -> pd.DataFrame:
+    """The curves of SGD on which recorded paths to the goal were followed, with noise_c and
+    noise_b: the median noise scale along these, of searches that tune all, over C and over B_eta.
+    """
+    noise = tracks.noise_scales(tracks.every()).groupby(measured.ABOUT).noise_scale.median()
+    curves = sgd.join(noise, on=measured.ABOUT, how="inner")
+    ratios = {"noise_c": curves.noise_scale / curves.critical}
+    return curves.assign(**ratios, noise_b=curves.noise_scale / curves.b_eta)
 
 
 def _factor(points: pd.DataFrame) -> float | None:
