@@ -160,6 +160,16 @@ def test_a_folder_that_cannot_be_written_is_named_before_any_training(tmp_path, 
         sweeps.run(tiny(), tmp_path)
 
 
+@pytest.mark.parametrize(("times", "warned"), [(25.0, 1), (1.0, 0)])
+def test_slow_arithmetic_is_told_before_training(times, warned, tmp_path, monkeypatch, caplog):
+    """Where a processor lacks bfloat16, a search in it takes 20 to 100 times as long."""
+    monkeypatch.setattr(sweeps, "times_float32", lambda precision: times)
+    monkeypatch.setattr(sweeps.runner, "run", lambda *arguments, **options: None)
+    sweeps.run(grid("digits-mlp", [64], ["sgd"], [0.0], precision="bfloat16"), tmp_path)
+    sweeps.run(grid("digits-mlp", [64], ["sgd"], [0.0]), tmp_path)
+    assert sum("bfloat16" in message for message in caplog.messages) == warned
+
+
 def test_code_edited_after_it_was_loaded_does_not_measure(monkeypatch):
     """A notebook holds old modules that plan, and would load new ones that train."""
     read = pathlib.Path.read_bytes

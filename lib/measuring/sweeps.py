@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import logging
+import timeit
 from pathlib import Path
 
 import pandas as pd
@@ -13,6 +16,8 @@ from lib.records.store import DATA, SMOKE
 from lib.studies.study import Study
 
 BUDGETS = ("cached", "smoke", "full")
+SLOW = 3  # times as long as float32: a reader is told
+LOG = logging.getLogger(__name__)
 
 
 def run(
@@ -40,8 +45,27 @@ def run(
         # Brings PyTorch, which is slow to import, and most chapters only read
         from lib.measuring.one_search import measure
 
+        reduced = device == "cpu" and any(cell.arithmetic == "bfloat16" for cell in todo)
+        if reduced and (times := times_float32("bfloat16")) > SLOW:
+            LOG.warning(
+                "%s: this processor computes bfloat16 %.0f times as slowly as float32; a study "
+                "with precision float32, or another machine, is as much faster",
+                study.name,
+                times,
+            )
         options = {"folder": folder, "device": device, "until": until}
         runner.run(todo, measure, study.name, "cells", jobs, **options)
+
+
+def times_float32(precision: str) -> float:
+    """How many times as long as in single precision a product takes on this processor."""
+    import torch  # as above
+
+    seconds = []
+    for dtype in (torch.float32, getattr(torch, precision)):
+        x, w = torch.ones(8, 64, 512, dtype=dtype), torch.ones(8, 512, 128, dtype=dtype)
+        seconds.append(min(timeit.repeat(functools.partial(torch.matmul, x, w), number=1)))
+    return seconds[1] / seconds[0]
 
 
 def results(
