@@ -26,8 +26,9 @@ EMPTY = frozenset(
     within""".split()
 )
 WALKED = {"workload": "digits-mlp", "batch_size": 1024, "trials": 16}
-PROSE_LEFT_OUT = """script, style, svg, pre, table, nav, details, figcaption, .cell, .toctree-wrapper,
-.admonition, [class*=claim], .math"""
+NOT_READ = """script, style, svg, pre, nav, select, option, template, noscript, .toctree-wrapper,
+details > :not(summary)"""
+A_MINUTE = 200  # words
 
 
 def syntax_nodes(tree: ast.AST) -> int:
@@ -92,20 +93,24 @@ def code() -> None:
 
 
 def words() -> None:
-    """Of running text: paragraphs and items of lists, outside of figures, tables, boxes and code."""
+    """What a reader of each page sees who unfolds nothing: words of sentences and tables together,
+    minutes, charts and tables.
+    """
     from bs4 import BeautifulSoup
 
-    built = [ROOT / "_build/html/intro.html", *ROOT.glob("_build/html/chapters/*.html")]
-    counts = {}
+    built = [ROOT / "_build/html/intro.html", *sorted(ROOT.glob("_build/html/chapters/*.html"))]
+    rows = []
     for page in filter(Path.exists, built):
         article = BeautifulSoup(page.read_text(encoding="utf-8"), "html.parser").find("article")
         if article is None:  # an old address
             continue
-        for tag in article.select(PROSE_LEFT_OUT):
+        charts = len(article.select(".vl-chart, svg[role=img]"))
+        for tag in article.select(NOT_READ):
             tag.decompose()
-        blocks = (tag for tag in article(["p", "li"]) if not tag.find(["p", "li"]))
-        counts[page.stem] = sum(len(block.get_text().split()) for block in blocks)
-    print(f"{len(counts)} pages, {sum(counts.values())} words")
+        count = len(article.get_text(" ").split())
+        rows.append((count, round(count / A_MINUTE), charts, len(article("table"))))
+        print(f"{page.stem:34} {'{:6} words {:3} minutes {:2} charts {:2} tables'.format(*rows[-1])}")
+    print(len(rows), "pages: {} words, {} minutes, {} charts, {} tables".format(*map(sum, zip(*rows))))
 
 
 def walk() -> None:
