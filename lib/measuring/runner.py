@@ -34,9 +34,9 @@ SIGNALS = [s for s in signal.Signals if s.name in ("SIGINT", "SIGTERM", "SIGHUP"
 
 def began() -> float:
     """When a page began, of which the modules load, less what its figures will take."""
-    # Of a busy core a process has a share; Windows does not tell
+    # Of a busy core a process has a share; Windows does not tell.  A minute is to leave some time.
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-    return time.time() - PAGE * max(1.0, load / (os.cpu_count() or 1))
+    return time.time() - PAGE * min(3.0, max(1.0, load / (os.cpu_count() or 1)))
 
 
 def run(
