@@ -9,7 +9,7 @@ import pytest
 from chapters.hardware import hardware_tables
 from chapters.own_workload import adaptive
 from chapters.own_workload import findings as answers
-from lib import own
+from lib import Told, own
 from lib.analysis import hardware, scaling, surface
 from lib.engine import checkpoint
 from lib.measuring import sweeps
@@ -274,6 +274,13 @@ def test_stopped_or_out_of_minutes_it_goes_on_to_the_same_answer(short, tmp_path
             _, first = store.read(record(search, folders[0]), search)
             _, second = store.read(record(search, folder), search)
             assert first.equals(second)
+
+
+def test_minutes_that_end_within_the_first_race_are_said(short):
+    mode = {"algorithm": "momentum", "search": "adaptive", "budget": "full", "minutes": 1}
+    chosen = SimpleNamespace(workload=short().work.name, **mode)
+    with pytest.raises(Told, match="minutes: 1 were over .* none on record"):
+        answers.answered(chosen, [4, 256], 0.0, since=0.0)
 
 
 def test_its_records_alone_give_steps_time_and_price(short, tmp_path):

@@ -63,7 +63,7 @@ def test_the_readmes_complete_file_gets_its_answer(tmp_path):
     (tmp_path / "mine.py").write_text(file, encoding="utf-8")
     command = next(line for line in readme.splitlines() if "-p workload mine.py:task" in line)
     parameters = dict(re.findall(r"-p (\S+) (\S+)", command))
-    done = papermill(tmp_path, "own_workload", **parameters, minutes=1)
+    done = papermill(tmp_path, "own_workload", **parameters, minutes=3)
     assert done.returncode == 0, done.stderr[-2000:]
     convert = next(line for line in readme.splitlines() if line.startswith("jupyter nbconvert"))
     *convert, _ = convert.partition("#")[0].split()

@@ -6,7 +6,6 @@ import itertools
 import math
 import operator
 import random
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +15,7 @@ import pandas as pd
 from chapters.language_model import experiments
 from lib import Told, whole
 from lib.analysis import scaling
-from lib.measuring import sweeps
+from lib.measuring import runner, sweeps
 from lib.methods import method as known_method
 from lib.records import results
 from lib.records.searches import recorded
@@ -26,7 +25,7 @@ from lib.studies.study import Study
 from lib.workloads import texts
 from lib.workloads.catalogue import EASIER, WORKLOADS, workload
 
-BEGAN = time.time() - 6.0  # the page, whose start and figures are part of its minutes
+BEGAN = runner.began()
 METHODS = ("adam", "muon", "momentum", "sgd")
 MAIN = "adam"  # beside which the others are put
 # Of a trial at batch size 1, at most; at others over the root of the batch size: larger batches take

@@ -29,6 +29,7 @@ from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
 MOST, LEAST = 40.0, 24.0  # tuned runs: of all, and after the race where that took more
+RACE = 0.75  # of all tuned runs, the most that are the race's, however they are counted later
 RACED = 6  # learning rates of the race, over the whole space
 SHORTEST, LONGER = 64, 4  # steps of its first round, and times those of the one before
 HOPELESS = 4  # times the steps to an easier goal, after which a harder one is given up
@@ -65,6 +66,8 @@ class Plan:
     Attributes:
         searches: those trained so far, in their order.
         goal: the one that is searched for, the hardest that was met.
+        raced: trainings until the race was over; 0 before that.
+        most: tuned runs of all, as the race counted then.
         stopped: whether the minutes were over before the plan was.
     """
 
@@ -90,7 +93,7 @@ class Plan:
         self.goal = min(self.work.goals)
         self.searches: list[Search] = []
         self.trials = pd.DataFrame()
-        self.stopped = False
+        self.raced, self.most, self.stopped = 0, MOST, False
 
     # --- what is known ----------------------------------------------------------------------------
 
@@ -125,17 +128,19 @@ class Plan:
     def ladder(self) -> list[int]:
         """Batch sizes that may be searched."""
         low, high = self.ends
-        down = math.floor(math.log(self.middle / low, self.stride) + 1e-9)
-        up = math.floor(math.log(high / self.middle, self.stride) + 1e-9)
-        sizes = {int(self.middle * self.stride**step) for step in range(-down, up + 1)}
-        return sorted(sizes | self.nearer)
+        sizes = (self.middle * float(self.stride) ** step for step in range(-32, 33))
+        return sorted({int(size) for size in sizes if low <= size <= high} | self.nearer)
 
-    def runs(self) -> float:
-        """The cost so far in tuned runs: steps taken over those at the best rate."""
-        fitted = self.surface()
+    def runs(self, first: int | None = None) -> float:
+        """The cost so far, or of the first trainings: steps taken over those at the best rate."""
+        fitted, trials = self.surface(), self.trials[:first]
         if fitted is None:
-            return float(len(self.trials))
-        return float((self.trials.last_step / fitted.steps(self.trials.batch_size)[0]).sum())
+            return float(len(trials))
+        return float((trials.last_step / fitted.steps(trials.batch_size)[0]).sum())
+
+    def left(self) -> float:
+        """Tuned runs until the search ends."""
+        return max(self.most, self.runs(self.raced) / RACE) - self.runs()
 
     # --- what is trained --------------------------------------------------------------------------
 
@@ -256,8 +261,8 @@ class Plan:
         if self.met().empty:
             return
         yield from self.bracket()
-        most = max(MOST, self.runs() + LEAST)
-        while self.runs() + WAVE <= most:
+        self.raced, self.most = len(self.trials), max(MOST, self.runs() + LEAST)
+        while self.left() >= WAVE:
             fitted, met = self.surface(), self.met().batch_size
             sizes = self.worthwhile(fitted)
             if len(sizes) < ENOUGH:
@@ -285,12 +290,12 @@ class Plan:
 
     def title(self) -> str:
         """How far the search is, for its bar."""
-        runs = self.runs()
-        start = f"{self.work.title}, {runs:.0f} of {MOST:.0f} tuned runs"
-        if self.trials.empty:
-            return f"{start}, a race first"
-        left = self.trials.seconds.sum() * max(0.0, MOST - runs) / max(runs, 1.0) / 60
-        return f"{start}, about {left:.1f} minutes to go"
+        if not self.raced:
+            return f"{self.work.title}, a race over learning rates first"
+        runs, left = self.runs(), self.left()
+        minutes = self.trials.seconds.sum() / 60 * max(0.0, left) / runs
+        start = f"{self.work.title}, {runs:.0f} of {runs + left:.0f} tuned runs"
+        return f"{start}, about {minutes:.1f} minutes to go"
 
 
 def run(

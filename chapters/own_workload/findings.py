@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -19,7 +18,7 @@ from chapters.own_workload import adaptive
 from lib import Told, require
 from lib.analysis import hardware, scaling
 from lib.analysis.surface import Surface, fit
-from lib.measuring import sweeps
+from lib.measuring import runner, sweeps
 from lib.methods import method, spaces
 from lib.methods.optimisers import Optimiser
 from lib.page import parameters
@@ -27,9 +26,8 @@ from lib.records import selection
 from lib.wording import brief, joined, named, percent, ranged
 from lib.workloads.catalogue import Workload, workload
 
-BEGAN = time.time() - 6.0  # the page, whose start and figures are part of its minutes
+BEGAN = runner.began()
 NEAR = 1.25  # times the shortest time: as fast, for what such searches can tell
-OUTER = 0.05  # share of a hyperparameter's range, on its own scale, that is its edge
 UNSURE = 4  # times its standard error, a goal is told apart from others near it
 EASY = 1.25  # times a goal costs what asks for nothing: hardly anything has to be learned
 SPLITS = 2.0  # from end to end of that interval: beyond, another split is offered
@@ -164,7 +162,7 @@ def answered(
                 f"{adaptive.RACED} trainings of {within.steps:,} steps.",
             )
             run(plan, **options)
-        if full and plan.stopped and plan.met().empty:
+        if full and plan.stopped and (plan.trials.empty or plan.met().empty):
             lowest = (
                 f"{plan.trials.best_error.min():.3g}" if plan.searches else "none on record"
             )
@@ -213,8 +211,8 @@ def winners(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def points(trials: pd.DataFrame, surface: Surface, plan: adaptive.Plan | None) -> pd.DataFrame:
-    """A row per batch size: of an exact search each that met the goal, of an adaptive one all
-    powers of two between the outermost of these.
+    """A row per batch size: of an exact search each that met the goal, of an adaptive one also all
+    powers of two between that were not tried.
 
     Columns: batch_size, steps, low, high (90 %), met (trials), seconds (of a step), time (to the
     goal, s), the hyperparameters to use: of an exact search the fastest trial's, of an adaptive one
@@ -229,7 +227,7 @@ def points(trials: pd.DataFrame, surface: Surface, plan: adaptive.Plan | None) -
     shade = 0.0
     if plan:
         powers = 2 ** np.arange(np.log2(counts.index.min()), np.log2(counts.index.max()) + 1)
-        sizes = np.union1d(powers.astype(int), counts.index)
+        sizes = np.union1d(np.setdiff1d(powers.astype(int), trials.batch_size), counts.index)
         shade, *_ = plan.safe()
         rates = surface.rates(sizes) * math.exp(shade)
         rates = dict(zip(["learning_rate", "rate_low", "rate_high"], rates))
@@ -261,10 +259,10 @@ def goal(trials: pd.DataFrame, work: Workload) -> float:
     said += f"{lowest.min():.3g} ({by_size}). "
     digit = 10.0 ** (math.floor(math.log10(lowest.max() or 1.0)) - 1)
     easy = float(f"{math.ceil(lowest.max() / digit - 1e-9) * digit:.2g}")  # to two digits, up
-    if work.facts and easy >= work.facts.chance:
+    if work.facts and easy > work.facts.chance / EASY:
         same = f"an answer that is the same for all examples costs {work.facts.chance:.3g}"
         raise Told(f"{said}Set a larger max_steps before an easier goal: {same}")
-    easier = f"Set goals=({work.asks.given(easy):g},), which all of these came to"
+    easier = f"Set goals=({work.asks.given(easy):g},), met by the best at each batch size"
     raise Told(f"{said}{easier}, or a larger max_steps")
 
 
@@ -278,16 +276,17 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
     written = work.asks.written
     sentences = [*answer.notes, *(facts.doubts if facts else ())]
     if plan and plan.stopped:
-        runs = f"{plan.runs():.0f} of {adaptive.MOST:.0f} tuned runs"
-        sentences.append(f"Stopped after {runs}. The same line goes on from there.")
+        runs, most = plan.runs(), plan.runs() + plan.left()
+        where = f"after {runs:.0f} of {most:.0f} tuned runs" if plan.raced else "in the race"
+        sentences.append(f"Stopped {where}. The same line goes on from there.")
     shade, misses, n = plan.safe() if plan else (0.0, 0, 0)
     if shade:
         sentences.append(
-            f"Near the best rate {misses} of {n} trainings missed the goal. The rates below are "
+            f"Trainings near the best rate that missed the goal: {misses} of {n}. Rates below are "
             f"{brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} times the steps."
         )
     _, low, high = answer.surface.critical
-    if facts and not splits and high > SPLITS * low:
+    if facts and not splits and not (plan and plan.stopped) and high > SPLITS * low:
         sentences.append(
             f"The critical batch size may be anywhere from {brief(low)} to {brief(high)} examples. "
             "Another split of the data tells more: return it from a second function, and add "
@@ -296,8 +295,8 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
     if goal > hardest:
         met = trials.dropna(subset=f"steps@{hardest:g}").batch_size.nunique()
         sentences.append(
-            f"The hardest goal, {written(hardest)}, was met at {met or 'none'} of "
-            f"{trials.batch_size.nunique()} batch sizes. All below is for {written(goal)}."
+            f"Batch sizes at which the hardest goal, {written(hardest)}, was met: {met} of "
+            f"{trials.batch_size.nunique()}. All below is for {written(goal)}."
         )
     departing = answer.surface.steps(sizes)[0] / answer.surface.steps(sizes, departing=False)[0]
     sentences += [
@@ -327,18 +326,14 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
 
 
 def settings(row: pd.Series, answer: Answer) -> dict[str, str]:
-    """The hyperparameters of a row of `points` by names in words; of an exact search, a star after
-    those at an edge of their range.
-    """
-    ends = spaces.intervals(answer.work.space, answer.algorithm, answer.work.decay)
+    """The hyperparameters of a row of `points` by names in words."""
     words = {}
-    for name, axis in ends.items():
+    for name in spaces.intervals(answer.work.space, answer.algorithm, answer.work.decay):
         value = row[name]
         # What lies near one, by its distance from it
         near_one = 0.9 <= value < 1
         written = f"{1 - float(f'{1 - value:.2g}'):.6g}" if near_one else f"{value:.2g}"
-        inside = OUTER <= axis.place(value) <= 1 - OUTER
-        words[name.replace("_", " ")] = written + "*" * (not inside and answer.plan is None)
+        words[name.replace("_", " ")] = written
     return words
 
 
@@ -384,7 +379,7 @@ def compared(dense: Answer, pruned: Answer) -> pd.DataFrame:
         ratio, reach = sparse / plain, np.exp(np.hypot(*np.log(high / [plain, sparse])))
         row = {
             "": name,
-            "dense": brief(plain),
+            "dense, cut short" if dense.plan and dense.plan.stopped else "dense": brief(plain),
             "pruned": brief(sparse),
             "times": f"{ratio:.2g}",
         }
@@ -400,7 +395,7 @@ def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
     if answer.horizon:
         words.append(answer.optimiser.describe(answer.horizon))
     return {
-        "title": work.title,
+        "title": work.title + f" at sparsity {chosen.sparsity:g}" * bool(chosen.sparsity),
         "method": named(answer.algorithm),
         "goal": work.asks.written(answer.goal),
         "withheld": answer.withheld,

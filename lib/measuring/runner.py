@@ -28,7 +28,15 @@ from lib.records import store
 # Jobs side by side: one thread each, so that more than there are cores gain nothing
 MOST = 4 * (os.cpu_count() or 1)
 KILLED = "a worker process was killed, possibly for lack of memory (try fewer jobs)"
+PAGE = 9.0  # seconds of an idle core for a page's start and figures, part of its minutes
 SIGNALS = [s for s in signal.Signals if s.name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")]
+
+
+def began() -> float:
+    """When a page began, of which the modules load, less what its figures will take."""
+    # Of a busy core a process has a share; Windows does not tell.  A minute is to leave some time.
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return time.time() - PAGE * min(3.0, max(1.0, load / (os.cpu_count() or 1)))
 
 
 def run(

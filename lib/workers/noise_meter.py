@@ -52,7 +52,7 @@ from torch.utils import _pytree
 
 LEVEL = 0.9  # of intervals
 DELAY = 16  # steps until a step's sums are read, so that none waits for its own
-TWO = "at least 2 a step: call micro_batch() after each backward, or backward_in_parts()"
+TWO = "at least 2 a step: accumulate, micro_batch() after each backward; or backward_in_parts()"
 ONCE = "1 a micro-batch: call micro_batch() after each, or add the losses"
 UNCHANGED = "zeroed before a step's first backward, and left alone to its last"
 IN_GRAD = "in .grad after each backward (no optimiser within it)"
