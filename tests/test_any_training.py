@@ -282,6 +282,9 @@ def test_ready_metrics_are_those_of_another_library():
     two, labels = y.clamp(max=1), torch.randint(2, (200, 4), generator=draw)
     pair, single, three = scores[:, :2], scores[:, 0], torch.randn(200, 3, generator=draw)
     values = {
+        kinds.accuracy(scores, y): metrics.accuracy_score(y, scores.argmax(1)),
+        kinds.accuracy(single, two): metrics.accuracy_score(two, single > 0),
+        kinds.accuracy(scores, labels): metrics.accuracy_score(labels, scores > 0),
         kinds.f1(scores, y): metrics.f1_score(y, scores.argmax(1), average="macro"),
         kinds.f1(pair, two): metrics.f1_score(two, pair.argmax(1)),
         kinds.f1(single, two): metrics.f1_score(two, single > 0),

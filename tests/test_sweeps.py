@@ -163,7 +163,7 @@ def test_a_folder_that_cannot_be_written_is_named_before_any_training(tmp_path, 
 @pytest.mark.parametrize(("times", "warned"), [(25.0, 1), (1.0, 0)])
 def test_slow_arithmetic_is_told_before_training(times, warned, tmp_path, monkeypatch, caplog):
     """Where a processor lacks bfloat16, a search in it takes 20 to 100 times as long."""
-    monkeypatch.setattr(sweeps, "times_float32", lambda precision: times)
+    monkeypatch.setattr(sweeps, "bfloat16_over_float32", lambda: times)
     monkeypatch.setattr(sweeps.runner, "run", lambda *arguments, **options: None)
     sweeps.run(grid("digits-mlp", [64], ["sgd"], [0.0], precision="bfloat16"), tmp_path)
     sweeps.run(grid("digits-mlp", [64], ["sgd"], [0.0]), tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import timeit
 from pathlib import Path
@@ -46,7 +45,7 @@ def run(
         from lib.measuring.one_search import measure
 
         reduced = device == "cpu" and any(cell.arithmetic == "bfloat16" for cell in todo)
-        if reduced and (times := times_float32("bfloat16")) > SLOW:
+        if reduced and (times := bfloat16_over_float32()) > SLOW:
             LOG.warning(
                 "%s: this processor computes bfloat16 %.0f times as slowly as float32; a study "
                 "with precision float32, or another machine, is as much faster",
@@ -57,15 +56,15 @@ def run(
         runner.run(todo, measure, study.name, "cells", jobs, **options)
 
 
-def times_float32(precision: str) -> float:
-    """How many times as long as in single precision a product takes on this processor."""
+def bfloat16_over_float32() -> float:
+    """How many times as long as in single precision a product in bfloat16 takes here."""
     import torch  # as above
 
-    seconds = []
-    for dtype in (torch.float32, getattr(torch, precision)):
-        x, w = torch.ones(8, 64, 512, dtype=dtype), torch.ones(8, 512, 128, dtype=dtype)
-        seconds.append(min(timeit.repeat(functools.partial(torch.matmul, x, w), number=1)))
-    return seconds[1] / seconds[0]
+    def seconds(dtype: torch.dtype) -> float:
+        x = torch.ones(8, 256, 256, dtype=dtype)
+        return min(timeit.repeat(lambda: x @ x, number=1))
+
+    return seconds(torch.bfloat16) / seconds(torch.float32)
 
 
 def results(

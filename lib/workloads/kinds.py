@@ -112,6 +112,12 @@ def f1(out: Tensor, y: Tensor) -> Tensor:
     return (2 * (answers & truths).sum(0) / counts).nanmean().nan_to_num()
 
 
+def accuracy(out: Tensor, y: Tensor) -> Tensor:
+    """The share of right answers; of several labels, of examples with all of them right."""
+    _, answers, truths = _labelled(out, y)
+    return (answers == truths).all(1).double().mean()
+
+
 def auc(out: Tensor, y: Tensor) -> Tensor:
     """The area under the ROC curve, of several labels the mean over those that some examples have
     and others have not.
@@ -136,6 +142,13 @@ def mae(out: Tensor, y: Tensor) -> Tensor:
 
 # Metrics of the whole validation set, by their names
 READY = {
+    "accuracy": Metric(
+        accuracy,
+        "accuracy",
+        1.0,
+        True,
+        lambda y: y.unique(return_counts=True)[1].max() / len(y),
+    ),
     "f1": Metric(f1, "F1", 1.0, whole=True),
     "auc": Metric(auc, "AUC", 1.0, whole=True, constant=lambda y: 0.5),
     "r2": Metric(r2, "R²", 1.0, whole=True, constant=lambda y: 0.0),
