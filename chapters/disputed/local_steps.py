@@ -126,7 +126,7 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
     points["round"] = points.local_steps.map("rounds of {} steps".format)
     colour = charts.by_name("line", dict(zip(names.values(), COLOURS)), 2)
     base = alt.Chart(points).encode(x=charts.batch_axis(points.batch_size), color=colour)
-    scale = charts.log(padding=12, base=10)
+    scale = charts.log(12)
     y = alt.Y("steps:Q", scale=scale, title="steps to the goal")
     tooltip = [
         tips.tip("line:N", "training"),

@@ -14,7 +14,6 @@ from chapters.disputed.decay_experiments import BATCH_SIZES, DECAYED, SPACES
 from lib.analysis import method_results, ranges, replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.judging import kept
-from lib.claims.names import title
 from lib.page import charts, tips, told
 from lib.records import results
 from lib.wording import named
@@ -171,15 +170,6 @@ def table(good: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def growth_table() -> pd.DataFrame:
-    """Growth of the best rate per doubling of the batch, a row per method, a column per network."""
-    rows = growths()
-    names = {"method": rows.algorithm.map(named), "network": rows.workload.map(title)}
-    cells = rows.assign(ratio=rows.effect.map(told.times), **names)
-    wide = cells.pivot(index="method", columns="network", values="ratio")
-    return wide.fillna("—").reset_index()
-
-
 def chart(good: pd.DataFrame) -> alt.LayerChart:
     """The timescale of the best trials against batch size, a colour for each method; faint: single
     searches.
@@ -188,7 +178,7 @@ def chart(good: pd.DataFrame) -> alt.LayerChart:
     rows["low"] = rows.timescale_low.clip(lower=good.timescale.min() / 3)
     rows["high"] = rows.timescale_high.clip(upper=good.timescale.max() * 3)
     rows["method"] = rows.algorithm.map(named)
-    scale, axis = charts.log(14, base=10), alt.Axis(format="~g")
+    scale, axis = charts.log(14, base=10), alt.Axis(format="~g", values=charts.DECADES)
     y = alt.Y("timescale:Q", title="timescale (share of the training)", scale=scale, axis=axis)
     colour = charts.by_algorithm(list(rows.algorithm.unique()))
     base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour)
@@ -201,4 +191,4 @@ def chart(good: pd.DataFrame) -> alt.LayerChart:
     single = good[["algorithm", "batch_size", "timescale"]]
     faint = base.properties(data=single).mark_point(size=40, opacity=0.45).encode(y=y)
     layers = charts.curve(base, y, scale, tooltip)
-    return charts.sized(alt.layer(faint, *layers), 330)
+    return charts.sized(alt.layer(*layers, faint), 330)

@@ -49,7 +49,7 @@ COLUMNS = {
     "5 %, 95 %": "ends of its 90 % confidence interval",
     "line": "what c₁/B + c₂ gives there",
     "searches": "independent searches behind the point; with one or two, "
-    "the interval is borrowed from other networks",
+    "the interval has the scatter of other networks",
     "missed": "searches that missed the goal; they count as their last step, "
     "so that the point is a lower bound",
     "critical batch size": "where 1 % more examples a batch save half a per cent of the steps",

@@ -19,7 +19,7 @@ FOLDS = 3  # e-folds after which a run has converged: 95 % of the way to its flo
 KINDS = {False: "features as they are", True: "uncorrelated features"}
 NAMES = {  # of ways to pass errors back, as pages call them
     "feedback-alignment": "feedback alignment",
-    **{algorithm: f"alignment, {beta}" for algorithm, beta in BETAS.items()},
+    **{algorithm: f"local alignment, {beta}" for algorithm, beta in BETAS.items()},
 }
 SHADES = charts.ORANGE, charts.PURPLE, charts.TEAL, charts.GREEN
 COLOURS = dict(zip(("backpropagation", *NAMES.values()), SHADES, strict=True))
@@ -33,15 +33,10 @@ RATIOS = {
 def values(trials: pd.DataFrame) -> dict[str, object]:
     """Of the section's sentences; trials: searches of every way to pass errors back."""
     curves = scaling.curves(trials)
-    ratios = method_results.over(curves).set_index(["algorithm", "what"]).ratio
     all_sizes = method_results.at_end(0)
     means = (method_results.between(curves, way, BACKPROPAGATION, all_sizes) for way in NAMES)
     more = [effect.value for by_network in means for effect in by_network.values()]
-    return {
-        "local_small": float(ratios["lra", "small"]),
-        "local_large": float(ratios["lra", "large"]),
-        "local_more": between(*np.exp(more)),
-    }
+    return {"local_more": between(*np.exp(more))}
 
 
 def table(trials: pd.DataFrame) -> pd.DataFrame:
@@ -59,7 +54,7 @@ def chart(trials: pd.DataFrame) -> alt.LayerChart:
     """Steps against batch size, a line per way to pass errors back."""
     points = scaling.across_replicates(scaling.steps_to_result(trials))
     points["errors_by"] = points.algorithm.map(NAMES).fillna("backpropagation")
-    colour = charts.by_name("errors_by", COLOURS)
+    colour = charts.by_name("errors_by", COLOURS, 1)
     return shared_figures.scaling_chart(points, colour, height=330)
 
 

@@ -135,4 +135,4 @@ def chart(met: pd.DataFrame) -> alt.LayerChart:
         "searches:Q": "searches",
     }
     curve = charts.curve(mean, y, scale, tips.listed(tooltip))
-    return charts.sized(alt.layer(charts.across(DRAWN, y=scale), faint, *curve), 340)
+    return charts.sized(alt.layer(charts.across(DRAWN, y=scale), *curve, faint), 340)

@@ -22,6 +22,12 @@ CNN = ("digits-cnn",)
 ROUNDS = "rounds, one step on whole shards over an epoch of averaging"
 ADDS = "multiply-adds, an epoch of averaging over one of split learning in turns"
 SENT = "numbers sent, an epoch of split learning in turns over one of averaging"
+ALIKE = " if shards are alike, {} times if they are skewed"
+SAID = {  # by the figure's title: two ways, and a ratio of what they cost
+    "rounds": (WHOLE, EPOCH, "One step a round takes {} times the rounds of averaging"),
+    "sent": (TURNS, EPOCH, "Split learning sends {} times the numbers of averaging"),
+    "adds": (EPOCH, TURNS, "Averaging takes {} times the multiply-adds of split learning"),
+}
 PREDICTED = (  # of searches on shards that are skewed or not, before all but one of each point
     (ROUNDS, "rounds", WHOLE, EPOCH, False, experiments.NETWORKS, 3, np.inf),
     (ROUNDS, "rounds", WHOLE, EPOCH, True, experiments.NETWORKS, 0, 1.5),
@@ -99,8 +105,7 @@ def points(rows: pd.DataFrame) -> pd.DataFrame:
 def chart(rows: pd.DataFrame) -> alt.LayerChart:
     """What every way costs a client to GOAL; rows: of `searches`."""
     means, scale = points(rows), charts.log(padding=12, base=10)
-    cost = "cost to the goal, of a client"
-    x, low = (alt.X(f"{name}:Q", scale=scale, title=cost) for name in ("value", "value_low"))
+    x, low = (alt.X(f"{name}:Q", scale=scale, title=None) for name in ("value", "value_low"))
     kinds = dict(zip(experiments.KINDS.values(), (charts.BLUE, charts.ORANGE)))
     arms, axis = [*experiments.ARMS, TOGETHER], alt.Axis(labelLimit=220)
     base = alt.Chart(means).encode(
@@ -108,9 +113,21 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
         yOffset="kind:N",
         color=charts.by_name("kind", kinds, 1),
     )
-    about = {"arm:N": "way", "kind:N": "shards", "value:Q|,.0f": cost, "searches:Q": "searches"}
+    about = {"arm:N": "way", "kind:N": "shards", "value:Q|,.0f": "cost", "searches:Q": "n"}
     layers = charts.ranges(base, "value", x, low, tips.listed(about))
     menu = charts.menu("cost", list(COSTS.values()), COSTS["rounds"], "compare")
     networks = list(means.network.unique())
     network = charts.menu("network", networks, networks[-1], "network")
-    return charts.sized(charts.controlled(layers, menu, network), 340)
+    marks = charts.controlled(layers, menu, network)
+    drawn = alt.layer(marks, charts.below("cost_chosen + ' of a client, to the goal'"))
+    return charts.sized(drawn.add_params(charts.title(titles(rows), menu, network)), 340)
+
+
+def titles(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
+    """What the figure says, by cost and network; rows: of `searches`."""
+    said = {name: {} for name in COSTS.values()}
+    for cost, (above, below, text) in SAID.items():
+        for work, part in rows[rows.goal == GOAL].groupby("workload"):
+            kinds = (over(kind, cost, above, below) for _, kind in part.groupby("skewed"))
+            said[COSTS[cost]][title(work)] = (text + ALIKE).format(*map(told.times, kinds))
+    return said

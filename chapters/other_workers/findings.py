@@ -9,28 +9,26 @@ import pandas as pd
 from chapters.other_workers import federated, late, parts
 from chapters.other_workers import federated_experiments as clients
 from lib.page import told
-from lib.wording import percent, ranged, with_interval
+from lib.wording import percent, ranged
 
 
 def values(
     tardy: pd.DataFrame,
     curves: dict,
     turns: Mapping[str, pd.DataFrame],
-    shards: pd.DataFrame,
+    rounds: pd.DataFrame,
     apart: pd.DataFrame,
 ) -> dict[str, object]:
     """What the page's lead, titles and captions name.
 
     Args:
         tardy, curves, turns: of `late.measured`, `late.curves` and `late.turns`.
-        shards: the records of federated averaging.
+        rounds: of `federated.searches`.
         apart: of `parts.over_whole`, of `parts.subnetworks`.
     """
     growth = late.growth(curves)
     plain = (growth.workload == late.WORK) & (growth.algorithm == "sgd")
     last = growth[plain & (growth.delays == "fixed")].iloc[-1]
-    steps = parts.hardest(apart).set_index(["what", "arm", "size"]).sort_index()
-    steps = steps.loc["steps", parts.PARTS]
     return told.plain(
         {
             "late_goal": percent(tardy.goal[tardy.workload == late.WORK].iloc[0]),
@@ -39,12 +37,12 @@ def values(
             "latest_large": last.large,
             "latest_theory": last.floor,
             **{f"{name}_turns": ranged(*rows.loc[8]) for name, rows in turns.items()},
+            "latest_small": last.small,
+            "federated": [*federated.titles(rounds)["rounds"].values()][-1],
             "federated_goal": percent(federated.GOAL),
             "clients": clients.CLIENTS,
             "shard": clients.SHARD,
-            "searches": shards.replicate.nunique(),
-            "parts_goal": percent(apart.goal.min()),
-            "two_steps": with_interval(*steps.loc[2, ["effect", "low", "high"]]),
-            "four_steps": with_interval(*steps.loc[4, ["effect", "low", "high"]]),
+            "searches": rounds.replicate.nunique(),
+            "parts": parts.titles(apart)[parts.COSTS["steps"]][0],
         }
     )

@@ -137,20 +137,16 @@ def table(curves: dict[tuple, Curve], turns: dict[str, pd.DataFrame]) -> pd.Data
         workers, fixed = row.staleness + 1, row.delays == "fixed"
         plain = fixed and row.workload == WORK
         batch = turns[row.algorithm].reindex([workers]) if plain else None
-        floors = ["—", "—"]
-        if plain and row.algorithm == "sgd":
-            floors = [f"at most {brief(floor)}" for floor in (row.floor, row.floor / workers)]
         cells.append((
             named(row.algorithm) + DEPTHS.get(row.workload, ""),
             f"{row.staleness}" if fixed else f"0 to {row.staleness}, drawn",
             with_interval(row.small, row.small_low, row.small_high),
             with_interval(row.large, row.large_low, row.large_high),
-            floors[0],
+            brief(row.floor) if plain and row.algorithm == "sgd" else "—",
             with_interval(*batch.to_numpy()[0]) if plain else "—",
-            floors[1],
         ))  # fmt: skip
-    steps = [f"steps, batch {SMALL}", f"batch {LARGE}", "theory, any batch"]
-    columns = ["training method", "steps late", *steps, "gradients in turn", "theory"]
+    steps = [f"steps, batch {SMALL}", f"batch {LARGE}", "most, in theory"]
+    columns = ["training method", "steps late", *steps, "gradients in turn"]
     return pd.DataFrame(cells, columns=columns)
 
 

@@ -16,7 +16,7 @@ from chapters.other_workers.sizes import CLASSES, INPUTS, UNITS
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 from lib.page import charts, tips
-from lib.wording import number, with_interval
+from lib.wording import brief, joined, number, percent, with_interval
 
 COSTS = {"steps": "training steps", "adds": "multiply-adds", "sent": "numbers sent"}
 COLOURS = (charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
@@ -121,8 +121,7 @@ def chart(ratios: pd.DataFrame) -> alt.LayerChart:
 
     ratios: of `over_whole`, of `subnetworks`.
     """
-    points = ratios.dropna(subset="effect")
-    points = points.assign(what=points.what.map(COSTS))
+    points = ratios.assign(what=ratios.what.map(COSTS))
     points["interval"] = list(map(with_interval, points.effect, points.low, points.high))
     scale, colours = charts.log(12), dict(zip(points.arm.unique(), COLOURS))
     axis = charts.fractions(values=[2.0**n for n in range(-6, 7)])
@@ -131,15 +130,32 @@ def chart(ratios: pd.DataFrame) -> alt.LayerChart:
     base = alt.Chart(points).encode(
         x=alt.X("size:O", title=sizes, axis=alt.Axis(labelAngle=0)),
         xOffset=alt.XOffset("arm:N", sort=list(colours)),
-        color=charts.by_name("arm", colours),
+        color=charts.by_name("arm", colours, 1),
     )
     about = {"arm:N": "way", "size:O": "workers", "interval:N": "ratio (5–95 %)"}
     bars, _, dots = charts.curve(base, y, scale, tips.listed(about | {"n:Q": "searches"}), 80)
     menu = charts.menu("what", list(COSTS.values()), COSTS["steps"], "compare")
     slider = charts.goal_slider(sorted(points.goal.unique()))
-    marks = charts.controlled([bars, dots], menu, slider)
+    missed = base.mark_text(text="missed", angle=270, align="left").encode(y=alt.value(290))
+    missed = missed.transform_filter("!isValid(datum.effect)")
+    marks = charts.controlled([bars, dots, missed], menu, slider)
     title = charts.beside(f"what_chosen + ', over those of {PARALLEL}'")
-    return charts.sized(alt.layer(charts.across(1, y=scale), marks, title), 300)
+    drawn = alt.layer(charts.across(1, y=scale), marks, title)
+    return charts.sized(drawn.add_params(charts.title(titles(ratios), menu, slider)), 300)
+
+
+def titles(ratios: pd.DataFrame) -> dict[str, list[str]]:
+    """What the figure says of PARTS, by cost, a text per goal, the hardest first; ratios: as of
+    `chart`.
+    """
+    rows = ratios[ratios.arm == PARTS].dropna(subset="effect")
+    way, said = f"parts with {experiments.PUBLISHED} local steps", {}
+    for (what, goal), part in rows.groupby(["what", "goal"]):
+        pairs = zip(map(brief, part.effect), part["size"])
+        times = joined([f"{ratio} ({size} workers)" for ratio, size in pairs])
+        words = f"To {percent(goal)} error, {way} take {times} times the {COSTS[what]}"
+        said.setdefault(COSTS[what], []).append(words)
+    return said
 
 
 def table(grown: pd.DataFrame, cut: pd.DataFrame) -> pd.DataFrame:

@@ -136,6 +136,6 @@ def replayed() -> pd.DataFrame:
         "cost (tuned runs)": ("runs", "mean"),
     }
     groups = runs.groupby(["rule", "network"], observed=True, as_index=False)
-    rows = groups.agg(**columns).astype({"rule": str, "interval holds it": object})
-    rows.loc[rows.rule.str.startswith("Optuna"), "interval holds it"] = "—"
+    rows = groups.agg(**columns).astype({"rule": str, "interval holds it": float})
+    rows.loc[rows.rule.str.startswith("Optuna"), "interval holds it"] = np.nan
     return rows.round(0)

@@ -26,6 +26,7 @@ from lib.records import selection
 from lib.wording import brief, joined, named, percent, ranged
 from lib.workloads.catalogue import Workload, workload
 
+EXAMPLE = "chapters/own/next_letter.py:next_letter"  # where the page begins
 BEGAN = runner.began()
 NEAR = 1.25  # times the shortest time: as fast, for what such searches can tell
 UNSURE = 4  # times its standard error, a goal is told apart from others near it
@@ -352,8 +353,8 @@ def best(answer: Answer) -> pd.DataFrame:
                 "steps": f"{row.steps:,.0f}",
                 "steps, 90 %": f"{row.low:,.0f} to {row.high:,.0f}",
                 **shown,
-                "a step takes (ms)": brief(1000 * row.seconds),
-                "time to the goal (s)": brief(row.time),
+                "step (ms)": brief(1000 * row.seconds),
+                "time (s)": brief(row.time),
                 "trainings": f"{row.met:.0f}",
             }
         )
@@ -396,6 +397,7 @@ def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
         words.append(answer.optimiser.describe(answer.horizon))
     return {
         "title": work.title + f" at sparsity {chosen.sparsity:g}" * bool(chosen.sparsity),
+        "example": chosen.workload == EXAMPLE,
         "method": named(answer.algorithm),
         "goal": work.asks.written(answer.goal),
         "withheld": answer.withheld,

@@ -11,6 +11,7 @@ from lib.page import charts, tips
 from lib.page.shared_figures import STEPS
 
 BETWEEN = 60  # batch sizes along a line
+ENDS = ["met the goal", "missed it"]
 DOTS, DASHES = [3, 4], [6, 4]
 
 
@@ -36,9 +37,7 @@ def steps(answer: Answer) -> alt.LayerChart:
 
 def rates(answer: Answer) -> alt.LayerChart:
     """Learning rates of all trainings against batch size, and the best one with its 90 % band."""
-    tried = answer.plan.table.assign(
-        end=np.where(answer.plan.table.steps.notna(), "met the goal", "did not")
-    )
+    tried = answer.plan.table.assign(end=np.where(answer.plan.table.steps.notna(), *ENDS))
     inside = tried[tried.batch_size.isin(answer.met.batch_size)]
     between = np.geomspace(inside.batch_size.min(), inside.batch_size.max(), BETWEEN)
     values = answer.surface.rates(between)
@@ -46,14 +45,15 @@ def rates(answer: Answer) -> alt.LayerChart:
     law = law.rename_axis("batch_size").reset_index()
     ends = [law.low.min(), law.high.max(), *inside.dropna(subset="steps").learning_rate]
     scale = charts.log(domain=[min(ends) / 2, max(ends) * 2])
-    y = alt.Y("learning_rate:Q", title="Learning rate", scale=scale)
+    y = alt.Y("learning_rate:Q", title="learning rate", scale=scale)
     base = alt.Chart(law).encode(x=charts.batch_axis(inside.batch_size))
     band = base.mark_area(opacity=0.2, color=charts.BLUE).encode(
         alt.Y("low:Q", scale=scale), y2="high:Q"
     )
     line = base.mark_line(color=charts.BLUE).encode(y)
     marks = alt.Chart(inside).mark_point(clip=True, color=charts.BLUE, size=60)
-    shape = alt.Shape("end:N", title="Training", scale=alt.Scale(range=["cross", "circle"]))
+    looks = alt.Scale(domain=ENDS, range=["circle", "cross"])
+    shape = alt.Shape("end:N", title=None, scale=looks)
     rate = alt.Tooltip("learning_rate", title="learning rate")
     shown = [tips.BATCH_SIZE, rate, alt.Tooltip("steps", title="steps to the goal")]
     marks = marks.encode(charts.batch_axis(inside.batch_size), y, shape=shape, tooltip=shown)

@@ -8,7 +8,6 @@ from lib import wording
 from lib.analysis import scaling
 from lib.claims import front
 from lib.methods import METHODS, spaces
-from lib.probes import tracks
 from lib.workloads import catalogue, models, tasks
 
 WAY = ["sparsity", "precision", "checks"]
@@ -25,7 +24,7 @@ def findings(studies: pd.DataFrame) -> dict:
         "devices": _listed(studies.device),
         "first": min(_listed(studies.date)),
         "last": max(_listed(studies.date)),
-        **{name: again[name] for name in ("on_digits", "same_on_digits")},
+        **again,
     }
 
 
@@ -67,10 +66,12 @@ def of_ways(compared: pd.DataFrame) -> pd.DataFrame:
     """Each way beside the usual one, trial by trial; compared: of `ways`."""
     spans = list(map(wording.span, zip(compared.low, compared.high)))
     of_pairs = list(map(wording.span, zip(compared.lowest, compared.highest)))
-    table = compared.assign(interval=spans, of_pairs=of_pairs)
+    pruned = compared.sparsity.map("sparsity {:g}".format)
+    table = compared.assign(interval=spans, of_pairs=of_pairs, sparsity=pruned)
     table = table[[*WAY, "steps", "interval", "over", "of_pairs", "pairs"]]
     words = {"geometric": "geometrically", "every-100": "every 100 steps"}
     heads = {
+        "sparsity": "network",
         "precision": "arithmetic",
         "steps": "steps to result",
         "interval": "of half as many trials, 5–95 %",
@@ -90,19 +91,6 @@ def of_replays(again: pd.DataFrame) -> pd.DataFrame:
         "replayed_on": "again on",
     }
     return again[["study", *heads]].rename(columns=heads)
-
-
-def of_paths() -> pd.DataFrame:
-    """Trials that were followed a second time."""
-    rows = []
-    for name, track in tracks.TRACKS.items():
-        points = track.results()
-        heads, planned = points.attrs["provenance"], points.attrs["planned"]
-        hours = sum(head["wall_s"] for head in heads) / 3600
-        title = front.data_set(name)
-        rows.append([title, len(heads), planned, len(points), hours])
-    columns = ["paths on", "followed", "planned", "points", "core-hours"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def of_spaces() -> pd.DataFrame:

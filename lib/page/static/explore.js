@@ -317,9 +317,9 @@ document.addEventListener("DOMContentLoaded", () => {
     setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
   };
   const table = (state, caption, file, heads, rows) => {
-    const cell = (value) => make("td", typeof value === "number" || value === null ? { class: "ex-number" } : {},
+    const cell = (value, i) => make("td", { "data-head": heads[i], class: typeof value === "string" ? undefined : "ex-number" },
       typeof value === "string" ? value : number(value));
-    const shown = make("table", { class: "book-table" },
+    const shown = make("table", { class: "book-table book-names book-stacked" },
       make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", { scope: "col" }, head)))),
       make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map(cell)))));
     const button = make("button", { type: "button", class: "ex-button" }, `Download ${file}.csv`);
