@@ -127,7 +127,7 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
     colour = charts.by_name("line", dict(zip(names.values(), COLOURS)), 2)
     base = alt.Chart(points).encode(x=charts.batch_axis(points.batch_size), color=colour)
     scale = charts.log(12)
-    y = alt.Y("steps:Q", scale=scale, title="steps to the goal")
+    y = alt.Y("steps:Q", scale=scale, title="steps to the goal").axis(values=charts.DECADES)
     tooltip = [
         tips.tip("line:N", "training"),
         tips.BATCH_SIZE,

@@ -178,6 +178,8 @@ document.addEventListener("DOMContentLoaded", () => {
       set(box, can.sparsity(state).has(Number(box.value)), WHY.sparsity);
     });
     inputs("y").forEach((radio) => { radio.checked = state.y === radio.value; set(radio, can.y(state).has(radio.value), WHY[radio.value]); });
+    ["method", "sparsity"].filter((name) => state[name].length === 1)
+      .forEach((name) => { inputs(name).find((box) => box.checked).parentElement.title = "the last one stays"; });
     inputs("hardware")[0].closest("label").hidden = state.y !== "time";
   };
   const ticked = (name) => inputs(name).filter((box) => box.checked).map((box) => box.value);
@@ -324,7 +326,8 @@ document.addEventListener("DOMContentLoaded", () => {
       make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map(cell)))));
     const button = make("button", { type: "button", class: "ex-button" }, `Download ${file}.csv`);
     button.addEventListener("click", () => save(`${file}-${state.workload}-${state.goal}-${state.y}.csv`, csv(state, heads, rows)));
-    return [make("p", { class: "ex-caption" }, caption), make("div", { class: "ex-scroll", tabindex: 0, role: "region", "aria-label": caption }, shown), button];
+    const scroll = make("div", { class: "ex-scroll", tabindex: 0, role: "region", "aria-label": caption }, shown);
+    return [make("details", file === "lines" ? { open: "" } : {}, make("summary", { class: "ex-caption" }, caption), scroll), button];
   };
 
   // --- the figure, to take along ------------------------------------------------------------------------------------------
