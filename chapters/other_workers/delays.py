@@ -8,7 +8,6 @@ import pandas as pd
 from lib.fields import POSITIVE, Count, Number, spec
 from lib.measuring.experiment import Collection
 from lib.records import store
-from lib.wording import percent
 from lib.workloads.catalogue import WorkloadName, workload
 
 
@@ -55,13 +54,10 @@ DELAYS = Collection(
 EXPERIMENTS = {"async-delays": DELAYS}
 
 
-def in_turn(pushed: pd.DataFrame) -> pd.DataFrame:
-    """The share of gradients that are exactly W - 1 late, a row per job of W workers; pushed: the
-    records.
+def in_turn(pushed: pd.DataFrame) -> float:
+    """The share of gradients that are exactly W - 1 late, in jobs whose W workers keep one pace.
+
+    pushed: the records.
     """
-    rows = []
-    for (workers, pause), jobs in pushed.groupby(["workers", "pause"]):
-        share = np.average(jobs.delay == workers - 1, weights=jobs["count"])
-        pace = f"one rests {1e3 * pause:g} ms a step" if pause else "equal"
-        rows.append((workers, pace, percent(share)))
-    return pd.DataFrame(rows, columns=["workers W", "pace", "gradients W − 1 steps late"])
+    even = pushed[pushed.pause == 0]
+    return np.average(even.delay == even.workers - 1, weights=even["count"])

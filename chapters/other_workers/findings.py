@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from chapters.other_workers import federated, late, parts
+from chapters.other_workers import delays, federated, late, parts
 from chapters.other_workers import federated_experiments as clients
 from lib.page import told
 from lib.wording import percent, ranged
@@ -16,6 +16,7 @@ def values(
     tardy: pd.DataFrame,
     curves: dict,
     turns: Mapping[str, pd.DataFrame],
+    pushed: pd.DataFrame,
     rounds: pd.DataFrame,
     apart: pd.DataFrame,
 ) -> dict[str, object]:
@@ -23,6 +24,7 @@ def values(
 
     Args:
         tardy, curves, turns: of `late.measured`, `late.curves` and `late.turns`.
+        pushed: the records of workers that do not wait.
         rounds: of `federated.searches`.
         apart: of `parts.over_whole`, of `parts.subnetworks`.
     """
@@ -37,7 +39,7 @@ def values(
             "latest_large": last.large,
             "latest_theory": last.floor,
             **{f"{name}_turns": ranged(*rows.loc[8]) for name, rows in turns.items()},
-            "latest_small": last.small,
+            "in_turn": percent(delays.in_turn(pushed)),
             "federated": [*federated.titles(rounds)["rounds"].values()][-1],
             "federated_goal": percent(federated.GOAL),
             "clients": clients.CLIENTS,

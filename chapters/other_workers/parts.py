@@ -151,10 +151,12 @@ def titles(ratios: pd.DataFrame) -> dict[str, list[str]]:
     rows = ratios[ratios.arm == PARTS].dropna(subset="effect")
     way, said = f"parts with {experiments.PUBLISHED} local steps", {}
     for (what, goal), part in rows.groupby(["what", "goal"]):
-        pairs = zip(map(brief, part.effect), part["size"])
-        times = joined([f"{ratio} ({size} workers)" for ratio, size in pairs])
-        words = f"To {percent(goal)} error, {way} take {times} times the {COSTS[what]}"
-        said.setdefault(COSTS[what], []).append(words)
+        cost = COSTS[what]
+        ratios = map(brief, part.effect)
+        workers = part["size"].map("({} workers)".format)
+        times = joined(list(map(" ".join, zip(ratios, workers))))
+        words = f"To {percent(goal)} error, {way} take {times} times the {cost}"
+        said.setdefault(cost, []).append(words)
     return said
 
 

@@ -11,7 +11,6 @@ from lib.page import charts, tips
 from lib.page.shared_figures import STEPS
 
 BETWEEN = 60  # batch sizes along a line
-ENDS = ["met the goal", "missed it"]
 DOTS, DASHES = [3, 4], [6, 4]
 
 
@@ -37,7 +36,9 @@ def steps(answer: Answer) -> alt.LayerChart:
 
 def rates(answer: Answer) -> alt.LayerChart:
     """Learning rates of all trainings against batch size, and the best one with its 90 % band."""
-    tried = answer.plan.table.assign(end=np.where(answer.plan.table.steps.notna(), *ENDS))
+    tried = answer.plan.table.assign(
+        end=np.where(answer.plan.table.steps.notna(), "met the goal", "missed it")
+    )
     inside = tried[tried.batch_size.isin(answer.met.batch_size)]
     between = np.geomspace(inside.batch_size.min(), inside.batch_size.max(), BETWEEN)
     values = answer.surface.rates(between)
@@ -52,7 +53,7 @@ def rates(answer: Answer) -> alt.LayerChart:
     )
     line = base.mark_line(color=charts.BLUE).encode(y)
     marks = alt.Chart(inside).mark_point(clip=True, color=charts.BLUE, size=60)
-    looks = alt.Scale(domain=ENDS, range=["circle", "cross"])
+    looks = alt.Scale(range=["circle", "cross"])
     shape = alt.Shape("end:N", title=None, scale=looks)
     rate = alt.Tooltip("learning_rate", title="learning rate")
     shown = [tips.BATCH_SIZE, rate, alt.Tooltip("steps", title="steps to the goal")]

@@ -112,9 +112,7 @@ def costs(figure: Figure, heads: pd.DataFrame) -> np.ndarray:
 
 
 def table(heads: pd.DataFrame) -> pd.DataFrame:
-    """A row per figure: what it takes on two cores and on an H100, and its searches; units are in
-    the heads.
-    """
+    """A row per figure: what it takes on two cores and on an H100; units are in the heads."""
     factor = faster(heads)
     rows = []
     for figure in FIGURES:
@@ -126,7 +124,6 @@ def table(heads: pd.DataFrame) -> pd.DataFrame:
                 "network": workload(figure.workload).title,
                 "days on two cores": seconds.sum() / 2 / 86_400,
                 "hours on one H100": seconds.sum() / factor / 3600,
-                "searches": len(seconds),
                 "recalled": figure.recalled,
             }
         )
