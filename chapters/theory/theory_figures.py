@@ -30,7 +30,7 @@ def residuals(points: pd.DataFrame) -> alt.TopLevelMixin:
         x=x,
         bin=2.0 ** np.log2(x).round(),
     )
-    up = alt.Scale(type="log", domain=[drawn.over.min(), drawn.over.max()])
+    up = charts.log(base=alt.Undefined, domain=[drawn.over.min(), drawn.over.max()])
     ticks = alt.Axis(values=[0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4])
     along = {"scale": charts.log(4), "axis": charts.fractions(values=[1 / 64, 1 / 8, 1, 8, 64])}
     colours = {name: charts.method_colour(name) for name in drawn.kind}
