@@ -20,7 +20,7 @@ def findings(data: SimpleNamespace) -> dict:
     trials, written = data.trials, TASKS[data.work.task].written
     goals, main = scaling.goals(trials), text_results.main_of(trials)
     points, line = text_results.curves(trials), main_line(trials)
-    shown, pruned = points.curve == text_results.titles(main)[0], points.sparsity > 0
+    shown = points.curve == text_results.titles(main)[0]
     return told.plain(
         {
             "title": data.work.title,
@@ -28,7 +28,6 @@ def findings(data: SimpleNamespace) -> dict:
             "searches": points.replicates[shown].max(),
             "method": named(main.algorithm.iloc[0]),
             "goal": written(text_results.goal(trials)),
-            "pruned_at": [written(goal) for goal in points.goal[pruned].unique()],
             "inside": line is not None and line.identified,
             "fitted": line is not None,
             "low": getattr(line, "critical_low", None),
@@ -111,4 +110,4 @@ def steps_by_method(points: pd.DataFrame, start: float) -> alt.LayerChart:
     shades = shades.mask(lines.sparsity > 0, charts.sparsity_colour(0.9))
     colour = charts.by_name("curve", dict(zip(lines.curve, shades)), 2)
     slider = charts.slider("goal", sorted(points.goal.unique()), start, "goal (nats)", NATS)
-    return shared_figures.scaling_chart(points, colour, slider, height=340, unit="sequences")
+    return shared_figures.scaling_chart(points, colour, slider, height=340)

@@ -120,19 +120,6 @@ def _log_line(points: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
 
 
-def titles(shown: pd.DataFrame) -> dict[str, list[str]]:
-    """What `exact_curves` say of momentum: by noise, for every condition."""
-    point = ["noise", "dimensions", "batch_size"]
-    wide = shown.pivot_table(index=point, columns="kind", values="steps").dropna()
-    said = {}
-    for (noise, condition), share in (wide["momentum"] / wide["SGD"]).groupby(level=[0, 1]):
-        said.setdefault(noise, []).append(
-            f"At condition number {condition:,}, momentum takes {percent(share.iloc[-1])} of SGD’s "
-            f"steps at the largest batch size, and {percent(share.iloc[0])} at the smallest"
-        )
-    return said
-
-
 # --- where rates bend -----------------------------------------------------------------------------
 
 TRIED = 120  # learning rates

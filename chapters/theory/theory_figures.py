@@ -74,9 +74,9 @@ def noise(curves: pd.DataFrame) -> alt.LayerChart:
     return shared_figures.ratios(rows, title, charts.by_name("label", colours), (0.5, 1, 2))
 
 
-def exact_curves(shown: pd.DataFrame, titles: dict[str, list[str]]) -> alt.LayerChart:
-    """Exact steps against batch size, a line per method, one condition and noise at a time, with a
-    title for each.  shown, titles: of the functions of `quadratic`.
+def exact_curves(shown: pd.DataFrame) -> alt.LayerChart:
+    """Exact steps against batch size, a line per method, one condition and noise at a time; shown:
+    of `quadratic.exact_curves`.
     """
     pick, faded = charts.picked("kind")
     colours = {kind: charts.method_colour(kind) for kind in dict.fromkeys(shown.kind)}
@@ -99,5 +99,4 @@ def exact_curves(shown: pd.DataFrame, titles: dict[str, list[str]]) -> alt.Layer
     caption = "'condition number ' + format(value, ',')"
     slider = charts.slider("dimensions", conditions, DIMENSIONS, "condition number", caption)
     menu = charts.menu("noise", list(shown.noise.unique()), "1", "noise")
-    drawn = charts.controlled([line], slider, menu)
-    return charts.sized(drawn.add_params(charts.title(titles, menu, slider)), 340)
+    return charts.sized(charts.controlled([line], slider, menu), 340)
