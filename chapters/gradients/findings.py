@@ -18,6 +18,7 @@ ALL_SENT = "everything sent"
 MOST = 4500  # entries of distributions that the page can carry
 BINS = (10, 20, portraits.FINE, portraits.PROFILE)  # in which profiles are judged
 NORMALS = 20  # vectors of every network's length
+SEEN = 0.1  # density at which the first figure shows bounds and vectors apart
 ROUNDING = 5e-5  # of values of five digits, as those on record
 
 
@@ -151,14 +152,15 @@ def findings(taken: pd.DataFrame, first: Portrait) -> dict[str, str]:
     left = taken[(taken.measure == "left") & (taken.compressor != "dense")]
     obeys = left.value <= energy_bounds.tighter(left.x) + 1e-6
     levels = band(fed_back(left, first.compressor))
-    middle, most = (
-        np.interp(first.density, levels.x, levels[end]) for end in ("middle", "high")
-    )
+    most = np.interp(first.density, levels.x, levels.high)
     return {
         "compressor": first.compressor.capitalize(),
         "density": f"{first.density:g}",
         "within": percent(obeys.mean()),
-        "sent": percent(1 - middle),
+        "all_within": bool(obeys.all()),
+        "seen": SEEN,
+        "most_left": percent(np.interp(SEEN, levels.x, levels.high)),
+        "allowed": percent(float(energy_bounds.tighter(SEEN))),
         "least_sent": percent(1 - most),
         "promised": percent(1 - float(energy_bounds.tighter(first.density))),
     }

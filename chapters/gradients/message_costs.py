@@ -10,7 +10,7 @@ import pandas as pd
 from chapters.gradients.message_times import ON_A_GPU, PLANNED, Collectives, Feedback, Operators
 from lib.messages import INDEX_BYTES, VALUE_BYTES, target
 from lib.probes import timings
-from lib.wording import brief
+from lib.wording import between
 
 GATHERS = 3  # of `lib.workers.hook.sum_of_pairs`: counts, indices, values
 CORE, CARD, LINK, FEEDBACK = Operators(), ON_A_GPU[0], Collectives(2), Feedback()
@@ -114,38 +114,24 @@ def read() -> Measured:
 def findings(data: Measured, chosen) -> dict:
     """The values of the sentences on time; chosen: the page's parameters."""
     core = data.core
-    slower = data.hooked["top-k / all-reduce"]
-    # What disturbs a machine only adds time
-    fastest = core[core.d == core.d.max()].set_index("compressor").low
     wanted = 1e6 * chosen.parameters_millions
     d = core.d.iloc[(core.d - wanted).abs().argmin()]
     link = chosen.bandwidth, chosen.latency
     choice = core[core.d == d].set_index("compressor").loc["top-k"]
     sent = choice.seconds + gather(chosen.linked_workers, choice.elements, *link)
     return {
-        "hook_least": slower.min(),
-        "hook_most": slower.max(),
-        "ours_slower": fastest["top-k"] / fastest["gaussian-k"],
-        "torch_slower": fastest["torch.topk"] / fastest["gaussian-k"],
+        "hook_top": between(*data.hooked["top-k / all-reduce"]),
+        "hook_gaussian": between(*data.hooked["gaussian-k / all-reduce"]),
+        "core_slower": _slower(core),
+        "card_slower": _slower(data.card),
         "dense": ring(chosen.linked_workers, d, *link),
         "sparse": sent + d * (data.feeding_back + data.rebuilding),
         "hook": sent + d * data.hook,
     }
 
 
-HOOKED = {
-    "network": "network",
-    "d": "parameters",
-    "all-reduce": "all-reduce",
-    "gaussian-k": "Gaussian-k",
-    "top-k": "Top-k",
-    "top-k / all-reduce": "Top-k over all-reduce",
-    "gaussian-k / all-reduce": "Gaussian-k over all-reduce",
-}
-
-
-def hooked(data: Measured) -> pd.DataFrame:
-    """`Measured.hooked` as the page shows it."""
-    titles = data.hooked.model.str.upper().str.replace("X", "×")
-    table = data.hooked.assign(network=titles)[[*HOOKED]].rename(columns=HOOKED)
-    return table.assign(**{name: table[name].map(brief) for name in list(table)[2:]})
+def _slower(times: pd.DataFrame) -> float:
+    """How many times as long as Gaussian-k Top-k takes to choose from the longest vector."""
+    # What disturbs a machine only adds time
+    fastest = times[times.d == times.d.max()].set_index("compressor").low
+    return fastest["top-k"] / fastest["gaussian-k"]

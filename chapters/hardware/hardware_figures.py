@@ -162,7 +162,7 @@ def by_batch_size(
     names = (  # not of the curves in between, where there is no room
         best.transform_filter(outer)
         .transform_calculate(words=words)
-        .mark_text(dy=20, fontWeight="bold")
+        .mark_text(dy=alt.expr(f"datum.sparsity === {ends[0]} ? 20 : -18"), fontWeight="bold")
         .encode(y=y, text="words:N")
     )
     caption = charts.captions([text for *_, text in shown.values()])
@@ -181,5 +181,5 @@ def by_batch_size(
         .add_params(alt.param(name="title_text", expr=TOLD))
         .add_params(show, menu[0], kind, *(param for param, *_ in shown.values()))
         .add_params(*(charts.needed(name, when) for name, when in needed.items()))
-        .properties(width="container", height=380)
+        .properties(width="container", height=330)
     )

@@ -134,7 +134,7 @@ def devices_timed(cores: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
             continue
         row = {"workload": work.title}
         for size, seconds in zip(times.batch_size, times.seconds):
-            row[f"{size:,}"] = brief(1e3 * seconds)
+            row[f"at {size:,}"] = brief(1e3 * seconds)
         rows.append(row)
     return pd.DataFrame(rows)
 
@@ -255,7 +255,8 @@ def answers(case: Case) -> pd.DataFrame:
     """The fastest and the cheapest batch size, a row per curve."""
     rows = []
     for curve in case.keys():
-        row = {"sparsity": f"{curve[3]:g}", "searches": case.curves[curve].n}
+        pruned = f"sparsity {curve[3]:g}" if curve[3] else "dense"
+        row = {"network": pruned, "searches": case.curves[curve].n}
         for name, what, unit in (
             ("fastest", "seconds", "time (s)"),
             ("cheapest", "price", "price"),

@@ -91,7 +91,6 @@ def findings(
         "lost": between(*(g.effect for g in groups)),
         "lengths": math.floor(10 * long.min()) / 10 if len(long) else None,
         "titles": titles,
-        "shown_first": titles[networks[0]],
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from chapters.smoothness import experiments, followed_paths
+from chapters.smoothness import experiments, followed_paths, path_geometry
 from chapters.smoothness.followed_paths import MEASURES
 from lib.analysis import scaling
 from lib.claims import Claim
@@ -12,7 +12,6 @@ from lib.claims.names import is_lee2021
 from lib.page.shared_figures import arranged
 from lib.probes import tracks
 from lib.probes.tracks import PATH
-from lib.studies import plans
 from lib.wording import brief, named, percent
 from lib.workloads.catalogue import workload
 
@@ -64,16 +63,10 @@ def findings(paths: pd.DataFrame, claim: Claim) -> dict:
 
 def directions(paths: pd.DataFrame) -> dict:
     """The values of the sentences on where gradients point; paths: of `path_geometry.by_path`."""
-    digits = paths[paths.workload.isin(plans.DIGITS)]  # they have all batch sizes
-    means = digits.groupby("batch_size")[["random", "batch_cosine"]].mean()
+    point = [*path_geometry.CURVE, "batch_size"]
+    means = paths.groupby(point)[["random", "batch_cosine"]].mean()
     chance = means.random / means.batch_cosine
-    least, most = int(chance.index.min()), int(chance.index.max())
-    return {
-        "least": least,
-        "most": most,
-        "chance": percent(chance[least], 0),
-        "chance_large": percent(chance[most], 0),
-    }
+    return {"chance": f"{percent(chance.min(), 0)} to {percent(chance.max(), 0)}"}
 
 
 def titled(frame: pd.DataFrame) -> pd.DataFrame:

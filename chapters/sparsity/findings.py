@@ -87,8 +87,10 @@ def sparser_still(longer: pd.DataFrame, published: pd.DataFrame) -> str | None:
 def panels(
     trials: pd.DataFrame, summary: pd.DataFrame, workload: str, algorithm: str
 ) -> alt.FacetChart:
-    """Steps to result against batch size, a panel per network and method, these in any case: points
-    of curves, and critical batch sizes; summary: of `scaling.summaries`.
+    """Steps to result against batch size, a panel per network and method that was pruned, and of
+    this network in any case: points of curves, and critical batch sizes.
+
+    summary: of `scaling.summaries`.
     """
     networks, methods = dict.fromkeys([*PAPERS, workload]), dict.fromkeys([*METHODS, algorithm])
     points = judging.points(trials).assign(kind="point")
@@ -98,6 +100,8 @@ def panels(
     marks = pd.concat([points[columns], bends[columns]], ignore_index=True)
     names = {(n, m): f"{title(n)}, {named(m)}" for n in networks for m in methods}
     marks = shared_figures.arranged(marks, names)
+    pruned = marks.groupby("panel").sparsity.transform("max") > 0
+    marks = marks[pruned | (marks.workload == workload)]
     y = alt.Y("steps:Q", scale=charts.log(4, base=10))
     y = y.axis(values=[10.0**n for n in range(6)], format="~s")
     axes = {"x": charts.batch_axis([1, 8, 64, 512, 4096], None), "y": y}
@@ -117,7 +121,7 @@ def panels(
 
     columns = ["panel", "sparsity", "batch_size", "steps", "kind"]
     words = f"{shared_figures.STEPS} against batch size"
-    return shared_figures.panels(marks[columns], layers, words, most=3)
+    return shared_figures.panels(marks[columns], layers, words, least=165)
 
 
 def over_dense(critical: Mapping[tuple, scaling.Effect]) -> pd.DataFrame:

@@ -61,9 +61,7 @@ def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
     return curves.assign(curve=scaling.curve_names(curves))
 
 
-def findings(
-    tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame, first: tuple[str, str]
-) -> dict:
+def findings(tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame) -> dict:
     """All values of the page's sentences.
 
     Args:
@@ -71,20 +69,27 @@ def findings(
         points: of `residuals`.
         noise: of `noise_scales`; it is dense networks' whose distance from the critical batch size,
             and from one constant, is told.
-        first: the workload and the method that figures begin with.
     """
-    begin = tested[(tested.workload == first[0]) & (tested.algorithm == first[1])]
     dense = noise[noise.identified.astype(bool) & (noise.sparsity == 0)]
     constant = np.exp(np.log(dense.critical).mean())
     return {
-        "first": next(iter(begin.method), None),
         "close": percent(points.over.between(1 / NEAR, NEAR).mean()) if len(points) else None,
+        "below": _below(points),
         "several": len(dense) > 2,  # else one constant says nothing
         "over_noise": between(*(dense.critical / dense.predicted)),
         "over_one": between(*(dense.critical / constant)),
         "constant": number(constant),
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
     }
+
+
+def _below(points: pd.DataFrame) -> str | None:
+    """How far the methods' medians lie below the form, of points within a factor of the square root
+    of two of the critical batch size; None if one does not.
+    """
+    near = (points.batch_size / points.critical).between(2**-0.5, 2**0.5)
+    below = 1 - points.over[near].groupby(points.method).median()
+    return f"{percent(below.min())} to {percent(below.max())}" if (below > 0).all() else None
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -131,12 +136,12 @@ def every_curve(summary: pd.DataFrame, winners: pd.DataFrame) -> pd.DataFrame:
     crowded = ranges.marks(ranges.at_edges(winners))
     keys = summary[scaling.CURVE].itertuples(index=False, name=None)
     critical = summary[["critical", "critical_low", "critical_high"]].to_numpy()
+    networks = summary.workload.map(lambda name: workload(name).title)
+    pruned = summary.sparsity.map(lambda s: f", sparsity {s:g}" if s else "")
     return pd.DataFrame(
         {
-            "network": summary.workload.map(lambda name: workload(name).title),
-            "method": summary.method,
-            "sparsity": summary.sparsity.map("{:g}".format),
-            "goal": summary.goal.map(percent),
+            "network and goal": networks + ", " + summary.goal.map(percent),
+            "method": summary.method + pruned,
             "searches": summary.replicates,
             "c₁ (examples)": summary.c1.map(brief),
             "c₂ (steps)": summary.c2.map(brief),

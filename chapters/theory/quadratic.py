@@ -120,17 +120,6 @@ def _log_line(points: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     return np.log(np.stack([line.c1, line.c2], 1).clip(1e-9))
 
 
-def findings(shown: pd.DataFrame) -> dict[str, str]:
-    """Values of the section's sentences; shown: of `exact_curves`."""
-    curves = shown[(shown.dimensions == DIMENSIONS) & (shown.noise == "1")]
-    wide = curves.pivot_table(index="batch_size", columns="kind", values="steps").dropna()
-    share = wide["momentum"] / wide["SGD"]
-    return {
-        "momentum_small": percent(share.iloc[0]),
-        "momentum_large": percent(share.iloc[-1]),
-    }
-
-
 # --- where rates bend -----------------------------------------------------------------------------
 
 TRIED = 120  # learning rates

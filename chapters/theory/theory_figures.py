@@ -6,40 +6,53 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
+from chapters.theory.findings import NEAR
 from chapters.theory.quadratic import DIMENSIONS
 from lib.page import charts, shared_figures, tips
+from lib.wording import percent
+
+SHADED = 1 / NEAR, NEAR
 
 
-def residuals(points: pd.DataFrame, start: str | None) -> alt.LayerChart:
-    """Steps over each curve's own c1/B + c2, along the batch size over the critical one; a menu of
-    methods, a line per curve.
+def residuals(points: pd.DataFrame) -> alt.TopLevelMixin:
+    """Steps over each curve's own c1/B + c2, along the batch size over the critical one, with
+    medians over a factor of two of it, a panel per method.
 
-    points: of `findings.residuals`.  start: the method shown at first; any if None.
+    points: of `findings.residuals`.
     """
     if points.empty:
         return charts.nothing("No curve of five batch sizes or more is measured.")
-    drawn = points.assign(x=points.batch_size / points.critical)
-    first = start or points.method.iloc[0]
-    menu = charts.menu("method", sorted(points.method.unique()), first, "method")
-    title = "batch size over the critical batch size"
-    x = alt.X("x:Q", title=title, scale=charts.log(8), axis=charts.fractions())
-    up = charts.log(8, base=alt.Undefined)
-    # A logarithmic axis would leave most of its ticks without labels
-    ticks = np.arange(0.5, 2, 0.05).round(2)
-    ticks = ticks[(ticks >= drawn.over.min()) & (ticks <= drawn.over.max())].tolist()
-    axis = alt.Axis(format=".2f", values=ticks, labelOverlap="greedy")
-    y = alt.Y("over:Q", title="steps over c₁/B + c₂", scale=up, axis=axis)
+    x = points.batch_size / points.critical
+    near = points.over.between(*SHADED).groupby(points.method).transform("mean")
+    drawn = points[["curve", "sparsity", "batch_size", "over"]].assign(
+        panel=points.method + ": " + near.map(percent),
+        kind=points.method.str.partition(",")[0],
+        x=x,
+        bin=2.0 ** np.log2(x).round(),
+    )
+    up = charts.log(base=alt.Undefined, domain=[drawn.over.min(), drawn.over.max()])
+    ticks = alt.Axis(values=[0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4])
+    along = {"scale": charts.log(4), "axis": charts.fractions(values=[1 / 64, 1 / 8, 1, 8, 64])}
+    colours = {name: charts.method_colour(name) for name in drawn.kind}
+    colour = charts.by_name("kind", colours).legend(None)
     ratio = tips.tip("over:Q", "steps over the form", ".2f")
     tooltip = [tips.CURVE, tips.SPARSITY, tips.BATCH_SIZE, ratio]
-    colour = charts.by_sparsity(sorted(points.sparsity.unique()))
-    base = alt.Chart(drawn).encode(x=x, y=y, color=colour, detail=["curve:N", "sparsity:N"])
-    layers = [
-        base.mark_line(strokeWidth=1.2, opacity=0.5),
-        base.mark_point(filled=True, size=34, opacity=1).encode(tooltip=tooltip),
-    ]
-    guides = charts.across(1 / 1.1, 1, 1.1, y=up)
-    curves = charts.controlled(layers, menu)
-    return charts.sized(alt.layer(guides, curves), 340)
+
+    def layers(base: alt.Chart) -> list[alt.Chart]:
+        shaded = base.transform_aggregate(n="count()").mark_rect(
+            color=charts.GUIDE, opacity=0.2
+        )
+        dots, line = base.mark_point(filled=True, size=18), base.mark_line(strokeWidth=2.5)
+        y = alt.Y("over:Q", scale=up, axis=ticks)
+        return [
+            shaded.encode(alt.YDatum(SHADED[0]), alt.Y2Datum(SHADED[1])),
+            dots.encode(alt.X("x:Q", **along), y, colour, tooltip=tooltip),
+            line.encode(alt.X("bin:Q", **along), y.aggregate("median"), colour),
+        ]
+
+    title = "steps over c₁/B + c₂, against batch size over the critical batch size"
+    ordered = drawn.sort_values("panel", kind="stable")
+    return shared_figures.panels(ordered, layers, title, height=120, most=3)
 
 
 def noise(curves: pd.DataFrame) -> alt.LayerChart:
@@ -67,7 +80,6 @@ def exact_curves(shown: pd.DataFrame) -> alt.LayerChart:
     """
     pick, faded = charts.picked("kind")
     colours = {kind: charts.method_colour(kind) for kind in dict.fromkeys(shown.kind)}
-    scale = alt.Scale(type="log", base=2, nice=False, padding=8)
     tooltip = [
         tips.tip("kind:N", "training method"),
         tips.BATCH_SIZE,
@@ -78,7 +90,7 @@ def exact_curves(shown: pd.DataFrame) -> alt.LayerChart:
     line = alt.Chart(shown).mark_line(point=alt.OverlayMarkDef(size=50)).add_params(pick)
     line = line.encode(
         x=charts.batch_axis(shown.batch_size),
-        y=alt.Y("steps:Q", title="steps to the target loss", scale=scale),
+        y=alt.Y("steps:Q", title="steps to the target loss", scale=charts.log(8)),
         color=charts.by_name("kind", colours, columns=2),
         opacity=faded,
         tooltip=tooltip,

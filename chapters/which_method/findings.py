@@ -4,14 +4,11 @@ SGD, in steps and in time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pandas as pd
 
 from chapters.which_method import quadratic_methods
 from lib import claims
 from lib.analysis import method_results, noisy_quadratic
-from lib.claims import Claim
 from lib.page import boxes, charts, told
 from lib.wording import between, brief, named, percent, ranged
 from lib.workloads.catalogue import workload
@@ -27,26 +24,22 @@ SOAP = (  # predicted on 27 November 2026: what, over Adam's; a method, its quan
 SEVERAL = 3  # searches from which on sentences speak of a method
 
 
-def findings(
-    searches: pd.DataFrame, curves: dict, judged: Mapping[str, Claim]
-) -> dict[str, object]:
+def findings(searches: pd.DataFrame, curves: dict) -> dict[str, object]:
     """All values of the page's sentences.
 
     Args:
         searches: at their goals, momentum over its whole range where that is measured.
         curves: those of dense networks among them.
-        judged: the page's claims.
     """
     ratios = compared(curves)
     muon = ratios[(ratios.algorithm == "muon") & (ratios.n >= SEVERAL)]
     muon = {what: between(*rows.ratio) for what, rows in muon.groupby("what")}
     goals = searches.groupby("workload").goal.first()
-    over_adam = [group.effect for group in judged["O6"].groups if group.n >= SEVERAL]
     return told.plain(
         {
             "over_sgd": muon["critical"],
             "muon": muon,
-            "over_adam": between(*over_adam),
+            "small": muon["small"],
             "methods": searches.algorithm.nunique(),
             "searches": max(curve.n for curve in curves.values()),
             "trials": boxes.trials(searches[searches.space != "whole"]),

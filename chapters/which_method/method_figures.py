@@ -32,13 +32,13 @@ def with_prediction(
     ratio as a hollow diamond; a menu chooses what.
 
     Args:
-        measured: of `findings.compared`; variants are left out.  Intervals end at eight times
-            the outermost points.
+        measured: of `findings.compared`; variants are left out.  Intervals end at twice the
+            outermost points.
         predicted: of `quadratic_methods.predictions`.
         muon: a key of WORDS -> Muon's ratios, in words.
     """
     plain = measured.loc[~measured.algorithm.isin(charts.VARIANTS), COLUMNS]
-    parts = [charts.cut(rows, "ratio", 8)[0] for _, rows in plain.groupby("what", sort=False)]
+    parts = [charts.cut(rows, "ratio", 2)[0] for _, rows in plain.groupby("what", sort=False)]
     shown = pd.concat(parts, ignore_index=True).assign(what=lambda rows: rows.what.map(WORDS))
     order, networks = list(dict.fromkeys(plain.method)), list(dict.fromkeys(plain.network))
     model = predicted.rename(columns=WORDS)
@@ -48,7 +48,7 @@ def with_prediction(
     scale = charts.log(14)
     axis = charts.fractions(labelOverlap="greedy", labelBound=True)
     x = alt.X("ratio:Q", title=OVER, scale=scale, axis=axis)
-    y = alt.Y("method:N", title=None, sort=order)
+    y = alt.Y("method:N", title=None, sort=order, axis=charts.broken())
     short = "replace(datum.label, ', easier goal', '')"  # for a phone
     colour = charts.by_name("network", dict(zip(networks, SHADES)))
     colour = colour.legend(columns=1, labelLimit=260, labelExpr=short)
