@@ -120,14 +120,14 @@ def lead(
     ledger.
 
     Args:
-        question, answer: templates, as `say` takes them.
+        question, answer: templates, as `say` takes them; "": the title asks.
         judged: `lib.claims.Claim`s.
         values, more: what the templates may name.
     """
     texts = (_filled(text, values, more) for text in (question, answer))
     # Apart in a notebook, too, which has no style of ours
     verdicts = "&ensp;".join(pill(claim) for claim in judged if hasattr(claim, "rule"))
-    page = Lead("*{}*\n\n**{}**\n\n{}".format(*texts, verdicts))
+    page = Lead("*{}*\n\n**{}**\n\n{}".format(*texts, verdicts).removeprefix("**\n\n"))
     page.findings = {**(values or {}), **more}
     return page
 

@@ -70,9 +70,16 @@ def ratios(
 VERDICTS = {"yes": charts.TEAL, "no": charts.RED, "not clear": charts.GUIDE}
 
 
+def repeated(claim) -> list:
+    """The networks of a claim that `forest` shows: of three searches or more, with both ends of
+    their interval.
+    """
+    return [g for g in claim.measured if g.repeated and np.isfinite([g.low, g.high]).all()]
+
+
 def forest(judged: Mapping[str, object], title: str, *lines: float) -> alt.LayerChart:
-    """The effect on every network of three searches or more with its interval, a row each, by size,
-    in the verdict's colour; networks whose interval has no ends are left out.
+    """The effect on every network of `repeated` with its interval, a row each, by size, in the
+    verdict's colour.
 
     Args:
         judged: what the names of a claim's networks begin with -> the claim; all on one scale.
@@ -89,8 +96,7 @@ def forest(judged: Mapping[str, object], title: str, *lines: float) -> alt.Layer
             "n": g.n,
         }
         for words, claim in judged.items()
-        for g in sorted(claim.measured, key=lambda group: group.effect)
-        if g.repeated and np.isfinite([g.low, g.high]).all()
+        for g in sorted(repeated(claim), key=lambda group: group.effect)
     )
     shades = {word: shade for word, shade in VERDICTS.items() if word in set(rows.verdict)}
     two_lines = "split(replace(datum.label, ', ', ',|'), '|')"
@@ -105,7 +111,7 @@ def forest(judged: Mapping[str, object], title: str, *lines: float) -> alt.Layer
     axis = alt.Axis(values=ticks, titleAnchor="end", format="~g")
     base = alt.Chart(rows).encode(
         y=alt.Y("row:N", title=None, sort=list(rows.row), axis=names),
-        color=charts.by_name("verdict", shades, 1, 3),
+        color=charts.by_name("verdict", shades, 1, 3, labelExpr="'the rule: ' + datum.label"),
     )
     about = {
         "row:N": "network",
