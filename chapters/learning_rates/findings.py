@@ -7,6 +7,8 @@ import pandas as pd
 
 from chapters.learning_rates import measured, predictions, searched
 from chapters.learning_rates.measured import Tables, curves, name_of, rows_of, with_curves
+from lib import claims
+from lib.claims import front
 from lib.measuring import sweeps
 from lib.page import told
 from lib.probes import tracks
@@ -79,14 +81,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
         with_curves(easy, "costs", "sgd"),
     )
     off = np.log(points.rate / points.saturating) if len(points) else pd.Series([np.nan])
-    times = np.exp(costs.groupby("rule").cost.mean()) if len(costs) else {}
-    rules = {
-        "half": "half",
-        "twice": "twice",
-        "one": measured.ONE,
-        "linear": measured.LINEAR,
-        "root": measured.ROOT,
-    }
+    times = measured.times(costs).drop("no change") if len(costs) else [None] * 5
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
     return told.plain(
@@ -95,14 +90,13 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "methods": [named(name) for name in saturating.algorithm.unique()],
             "networks": [workload(name).title for name in saturating.workload.unique()],
             "off": percent(float(np.sqrt((off**2).mean()))) if len(points) else None,
-            "rho": _ends(sgd[sgd.sparsity == 0], "rho"),
             **{name: _ends(over_noise(sgd), name) for name in ("noise_c", "noise_b")},
+            "rho": front.effects(claims.judge()["M2"]) if len(sgd) else None,
             "within": _factor(with_curves(easy, "points", "sgd")),
             "fold": _ends(curves(easy, "sgd"), "fold"),
-            "adam": len(adam),
             "adam_exponent": _ends(adam, "exponent"),
             "spread": _spread(with_curves(easy, "tuning", "sgd")),
-            **{name: times.get(rule) for name, rule in rules.items()},
+            **dict(zip(("half", "twice", "one", "linear", "root"), times)),
             **dict(zip(("flow", "flow_low", "flow_high"), flow)),
             **counts,
         }
@@ -148,7 +142,7 @@ def _spread(tuned: pd.DataFrame) -> float | None:
 def _curves(tables: Tables) -> list[tuple[dict, dict[str, str]]]:
     """The row of every curve, and how a table begins that has one row for each."""
     return [
-        (row, {"network": name_of(row), "method": named(row["algorithm"])})
+        (row, {"curve": f"{name_of(row)}, {named(row['algorithm'])}"})
         for row in curves(tables, least=1).to_dict("records")
     ]
 
@@ -161,8 +155,7 @@ def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
             reading: rows_of(readings[reading]["curves"], row)
             for reading in (measured.SOONER, measured.EASY)
         }
-        constants = {"η∞": "eta_inf", "Bη": "b_eta", "C": "critical"}
-        falls = {"exponent": "exponent", "K* falls": "fold", "K*η* falls": "falls"}
+        constants = {"η∞": "eta_inf", "Bη": "b_eta", "exponent": "exponent", "C": "critical"}
         rows.append(
             {
                 **names,
@@ -173,7 +166,6 @@ def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
                     f"ρ, {WORDS[reading]}": _rho(next(iter(check.to_dict("records")), {}))
                     for reading, check in checks.items()
                 },
-                **{title: brief(row[name]) for title, name in falls.items()},
                 "not counted": f"{row['soon'] + row['edge']} of {row['searches']}",
             }
         )
@@ -198,15 +190,10 @@ def costs_table(tables: Tables) -> pd.DataFrame:
     """A row per curve: times the steps at the best rate, in the geometric mean over sizes, at half
     and twice of it, and at the rate that each rule gives; ≥ where it is a bound.
     """
-    rows = []
-    for row, names in _curves(tables):
-        costs = rows_of(tables["costs"], row).groupby("rule")
-        means = zip(np.exp(costs.cost.mean()), costs.bound.any())
-        cells = [f"≥ {brief(mean)}" if bound else brief(mean) for mean, bound in means]
-        times = dict(zip(costs.groups, cells))
-        order = (*measured.OFF, measured.ONE, *measured.FROM_ONE, *measured.RIVALS)
-        rows.append(names | {rule: times.get(rule, "—") for rule in order})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        names | dict(measured.times(rows_of(tables["costs"], row)))
+        for row, names in _curves(tables)
+    )
 
 
 def predictions_table(readings: dict[str, Tables]) -> pd.DataFrame:
@@ -219,14 +206,14 @@ def predictions_table(readings: dict[str, Tables]) -> pd.DataFrame:
             WORDS[reading]: predictions.outcome(tables, key, planned)
             for reading, tables in readings.items()
         }
-        rows.append({"": key, "predicted": text, **outcomes})
+        rows.append({"predicted": f"{key}. {text}", **outcomes})
     return pd.DataFrame(rows)
 
 
 def cases_table(tables: Tables) -> pd.DataFrame:
     """What came of every prediction on every curve."""
     return pd.DataFrame(
-        {"": key, "on": what, "measured": number(value), "verdict": VERDICTS[fine]}
+        {"on": f"{key}. {what}", "measured": number(value), "verdict": VERDICTS[fine]}
         for key in predictions.JUDGED
         for what, value, fine in predictions.cases(tables, key)
     )
