@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 
@@ -13,7 +15,7 @@ from lib.measuring import sweeps
 from lib.page import told
 from lib.probes import tracks
 from lib.records import results
-from lib.wording import brief, named, number, percent, with_interval
+from lib.wording import brief, named, percent, with_interval
 from lib.workloads.catalogue import workload
 
 SATURATING = ("sgd", "momentum", "muon")  # methods whose rates were predicted to take the form
@@ -91,7 +93,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "networks": [workload(name).title for name in saturating.workload.unique()],
             "off": percent(float(np.sqrt((off**2).mean()))) if len(points) else None,
             **{name: _ends(over_noise(sgd), name) for name in ("noise_c", "noise_b")},
-            "rho": front.effects(claims.judge()["M2"]) if len(sgd) else None,
+            "rho": front.effects(claims.judge()["M2"]),
             "within": _factor(with_curves(easy, "points", "sgd")),
             "fold": _ends(curves(easy, "sgd"), "fold"),
             "adam_exponent": _ends(adam, "exponent"),
@@ -151,39 +153,28 @@ def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
     """A row per network, method and sparsity: rho in every reading, and what else the law says."""
     rows = []
     for row, names in _curves(readings[measured.DEFINED]):
-        checks = {
-            reading: rows_of(readings[reading]["curves"], row)
-            for reading in (measured.SOONER, measured.EASY)
-        }
         constants = {"η∞": "eta_inf", "Bη": "b_eta", "exponent": "exponent", "C": "critical"}
         rows.append(
             {
                 **names,
                 "searches": row["n"],
                 **{title: brief(row[name]) for title, name in constants.items()},
-                "ρ (90 %)": _rho(row),
+                "ρ (90 %)": _rho(pd.DataFrame([row])),
                 **{
-                    f"ρ, {WORDS[reading]}": _rho(next(iter(check.to_dict("records")), {}))
-                    for reading, check in checks.items()
+                    f"ρ, {WORDS[reading]}": _rho(rows_of(readings[reading]["curves"], row))
+                    for reading in (measured.SOONER, measured.EASY)
                 },
-                "not counted": f"{row['soon'] + row['edge']} of {row['searches']}",
+                "not counted": row["soon"] + row["edge"],
             }
         )
     return pd.DataFrame(rows)
 
 
-def _rho(row: dict) -> str:
-    if not np.isfinite(row.get("rho_low", np.nan)):
-        return brief(row.get("rho", np.nan))  # without a search, too few sizes have a rate
-    return with_interval(row["rho"], row["rho_low"], row["rho_high"])
-
-
-def rules_table(tables: Tables) -> pd.DataFrame:
-    """A row per curve: the error of every rule at sizes left out (ln of the rate)."""
-    return pd.DataFrame(
-        names | {rule: number(round(row[rule], 3)) for rule in measured.RIVALS}
-        for row, names in _curves(tables)
-    )
+def _rho(rows: pd.DataFrame) -> str:
+    """Of at most one curve; without an interval, where too few sizes have a rate."""
+    for rho, *ends in rows[["rho", "rho_low", "rho_high"]].to_numpy():
+        return with_interval(rho, *ends) if np.isfinite(ends[0]) else brief(rho)
+    return brief(np.nan)
 
 
 def costs_table(tables: Tables) -> pd.DataFrame:
@@ -212,17 +203,14 @@ def predictions_table(readings: dict[str, Tables]) -> pd.DataFrame:
 
 def cases_table(tables: Tables) -> pd.DataFrame:
     """What came of every prediction on every curve."""
-    return pd.DataFrame(
-        {"on": f"{key}. {what}", "measured": number(value), "verdict": VERDICTS[fine]}
+    return outcomes(
+        (f"{key}. {what}", value, fine)
         for key in predictions.JUDGED
         for what, value, fine in predictions.cases(tables, key)
     )
 
 
-def aside_table() -> pd.DataFrame:
-    """What came of the rates that were predicted for splits kept aside."""
-    rows = [
-        {"on": what, "measured": number(value), "verdict": VERDICTS[fine]}
-        for what, value, fine in predictions.aside()
-    ]
-    return pd.DataFrame(rows or [{"on": "not yet measured", "measured": "", "verdict": ""}])
+def outcomes(cases: Iterable[tuple[str, float, bool | None]]) -> pd.DataFrame:
+    """What was measured, its value, and whether it came as predicted (None: a bound)."""
+    rows = [(what, value, VERDICTS[fine]) for what, value, fine in cases]
+    return pd.DataFrame(rows, columns=["on", "measured", "verdict"])

@@ -43,9 +43,9 @@ def by_curve(
 
     found: what the title says of every curve.
     """
-    names = list(dict.fromkeys(rows.curve))
-    menu = charts.menu("curve", names, names[0], "curve")
-    told = charts.title({name: f"{name}: {found[name]}" for name in names}, menu)
+    titles = {name: f"{name}: {found[name]}" for name in rows.curve}
+    menu = charts.menu("curve", [*titles], [*titles][0], "curve")
+    told = charts.title(titles, menu)
     return charts.sized(charts.controlled(layers, menu).add_params(told), 360)
 
 
@@ -53,8 +53,9 @@ def law(points: pd.DataFrame) -> alt.LayerChart:
     """Best rates over eta_inf against batch sizes over B_eta, of all curves, about the form."""
     if points.empty:
         return charts.nothing(NOTHING)
-    ratios = {"x": points.batch_size / points.b_eta, "y": points.rate / points.eta_inf}
-    rows = labelled(points).assign(**ratios)
+    rows = labelled(points).assign(
+        x=points.batch_size / points.b_eta, y=points.rate / points.eta_inf
+    )
     x = alt.X("x:Q", title="batch size over Bη", scale=charts.log(8), axis=charts.fractions())
     up = charts.log(8, base=10)
     y = alt.Y("y:Q", title="best learning rate over η∞", scale=up, axis=TIMES)
@@ -95,8 +96,8 @@ def tuning(rows: pd.DataFrame, costs: pd.DataFrame) -> alt.LayerChart:
         tooltip=tips.listed({**SIZE, **about}),
     )
     lines = base.mark_line(strokeWidth=1.6, opacity=0.7)
-    layers = [lines, base.mark_point(filled=True, size=36)]
     words = "half the best rate costs {half} times the steps, twice of it {twice}"
+    layers = lines, base.mark_point(filled=True, size=36)
     return by_curve(layers, shown, _found(words, labelled(costs)))
 
 
@@ -143,12 +144,10 @@ def costs(rows: pd.DataFrame) -> alt.LayerChart:
         times=np.exp(rows.cost), **{"at least": rows.bound.map(bounds)}
     )
     about = {"rule:N": "rule", **SIZE, "times:Q|.2f": "times the steps"}
-    up = charts.log(8, base=2)
-    colours = {name: colour for name, colour in RULES.items() if name in set(shown.rule)}
     base = alt.Chart(shown).encode(
         x=charts.batch_axis(shown.batch_size),
-        y=alt.Y("times:Q", title="steps over those at the best rate", scale=up),
-        color=charts.by_name("rule", colours, 1, 2),
+        y=alt.Y("times:Q", title="steps over those at the best rate", scale=charts.log(8)),
+        color=charts.by_name("rule", RULES, 1, 2),
         tooltip=tips.listed({**about, "at least:N": "how it is known"}),
     )
     marks = alt.Scale(domain=[*bounds.values()], range=["circle", "triangle-up"])

@@ -55,8 +55,9 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
 
     rows: of `networks`; hollow if not identified.
     """
-    rows = rows.sort_values(["algorithm", "critical"], ascending=[False, True])
-    rows, limits = charts.cut(rows, "critical", 4)
+    rows, limits = charts.cut(
+        rows.sort_values(["algorithm", "critical"], ascending=[False, True]), "critical", 4
+    )
     rows = rows.assign(method=rows.algorithm.map(named), row=rows.name + "|" + rows.algorithm)
     axis = alt.Axis(
         labelExpr="replace(replace(split(datum.label, '|')[0], 'easier goal', 'easier'), "

@@ -39,19 +39,12 @@ def around(cell: Search) -> pd.DataFrame:
     )
 
 
-def findings(cell: Search, frame: pd.DataFrame, every: pd.DataFrame) -> dict:
-    """All values of the page's sentences on a search.
-
-    Args:
-        frame: its trials.
-        every: those of other batch sizes, too.
-    """
+def findings(cell: Search, frame: pd.DataFrame) -> dict:
+    """All values of the page's sentences on a search, of whose trials the frame is."""
     work = workload(cell.workload)
     steps, trials = frame.steps, len(frame)
     low, _, high = scaling.best_of_k(steps.to_numpy(), max(1, trials // 2))
     last = frame.attrs["provenance"][0]["steps"]
-    first = every.dropna(subset="steps").sort_values(["batch_size", "steps"])
-    rates = first.drop_duplicates("batch_size").learning_rate.tolist() or [None]
     half = f"{number(low)} to {number(min(high, last))} steps{' or more' * bool(high > last)}"
     return told.plain(
         {
@@ -63,8 +56,6 @@ def findings(cell: Search, frame: pd.DataFrame, every: pd.DataFrame) -> dict:
             "steps": int(steps.min()) if steps.notna().any() else None,
             "trials": trials,
             "half": half if low <= last else None,
-            "slow": rates[0],
-            "fast": rates[-1],
         }
     )
 

@@ -96,9 +96,9 @@ def by_algorithm(names: list[str], columns: int = 2) -> alt.Color:
     titles = {name: method(name).title for name in names}
     order = [*ALGORITHM_COLOURS, *titles]
     colours = {name: method_colour(name) for name in order if name in titles}
-    columns, wide = (1, 3) if any(len(t) > 15 for t in titles.values()) else (columns, 4)
+    columns = 1 if any(len(title) > 15 for title in titles.values()) else columns
     label = f"{json.dumps(titles)}[datum.label]"
-    return by_name("algorithm", colours, columns, wide, labelExpr=label)
+    return by_name("algorithm", colours, columns, 4, labelExpr=label)
 
 
 def by_method(names: list[str]) -> alt.Color:

@@ -103,11 +103,7 @@ def forest(judged: Mapping[str, object], title: str, *lines: float) -> alt.Layer
     names = alt.Axis(labelExpr=two_lines, labelFontSize=10, labelLimit=205, labelOverlap=False)
     ratio = all(claim.scale == "ratio" for claim in judged.values())
     scale = charts.log(12) if ratio else alt.Scale(type="symlog", constant=1)
-    logarithmic, linear = (
-        (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10),
-        (0, 1, 2, 5, 10, 20, 50),
-    )
-    ticks = list(logarithmic if ratio else linear)
+    ticks = charts.DECADES if ratio else [0, 1, 2, 5, 10, 20, 50]
     axis = alt.Axis(values=ticks, titleAnchor="end", format="~g")
     base = alt.Chart(rows).encode(
         y=alt.Y("row:N", title=None, sort=list(rows.row), axis=names),
