@@ -38,7 +38,7 @@ def calls(page):
 
 
 def templates(page):
-    return [text.value for name, call in calls(page) for text in call.args[slice(*TEXTS[name])]]
+    return [text.value for name, call in calls(page) for text in call.args[slice(*TEXTS[name])] if text.value]
 
 
 def computed(page):

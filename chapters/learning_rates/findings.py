@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
 
 from chapters.learning_rates import measured, predictions, searched
 from chapters.learning_rates.measured import Tables, curves, name_of, rows_of, with_curves
+from lib import claims
+from lib.claims import front
 from lib.measuring import sweeps
 from lib.page import told
 from lib.probes import tracks
 from lib.records import results
-from lib.wording import brief, named, number, percent, with_interval
+from lib.wording import brief, named, percent, with_interval
 from lib.workloads.catalogue import workload
 
 SATURATING = ("sgd", "momentum", "muon")  # methods whose rates were predicted to take the form
@@ -79,14 +83,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
         with_curves(easy, "costs", "sgd"),
     )
     off = np.log(points.rate / points.saturating) if len(points) else pd.Series([np.nan])
-    times = np.exp(costs.groupby("rule").cost.mean()) if len(costs) else {}
-    rules = {
-        "half": "half",
-        "twice": "twice",
-        "one": measured.ONE,
-        "linear": measured.LINEAR,
-        "root": measured.ROOT,
-    }
+    times = measured.times(costs).drop("no change") if len(costs) else [None] * 5
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
     return told.plain(
@@ -95,14 +92,13 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "methods": [named(name) for name in saturating.algorithm.unique()],
             "networks": [workload(name).title for name in saturating.workload.unique()],
             "off": percent(float(np.sqrt((off**2).mean()))) if len(points) else None,
-            "rho": _ends(sgd[sgd.sparsity == 0], "rho"),
             **{name: _ends(over_noise(sgd), name) for name in ("noise_c", "noise_b")},
+            "rho": front.effects(claims.judge()["M2"]),
             "within": _factor(with_curves(easy, "points", "sgd")),
             "fold": _ends(curves(easy, "sgd"), "fold"),
-            "adam": len(adam),
             "adam_exponent": _ends(adam, "exponent"),
             "spread": _spread(with_curves(easy, "tuning", "sgd")),
-            **{name: times.get(rule) for name, rule in rules.items()},
+            **dict(zip(("half", "twice", "one", "linear", "root"), times)),
             **dict(zip(("flow", "flow_low", "flow_high"), flow)),
             **counts,
         }
@@ -148,7 +144,7 @@ def _spread(tuned: pd.DataFrame) -> float | None:
 def _curves(tables: Tables) -> list[tuple[dict, dict[str, str]]]:
     """The row of every curve, and how a table begins that has one row for each."""
     return [
-        (row, {"network": name_of(row), "method": named(row["algorithm"])})
+        (row, {"curve": f"{name_of(row)}, {named(row['algorithm'])}"})
         for row in curves(tables, least=1).to_dict("records")
     ]
 
@@ -157,56 +153,38 @@ def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
     """A row per network, method and sparsity: rho in every reading, and what else the law says."""
     rows = []
     for row, names in _curves(readings[measured.DEFINED]):
-        checks = {
-            reading: rows_of(readings[reading]["curves"], row)
-            for reading in (measured.SOONER, measured.EASY)
-        }
-        constants = {"η∞": "eta_inf", "Bη": "b_eta", "C": "critical"}
-        falls = {"exponent": "exponent", "K* falls": "fold", "K*η* falls": "falls"}
+        constants = {"η∞": "eta_inf", "Bη": "b_eta", "exponent": "exponent", "C": "critical"}
         rows.append(
             {
                 **names,
                 "searches": row["n"],
                 **{title: brief(row[name]) for title, name in constants.items()},
-                "ρ (90 %)": _rho(row),
+                "ρ (90 %)": _rho(pd.DataFrame([row])),
                 **{
-                    f"ρ, {WORDS[reading]}": _rho(next(iter(check.to_dict("records")), {}))
-                    for reading, check in checks.items()
+                    f"ρ, {WORDS[reading]}": _rho(rows_of(readings[reading]["curves"], row))
+                    for reading in (measured.SOONER, measured.EASY)
                 },
-                **{title: brief(row[name]) for title, name in falls.items()},
-                "not counted": f"{row['soon'] + row['edge']} of {row['searches']}",
+                "not counted": row["soon"] + row["edge"],
             }
         )
     return pd.DataFrame(rows)
 
 
-def _rho(row: dict) -> str:
-    if not np.isfinite(row.get("rho_low", np.nan)):
-        return brief(row.get("rho", np.nan))  # without a search, too few sizes have a rate
-    return with_interval(row["rho"], row["rho_low"], row["rho_high"])
-
-
-def rules_table(tables: Tables) -> pd.DataFrame:
-    """A row per curve: the error of every rule at sizes left out (ln of the rate)."""
-    return pd.DataFrame(
-        names | {rule: number(round(row[rule], 3)) for rule in measured.RIVALS}
-        for row, names in _curves(tables)
-    )
+def _rho(rows: pd.DataFrame) -> str:
+    """Of at most one curve; without an interval, where too few sizes have a rate."""
+    for rho, *ends in rows[["rho", "rho_low", "rho_high"]].to_numpy():
+        return with_interval(rho, *ends) if np.isfinite(ends[0]) else brief(rho)
+    return brief(np.nan)
 
 
 def costs_table(tables: Tables) -> pd.DataFrame:
     """A row per curve: times the steps at the best rate, in the geometric mean over sizes, at half
     and twice of it, and at the rate that each rule gives; ≥ where it is a bound.
     """
-    rows = []
-    for row, names in _curves(tables):
-        costs = rows_of(tables["costs"], row).groupby("rule")
-        means = zip(np.exp(costs.cost.mean()), costs.bound.any())
-        cells = [f"≥ {brief(mean)}" if bound else brief(mean) for mean, bound in means]
-        times = dict(zip(costs.groups, cells))
-        order = (*measured.OFF, measured.ONE, *measured.FROM_ONE, *measured.RIVALS)
-        rows.append(names | {rule: times.get(rule, "—") for rule in order})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(
+        names | dict(measured.times(rows_of(tables["costs"], row)))
+        for row, names in _curves(tables)
+    )
 
 
 def predictions_table(readings: dict[str, Tables]) -> pd.DataFrame:
@@ -219,23 +197,20 @@ def predictions_table(readings: dict[str, Tables]) -> pd.DataFrame:
             WORDS[reading]: predictions.outcome(tables, key, planned)
             for reading, tables in readings.items()
         }
-        rows.append({"": key, "predicted": text, **outcomes})
+        rows.append({"predicted": f"{key}. {text}", **outcomes})
     return pd.DataFrame(rows)
 
 
 def cases_table(tables: Tables) -> pd.DataFrame:
     """What came of every prediction on every curve."""
-    return pd.DataFrame(
-        {"": key, "on": what, "measured": number(value), "verdict": VERDICTS[fine]}
+    return outcomes(
+        (f"{key}. {what}", value, fine)
         for key in predictions.JUDGED
         for what, value, fine in predictions.cases(tables, key)
     )
 
 
-def aside_table() -> pd.DataFrame:
-    """What came of the rates that were predicted for splits kept aside."""
-    rows = [
-        {"on": what, "measured": number(value), "verdict": VERDICTS[fine]}
-        for what, value, fine in predictions.aside()
-    ]
-    return pd.DataFrame(rows or [{"on": "not yet measured", "measured": "", "verdict": ""}])
+def outcomes(cases: Iterable[tuple[str, float, bool | None]]) -> pd.DataFrame:
+    """What was measured, its value, and whether it came as predicted (None: a bound)."""
+    rows = [(what, value, VERDICTS[fine]) for what, value, fine in cases]
+    return pd.DataFrame(rows, columns=["on", "measured", "verdict"])

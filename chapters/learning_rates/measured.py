@@ -16,7 +16,7 @@ from lib.analysis.scaling import CURVE, ENOUGH, WITHIN_BUDGETS
 from lib.claims.judging import kept
 from lib.records import results
 from lib.studies.search import Search
-from lib.wording import percent
+from lib.wording import brief, percent
 from lib.workloads.catalogue import workload
 
 # How curves are read: the place of the goal, and whether searches that ended too soon count, too
@@ -117,7 +117,18 @@ def with_curves(tables: Tables, name: str, *methods: str) -> pd.DataFrame:
     constants = curves(tables, *methods)
     if constants.empty:
         return tables[name].iloc[:0]
-    return tables[name].merge(constants[[*ABOUT, "eta_inf", "b_eta", "critical"]], on=ABOUT)
+    names = ["eta_inf", "b_eta", "critical", "exponent"]
+    return tables[name].merge(constants[[*ABOUT, *names]], on=ABOUT)
+
+
+def times(costs: pd.DataFrame) -> pd.Series:
+    """Times the steps at the best rate by rule, in the geometric mean over its rows, in words; ≥
+    where it is a bound.
+    """
+    rules = costs.groupby("rule")
+    means = np.exp(rules.cost.mean()).map(brief)
+    means = means.where(~rules.bound.any(), "≥\u00a0" + means)
+    return means.reindex([*OFF, ONE, *FROM_ONE], fill_value="—")
 
 
 def name_of(curve: dict) -> str:

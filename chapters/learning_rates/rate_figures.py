@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.learning_rates.measured import FORMS, LINEAR, ONE, ROOT, name_of
+from chapters.learning_rates.measured import FORMS, LINEAR, ONE, ROOT, name_of, times
 from lib.page import charts, tips
-from lib.wording import named
+from lib.wording import brief, named
 
 NOTHING = "No curve is complete yet."
 DENSE, PRUNED = "dense", "90 % pruned"
@@ -22,7 +24,7 @@ REGIMES = {"far below C": charts.BLUE, "around C": charts.TEAL, "far above C": c
 RULES = {ONE: charts.BLUE, ROOT: charts.ORANGE, LINEAR: charts.RED, "no change": charts.PURPLE}
 SHADES = dict(zip(FORMS, (charts.BLUE, charts.TEAL, charts.RED)))
 SIZE = {"batch_size:Q|,": "batch size"}
-TIMES = alt.Axis(format="~g")
+TIMES = alt.Axis(format="~g", values=charts.DECADES, labelOverlap="parity")
 
 
 def labelled(rows: pd.DataFrame) -> pd.DataFrame:
@@ -34,19 +36,26 @@ def labelled(rows: pd.DataFrame) -> pd.DataFrame:
     return rows.assign(network=networks, method=methods, curve=curves, pruning=pruned)
 
 
-def by_curve(layers: list[alt.Chart], rows: pd.DataFrame) -> alt.LayerChart:
-    """The layers under a menu of the curves of `labelled` rows; the first is shown."""
-    names = list(dict.fromkeys(rows.curve))
-    menu = charts.menu("curve", names, names[0], "curve")
-    return charts.sized(charts.controlled(layers, menu), 360)
+def by_curve(
+    layers: list[alt.Chart], rows: pd.DataFrame, found: Mapping[str, str]
+) -> alt.LayerChart:
+    """The layers under a menu of the curves of `labelled` rows; the first is shown.
+
+    found: what the title says of every curve.
+    """
+    titles = {name: f"{name}: {found[name]}" for name in rows.curve}
+    menu = charts.menu("curve", [*titles], [*titles][0], "curve")
+    told = charts.title(titles, menu)
+    return charts.sized(charts.controlled(layers, menu).add_params(told), 360)
 
 
 def law(points: pd.DataFrame) -> alt.LayerChart:
     """Best rates over eta_inf against batch sizes over B_eta, of all curves, about the form."""
     if points.empty:
         return charts.nothing(NOTHING)
-    ratios = {"x": points.batch_size / points.b_eta, "y": points.rate / points.eta_inf}
-    rows = labelled(points).assign(**ratios)
+    rows = labelled(points).assign(
+        x=points.batch_size / points.b_eta, y=points.rate / points.eta_inf
+    )
     x = alt.X("x:Q", title="batch size over Bη", scale=charts.log(8), axis=charts.fractions())
     up = charts.log(8, base=10)
     y = alt.Y("y:Q", title="best learning rate over η∞", scale=up, axis=TIMES)
@@ -65,8 +74,11 @@ def law(points: pd.DataFrame) -> alt.LayerChart:
     return charts.sized(alt.layer(form, dots), 380)
 
 
-def tuning(rows: pd.DataFrame) -> alt.LayerChart:
-    """Steps times rate against the rate over the best, a line per batch size; a menu of curves."""
+def tuning(rows: pd.DataFrame, costs: pd.DataFrame) -> alt.LayerChart:
+    """Steps times rate against the rate over the best, a line per batch size; a menu of curves.
+
+    costs: of the same curves, those of half and twice the best rate.
+    """
     if rows.empty:
         return charts.nothing(NOTHING)
     shown = labelled(rows)
@@ -84,7 +96,14 @@ def tuning(rows: pd.DataFrame) -> alt.LayerChart:
         tooltip=tips.listed({**SIZE, **about}),
     )
     lines = base.mark_line(strokeWidth=1.6, opacity=0.7)
-    return by_curve([lines, base.mark_point(filled=True, size=36)], shown)
+    words = "half the best rate costs {half} times the steps, twice of it {twice}"
+    layers = lines, base.mark_point(filled=True, size=36)
+    return by_curve(layers, shown, _found(words, labelled(costs)))
+
+
+def _found(words: str, rows: pd.DataFrame) -> dict[str, str]:
+    """These words on every curve, with its `measured.times` in their braces."""
+    return {curve: words.format_map(times(costs)) for curve, costs in rows.groupby("curve")}
 
 
 def product(points: pd.DataFrame) -> alt.LayerChart:
@@ -105,7 +124,10 @@ def product(points: pd.DataFrame) -> alt.LayerChart:
         tooltip=tips.listed({**about, "product:Q|.3r": "steps × best rate"}),
     )
     ends = rows.sort_values("batch_size").groupby("network", as_index=False).last()
-    names = alt.Chart(ends).mark_text(align="right", dy=-11, fontSize=11)
+    # Clear of other lines of the kind: the lowest name below its line, the others above
+    least = ends["product"] == ends.groupby("pruning")["product"].transform("min")
+    ends["product"] *= np.where(least, 0.74, 1.3)
+    names = alt.Chart(ends).mark_text(align="right", fontSize=11)
     text = alt.when("width < 480").then(alt.value("")).otherwise("network:N")
     names = names.encode(x="batch_size:Q", y=alt.Y("product:Q", scale=scale), text=text)
     layers = base.mark_line(), base.mark_point(filled=True, size=44), names
@@ -122,18 +144,20 @@ def costs(rows: pd.DataFrame) -> alt.LayerChart:
         times=np.exp(rows.cost), **{"at least": rows.bound.map(bounds)}
     )
     about = {"rule:N": "rule", **SIZE, "times:Q|.2f": "times the steps"}
-    up = charts.log(8, base=2)
-    colours = {name: colour for name, colour in RULES.items() if name in set(shown.rule)}
     base = alt.Chart(shown).encode(
         x=charts.batch_axis(shown.batch_size),
-        y=alt.Y("times:Q", title="steps over those at the best rate", scale=up),
-        color=charts.by_name("rule", colours, 1, 2),
+        y=alt.Y("times:Q", title="steps over those at the best rate", scale=charts.log(8)),
+        color=charts.by_name("rule", RULES, 1, 2),
         tooltip=tips.listed({**about, "at least:N": "how it is known"}),
     )
     marks = alt.Scale(domain=[*bounds.values()], range=["circle", "triangle-up"])
     dots = base.mark_point(filled=True, size=64, opacity=1)
     dots = dots.encode(shape=alt.Shape("at least:N", title=None, scale=marks))
-    return by_curve([base.mark_line(strokeWidth=1.6), dots], shown)
+    words = (
+        "the law costs {the law, from one size} times the tuned steps, the linear rule "
+        "{linear from one size}, the square-root rule {square root from one size}"
+    )
+    return by_curve([base.mark_line(strokeWidth=1.6), dots], shown, _found(words, shown))
 
 
 def forms(points: pd.DataFrame) -> alt.LayerChart:
@@ -149,4 +173,6 @@ def forms(points: pd.DataFrame) -> alt.LayerChart:
     curves = alt.Chart(lines).mark_line(strokeWidth=1.8).encode(x=x, y=alt.Y("fitted:Q"))
     dots = alt.Chart(shown).mark_point(filled=True, size=64, opacity=1, color=charts.GUIDE)
     dots = dots.encode(x=x, y=y, tooltip=about)
-    return by_curve([dots, curves.encode(color=charts.by_name("form", SHADES, 1, 3))], shown)
+    curves = curves.encode(color=charts.by_name("form", SHADES, 1, 3))
+    found = dict(zip(shown.curve, "a free exponent of " + shown.exponent.map(brief)))
+    return by_curve([dots, curves], shown, found)

@@ -55,11 +55,14 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
 
     rows: of `networks`; hollow if not identified.
     """
-    rows, limits = charts.cut(rows.sort_values(["algorithm", "critical"]), "critical", 4)
+    rows, limits = charts.cut(
+        rows.sort_values(["algorithm", "critical"], ascending=[False, True]), "critical", 4
+    )
     rows = rows.assign(method=rows.algorithm.map(named), row=rows.name + "|" + rows.algorithm)
     axis = alt.Axis(
-        labelExpr="replace(split(datum.label, '|')[0], 'easier goal', 'easier')",
-        labelLimit=200,
+        labelExpr="replace(replace(split(datum.label, '|')[0], 'easier goal', 'easier'), "
+        "/^(.*), (.*) width,/, '$2-width $1')",
+        labelLimit=205,
         labelFontSize=11,
         labelOverlap=False,
         ticks=False,

@@ -98,7 +98,7 @@ def by_algorithm(names: list[str], columns: int = 2) -> alt.Color:
     colours = {name: method_colour(name) for name in order if name in titles}
     columns = 1 if any(len(title) > 15 for title in titles.values()) else columns
     label = f"{json.dumps(titles)}[datum.label]"
-    return by_name("algorithm", colours, columns, 3, labelExpr=label)
+    return by_name("algorithm", colours, columns, 4, labelExpr=label)
 
 
 def by_method(names: list[str]) -> alt.Color:

@@ -70,9 +70,16 @@ def ratios(
 VERDICTS = {"yes": charts.TEAL, "no": charts.RED, "not clear": charts.GUIDE}
 
 
+def repeated(claim) -> list:
+    """The networks of a claim that `forest` shows: of three searches or more, with both ends of
+    their interval.
+    """
+    return [g for g in claim.measured if g.repeated and np.isfinite([g.low, g.high]).all()]
+
+
 def forest(judged: Mapping[str, object], title: str, *lines: float) -> alt.LayerChart:
-    """The effect on every network of three searches or more with its interval, a row each, by size,
-    in the verdict's colour; networks whose interval has no ends are left out.
+    """The effect on every network of `repeated` with its interval, a row each, by size, in the
+    verdict's colour.
 
     Args:
         judged: what the names of a claim's networks begin with -> the claim; all on one scale.
@@ -89,23 +96,18 @@ def forest(judged: Mapping[str, object], title: str, *lines: float) -> alt.Layer
             "n": g.n,
         }
         for words, claim in judged.items()
-        for g in sorted(claim.measured, key=lambda group: group.effect)
-        if g.repeated and np.isfinite([g.low, g.high]).all()
+        for g in sorted(repeated(claim), key=lambda group: group.effect)
     )
     shades = {word: shade for word, shade in VERDICTS.items() if word in set(rows.verdict)}
     two_lines = "split(replace(datum.label, ', ', ',|'), '|')"
     names = alt.Axis(labelExpr=two_lines, labelFontSize=10, labelLimit=205, labelOverlap=False)
     ratio = all(claim.scale == "ratio" for claim in judged.values())
     scale = charts.log(12) if ratio else alt.Scale(type="symlog", constant=1)
-    logarithmic, linear = (
-        (0.1, 0.2, 0.3, 0.5, 0.7, 1, 1.5, 2, 3, 5, 10),
-        (0, 1, 2, 5, 10, 20, 50),
-    )
-    ticks = list(logarithmic if ratio else linear)
+    ticks = charts.DECADES if ratio else [0, 1, 2, 5, 10, 20, 50]
     axis = alt.Axis(values=ticks, titleAnchor="end", format="~g")
     base = alt.Chart(rows).encode(
         y=alt.Y("row:N", title=None, sort=list(rows.row), axis=names),
-        color=charts.by_name("verdict", shades, 1, 3),
+        color=charts.by_name("verdict", shades, 1, 3, labelExpr="'the rule: ' + datum.label"),
     )
     about = {
         "row:N": "network",
