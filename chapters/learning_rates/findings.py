@@ -82,7 +82,6 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
         with_curves(tables, "points", *SATURATING),
         with_curves(easy, "costs", "sgd"),
     )
-    off = np.log(points.rate / points.saturating) if len(points) else pd.Series([np.nan])
     times = measured.times(costs).drop("no change") if len(costs) else [None] * 5
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
@@ -91,7 +90,10 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "curves": len(saturating),
             "methods": [named(name) for name in saturating.algorithm.unique()],
             "networks": [workload(name).title for name in saturating.workload.unique()],
-            "off": percent(float(np.sqrt((off**2).mean()))) if len(points) else None,
+            # The mean over a curve is 0
+            "off": percent(np.log(points.rate / points.saturating).std(ddof=0))
+            if len(points)
+            else None,
             **{name: _ends(over_noise(sgd), name) for name in ("noise_c", "noise_b")},
             "rho": front.effects(claims.judge()["M2"]),
             "within": _factor(with_curves(easy, "points", "sgd")),
@@ -115,8 +117,9 @@ def over_noise(sgd: pd.DataFrame) -> pd.DataFrame:
     """
     noise = tracks.noise_scales(tracks.every()).groupby(measured.ABOUT).noise_scale.median()
     curves = sgd.join(noise, on=measured.ABOUT, how="inner")
-    ratios = {"noise_c": curves.noise_scale / curves.critical}
-    return curves.assign(**ratios, noise_b=curves.noise_scale / curves.b_eta)
+    return curves.assign(
+        noise_c=curves.noise_scale / curves.critical, noise_b=curves.noise_scale / curves.b_eta
+    )
 
 
 def _factor(points: pd.DataFrame) -> float | None:
@@ -175,6 +178,14 @@ def _rho(rows: pd.DataFrame) -> str:
     for rho, *ends in rows[["rho", "rho_low", "rho_high"]].to_numpy():
         return with_interval(rho, *ends) if np.isfinite(ends[0]) else brief(rho)
     return brief(np.nan)
+
+
+def rules_table(tables: Tables) -> pd.DataFrame:
+    """A row per curve: the error of every rule at sizes left out, of ln of the rate."""
+    rows = (
+        names | {rule: row[rule] for rule in measured.RIVALS} for row, names in _curves(tables)
+    )
+    return pd.DataFrame(rows).round(3)
 
 
 def costs_table(tables: Tables) -> pd.DataFrame:

@@ -128,7 +128,7 @@ def times(costs: pd.DataFrame) -> pd.Series:
     rules = costs.groupby("rule")
     means = np.exp(rules.cost.mean()).map(brief)
     means = means.where(~rules.bound.any(), "≥\u00a0" + means)
-    return means.reindex([*OFF, ONE, *FROM_ONE], fill_value="—")
+    return means.reindex([*OFF, ONE, *FROM_ONE, *RIVALS], fill_value="—")
 
 
 def name_of(curve: dict) -> str:

@@ -366,7 +366,7 @@ def compared(dense: Answer, pruned: Answer) -> pd.DataFrame:
     best rates of both, with the ratio (90 %); nothing but the first where their goals differ.
     """
     surfaces = dense.surface, pruned.surface
-    ends = np.array([dense.met.batch_size.min(), dense.met.batch_size.max()])
+    ends = dense.met.batch_size.agg(["min", "max"])
     pairs = {"critical batch size": [surface.critical for surface in surfaces]}
     laws = {"steps": Surface.steps, "best rate": Surface.rates}
     for name, law in laws.items() if dense.goal == pruned.goal else ():
@@ -378,14 +378,10 @@ def compared(dense: Answer, pruned: Answer) -> pd.DataFrame:
     for name, pair in pairs.items():
         (plain, sparse), _, high = np.transpose(pair)
         ratio, reach = sparse / plain, np.exp(np.hypot(*np.log(high / [plain, sparse])))
-        row = {
-            "": name,
-            "dense, cut short" if dense.plan and dense.plan.stopped else "dense": brief(plain),
-            "pruned": brief(sparse),
-            "times": f"{ratio:.2g}",
-        }
-        rows.append(row | {"times, 90 %": f"{ratio / reach:.2g} to {ratio * reach:.2g}"})
-    return pd.DataFrame(rows)
+        interval = f"{ratio / reach:.2g} to {ratio * reach:.2g}"
+        rows.append((name, brief(plain), brief(sparse), f"{ratio:.2g}", interval))
+    dense_head = "dense, cut short" if dense.plan and dense.plan.stopped else "dense"
+    return pd.DataFrame(rows, columns=["", dense_head, "pruned", "times", "times, 90 %"])
 
 
 def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
