@@ -261,14 +261,15 @@ def _spoken(text: str) -> alt.Parameter:
     return alt.param(name=re.findall(r"\]\[(\w+)\]", text)[-1] + "_text", expr=text)
 
 
-def title(texts: list[str] | dict[str, str], control: tuple) -> alt.Parameter:
-    """What the figure's title says for each value of a control (`slider`, `menu`); charts.js knows
-    it by its name.
+def title(texts: list | dict, *controls: tuple) -> alt.Parameter:
+    """What the figure's title says for each value of its controls (`slider`, `menu`); charts.js
+    knows it by its name.
 
-    texts: of a slider, in the order of its values; of a menu, by value.
+    texts: of a slider, in the order of its values; of a menu, by value; of several controls, those
+        of the next one in place of a text.
     """
-    expr = f"{json.dumps(texts, ensure_ascii=False)}[{control[0].name}]"
-    return alt.param(name="title_text", expr=expr)
+    places = "".join(f"[{chosen.name}]" for chosen, *_ in controls)
+    return alt.param(name="title_text", expr=json.dumps(texts, ensure_ascii=False) + places)
 
 
 def needed(name: str, when: str) -> alt.Parameter:
