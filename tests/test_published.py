@@ -64,7 +64,7 @@ def by_torch(images, epochs):
 def test_dense_messages_are_pytorchs_sgd_with_decay_and_the_first_workers_averages(images, monkeypatch):
     monkeypatch.setattr(published, "WARM_UP", 1)
     tests, (losses, error) = run(images), by_torch(images, 2)
-    assert tests.loss.tolist() == pytest.approx(losses, rel=1e-4) and tests.sent.tolist() == [269_722] * 2
+    assert tests.loss.tolist() == pytest.approx(losses, rel=3e-4) and tests.sent.tolist() == [269_722] * 2
     assert tests.test_error.iloc[-1] == pytest.approx(error, abs=2 / 64)
 
 

@@ -126,7 +126,7 @@ ALONE = [  # networks, and what else keeps trials from being trained at once
     "lambda: build(first=[nn.Flatten(), nn.ReLU(inplace=True)])",
     "build, metric=Metric(lambda m, b: (m(b[0]).argmax(1) != b[1]).float(), 'error')",
 ]
-OWN = "task='x'", "metric: 'x' is not allowed; it must be one of f1, .*, classification"
+OWN = "task='x'", "metric: 'x' is not allowed; it must be one of accuracy, .*, classification"
 BODIES = [  # what the function does first
     ("return None", "returned value: NoneType is not allowed; it must be a lib.own.Training"),
     ("raise ValueError('no data')", r"raised ValueError: no data \(mine.py, line"),

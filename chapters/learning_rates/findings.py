@@ -115,11 +115,12 @@ def over_noise(sgd: pd.DataFrame) -> pd.DataFrame:
     """The curves of SGD on which recorded paths to the goal were followed, with noise_c and
     noise_b: the median noise scale along these, of searches that tune all, over C and over B_eta.
     """
+    if sgd.empty:
+        return sgd
     noise = tracks.noise_scales(tracks.every()).groupby(measured.ABOUT).noise_scale.median()
     curves = sgd.join(noise, on=measured.ABOUT, how="inner")
-    return curves.assign(
-        noise_c=curves.noise_scale / curves.critical, noise_b=curves.noise_scale / curves.b_eta
-    )
+    noise = curves.noise_scale
+    return curves.assign(noise_c=noise / curves.critical, noise_b=noise / curves.b_eta)
 
 
 def _factor(points: pd.DataFrame) -> float | None:

@@ -60,22 +60,13 @@ def findings(
 ) -> dict:
     """All values of the page's sentences; shown: of `message_results.best`, networks: titles."""
     last = shown.groupby("network").budget.max()
-    density, rates = min(chosen.densities), SHI2019["learning_rate"]
+    rates = SHI2019["learning_rate"]
     groups = [g for g in judged["T4"].groups if g.n > 1 and not g.name.endswith(OTHERWISE)]
     verdicts = Counter(group.verdict for group in groups)
     # The fewest d/k steps of the runs that T4 judges, to a tenth
     top = gaps(sent(), "Top-k")
     lengths = (top.budget * top.density)[top.density == DENSITY]
     long = lengths[lengths >= 1]
-    titles = {}
-    for name in networks:
-        runs = shown[shown.network == name]
-        behind = [gaps(runs, method) for method in ("Top-k", "Gaussian-k")]
-        top_k, gaussian = (brief(gap[gap.density == density].gap.mean()) for gap in behind)
-        titles[name] = (
-            f"After {number(last[name])} steps of {name}, density {density:g}, Top-k is {top_k} "
-            f"points behind dense messages, Gaussian-k {gaussian}"
-        )
     return {
         "networks": networks,
         "stopped": [f"{name}: {number(n)}" for name, n in last.items() if n < chosen.steps],
@@ -90,8 +81,19 @@ def findings(
         "failed": verdicts[NO],
         "lost": between(*(g.effect for g in groups)),
         "lengths": math.floor(10 * long.min()) / 10 if len(long) else None,
-        "titles": titles,
+        "behind": behind(shown, networks[0], min(chosen.densities)),
     }
+
+
+def behind(shown: pd.DataFrame, network: str, density: float) -> str:
+    """By how much sparse messages are behind dense ones after a network's last step."""
+    runs = shown[shown.network == network]
+    runs = runs[runs.density.isin([density, 1])]
+    top_k, gaussian = (brief(gaps(runs, name).gap.mean()) for name in ("Top-k", "Gaussian-k"))
+    return (
+        f"After {number(runs.budget.max())} steps of {network}, density {density:g}, Top-k is "
+        f"{top_k} points behind dense messages, Gaussian-k {gaussian}"
+    )
 
 
 def table(shown: pd.DataFrame) -> pd.DataFrame:
@@ -113,7 +115,7 @@ def table(shown: pd.DataFrame) -> pd.DataFrame:
     return wide.assign(workload=titles).rename(columns={"workload": "network"})
 
 
-def errors(shown: pd.DataFrame, density: float, titles: dict[str, str]) -> alt.LayerChart:
+def errors(shown: pd.DataFrame, density: float, networks: list[str]) -> alt.LayerChart:
     """Test error, in the mean over seeds, against epochs, a line a method, both axes logarithmic; a
     menu of networks, with a title for each.  shown: of `message_results.best`.
     """
@@ -135,7 +137,8 @@ def errors(shown: pd.DataFrame, density: float, titles: dict[str, str]) -> alt.L
         "budget:Q|,": "steps",
         "error:Q|.2%": "test error",
     }
-    menu = charts.menu("network", list(titles), [*titles][0], "network")
+    titles = {name: behind(shown, name, density) for name in networks}
+    menu = charts.menu("network", networks, networks[0], "network")
     lines = charts.dotted(base, 30, tooltip=tips.listed(tooltip))
     chart = charts.controlled([lines], menu)
     return charts.sized(chart.add_params(charts.title(titles, menu)), 320)

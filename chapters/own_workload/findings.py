@@ -365,7 +365,7 @@ def compared(dense: Answer, pruned: Answer) -> pd.DataFrame:
     """What pruning changes: the critical batch size and, at both ends of the batch sizes, steps and
     best rates of both, with the ratio (90 %); nothing but the first where their goals differ.
     """
-    surfaces = dense.surface, pruned.surface
+    surfaces = [dense.surface, pruned.surface]
     ends = dense.met.batch_size.agg(["min", "max"])
     pairs = {"critical batch size": [surface.critical for surface in surfaces]}
     laws = {"steps": Surface.steps, "best rate": Surface.rates}
@@ -380,8 +380,16 @@ def compared(dense: Answer, pruned: Answer) -> pd.DataFrame:
         ratio, reach = sparse / plain, np.exp(np.hypot(*np.log(high / [plain, sparse])))
         interval = f"{ratio / reach:.2g} to {ratio * reach:.2g}"
         rows.append((name, brief(plain), brief(sparse), f"{ratio:.2g}", interval))
-    dense_head = "dense, cut short" if dense.plan and dense.plan.stopped else "dense"
-    return pd.DataFrame(rows, columns=["", dense_head, "pruned", "times", "times, 90 %"])
+    return pd.DataFrame(
+        rows,
+        columns=[
+            "",
+            "dense, cut short" if dense.plan and dense.plan.stopped else "dense",
+            "pruned",
+            "times",
+            "times, 90 %",
+        ],
+    )
 
 
 def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
