@@ -443,6 +443,22 @@ def test_a_forward_of_ones_own_is_run_in_lock_step_where_it_answers_by_example(w
     assert catalogue.workload(write(text)).facts.together == together
 
 
+def test_accuracy_by_name_takes_the_steps_that_its_error_does_in_lock_step(write, tmp_path):
+    text = """
+        def by_error(): return Training(mlp, **given)
+        def by_name():
+            return Training(mlp, **given | dict(metric="accuracy", goals=(0.85, 0.75)))"""
+    file = write(text).partition(":")[0]
+    steps = {}
+    for function in ("by_error", "by_name"):
+        study = grid(f"{file}:{function}", [16], ["sgd"], [0.0], trials=4, hits=4)
+        assert catalogue.workload(f"{file}:{function}").facts.together
+        trials = sweeps.results(study, "full", folder=tmp_path)
+        steps[function] = trials[["steps@0.15", "steps@0.25", "last_step"]]
+    assert steps["by_error"].notna().any(axis=None)
+    assert steps["by_error"].equals(steps["by_name"])
+
+
 REMEMBERING = """
 class Net(nn.Module):
     def __init__(self):

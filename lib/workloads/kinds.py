@@ -173,8 +173,8 @@ def metric_of(training: Training) -> Task:
 
 
 def task(training: Training) -> str:
-    """The name of what the goals of a classifier are of, as in `TASKS`."""
-    return {metric: name for name, metric in METRICS.items()}[training.metric or training.loss]
+    """The name of what a classifier's goals are of, as in `TASKS`."""
+    return "cross-entropy" if training.metric == "tokens" else "classification"
 
 
 def errors(training: Training) -> tuple[float, ...]:
@@ -191,7 +191,8 @@ def classifies(training: Training) -> bool:
         pair = isinstance(data, tuple) and len(data) == 2
         if not pair or data[1].dtype != torch.int64 or data[1].dim() != 1:
             return False
-    return training.loss == "classification" and training.metric in (None, *METRICS.values())
+    metrics = (None, *METRICS.values(), READY["accuracy"])
+    return training.loss == "classification" and training.metric in metrics
 
 
 def is_integer(x: Tensor) -> bool:
