@@ -200,6 +200,9 @@ def test_what_is_chosen_is_in_the_title_and_in_the_address_which_restores_it(tab
     assert tab.locator("input[type=range]").input_value() == "1"
     assert "20" in tab.locator(".book-value").inner_text()
     assert tab.locator(".book-title").inner_text() == "At 20 %"
+    with tab.expect_download() as saved:
+        tab.get_by_label("Save this figure as SVG").click()
+    assert "page.html#fig-x?goal_place=1<" in saved.value.path().read_text(encoding="utf-8")
     tab.locator("input[type=range]").fill("0")  # as it began: nothing to keep
     tab.wait_for_function("location.hash === '#fig-x'")
 

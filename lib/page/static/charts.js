@@ -180,10 +180,14 @@
     const known = spec.usermeta?.job && JSON.parse(localStorage.getItem(JOB) || "{}");
     return Object.fromEntries((spec.usermeta?.job || []).filter((name) => known[name]).map((name) => [name, String(known[name])]));
   };
-  const keep = (node, spec, view) => {
-    const moved = bound(spec).filter(({ name, value }) => view.signal(name) !== value);
+  // The figure's part of an address, with what is chosen other than at first.
+  const chosenAddress = (node, spec, view) => {
+    const moved = view ? bound(spec).filter(({ name, value }) => view.signal(name) !== value) : [];
     const query = new URLSearchParams(moved.map(({ name }) => [name, view.signal(name)]));
-    history.replaceState(null, "", `#${named(node)}${moved.length ? "?" : ""}${query}`);
+    return `#${named(node)}${moved.length ? "?" : ""}${query}`;
+  };
+  const keep = (node, spec, view) => {
+    history.replaceState(null, "", chosenAddress(node, spec, view));
     const own = spec.usermeta?.job;
     if (own) localStorage.setItem(JOB, JSON.stringify(Object.fromEntries(own.map((name) => [name, view.signal(name)]))));
   };
@@ -292,7 +296,7 @@
     const page = /^http/.test(location.protocol) ? location.href.split("#")[0] : location.pathname.split("/").at(-1);
     const own = [].concat(spec.title?.text ?? spec.title ?? []);
     const text = lines(figure.querySelector(".book-title")?.textContent || "");
-    const subtitle = [...lines(caption?.textContent || ""), `${page}#${named(node)}`, ...own];
+    const subtitle = [...lines(caption?.textContent || ""), page + chosenAddress(node, spec, live.get(node)?.view), ...own];
     return { ...spec, title: { text, subtitle, anchor: "start", fontSize: 16, fontWeight: "bold", subtitleFontSize: 12, subtitlePadding: 6, offset: 14 } };
   };
   // As it stands, but in the ink of the light page, on white.
