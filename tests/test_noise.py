@@ -21,6 +21,7 @@ from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import (
 from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
 from torch.nn.functional import cross_entropy
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
 
 from lib import ROOT
 from lib.engine import lockstep
@@ -533,10 +534,37 @@ def _meters(rank):
     return outcomes | {"refused": [meter.refusal for meter in (alone, joined, *sharded)]}
 
 
-def _trainer(rank):
-    """Hugging Face's Trainer as torchrun would start it: 16 examples of a worker, twice a step."""
+def as_torchrun(rank):
+    """What it tells one of two processes."""
     ranks = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": "2"}
     os.environ |= ranks | {"MASTER_ADDR": "localhost", "MASTER_PORT": "0"}
+
+
+def _accelerate(rank, accumulated):
+    """The loop of the theory page: 16 examples of a worker, once or twice a step."""
+    from accelerate import Accelerator
+
+    as_torchrun(rank)
+    accelerator = Accelerator(cpu=True, gradient_accumulation_steps=accumulated)
+    model = Quadratic()
+    loader = DataLoader(TensorDataset(points(1, 12_800 * accumulated)), 16)
+    optimizer = torch.optim.SGD(model.parameters(), 0.0)
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    meter = NoiseMeter(model, scaler=accelerator.scaler, span=300.0)
+    for (x,) in loader:
+        with accelerator.accumulate(model):
+            accelerator.backward(model(x))
+            meter.micro_batch(len(x))
+            if accelerator.sync_gradients:
+                meter.step()
+            optimizer.step()
+            optimizer.zero_grad()
+    return summary(meter) | {"processes": accelerator.num_processes}
+
+
+def _trainer(rank):
+    """Hugging Face's Trainer: 16 examples of a worker, twice a step."""
+    as_torchrun(rank)
     settings = {"ddp_backend": "gloo", "disable_tqdm": True, "gradient_accumulation_steps": 2}
     callback = noise_meter.trainer_callback(span=300)
     meter = fit_trainer(callback, points(1, 25_600), tempfile.gettempdir(), **settings)
@@ -581,6 +609,16 @@ def test_the_trainer_in_two_processes_finds_a_planted_noise_scale():
     pytest.importorskip("accelerate", reason="its Trainer needs accelerate")
     outcome = processes.launch(_trainer, 2, 300)
     assert not outcome["refusal"]
+    finds_what_is_planted(outcome)
+
+
+@pytest.mark.parametrize("accumulated", [1, 2])
+def test_accelerate_in_two_processes_finds_a_planted_noise_scale(accumulated):
+    pytest.importorskip("accelerate", reason="accelerate is not installed")
+    outcome = processes.launch(_accelerate, 2, 300, accumulated)
+    assert outcome.pop("processes") == 2
+    for name in ("trace", "square"):  # of a loss that accelerate divides by the passes of a step
+        outcome[name] *= accumulated**2
     finds_what_is_planted(outcome)
 
 
