@@ -171,7 +171,6 @@ def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
                 **{title: brief(row[name]) for title, name in constants.items()},
                 "ρ (90 %)": _rho(pd.DataFrame([row])),
                 "ρ, easiest goal": _rho(rows_of(readings[measured.EASY]["curves"], row)),
-                "not counted": row["soon"] + row["edge"],
             }
         )
     return pd.DataFrame(rows)

@@ -161,7 +161,7 @@ def outcome(tables: Tables, key: str, planned: int) -> str:
     measured = _judged(tables, method)
     word = HIT if len(measured) >= planned and None not in verdicts else "so far"
     word = MISS if False in verdicts else word
-    return f"{word}: {verdicts.count(True)} of {len(verdicts)}"
+    return f"{word}, {verdicts.count(True)}/{len(verdicts)}"
 
 
 def aside() -> list[Case]:
