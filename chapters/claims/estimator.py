@@ -32,13 +32,17 @@ def table() -> pd.DataFrame:
     curves, ladders = judging.curves(), judging.ladders()
     rows = []
     for key, pair in scaling.sparsest(curves).items():
+        of_goal = scaling.critical_ratio(*pair)
         rungs = ladders[key], ladders[scaling.dense_key(key)]
-        effects = scaling.critical_ratio(*pair), scaling.shared_ratio(*rungs)
-        if len(rungs[0]) == 1 or None in effects or effects[0].n < LEAST:
+        of_all = scaling.shared_ratio(*rungs)
+        raced = len(rungs[0]) == 1
+        if raced or not of_goal or not of_all or of_goal.n < LEAST:
             continue
+        effects = of_goal, of_all
         scatters = [f"{effect.error * effect.n**0.5:.2f}" for effect in effects]
         ratios = [f"{np.exp(effect.value):.2f}" for effect in effects]
-        rows.append([curve_title(key), effects[0].n, *scatters, *ratios])
+        title = curve_title(key)
+        rows.append([title, of_goal.n, *scatters, *ratios])
     columns = "network|searches|sd, fewest steps|sd, several trials and goals"
     columns += "|ratio, fewest steps|ratio, several"
     return pd.DataFrame(rows, columns=columns.split("|"))

@@ -123,10 +123,10 @@ def over_noise(sgd: pd.DataFrame) -> pd.DataFrame:
         return sgd
     noise = tracks.noise_scales(tracks.every()).groupby(measured.ABOUT).noise_scale.median()
     curves = sgd.join(noise, on=measured.ABOUT, how="inner")
-    over = curves[["critical", "b_eta"]].rdiv(curves.noise_scale, axis=0)
-    off = np.log(over).abs()
-    nearer = off.critical < off.b_eta
-    return curves.assign(noise_c=over.critical, noise_b=over.b_eta, nearer_c=nearer)
+    noise = curves.noise_scale
+    curves = curves.assign(noise_c=noise / curves.critical, noise_b=noise / curves.b_eta)
+    off = np.log(curves[["noise_c", "noise_b"]]).abs()
+    return curves.assign(nearer_c=off.noise_c < off.noise_b)
 
 
 def _factor(points: pd.DataFrame) -> float | None:

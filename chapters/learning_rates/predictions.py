@@ -154,7 +154,7 @@ def cases(tables: Tables, key: str) -> list[Case]:
 
 def outcome(tables: Tables, key: str, planned: int) -> str:
     """HIT, MISS or NOT_YET, and on how many; planned: curves."""
-    _, method, _ = JUDGED[key]
+    method = JUDGED[key][1]
     verdicts = [fine for _, _, fine in cases(tables, key)]
     if not verdicts:
         return NOT_YET
