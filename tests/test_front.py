@@ -107,7 +107,7 @@ def test_a_slider_moves_every_curve_onto_one():
 def test_shares_count_points_near_their_curve():
     values = one_curve.findings(planted_points())
     assert values["curves"] == 2 and values["all_points"] == 12
-    assert values["tenth"] == values["half"] == values["all_half"] == "100\u00a0%"
+    assert values["fifth"] == values["half"] == values["all_half"] == "100\u00a0%"
     assert values["all_fifth"] == "67\u00a0%"
 
 

@@ -25,7 +25,7 @@ def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
         Told: if no curve of several searches is on record.
     """
     several = f"identified and sparsity == 0 and replicates >= {scaling.ENOUGH}"
-    dense, run = boxes.some(front.critical().query(several), "curves"), front.one_run()
+    dense = boxes.some(front.critical().query(several), "curves")
     split = kept("answers-shares", shares.measured)
     tells = kept("answers-pairs", lambda: _tells(dense))
     return {
@@ -35,7 +35,6 @@ def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
         "missed": front.effects(judged["S10b"]),
         "curves": len(dense),
         "critical": between(*dense.critical),
-        "dearer": None if run.empty else float(run.price.iloc[-1] / run.price.min()),
         "unequal": percent(split["unequal"]),
         "normalised": percent(split["normalised"]),
         "clipped": split["clipped"] / split["noise"],

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import scaling
-from lib.analysis.scaling import Curve, Effect
+from lib.analysis.scaling import Curve
 from lib.claims import judging
 from lib.claims.names import curve_title
 
@@ -26,31 +26,26 @@ PLANTED = 300  # made-up pairs of curves
 
 
 def table() -> pd.DataFrame:
-    """A row per pruned network and method with LEAST shared searches: how much one search's ln
-    ratio scatters, and the ratio, by the fewest steps, and by several trials and goals where
-    searches did not race.
+    """A row per pruned network and method with LEAST shared searches that did not race: how much one
+    search's ln ratio scatters, and the ratio, by the fewest steps, and by several trials and goals.
     """
     curves, ladders = judging.curves(), judging.ladders()
     rows = []
     for key, pair in scaling.sparsest(curves).items():
         of_goal = scaling.critical_ratio(*pair)
-        if of_goal is None or of_goal.n < LEAST:
-            continue
         rungs = ladders[key], ladders[scaling.dense_key(key)]
-        of_all = scaling.shared_ratio(*rungs) if len(rungs[0]) > 1 else None
-        scatters, ratios = zip(*map(_written, (of_goal, of_all)))
+        of_all = scaling.shared_ratio(*rungs)
+        raced = len(rungs[0]) == 1
+        if raced or not of_goal or not of_all or of_goal.n < LEAST:
+            continue
+        effects = of_goal, of_all
+        scatters = [f"{effect.error * effect.n**0.5:.2f}" for effect in effects]
+        ratios = [f"{np.exp(effect.value):.2f}" for effect in effects]
         title = curve_title(key)
         rows.append([title, of_goal.n, *scatters, *ratios])
     columns = "network|searches|sd, fewest steps|sd, several trials and goals"
     columns += "|ratio, fewest steps|ratio, several"
     return pd.DataFrame(rows, columns=columns.split("|"))
-
-
-def _written(effect: Effect | None) -> tuple[str, str]:
-    """The standard deviation of one search's estimate, and the ratio."""
-    if not effect:
-        return "—", "—"
-    return f"{effect.error * effect.n**0.5:.2f}", f"{np.exp(effect.value):.2f}"
 
 
 # --- coverage -------------------------------------------------------------------------------------

@@ -47,16 +47,14 @@ def details(judged: Iterable) -> Html:
 
 
 def powers(judged: Iterable) -> Html:
-    """A row per claim: how often its rule says yes of each kind of made-up data, and on how many of
-    the rows measured it can tell.
+    """A row per claim, by its key: how often its rule says yes where it is true and where it is
+    not, and on how many of the rows measured it can tell.
     """
     rows = []
     for claim in judged:
         able = sum(group.verdict != "no verdict" for group in claim.measured)
-        shares = boxes.shares_of_yes(claim) or [""] * 3
-        made_up = [*claim.made_up, "", "", ""]
-        cells = [f"{words}: {share}" for words, share in zip(made_up, shares)]
-        title, count = f"{claim.key} {claim.title}", f"{able} of {len(claim.measured)}"
-        rows.append([title, count, *cells])
-    columns = "claim|rows that can tell|claim true|no effect|opposite, or another shape"
+        shares = boxes.shares_of_yes(claim) or ["—", "—"]
+        cells = [f"{words}: {share}" for words, share in zip(claim.made_up, shares[:2])]
+        rows.append([claim.key, f"{able} of {len(claim.measured)}", *cells])
+    columns = "claim|rows that can tell|claim true|claim false"
     return boxes.table(pd.DataFrame(rows, columns=columns.split("|")))

@@ -243,7 +243,7 @@ def _of_trials(measure: Callable[[pd.DataFrame], Share | None]) -> list[Group]:
     trials, groups = whole(), []
     for name, searches in trials[trials.label_smoothing == 0].groupby("workload", sort=False):
         count = int(searches.trials.max())
-        note = f"one search: the interval is that of {count} trials a batch size"
+        note = f"{count} trials a batch size"
         if (share := measure(searches)) is not None:
             groups.append(interval(title(name), *share, 1, is_shallue2019(name), note))
     return groups

@@ -83,6 +83,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
         with_curves(easy, "costs", "sgd"),
     )
     times = measured.times(costs).drop("no change") if len(costs) else [None] * 5
+    noise = over_noise(sgd)
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
     return told.plain(
@@ -94,7 +95,9 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "off": percent(np.log(points.rate / points.saturating).std(ddof=0))
             if len(points)
             else None,
-            **{name: _ends(over_noise(sgd), name) for name in ("noise_c", "noise_b")},
+            **{name: _ends(noise, name) for name in ("noise_c", "noise_b")},
+            "nearer_c": int(noise.nearer_c.sum()) if len(noise) else None,
+            "followed": len(noise),
             "rho": front.effects(claims.judge()["M2"]),
             "within": _factor(with_curves(easy, "points", "sgd")),
             "fold": _ends(curves(easy, "sgd"), "fold"),
@@ -113,14 +116,17 @@ def _ends(rows: pd.DataFrame, name: str) -> list[float] | None:
 
 def over_noise(sgd: pd.DataFrame) -> pd.DataFrame:
     """The curves of SGD on which recorded paths to the goal were followed, with noise_c and
-    noise_b: the median noise scale along these, of searches that tune all, over C and over B_eta.
+    noise_b: the median noise scale along these, of searches that tune all, over C and over B_eta;
+    nearer_c: whether it is nearer to C.
     """
     if sgd.empty:
         return sgd
     noise = tracks.noise_scales(tracks.every()).groupby(measured.ABOUT).noise_scale.median()
     curves = sgd.join(noise, on=measured.ABOUT, how="inner")
     noise = curves.noise_scale
-    return curves.assign(noise_c=noise / curves.critical, noise_b=noise / curves.b_eta)
+    curves = curves.assign(noise_c=noise / curves.critical, noise_b=noise / curves.b_eta)
+    off = np.log(curves[["noise_c", "noise_b"]]).abs()
+    return curves.assign(nearer_c=off.noise_c < off.noise_b)
 
 
 def _factor(points: pd.DataFrame) -> float | None:
@@ -154,7 +160,7 @@ def _curves(tables: Tables) -> list[tuple[dict, dict[str, str]]]:
 
 
 def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
-    """A row per network, method and sparsity: rho in every reading, and what else the law says."""
+    """A row per network, method and sparsity: rho in two readings, and what else the law says."""
     rows = []
     for row, names in _curves(readings[measured.DEFINED]):
         constants = {"η∞": "eta_inf", "Bη": "b_eta", "exponent": "exponent", "C": "critical"}
@@ -164,11 +170,7 @@ def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
                 "searches": row["n"],
                 **{title: brief(row[name]) for title, name in constants.items()},
                 "ρ (90 %)": _rho(pd.DataFrame([row])),
-                **{
-                    f"ρ, {WORDS[reading]}": _rho(rows_of(readings[reading]["curves"], row))
-                    for reading in (measured.SOONER, measured.EASY)
-                },
-                "not counted": row["soon"] + row["edge"],
+                "ρ, easiest goal": _rho(rows_of(readings[measured.EASY]["curves"], row)),
             }
         )
     return pd.DataFrame(rows)
@@ -190,11 +192,11 @@ def rules_table(tables: Tables) -> pd.DataFrame:
 
 
 def costs_table(tables: Tables) -> pd.DataFrame:
-    """A row per curve: times the steps at the best rate, in the geometric mean over sizes, at half
-    and twice of it, and at the rate that each rule gives; ≥ where it is a bound.
+    """A row per curve: times the steps at the best rate, in the geometric mean over sizes, at the
+    rate that each rule gives, fitted to the other sizes; ≥ where it is a bound.
     """
     return pd.DataFrame(
-        names | dict(measured.times(rows_of(tables["costs"], row)))
+        names | dict(measured.times(rows_of(tables["costs"], row))[measured.RIVALS])
         for row, names in _curves(tables)
     )
 
@@ -203,14 +205,19 @@ def predictions_table(readings: dict[str, Tables]) -> pd.DataFrame:
     """What was predicted, and what came in every reading."""
     curves = {(cell.workload, cell.algorithm, cell.sparsity) for cell in searched.planned()}
     rows = []
-    for key, text in predictions.texts().items():
-        planned = sum(method == predictions.JUDGED[key][1] for _, method, _ in curves)
+    for key, (_, judged, what) in predictions.JUDGED.items():
+        planned = sum(method == judged for _, method, _ in curves)
         outcomes = {
             WORDS[reading]: predictions.outcome(tables, key, planned)
             for reading, tables in readings.items()
         }
-        rows.append({"predicted": f"{key}. {text}", **outcomes})
+        rows.append({"predicted": f"{key}. {named(judged)}: {what}", **outcomes})
     return pd.DataFrame(rows)
+
+
+def told_before() -> pd.DataFrame:
+    """What was predicted, in full."""
+    return pd.DataFrame(predictions.texts().items(), columns=["", "predicted"])
 
 
 def cases_table(tables: Tables) -> pd.DataFrame:

@@ -123,15 +123,16 @@ def _rms(logs: pd.Series) -> float:
     return float(np.sqrt((logs**2).mean()))
 
 
-JUDGED: dict[str, tuple[Callable[[dict, Tables], Iterator[Case]], str]] = {
-    "R1": (_r1, "sgd"),
-    "R2": (_r2, "sgd"),
-    "R3": (_r3, "sgd"),
-    "R4": (_r4, "sgd"),
-    "R5": (_r5, "adam"),
-    "R6": (_r6, "muon"),
-    "R7": (_r7, "momentum"),
-    "R8": (_r8, "sgd"),
+# By what, curves of which method, and the prediction in short
+JUDGED: dict[str, tuple[Callable[[dict, Tables], Iterator[Case]], str, str]] = {
+    "R1": (_r1, "sgd", "the law errs least, with a free exponent near one"),
+    "R2": (_r2, "sgd", "ρ, pruned and dense alike"),
+    "R3": (_r3, "sgd", "steps times best rate hardly fall"),
+    "R4": (_r4, "sgd", "what half and twice the rate cost, at every batch size"),
+    "R5": (_r5, "adam", "the exponent lies lower, and rates do not fall again"),
+    "R6": (_r6, "muon", "the law errs less than simple rules; exponent and ρ"),
+    "R7": (_r7, "momentum", "as SGD at a tenth of the rate"),
+    "R8": (_r8, "sgd", "one rate, C and ρ give the others"),
 }
 
 
@@ -143,7 +144,7 @@ def _judged(tables: Tables, method: str) -> pd.DataFrame:
 
 def cases(tables: Tables, key: str) -> list[Case]:
     """What came of a prediction on every curve of ENOUGH searches."""
-    judge, method = JUDGED[key]
+    judge, method, _ = JUDGED[key]
     return [
         (f"{name_of(row)}: {what}", value, fine)
         for row in _judged(tables, method).to_dict("records")
@@ -153,14 +154,14 @@ def cases(tables: Tables, key: str) -> list[Case]:
 
 def outcome(tables: Tables, key: str, planned: int) -> str:
     """HIT, MISS or NOT_YET, and on how many; planned: curves."""
-    _, method = JUDGED[key]
+    method = JUDGED[key][1]
     verdicts = [fine for _, _, fine in cases(tables, key)]
     if not verdicts:
         return NOT_YET
     measured = _judged(tables, method)
     word = HIT if len(measured) >= planned and None not in verdicts else "so far"
     word = MISS if False in verdicts else word
-    return f"{word}: {verdicts.count(True)} of {len(verdicts)} as predicted"
+    return f"{word}, {verdicts.count(True)}/{len(verdicts)}"
 
 
 def aside() -> list[Case]:

@@ -86,7 +86,6 @@ def findings(
         **prose.pills({key: judged[key] for key in CLAIMS}),
         "rho": front.effects(judged["M2"]),
         "missed": front.effects(judged["S10b"]),
-        "times": [f"{1000 * seconds:.2g} ms at {size}" for size, seconds in times],
         "pruned_critical": front.effects(judged["L4"]),
         "rivals": len(rivals.measured),
         "kept_up": len(rivals.decided(YES)),

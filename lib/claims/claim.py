@@ -250,7 +250,7 @@ class Claim(Finding):
         if self.tried:
             return self.tried
         effects = [math.exp(v) if self.scale == "ratio" else v for v in self.worlds]
-        return tuple(f"an effect of {effect:.3g}".replace("-", "−") for effect in effects)
+        return tuple(f"effect {effect:.3g}".replace("-", "−") for effect in effects)
 
     @property
     def worlds(self) -> tuple[float, ...]:

@@ -25,7 +25,7 @@ READ = {
     "text": "read in full",
     "code": "whose code we read",
 }
-EVERYWHERE = "on all records, whatever this page's parameters"
+EVERYWHERE = "on all records"
 
 
 def claim(*claims) -> Html:
