@@ -3,17 +3,14 @@
 Of these papers the abstracts were at hand, not the texts.
 """
 
-import math
-
 from chapters.other_networks import fields, local_errors, locality, readouts, revealed, spikes
-from chapters.other_networks.spiking import SPIKES, TIME
+from chapters.other_networks.spiking import SPIKES
 from lib.analysis import replicates
 from lib.claims.claim import difference, finding, ratio, share, unmeasured
 from lib.claims.names import title
 from lib.methods.local_alignment import THEIRS
 from lib.records import results
 from lib.studies import plans
-from lib.wording import brief
 
 # --- without backpropagation ----------------------------------------------------------------------
 
@@ -70,11 +67,7 @@ def straightness():
 def rate_over_rectifiers():
     rows = SPIKES.results()
     effect = spikes.ratio(rows, "rate") if len(rows) else None
-    if not effect:
-        return []
-    summed = brief(TIME * math.exp(effect.value))
-    note = f"in all, a unit fires {summed} times for every time that a rectifier is on"
-    return [ratio("MLP on digits, 8 time steps", effect, note=note)]
+    return [ratio("MLP on digits, 8 time steps", effect)] if effect else []
 
 
 # --- receptive fields -----------------------------------------------------------------------------

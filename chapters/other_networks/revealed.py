@@ -47,7 +47,7 @@ def of_classes(split: int) -> float:
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Steps to the goal over those without a penalty, a column per batch size."""
     cells = {}
-    for (work, unbiased, alpha, size), *pair in with_penalty(rows, GOAL):
+    for (work, unbiased, alpha, size), *pair in with_penalty(rows[rows.alpha != 1], GOAL):
         row = cells.setdefault((title(work), ESTIMATORS[unbiased], f"{alpha:g}"), {})
         row[f"batch {size}"] = times(replicates.over(*pair, "steps"))
     ratios = pd.DataFrame(cells).T.fillna("—")
