@@ -39,11 +39,8 @@ HEADS = {
 ESTIMATES = ["steps", "low", "high", "line"]  # with four significant digits
 COLUMNS = {
     "workload": "data set and network; only in the file, as is the goal",
-    "training method": "how weights follow from gradients",
     "pruning": "how the weights to remove were chosen, before training; or dense",
     "range": "of momentum: as published, 0.9 to 0.9999, or whole, from 0",
-    "sparsity": "share of weights removed",
-    "batch size": "examples in a training step",
     "steps": "geometric mean over searches of the fewest training steps to the goal; "
     "the name changes with the vertical axis",
     "5 %, 95 %": "ends of its 90 % confidence interval",

@@ -61,8 +61,7 @@ def straightness():
     "and throughput, which are not measured here.)",
     source="Sun et al. 2022, abstract",
     shown="The share of 8 time steps in which a unit fires over the share of examples for "
-    "which a rectifier is on, at the goal, in the mean over batch sizes from 4 to "
-    "1,024.",
+    "which a rectifier is on, at the goal, in the mean over batch sizes.",
 )
 def rate_over_rectifiers():
     rows = SPIKES.results()
@@ -82,7 +81,7 @@ FIELDS = {"chapter": "other_networks", "source": "Ingrosso and Goldt 2022, abstr
     paper="Local structure of higher order, which Gaussian inputs lack, triggers fields that are "
     "local.",
     shown="Participation of fields at the goal over that on Gaussian inputs, in the mean "
-    "over batch sizes 128, 512 and 2,048.",
+    "over batch sizes.",
 )
 def beside_gaussian():
     return _participation("fields_edged")
@@ -96,14 +95,14 @@ def beside_gaussian():
     "that few sites have most of the weight; not that these are neighbours, nor that fields are "
     "copies.)",
     shown="On inputs with edges, participation of fields at the goal over that of weights "
-    "as they are drawn, in the mean over batch sizes 128, 512 and 2,048.",
+    "as they are drawn, in the mean over batch sizes.",
 )
 def beside_drawn():
     return _participation("edged_drawn")
 
 
 def _participation(name):
-    met = locality.at_goal(locality.by_search(fields.FIELDS.results()))
+    met = locality.at_goal(fields.FIELDS.results())
     effect = locality.effects(met)[name]
     return [ratio("two layers on a ring", effect)] if effect else []
 

@@ -12,7 +12,6 @@ from lib.analysis.scaling import Effect
 from lib.page import charts, tips, told
 
 SPIKES, RECTIFIERS, CNNS = (TIME,), (0,), ((TIME, 0.0, "cnn"), (0, 0.0, "cnn"))
-SMALL, LARGE = BATCH_SIZES[:1], BATCH_SIZES[-1:]
 CNN = "CNN, to 8 % error"
 NAMES = {
     0: "rectifiers",
@@ -21,8 +20,6 @@ NAMES = {
 }
 RATIOS = {  # what, as `ratio` takes it, and the range that was predicted before the records
     "steps of spikes over rectifiers": ("steps", (0.5, 2)),
-    f"the same, batch size {SMALL[0]}": ("steps", (1, np.inf), SPIKES, RECTIFIERS, SMALL),
-    f"the same, batch size {LARGE[0]:,}": ("steps", (0, 1), SPIKES, RECTIFIERS, LARGE),
     "firing in a time step, over rectifiers on": ("rate", (0, 0.5)),
     f"steps, {LONGER} over {TIME} time steps": ("steps", (1 / 1.5, 1.5), (LONGER,), SPIKES, FEW),
     f"{CNN}: steps of spikes over rectifiers": ("steps", (0.5, 2), *CNNS, CNN_SIZES),
@@ -57,7 +54,7 @@ def values(rows: pd.DataFrame, times: pd.DataFrame) -> dict[str, object]:
     """Of the section's sentences; rows, times: the records."""
     seconds = times.pivot(index="batch_size", columns="time", values="seconds")
     return {
-        "spikes_small": told.times(ratio(rows, "steps", sizes=SMALL)),
+        "spikes_small": told.times(ratio(rows, "steps", sizes=BATCH_SIZES[:1])),
         "spikes_summed": TIME * float(np.exp(ratio(rows, "rate").value)),
         "spikes_slower": (seconds[TIME] / seconds[0]).tolist(),
     }

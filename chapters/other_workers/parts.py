@@ -22,7 +22,7 @@ COSTS = {"steps": "training steps", "adds": "multiply-adds", "sent": "numbers se
 COLOURS = (charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
 EXAMPLES = 1350  # of the training set
 PARTS, PARALLEL = f"parts, {experiments.PUBLISHED} local steps", "data parallelism"
-LARGE, SMALL, GROWN, *_ = experiments.GROWTHS.values()
+LARGE, SMALL, GROWN, ONE_RATE, _ = experiments.GROWTHS.values()
 UNCUT, APART, RECOVERED = experiments.HALVES.values()
 
 
@@ -167,7 +167,8 @@ def table(grown: pd.DataFrame, cut: pd.DataFrame) -> pd.DataFrame:
         grown: of `over_whole`, of `growing`.
         cut: the same, of `halves`.
     """
-    rows = pd.concat([hardest(grown).query("what == 'adds'"), hardest(cut)])
+    grown = hardest(grown[grown.what == "adds"])
+    rows = pd.concat([grown[grown.arm != ONE_RATE], hardest(cut[cut.arm == RECOVERED])])
     cells = [
         with_interval(row.effect, row.low, row.high)
         if row.met == row.n
