@@ -48,10 +48,11 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Steps to the goal over those without a penalty, a column per batch size."""
     cells = {}
     for (work, unbiased, alpha, size), *pair in with_penalty(rows[rows.alpha != 1], GOAL):
-        row = cells.setdefault((title(work), ESTIMATORS[unbiased], f"{alpha:g}"), {})
+        estimator = "unbiased" if unbiased else "usual"
+        row = cells.setdefault((title(work), estimator, f"{alpha:g}"), {})
         row[f"batch {size}"] = times(replicates.over(*pair, "steps"))
     ratios = pd.DataFrame(cells).T.fillna("—")
-    return ratios.rename_axis(["network", "penalty by the", "α"]).reset_index()
+    return ratios.rename_axis(["network", "estimator", "α"]).reset_index()
 
 
 def values(rows: pd.DataFrame) -> dict[str, object]:
