@@ -65,7 +65,7 @@ def pruning_and_noise(data: SimpleNamespace) -> pd.DataFrame:
     left = (sums.kept / sums["all"]).map(percent)
     noise = tracks.noise_scales(data.followed).noise_scale.iloc[0]
     rows = {
-        f"steps of the pruned network over the dense one, batch size {row.batch_size}": (
+        f"pruned over dense steps, batch size {row.batch_size}": (
             "at least " * row.missed + ranged(row.ratio, row.ratio_low, row.ratio_high)
         )
         for row in text_results.pruned_over_dense(trials).itertuples()

@@ -121,7 +121,7 @@ def penalised(goal):
     """
     for (network, unbiased, *point), *pair in revealed.with_penalty(revealed.measured(), goal):
         if point == [3, 128]:
-            yield f"{title(network)}, {revealed.ESTIMATORS[unbiased]}", *pair
+            yield f"{title(network)}, {revealed.ESTIMATORS[unbiased]} estimator", *pair
 
 
 @finding(

@@ -44,16 +44,14 @@ def together(fields: np.ndarray) -> np.ndarray:
 
 
 def at_goal(rows: pd.DataFrame) -> pd.DataFrame:
-    """Dense searches that met the harder goal of their inputs, a row each: gain, batch_size,
-    replicate, and the units' medians of participation and together; rows: the records.
+    """Dense searches that met the harder goal of their inputs, a row each: KEYS, and the units'
+    medians of participation and together; rows: the records.
     """
+    fields = rows.filter(regex="^site_").to_numpy()
+    rows = rows.assign(participation=participation(fields), together=together(fields))
     goals = rows.gain.map({gain: harder for gain, (harder, _) in GOALS.items()})
     met = rows[(rows.goal == goals) & (rows.sparsity == 0) & rows.steps.notna()]
-    searches = []
-    for key, units in met.groupby(KEYS):
-        fields = units.filter(regex="^site_").to_numpy()
-        searches.append((*key, *np.median([participation(fields), together(fields)], axis=1)))
-    return pd.DataFrame(searches, columns=[*KEYS, "participation", "together"])
+    return met.groupby(KEYS)[["participation", "together"]].median().reset_index()
 
 
 def effects(met: pd.DataFrame) -> dict[str, Effect | None]:

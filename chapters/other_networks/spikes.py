@@ -67,7 +67,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
         for what, (column, ends, *networks) in RATIOS.items()
     ]
     spikes, rectifiers = (met(rows, time).silent.mean() for time in (TIME, 0))
-    silent = ("silent units, over rectifiers never on", 1, np.inf, float(spikes / rectifiers))
+    silent = "silent units, over rectifiers never on", 1, np.inf, float(spikes / rectifiers)
     return told.predictions([*ratios, silent])
 
 

@@ -27,7 +27,7 @@ WORK = "digits-mlp"
 LATE = ["workload", "algorithm", "delays", "staleness"]
 SMALL, *_, LARGE = SIZES = (4, 16, 64, 256)  # batch sizes that curves of every delay have
 JUDGED = 7  # the staleness at which methods are compared
-LISTED = (1, JUDGED, 31)  # of the table; the figure has all
+LISTED = (JUDGED, 31)  # of the table; the figure has all
 METHODS = ("sgd", "momentum", "adam")
 DEPTHS = {"digits-mlp-64x1": ", one hidden layer", "digits-mlp-64x4": ", four hidden layers"}
 COLOURS = (charts.BLUE, charts.TEAL, charts.GREEN, charts.ORANGE, charts.PINK, charts.RED)

@@ -132,7 +132,7 @@ def chart(ratios: pd.DataFrame) -> alt.LayerChart:
         color=charts.by_name("arm", colours, 1),
     )
     about = {"arm:N": "way", "size:O": "workers", "interval:N": "ratio (5–95 %)"}
-    bars, _, dots = charts.curve(base, y, scale, tips.listed(about | {"n:Q": "searches"}), 80)
+    bars, _, dots = charts.curve(base, y, scale, tips.listed(about | {"n:Q": "searches"}))
     menu = charts.menu("what", list(COSTS.values()), COSTS["steps"], "compare")
     slider = charts.goal_slider(sorted(points.goal.unique()))
     missed = base.mark_text(text="missed", angle=270, align="left").encode(y=alt.value(290))
