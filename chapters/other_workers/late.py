@@ -127,26 +127,20 @@ def turns(curves: dict[tuple, Curve]) -> dict[str, pd.DataFrame]:
     return {name: without_waiting(curves, name).set_index("workers") for name in METHODS}
 
 
-def table(curves: dict[tuple, Curve], turns: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Every late curve beside the one on time, and workers that take turns beside one batch; turns:
-    of `turns`.
-    """
+def table(curves: dict[tuple, Curve]) -> pd.DataFrame:
+    """Late curves beside those on time."""
     rows, cells = growth(curves), []
     rows = rows[rows.staleness.isin(LISTED)]
     rows["place"] = rows.algorithm.map(METHODS.index)
     for row in rows.sort_values(["workload", "place", "delays", "staleness"]).itertuples():
-        fixed = row.delays == "fixed"
-        in_turn = fixed and row.workload == WORK
-        cells.append((
-            named(row.algorithm) + DEPTHS.get(row.workload, ""),
-            f"{row.staleness}" if fixed else f"0 to {row.staleness}, drawn",
-            with_interval(row.small, row.small_low, row.small_high),
-            with_interval(row.large, row.large_low, row.large_high),
-            with_interval(*turns[row.algorithm].loc[row.staleness + 1]) if in_turn else "—",
-        ))  # fmt: skip
-    steps = [f"steps, batch {SMALL}", f"batch {LARGE}"]
-    columns = ["training method", "steps late", *steps, "gradients in turn"]
-    return pd.DataFrame(cells, columns=columns)
+        late = f"{row.staleness}" if row.delays == "fixed" else f"0 to {row.staleness}, drawn"
+        cells.append({
+            "training method": named(row.algorithm) + DEPTHS.get(row.workload, ""),
+            "steps late": late,
+            f"steps, batch {SMALL}": with_interval(row.small, row.small_low, row.small_high),
+            f"batch {LARGE}": with_interval(row.large, row.large_low, row.large_high),
+        })  # fmt: skip
+    return pd.DataFrame(cells)
 
 
 def _words(staleness: int) -> str:
