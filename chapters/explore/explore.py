@@ -39,19 +39,14 @@ HEADS = {
 ESTIMATES = ["steps", "low", "high", "line"]  # with four significant digits
 COLUMNS = {
     "workload": "data set and network; only in the file, as is the goal",
-    "training method": "how weights follow from gradients",
     "pruning": "how the weights to remove were chosen, before training; or dense",
     "range": "of momentum: as published, 0.9 to 0.9999, or whole, from 0",
-    "sparsity": "share of weights removed",
-    "batch size": "examples in a training step",
-    "steps": "geometric mean over searches of the fewest training steps to the goal; "
-    "the name changes with the vertical axis",
+    "steps": "geometric mean over searches of the fewest training steps to the goal",
     "5 %, 95 %": "ends of its 90 % confidence interval",
     "line": "what c₁/B + c₂ gives there",
     "searches": "independent searches behind the point; with one or two, "
     "the interval has the scatter of other networks",
-    "missed": "searches that missed the goal; they count as their last step, "
-    "so that the point is a lower bound",
+    "missed": "searches that missed the goal: the point is a lower bound",
     "critical batch size": "where 1 % more examples a batch save half a per cent of the steps",
 }
 CAPTION = (

@@ -59,26 +59,23 @@ def _rung(rungs: pd.DataFrame, goal: float) -> str:
 
 def pruning_and_noise(data: SimpleNamespace) -> pd.DataFrame:
     """What was measured of the book's text besides curves: quantity, value."""
-    trials, scales = data.trials, data.followed.noise_scale
+    trials = data.trials
     matrix = data.layers.name.str.extract(r"(value|query|key)\.weight$", expand=False)
     sums = data.layers.groupby(matrix.replace("key", "query"))[["kept", "all"]].sum()
     left = (sums.kept / sums["all"]).map(percent)
     noise = tracks.noise_scales(data.followed).noise_scale.iloc[0]
     rows = {
-        f"steps of the pruned network over the dense one, batch size {row.batch_size}": (
+        f"pruned over dense steps, batch size {row.batch_size}": (
             "at least " * row.missed + ranged(row.ratio, row.ratio_low, row.ratio_high)
         )
         for row in text_results.pruned_over_dense(trials).itertuples()
     }
     rows |= {
         "values and queries or keys that pruning leaves": f"{left['value']}, {left['query']}",
-        "noise scale at the beginning and at the end": (
-            f"{brief(scales.iloc[0])}, {brief(scales.iloc[-1])}"
-        ),
-        "averaged over progress": brief(noise),
+        "noise scale, averaged over progress": brief(noise),
     }
     if (line := main_line(trials)) is not None:
-        rows["over the critical batch size"] = brief(noise / line.critical)
+        rows["the same, over the critical batch size"] = brief(noise / line.critical)
     goal = TASKS[data.work.task].written(text_results.pruned_goal(trials))
     head = f"to {goal} where pruned; in sequences"
     return pd.DataFrame(rows.items(), columns=[head, "value"])
@@ -110,4 +107,4 @@ def steps_by_method(points: pd.DataFrame, start: float) -> alt.LayerChart:
     shades = shades.mask(lines.sparsity > 0, charts.sparsity_colour(0.9))
     colour = charts.by_name("curve", dict(zip(lines.curve, shades)), 2)
     slider = charts.slider("goal", sorted(points.goal.unique()), start, "goal (nats)", NATS)
-    return shared_figures.scaling_chart(points, colour, slider, height=340)
+    return shared_figures.scaling_chart(points, colour, slider, height=340, units="sequences")

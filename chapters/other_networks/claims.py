@@ -3,17 +3,14 @@
 Of these papers the abstracts were at hand, not the texts.
 """
 
-import math
-
 from chapters.other_networks import fields, local_errors, locality, readouts, revealed, spikes
-from chapters.other_networks.spiking import SPIKES, TIME
+from chapters.other_networks.spiking import SPIKES
 from lib.analysis import replicates
 from lib.claims.claim import difference, finding, ratio, share, unmeasured
 from lib.claims.names import title
 from lib.methods.local_alignment import THEIRS
 from lib.records import results
 from lib.studies import plans
-from lib.wording import brief
 
 # --- without backpropagation ----------------------------------------------------------------------
 
@@ -64,17 +61,12 @@ def straightness():
     "and throughput, which are not measured here.)",
     source="Sun et al. 2022, abstract",
     shown="The share of 8 time steps in which a unit fires over the share of examples for "
-    "which a rectifier is on, at the goal, in the mean over batch sizes from 4 to "
-    "1,024.",
+    "which a rectifier is on, at the goal, in the mean over batch sizes.",
 )
 def rate_over_rectifiers():
     rows = SPIKES.results()
     effect = spikes.ratio(rows, "rate") if len(rows) else None
-    if not effect:
-        return []
-    summed = brief(TIME * math.exp(effect.value))
-    note = f"in all, a unit fires {summed} times for every time that a rectifier is on"
-    return [ratio("MLP on digits, 8 time steps", effect, note=note)]
+    return [ratio("MLP on digits, 8 time steps", effect)] if effect else []
 
 
 # --- receptive fields -----------------------------------------------------------------------------
@@ -89,7 +81,7 @@ FIELDS = {"chapter": "other_networks", "source": "Ingrosso and Goldt 2022, abstr
     paper="Local structure of higher order, which Gaussian inputs lack, triggers fields that are "
     "local.",
     shown="Participation of fields at the goal over that on Gaussian inputs, in the mean "
-    "over batch sizes 128, 512 and 2,048.",
+    "over batch sizes.",
 )
 def beside_gaussian():
     return _participation("fields_edged")
@@ -103,14 +95,14 @@ def beside_gaussian():
     "that few sites have most of the weight; not that these are neighbours, nor that fields are "
     "copies.)",
     shown="On inputs with edges, participation of fields at the goal over that of weights "
-    "as they are drawn, in the mean over batch sizes 128, 512 and 2,048.",
+    "as they are drawn, in the mean over batch sizes.",
 )
 def beside_drawn():
     return _participation("edged_drawn")
 
 
 def _participation(name):
-    met = locality.at_goal(locality.by_search(fields.FIELDS.results()))
+    met = locality.at_goal(fields.FIELDS.results())
     effect = locality.effects(met)[name]
     return [ratio("two layers on a ring", effect)] if effect else []
 
@@ -129,7 +121,7 @@ def penalised(goal):
     """
     for (network, unbiased, *point), *pair in revealed.with_penalty(revealed.measured(), goal):
         if point == [3, 128]:
-            yield f"{title(network)}, {revealed.ESTIMATORS[unbiased]}", *pair
+            yield f"{title(network)}, {revealed.ESTIMATORS[unbiased]} estimator", *pair
 
 
 @finding(

@@ -1,6 +1,5 @@
-"""Messages that reveal less: a split network's loss is cross-entropy plus alpha times the squared
-distance correlation (Székely and Rizzo 2014) of a batch's images and the activations that its
-client sends.  It is estimated as usual, which is too high at small batches, or without bias.
+"""Messages that reveal less: split networks with a penalty on the distance correlation of a batch's
+images and the activations that its client sends.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""Boolean readouts trained by coordinate descent: flip a weight, keep the flip if the error on B
-examples falls.
+"""Boolean readouts trained by coordinate descent (Andreoli et al. 2023, for reservoirs): flip a
+weight, keep the flip if the error on B examples falls.  Features, data and several flips are ours.
 
 The readout answers whether a digit is even: (1 / sqrt N) sum of w_i f_i(x), w_i in {0, 1}, against
 a target of 1 or -1; f_i are N fixed random features, tanh of a random affine map, of mean 0 and
 variance 1 over the training examples.  A flip changes an example's residual r by d = (1 - 2 w_i)
-f_i / sqrt N, hence the mean squared error by the mean of d (2 r + d): nobody needs a gradient.
-With M flips a step, each is tried alone, and all that help are kept, or only the best.
-
-The rule is that of Andreoli et al. (2023) for reservoirs; features, data and several flips are
-ours.
+f_i / sqrt N, hence the mean squared error by the mean of d (2 r + d).
 """
 
 from __future__ import annotations

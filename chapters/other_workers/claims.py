@@ -22,7 +22,7 @@ from lib.wording import named
     source="Dai et al. 2018",
     read="summary",
     shown="Steps with gradients seven steps late over those with timely ones, in the mean "
-    "over batch sizes 4, 16, 64 and 256.",
+    "over batch sizes.",
 )
 def late_over_timely():
     return _late(METHODS, ())
@@ -60,9 +60,8 @@ def _late(methods, rivals):
     paper="Federated averaging takes fewer rounds of communication than synchronous SGD.",
     source="McMahan et al. 2017, in our words",
     read="summary",
-    shown="On shards of one kind, rounds of synchronous steps on whole shards over rounds "
-    "of averaging after an epoch, which computes as much, at the hardest goal that "
-    "all searches of both meet.",
+    shown="Rounds of synchronous steps on whole shards over rounds of averaging after an epoch, "
+    "at the hardest goal that all searches of both meet.",
 )
 def rounds():
     return federated.groups("rounds", WHOLE, EPOCH)
@@ -75,9 +74,8 @@ def rounds():
     paper="Split learning asks less computation of a client than federated averaging.",
     source="Vepakomma et al. 2018, in our words",
     read="summary",
-    shown="On shards of one kind, multiply-adds of averaging after an epoch over those of "
-    "a client of split learning in turns of an epoch, at the hardest goal that all "
-    "searches of both meet.",
+    shown="Multiply-adds of averaging after an epoch over those of a client of split learning in "
+    "turns of an epoch, at the hardest goal that all searches of both meet.",
 )
 def computed():
     return federated.groups("adds", EPOCH, TURNS)

@@ -13,29 +13,17 @@ from lib.claims.claim import Group, ratio, unmeasured
 from lib.claims.names import title
 from lib.page import charts, tips, told
 
-LARGE, WHOLE, EPOCH, LONGER, _, TURNS = experiments.ARMS
+LARGE, WHOLE, EPOCH, *_, TURNS = experiments.ARMS
 TOGETHER = "split, all together"  # the steps of LARGE, the network cut
 COSTS = {"rounds": "rounds", "sent": "numbers sent", "adds": "multiply-adds"}
 POINT = ["workload", "skewed", "way", "local_steps", "batch_size"]
 GOAL = 0.04
-CNN = ("digits-cnn",)
-ROUNDS = "rounds, one step on whole shards over an epoch of averaging"
-ADDS = "multiply-adds, an epoch of averaging over one of split learning in turns"
-SENT = "numbers sent, an epoch of split learning in turns over one of averaging"
 ALIKE = " if shards are alike, {} times if they are skewed"
 SAID = {  # by the figure's title: two ways, and a ratio of what they cost
     "rounds": (WHOLE, EPOCH, "One step a round takes {} times the rounds of averaging"),
     "sent": (TURNS, EPOCH, "Split learning sends {} times the numbers of averaging"),
     "adds": (EPOCH, TURNS, "Averaging takes {} times the multiply-adds of split learning"),
 }
-PREDICTED = (  # of searches on shards that are skewed or not, before all but one of each point
-    (ROUNDS, "rounds", WHOLE, EPOCH, False, experiments.NETWORKS, 3, np.inf),
-    (ROUNDS, "rounds", WHOLE, EPOCH, True, experiments.NETWORKS, 0, 1.5),
-    (ADDS, "adds", EPOCH, TURNS, False, experiments.NETWORKS, 1.25, np.inf),
-    (ADDS, "adds", EPOCH, TURNS, True, experiments.NETWORKS, 1.25, np.inf),
-    (SENT, "sent", TURNS, EPOCH, False, CNN, 1, np.inf),
-    (SENT, "sent", TURNS, EPOCH, True, CNN, 1, np.inf),
-)
 
 
 def searches(trials: pd.DataFrame) -> pd.DataFrame:
@@ -75,18 +63,6 @@ def groups(cost: str, above: str, below: str) -> list[Group]:
             ratio(name, effect) if effect else unmeasured(name, note="no goal was met")
         )
     return judged
-
-
-def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Ratios of costs to GOAL beside what was predicted; rows: of `searches`."""
-    cells = []
-    for words, cost, above, below, skewed, networks, *ends in PREDICTED:
-        for work in networks:
-            chosen = (rows.goal == GOAL) & (rows.skewed == skewed) & (rows.workload == work)
-            estimate = told.interval(over(rows[chosen], cost, above, below))
-            name = f"{words}: {title(work)}, {experiments.KINDS[skewed]}"
-            cells.append((name, *ends, estimate))
-    return told.predictions(cells)
 
 
 def points(rows: pd.DataFrame) -> pd.DataFrame:

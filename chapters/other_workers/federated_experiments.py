@@ -1,6 +1,5 @@
-"""Training where the data lie, on clients.  A round of averaging: each client takes steps of SGD
-from the server's weights, and the server averages them.  A round in turns: the network is cut
-(`lib.engine.clients`), and each client takes its steps with the server and hands its part on.
+"""Training where the data lie, on clients, by averaging or in turns, the network cut
+(`lib.engine.clients`).
 """
 
 from __future__ import annotations

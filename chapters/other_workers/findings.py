@@ -37,7 +37,7 @@ def values(
             "large": late.SIZES[-1],
             "latest": last.staleness,
             "latest_large": last.large,
-            "latest_theory": last.floor,
+            "latest_theory": late.floor(last.staleness),
             **{f"{name}_turns": ranged(*rows.loc[8]) for name, rows in turns.items()},
             "in_turn": percent(delays.in_turn(pushed)),
             "federated": [*federated.titles(rounds)["rounds"].values()][-1],

@@ -21,12 +21,13 @@ from lib.page import charts, tips
 from lib.records import results
 from lib.studies import plans
 from lib.studies.study import Study
-from lib.wording import brief, named, with_interval
+from lib.wording import named, with_interval
 
 WORK = "digits-mlp"
 LATE = ["workload", "algorithm", "delays", "staleness"]
 SMALL, *_, LARGE = SIZES = (4, 16, 64, 256)  # batch sizes that curves of every delay have
 JUDGED = 7  # the staleness at which methods are compared
+LISTED = (JUDGED, 31)  # of the table; the figure has all
 METHODS = ("sgd", "momentum", "adam")
 DEPTHS = {"digits-mlp-64x1": ", one hidden layer", "digits-mlp-64x4": ", four hidden layers"}
 COLOURS = (charts.BLUE, charts.TEAL, charts.GREEN, charts.ORANGE, charts.PINK, charts.RED)
@@ -63,13 +64,12 @@ def slower(curves: dict[tuple, Curve], *keys: tuple, sizes=SIZES) -> Effect | No
 
 def growth(curves: dict[tuple, Curve]) -> pd.DataFrame:
     """A row per late curve, least late first: LATE; small and large: steps over timely ones at the
-    smallest and largest of SIZES, with their ends; and floor: `floor` of a fixed delay.
+    smallest and largest of SIZES, with their ends.
     """
     rows = []
     for key in sorted((key for key in curves if key[3]), key=lambda key: key[3]):
         small, large = (slower(curves, key, sizes=[size]) for size in (SMALL, LARGE))
-        row = dict(zip(LATE, key), floor=floor(key[3]))
-        rows.append(row | small.row("small") | large.row("large"))
+        rows.append(dict(zip(LATE, key)) | small.row("small") | large.row("large"))
     return pd.DataFrame(rows)
 
 
@@ -127,27 +127,20 @@ def turns(curves: dict[tuple, Curve]) -> dict[str, pd.DataFrame]:
     return {name: without_waiting(curves, name).set_index("workers") for name in METHODS}
 
 
-def table(curves: dict[tuple, Curve], turns: dict[str, pd.DataFrame]) -> pd.DataFrame:
-    """Every late curve beside the one on time, and workers that take turns beside one batch; turns:
-    of `turns`.
-    """
+def table(curves: dict[tuple, Curve]) -> pd.DataFrame:
+    """Late curves beside those on time."""
     rows, cells = growth(curves), []
+    rows = rows[rows.staleness.isin(LISTED)]
     rows["place"] = rows.algorithm.map(METHODS.index)
     for row in rows.sort_values(["workload", "place", "delays", "staleness"]).itertuples():
-        workers, fixed = row.staleness + 1, row.delays == "fixed"
-        plain = fixed and row.workload == WORK
-        batch = turns[row.algorithm].reindex([workers]) if plain else None
-        cells.append((
-            named(row.algorithm) + DEPTHS.get(row.workload, ""),
-            f"{row.staleness}" if fixed else f"0 to {row.staleness}, drawn",
-            with_interval(row.small, row.small_low, row.small_high),
-            with_interval(row.large, row.large_low, row.large_high),
-            brief(row.floor) if plain and row.algorithm == "sgd" else "—",
-            with_interval(*batch.to_numpy()[0]) if plain else "—",
-        ))  # fmt: skip
-    steps = [f"steps, batch {SMALL}", f"batch {LARGE}", "most, in theory"]
-    columns = ["training method", "steps late", *steps, "gradients in turn"]
-    return pd.DataFrame(cells, columns=columns)
+        late = f"{row.staleness}" if row.delays == "fixed" else f"0 to {row.staleness}, drawn"
+        cells.append({
+            "training method": named(row.algorithm) + DEPTHS.get(row.workload, ""),
+            "steps late": late,
+            f"steps, batch {SMALL}": with_interval(row.small, row.small_low, row.small_high),
+            f"batch {LARGE}": with_interval(row.large, row.large_low, row.large_high),
+        })  # fmt: skip
+    return pd.DataFrame(cells)
 
 
 def _words(staleness: int) -> str:

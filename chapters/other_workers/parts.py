@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 
 from chapters.other_workers import parts_experiments as experiments
-from chapters.other_workers.parts_experiments import EXPERIMENTS
-from chapters.other_workers.sizes import CLASSES, INPUTS, UNITS
+from chapters.other_workers.parts_experiments import CLASSES, EXPERIMENTS, INPUTS, UNITS
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 from lib.page import charts, tips
@@ -22,7 +21,7 @@ COSTS = {"steps": "training steps", "adds": "multiply-adds", "sent": "numbers se
 COLOURS = (charts.ORANGE, charts.PURPLE, charts.TEAL, charts.RED)
 EXAMPLES = 1350  # of the training set
 PARTS, PARALLEL = f"parts, {experiments.PUBLISHED} local steps", "data parallelism"
-LARGE, SMALL, GROWN, *_ = experiments.GROWTHS.values()
+LARGE, SMALL, GROWN, ONE_RATE, _ = experiments.GROWTHS.values()
 UNCUT, APART, RECOVERED = experiments.HALVES.values()
 
 
@@ -133,7 +132,7 @@ def chart(ratios: pd.DataFrame) -> alt.LayerChart:
         color=charts.by_name("arm", colours, 1),
     )
     about = {"arm:N": "way", "size:O": "workers", "interval:N": "ratio (5–95 %)"}
-    bars, _, dots = charts.curve(base, y, scale, tips.listed(about | {"n:Q": "searches"}), 80)
+    bars, _, dots = charts.curve(base, y, scale, tips.listed(about | {"n:Q": "searches"}))
     menu = charts.menu("what", list(COSTS.values()), COSTS["steps"], "compare")
     slider = charts.goal_slider(sorted(points.goal.unique()))
     missed = base.mark_text(text="missed", angle=270, align="left").encode(y=alt.value(290))
@@ -167,7 +166,8 @@ def table(grown: pd.DataFrame, cut: pd.DataFrame) -> pd.DataFrame:
         grown: of `over_whole`, of `growing`.
         cut: the same, of `halves`.
     """
-    rows = pd.concat([hardest(grown).query("what == 'adds'"), hardest(cut)])
+    grown = hardest(grown[grown.what == "adds"])
+    rows = pd.concat([grown[grown.arm != ONE_RATE], hardest(cut[cut.arm == RECOVERED])])
     cells = [
         with_interval(row.effect, row.low, row.high)
         if row.met == row.n

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from chapters.other_workers.sizes import CLASSES, INPUTS, UNITS, WIDTHS
+from chapters.other_workers.parts_experiments import CLASSES, INPUTS, UNITS, WIDTHS
 from lib.engine import batched, flattening
 from lib.measuring import one_search
 from lib.methods import METHODS
@@ -32,11 +32,9 @@ class Parts:
     """Independent subnetworks: in every round, workers train disjoint parts of one network, each on
     its own batches (Yuan et al. 2022; theory: Shulgin and Richtárik 2023).
 
-    A round deals every hidden layer's units out to the workers, at random.  A worker trains the
-    weights between its own units, from the inputs and to the outputs, its hidden activations times
-    the number of workers, as dropout scales those it keeps.  Weights between units of different
-    workers rest.  All use the biases of the outputs; the first trains them, the others hold them
-    as they were.  So no weight has two owners.
+    A worker trains the weights between its own units, from the inputs and to the outputs, its
+    hidden activations times the number of workers.  All use the biases of the outputs; the first
+    trains them, the others hold them as they were.  So no weight has two owners.
 
     method: SGD by the parts' gradients.  sent: numbers that a worker sends back after a round, in
     the mean over workers.
@@ -95,12 +93,10 @@ STAGES = (16, 32, 64)  # widths of both hidden layers
 def growing(search, w: Tensor) -> tuple[Tensor, Method]:
     """Training begins narrow, and the hidden layers are doubled as it goes on (Yuan et al. 2023).
 
-    New units come in pairs: both have the same incoming weights V, and outgoing weights Z and -Z,
-    so that they cancel and the function stays.  V is normal with standard deviation 1 / fan-in
-    before the growth, Z with 1 / width after it; biases begin at zero.  The published rule also
-    scales the old weights that meet a grown layer by old width / new width; in a network without
-    normalisation that changes the function.  A unit that has not grown yet has zero weights in and
-    out, hence gradients of exactly zero: the whole network, w [T, P], trains as the part would.
+    Both new units of a pair have the same incoming weights V, and outgoing weights Z and -Z.  V is
+    normal with standard deviation 1 / fan-in before the growth, Z with 1 / width after it; biases
+    begin at zero.  A unit that has not grown yet has zero weights in and out, hence gradients of
+    exactly zero: the whole network, w [T, P], trains as the part would.
 
     Returns the weights from which trials start, and a method that remembers fresh [T, P]: what
     every new weight will be.
@@ -188,10 +184,9 @@ def halves(search, w: Tensor) -> tuple[Tensor, Method]:
     """Synthetic intermediate labels: half by half (Karadağ and Topaloğlu 2024).
 
     The left half learns to answer each example with the code of its class: a random number for
-    every unit, uniform on [0, 1).  Its loss is half the squared distance.  Then the right half
-    learns the labels, on what the left one, frozen, answers.  With recovery the whole network is
-    trained in the end.  Codes are as others summarise the paper; one rate for both halves, and as
-    many steps of the right half as of the left one, are ours.
+    every unit, uniform on [0, 1), as others summarise the paper.  Then the right half learns the
+    labels, on what the left one, frozen, answers.  One rate for both halves, and as many steps of
+    the right half as of the left one, are ours.
 
     Returns w, and a method that remembers codes [T, classes, units], and part [T, 1]: what is
     trained next.

@@ -43,15 +43,12 @@ def over(above: pd.DataFrame, below: pd.DataFrame, value: str) -> Effect | None:
     return scaling.mean_of(logs) if len(logs) and not np.isnan(logs).any() else None
 
 
-def by_size(rows: pd.DataFrame, *values: str, by: tuple = ()) -> pd.DataFrame:
-    """batch_size, searches, and of each column its geometric mean with value_low and value_high; a
-    row per batch size and value of the columns `by`, which come first.
+def by_size(rows: pd.DataFrame, value: str, by: tuple) -> pd.DataFrame:
+    """batch_size, searches, and a column's geometric mean with value_low and value_high; a row per
+    batch size and value of the columns `by`, which come first.
     """
-    names = [f"{value}{end}" for value in values for end in ("", "_low", "_high")]
-    table = []
+    names, table = [f"{value}{end}" for end in ("", "_low", "_high")], []
     for key, part in rows.groupby([*by, "batch_size"]):
         row = {**dict(zip((*by, "batch_size"), key)), "searches": len(part)}
-        for value in values:
-            row |= scaling.mean_of(np.log(part[value])).row(value)
-        table.append(row)
+        table.append(row | scaling.mean_of(np.log(part[value])).row(value))
     return pd.DataFrame(table, columns=[*by, "batch_size", "searches", *names])

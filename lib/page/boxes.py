@@ -49,7 +49,7 @@ def _claim(c) -> Html:
     groups = sorted(c.groups, key=lambda group: not group.own)
     rows = [(g, mark(g), numbers(g, c.scale, _digits(g, c))) for g in groups]
     summary = c.tally() if judged else f"{len(c.measured)} rows"
-    measured = "Measured", EVERYWHERE, Html(MARKUP.networks(rows, judged, summary))
+    measured = "Measured", EVERYWHERE * judged, Html(MARKUP.networks(rows, judged, summary))
     if not judged:
         about = ("The paper says", source, c.paper), ("Shown", "", c.shown)
         return Html(MARKUP.box("open", "Measured, without a verdict", (*about, measured)))

@@ -151,17 +151,14 @@ def log(padding: int = alt.Undefined, base: int = 2, **options) -> alt.Scale:
     return alt.Scale(type="log", nice=False, base=base, padding=padding, **options)
 
 
-def curve(
-    base: alt.Chart, y: alt.Y, scale: alt.Scale, tooltip: list, size: int = 64
-) -> list[alt.Chart]:
+def curve(base: alt.Chart, y: alt.Y, scale: alt.Scale, tooltip: list) -> list[alt.Chart]:
     """The layers of a curve: bars from `low` to `high`, lines, and points with tooltips.
 
     Args:
         base: with x and colour.
         y: of lines and points, on this scale.
-        size: of a point.
     """
-    points = base.mark_point(filled=True, size=size, opacity=1)
+    points = base.mark_point(filled=True, size=64, opacity=1)
     return [
         base.mark_rule(strokeWidth=2).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
         base.mark_line(strokeWidth=2.2).encode(y=y),

@@ -126,7 +126,11 @@ def forest(judged: Mapping[str, object], title: str, *lines: float) -> alt.Layer
 
 
 def scaling_chart(
-    curve: pd.DataFrame, colour: alt.Color, *controls: tuple, height: int = 380
+    curve: pd.DataFrame,
+    colour: alt.Color,
+    *controls: tuple,
+    height: int = 380,
+    units: str = "examples",
 ) -> alt.LayerChart:
     """Steps to result against batch size: lines, 5-95 % bars, a line of perfect scaling per curve,
     legend selection.
@@ -138,12 +142,13 @@ def scaling_chart(
         controls: what `charts.slider` and `charts.menu` return, for a table with several values of
             their columns.
         height: in pixels.
+        units: of a batch.
     """
     field = _field(colour)
     # One range for all: the slider moves marks, not axes
     ends = [curve.low.min() / 1.3, curve.high.max() * 1.3]
     pick, faded = charts.picked(field)
-    x = charts.batch_axis(curve.batch_size)
+    x = charts.batch_axis(curve.batch_size, f"batch size ({units})")
     base = alt.Chart(tips.known(curve)).encode(x=x, color=colour, opacity=faded)
     scale = charts.log(domain=ends)
     y = alt.Y("steps:Q", title=STEPS, scale=scale, axis=charts.fractions())
