@@ -26,7 +26,7 @@ from lib.wording import span
     read="text",
     chapter="disputed",
     shown="Steps of DiLoCo with one replica over those of Adam that is looked at as often, to "
-    "5 % error; a search that misses it counts as its last step, a bound.",
+    "5 % error; a miss counts as the last step, a bound.",
 )
 def one_replica():
     return local_steps.groups(local_steps.ALONE)
@@ -40,7 +40,7 @@ def one_replica():
     source="Sarfi et al. 2025, abstract",
     chapter="disputed",
     shown="Steps of the sparse form over those of DiLoCo in the same rounds, to 5 % error; a "
-    "search that misses it counts as its last step, a bound.",
+    "miss counts as the last step, a bound.",
 )
 def sparse_changes():
     parts = [(*local_steps.PART, share) for share in (0.01, 0.03)]
@@ -82,8 +82,8 @@ def muon_rate():
 )
 def timescale():
     return [
-        ratio(name, effects["moves"], note=f"predicted: {span(rates.MOVES)}; {note}".rstrip("; "))
-        for name, effects, note in rates.by_method()
+        ratio(name, effects["moves"], note=f"predicted: {span(rates.MOVES)}")
+        for name, effects in rates.by_method()
         if effects["moves"]
     ]
 
@@ -99,10 +99,10 @@ def timescale():
 )
 def decay_growth():
     scale, groups = np.log(2), []
-    for name, effects, note in rates.by_method():
+    for name, effects in rates.by_method():
         if power := effects["decay"]:
             value, error = (power.value - 1) * scale, power.error * scale
-            groups.append(ratio(name, replace(power, value=value, error=error), note=note))
+            groups.append(ratio(name, replace(power, value=value, error=error)))
     return groups
 
 

@@ -32,12 +32,18 @@ def ramps(trials: pd.DataFrame) -> pd.DataFrame:
         costs = [f"{cost}@{GOALS[work]:g}" for cost in ("steps", "examples")]
         fewest = searches.groupby(["schedule", "replicate"])[costs].min()
         pair = [fewest.loc[name] for name in ("Seesaw", "rate halved")]
-        met = [f"{search.notna().all(axis=1).sum()} of {len(search)}" for search in pair]
+        met = [str(search.notna().all(axis=1).sum()) for search in pair]
         above, below = map(np.log, pair)
         ratios = (replicates.compared(above[cost], below[cost]) for cost in costs)
-        rows.append((title(work), STARTS.get(start, "the whole"), *met, *ratios))
-    counts = ["Seesaw met the goal", "halving met it"]
-    columns = ["network", "first batch", *counts, "steps", "examples"]
+        rows.append(
+            (
+                title(work),
+                STARTS.get(start, "the whole"),
+                f"{', '.join(met)} of {len(pair[0])}",
+                *ratios,
+            )
+        )
+    columns = ["network", "first batch", "met: Seesaw, halving", "steps", "examples"]
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -71,7 +77,9 @@ def masks(searches: pd.DataFrame) -> pd.DataFrame:
     for goal, rows in searches.groupby("goal"):
         static = _steps(rows[rows["mask"] == "static"])
         logs = (_steps(rows[chosen[rows.index]]) for chosen in moving.values())
-        columns[f"to {percent(goal)} error"] = [replicates.compared(mean, static) for mean in logs]
+        columns[f"to {percent(goal)} error"] = [
+            replicates.compared(mean, static) for mean in logs
+        ]
     return pd.DataFrame({"mask": [*moving], **columns})
 
 

@@ -38,14 +38,24 @@ ALONE = [
 PREDICTED = {  # steps of the first arm over the second, before the records
     ALONE[1]: (0.6, 1.2),
     ALONE[4]: (1.0, 2.5),
-    ((DILOCO, 8, 5, 64, 1.0), (DILOCO, 1, 5, 64, 1.0)): (1.2, 2.0),
-    ((DILOCO, 8, 30, 256, 1.0), (DILOCO, 1, 30, 256, 1.0)): (0.7, 1.2),
-    ((DILOCO, 8, 100, 64, 1.0), (DILOCO, 8, 5, 64, 1.0)): (3.0, 8.0),
     ((*PART, 0.01), WHOLE): (1.25, 3.0),
     ((*PART, 0.03), WHOLE): (0.9, 1.6),
-    ((*PART, 1.0), WHOLE): (0.6, 1.1),
 }
-SHOWN = [*[*PREDICTED][2:5], ((*PART, 0.1), WHOLE), [*PREDICTED][-1]]  # which no box has
+ROWS = {  # which no box has; None: nothing was predicted
+    "8 × 5 steps at batch size 64, over 1 × 5": (
+        (DILOCO, 8, 5, 64, 1.0),
+        ALONE[1][0],
+        (1.2, 2),
+    ),
+    "8 × 30 steps at 256, over 1 × 30": ((DILOCO, 8, 30, 256, 1.0), ALONE[5][0], (0.7, 1.2)),
+    "8 × 100 steps at 64, over 8 × 5": (
+        (DILOCO, 8, 100, 64, 1.0),
+        (DILOCO, 8, 5, 64, 1.0),
+        (3, 8),
+    ),
+    "sparse form, 10 %, over whole changes": ((*PART, 0.1), WHOLE, None),
+    "sparse form, 100 %, over whole changes": ((*PART, 1.0), WHOLE, (0.6, 1.1)),
+}
 
 
 def searched(trials: pd.DataFrame) -> pd.DataFrame:
@@ -98,12 +108,10 @@ def values(rows: pd.DataFrame) -> dict[str, object]:
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Ratios that no box has beside what was predicted of them; rows: of `searched`."""
-    cells = []
-    for pair in SHOWN:
-        above, below = map(words, pair)
-        differs = ", ".join(word for word in below if word not in above)
-        predicted = span(PREDICTED[pair]) if pair in PREDICTED else "—"
-        cells.append((f"{', '.join(above)}, over {differs}", predicted, ratio(rows, *pair)))
+    cells = [
+        (what, span(ends) if ends else "—", ratio(rows, *pair))
+        for what, (*pair, ends) in ROWS.items()
+    ]
     alone = arms.searches(rows, replicas=1, local_steps=OFTEN)
     alone = alone.assign(steps=alone.steps.where(alone.met), last_step=alone.steps, goal=GOAL)
     curves = arms.curves(alone, "way", GOAL)

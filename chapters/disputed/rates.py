@@ -78,14 +78,11 @@ def _power(searches: pd.DataFrame, column: str) -> Effect | None:
     return replicates.compared(pd.Series(slopes, dtype=float), 0.0)
 
 
-def by_method() -> Iterator[tuple[str, dict[str, Effect | None], str]]:
-    """Of each method on record: its network and name, its `effects`, and a note on its gain."""
+def by_method() -> Iterator[tuple[str, dict[str, Effect | None]]]:
+    """Of each method on record: its network and name, and its `effects`."""
     trials = DECAYED.results()
     for name, searches in good(trials).groupby("algorithm") if len(trials) else ():
-        estimates = effects(searches)
-        gain = estimates["gain"]
-        note = "whether decay helps here is unclear" if gain and gain.low <= 0 else ""
-        yield f"MLP on digits, {named(name)}", estimates, note
+        yield f"MLP on digits, {named(name)}", effects(searches)
 
 
 def growths() -> pd.DataFrame:
@@ -151,8 +148,7 @@ def growth(trials: pd.DataFrame) -> pd.DataFrame:
 def values(good: pd.DataFrame) -> dict[str, object]:
     """What the section's sentences name; good: of `good`."""
     adam = effects(good[good.algorithm == "adam"])
-    power = ranged(*told.interval(adam["decay"], log=False))
-    return {"adam_moves": told.times(adam["moves"]), "adam_power": power}
+    return {"adam_moves": told.times(adam["moves"])}
 
 
 def table(good: pd.DataFrame) -> pd.DataFrame:
