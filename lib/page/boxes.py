@@ -35,7 +35,7 @@ def claim(*claims) -> Html:
     """
     seen = [c for c in claims if len(c.groups) <= UNFOLDED]
     rows = [(group, mark(group)) for c in seen for group in c.groups]
-    legend = MARKUP.legend(rows, any(hasattr(c, "rule") for c in seen)) if seen else ""
+    legend = str(MARKUP.legend(rows, any(hasattr(c, "rule") for c in seen)) if seen else "")
     return Html("".join(map(_claim, claims)) + legend)
 
 
