@@ -171,7 +171,8 @@ def chart(good: pd.DataFrame) -> alt.LayerChart:
     rows["low"] = rows.timescale_low.clip(lower=good.timescale.min() / 3)
     rows["high"] = rows.timescale_high.clip(upper=good.timescale.max() * 3)
     rows["method"] = rows.algorithm.map(named)
-    scale, axis = charts.log(14, base=10), alt.Axis(format="~g", values=charts.DECADES)
+    scale = charts.log(14, base=10)
+    axis = alt.Axis(format="~g", values=charts.DECADES)
     y = alt.Y("timescale:Q", title="timescale (share of the training)", scale=scale, axis=axis)
     colour = charts.by_algorithm(list(rows.algorithm.unique()))
     base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour)
@@ -182,6 +183,7 @@ def chart(good: pd.DataFrame) -> alt.LayerChart:
         tips.tip("searches:Q", "searches"),
     ]
     single = good[["algorithm", "batch_size", "timescale"]]
-    faint = base.properties(data=single).mark_point(size=40, opacity=0.45).encode(y=y)
+    faint = base.properties(data=single).encode(y=y)
+    faint = faint.mark_point(size=40, opacity=0.45)
     layers = charts.curve(base, y, scale, tooltip)
     return charts.sized(alt.layer(*layers, faint), 330)

@@ -26,17 +26,13 @@ READ = {
     "code": "whose code we read",
 }
 EVERYWHERE = "on all records"
-UNFOLDED = 6  # rows of a box at most
 
 
 def claim(*claims) -> Html:
     """A box for every claim and finding (`lib.claims`): what the paper says, the rule and its
     power, and what was measured on every network; below them, once, what their columns say.
     """
-    seen = [c for c in claims if len(c.groups) <= UNFOLDED]
-    rows = [(group, mark(group)) for c in seen for group in c.groups]
-    legend = str(MARKUP.legend(rows, any(hasattr(c, "rule") for c in seen)) if seen else "")
-    return Html("".join(map(_claim, claims)) + legend)
+    return Html("".join(map(_claim, claims)) + str(MARKUP.legend(claims)))
 
 
 def stated(paper: str, ours: str, verdict: str, source: str) -> Html:
@@ -52,8 +48,7 @@ def _claim(c) -> Html:
     judged = hasattr(c, "rule")
     groups = sorted(c.groups, key=lambda group: not group.own)
     rows = [(g, mark(g), numbers(g, c.scale, _digits(g, c))) for g in groups]
-    summary = c.tally() if judged else f"{len(c.measured)} rows"
-    measured = "Measured", EVERYWHERE, Html(MARKUP.networks(rows, judged, summary, UNFOLDED))
+    measured = "Measured", EVERYWHERE, Html(MARKUP.networks(c, rows, judged))
     if not judged:
         about = ("The paper says", source, c.paper), ("Shown", "", c.shown)
         return Html(MARKUP.box("open", "Measured, without a verdict", (*about, measured)))
