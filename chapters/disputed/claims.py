@@ -12,6 +12,7 @@ from chapters.disputed import local_steps, lora, rates
 from chapters.disputed.lora_experiments import FULL, RANKS
 from lib.claims.claim import finding, ratio
 from lib.claims.names import curve_title
+from lib.wording import span
 
 # --- local steps ----------------------------------------------------------------------------------
 
@@ -24,9 +25,8 @@ from lib.claims.names import curve_title
     source="Charles et al. 2025, in our words",
     read="text",
     chapter="disputed",
-    shown="Steps of DiLoCo with one replica, in rounds of 5 or of 30 steps, over those of "
-    "Adam that is looked at as often, to 5 % error; a search that misses it counts "
-    "as its last step, a bound.",
+    shown="Steps of DiLoCo with one replica over those of Adam that is looked at as often, to "
+    "5 % error; a miss counts as the last step, a bound.",
 )
 def one_replica():
     return local_steps.groups(local_steps.ALONE)
@@ -39,9 +39,8 @@ def one_replica():
     "ones.",
     source="Sarfi et al. 2025, abstract",
     chapter="disputed",
-    shown="Steps of the sparse form with 1 % or 3 % over those of DiLoCo, with eight "
-    "replicas and rounds of 30 steps at batch size 64, to 5 % error; a search that "
-    "misses it counts as its last step, a bound.",
+    shown="Steps of the sparse form over those of DiLoCo in the same rounds, to 5 % error; a "
+    "miss counts as the last step, a bound.",
 )
 def sparse_changes():
     parts = [(*local_steps.PART, share) for share in (0.01, 0.03)]
@@ -52,9 +51,6 @@ def sparse_changes():
 
 EDGE = "a bound from below: winners lie at an end of the range of rates"
 TIMESCALE = {"chapter": "disputed", "source": "Bergsma et al. 2025, abstract, in our words"}
-GROWS = (
-    "At a fixed model and amount of data the best weight decay grows in proportion to the batch"
-)
 
 
 @finding(
@@ -79,16 +75,15 @@ def muon_rate():
 @finding(
     "W2",
     "The timescale of weight decay stays where it is",
-    paper=f"{GROWS}; the timescale that rate, decay and batch make together depends on the data "
-    "for each parameter. (Tested: the timescale, to within a factor of two. W2b has the first "
-    "half.)",
+    paper="The timescale that rate, decay and batch make together depends on the data for each "
+    "parameter. (Tested: to within a factor of two.)",
     **TIMESCALE,
     shown="The timescale of the best trials with decay at a batch of 256 over that at 16.",
 )
 def timescale():
     return [
-        ratio(name, effects["moves"], note=note)
-        for name, effects, note in rates.by_method()
+        ratio(name, effects["moves"], note=f"predicted: {span(rates.MOVES)}")
+        for name, effects in rates.by_method()
         if effects["moves"]
     ]
 
@@ -96,17 +91,18 @@ def timescale():
 @finding(
     "W2b",
     "The best weight decay grows in proportion to the batch",
-    paper=f"{GROWS}.",
+    paper="At a fixed model and amount of data the best weight decay grows in proportion to the "
+    "batch.",
     **TIMESCALE,
     shown="Growth of the best decay with every doubling of the batch, over 2; rate and "
     "decay are tuned together.",
 )
 def decay_growth():
     scale, groups = np.log(2), []
-    for name, effects, note in rates.by_method():
+    for name, effects in rates.by_method():
         if power := effects["decay"]:
             value, error = (power.value - 1) * scale, power.error * scale
-            groups.append(ratio(name, replace(power, value=value, error=error), note=note))
+            groups.append(ratio(name, replace(power, value=value, error=error)))
     return groups
 
 
@@ -122,7 +118,7 @@ LORA = {"chapter": "disputed", "source": "Schulman et al. 2025", "read": "summar
     "batch size.)",
     **LORA,
     shown="The critical batch size at each rank over that of the same matrices trained in "
-    "full, to 2.5 nats, from the batch sizes from 1 to 256 that both have.",
+    "full, to 2.5 nats, from batch sizes that both have.",
 )
 def tolerance():
     return lora.groups(*((rank, FULL) for rank in RANKS))
@@ -134,8 +130,8 @@ def tolerance():
     paper="Raising the rank does not mitigate that large batches hurt LoRA. (Here: critical batch "
     "sizes.)",
     **LORA,
-    shown="The critical batch size at ranks 16 and 64 over that at rank 1, to 2.5 nats, "
-    "from the batch sizes from 1 to 256 that both have.",
+    shown="The critical batch size over that at rank 1, to 2.5 nats, from batch sizes that "
+    "both have.",
 )
 def by_rank():
     return lora.groups(*((rank, RANKS[0]) for rank in (16, 64)))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from lib.analysis import method_results, replicates, scaling
+from lib.analysis.scaling import Effect
 from lib.claims.names import title
 from lib.page import told
 from lib.studies import plans
@@ -21,7 +22,7 @@ NORMS = {  # in which a method takes the steepest step: noise, gradient, power o
     "ℓ₁": ("sigmas", "slopes", 2),
     "nuclear": ("roots", "nuclear", 2),
 }
-NORM = {"adam": "ℓ₁", "adam-fixed": "ℓ₁", "muon": "nuclear"}  # of other methods: Euclidean
+OWN = {"adam": "ℓ₁", "adam-fixed": "ℓ₁", "muon": "nuclear"}  # of other methods: Euclidean
 
 
 def ramps(trials: pd.DataFrame) -> pd.DataFrame:
@@ -31,30 +32,36 @@ def ramps(trials: pd.DataFrame) -> pd.DataFrame:
         costs = [f"{cost}@{GOALS[work]:g}" for cost in ("steps", "examples")]
         fewest = searches.groupby(["schedule", "replicate"])[costs].min()
         pair = [fewest.loc[name] for name in ("Seesaw", "rate halved")]
-        met = [f"{search.notna().all(axis=1).sum()} of {len(search)}" for search in pair]
+        met = [str(search.notna().all(axis=1).sum()) for search in pair]
         above, below = map(np.log, pair)
-        ratios = (told.times(replicates.compared(above[cost], below[cost])) for cost in costs)
-        rows.append((title(work), STARTS.get(start, "the whole"), *met, *ratios))
-    counts = ["Seesaw met the goal", "with the rate halved"]
-    columns = ["network", "first batch", *counts, "steps", "examples"]
+        ratios = (replicates.compared(above[cost], below[cost]) for cost in costs)
+        rows.append(
+            (
+                title(work),
+                STARTS.get(start, "the whole"),
+                f"{', '.join(met)} of {len(pair[0])}",
+                *ratios,
+            )
+        )
+    columns = ["network", "first batch", "met: Seesaw, halving", "steps", "examples"]
     return pd.DataFrame(rows, columns=columns)
 
 
 def norms(points: pd.DataFrame) -> pd.DataFrame:
-    """Critical batch sizes over noise scales, a row per network and method."""
+    """Critical batch sizes over noise scales, a row per method and norm, a column per network."""
     searches = method_results.compared(plans.study("digits-soap"))
     curves = scaling.curves(searches[searches.sparsity == 0])
     critical = {key[:2]: scaling.critical(curve) for key, curve in curves.items()}
-    rows = []
+    cells = {}
     for (work, algorithm), path in points.groupby(["workload", "algorithm"], sort=False):
-        ratios = []
-        for norm in ("Euclidean", NORM.get(algorithm, "Euclidean")):
+        for norm in dict.fromkeys(["Euclidean", OWN.get(algorithm, "Euclidean")]):
             noise, gradient, power = NORMS[norm]
             logs = power * np.log(path[noise] / path[gradient])
             scale = scaling.mean_of(logs.groupby(path.replicate).mean())
-            ratios.append(told.times(scaling.less(critical[work, algorithm], scale)))
-        rows.append((title(work), named(algorithm), *ratios))
-    return pd.DataFrame(rows, columns=["network", "method", "Euclidean", "the method’s own"])
+            ratio = scaling.less(critical[work, algorithm], scale)
+            cells.setdefault((named(algorithm), norm), {})[title(work)] = ratio
+    rows = [{"method": name, "norm": norm} | row for (name, norm), row in cells.items()]
+    return pd.DataFrame(rows)
 
 
 def masks(searches: pd.DataFrame) -> pd.DataFrame:
@@ -70,8 +77,9 @@ def masks(searches: pd.DataFrame) -> pd.DataFrame:
     for goal, rows in searches.groupby("goal"):
         static = _steps(rows[rows["mask"] == "static"])
         logs = (_steps(rows[chosen[rows.index]]) for chosen in moving.values())
-        ratios = [told.times(replicates.compared(mean, static)) for mean in logs]
-        columns[f"to {percent(goal)} error"] = ratios
+        columns[f"to {percent(goal)} error"] = [
+            replicates.compared(mean, static) for mean in logs
+        ]
     return pd.DataFrame({"mask": [*moving], **columns})
 
 
@@ -79,3 +87,27 @@ def _steps(searches: pd.DataFrame) -> pd.Series:
     """The mean logarithm of steps over batch sizes, by replicate."""
     sizes = sorted(searches.batch_size.unique())
     return replicates.means(searches, "steps", sizes, log=True)
+
+
+def values(ramps: pd.DataFrame, norms: pd.DataFrame, masks: pd.DataFrame) -> dict[str, list]:
+    """The ratios of each table that the sentence above it sums up."""
+    own = norms.drop_duplicates("method", keep="last")
+    told_of = {
+        "ramp_steps": ramps.steps,
+        "ramp_examples": ramps.examples,
+        "euclidean": norms[norms.norm == "Euclidean"].iloc[:, 2:].stack(),
+        "own_norm": own.iloc[:, 2:].stack(),
+        "hardest": masks.iloc[:, 1],
+        "easiest": masks.iloc[:, -1],
+    }
+    return {name: _ratios(effects) for name, effects in told_of.items()}
+
+
+def _ratios(effects: pd.Series) -> list[float]:
+    return [*told.ratios(dict(enumerate(effects.dropna()))).values()]
+
+
+def written(table: pd.DataFrame) -> pd.DataFrame:
+    """A table of these with its ratios and their intervals in words; a dash where there is none."""
+    write = lambda cell: told.times(cell) if isinstance(cell, Effect | None) else cell  # noqa: E731
+    return table.map(write)

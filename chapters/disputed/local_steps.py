@@ -22,7 +22,7 @@ from lib.analysis.scaling import Effect
 from lib.claims.claim import Group
 from lib.claims.claim import ratio as group
 from lib.page import charts, tips, told
-from lib.wording import percent
+from lib.wording import percent, span
 
 GOAL = 0.05
 ARM = ["way", "replicas", "local_steps", "batch_size", "density"]
@@ -35,17 +35,27 @@ ALONE = [
     for steps in (OFTEN, SELDOM)
     for size in measured.SIZES
 ]
-RANGES = (  # two arms, and the steps of the first over the second as predicted
-    (*ALONE[1], 0.6, 1.2),
-    (*ALONE[4], 1.0, 2.5),
-    ((DILOCO, 8, 5, 64, 1.0), (DILOCO, 1, 5, 64, 1.0), 1.2, 2.0),
-    ((DILOCO, 8, 30, 256, 1.0), (DILOCO, 1, 30, 256, 1.0), 0.7, 1.2),
-    ((DILOCO, 8, 100, 64, 1.0), (DILOCO, 8, 5, 64, 1.0), 3.0, 8.0),
-    ((*PART, 0.01), WHOLE, 1.25, 3.0),
-    ((*PART, 0.03), WHOLE, 0.9, 1.6),
-    ((*PART, 0.1), WHOLE, None, None),
-    ((*PART, 1.0), WHOLE, 0.6, 1.1),
-)
+PREDICTED = {  # steps of the first arm over the second, before the records
+    ALONE[1]: (0.6, 1.2),
+    ALONE[4]: (1.0, 2.5),
+    ((*PART, 0.01), WHOLE): (1.25, 3.0),
+    ((*PART, 0.03), WHOLE): (0.9, 1.6),
+}
+ROWS = {  # which no box has; None: nothing was predicted
+    "8 × 5 steps at batch size 64, over 1 × 5": (
+        (DILOCO, 8, 5, 64, 1.0),
+        ALONE[1][0],
+        (1.2, 2),
+    ),
+    "8 × 30 steps at 256, over 1 × 30": ((DILOCO, 8, 30, 256, 1.0), ALONE[5][0], (0.7, 1.2)),
+    "8 × 100 steps at 64, over 8 × 5": (
+        (DILOCO, 8, 100, 64, 1.0),
+        (DILOCO, 8, 5, 64, 1.0),
+        (3, 8),
+    ),
+    "sparse form, 10 %, over whole changes": ((*PART, 0.1), WHOLE, None),
+    "sparse form, 100 %, over whole changes": ((*PART, 1.0), WHOLE, (0.6, 1.1)),
+}
 
 
 def searched(trials: pd.DataFrame) -> pd.DataFrame:
@@ -75,9 +85,10 @@ def groups(pairs: list[tuple[tuple, tuple]]) -> list[Group]:
     for pair in pairs if len(trials) else ():
         searches = [arms.searches(rows, **dict(zip(ARM, arm))) for arm in pair]
         missed = sum((~arm.met).sum() for arm in searches)
-        note = f"searches that miss the goal: {missed}" if missed else ""
+        notes = [f"predicted: {span(PREDICTED[pair])}"] if pair in PREDICTED else []
+        notes += [f"searches that miss the goal: {missed}"] if missed else []
         name = ", ".join(words(pair[0]))
-        judged.append(group(name, ratio(rows, *pair), note=note))
+        judged.append(group(name, ratio(rows, *pair), note="; ".join(notes)))
     return judged
 
 
@@ -96,21 +107,18 @@ def values(rows: pd.DataFrame) -> dict[str, object]:
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Ratios of steps beside what was predicted; rows: of `searched`."""
-    cells: list[arms.Row] = []
-    for above, below, *ends in RANGES:
-        name, differs = (
-            words(above),
-            [word for word in words(below) if word not in words(above)],
-        )
-        what = f"{', '.join(name)}, over {', '.join(differs)}"
-        cells.append((what, *ends, ratio(rows, above, below)))
+    """Ratios that no box has beside what was predicted of them; rows: of `searched`."""
+    cells = [
+        (what, span(ends) if ends else "—", ratio(rows, *pair))
+        for what, (*pair, ends) in ROWS.items()
+    ]
     alone = arms.searches(rows, replicas=1, local_steps=OFTEN)
     alone = alone.assign(steps=alone.steps.where(alone.met), last_step=alone.steps, goal=GOAL)
     curves = arms.curves(alone, "way", GOAL)
     critical = arms.ratio(curves, scaling.critical_ratio, DILOCO, INNER)
-    cells.append(("critical batch size of one replica, over Adam’s", 0.7, 1.5, critical))
-    return arms.table(cells)
+    cells.append(("critical batch size, one replica over Adam", span((0.7, 1.5)), critical))
+    frame = pd.DataFrame(cells, columns=["what", "predicted", "measured"])
+    return frame.assign(measured=frame.measured.map(told.times))
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:

@@ -11,18 +11,17 @@ from lib.analysis import replicates
 from lib.analysis.scaling import Curve, Effect, critical_ratio, mean_steps_ratio
 from lib.claims.claim import Group, ratio, unmeasured
 from lib.page import charts, tips, told
+from lib.wording import span
 
 NAMES = {FULL: "in full"} | {rank: f"rank {rank}" for rank in RANKS}
 SHADES = (charts.GUIDE, charts.BLUE, charts.TEAL, charts.ORANGE, charts.RED)
-# As predicted, of two ranks; None: no prediction
-CRITICAL = {
+PREDICTED = {  # of critical batch sizes at two ranks
     (1, FULL): (1.5, 4.0),
     (4, FULL): (0.8, 2.0),
     (16, FULL): (0.5, 1.25),
     (64, FULL): (0.5, 1.25),
     (64, 1): (0.15, 0.8),
 }
-STEPS = {1: (2.0, 5.0), 4: (None, None), 16: (None, None), 64: (0.8, 2.0)}
 
 
 def measured(rows: pd.DataFrame) -> pd.DataFrame:
@@ -37,42 +36,12 @@ def curves(rows: pd.DataFrame, goal: float = GOALS[0]) -> dict[int, Curve]:
     return arms.curves(rows, "rank", goal)
 
 
-def rates(rows: pd.DataFrame, goal: float, rank: int) -> Effect | None:
+def rates(rows: pd.DataFrame, rank: int) -> Effect | None:
     """ln of the best rate at a rank over that in full, the mean over batch sizes."""
-    searches = (arms.searches(rows, goal=goal, rank=number) for number in (rank, FULL))
+    searches = (arms.searches(rows, goal=GOALS[0], rank=number) for number in (rank, FULL))
     sizes = sorted(MOST_STEPS)
     logs = (replicates.means(search, "learning_rate", sizes, log=True) for search in searches)
     return replicates.compared(*logs)
-
-
-def estimates(rows: pd.DataFrame, goal: float) -> list[arms.Row]:
-    """Ratios beside what was predicted of them; rows: of `measured`."""
-    by_rank = curves(rows, goal)
-    cells = [
-        (
-            f"critical batch size, {NAMES[above]} over {NAMES[below]}",
-            *ends,
-            arms.ratio(by_rank, critical_ratio, above, below),
-        )
-        for (above, below), ends in CRITICAL.items()
-    ]
-    for rank, ends in STEPS.items():
-        steps = arms.ratio(by_rank, mean_steps_ratio, rank, FULL)
-        cells.append((f"steps, {NAMES[rank]} over in full", *ends, steps))
-    what = "best rate, {} over in full".format
-    return cells + [(what(NAMES[rank]), None, None, rates(rows, goal, rank)) for rank in RANKS]
-
-
-def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Ratios at every goal, with predictions at the first; rows: of `measured`."""
-    first, *goals = GOALS
-    frame = arms.table(estimates(rows, first))
-    frame = frame.rename(columns={told.MEASURED: f"to {first:g} nats"})
-    for goal in goals:
-        frame[f"to {goal:g} nats"] = [
-            told.times(effect) for *_, effect in estimates(rows, goal)
-        ]
-    return frame
 
 
 def groups(*pairs: tuple[int, int]) -> list[Group]:
@@ -81,18 +50,21 @@ def groups(*pairs: tuple[int, int]) -> list[Group]:
     for pair in pairs if by_rank else ():
         effect = arms.ratio(by_rank, critical_ratio, *pair)
         name = " over ".join(NAMES[rank] for rank in pair)
-        judged.append(ratio(name, effect) if effect else unmeasured(name))
+        note = f"predicted: {span(PREDICTED[pair])}" if pair in PREDICTED else ""
+        judged.append(ratio(name, effect, note=note) if effect else unmeasured(name))
     return judged
 
 
 def values(rows: pd.DataFrame) -> dict[str, object]:
-    """What the section's sentences name; rows: of `measured`."""
-    by_rank, values = curves(rows), {}
-    ratios = {"lora_critical": critical_ratio, "lora_steps": mean_steps_ratio}
-    for name, estimate in ratios.items():
-        effects = {rank: arms.ratio(by_rank, estimate, rank, FULL) for rank in RANKS}
-        values[name] = [*told.ratios(effects).values()]
-    return values
+    """What the section's sentences name, a ratio for each rank; rows: of `measured`."""
+    hardest, easiest = curves(rows), curves(rows, GOALS[-1])
+    effects = {
+        "lora_critical": [arms.ratio(hardest, critical_ratio, rank, FULL) for rank in RANKS],
+        "lora_easiest": [arms.ratio(easiest, critical_ratio, rank, FULL) for rank in RANKS],
+        "lora_steps": [arms.ratio(hardest, mean_steps_ratio, rank, FULL) for rank in RANKS],
+        "lora_rates": [rates(rows, rank) for rank in RANKS],
+    }
+    return {name: [*told.ratios(dict(enumerate(e))).values()] for name, e in effects.items()}
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:

@@ -9,14 +9,13 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.disputed import arms
 from chapters.disputed.decay_experiments import BATCH_SIZES, DECAYED, SPACES
 from lib.analysis import method_results, ranges, replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.judging import kept
 from lib.page import charts, tips, told
 from lib.records import results
-from lib.wording import named
+from lib.wording import named, ranged, span
 from lib.workloads.catalogue import workload
 
 BEST = 4  # trials of a search that count as good, of those with decay
@@ -27,12 +26,11 @@ NEAR = 3  # times the fastest trial's steps
 SIZES = 4  # batch sizes of a search whose slope counts
 SMALL, *_, LARGE = BATCH_SIZES
 RANGES = {  # of `effects`, as predicted of either method; None: no prediction
-    "moves": (f"timescale at batches of {LARGE}, over {SMALL}", 0.5, 2),
-    "decay": ("power of the batch in the best decay", 0.3, 0.9),
-    "rate": ("power of the batch in the best rate", None, None),
-    "gain": ("least loss without decay, over that with it", 1.05, 1.5),
+    "decay": ("power of the batch in the best decay", (0.3, 0.9)),
+    "rate": ("power of the batch in the best rate", None),
+    "gain": ("least loss without decay, over that with it", (1.05, 1.5)),
 }
-POWERS = ("decay", "rate")
+MOVES = (0.5, 2)  # predicted of the timescale at the largest batches, over that at the smallest
 
 
 def good(trials: pd.DataFrame) -> pd.DataFrame:
@@ -80,14 +78,11 @@ def _power(searches: pd.DataFrame, column: str) -> Effect | None:
     return replicates.compared(pd.Series(slopes, dtype=float), 0.0)
 
 
-def by_method() -> Iterator[tuple[str, dict[str, Effect | None], str]]:
-    """Of each method on record: its network and name, its `effects`, and a note on its gain."""
+def by_method() -> Iterator[tuple[str, dict[str, Effect | None]]]:
+    """Of each method on record: its network and name, and its `effects`."""
     trials = DECAYED.results()
     for name, searches in good(trials).groupby("algorithm") if len(trials) else ():
-        estimates = effects(searches)
-        gain = estimates["gain"]
-        note = "whether decay lowers the loss here is unclear" if gain and gain.low <= 0 else ""
-        yield f"MLP on digits, {named(name)}", estimates, note
+        yield f"MLP on digits, {named(name)}", effects(searches)
 
 
 def growths() -> pd.DataFrame:
@@ -152,22 +147,20 @@ def growth(trials: pd.DataFrame) -> pd.DataFrame:
 
 def values(good: pd.DataFrame) -> dict[str, object]:
     """What the section's sentences name; good: of `good`."""
-    by_name = {name: effects(good[good.algorithm == name]) for name in SPACES}
-    power = told.interval(by_name["adam"]["decay"], log=False)
-    return {
-        **{f"{name}_moves": told.times(by_name[name]["moves"]) for name in SPACES},
-        **dict(zip(("adam_power", "adam_power_low", "adam_power_high"), power)),
-    }
+    adam = effects(good[good.algorithm == "adam"])
+    return {"adam_moves": told.times(adam["moves"])}
 
 
 def table(good: pd.DataFrame) -> pd.DataFrame:
-    """What rates and decays of the best trials say, beside what was predicted."""
-    by_name = {name: effects(good[good.algorithm == name]) for name in SPACES}
-    return arms.table(
-        (f"{named(name)}: {what}", *ends, told.interval(by_name[name][key], key not in POWERS))
-        for key, (what, *ends) in RANGES.items()
-        for name in SPACES
-    )
+    """What rates and decays of the best trials say, beside what was predicted of either method."""
+    by_name = {named(name): effects(good[good.algorithm == name]) for name in SPACES}
+    rows = []
+    for key, (what, predicted) in RANGES.items():
+        row = {"what": what, "predicted": span(predicted) if predicted else "—"}
+        for name, estimates in by_name.items():
+            row[name] = ranged(*told.interval(estimates[key], log=key == "gain"))
+        rows.append(row)
+    return pd.DataFrame(rows)
 
 
 def chart(good: pd.DataFrame) -> alt.LayerChart:
@@ -178,7 +171,8 @@ def chart(good: pd.DataFrame) -> alt.LayerChart:
     rows["low"] = rows.timescale_low.clip(lower=good.timescale.min() / 3)
     rows["high"] = rows.timescale_high.clip(upper=good.timescale.max() * 3)
     rows["method"] = rows.algorithm.map(named)
-    scale, axis = charts.log(14, base=10), alt.Axis(format="~g", values=charts.DECADES)
+    scale = charts.log(14, base=10)
+    axis = alt.Axis(format="~g", values=charts.DECADES)
     y = alt.Y("timescale:Q", title="timescale (share of the training)", scale=scale, axis=axis)
     colour = charts.by_algorithm(list(rows.algorithm.unique()))
     base = alt.Chart(rows).encode(x=charts.batch_axis(rows.batch_size), color=colour)
@@ -189,6 +183,7 @@ def chart(good: pd.DataFrame) -> alt.LayerChart:
         tips.tip("searches:Q", "searches"),
     ]
     single = good[["algorithm", "batch_size", "timescale"]]
-    faint = base.properties(data=single).mark_point(size=40, opacity=0.45).encode(y=y)
+    faint = base.properties(data=single).encode(y=y)
+    faint = faint.mark_point(size=40, opacity=0.45)
     layers = charts.curve(base, y, scale, tooltip)
     return charts.sized(alt.layer(*layers, faint), 330)

@@ -103,7 +103,8 @@ def critical_over_noise(published_curves):
     effects = {}
     notes = {}
     for key, curve in published_curves.items():
-        along = scales[(scales.workload == key[0]) & (scales.algorithm == key[1])]
+        along = scales[scales.workload == key[0]]
+        along = along[along.algorithm == key[1]]
         # Each of a search of its own
         by_size = np.log(along.noise_scale).groupby(along.batch_size).mean()
         if len(by_size):

@@ -75,10 +75,9 @@ def findings(tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame) ->
     return {
         "close": percent(points.over.between(1 / NEAR, NEAR).mean()) if len(points) else None,
         "below": _below(points),
-        "several": len(dense) > 2,  # else one constant says nothing
         "over_noise": between(*(dense.critical / dense.predicted)),
-        "over_one": between(*(dense.critical / constant)),
-        "constant": number(constant),
+        "over_one": between(*(dense.critical / constant)) if len(dense) > 2 else None,
+        "held": of_jobs(),
         "deviates_most": percent(tested.depart.max() - 1) if len(tested) else None,
     }
 
@@ -95,35 +94,22 @@ def _below(points: pd.DataFrame) -> str | None:
 # --- tables ---------------------------------------------------------------------------------------
 
 
-def of_jobs() -> pd.DataFrame:
-    """How many of the hook's intervals in running jobs hold the offline estimate."""
+def of_jobs() -> list[str]:
+    """How many of the hook's intervals in each running job hold the offline estimate."""
     jobs = JOBS.results()
     low, offline, high = jobs.low, jobs.offline.fillna(np.inf), jobs.high.fillna(np.inf)
-    inside = ((low <= offline) & (offline <= high)).groupby(
-        jobs.workload.map(title), sort=False
-    )
-    return pd.DataFrame(
-        {
-            "network": name,
-            "intervals that hold the reference": f"{intervals.sum()} of {len(intervals)}",
-        }
-        for name, intervals in inside
-    )
+    inside = ((low <= offline) & (offline <= high)).groupby(jobs.workload.map(title))
+    return [f"{held.sum()} of {len(held)} ({name})" for name, held in inside]
 
 
 def by_method(tested: pd.DataFrame) -> pd.DataFrame:
     """How the form fares with every method, from the least curve to the most."""
-
-    def ends(values: pd.Series) -> str:
-        return f"{values.min():.2f} to {values.max():.2f}" if len(values) else "—"
-
     return pd.DataFrame(
         {
             "method": name,
             "curves": len(curves),
             "not rejected (5 %)": int((curves.p_value > SURE).sum()),
-            "deviates by a factor of": ends(curves.depart),
-            "p": ends(curves.exponent.dropna()),
+            "deviates by a factor of": f"{curves.depart.min():.2f} to {curves.depart.max():.2f}",
         }
         for name, curves in tested.groupby("method")
     )

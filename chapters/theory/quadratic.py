@@ -13,7 +13,7 @@ from lib.analysis.noisy_quadratic import Model, best, power_law, steps
 from lib.claims import Claim
 from lib.claims.judging import kept
 from lib.methods import spaces
-from lib.wording import between, brief, percent, span, with_interval
+from lib.wording import brief, percent, span, with_interval
 from lib.workloads.catalogue import workload
 
 DIMENSIONS, TRIALS, SEARCHES = 1000, 100, 3
@@ -81,7 +81,7 @@ def searched(model: Model, replicate: int) -> pd.DataFrame:
 def compared(model: Model) -> pd.DataFrame:
     """The table of a model's searches beside its exact curve, a row per quantity."""
     truth = curve(model, SIZES, FINE)
-    line, ends = scaling.fit(truth.batch_size, np.log(truth.steps)), scaling.regimes(truth)
+    line = scaling.fit(truth.batch_size, np.log(truth.steps))
     # Where the exact curve's elasticity is one half; this needs no fit
     sizes = np.log(truth.batch_size)
     slope = np.gradient(np.log(truth.steps), sizes)
@@ -90,17 +90,9 @@ def compared(model: Model) -> pd.DataFrame:
     (searches,) = scaling.curves(trials).values()
     points = scaling.across_replicates(scaling.steps_to_result(trials))
     ratios = points.steps / points.batch_size.map(truth.set_index("batch_size").steps)
-    means = scaling.regimes(points)
-    _, perfect, useful = scaling.regime_ends(searches.sizes, scaling.draws(searches).to_numpy())
     c1, c2 = (effect.row().values() for effect in scaling.estimate(_log_line, searches))
     rows = {  # exact, by the searches, and the ends of its interval
         "steps over the fewest possible, median": (1, ratios.median(), np.nan, np.nan),
-        "perfect scaling ends": (
-            ends.perfect_end,
-            means.perfect_end,
-            *scaling.span_of(perfect),
-        ),
-        "floor begins": (ends.useful_end, means.useful_end, *scaling.span_of(useful)),
         "c₁ (examples)": (line.c1[0], *c1),
         "c₂ (steps)": (line.c2[0], *c2),
         "critical batch size": (critical, *scaling.critical(searches).row().values()),
@@ -130,8 +122,7 @@ POWERS = {"1/i^1.5": 1.5, "1/i": 1.0, "1/√i": 0.5, "flat": 0.0}
 
 def bends(model: Model) -> dict[str, float]:
     """What the definitions of the page make of a model whose steps are known exactly, with the best
-    of TRIED constant rates: critical (C), rho, exponent, falls (K* times the best rate at the
-    smallest batch size over that at the largest).
+    of TRIED constant rates: critical (C) and rho.
     """
     edge = 2 / model.curvature.max()
     tried = np.geomspace(1e-5 * edge, 0.999 * edge, TRIED)
@@ -139,21 +130,14 @@ def bends(model: Model) -> dict[str, float]:
     fewest = taken.min(0)
     well = taken <= rates.WINDOW * fewest
     logs = pd.Series((np.log(tried)[:, None] * well).sum(0) / well.sum(0), BEND_SIZES)
-    log_steps = pd.Series(np.log(fewest), BEND_SIZES)
-    product = logs + log_steps
-    free = rates.fit("free exponent", BEND_SIZES, logs.to_numpy())
-    critical = rates.bend(log_steps)
-    return {
-        "critical": float(np.exp(critical)),
-        "rho": float(np.exp(rates.bend(-logs) - critical)),
-        "exponent": free.parameters[1],
-        "falls": float(np.exp(product.iloc[0] - product.iloc[-1])),
-    }
+    critical = rates.bend(pd.Series(np.log(fewest), BEND_SIZES))
+    rho = float(np.exp(rates.bend(-logs) - critical))
+    return {"critical": float(np.exp(critical)), "rho": rho}
 
 
 def spectra() -> pd.DataFrame:
     """`bends`, a row per spectrum and goal (spectrum, goal): power laws with noise equal to the
-    curvature and a start of one, and those measured, likewise and with their own noise and start.
+    curvature and a start of one, and those measured, with their own noise and start.
     """
     return pd.DataFrame(kept("rate-spectra", lambda: _spectra().to_dict("list")))
 
@@ -167,8 +151,7 @@ def _spectra() -> pd.DataFrame:
         for (name, step), rows in eigenvalues:
             h, noise, slope = rows[["curvature", "noise", "slope"]].to_numpy().T
             title = f"{workload(name).title.removesuffix(', easier goal')}, step {step:,}"
-            cases.append((title, h, h, 1.0))
-            cases.append((f"{title}, its own noise", h, noise, (slope / h) ** 2))
+            cases.append((title, h, noise, (slope / h) ** 2))
     rows = []
     for title, h, noise, square in cases:
         for goal in GOALS:
@@ -190,6 +173,5 @@ def spectra_table(spectra: pd.DataFrame, bends: Claim) -> pd.DataFrame:
         group = groups.get(spectrum.partition(", ")[0])
         searches = with_interval(group.effect, group.low, group.high) if group else "—"
         ratios = {f"ρ, goal {percent(row.goal)}": brief(row.rho) for row in goals.itertuples()}
-        ends = {"exponent": between(*goals.exponent), "K*η* falls": between(*goals.falls)}
-        rows.append({"spectrum": spectrum, **ratios, **ends, "ρ of its searches": searches})
+        rows.append({"spectrum": spectrum, **ratios, "ρ of its searches": searches})
     return pd.DataFrame(rows)

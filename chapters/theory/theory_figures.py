@@ -42,7 +42,8 @@ def residuals(points: pd.DataFrame) -> alt.TopLevelMixin:
         shaded = base.transform_aggregate(n="count()").mark_rect(
             color=charts.GUIDE, opacity=0.2
         )
-        dots, line = base.mark_point(filled=True, size=18), base.mark_line(strokeWidth=2.5)
+        dots = base.mark_point(filled=True, size=18)
+        line = base.mark_line(strokeWidth=2.5)
         y = alt.Y("over:Q", scale=up, axis=ticks)
         return [
             shaded.encode(alt.YDatum(SHADED[0]), alt.Y2Datum(SHADED[1])),

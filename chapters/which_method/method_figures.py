@@ -7,7 +7,6 @@ import pandas as pd
 
 from lib.page import charts, tips
 from lib.page.tips import tip
-from lib.wording import named
 
 WORDS = {  # what is compared, as the menu has it
     "critical": "critical batch size",
@@ -25,26 +24,19 @@ OVER = "times SGD’s"
 ROW = 9  # pixels of a network within a method's row
 
 
-def with_prediction(
-    measured: pd.DataFrame, predicted: pd.DataFrame, muon: dict[str, str]
-) -> alt.LayerChart:
-    """Ratios to SGD with intervals, a row per method and a colour per network, and the model's
-    ratio as a hollow diamond; a menu chooses what.
+def over_sgd(measured: pd.DataFrame, muon: dict[str, str]) -> alt.LayerChart:
+    """Ratios to SGD with intervals, a row per method and a colour per network; a menu chooses
+    what.
 
     Args:
         measured: of `findings.compared`; variants are left out.  Intervals end at twice the
             outermost points.
-        predicted: of `quadratic_methods.predictions`.
         muon: a key of WORDS -> Muon's ratios, in words.
     """
     plain = measured.loc[~measured.algorithm.isin(charts.VARIANTS), COLUMNS]
     parts = [charts.cut(rows, "ratio", 2)[0] for _, rows in plain.groupby("what", sort=False)]
     shown = pd.concat(parts, ignore_index=True).assign(what=lambda rows: rows.what.map(WORDS))
     order, networks = list(dict.fromkeys(plain.method)), list(dict.fromkeys(plain.network))
-    model = predicted.rename(columns=WORDS)
-    model = model.melt("algorithm", [*WORDS.values()], "what", "ratio")
-    model = model.assign(method=model.pop("algorithm").map(named))
-    model = model[model.method.isin(order)]
     scale = charts.log(14)
     axis = charts.fractions(labelOverlap="greedy", labelBound=True)
     x = alt.X("ratio:Q", title=OVER, scale=scale, axis=axis)
@@ -55,22 +47,15 @@ def with_prediction(
     base = alt.Chart(shown).encode(
         y=y, yOffset=alt.YOffset("network:N", sort=networks), color=colour
     )
-    method = tip("method:N", "training method")
     tooltip = [
-        method,
+        tip("method:N", "training method"),
         tips.NETWORK,
         tip("ratio:Q", OVER, ".2f"),
         tip("range:N", "5–95 %"),
         tip("n:Q", "searches of both"),
     ]
     low = alt.X("ratio_low:Q", scale=scale, title=OVER)
-    diamonds = alt.Chart(model).mark_point(
-        shape="diamond", size=90, strokeWidth=2, color=charts.GUIDE
-    )
-    diamonds = diamonds.encode(
-        y=y, x=x, tooltip=[method, tip("ratio:Q", "the model’s ratio", ".2r")]
-    )
-    layers = [*charts.ranges(base, "ratio", x, low, tooltip, 50), diamonds]
+    layers = charts.ranges(base, "ratio", x, low, tooltip, 50)
     words = [word for word in WORDS.values() if word in set(shown.what)]
     menu = charts.menu("what", words, shown.what.iloc[0], "show")
     drawn = alt.layer(charts.across(1, x=scale), charts.controlled(layers, menu))
