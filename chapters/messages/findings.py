@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 
 import altair as alt
 import pandas as pd
 
-from chapters.messages.claims import DENSITY, sent
 from chapters.messages.message_results import gaps, means
 from lib.claims import Claim
 from lib.claims.claim import NO, YES
@@ -18,7 +16,7 @@ from lib.methods.intervals import SHI2019
 from lib.page import charts, tips
 from lib.studies.search import Search
 from lib.studies.study import Study
-from lib.wording import between, brief, number, percent
+from lib.wording import between, brief, number
 from lib.workloads import catalogue
 
 # Compressor, error feedback: Rand-k without it, as in the published comparison
@@ -63,10 +61,6 @@ def findings(
     rates = SHI2019["learning_rate"]
     groups = [g for g in judged["T4"].groups if g.n > 1 and not g.name.endswith(OTHERWISE)]
     verdicts = Counter(group.verdict for group in groups)
-    # The fewest d/k steps of the runs that T4 judges, to a tenth
-    top = gaps(sent(), "Top-k")
-    lengths = (top.budget * top.density)[top.density == DENSITY]
-    long = lengths[lengths >= 1]
     return {
         "networks": networks,
         "stopped": [f"{name}: {number(n)}" for name, n in last.items() if n < chosen.steps],
@@ -75,12 +69,9 @@ def findings(
         "steps": int(last[networks[0]]),
         "trials": chosen.trials,
         "rates": f"{rates.low:g} and {rates.high:g}",
-        "even": percent(1 / chosen.workers),
-        "compared": len(groups),
         "passed": verdicts[YES],
         "failed": verdicts[NO],
         "lost": between(*(g.effect for g in groups)),
-        "lengths": math.floor(10 * long.min()) / 10 if len(long) else None,
         "behind": behind(shown, networks[0], min(chosen.densities)),
     }
 
