@@ -14,7 +14,7 @@ from lib.claims.names import title
 from lib.page import charts, tips
 from lib.records import results, selection
 from lib.studies.study import Study
-from lib.wording import between, brief
+from lib.wording import brief, ranged
 
 NAMES = {
     "one": "one process",
@@ -68,19 +68,18 @@ def values(clock: pd.DataFrame) -> dict[str, str]:
 
 def table(times: pd.DataFrame) -> pd.DataFrame:
     """A row per framework: a step's computing time over that of one process, with quartiles, at
-    each batch size, and at the largest what it sends and holds, in gradients; times: of one run.
+    the smallest and the largest batch, and at this what it sends and holds, in gradients; times:
+    of one run.
     """
     rows = {name: {"framework": words} for name, words in NAMES.items()}
     times = times[(times.workload == NETWORK) & (times.algorithm == "adam")]
-    for size, systems in times.groupby("batch_size"):
-        base = systems.seconds[systems.system == "one"].item()
-        for row in systems.itertuples():
-            quartiles = between(row.low / base, row.high / base)
-            cell = f"{brief(row.seconds / base)} ({quartiles})"
-            if row.system == "one":
-                cell = "1"
-            rows[row.system][f"B = {size:,}"] = cell
-    for _, row in times[times.batch_size == times.batch_size.max()].iterrows():
+    ends = times.batch_size.min(), times.batch_size.max()
+    for size in ends:
+        systems = times[times.batch_size == size].set_index("system")
+        ratios = systems[["seconds", "low", "high"]] / systems.seconds["one"]
+        for name, ratio in ratios.iterrows():
+            rows[name][f"B = {size:,}"] = "1" if name == "one" else ranged(*ratio)
+    for _, row in times[times.batch_size == ends[1]].iterrows():
         gradient = 4 * row.weights
         rows[row.system]["sent"] = brief(row.sent / gradient)
         rows[row.system]["held"] = brief(row[HELD].sum() / gradient)
