@@ -71,7 +71,7 @@ def findings(
         "passed": verdicts[YES],
         "failed": verdicts[NO],
         "lost": between(*(g.effect for g in groups)),
-        "density": share,
+        "density": f"{share:g}",
         "over": between(*gaussian_sent(shown, share)),
         "behind": behind(shown, networks[0], share),
     }
