@@ -18,8 +18,8 @@ def classical(density: np.ndarray) -> np.ndarray:
 
 
 def tighter(density: np.ndarray) -> np.ndarray:
-    """(1 - k/d)^2: what a vector obeys for which `portraits.bell` is true (Shi et al. 2019, abstract: delta =
-    (2kd - k^2)/d^2).
+    """(1 - k/d)^2: what a vector obeys for which `portraits.bell` is true (Shi et al. 2019,
+    abstract: delta = (2kd - k^2)/d^2).
     """
     return classical(density) ** 2
 

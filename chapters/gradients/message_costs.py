@@ -86,9 +86,11 @@ class Measured:
         """
         network, dense = self.hooked.iloc[-1], self.linked["all-reduce"]
         d = int(network.d)
-        spared, choose = (np.interp(d, t.d, t.seconds) for t in (dense, self.chosen))
-        link = VALUE_BYTES * dense.d.iloc[-1] / dense.seconds.iloc[-1], dense.seconds.iloc[0] / 2
-        sent = gather(2, target(CORE.density, d), *link)
+        first, last = dense.iloc[0], dense.iloc[-1]
+        bandwidth = VALUE_BYTES * last.d / last.seconds
+        spared = np.interp(d, dense.d, dense.seconds)
+        choose = np.interp(d, self.chosen.d, self.chosen.seconds)
+        sent = gather(2, target(CORE.density, d), bandwidth, first.seconds / 2)
         more = network["top-k"] - network["all-reduce"]
         return (more / 1e3 + spared - choose - sent) / d
 

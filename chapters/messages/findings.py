@@ -99,11 +99,13 @@ def table(shown: pd.DataFrame, density: float) -> pd.DataFrame:
     seeds, and the entries that Gaussian-k sends over those asked for.
     """
     pairs = [means(gaps(shown, *pair)).assign(rival=pair[1]) for pair in COMPARED]
-    rows = pd.concat(pairs, ignore_index=True).query("density == @density")
-    rows["pair"] = rows.method + " over " + rows.rival
-    rows["points"] = [ranged(e.value, e.low, e.high) for e in rows.effect]
-    rows["network"] = rows.workload.map(lambda name: catalogue.workload(name).title)
-    wide = rows.pivot(index="network", columns="pair", values="points")[rows.pair.unique()]
+    rows = pd.concat(pairs, ignore_index=True)
+    rows = rows[rows.density == density]
+    titles = rows.workload.map(lambda name: catalogue.workload(name).title)
+    points = [ranged(e.value, e.low, e.high) for e in rows.effect]
+    names = rows.method + " over " + rows.rival
+    cells = pd.DataFrame({"network": titles, "pair": names, "points": points})
+    wide = cells.pivot(index="network", columns="pair", values="points")[names.unique()]
     wide["k sent by Gaussian-k"] = gaussian_sent(shown, density).map(brief)
     wide.insert(0, "density", density)
     return wide.fillna("—").reset_index().rename_axis(columns=None)
