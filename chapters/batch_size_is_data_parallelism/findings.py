@@ -74,7 +74,6 @@ def findings(plain: Run, equal: pd.DataFrame, runs: int, seconds: float) -> dict
         "seconds": f"{seconds:.0f}",
         "torch": torch.__version__,
         "rounding": units <= plain.steps,  # one unit a step
-        "exact": bool(equal.difference[equal.workers == 1].max() == 0),
         "units": units,
         "late_single": float(long.last().float32),
         "long_units": float(long.max().float64 / UNITS["float64"]),

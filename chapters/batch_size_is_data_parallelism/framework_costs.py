@@ -1,5 +1,5 @@
-"""What frameworks make of two processes: time to the goal, by the clock and in computing, over that
-of one process, and what a step sends and holds.
+"""What frameworks make of two processes: time to the goal, by the clock, over that of one process,
+and what a step sends and holds.
 
 Time to the goal is K* times the seconds of a step, and K* is that of one process for every
 framework but sparse messages, which may need more steps.
@@ -14,7 +14,7 @@ from lib.claims.names import title
 from lib.page import charts, tips
 from lib.records import results, selection
 from lib.studies.study import Study
-from lib.wording import between, brief
+from lib.wording import brief, ranged
 
 NAMES = {
     "one": "one process",
@@ -39,16 +39,15 @@ def searched(times: pd.DataFrame) -> pd.DataFrame:
     return results.read(Study("timed", "", timed))
 
 
-def gains(points: pd.DataFrame, times: pd.DataFrame, seconds: str) -> pd.Series:
-    """How many times as fast as one process each framework reaches the goal, both at their best
-    batch size; by network and framework, without sparse messages, which may need more steps.
+def gains(points: pd.DataFrame, times: pd.DataFrame) -> pd.Series:
+    """How many times as fast as one process each framework reaches the goal by the clock, both at
+    their best batch size; by network and framework, without sparse messages.
 
-    points: of `scaling.across_replicates`; times: of `experiments.measured`.  seconds: their column
-    for the time of a step: "wall" by the clock, "seconds" of computing.
+    points: of `scaling.across_replicates`; times: of `experiments.measured`.
     """
     rows = times.merge(points[[*KEYS, "steps"]], on=KEYS)
     names = {"network": rows.workload.map(title), "framework": rows.system.map(NAMES)}
-    rows = rows.assign(time=rows.steps * rows[seconds], **names)
+    rows = rows.assign(time=rows.steps * rows.wall, **names)
     best = rows[rows.system != "sparse"].groupby(["network", "framework"]).time.min().unstack()
     return best.rdiv(best[NAMES["one"]], axis=0).drop(columns=NAMES["one"]).stack()
 
@@ -57,7 +56,7 @@ def by_the_clock(points: pd.DataFrame, *runs: pd.DataFrame) -> pd.DataFrame:
     """network, framework, and the gain over one process in the first and second run; points and
     runs as `gains` takes them.
     """
-    columns = (gains(points, times, "wall") for times in runs)
+    columns = (gains(points, times) for times in runs)
     return pd.DataFrame(dict(zip(("first", "second"), columns))).reset_index()
 
 
@@ -69,19 +68,18 @@ def values(clock: pd.DataFrame) -> dict[str, str]:
 
 def table(times: pd.DataFrame) -> pd.DataFrame:
     """A row per framework: a step's computing time over that of one process, with quartiles, at
-    each batch size, and at the largest what it sends and holds, in gradients; times: of one run.
+    the smallest and the largest batch, and at this what it sends and holds, in gradients; times:
+    of one run.
     """
     rows = {name: {"framework": words} for name, words in NAMES.items()}
     times = times[(times.workload == NETWORK) & (times.algorithm == "adam")]
-    for size, systems in times.groupby("batch_size"):
-        base = systems.seconds[systems.system == "one"].item()
-        for row in systems.itertuples():
-            quartiles = between(row.low / base, row.high / base)
-            cell = f"{brief(row.seconds / base)} ({quartiles})"
-            if row.system == "one":
-                cell = "1"
-            rows[row.system][f"B = {size:,}"] = cell
-    for _, row in times[times.batch_size == times.batch_size.max()].iterrows():
+    ends = times.batch_size.min(), times.batch_size.max()
+    for size in ends:
+        systems = times[times.batch_size == size].set_index("system")
+        ratios = systems[["seconds", "low", "high"]] / systems.seconds["one"]
+        for name, ratio in ratios.iterrows():
+            rows[name][f"B = {size:,}"] = "1" if name == "one" else ranged(*ratio)
+    for _, row in times[times.batch_size == ends[1]].iterrows():
         gradient = 4 * row.weights
         rows[row.system]["sent"] = brief(row.sent / gradient)
         rows[row.system]["held"] = brief(row[HELD].sum() / gradient)

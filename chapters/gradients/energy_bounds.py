@@ -1,4 +1,4 @@
-"""Bounds on how much of a vector its k largest entries leave behind, and when one of them holds."""
+"""Bounds on how much of a vector its k largest entries leave behind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from lib import require
-from lib.probes import portraits
 
 
 def classical(density: np.ndarray) -> np.ndarray:
@@ -19,8 +18,8 @@ def classical(density: np.ndarray) -> np.ndarray:
 
 
 def tighter(density: np.ndarray) -> np.ndarray:
-    """(1 - k/d)^2: what a vector obeys for which `bell` is true (Shi et al. 2019, abstract: delta =
-    (2kd - k^2)/d^2).
+    """(1 - k/d)^2: what a vector obeys for which `portraits.bell` is true (Shi et al. 2019,
+    abstract: delta = (2kd - k^2)/d^2).
     """
     return classical(density) ** 2
 
@@ -32,16 +31,3 @@ def gaussian(density: np.ndarray) -> np.ndarray:
     remainder = classical(density)
     t = -ndtri(np.maximum(density, np.finfo(float).tiny) / 2)  # at density 0 the limit
     return remainder - 2 * t * np.exp(-(t**2) / 2) / np.sqrt(2 * np.pi)
-
-
-def bell(u: np.ndarray, bins: int = portraits.FINE) -> bool:
-    """Whether u's squared sorted profile is convex and ends at zero, as far as `bins` bins can tell
-    (`portraits.bell`).
-
-    This is enough for left(u, m / bins) <= (1 - m / bins)^2 at every m: less twice the last bin's
-    multiple of the line, the bins are a sum of hinges (j - b)+ with 2 <= j <= bins, and of a hinge
-    (j - m)(j - m - 1) / j(j - 1) is left if m < j, else nothing, which is less than the line
-    leaves.  Between bins the excess is at most 1 / (4 bins^2): `left` is convex in the density, so
-    that it lies below the chords of its bound, and these are no further above it.
-    """
-    return portraits.bell(portraits.profile(u, bins), bins)

@@ -16,10 +16,7 @@ from lib.workloads.catalogue import workload
 
 ALL_SENT = "everything sent"
 MOST = 4500  # entries of distributions that the page can carry
-BINS = (10, 20, portraits.FINE, portraits.PROFILE)  # in which profiles are judged
-NORMALS = 20  # vectors of every network's length
-SEEN = 0.1  # density at which the first figure shows bounds and vectors apart
-ROUNDING = 5e-5  # of values of five digits, as those on record
+SEEN = 0.1  # density of which the lead tells, in words
 
 
 def planned(
@@ -83,58 +80,33 @@ def band(left: pd.DataFrame) -> pd.DataFrame:
     return levels.agg(low="min", middle="median", high="max").reset_index()
 
 
-def of_bins(taken: pd.DataFrame, compressor: str) -> pd.DataFrame:
-    """How many vectors meet the condition in how many bins: those with feedback, and normal ones.
-
-    taken: of `portraits.results`.
-    """
-    from lib.workloads import models  # brings PyTorch, which is slow to import
-
-    rows = fed_back(taken[taken.measure == "profile"], compressor).sort_values("x")
-    trained = [vector.value.to_numpy() for _, vector in rows.groupby(portraits.KEY)]
-    normal = []
-    for name in rows.workload.unique():
-        d = models.parameter_count(workload(name).network())
-        random = np.random.default_rng(0)
-        normal += [
-            portraits.profile(random.normal(size=d), portraits.PROFILE) for _ in range(NORMALS)
-        ]
-
-    def met(profiles: list[np.ndarray], bins: int) -> str:
-        bells = [portraits.bell(profile, bins, ROUNDING) for profile in profiles]
-        return f"{sum(bells)} of {len(bells)}"
-
-    kinds = {"from training": trained, "normal, of the same lengths": normal}
-    table = {name: [met(profiles, bins) for bins in BINS] for name, profiles in kinds.items()}
-    return pd.DataFrame({"bins": BINS, **table})
-
-
 # --- how entries are distributed ------------------------------------------------------------------
 
 
 def beyond(taken: pd.DataFrame, deviations: float) -> pd.Series:
     """The share of entries more than so many standard deviations, up to `portraits.REACH`, from
-    zero: by workload, compressor, feedback and step.
+    zero: by network and step; of the vectors of one way of sending.
     """
     width = 2 * portraits.REACH / portraits.BINS
     bins = taken[taken.measure == "density"]
     inside = ((deviations - bins.x.abs()) / width + 0.5).clip(0, 1)  # of a bin
-    keys = [bins[name] for name in portraits.KEY if name != "density"]
-    return (1 - (bins.value * width * inside).groupby(keys).sum()).clip(lower=0)
+    shares = (bins.value * width * inside).groupby([bins.network, bins.step]).sum()
+    return (1 - shares).clip(lower=0)
 
 
-def tails(taken: pd.DataFrame, single: pd.DataFrame, density: float) -> pd.DataFrame:
-    """Entries beyond the first two thresholds of Gaussian-k, over k, and the largest entry in
-    deviations: medians over a run's vectors, a row per network and way.
+def tails(taken: pd.DataFrame, density: float) -> pd.DataFrame:
+    """Entries of Gaussian-k's vectors beyond its first two thresholds, over k: medians over a run's
+    vectors, a row per network.
     """
-    vectors = single.set_index(["workload", "compressor", "feedback", "step"])
+    vectors = taken[(taken.compressor == "gaussian-k") & taken.feedback.astype(bool)]
     # Beyond the first, a normal distribution has this share of its entries
     thresholds = stats.norm.isf(density / 2) * np.array([1, 1.5])
-    heads = [f"beyond {deviations:.1f} deviations, over k" for deviations in thresholds]
-    for head, deviations in zip(heads, thresholds):
-        vectors[head] = beyond(taken, deviations) / density
-    medians = vectors.groupby(["network", "way"])[[*heads, "far"]].median().reset_index()
-    return medians.round(4).rename(columns={"way": "sent", "far": "largest entry, deviations"})
+    columns = {
+        f"beyond {deviations:.1f} deviations, over k": beyond(vectors, deviations) / density
+        for deviations in thresholds
+    }
+    medians = pd.DataFrame(columns).groupby(level="network").median()
+    return medians.round(2).rename_axis("network").reset_index()
 
 
 def entries(taken: pd.DataFrame, every: int) -> pd.DataFrame:
@@ -147,18 +119,22 @@ def entries(taken: pd.DataFrame, every: int) -> pd.DataFrame:
 # --- sentences ------------------------------------------------------------------------------------
 
 
-def findings(taken: pd.DataFrame, first: Portrait) -> dict[str, str]:
-    """The values of the sentences on vectors, taken as of `named`; first: of `planned`."""
+def findings(taken: pd.DataFrame, single: pd.DataFrame, first: Portrait) -> dict[str, object]:
+    """The values of the sentences on vectors, taken as of `named`; single: of `portraits.shapes`,
+    first: of `planned`.
+    """
     left = taken[(taken.measure == "left") & (taken.compressor != "dense")]
     obeys = left.value <= energy_bounds.tighter(left.x) + 1e-6
     levels = band(fed_back(left, first.compressor))
     most = np.interp(first.density, levels.x, levels.high)
+    bells = fed_back(single, first.compressor).bell
     return {
+        "vectors": len(bells),
+        "bells": int(bells.sum()),
+        "bins": portraits.FINE,
         "compressor": first.compressor.capitalize(),
         "density": f"{first.density:g}",
-        "within": percent(obeys.mean()),
         "all_within": bool(obeys.all()),
-        "seen": SEEN,
         "most_left": percent(np.interp(SEEN, levels.x, levels.high)),
         "allowed": percent(float(energy_bounds.tighter(SEEN))),
         "least_sent": percent(1 - most),

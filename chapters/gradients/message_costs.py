@@ -45,20 +45,20 @@ class Measured:
         core, card: to choose entries, on one core and on a graphics processor.
         hooked: milliseconds of a backward pass with its communication, a row per model, smallest
             first.
-        linked: of `Collectives` between two workers, by length.
+        linked: of `Collectives` between two workers, by what, the shortest vector first.
         kept: of `Feedback`.
     """
 
     core: pd.DataFrame
     card: pd.DataFrame
     hooked: pd.DataFrame
-    linked: pd.DataFrame
+    linked: dict[str, pd.DataFrame]
     kept: pd.DataFrame
 
-    def ends(self, what: str) -> tuple[pd.Series, pd.Series]:
-        """The rows of the shortest and the longest vector between two workers."""
-        rows = self.linked[self.linked.what == what]
-        return rows.iloc[0], rows.iloc[-1]
+    @property
+    def chosen(self) -> pd.DataFrame:
+        """Of `core`, the rows of Top-k."""
+        return self.core[self.core.compressor == "top-k"]
 
     @property
     def feeding_back(self) -> float:
@@ -66,8 +66,7 @@ class Measured:
         off what it sends, beside its choice; of the longest vector.
         """
         ours = self.kept[self.kept.what == "ours"]
-        choices = self.core[self.core.compressor == "top-k"]
-        pairs = ours.merge(choices, on="d", suffixes=("", "_choice")).sort_values("d")
+        pairs = ours.merge(self.chosen, on="d", suffixes=("", "_choice")).sort_values("d")
         longest = pairs.iloc[-1]
         return (longest.seconds / longest.workers - longest.seconds_choice) / longest.d
 
@@ -76,26 +75,22 @@ class Measured:
         """Seconds per entry of d that the exchange of pairs takes beyond its latency, nearly all of
         it for the dense vector that the pairs are added to.
         """
-        first, last = self.ends("pairs")
+        first, last = (self.linked["pairs"].iloc[end] for end in (0, -1))
         return (last.seconds - first.seconds) / (last.d - first.d)
 
     @property
     def hook(self) -> float:
         """Seconds per entry that the hook takes besides choosing and exchanging, on the larger
-        network.
-
-        What a pass with the hook takes more than one with an all-reduce, and that all-reduce
-        itself, which the hook spares: as if it did not overlap with computing.
+        network: what its pass takes more than one with an all-reduce, and that all-reduce itself,
+        as if it did not overlap with computing.
         """
-        network = self.hooked.iloc[-1]
+        network, dense = self.hooked.iloc[-1], self.linked["all-reduce"]
         d = int(network.d)
-        choices = self.core[self.core.compressor == "top-k"]
-        dense = self.linked[self.linked.what == "all-reduce"]
+        first, last = dense.iloc[0], dense.iloc[-1]
+        bandwidth = VALUE_BYTES * last.d / last.seconds
         spared = np.interp(d, dense.d, dense.seconds)
-        choose = np.interp(d, choices.d, choices.seconds)
-        first, last = self.ends("all-reduce")
-        link = VALUE_BYTES * last.d / last.seconds, first.seconds / 2
-        sent = gather(2, target(CORE.density, d), *link)
+        choose = np.interp(d, self.chosen.d, self.chosen.seconds)
+        sent = gather(2, target(CORE.density, d), bandwidth, first.seconds / 2)
         more = network["top-k"] - network["all-reduce"]
         return (more / 1e3 + spared - choose - sent) / d
 
@@ -106,23 +101,21 @@ def read() -> Measured:
     passes = timings.results(*HOOKS)
     wide = passes.pivot_table(index=["model", "d"], columns="what", values="seconds")
     hooked = (1e3 * wide).sort_values("d").reset_index()
-    for name in ("top-k", "gaussian-k"):
-        hooked[f"{name} / all-reduce"] = hooked[name] / hooked["all-reduce"]
-    return Measured(core, card, hooked, linked.sort_values("d"), kept)
+    return Measured(core, card, hooked, dict(iter(linked.sort_values("d").groupby("what"))), kept)
 
 
 def findings(data: Measured, chosen) -> dict:
     """The values of the sentences on time; chosen: the page's parameters."""
-    core = data.core
+    times, hooked = data.chosen.set_index("d"), data.hooked
     wanted = 1e6 * chosen.parameters_millions
-    d = core.d.iloc[(core.d - wanted).abs().argmin()]
+    d = min(times.index, key=lambda length: abs(length - wanted))
     link = chosen.bandwidth, chosen.latency
-    choice = core[core.d == d].set_index("compressor").loc["top-k"]
+    choice = times.loc[d]
     sent = choice.seconds + gather(chosen.linked_workers, choice.elements, *link)
     return {
-        "hook_top": between(*data.hooked["top-k / all-reduce"]),
-        "hook_gaussian": between(*data.hooked["gaussian-k / all-reduce"]),
-        "core_slower": _slower(core),
+        "hook_top": between(*(hooked["top-k"] / hooked["all-reduce"])),
+        "hook_gaussian": between(*(hooked["gaussian-k"] / hooked["all-reduce"])),
+        "core_slower": _slower(data.core),
         "card_slower": _slower(data.card),
         "dense": ring(chosen.linked_workers, d, *link),
         "sparse": sent + d * (data.feeding_back + data.rebuilding),

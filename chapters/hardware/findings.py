@@ -64,8 +64,7 @@ def lost(points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame) -> 
     steps = with_interval(*points.loc[picked, ["steps", "low", "high"]].iloc[0])
     rows = {
         "measured steps, the mean of curves": f"{mean} ({low} to {high})",
-        "measured steps, nine of ten settings": f"at most {percent(compared.lost.quantile(0.9))}",
-        "the same, however often peers leave": f"at most {percent(leaving)}",
+        "nine of ten settings, however often peers leave": f"at most {percent(leaving)}",
         "steps of the fitted lines, nine of ten settings": f"at most {percent(line)}",
         f"the worst setting: {worst.curve}, of {steps} steps": percent(worst.lost),
     }

@@ -122,23 +122,6 @@ def of_searches(trials: pd.DataFrame, curve: tuple) -> pd.DataFrame | None:
     return seconds.loc[[curve]].reset_index(drop=True)
 
 
-def devices_timed(cores: Mapping[str, pd.DataFrame | None]) -> pd.DataFrame:
-    """Milliseconds of a step on one core of ours, a row per workload.
-
-    cores: workload -> its step times, or None.
-    """
-    rows = []
-    for name, times in cores.items():
-        work = catalogue.workload(name)
-        if times is None or work.steps_timed:
-            continue
-        row = {"workload": work.title}
-        for size, seconds in zip(times.batch_size, times.seconds):
-            row[f"at {size:,}"] = brief(1e3 * seconds)
-        rows.append(row)
-    return pd.DataFrame(rows)
-
-
 def skipped(curves: Mapping[Curve, scaling.Curve]) -> pd.DataFrame:
     """The sparsest pruned networks over dense ones if a core skips the zeros.
 
@@ -227,9 +210,10 @@ def _shared() -> dict[str, list]:
 
 
 def of_dearer(times: pd.DataFrame) -> pd.DataFrame:
-    """`dearer` as a table, a row per method."""
-    heads = times.share.map(lambda n: f"time, {number(n)} on each device")
-    cells = times.assign(head=heads, cell=times.time.map(brief))
+    """`dearer` as a table, a row per method, with the smallest and the largest share."""
+    ends = times[times.share.isin([times.share.min(), times.share.max()])]
+    heads = ends.share.map(lambda n: f"time, {number(n)} on each device")
+    cells = ends.assign(head=heads, cell=ends.time.map(brief))
     wide = cells.pivot(index="algorithm", columns="head", values="cell")[heads.unique()]
     by_method = times.groupby("algorithm", sort=False)
     steps = by_method.steps.first()

@@ -202,9 +202,8 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame) -> pd.DataFrame:
     """The formula against simulation, a row per curve and setting whose B* lies within the sizes
     measured.
 
-    points: curve, batch_size, steps, c1, c2; rounds: of `of_settings`.  best: B*; picked: the size
-    nearest to it; found: the size with the shortest simulated time; lost: by picked over found, a
-    share.
+    points: curve, batch_size, steps, c1, c2; rounds: of `of_settings`.  picked: the size
+    nearest to B*; lost: its simulated time over the shortest, less one.
     """
     names = ["curve", *SETTINGS]
     table = points.merge(rounds, on="batch_size").sort_values("batch_size", ignore_index=True)
@@ -216,7 +215,6 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame) -> pd.DataFrame:
     table["inside"] = table.best.between(sizes.transform("min"), sizes.transform("max"))
     # Of two as near, or as fast, the smaller
     picked, fastest = (table.loc[settings[by].idxmin()] for by in ("off", "time"))
-    picked["found"] = fastest.batch_size.to_numpy()
     picked["lost"] = picked.time / fastest.time.to_numpy() - 1
-    columns = [*names, "best", "batch_size", "found", "lost"]
+    columns = [*names, "batch_size", "lost"]
     return picked.loc[picked.inside, columns].rename(columns={"batch_size": "picked"})

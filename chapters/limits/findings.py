@@ -1,4 +1,4 @@
-"""What the page on limits says, as numbers and words, its table and its figure."""
+"""What the page on limits says, as numbers and words, and its figure."""
 
 from __future__ import annotations
 
@@ -11,35 +11,20 @@ from lib.analysis import scaling
 from lib.claims import front, judging
 from lib.claims.names import title
 from lib.page import charts, tips
-from lib.wording import named, percent, ranged
+from lib.wording import named, ranged
 
 
 def findings(networks: pd.DataFrame, effects: pd.DataFrame) -> dict:
     """All values of the page's sentences, of `networks` and `families.effects`."""
     sure = networks[(networks.algorithm == "sgd") & (networks.replicates >= scaling.ENOUGH)]
-    kind = effects.set_index("family").loc[families.MNIST_MODEL_EASIER]
+    ratios = effects.set_index("family")[["ratio", "ratio_low", "ratio_high"]]
     return {
         "least": sure.critical.min(),
         "most": sure.critical.max(),
         "most_over_least": sure.critical.max() / sure.critical.min(),
-        "kind": ranged(*kind[["ratio", "ratio_low", "ratio_high"]]),
+        "kind": ranged(*ratios.loc[families.MNIST_MODEL_EASIER]),
+        "data": ranged(*ratios.loc[families.DATA]),
     }
-
-
-def changes(effects: pd.DataFrame) -> pd.DataFrame:
-    """`families.effects` as the page shows them, the largest increase first."""
-    rows = effects.sort_values("ratio", ascending=False)
-    ratios = rows[["ratio", "ratio_low", "ratio_high"]].itertuples(index=False)
-    return pd.DataFrame(
-        {
-            "what changes": rows.family,
-            "from": rows["first"],
-            "to": rows["last"],
-            "goal": rows.goal.map(percent),
-            "critical batch size times": [ranged(*ratio) for ratio in ratios],
-            "searches": rows.n,
-        }
-    )
 
 
 def networks() -> pd.DataFrame:

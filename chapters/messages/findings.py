@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping
 
 import altair as alt
 import pandas as pd
 
-from chapters.messages.claims import DENSITY, sent
 from chapters.messages.message_results import gaps, means
 from lib.claims import Claim
 from lib.claims.claim import NO, YES
@@ -18,7 +16,7 @@ from lib.methods.intervals import SHI2019
 from lib.page import charts, tips
 from lib.studies.search import Search
 from lib.studies.study import Study
-from lib.wording import between, brief, number, percent
+from lib.wording import between, brief, number, ranged
 from lib.workloads import catalogue
 
 # Compressor, error feedback: Rand-k without it, as in the published comparison
@@ -60,28 +58,22 @@ def findings(
 ) -> dict:
     """All values of the page's sentences; shown: of `message_results.best`, networks: titles."""
     last = shown.groupby("network").budget.max()
-    rates = SHI2019["learning_rate"]
+    rates, share = SHI2019["learning_rate"], min(chosen.densities)
     groups = [g for g in judged["T4"].groups if g.n > 1 and not g.name.endswith(OTHERWISE)]
     verdicts = Counter(group.verdict for group in groups)
-    # The fewest d/k steps of the runs that T4 judges, to a tenth
-    top = gaps(sent(), "Top-k")
-    lengths = (top.budget * top.density)[top.density == DENSITY]
-    long = lengths[lengths >= 1]
     return {
-        "networks": networks,
         "stopped": [f"{name}: {number(n)}" for name, n in last.items() if n < chosen.steps],
         "workers": chosen.workers,
         "batch": chosen.batch_size,
         "steps": int(last[networks[0]]),
         "trials": chosen.trials,
         "rates": f"{rates.low:g} and {rates.high:g}",
-        "even": percent(1 / chosen.workers),
-        "compared": len(groups),
         "passed": verdicts[YES],
         "failed": verdicts[NO],
         "lost": between(*(g.effect for g in groups)),
-        "lengths": math.floor(10 * long.min()) / 10 if len(long) else None,
-        "behind": behind(shown, networks[0], min(chosen.densities)),
+        "density": f"{share:g}",
+        "over": between(*gaussian_sent(shown, share)),
+        "behind": behind(shown, networks[0], share),
     }
 
 
@@ -96,23 +88,27 @@ def behind(shown: pd.DataFrame, network: str, density: float) -> str:
     )
 
 
-def table(shown: pd.DataFrame) -> pd.DataFrame:
-    """A row per network and density: points lost by one method to another, with intervals over
+def gaussian_sent(shown: pd.DataFrame, density: float) -> pd.Series:
+    """Entries that Gaussian-k sends at a density over those asked for, by network."""
+    runs = shown[(shown.method == "Gaussian-k") & (shown.density == density)]
+    return runs.groupby(["network", "budget"]).over.mean().groupby("network").last()
+
+
+def table(shown: pd.DataFrame, density: float) -> pd.DataFrame:
+    """A row per network: points lost at a density by one method to another, with intervals over
     seeds, and the entries that Gaussian-k sends over those asked for.
     """
     pairs = [means(gaps(shown, *pair)).assign(rival=pair[1]) for pair in COMPARED]
     rows = pd.concat(pairs, ignore_index=True)
-    rows["pair"] = rows.method + " over " + rows.rival
-    rows["points"] = [
-        f"{brief(e.value)} ({brief(e.low)} to {brief(e.high)})" for e in rows.effect
-    ]
-    keys = ["workload", "density"]
-    wide = rows.pivot(index=keys, columns="pair", values="points")[rows.pair.unique()]
-    sent_over = shown[shown.method == "Gaussian-k"].groupby([*keys, "budget"]).over.mean()
-    wide["k sent by Gaussian-k"] = sent_over.groupby(keys).last().map(brief)
-    wide = wide.fillna("—").reset_index().rename_axis(columns=None)
-    titles = wide.workload.map(lambda name: catalogue.workload(name).title)
-    return wide.assign(workload=titles).rename(columns={"workload": "network"})
+    rows = rows[rows.density == density]
+    titles = rows.workload.map(lambda name: catalogue.workload(name).title)
+    points = [ranged(e.value, e.low, e.high) for e in rows.effect]
+    names = rows.method + " over " + rows.rival
+    cells = pd.DataFrame({"network": titles, "pair": names, "points": points})
+    wide = cells.pivot(index="network", columns="pair", values="points")[names.unique()]
+    wide["k sent by Gaussian-k"] = gaussian_sent(shown, density).map(brief)
+    wide.insert(0, "density", density)
+    return wide.fillna("—").reset_index().rename_axis(columns=None)
 
 
 def errors(shown: pd.DataFrame, density: float, networks: list[str]) -> alt.LayerChart:
