@@ -329,7 +329,8 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
 def settings(row: pd.Series, answer: Answer) -> dict[str, str]:
     """The hyperparameters of a row of `points` by names in words."""
     words = {}
-    for name in spaces.intervals(answer.work.space, answer.algorithm, answer.work.decay):
+    work = answer.work
+    for name in spaces.intervals(work.space, answer.algorithm, work.decay):
         value = row[name]
         # What lies near one, by its distance from it
         near_one = 0.9 <= value < 1

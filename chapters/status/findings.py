@@ -76,11 +76,14 @@ def of_replays(again: pd.DataFrame) -> pd.DataFrame:
     """
     differs = again.equal_result < again.searches
     study = again.study.where(differs, f"{len(again) - differs.sum()} other studies")
-    counts = ("searches", "equal", "equal_result")
-    columns = {**dict.fromkeys(counts, "sum"), "factor": "max"}
-    heads = ("replayed", "same table", "same steps to result", "largest factor")
-    rows = again.assign(differs=~differs, study=study).groupby(["differs", "study"])
-    return rows.agg(columns).set_axis(heads, axis=1).droplevel("differs").reset_index()
+    columns = {
+        "replayed": ("searches", "sum"),
+        "same table": ("equal", "sum"),
+        "same steps to result": ("equal_result", "sum"),
+        "largest factor": ("factor", "max"),
+    }
+    rows = again.assign(last=~differs, study=study).groupby(["last", "study"])
+    return rows.agg(**columns).reset_index().drop(columns="last")
 
 
 def of_spaces() -> pd.DataFrame:
