@@ -110,8 +110,8 @@ def exact(name: str, method: str) -> tuple[float, float]:
 
 
 def replayed() -> pd.DataFrame:
-    """What each rule of today found in its replays: how often within NEAR of the critical batch size
-    of the exact searches, how often its interval held that, and its cost.
+    """What each rule of today found in its replays: how often within NEAR of the critical batch
+    size of the exact searches, how often its interval held that, and its cost.
     """
     rules = [r for r in RULES if r != "adaptive" and REPLAYS.results(planned(r)).size]
     replays = REPLAYS.results([replay for rule in rules for replay in planned(rule)])

@@ -284,7 +284,8 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
     if shade:
         sentences.append(
             f"Trainings near the best rate that missed the goal: {misses} of {n}. Rates below are "
-            f"{brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} times the steps."
+            f"{brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} times the "
+            "steps."
         )
     _, low, high = answer.surface.critical
     if facts and not splits and not (plan and plan.stopped) and high > SPLITS * low:

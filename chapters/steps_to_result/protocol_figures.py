@@ -21,10 +21,11 @@ def trial_map(trials: pd.DataFrame) -> alt.FacetChart:
     sizes = sorted(trials.batch_size.unique())
     drawn = trials.batch_size.isin([sizes[0], sizes[len(sizes) // 2], sizes[-1]])
     rows = trials[drawn].sort_values("batch_size", kind="stable")
+    fewest = rows.groupby("batch_size").steps.transform("min")
     rows = rows.assign(
         slowness=1 - rows.momentum.fillna(0),
         panel=[f"batch size {size:,}" for size in rows.batch_size],
-        behind=rows.steps / rows.groupby("batch_size").steps.transform("min"),  # 1: the winner
+        behind=rows.steps / fewest,  # 1: the winner
     )
     title = "1 − momentum against learning rate"
     return panels(rows[SHOWN], _trials, title, height=190, most=3)
