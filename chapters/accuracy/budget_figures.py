@@ -91,7 +91,11 @@ def _fan(means: pd.DataFrame, slopes: list[float]) -> pd.DataFrame:
 def _settled(base: alt.Chart) -> list[alt.Chart]:
     y = alt.Y("test:Q", scale=alt.Scale(zero=True), axis=SHARE)
     plain = base.encode(x=charts.batch_axis([4, 16, 64, 256, 1024], None), y=y)
-    tooltip = [tips.BATCH_SIZE, tip("test:Q", "test error", ".2%"), tip("n:Q", "searches")]
+    tooltip = [
+        tips.BATCH_SIZE,
+        tip("test:Q", "test error", ".2%"),
+        tip("n:Q", "searches"),
+    ]
     fitted = base.transform_filter("isValid(datum.middle)").encode(x="batch_size:Q")
     points = plain.transform_filter("isValid(datum.test)")
     marks = points.mark_point(filled=True, size=50, opacity=1, color=charts.BLUE)

@@ -8,7 +8,6 @@ import pandas as pd
 from lib.analysis import fixed_budgets
 from lib.analysis.fixed_budgets import within
 from lib.analysis.scaling import Effect, best_of_k, mean_of, mean_over, slope
-from lib.workloads import datasets
 from lib.workloads.catalogue import workload
 
 BEST = 5  # trials of a search whose errors are averaged: the lowest alone is mostly luck
@@ -18,21 +17,19 @@ def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """`lib.analysis.fixed_budgets.chosen` with what its errors leave open.
 
     low, high: 5 and 95 % of the lowest error of a random half of the trials.  unsure: standard
-    error of the lowest validation error, one example at least.  noise: of the test error.
+    error of the lowest validation error, one example at least.
     """
     winners = fixed_budgets.chosen(rows, by)
     if winners.empty:
-        return winners.assign(low=np.nan, high=np.nan, unsure=np.nan, noise=np.nan)
+        return winners.assign(low=np.nan, high=np.nan, unsure=np.nan)
     errors = rows[rows.status != "infeasible"].groupby(by, sort=False).validation
     halves = errors.apply(lambda e: best_of_k(e.to_numpy(), (len(e) + 1) // 2))
     example = winners.workload.map(validation_example)
-    tested = winners.workload.map(lambda name: datasets.test_size(workload(name).dataset))
     error = winners.validation
     return winners.assign(
         low=halves.str[0].to_numpy(),
         high=halves.str[-1].to_numpy(),
         unsure=np.maximum(np.sqrt(error * (1 - error) * example), example),
-        noise=np.sqrt(winners.test * (1 - winners.test) / tested),
     )
 
 

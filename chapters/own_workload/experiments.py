@@ -34,8 +34,8 @@ MINUTES = 30.0
 RULES = {
     "laws": "adaptive, by the two laws",
     "adaptive": "adaptive before, by the fastest of a search",
-    "tpe-median": "Optuna: TPE and a median pruner, given the batch sizes",
-    "hyperband": "Optuna: Hyperband, given the batch sizes",
+    "tpe-median": "Optuna: TPE and a median pruner",
+    "hyperband": "Optuna: Hyperband",
 }
 OTHERS = "the same, on four other splits"
 NEAR = 1.25  # how far from the exact searches' critical batch size is near
@@ -110,10 +110,10 @@ def exact(name: str, method: str) -> tuple[float, float]:
 
 
 def replayed() -> pd.DataFrame:
-    """What each rule found in its replays, a row per rule and network: how often within NEAR of the
-    critical batch size of the exact searches, how often its interval held that, and its cost.
+    """What each rule of today found in its replays: how often within NEAR of the critical batch
+    size of the exact searches, how often its interval held that, and its cost.
     """
-    rules = [rule for rule in RULES if REPLAYS.results(planned(rule)).size]
+    rules = [r for r in RULES if r != "adaptive" and REPLAYS.results(planned(r)).size]
     replays = REPLAYS.results([replay for rule in rules for replay in planned(rule)])
     runs = replays.drop_duplicates(["rule", "workload", "algorithm", "split"])
     mean, hardest = np.transpose([exact(*key) for key in zip(runs.workload, runs.algorithm)])
@@ -125,7 +125,6 @@ def replayed() -> pd.DataFrame:
         near=np.abs(value - truth) <= np.log(NEAR),
         hardest=np.abs(value - hardest) <= np.log(NEAR),
         held=(low <= truth) & (truth <= high),
-        network=[workload(name).title for name in runs.workload],
         rule=pd.Categorical(rule, [RULES["laws"], OTHERS, *[*RULES.values()][1:]]),
     )
     columns = {
@@ -135,7 +134,7 @@ def replayed() -> pd.DataFrame:
         "interval holds it": ("held", "sum"),
         "cost (tuned runs)": ("runs", "mean"),
     }
-    groups = runs.groupby(["rule", "network"], observed=True, as_index=False)
+    groups = runs.groupby("rule", observed=True, as_index=False)
     rows = groups.agg(**columns).astype({"rule": str, "interval holds it": float})
     rows.loc[rows.rule.str.startswith("Optuna"), "interval holds it"] = np.nan
     return rows.round(0)

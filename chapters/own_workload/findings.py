@@ -284,7 +284,8 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
     if shade:
         sentences.append(
             f"Trainings near the best rate that missed the goal: {misses} of {n}. Rates below are "
-            f"{brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} times the steps."
+            f"{brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} times the "
+            "steps."
         )
     _, low, high = answer.surface.critical
     if facts and not splits and not (plan and plan.stopped) and high > SPLITS * low:
@@ -329,7 +330,8 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
 def settings(row: pd.Series, answer: Answer) -> dict[str, str]:
     """The hyperparameters of a row of `points` by names in words."""
     words = {}
-    for name in spaces.intervals(answer.work.space, answer.algorithm, answer.work.decay):
+    work = answer.work
+    for name in spaces.intervals(work.space, answer.algorithm, work.decay):
         value = row[name]
         # What lies near one, by its distance from it
         near_one = 0.9 <= value < 1

@@ -34,19 +34,10 @@ def _listed(column: pd.Series) -> list[str]:
 
 
 def ways(trials: pd.DataFrame) -> pd.DataFrame:
-    """Steps to result by arithmetic and times of the checks: WAY, batch_size, steps, low and high
-    (5 and 95 % of half as many trials); over, lowest, highest (steps over those of the same
-    trial searched in the usual way: median, 5 and 95 % of pairs) and pairs, their number.
+    """Steps to result by arithmetic and times of the checks: WAY, batch_size, steps; over, lowest,
+    highest (steps over those of the same trial searched in the usual way, over all goals that both
+    of a pair met: median, 5 and 95 % of pairs).
     """
-    points, half = scaling.steps_to_result(trials), {}
-    for way, steps in trials.groupby(WAY).steps:
-        half[way] = scaling.best_of_k(steps.to_numpy(), len(steps) // 2)
-    lows, _, highs = zip(*[half[tuple(way)] for way in points[WAY].to_numpy()])
-    return points.assign(low=lows, high=highs).merge(_over_usual(trials), on=WAY)
-
-
-def _over_usual(trials: pd.DataFrame) -> pd.DataFrame:
-    """What `ways` says of pairs, by WAY, over all goals that both of a pair met."""
     goals = [column for column in trials if column.startswith("steps@")]
     met = trials.melt([*WAY, "trial"], goals, "at", "first").dropna(subset="first")
     usual = met[(met[list(USUAL)] == list(USUAL.values())).all(axis=1)]
@@ -55,8 +46,8 @@ def _over_usual(trials: pd.DataFrame) -> pd.DataFrame:
     )
     ratios = pairs.assign(over=pairs["first"] / pairs.first_used).groupby(WAY).over
     lowest, highest = zip(*ratios.agg(scaling.span_of))
-    table = ratios.agg(over="median", pairs="size")
-    return table.assign(lowest=lowest, highest=highest).reset_index()
+    table = ratios.median().reset_index().assign(lowest=lowest, highest=highest)
+    return scaling.steps_to_result(trials).merge(table, on=WAY)
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -64,33 +55,35 @@ def _over_usual(trials: pd.DataFrame) -> pd.DataFrame:
 
 def of_ways(compared: pd.DataFrame) -> pd.DataFrame:
     """Each way beside the usual one, trial by trial; compared: of `ways`."""
-    spans = list(map(wording.span, zip(compared.low, compared.high)))
     of_pairs = list(map(wording.span, zip(compared.lowest, compared.highest)))
     pruned = compared.sparsity.map("sparsity {:g}".format)
-    table = compared.assign(interval=spans, of_pairs=of_pairs, sparsity=pruned)
-    table = table[[*WAY, "steps", "interval", "over", "of_pairs", "pairs"]]
+    table = compared.assign(of_pairs=of_pairs, sparsity=pruned)
     words = {"geometric": "geometrically", "every-100": "every 100 steps"}
     heads = {
         "sparsity": "network",
         "precision": "arithmetic",
+        "checks": "checks",
         "steps": "steps to result",
-        "interval": "of half as many trials, 5–95 %",
         "over": "trial by trial",
         "of_pairs": "of pairs, 5–95 %",
     }
-    return table.replace({"checks": words}).rename(columns=heads)
+    return table[[*heads]].replace({"checks": words}).rename(columns=heads)
 
 
 def of_replays(again: pd.DataFrame) -> pd.DataFrame:
-    heads = {
-        "searches": "replayed",
-        "equal": "same table",
-        "equal_result": "same steps to result",
-        "factor": "largest factor",
-        "measured_on": "measured on",
-        "replayed_on": "again on",
+    """Studies of which a repeated search came out differently, a row each, and all others in one;
+    again: of `lib.probes.replays.summary`.
+    """
+    differs = again.equal_result < again.searches
+    study = again.study.where(differs, f"{len(again) - differs.sum()} other studies")
+    columns = {
+        "replayed": ("searches", "sum"),
+        "same table": ("equal", "sum"),
+        "same steps to result": ("equal_result", "sum"),
+        "largest factor": ("factor", "max"),
     }
-    return again[["study", *heads]].rename(columns=heads)
+    rows = again.assign(last=~differs, study=study).groupby(["last", "study"])
+    return rows.agg(**columns).reset_index().drop(columns="last")
 
 
 def of_spaces() -> pd.DataFrame:

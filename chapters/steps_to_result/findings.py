@@ -6,14 +6,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.steps_to_result import protocol_figures
 from lib.analysis import scaling
 from lib.measuring import sweeps
-from lib.page import charts, told
+from lib.page import told
 from lib.probes import unseen
 from lib.records import searches
 from lib.records.selection import grid
@@ -60,10 +58,11 @@ def findings(cell: Search, frame: pd.DataFrame) -> dict:
     )
 
 
-def of_splits() -> pd.DataFrame:
-    """Networks searched on both splits of MNIST: the hardest goal, and what ours costs over that of
-    Lee et al., the geometric mean over searches that were made on both with the same trials. One
-    that missed the goal counts by its last step.
+def of_splits() -> dict[str, object]:
+    """Of how many networks there are searches on both splits of MNIST (both), and the least and the
+    largest ratio of steps to the hardest goal, ours over those of Lee et al. (splits): the
+    geometric mean over searches that were made on both with the same trials. One that missed the
+    goal counts by its last step.
     """
     cells = list(plans.study("mnist-split-fc").searches)
     for cell in plans.study("mnist-split").searches:
@@ -73,7 +72,7 @@ def of_splits() -> pd.DataFrame:
         waited = (replace(ours, hits=hits) for hits in (1, 2, 5))
         cells += [cell, *searches.recorded(waited).values()]
     trials = sweeps.results(Study("both-splits", "Both splits", tuple(cells)))
-    rows = []
+    ratios = []
     for name in (FC, CNN) if len(trials) else ():
         network = trials[trials.workload.isin([name, name + THEIR_SPLIT])]
         if network.empty:
@@ -84,20 +83,23 @@ def of_splits() -> pd.DataFrame:
         first = first.assign(network=name, log=logs)
         theirs = first.workload.str.endswith(THEIR_SPLIT)
         pairs = first[theirs].merge(first[~theirs], on=SAME, suffixes=("_theirs", "_ours"))
-        ratio = np.exp((pairs.log_ours - pairs.log_theirs).mean())
-        rows.append((workload(name).title, percent(goal), ratio))
-    return pd.DataFrame(rows, columns=["network", "goal", "steps, ours over theirs"])
+        ratios.append(float(np.exp((pairs.log_ours - pairs.log_theirs).mean())))
+    return {"both": len(ratios), "splits": [min(ratios), max(ratios)] if ratios else []}
 
 
-def of_draws() -> alt.LayerChart:
-    """The figure of how hard random draws of validation images are, and the two splits."""
+def of_draws() -> dict[str, str | None]:
+    """Than what share of random draws of validation images that of Lee et al. and ours are harder,
+    as networks err that were not trained on the image (theirs_harder, ours_harder).
+    """
     folds = unseen.FOLDS.results()
     if not len(folds):
-        return charts.nothing("No folds are on record.")
+        return {"theirs_harder": None, "ours_harder": None}
     share = unseen.shares(folds, FC)
-    splits = {
-        "Lee et al.": datasets.held_out(datasets.LEE2021),
-        "this book": datasets.held_out("mnist", 0),
+    among = unseen.drawn(share)
+    draws = {
+        "theirs_harder": datasets.held_out(datasets.LEE2021),
+        "ours_harder": datasets.held_out("mnist", 0),
     }
-    errors = {name: share[images].mean() for name, images in splits.items()}
-    return protocol_figures.draws(unseen.drawn(share), errors)
+    return {
+        name: percent((among < share[images].mean()).mean()) for name, images in draws.items()
+    }

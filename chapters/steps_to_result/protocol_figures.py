@@ -1,17 +1,13 @@
-"""The figures of all trials of a search, and of how hard draws of validation images are."""
+"""The figure of all trials of a search."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import altair as alt
-import numpy as np
 import pandas as pd
 
 from lib.page import charts, tips
 from lib.page.shared_figures import panels
 
-BINS = 40  # of the histogram of draws
 SHOWN = ["panel", "learning_rate", "slowness", "steps", "behind", "status", "last_step"]
 DECADES = alt.Axis(values=[1e-4, 1e-3, 1e-2, 1e-1, 1], format="~g")
 
@@ -25,10 +21,11 @@ def trial_map(trials: pd.DataFrame) -> alt.FacetChart:
     sizes = sorted(trials.batch_size.unique())
     drawn = trials.batch_size.isin([sizes[0], sizes[len(sizes) // 2], sizes[-1]])
     rows = trials[drawn].sort_values("batch_size", kind="stable")
+    fewest = rows.groupby("batch_size").steps.transform("min")
     rows = rows.assign(
         slowness=1 - rows.momentum.fillna(0),
         panel=[f"batch size {size:,}" for size in rows.batch_size],
-        behind=rows.steps / rows.groupby("batch_size").steps.transform("min"),  # 1: the winner
+        behind=rows.steps / fewest,  # 1: the winner
     )
     title = "1 − momentum against learning rate"
     return panels(rows[SHOWN], _trials, title, height=190, most=3)
@@ -55,28 +52,3 @@ def _trials(base: alt.Chart) -> list[alt.Chart]:
     missed = base.transform_filter("!isValid(datum.behind)")
     missed = missed.mark_point(size=25, color=charts.GUIDE, opacity=0.6)
     return [missed, met.encode(color=colour.legend(titleOrient="top"))]
-
-
-def draws(among: np.ndarray, errors: Mapping[str, float]) -> alt.LayerChart:
-    """A histogram of the errors of random draws `among` [draws], with those of named splits."""
-    counts, edges = np.histogram(among, BINS)
-    ends = {"low": edges[:-1], "high": edges[1:], "share": counts / len(among)}
-    x = alt.X("low:Q", title="validation error of a draw", scale=alt.Scale(zero=False))
-    bars = alt.Chart(pd.DataFrame(ends)).mark_rect(color=charts.GUIDE, opacity=0.6)
-    bars = bars.encode(
-        x=x.axis(format=".1%"),
-        x2="high:Q",
-        y=alt.Y("share:Q", title="share of random draws").axis(format="%"),
-        y2=alt.datum(0),
-    )
-    shades = alt.Scale(range=[charts.BLUE, charts.RED])
-    marks = pd.DataFrame(errors.items(), columns=["name", "error"])
-    splits = alt.Chart(marks).encode(
-        x="error:Q",
-        color=alt.Color("name:N", scale=shades, sort=None, legend=None),
-        tooltip=tips.listed({"name:N": "split", "error:Q|.2%": "error"}),
-    )
-    names = splits.mark_text(baseline="bottom", dy=-4, fontWeight="bold")
-    names = names.encode(y=alt.value(0), text="name:N")
-    layers = bars, splits.mark_rule(strokeWidth=3), names
-    return alt.layer(*layers).properties(width="container", height=220)

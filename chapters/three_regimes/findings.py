@@ -13,7 +13,7 @@ import pandas as pd
 from lib.analysis import ranges, scaling
 from lib.claims import Claim
 from lib.page.shared_figures import repeated
-from lib.wording import brief, named, percent, with_interval
+from lib.wording import named, percent
 from lib.workloads.catalogue import workload
 
 LINE = ["goal", "sparsity", "c1", "c2", "critical", "critical_low", "critical_high"]
@@ -66,7 +66,6 @@ def findings(
         "workload": workload(chosen.workload).title,
         "method": named(chosen.algorithm) + " over its whole range" * ranged,
         "tolerance": percent(scaling.TOLERANCE),
-        "book": chosen.budget != "smoke",  # all that is on record is drawn beside
         "surely_lower": sum(group.high < 1 for group in goals),
         "moved": len(goals),
         "raised": sum(group.low > 1 for group in methods),
@@ -77,11 +76,8 @@ def findings(
 
 def titles(shown: pd.DataFrame, lines: pd.DataFrame) -> list[str]:
     """What the first figure shows at every goal, the hardest first; lines: as for `findings`."""
-    savings = (_savings(scaling.at_goal(shown, goal), lines) for goal in scaling.goals(shown))
-    return [
-        FLATTENS.format(**saved) if saved["flattens"] else "Steps against batch size"
-        for saved in savings
-    ]
+    shown_at = (scaling.at_goal(shown, goal) for goal in scaling.goals(shown))
+    return [_savings(trials, lines)["told"] for trials in shown_at]
 
 
 def _savings(shown: pd.DataFrame, lines: pd.DataFrame) -> dict[str, object]:
@@ -92,14 +88,17 @@ def _savings(shown: pd.DataFrame, lines: pd.DataFrame) -> dict[str, object]:
     goal = shown.goal.iloc[0]
     critical = lines[lines.goal == goal].critical.astype(float).min()
     before, after = saved_per_doubling(dense.batch_size, dense.steps, critical)
+    flattens = bool(before > after > 0)
+    saved = {"critical": critical, "before": None, "after": None}
+    if flattens:
+        saved |= {"before": percent(before), "after": percent(after)}
     return {
         "goal": percent(goal),
-        "flattens": bool(before > after > 0),
+        "flattens": flattens,
         "guided": bool((lines.goal == goal).any()),
-        "critical": critical,
-        "before": percent(before) if before > after else None,
-        "after": percent(after) if before > after else None,
         "densest": f"{dense.sparsity.min():g}",
+        "told": FLATTENS.format(**saved) if flattens else "Steps against batch size",
+        **saved,
     }
 
 
@@ -124,25 +123,14 @@ def saved_per_doubling(
     return tuple(saved)
 
 
-def of_ranges(published: pd.DataFrame, trials: pd.DataFrame) -> pd.DataFrame:
-    """Critical batch sizes with momentum from 0.9 on (published) and over its whole range (trials),
-    a row per curve, on the searches that both have.
+def of_ranges(published: pd.DataFrame, trials: pd.DataFrame) -> dict[str, object]:
+    """Of how many curves momentum is measured over its whole range (in_range), and the least and
+    the largest critical batch size there (trials) over that from 0.9 on (published), on the
+    searches that both have (of_published).
     """
-    whole_range = sorted(ranges.whole_curves(trials))
+    whole_range = ranges.whole_curves(trials)
     high, low = (scaling.curves(t) if whole_range else {} for t in (published, trials))
-    rows = []
-    for key in whole_range:
-        before, after = scaling.paired(scaling.alike(high[key], low[key]))
-        ends = (brief(np.exp(scaling.critical(curve).value)) for curve in (before, after))
-        ratio = scaling.critical_ratio(after, before).row().values()
-        about = workload(key[0]).title, named(key[1]), f"{key[3]:g}"
-        rows.append((*about, *ends, with_interval(*ratio)))
-    columns = (
-        "network",
-        "method",
-        "sparsity",
-        "from 0.9 on",
-        "whole range",
-        "whole over published",
-    )
-    return pd.DataFrame(rows, columns=columns)
+    pairs = (scaling.paired(scaling.alike(high[key], low[key])) for key in whole_range)
+    ratios = [np.exp(scaling.critical_ratio(low, high).value) for high, low in pairs]
+    ends = [min(ratios), max(ratios)] if ratios else []
+    return {"in_range": len(ratios), "of_published": ends}

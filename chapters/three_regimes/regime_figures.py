@@ -40,9 +40,12 @@ def regimes_chart(
         opacity=faded,
     )
     bars, means, marks = charts.curve(base, y, scale, tips.points("sparsity"))
-    ends = lines.assign(first=sizes[0], last=sizes[-1], least=limits[0])
-    guides = _guides(ends, scale) if len(lines) else []
-    layers = [*guides, bars.add_params(pick), means, marks]
+    guides = []
+    if len(lines):
+        ends = lines.assign(first=sizes[0], last=sizes[-1], least=limits[0])
+        guides = _guides(ends, scale)
+    bars = bars.add_params(pick)
+    layers = [*guides, bars, means, marks]
     chart = charts.controlled(layers, goal).add_params(charts.title(titles, goal))
     return charts.sized(chart, 380)
 
