@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from chapters.other_workers import claims, delays, late
-from lib.analysis import noisy_quadratic as nqm
+from chapters.theory import noisy_quadratic as nqm
 from lib.claims import NO, YES
 from lib.engine import flattening, lockstep
 from lib.measuring import one_search

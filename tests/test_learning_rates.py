@@ -6,8 +6,8 @@ import pytest
 
 from chapters.learning_rates import claims, measured, predictions, searched
 from chapters.theory import quadratic
+from chapters.theory.noisy_quadratic import Model
 from lib.analysis import rates, scaling
-from lib.analysis.noisy_quadratic import Model
 from lib.studies.search import Search
 
 SIZES = 2.0 ** np.arange(0, 11)

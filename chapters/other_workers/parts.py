@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from chapters.other_workers import parts_experiments as experiments
-from chapters.other_workers.parts_experiments import CLASSES, EXPERIMENTS, INPUTS, UNITS
+from chapters.other_workers.parts_experiments import EXPERIMENTS
+from chapters.other_workers.sizes import CLASSES, INPUTS, UNITS
 from lib.analysis import scaling
 from lib.analysis.scaling import Effect
 from lib.page import charts, tips

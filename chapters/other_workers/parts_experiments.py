@@ -9,12 +9,11 @@ from typing import Literal
 
 import pandas as pd
 
+from chapters.other_workers.sizes import WIDTHS
 from lib.fields import Count, spec
 from lib.measuring.experiment import Collection, OfSearch
 from lib.methods.intervals import Interval
 
-INPUTS, UNITS, CLASSES = 64, 64, 10  # of the digits, and of a hidden layer
-WIDTHS = {"digits-mlp": UNITS, "digits-mlp-256x2": 256}  # of networks that are dealt out
 REPLICATES, TRIALS = (1, 2, 3), 32
 WORKERS, LOCAL_STEPS = (2, 4, 8), (1, 5, 20, 80)
 PUBLISHED = 20  # local steps of the published runs

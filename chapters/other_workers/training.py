@@ -12,7 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from chapters.other_workers.parts_experiments import CLASSES, INPUTS, UNITS, WIDTHS
+from chapters.other_workers.sizes import CLASSES, INPUTS, UNITS, WIDTHS
 from lib.engine import batched, flattening
 from lib.measuring import one_search
 from lib.methods import METHODS

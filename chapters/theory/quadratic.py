@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from chapters.theory.experiments import SPECTRA
+from chapters.theory.noisy_quadratic import Model, best, power_law, steps
 from lib.analysis import rates, scaling
-from lib.analysis.noisy_quadratic import Model, best, power_law, steps
 from lib.claims import Claim
 from lib.claims.judging import kept
 from lib.methods import spaces
