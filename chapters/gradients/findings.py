@@ -106,7 +106,8 @@ def tails(taken: pd.DataFrame, density: float) -> pd.DataFrame:
         for deviations in thresholds
     }
     medians = pd.DataFrame(columns).groupby(level="network").median()
-    return medians.round(2).rename_axis("network").reset_index()
+    medians = medians.round(2)
+    return medians.rename_axis("network").reset_index()
 
 
 def entries(taken: pd.DataFrame, every: int) -> pd.DataFrame:

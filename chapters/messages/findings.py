@@ -81,7 +81,8 @@ def behind(shown: pd.DataFrame, network: str, density: float) -> str:
     """By how much sparse messages are behind dense ones after a network's last step."""
     runs = shown[shown.network == network]
     runs = runs[runs.density.isin([density, 1])]
-    top_k, gaussian = (brief(gaps(runs, name).gap.mean()) for name in ("Top-k", "Gaussian-k"))
+    names = "Top-k", "Gaussian-k"
+    top_k, gaussian = (brief(gaps(runs, name).gap.mean()) for name in names)
     return (
         f"After {number(runs.budget.max())} steps of {network}, density {density:g}, Top-k is "
         f"{top_k} points behind dense messages, Gaussian-k {gaussian}"
