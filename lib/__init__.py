@@ -28,7 +28,7 @@ def plain(text: bytes) -> bytes:
     return text.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-class Told(ValueError):
+class BookError(ValueError):
     """Tells a reader what to change, in its message alone: a notebook shows no traceback of it."""
 
     def _render_traceback_(self) -> list[str]:
@@ -39,7 +39,7 @@ class Told(ValueError):
 class Stopped(KeyboardInterrupt):
     """A measurement that its reader stopped: says what is kept; no traceback in a notebook."""
 
-    _render_traceback_ = Told._render_traceback_
+    _render_traceback_ = BookError._render_traceback_
 
 
 def require(
@@ -54,7 +54,7 @@ def require(
         others = " and ".join(f"{name} {shown(other)}" for name, other in fields.items())
         others = f" with {others}" if others else ""
         fault = f"{shown(value)} is not allowed{others}"
-        raise Told(f"{field}: {fault}; it must be {allowed}")
+        raise BookError(f"{field}: {fault}; it must be {allowed}")
 
 
 def shown(value: object) -> str:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import Field
 from tqdm import tqdm
 
-from lib import ROOT, Told, fields, whole
+from lib import ROOT, BookError, fields, whole
 from lib.measuring import codes, sweeps
 from lib.measuring.experiment import Collection
 from lib.measuring.runner import MOST, stoppable
@@ -130,7 +130,7 @@ def run(chosen: argparse.Namespace) -> None:
         _say(name, experiment)
         try:
             experiment.run(jobs=chosen.jobs)
-        except Told as error:
+        except BookError as error:
             sys.exit(str(error))
     if study:
         print(_searched())

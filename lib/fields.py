@@ -17,7 +17,7 @@ from pydantic import AfterValidator, ConfigDict, Field, ValidationError, WrapVal
 from pydantic_core import PydanticCustomError
 from typing_extensions import dataclass_transform
 
-from lib import Told, shown
+from lib import BookError, shown
 
 STRICT = ConfigDict(strict=True, extra="forbid")
 
@@ -77,7 +77,7 @@ def spec(kind: type) -> type:
             if not faults[0]["loc"]:
                 raise faults[0]["ctx"]["error"] from None
             names = [field.name for field in dataclasses.fields(made)]
-            raise Told("; ".join(_refusal(fault, names) for fault in faults)) from None
+            raise BookError("; ".join(_refusal(fault, names) for fault in faults)) from None
 
     made.__init__ = __init__
     return made

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from lib import Told
+from lib import BookError
 
 if TYPE_CHECKING:
     from torch import nn
 
 
-class OwnError(Told):
+class OwnError(BookError):
     """Something is wrong with a reader's own workload or training method; the message names the
     file, the field and what is allowed.
     """

@@ -9,7 +9,7 @@ import pytest
 from chapters.hardware import hardware_tables
 from chapters.own_workload import adaptive
 from chapters.own_workload import findings as answers
-from lib import Told, own
+from lib import BookError, own
 from lib.analysis import hardware, scaling, surface
 from lib.engine import checkpoint
 from lib.measuring import sweeps
@@ -279,7 +279,7 @@ def test_stopped_or_out_of_minutes_it_goes_on_to_the_same_answer(short, tmp_path
 def test_minutes_that_end_within_the_first_race_are_said(short):
     mode = {"algorithm": "momentum", "search": "adaptive", "budget": "full", "minutes": 1}
     chosen = SimpleNamespace(workload=short().work.name, **mode)
-    with pytest.raises(Told, match="minutes: 1 were over .* none on record"):
+    with pytest.raises(BookError, match="minutes: 1 were over .* none on record"):
         answers.answered(chosen, [4, 256], 0.0, since=0.0)
 
 

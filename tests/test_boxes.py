@@ -19,7 +19,7 @@ from chapters.claims import ledger
 from chapters.intro import front_figures
 from lib import ROOT, claims
 from lib.claims import claim
-from lib.page import boxes, charts, prose, told, vega
+from lib.page import boxes, charts, estimates, prose, vega
 from lib.records import store
 from lib.studies.search import Search
 
@@ -159,9 +159,9 @@ def test_no_field_of_a_record_or_of_a_readers_file_becomes_markup():
 def test_predictions_stand_beside_what_came():
     inf = float("inf")
     rows = (("a", 1.25, 3, 1.26), ("b", 1, inf, (0.9, 0.8, 0.99)), ("c", 0, 0.5, (0.4, -0.3, 0.6)), ("d", 1, 2, None))
-    table = told.predictions([*rows, ("e", 1, inf, (3.1, 2.1, inf))])
+    table = estimates.predictions([*rows, ("e", 1, inf, (3.1, 2.1, inf))])
     assert table.predicted.tolist() == ["1.25–3", "over 1", "under 0.5", "1–2", "over 1"]
-    assert table[told.MEASURED].tolist() == ["1.26", "0.9 (0.8–0.99)", "0.4 (−0.3 to 0.6)", "—", "3.1 (2.1–∞)"]
+    assert table[estimates.MEASURED].tolist() == ["1.26", "0.9 (0.8–0.99)", "0.4 (−0.3 to 0.6)", "—", "3.1 (2.1–∞)"]
     assert table.fits.tolist() == ["yes, by the estimate", "no", "unclear", "—", "yes"]
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from chapters.language_model import experiments, text_results
-from lib import Told, own
+from lib import BookError, own
 from lib.engine.checkpoint import OutOfTime
 from lib.workloads import catalogue, datasets, models, ngrams, texts
 from tests.conftest import recorded
@@ -149,5 +149,5 @@ def test_a_run_whose_minutes_are_over_shows_what_it_has(on_record, tmp_path, mon
         data = text_results.read(chosen)
         assert data.stopped[0].startswith("Stopped by 2 minutes after ") and len(data.trials)
     else:
-        with pytest.raises(Told, match="stopped by 2 minutes after 0 of 2 searches"):
+        with pytest.raises(BookError, match="stopped by 2 minutes after 0 of 2 searches"):
             text_results.read(chosen)

@@ -6,7 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from lib import Told
+from lib import BookError
 from lib.engine import flattening, lockstep
 from lib.measuring import one_search
 from lib.methods import METHODS, ROTATED, method, own_method
@@ -135,5 +135,5 @@ BEGUN, MOVED = '{"v": w.new_zeros(w.shape)}', 'buffers["v"].mul_'
 )
 def test_what_is_wrong_with_a_method_is_named_before_anything_is_trained(write, old, new, message):
     name = write((old, new))
-    with pytest.raises(Told, match=message):
+    with pytest.raises(BookError, match=message):
         Search("digits-mlp", 4, name)

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 import torch
 
-from lib import ROOT, Told, own
+from lib import ROOT, BookError, own
 from lib.analysis import hardware
 from lib.engine import checkpoint, flattening, training_state
 from lib.measuring import one_search, sweeps
@@ -384,7 +384,7 @@ def test_a_file_elsewhere_goes_by_its_whole_path(write, tmp_path, monkeypatch, f
 def test_a_name_that_two_files_answer_to_is_refused(write, tmp_path):
     (tmp_path / "chapters/own").mkdir(parents=True)
     write(name="chapters/own/next_letter.py")
-    with pytest.raises(Told, match="of which there are 2, is not allowed; .* of one file"):
+    with pytest.raises(BookError, match="of which there are 2, is not allowed; .* of one file"):
         Search(EXAMPLE, 4)
 
 

@@ -4,7 +4,7 @@ file, the place and, of a value, what is allowed.
 
 import pytest
 
-from lib import Told
+from lib import BookError
 from lib.measuring import sweeps
 from lib.records.selection import grid
 from lib.workloads import catalogue
@@ -148,7 +148,7 @@ def text(kind, given="", body="pass"):
 
 
 def refused(name, message, folder):
-    with pytest.raises(Told, match=f"(?s)mine.py.*{message}") as error:
+    with pytest.raises(BookError, match=f"(?s)mine.py.*{message}") as error:
         sweeps.run(grid(name, [4], ["sgd"], [0.0], trials=2), folder / "data")
     assert not (folder / "data").exists()
     return str(error.value)
@@ -164,7 +164,7 @@ def test_without_a_fault_it_is_accepted(write, kind):
 def test_trials_that_cannot_share_a_network_are_trained_one_after_the_other(write, model):
     work = catalogue.workload(write(text("Training", f"model={model}, goals=(0.0,)")))
     assert work.alone and work.task == "training"
-    with pytest.raises(Told, match="workload: one whose trials are trained one after the other"):
+    with pytest.raises(BookError, match="workload: one whose trials are trained one after the other"):
         work.data()
 
 

@@ -10,7 +10,7 @@ import pandas as pd
 from chapters.accuracy import fixed_budgets
 from chapters.accuracy.claims import with_enough_steps
 from lib.claims import Claim
-from lib.page import boxes, told
+from lib.page import boxes, estimates
 from lib.workloads import catalogue
 
 SMOOTHED = "digits-smoothing"
@@ -35,7 +35,7 @@ def findings(
     early = [group.effect for group in judged["S13"].groups]
     slopes, ends = judged["S14"].groups, with_enough_steps()
     later = fixed_budgets.risen(ends[ends.batch_size > ends.batch_size.min()]).values()
-    return told.plain(
+    return estimates.plain(
         {
             "network": catalogue.workload(workload).title,
             "algorithm": algorithm,

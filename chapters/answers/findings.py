@@ -22,7 +22,7 @@ def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
     """All values of the page's sentences.
 
     Raises:
-        Told: if no curve of several searches is on record.
+        BookError: if no curve of several searches is on record.
     """
     several = f"identified and sparsity == 0 and replicates >= {scaling.ENOUGH}"
     dense = boxes.some(front.critical().query(several), "curves")

@@ -11,7 +11,7 @@ import pandas as pd
 from lib.analysis import method_results, replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.names import title
-from lib.page import told
+from lib.page import estimates
 from lib.studies import plans
 from lib.wording import named, percent
 
@@ -104,10 +104,10 @@ def values(ramps: pd.DataFrame, norms: pd.DataFrame, masks: pd.DataFrame) -> dic
 
 
 def _ratios(effects: pd.Series) -> list[float]:
-    return [*told.ratios(dict(enumerate(effects.dropna()))).values()]
+    return [*estimates.ratios(dict(enumerate(effects.dropna()))).values()]
 
 
 def written(table: pd.DataFrame) -> pd.DataFrame:
     """A table of these with its ratios and their intervals in words; a dash where there is none."""
-    write = lambda cell: told.times(cell) if isinstance(cell, Effect | None) else cell  # noqa: E731
+    write = lambda cell: estimates.times(cell) if isinstance(cell, Effect | None) else cell  # noqa: E731
     return table.map(write)

@@ -21,7 +21,7 @@ from lib.analysis import replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.claim import Group
 from lib.claims.claim import ratio as group
-from lib.page import charts, tips, told
+from lib.page import charts, estimates, tips
 from lib.wording import percent, span
 
 GOAL = 0.05
@@ -103,7 +103,7 @@ def values(rows: pd.DataFrame) -> dict[str, object]:
     """What the section's sentences name; rows: of `searched`."""
     alone = {n: ratio(rows, *pair) for n, pair in enumerate(ALONE)}
     few = {f"few_{cost}": ratio(rows, (*PART, 0.03), WHOLE, cost) for cost in ("steps", "sent")}
-    return {"local_alone": [*told.ratios(alone).values()], **told.ratios(few)}
+    return {"local_alone": [*estimates.ratios(alone).values()], **estimates.ratios(few)}
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
@@ -118,7 +118,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     critical = arms.ratio(curves, scaling.critical_ratio, DILOCO, INNER)
     cells.append(("critical batch size, one replica over Adam", span((0.7, 1.5)), critical))
     frame = pd.DataFrame(cells, columns=["what", "predicted", "measured"])
-    return frame.assign(measured=frame.measured.map(told.times))
+    return frame.assign(measured=frame.measured.map(estimates.times))
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:

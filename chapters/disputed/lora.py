@@ -10,7 +10,7 @@ from chapters.disputed.lora_experiments import CONTINUED, FULL, GOALS, MOST_STEP
 from lib.analysis import replicates
 from lib.analysis.scaling import Curve, Effect, critical_ratio, mean_steps_ratio
 from lib.claims.claim import Group, ratio, unmeasured
-from lib.page import charts, tips, told
+from lib.page import charts, estimates, tips
 from lib.wording import span
 
 NAMES = {FULL: "in full"} | {rank: f"rank {rank}" for rank in RANKS}
@@ -64,7 +64,7 @@ def values(rows: pd.DataFrame) -> dict[str, object]:
         "lora_steps": [arms.ratio(hardest, mean_steps_ratio, rank, FULL) for rank in RANKS],
         "lora_rates": [rates(rows, rank) for rank in RANKS],
     }
-    return {name: [*told.ratios(dict(enumerate(e))).values()] for name, e in effects.items()}
+    return {name: [*estimates.ratios(dict(enumerate(e))).values()] for name, e in effects.items()}
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:

@@ -13,7 +13,7 @@ from chapters.disputed.decay_experiments import BATCH_SIZES, DECAYED, SPACES
 from lib.analysis import method_results, ranges, replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.judging import kept
-from lib.page import charts, tips, told
+from lib.page import charts, estimates, tips
 from lib.records import results
 from lib.wording import named, ranged, span
 from lib.workloads.catalogue import workload
@@ -148,7 +148,7 @@ def growth(trials: pd.DataFrame) -> pd.DataFrame:
 def values(good: pd.DataFrame) -> dict[str, object]:
     """What the section's sentences name; good: of `good`."""
     adam = effects(good[good.algorithm == "adam"])
-    return {"adam_moves": told.times(adam["moves"])}
+    return {"adam_moves": estimates.times(adam["moves"])}
 
 
 def table(good: pd.DataFrame) -> pd.DataFrame:
@@ -157,8 +157,8 @@ def table(good: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for key, (what, predicted) in RANGES.items():
         row = {"what": what, "predicted": span(predicted) if predicted else "—"}
-        for name, estimates in by_name.items():
-            row[name] = ranged(*told.interval(estimates[key], log=key == "gain"))
+        for name, effects in by_name.items():
+            row[name] = ranged(*estimates.interval(effects[key], log=key == "gain"))
         rows.append(row)
     return pd.DataFrame(rows)
 

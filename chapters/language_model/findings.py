@@ -9,7 +9,7 @@ import pandas as pd
 
 from chapters.language_model import text_results
 from lib.analysis import scaling
-from lib.page import boxes, charts, shared_figures, told
+from lib.page import boxes, charts, estimates, shared_figures
 from lib.probes import tracks
 from lib.wording import brief, named, percent, ranged, span
 from lib.workloads.tasks import TASKS
@@ -21,7 +21,7 @@ def findings(data: SimpleNamespace) -> dict:
     goals, main = scaling.goals(trials), text_results.main_of(trials)
     points, line = text_results.curves(trials), main_line(trials)
     shown = points.curve == text_results.titles(main)[0]
-    return told.plain(
+    return estimates.plain(
         {
             "title": data.work.title,
             "trials": boxes.trials(trials),

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pandas as pd
 
 from chapters.language_model import experiments
-from lib import Told, whole
+from lib import BookError, whole
 from lib.analysis import scaling
 from lib.measuring import runner, sweeps
 from lib.methods import method as known_method
@@ -41,7 +41,7 @@ def read(chosen) -> SimpleNamespace:
     what pruning leaves, both empty for a reader's own; stopped: what to know where the minutes were
     over before the searches, a sentence each.
 
-    Raises Told if they were over before the first search ended.
+    Raises BookError if they were over before the first search ended.
     """
     sizes, name = chosen.batch_sizes, chosen.workload
     if chosen.budget == "smoke":
@@ -81,7 +81,7 @@ def _within_minutes(planned: Study, chosen) -> tuple[pd.DataFrame, list[str]]:
         ended = number - len(results.missing(planned))
         when = f"by {chosen.minutes} minutes after {ended} of {number} searches"
         if not ended:
-            raise Told(f"minutes: stopped {when}; the same line goes on from there") from None
+            raise BookError(f"minutes: stopped {when}; the same line goes on from there") from None
         return results.read(planned), [f"Stopped {when}. The same line goes on from there."]
 
 
@@ -168,11 +168,11 @@ def main_of(trials: pd.DataFrame) -> pd.DataFrame:
 
 def goal(trials: pd.DataFrame) -> float:
     """The goal at which curves are read: the hardest that `main_of` met at three batch sizes.
-    Raises Told if no trial met any goal.
+    Raises BookError if no trial met any goal.
     """
     main = main_of(trials)
     if (hardest := scaling.fitting(main)) is None:
-        raise Told(
+        raise BookError(
             f"goals: no trial met any; the lowest error of {len(main)} trials is "
             f"{main.best_error.min():.3g}. Set easier goals"
         )

@@ -12,7 +12,7 @@ from chapters.learning_rates.measured import Tables, curves, name_of, rows_of, w
 from lib import claims
 from lib.claims import front
 from lib.measuring import sweeps
-from lib.page import told
+from lib.page import estimates
 from lib.probes import tracks
 from lib.records import results
 from lib.wording import brief, named, percent, with_interval
@@ -86,7 +86,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
     noise = over_noise(sgd)
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
-    return told.plain(
+    return estimates.plain(
         {
             "curves": len(saturating),
             "methods": [named(name) for name in saturating.algorithm.unique()],

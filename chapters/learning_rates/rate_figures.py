@@ -37,13 +37,13 @@ def labelled(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_curve(
-    layers: list[alt.Chart], rows: pd.DataFrame, found: Mapping[str, str]
+    layers: list[alt.Chart], rows: pd.DataFrame, said: Mapping[str, str]
 ) -> alt.LayerChart:
     """The layers under a menu of the curves of `labelled` rows; the first is shown.
 
-    found: what the title says of every curve.
+    said: what the title says of every curve.
     """
-    titles = {name: f"{name}: {found[name]}" for name in rows.curve}
+    titles = {name: f"{name}: {said[name]}" for name in rows.curve}
     menu = charts.menu("curve", [*titles], [*titles][0], "curve")
     told = charts.title(titles, menu)
     return charts.sized(charts.controlled(layers, menu).add_params(told), 360)
@@ -174,5 +174,5 @@ def forms(points: pd.DataFrame) -> alt.LayerChart:
     dots = alt.Chart(shown).mark_point(filled=True, size=64, opacity=1, color=charts.GUIDE)
     dots = dots.encode(x=x, y=y, tooltip=about)
     curves = curves.encode(color=charts.by_name("form", SHADES, 1, 3))
-    found = dict(zip(shown.curve, "a free exponent of " + shown.exponent.map(brief)))
-    return by_curve([dots, curves], shown, found)
+    said = dict(zip(shown.curve, "a free exponent of " + shown.exponent.map(brief)))
+    return by_curve([dots, curves], shown, said)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from chapters.other_networks import local_errors, locality, revealed, spikes
-from lib.page import told
+from lib.page import estimates
 
 
 def values(
@@ -23,7 +23,7 @@ def values(
         met: of `locality.at_goal`.
         leaked: of `revealed.measured`.
     """
-    return told.plain(
+    return estimates.plain(
         {
             **local_errors.values(without),
             **spikes.values(spiking, times),

@@ -10,7 +10,7 @@ from scipy import stats
 from chapters.other_networks.fields import BATCH_SIZES, EDGED, GOALS
 from lib.analysis import replicates
 from lib.analysis.scaling import Effect
-from lib.page import charts, tips, told
+from lib.page import charts, estimates, tips
 
 WINDOW = 18  # sites: about those that a field with edges lies on, by its participation
 KEYS = ["gain", "batch_size", "replicate"]
@@ -79,8 +79,8 @@ def values(met: pd.DataFrame) -> dict[str, object]:
 def table(met: pd.DataFrame) -> pd.DataFrame:
     """What was predicted, beside what came; met: of `at_goal`."""
     ratios = effects(met)
-    return told.predictions(
-        (*row, told.interval(ratios[name])) for name, row in RANGES.items()
+    return estimates.predictions(
+        (*row, estimates.interval(ratios[name])) for name, row in RANGES.items()
     )
 
 

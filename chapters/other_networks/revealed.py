@@ -11,7 +11,7 @@ from chapters.other_networks.leakage import LEAKAGE, leakage
 from lib.analysis import replicates, scaling
 from lib.claims.names import title
 from lib.page import charts, tips
-from lib.page.told import times
+from lib.page.estimates import times
 from lib.wording import percent
 
 ESTIMATORS = {False: "usual", True: "unbiased"}

@@ -9,7 +9,7 @@ import pandas as pd
 from chapters.other_networks.spiking import BATCH_SIZES, CNN_SIZES, FEW, JUDGED, LONGER, TIME
 from lib.analysis import replicates
 from lib.analysis.scaling import Effect
-from lib.page import charts, tips, told
+from lib.page import charts, estimates, tips
 
 SPIKES, RECTIFIERS, CNNS = (TIME,), (0,), ((TIME, 0.0, "cnn"), (0, 0.0, "cnn"))
 CNN = "CNN, to 8 % error"
@@ -54,7 +54,7 @@ def values(rows: pd.DataFrame, times: pd.DataFrame) -> dict[str, object]:
     """Of the section's sentences; rows, times: the records."""
     seconds = times.pivot(index="batch_size", columns="time", values="seconds")
     return {
-        "spikes_small": told.times(ratio(rows, "steps", sizes=BATCH_SIZES[:1])),
+        "spikes_small": estimates.times(ratio(rows, "steps", sizes=BATCH_SIZES[:1])),
         "spikes_summed": TIME * float(np.exp(ratio(rows, "rate").value)),
         "spikes_slower": (seconds[TIME] / seconds[0]).tolist(),
     }
@@ -63,12 +63,12 @@ def values(rows: pd.DataFrame, times: pd.DataFrame) -> dict[str, object]:
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """What was predicted before the records, beside what came; rows: the records."""
     ratios = [
-        (what, *ends, told.interval(ratio(rows, column, *networks)))
+        (what, *ends, estimates.interval(ratio(rows, column, *networks)))
         for what, (column, ends, *networks) in RATIOS.items()
     ]
     spikes, rectifiers = (met(rows, time).silent.mean() for time in (TIME, 0))
     silent = "silent units, over rectifiers never on", 1, np.inf, float(spikes / rectifiers)
-    return told.predictions([*ratios, silent])
+    return estimates.predictions([*ratios, silent])
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:

@@ -11,7 +11,7 @@ from lib.analysis import replicates, scaling
 from lib.analysis.scaling import Effect
 from lib.claims.claim import Group, ratio, unmeasured
 from lib.claims.names import title
-from lib.page import charts, tips, told
+from lib.page import charts, estimates, tips
 
 LARGE, WHOLE, EPOCH, *_, TURNS = experiments.ARMS
 TOGETHER = "split, all together"  # the steps of LARGE, the network cut
@@ -105,5 +105,5 @@ def titles(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
     for cost, (above, below, text) in SAID.items():
         for work, part in rows[rows.goal == GOAL].groupby("workload"):
             kinds = (over(kind, cost, above, below) for _, kind in part.groupby("skewed"))
-            said[COSTS[cost]][title(work)] = (text + ALIKE).format(*map(told.times, kinds))
+            said[COSTS[cost]][title(work)] = (text + ALIKE).format(*map(estimates.times, kinds))
     return said

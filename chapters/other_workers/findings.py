@@ -8,7 +8,7 @@ import pandas as pd
 
 from chapters.other_workers import delays, federated, late, parts
 from chapters.other_workers import federated_experiments as clients
-from lib.page import told
+from lib.page import estimates
 from lib.wording import percent, ranged
 
 
@@ -31,7 +31,7 @@ def values(
     growth = late.growth(curves)
     plain = (growth.workload == late.WORK) & (growth.algorithm == "sgd")
     last = growth[plain & (growth.delays == "fixed")].iloc[-1]
-    return told.plain(
+    return estimates.plain(
         {
             "late_goal": percent(tardy.goal[tardy.workload == late.WORK].iloc[0]),
             "large": late.SIZES[-1],

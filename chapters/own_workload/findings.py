@@ -15,7 +15,7 @@ from pydantic import AfterValidator
 from scipy.optimize import nnls
 
 from chapters.own_workload import adaptive
-from lib import Told, require
+from lib import BookError, require
 from lib.analysis import hardware, scaling
 from lib.analysis.surface import Surface, fit
 from lib.measuring import runner, sweeps
@@ -140,7 +140,7 @@ def answered(
         since: from when the minutes count, as of `adaptive.run`.
         options: of `sweeps.run`.
 
-    Raises Told where nothing is on record, and where no trial met any goal.
+    Raises BookError where nothing is on record, and where no trial met any goal.
     """
     work, algorithm = workload(chosen.workload), chosen.algorithm
     ends = min(sizes), max(sizes)
@@ -167,13 +167,13 @@ def answered(
             lowest = (
                 f"{plan.trials.best_error.min():.3g}" if plan.searches else "none on record"
             )
-            raise Told(
+            raise BookError(
                 f"minutes: {chosen.minutes} were over before any trial met a goal (lowest error: "
                 f"{lowest}); the same line goes on from there"
             )
         trials = hardware.adaptive(work.name, cells=plan.searches)
     if trials.empty:
-        raise Told(
+        raise BookError(
             f"budget: no record is kept of such a search of {work.name} with {algorithm} "
             f"from batch size {ends[0]} to {ends[1]}; train it with -p budget full"
         )
@@ -246,14 +246,14 @@ def points(trials: pd.DataFrame, surface: Surface, plan: adaptive.Plan | None) -
 
 
 def goal(trials: pd.DataFrame, work: Workload) -> float:
-    """The goal to read curves at.  Raises Told, with what was reached, if no trial met any."""
+    """The goal to read curves at.  Raises BookError, with what was reached, if no trial met any."""
     met = scaling.fitting(trials)
     if met is not None:
         return met
     dense = trials[trials.sparsity == trials.sparsity.min()]
     if dense.status.eq("infeasible").all():
         why = f"all {len(dense)} diverged or died: rescale the inputs"
-        raise Told(f"goals: no trial met any; {why}")
+        raise BookError(f"goals: no trial met any; {why}")
     lowest = dense.groupby("batch_size").best_error.min().dropna()
     by_size = joined([f"{error:.3g} at batch size {size}" for size, error in lowest.items()])
     said = f"goals: no trial met any; the lowest error of {len(dense)} trials is "
@@ -262,9 +262,9 @@ def goal(trials: pd.DataFrame, work: Workload) -> float:
     easy = float(f"{math.ceil(lowest.max() / digit - 1e-9) * digit:.2g}")  # to two digits, up
     if work.facts and easy > work.facts.chance / EASY:
         same = f"an answer that is the same for all examples costs {work.facts.chance:.3g}"
-        raise Told(f"{said}Set a larger max_steps before an easier goal: {same}")
+        raise BookError(f"{said}Set a larger max_steps before an easier goal: {same}")
     easier = f"Set goals=({work.asks.given(easy):g},), met by the best at each batch size"
-    raise Told(f"{said}{easier}, or a larger max_steps")
+    raise BookError(f"{said}{easier}, or a larger max_steps")
 
 
 def doubts(answer: Answer, splits: list[Answer]) -> list[str]:

@@ -27,7 +27,7 @@ def example() -> tuple[decide.Points, pd.Series]:
     `front.critical`.
 
     Raises:
-        Told: if either is not on record.
+        BookError: if either is not on record.
     """
     timed = boxes.some(timings.results(timings.StepTimes(front.RUN[0])), "step times")
     timed = timed.query(f"batch_size in {SIZES}")

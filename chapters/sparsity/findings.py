@@ -16,7 +16,7 @@ from lib.claims import Claim, front, judging
 from lib.claims.names import curve_title, is_lee2021, title
 from lib.measuring import sweeps
 from lib.page import charts, shared_figures, tips
-from lib.page.told import times
+from lib.page.estimates import times
 from lib.probes.unseen import UNSEEN
 from lib.studies import plans
 from lib.wording import between, named

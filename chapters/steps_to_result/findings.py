@@ -11,7 +11,7 @@ import pandas as pd
 
 from lib.analysis import scaling
 from lib.measuring import sweeps
-from lib.page import told
+from lib.page import estimates
 from lib.probes import unseen
 from lib.records import searches
 from lib.records.selection import grid
@@ -44,7 +44,7 @@ def findings(cell: Search, frame: pd.DataFrame) -> dict:
     low, _, high = scaling.best_of_k(steps.to_numpy(), max(1, trials // 2))
     last = frame.attrs["provenance"][0]["steps"]
     half = f"{number(low)} to {number(min(high, last))} steps{' or more' * bool(high > last)}"
-    return told.plain(
+    return estimates.plain(
         {
             "workload": work.title,
             "method": named(cell.algorithm),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pandas as pd
 
 from lib.analysis import method_results
-from lib.page import charts, told
+from lib.page import charts, estimates
 from lib.wording import between, brief, named, percent, ranged, span
 from lib.workloads.catalogue import workload
 
@@ -26,7 +26,7 @@ def findings(searches: pd.DataFrame, curves: dict) -> dict[str, object]:
     muon = ratios[(ratios.algorithm == "muon") & (ratios.n >= SEVERAL)]
     muon = {what: between(*rows.ratio) for what, rows in muon.groupby("what")}
     goals = searches.goal
-    return told.plain(
+    return estimates.plain(
         {
             "over_sgd": muon["critical"],
             "muon": muon,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from lib import Told
+from lib import BookError
 from lib.page.prose import PAGES, Html, html, kind
 from lib.wording import brief, joined, named, number, percent, printed, span
 from lib.workloads.catalogue import workload
@@ -156,7 +156,7 @@ def absent(frame: pd.DataFrame) -> Html | None:
     if not missing:
         return None
     if not len(frame):
-        raise Told(
+        raise BookError(
             f"budget: no record is kept of any of these {len(missing)} searches, the first of them "
             f"{_curve(missing[0])}, batch size {missing[0].batch_size}; train them with -p budget "
             f"full, or choose what is on record (python -m lib status)"
@@ -191,7 +191,7 @@ def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
         ValueError: if no record is kept of what the parameters ask for.
     """
     if not len(frame):
-        raise Told(
+        raise BookError(
             f"budget: no record is kept of such {what}; measure them with -p budget full"
         )
     return frame

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from lib import Told, require
+from lib import BookError, require
 from lib.fields import Count, check, spec, unknown
 from lib.studies.search import Search
 from lib.workloads.catalogue import LIGHT
@@ -179,7 +179,7 @@ class _Mapping(dict):
             name = str(loader.construct_object(key))
             place = f"{key.start_mark.name}, line {key.start_mark.line + 1}"
             if name in self:
-                raise Told(f"{place}: {name} comes twice, first at {self.places[name]}")
+                raise BookError(f"{place}: {name} comes twice, first at {self.places[name]}")
             self[name] = loader.construct_object(value, deep=True)
             self.places[name] = place
 
@@ -201,7 +201,7 @@ def read(file: Path) -> dict[str, Study]:
         try:
             entries = yaml.load(stream, _Loader)
         except yaml.YAMLError as error:
-            raise Told(str(error)) from None
+            raise BookError(str(error)) from None
     require(isinstance(entries, _Mapping), str(file), entries, "studies by name")
     return {name: _study(name, entries) for name in entries}
 
@@ -240,4 +240,4 @@ def _naming(name: str, place: str, *mappings: object) -> Iterator[None]:
     except ValueError as error:
         field = str(error).partition(":")[0]
         places = (m.places[field] for m in mappings if isinstance(m, _Mapping) and field in m)
-        raise Told(f"{next(places, place)}, study {name}: {error}") from None
+        raise BookError(f"{next(places, place)}, study {name}: {error}") from None
