@@ -48,6 +48,16 @@ def test_participation_where_it_is_known():
     assert locality.participation(fresh).mean() == pytest.approx(locality.DRAWN, abs=0.15)
 
 
+def test_neighbours_are_as_often_kept_as_any_by_chance_and_more_often_in_blocks():
+    """Units that keep few weights and units that keep many are no neighbourhood."""
+    share = np.linspace(0.1, 0.9, 500)[:, None]
+    scattered = np.random.default_rng(0).random((500, SITES)) < share
+    assert locality.neighbours(scattered * 1.0) == pytest.approx(1, abs=0.02)
+    block = np.arange(SITES) < SITES // 2
+    assert locality.neighbours(block[None] * 1.0) == pytest.approx(31 / (32 * 31 / 63))
+    assert np.isnan(locality.neighbours(np.eye(SITES)[:3]))
+
+
 def plainly(search, trial, steps):
     """The fields of one trial after so many steps by torch.optim."""
     module = models.initialise(ring.network(), 100_000 * search.replicate + trial)
@@ -80,18 +90,19 @@ def test_a_record_holds_the_fields_of_the_first_trial_that_meets_the_goal(monkey
 
 
 def planted(ratio):
-    """`at_goal` of five searches; on edges participation is so many times as on Gaussian."""
+    """`by_search` of five searches; on edges participation is so many times as on Gaussian."""
     random, rows = np.random.default_rng(1), []
     for search in experiments.planned():
         if not search.sparsity:
             luck = np.exp(0.02 * random.standard_normal())
             value = (ratio if search.gain else 1) * 2 * luck
-            rows.append((search.gain, search.batch_size, search.replicate, value))
-    return pd.DataFrame(rows, columns=[*locality.KEYS, "participation"])
+            key = (search.gain, 0.0, search.batch_size, search.replicate, search.goals[0])
+            rows.append((*key, 100.0, value))
+    return pd.DataFrame(rows, columns=[*locality.KEYS, "steps", "participation"])
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.6, "yes"), (1.0, "no"), (1.25, "unclear")])
 def test_the_rule_says_what_is_planted(ratio, verdict, monkeypatch):
-    monkeypatch.setattr(locality, "at_goal", lambda _: planted(ratio))
+    monkeypatch.setattr(locality, "by_search", lambda _: planted(ratio))
     (group,) = on_sides("R1", claims.beside_gaussian()).groups
     assert group.verdict == verdict and group.n == 5

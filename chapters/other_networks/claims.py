@@ -102,7 +102,7 @@ def beside_drawn():
 
 
 def _participation(name):
-    met = locality.at_goal(fields.FIELDS.results())
+    met = locality.at_goal(locality.by_search(fields.FIELDS.results()))
     effect = locality.effects(met)[name]
     return [ratio("two layers on a ring", effect)] if effect else []
 

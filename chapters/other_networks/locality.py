@@ -13,7 +13,7 @@ from lib.analysis.scaling import Effect
 from lib.page import charts, estimates, tips
 
 WINDOW = 18  # sites: about those that a field with edges lies on, by its participation
-KEYS = ["gain", "batch_size", "replicate"]
+KEYS = ["gain", "sparsity", "batch_size", "replicate", "goal"]
 # Expected of weights as they are drawn, from a normal distribution cut at two standard deviations
 DRAWN = float(3 + stats.truncnorm(-2, 2).stats("k"))
 INPUTS = {EDGED: "with edges", 0.0: "Gaussian"}
@@ -43,15 +43,38 @@ def together(fields: np.ndarray) -> np.ndarray:
         return windows.max(-1) / squares.sum(-1)
 
 
-def at_goal(rows: pd.DataFrame) -> pd.DataFrame:
-    """Dense searches that met the harder goal of their inputs, a row each: KEYS, and the units'
-    medians of participation and together; rows: the records.
+def neighbours(fields: np.ndarray) -> float:
+    """How often the next site of a kept weight is kept, over how often it would be if each unit
+    scattered as many weights at random.
+
+    fields: [units, sites], whose removed weights are zero.  NaN if no unit has two weights left.
     """
-    fields = rows.filter(regex="^site_").to_numpy()
-    rows = rows.assign(participation=participation(fields), together=together(fields))
-    goals = rows.gain.map({gain: harder for gain, (harder, _) in GOALS.items()})
-    met = rows[(rows.goal == goals) & (rows.sparsity == 0) & rows.steps.notna()]
-    return met.groupby(KEYS)[["participation", "together"]].median().reset_index()
+    kept = fields != 0
+    counts = kept.sum(-1)
+    pairs = (kept & np.roll(kept, 1, axis=-1)).sum()
+    expected = (counts * (counts - 1)).sum() / (fields.shape[-1] - 1)
+    return float(pairs / expected) if expected else np.nan
+
+
+def by_search(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row per search and goal: KEYS, steps, the units' medians of participation and together (NaN
+    of a search that missed the goal), and neighbours.
+    """
+    searches = []
+    for key, units in rows.groupby(KEYS):
+        fields, steps = units.filter(regex="^site_").to_numpy(), units.steps.iloc[0]
+        measures = np.median([participation(fields), together(fields)], axis=1)
+        medians = measures if steps > 0 else [np.nan, np.nan]
+        searches.append((*key, steps, *medians, neighbours(fields)))
+    columns = [*KEYS, "steps", "participation", "together", "neighbours"]
+    return pd.DataFrame(searches, columns=columns)
+
+
+def at_goal(searches: pd.DataFrame) -> pd.DataFrame:
+    """Of `by_search`: dense searches that met the harder goal of their inputs."""
+    goals = searches.gain.map({gain: harder for gain, (harder, _) in GOALS.items()})
+    dense = searches[(searches.goal == goals) & (searches.sparsity == 0)]
+    return dense.dropna(subset="steps")
 
 
 def effects(met: pd.DataFrame) -> dict[str, Effect | None]:
@@ -73,15 +96,20 @@ def effects(met: pd.DataFrame) -> dict[str, Effect | None]:
 
 def values(met: pd.DataFrame) -> dict[str, object]:
     """Of the section's sentences; met: of `at_goal`."""
-    return {"fields_together": float(met[met.gain == EDGED].together.mean())}
-
-
-def table(met: pd.DataFrame) -> pd.DataFrame:
-    """What was predicted, beside what came; met: of `at_goal`."""
     ratios = effects(met)
-    return estimates.predictions(
-        (*row, estimates.interval(ratios[name])) for name, row in RANGES.items()
-    )
+    window = {"fields_together": float(met[met.gain == EDGED].together.mean())}
+    return {
+        name: estimates.times(ratios[name]) for name in ("fields_edged", "fields_sizes")
+    } | window
+
+
+def table(searches: pd.DataFrame) -> pd.DataFrame:
+    """What was predicted, beside what came; searches: of `by_search`."""
+    ratios = effects(at_goal(searches))
+    rows = [(*row, estimates.interval(ratios[name])) for name, row in RANGES.items()]
+    pruned = searches[(searches.sparsity > 0) & (searches.gain == EDGED)]
+    what = "neighbours kept by pruning, over chance, with edges"
+    return estimates.predictions([*rows, (what, 1, np.inf, float(pruned.neighbours.mean()))])
 
 
 def chart(met: pd.DataFrame) -> alt.LayerChart:

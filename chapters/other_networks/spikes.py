@@ -6,12 +6,22 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from chapters.other_networks.spiking import BATCH_SIZES, CNN_SIZES, FEW, JUDGED, LONGER, TIME
+from chapters.other_networks.spiking import (
+    BATCH_SIZES,
+    CNN_SIZES,
+    FEW,
+    JUDGED,
+    LONGER,
+    MORE,
+    TIME,
+)
 from lib.analysis import replicates
 from lib.analysis.scaling import Effect
 from lib.page import charts, estimates, tips
 
 SPIKES, RECTIFIERS, CNNS = (TIME,), (0,), ((TIME, 0.0, "cnn"), (0, 0.0, "cnn"))
+SMALL, LARGE = BATCH_SIZES[:1], BATCH_SIZES[-1:]
+LENGTHS = f"steps, {LONGER} over {TIME} time steps"
 CNN = "CNN, to 8 % error"
 NAMES = {
     0: "rectifiers",
@@ -20,8 +30,11 @@ NAMES = {
 }
 RATIOS = {  # what, as `ratio` takes it, and the range that was predicted before the records
     "steps of spikes over rectifiers": ("steps", (0.5, 2)),
+    f"the same, batch size {SMALL[0]}": ("steps", (1, np.inf), SPIKES, RECTIFIERS, SMALL),
+    f"the same, batch size {LARGE[0]:,}": ("steps", (0, 1), SPIKES, RECTIFIERS, LARGE),
     "firing in a time step, over rectifiers on": ("rate", (0, 0.5)),
-    f"steps, {LONGER} over {TIME} time steps": ("steps", (1 / 1.5, 1.5), (LONGER,), SPIKES, FEW),
+    LENGTHS: ("steps", (1 / 1.5, 1.5), (LONGER,), SPIKES, FEW),
+    f"{LENGTHS}, batch size {MORE[0]}": ("steps", (1 / 1.5, 1.5), (LONGER,), SPIKES, MORE),
     f"{CNN}: steps of spikes over rectifiers": ("steps", (0.5, 2), *CNNS, CNN_SIZES),
     f"{CNN}: firing in a time step, over rectifiers on": ("rate", (0, 0.8), *CNNS, CNN_SIZES),
 }
@@ -54,7 +67,8 @@ def values(rows: pd.DataFrame, times: pd.DataFrame) -> dict[str, object]:
     """Of the section's sentences; rows, times: the records."""
     seconds = times.pivot(index="batch_size", columns="time", values="seconds")
     return {
-        "spikes_small": estimates.times(ratio(rows, "steps", sizes=BATCH_SIZES[:1])),
+        "spikes_small": estimates.times(ratio(rows, "steps", sizes=SMALL)),
+        "spikes_large": estimates.times(ratio(rows, "steps", sizes=LARGE)),
         "spikes_summed": TIME * float(np.exp(ratio(rows, "rate").value)),
         "spikes_slower": (seconds[TIME] / seconds[0]).tolist(),
     }
@@ -66,9 +80,14 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
         (what, *ends, estimates.interval(ratio(rows, column, *networks)))
         for what, (column, ends, *networks) in RATIOS.items()
     ]
+    summed = tuple(TIME * end for end in estimates.interval(ratio(rows, "rate")))
     spikes, rectifiers = (met(rows, time).silent.mean() for time in (TIME, 0))
-    silent = "silent units, over rectifiers never on", 1, np.inf, float(spikes / rectifiers)
-    return estimates.predictions([*ratios, silent])
+    return estimates.predictions([
+        *ratios,
+        (f"firing in all {TIME} time steps, over rectifiers on", 1, np.inf, summed),
+        ("silent units, over rectifiers never on", 1, np.inf, float(spikes / rectifiers)),
+        ("what pruning costs spikes, over rectifiers", 1, np.inf, None),  # none met the goal
+    ])  # fmt: skip
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:
