@@ -46,9 +46,9 @@ def computed(page):
     names = {"__name__": "page"}
     for cell in cells(page):
         exec(compile(cell, page, "exec"), names)
-        if "found" in names:
-            return names["found"]
-    raise AssertionError(f"{page}: no cell makes `found`")
+        if "facts" in names:
+            return names["facts"]
+    raise AssertionError(f"{page}: no cell makes `facts`")
 
 
 @functools.cache
@@ -100,7 +100,7 @@ def test_every_finding_is_told_and_every_name_is_a_finding(page):
     named = set().union(*map(prose.variables, templates(page)))
     assert named <= set(findings(page))
     code = " ".join(cells(page))
-    assert not [name for name in set(findings(page)) - named if f'found["{name}"]' not in code]
+    assert not [name for name in set(findings(page)) - named if f'facts["{name}"]' not in code]
 
 
 @pytest.mark.parametrize("page", PAGES)

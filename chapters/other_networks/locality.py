@@ -96,11 +96,7 @@ def effects(met: pd.DataFrame) -> dict[str, Effect | None]:
 
 def values(met: pd.DataFrame) -> dict[str, object]:
     """Of the section's sentences; met: of `at_goal`."""
-    ratios = effects(met)
-    window = {"fields_together": float(met[met.gain == EDGED].together.mean())}
-    return {
-        name: estimates.times(ratios[name]) for name in ("fields_edged", "fields_sizes")
-    } | window
+    return {"fields_together": float(met[met.gain == EDGED].together.mean())}
 
 
 def table(searches: pd.DataFrame) -> pd.DataFrame:

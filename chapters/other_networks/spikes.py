@@ -68,7 +68,6 @@ def values(rows: pd.DataFrame, times: pd.DataFrame) -> dict[str, object]:
     seconds = times.pivot(index="batch_size", columns="time", values="seconds")
     return {
         "spikes_small": estimates.times(ratio(rows, "steps", sizes=SMALL)),
-        "spikes_large": estimates.times(ratio(rows, "steps", sizes=LARGE)),
         "spikes_summed": TIME * float(np.exp(ratio(rows, "rate").value)),
         "spikes_slower": (seconds[TIME] / seconds[0]).tolist(),
     }
