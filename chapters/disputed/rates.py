@@ -157,8 +157,8 @@ def table(good: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for key, (what, predicted) in RANGES.items():
         row = {"what": what, "predicted": span(predicted) if predicted else "—"}
-        for name, effects in by_name.items():
-            row[name] = ranged(*estimates.interval(effects[key], log=key == "gain"))
+        for name, values in by_name.items():
+            row[name] = ranged(*estimates.interval(values[key], log=key == "gain"))
         rows.append(row)
     return pd.DataFrame(rows)
 
