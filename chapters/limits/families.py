@@ -71,7 +71,7 @@ FAMILIES = {
         {"half": "mnist-simple-cnn-half", "double": "mnist-simple-cnn-double"},
     ),
     DATA: Family(
-        "momentum",
+        "sgd",
         None,
         {
             "MNIST, goal 5 %": f"mnist-fc-128x3{EASIER}",

@@ -37,7 +37,10 @@ RULES = {
     "tpe-median": "Optuna: TPE and a median pruner",
     "hyperband": "Optuna: Hyperband",
 }
-OTHERS = "the same, on four other splits"
+OTHERS = {
+    "digits-mlp": "the same, on four other splits of the MLP",
+    "digits-cnn": "the same, on four other splits of the small CNN",
+}
 NEAR = 1.25  # how far from the exact searches' critical batch size is near
 
 
@@ -120,12 +123,12 @@ def replayed() -> pd.DataFrame:
     # What is not told of the mean over goals is of the hardest one
     truth = np.where(runs.rule == "laws", mean, hardest)
     value, low, high = np.log(runs[["critical", "critical_low", "critical_high"]]).to_numpy().T
-    rule = runs.rule.map(RULES).where(~runs.split.isin(ASIDE), OTHERS)
+    rule = runs.rule.map(RULES).where(~runs.split.isin(ASIDE), runs.workload.map(OTHERS))
     runs = runs.assign(
         near=np.abs(value - truth) <= np.log(NEAR),
         hardest=np.abs(value - hardest) <= np.log(NEAR),
         held=(low <= truth) & (truth <= high),
-        rule=pd.Categorical(rule, [RULES["laws"], OTHERS, *[*RULES.values()][1:]]),
+        rule=pd.Categorical(rule, [RULES["laws"], *OTHERS.values(), *[*RULES.values()][1:]]),
     )
     columns = {
         "replays": ("near", "size"),

@@ -8,6 +8,7 @@ from lib import wording
 from lib.analysis import scaling
 from lib.claims import front
 from lib.methods import METHODS, spaces
+from lib.probes import replays
 from lib.workloads import catalogue, models, tasks
 
 WAY = ["sparsity", "precision", "checks"]
@@ -16,7 +17,9 @@ USUAL = {"precision": "bfloat16", "checks": "geometric"}
 
 def findings(studies: pd.DataFrame) -> dict:
     """All values of the page's sentences; studies: of `lib.records.results.status`, with title."""
-    total, again = front.scope(), front.measured_again()
+    total, again = front.scope(), replays.every()
+    moved = again.measured_on.str.startswith("AMD") & again.replayed_on.str.startswith("Intel")
+    moved = again[moved & again.workload.str.startswith("digits")].equal_result
     return {
         **{name: total[name] for name in ("searches", "trials", "core_hours")},
         "studies": len(studies),
@@ -24,7 +27,9 @@ def findings(studies: pd.DataFrame) -> dict:
         "devices": _listed(studies.device),
         "first": min(_listed(studies.date)),
         "last": max(_listed(studies.date)),
-        **again,
+        **front.measured_again(),
+        "moved": len(moved),
+        "moved_same": int(moved.sum()),
     }
 
 
@@ -36,7 +41,7 @@ def _listed(column: pd.Series) -> list[str]:
 def ways(trials: pd.DataFrame) -> pd.DataFrame:
     """Steps to result by arithmetic and times of the checks: WAY, batch_size, steps; over, lowest,
     highest (steps over those of the same trial searched in the usual way, over all goals that both
-    of a pair met: median, 5 and 95 % of pairs).
+    of a pair met: median, 5 and 95 % of pairs) and pairs, their number.
     """
     goals = [column for column in trials if column.startswith("steps@")]
     met = trials.melt([*WAY, "trial"], goals, "at", "first").dropna(subset="first")
@@ -46,8 +51,8 @@ def ways(trials: pd.DataFrame) -> pd.DataFrame:
     )
     ratios = pairs.assign(over=pairs["first"] / pairs.first_used).groupby(WAY).over
     lowest, highest = zip(*ratios.agg(scaling.span_of))
-    table = ratios.median().reset_index().assign(lowest=lowest, highest=highest)
-    return scaling.steps_to_result(trials).merge(table, on=WAY)
+    table = ratios.agg(over="median", pairs="size").assign(lowest=lowest, highest=highest)
+    return scaling.steps_to_result(trials).merge(table.reset_index(), on=WAY)
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -66,6 +71,7 @@ def of_ways(compared: pd.DataFrame) -> pd.DataFrame:
         "steps": "steps to result",
         "over": "trial by trial",
         "of_pairs": "of pairs, 5–95 %",
+        "pairs": "pairs",
     }
     return table[[*heads]].replace({"checks": words}).rename(columns=heads)
 
