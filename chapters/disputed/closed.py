@@ -104,7 +104,9 @@ def values(ramps: pd.DataFrame, norms: pd.DataFrame, masks: pd.DataFrame) -> dic
 
 
 def _ratios(effects: pd.Series) -> list[float]:
-    return [*estimates.ratios(dict(enumerate(effects.dropna()))).values()]
+    """Those of several searches."""
+    several = {i: effect for i, effect in enumerate(effects.dropna()) if effect.n > 1}
+    return [*estimates.ratios(several).values()]
 
 
 def written(table: pd.DataFrame) -> pd.DataFrame:

@@ -120,19 +120,13 @@ def entries(taken: pd.DataFrame, every: int) -> pd.DataFrame:
 # --- sentences ------------------------------------------------------------------------------------
 
 
-def findings(taken: pd.DataFrame, single: pd.DataFrame, first: Portrait) -> dict[str, object]:
-    """The values of the sentences on vectors, taken as of `named`; single: of `portraits.shapes`,
-    first: of `planned`.
-    """
+def findings(taken: pd.DataFrame, first: Portrait) -> dict[str, object]:
+    """The values of the sentences on vectors, taken as of `named`; first: of `planned`."""
     left = taken[(taken.measure == "left") & (taken.compressor != "dense")]
     obeys = left.value <= energy_bounds.tighter(left.x) + 1e-6
     levels = band(fed_back(left, first.compressor))
     most = np.interp(first.density, levels.x, levels.high)
-    bells = fed_back(single, first.compressor).bell
     return {
-        "vectors": len(bells),
-        "bells": int(bells.sum()),
-        "bins": portraits.FINE,
         "compressor": first.compressor.capitalize(),
         "density": f"{first.density:g}",
         "all_within": bool(obeys.all()),

@@ -61,6 +61,7 @@ def findings(
     rates, share = SHI2019["learning_rate"], min(chosen.densities)
     groups = [g for g in judged["T4"].groups if g.n > 1 and not g.name.endswith(OTHERWISE)]
     verdicts = Counter(group.verdict for group in groups)
+    dgc = gaps(shown[shown.density == share], "DGC-k", "Top-k")
     return {
         "stopped": [f"{name}: {number(n)}" for name, n in last.items() if n < chosen.steps],
         "workers": chosen.workers,
@@ -70,7 +71,9 @@ def findings(
         "rates": f"{rates.low:g} and {rates.high:g}",
         "passed": verdicts[YES],
         "failed": verdicts[NO],
+        "compared": len(groups),
         "lost": between(*(g.effect for g in groups)),
+        "dgc": between(*dgc.groupby("network").gap.mean()),
         "density": f"{share:g}",
         "over": between(*gaussian_sent(shown, share)),
         "behind": behind(shown, networks[0], share),

@@ -39,6 +39,7 @@ def values(
             "latest_large": last.large,
             "latest_theory": late.floor(last.staleness),
             **{f"{name}_turns": ranged(*rows.loc[8]) for name, rows in turns.items()},
+            "turns_theory": late.floor(late.JUDGED) / 8,
             "in_turn": percent(delays.in_turn(pushed)),
             "federated": [*federated.titles(rounds)["rounds"].values()][-1],
             "federated_goal": percent(federated.GOAL),
