@@ -67,6 +67,7 @@ def values(rows: pd.DataFrame, times: pd.DataFrame) -> dict[str, object]:
     """Of the section's sentences; rows, times: the records."""
     seconds = times.pivot(index="batch_size", columns="time", values="seconds")
     return {
+        "spikes_time": TIME,
         "spikes_small": estimates.times(ratio(rows, "steps", sizes=SMALL)),
         "spikes_summed": TIME * float(np.exp(ratio(rows, "rate").value)),
         "spikes_slower": (seconds[TIME] / seconds[0]).tolist(),

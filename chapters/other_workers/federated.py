@@ -20,7 +20,7 @@ POINT = ["workload", "skewed", "way", "local_steps", "batch_size"]
 GOAL = 0.04
 ALIKE = " if shards are alike, {} times if they are skewed"
 SAID = {  # by the figure's title: two ways, and a ratio of what they cost
-    "rounds": (WHOLE, EPOCH, "One step a round takes {} times the rounds of averaging"),
+    "rounds": (WHOLE, EPOCH, f"One step a round ({WHOLE}) takes {{}} times averaging’s rounds"),
     "sent": (TURNS, EPOCH, "Split learning sends {} times the numbers of averaging"),
     "adds": (EPOCH, TURNS, "Averaging takes {} times the multiply-adds of split learning"),
 }

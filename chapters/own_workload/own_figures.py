@@ -52,8 +52,8 @@ def rates(answer: Answer) -> alt.LayerChart:
         alt.Y("low:Q", scale=scale), y2="high:Q"
     )
     line = base.mark_line(color=charts.BLUE).encode(y)
-    marks = alt.Chart(inside).mark_point(clip=True, color=charts.BLUE, size=60)
-    looks = alt.Scale(range=["circle", "cross"])
+    marks = alt.Chart(inside).mark_point(clip=True, fill=charts.BLUE, stroke=charts.BLUE)
+    looks = alt.Scale(range=["circle", "M-1,-1L1,1M-1,1L1,-1"])  # a disk, a mere outline
     shape = alt.Shape("end:N", title=None, scale=looks)
     rate = alt.Tooltip("learning_rate", title="learning rate")
     shown = [tips.BATCH_SIZE, rate, alt.Tooltip("steps", title="steps to the goal")]

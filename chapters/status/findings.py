@@ -61,11 +61,10 @@ def ways(trials: pd.DataFrame) -> pd.DataFrame:
 def of_ways(compared: pd.DataFrame) -> pd.DataFrame:
     """Each way beside the usual one, trial by trial; compared: of `ways`."""
     of_pairs = list(map(wording.span, zip(compared.lowest, compared.highest)))
-    pruned = compared.sparsity.map("sparsity {:g}".format)
-    table = compared.assign(of_pairs=of_pairs, sparsity=pruned)
+    table = compared.assign(of_pairs=of_pairs)
     words = {"geometric": "geometrically", "every-100": "every 100 steps"}
     heads = {
-        "sparsity": "network",
+        "sparsity": "sparsity",
         "precision": "arithmetic",
         "checks": "checks",
         "steps": "steps to result",

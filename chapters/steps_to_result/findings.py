@@ -37,12 +37,15 @@ def around(cell: Search) -> pd.DataFrame:
     )
 
 
-def findings(cell: Search, frame: pd.DataFrame) -> dict:
-    """All values of the page's sentences on a search, of whose trials the frame is."""
+def findings(cell: Search, frame: pd.DataFrame, every: pd.DataFrame) -> dict:
+    """All values of the page's sentences on a search, of whose trials the frame is; every: of
+    `around`.
+    """
     work = workload(cell.workload)
     steps, trials = frame.steps, len(frame)
     low, _, high = scaling.best_of_k(steps.to_numpy(), max(1, trials // 2))
     last = frame.attrs["provenance"][0]["steps"]
+    fastest = every.dropna(subset="steps").sort_values("steps").groupby("batch_size").first()
     half = f"{number(low)} to {number(min(high, last))} steps{' or more' * bool(high > last)}"
     return estimates.plain(
         {
@@ -53,6 +56,7 @@ def findings(cell: Search, frame: pd.DataFrame) -> dict:
             "goal": TASKS[work.task].written(work.goal),
             "steps": int(steps.min()) if steps.notna().any() else None,
             "trials": trials,
+            "fastest": fastest.learning_rate.tolist(),
             "half": half if low <= last else None,
         }
     )

@@ -31,7 +31,7 @@ def findings(searches: pd.DataFrame, curves: dict) -> dict[str, object]:
             "over_sgd": muon["critical"],
             "muon": muon,
             "small": muon["small"],
-            "methods": searches.algorithm.nunique(),
+            "methods": len({*ratios.algorithm}.difference(charts.VARIANTS)),
             "searches": max(curve.n for curve in curves.values()),
             "goals": f"{percent(goals.min())} to {percent(goals.max())}",
         }

@@ -19,7 +19,7 @@ TITLES = {  # and the figure's title, of Muon's ratios
     "small": "At its two smallest batch sizes, Muon takes {} times SGD’s steps",
 }
 SHADES = (charts.BLUE, charts.ORANGE, charts.TEAL, charts.RED, charts.PURPLE)
-COLUMNS = ["what", "method", "network", "ratio", "ratio_low", "ratio_high", "n"]
+COLUMNS = "what method network ratio ratio_low ratio_high n ends".split()
 OVER = "times SGD’s"
 ROW = 9  # pixels of a network within a method's row
 
@@ -33,6 +33,7 @@ def over_sgd(measured: pd.DataFrame, muon: dict[str, str]) -> alt.LayerChart:
             outermost points.
         muon: a key of WORDS -> Muon's ratios, in words.
     """
+    measured = measured.assign(ends=measured.ratio_high.lt(float("inf")))
     plain = measured.loc[~measured.algorithm.isin(charts.VARIANTS), COLUMNS]
     parts = [charts.cut(rows, "ratio", 2)[0] for _, rows in plain.groupby("what", sort=False)]
     shown = pd.concat(parts, ignore_index=True).assign(what=lambda rows: rows.what.map(WORDS))
@@ -55,10 +56,12 @@ def over_sgd(measured: pd.DataFrame, muon: dict[str, str]) -> alt.LayerChart:
         tip("n:Q", "searches of both"),
     ]
     low = alt.X("ratio_low:Q", scale=scale, title=OVER)
-    layers = charts.ranges(base, "ratio", x, low, tooltip, 50)
+    bars, dots = charts.ranges(base, "ratio", x, low, tooltip, 50)
+    hollow = base.mark_point(size=50, opacity=1).encode(x=x, tooltip=tooltip)
+    filled = dots.transform_filter("datum.ends")
     words = [word for word in WORDS.values() if word in set(shown.what)]
     menu = charts.menu("what", words, shown.what.iloc[0], "show")
-    drawn = alt.layer(charts.across(1, x=scale), charts.controlled(layers, menu))
+    drawn = alt.layer(charts.across(1, x=scale), charts.controlled([bars, hollow, filled], menu))
     title = alt.Title(alt.expr(f"{menu[0].name} + ', {OVER}'"), anchor="start")
     height = len(order) * max(30, ROW * len(networks))
     titles = {WORDS[key]: TITLES[key].format(ratios) for key, ratios in muon.items()}
