@@ -13,13 +13,7 @@ from lib.analysis.scaling import LEVEL
 from lib.claims import front
 
 TODAY = "2026-11-29"  # when rules got their power
-WORDS = {
-    "hold": "hold",
-    "no": "fail",
-    "mixed": "are mixed",
-    "unclear": "are unclear",
-    "untested": "are not tested",
-}
+WORDS = {"no": "fail", "mixed": "are mixed", "unclear": "are unclear", "untested": "are not tested"}
 
 
 def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
@@ -28,13 +22,15 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
     able = [group for _, group in measured if group.verdict != claims.SHOWN]
     decided = [group for group in able if group.clear]
     counts = front.tally(judged)
-    for side in ("", "our_"):
-        counts[f"{side}hold"] = counts[f"{side}yes"] + counts[f"{side}mostly"]
+    sides = {"theirs": "", "ours": "our_"}
     return {
         "claims": counts["claims"],
-        "hold": counts["hold"],
-        "theirs": _told(counts, ""),
-        "ours": _told(counts, "our_"),
+        "hold": counts["yes"] + counts["mostly"],
+        "our_hold": counts["our_yes"] + counts["our_mostly"],
+        **{
+            name: [f"{counts[s + key]} {WORDS[key]}" for key in WORDS if counts[s + key]]
+            for name, s in sides.items()
+        },
         "measured": len(measured),
         "able": len(able),
         "decided": len(decided),
@@ -44,11 +40,6 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
         "fixed": sum(claim.fixed for claim in judged.values()),
         "changed": sum(TODAY in {c.when for c in claim.history} for claim in judged.values()),
     }
-
-
-def _told(counts: Mapping[str, int], side: str) -> list[str]:
-    """How many came out in each way on one side's networks, where any did."""
-    return [f"{counts[side + key]} {words}" for key, words in WORDS.items() if counts[side + key]]
 
 
 def _discoveries(measured: Sequence[tuple[claims.Claim, claims.Group]]) -> int:

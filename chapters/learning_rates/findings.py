@@ -86,8 +86,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
     if len(costs):  # of the curve that figures show before another is chosen
         times = measured.times(rows_of(costs, costs.iloc[0])).drop("no change")
         drawn = rate_figures.labelled(costs.head(1)).curve.tolist()
-    told = predictions_table(readings).set_index("predicted")
-    missed = told.apply(lambda words: words.str.startswith(predictions.MISS).sum())
+    told = predictions_table(readings).iloc[:, 1:]
     noise = over_noise(sgd)
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
@@ -111,8 +110,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "adam_on": [name_of(row) for row in adam.to_dict("records")],
             "drawn": drawn,
             "predicted": len(told),
-            "missed": int(missed[WORDS[measured.DEFINED]]),
-            "easy_missed": int(missed[WORDS[measured.EASY]]),
+            "missed": [str(told[name].str.count(predictions.MISS).sum()) for name in told],
             "spread": _spread(with_curves(easy, "tuning", "sgd")),
             **dict(zip(("half", "twice", "one", "linear", "root"), times)),
             **dict(zip(("flow", "flow_low", "flow_high"), flow)),
