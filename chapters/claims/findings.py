@@ -13,6 +13,7 @@ from lib.analysis.scaling import LEVEL
 from lib.claims import front
 
 TODAY = "2026-11-29"  # when rules got their power
+WORDS = {"no": "fail", "mixed": "are mixed", "unclear": "are unclear", "untested": "are not tested"}
 
 
 def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
@@ -21,10 +22,15 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
     able = [group for _, group in measured if group.verdict != claims.SHOWN]
     decided = [group for group in able if group.clear]
     counts = front.tally(judged)
+    sides = {"theirs": "", "ours": "our_"}
     return {
-        "hold": counts.pop("yes") + counts.pop("mostly"),
-        "our_hold": counts.pop("our_yes") + counts.pop("our_mostly"),
-        **counts,
+        "claims": counts["claims"],
+        "hold": counts["yes"] + counts["mostly"],
+        "our_hold": counts["our_yes"] + counts["our_mostly"],
+        **{
+            name: [f"{counts[s + key]} {WORDS[key]}" for key in WORDS if counts[s + key]]
+            for name, s in sides.items()
+        },
         "measured": len(measured),
         "able": len(able),
         "decided": len(decided),

@@ -28,7 +28,7 @@ OWN = {"adam": "ℓ₁", "adam-fixed": "ℓ₁", "muon": "nuclear"}  # of other 
 def ramps(trials: pd.DataFrame) -> pd.DataFrame:
     """Costs of Seesaw over those of halving the rate, a row per network and first batch size."""
     rows = []
-    for (work, start), searches in trials.groupby(["workload", "start"], sort=False):
+    for (work, start), searches in trials.groupby(["workload", "start"]):
         costs = [f"{cost}@{GOALS[work]:g}" for cost in ("steps", "examples")]
         fewest = searches.groupby(["schedule", "replicate"])[costs].min()
         pair = [fewest.loc[name] for name in ("Seesaw", "rate halved")]

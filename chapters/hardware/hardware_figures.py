@@ -16,8 +16,8 @@ from lib.page import charts, tips
 KINDS = ("one core, measured", "as the sliders say")
 TITLE = "show === 'time' ? 'time to the goal (s)' : 'price of reaching the goal'"
 NEAR = 0.1  # share of the best time, or price, by which a batch size may be worse
-TOLD = f"""(show === 'time' ? 'The fastest' : 'The cheapest') + ' batch size of ' + curve_chosen
-+ ' is ringed, and all within {NEAR:.0%} of it are shaded'""".replace("%", "\u00a0%")
+TOLD = f"""curve_chosen + (show === 'time' ? ': the fastest' : ': the cheapest')
++ ' batch size is ringed, and all within {NEAR:.0%} of it are shaded'""".replace("%", "\u00a0%")
 LOG = {"type": "log", "nice": False, "padding": 28}
 VALUES = {
     "throughput": [1e2, 1e3, 1e4, 1e5, 1e6],

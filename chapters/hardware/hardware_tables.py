@@ -166,7 +166,7 @@ def of_skipped(zeros: pd.DataFrame) -> pd.DataFrame:
     """`skipped` as the page shows it."""
     return pd.DataFrame(
         {
-            "network, sparse over dense": zeros.curve,
+            f"network, sparsity {zeros.sparsity.max():g} over dense": zeros.curve,
             f"time of a step, {number(zeros.batch_size.max())} examples": zeros.step.map(brief),
             "time to the goal": zeros.ratio.map(brief),
             "5–95 %": [span(ends) for ends in zip(zeros.ratio_low, zeros.ratio_high)],
@@ -232,7 +232,7 @@ def _saves(times: pd.DataFrame) -> str:
     if not len(slow):
         return "at any share"
     fast = times.share[times.share > slow.max()]
-    return f"from {number(fast.min())} on" if len(fast) else "—"
+    return f"from {number(fast.min())} on each device" if len(fast) else "—"
 
 
 def answers(case: Case) -> pd.DataFrame:
@@ -243,7 +243,7 @@ def answers(case: Case) -> pd.DataFrame:
         row = {"network": pruned, "searches": case.curves[curve].n}
         for name, what, unit in (
             ("fastest", "seconds", "time (s)"),
-            ("cheapest", "price", "price"),
+            ("cheapest", "price", f"price ({case.machine.price:g} a device-hour)"),
         ):
             best = case.best(curve, what)
             row[f"{name} size"] = f"{number(best.batch_size)} ({span(best.sizes)})"

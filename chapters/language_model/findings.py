@@ -64,21 +64,21 @@ def pruning_and_noise(data: SimpleNamespace) -> pd.DataFrame:
     sums = data.layers.groupby(matrix.replace("key", "query"))[["kept", "all"]].sum()
     left = (sums.kept / sums["all"]).map(percent)
     noise = tracks.noise_scales(data.followed).noise_scale.iloc[0]
+    goal = TASKS[data.work.task].written(text_results.pruned_goal(trials))
     rows = {
-        f"pruned over dense steps, batch size {row.batch_size}": (
+        f"pruned over dense steps to {goal}, {row.batch_size} sequences a batch": (
             "at least " * row.missed + ranged(row.ratio, row.ratio_low, row.ratio_high)
         )
         for row in text_results.pruned_over_dense(trials).itertuples()
     }
     rows |= {
-        "values and queries or keys that pruning leaves": f"{left['value']}, {left['query']}",
-        "noise scale, averaged over progress": brief(noise),
+        "weights of values that pruning leaves": left["value"],
+        "weights of queries and keys that it leaves": left["query"],
+        "noise scale (sequences), averaged over progress": brief(noise),
     }
     if (line := main_line(trials)) is not None:
         rows["the same, over the critical batch size"] = brief(noise / line.critical)
-    goal = TASKS[data.work.task].written(text_results.pruned_goal(trials))
-    head = f"to {goal} where pruned; in sequences"
-    return pd.DataFrame(rows.items(), columns=[head, "value"])
+    return pd.DataFrame(rows.items(), columns=["quantity", "value"])
 
 
 def fitted(rows: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
-from chapters.learning_rates import measured, predictions, searched
+from chapters.learning_rates import measured, predictions, rate_figures, searched
 from chapters.learning_rates.measured import Tables, curves, name_of, rows_of, with_curves
 from lib import claims
 from lib.claims import front
@@ -80,9 +80,13 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
     )
     points, costs = (
         with_curves(tables, "points", *SATURATING),
-        with_curves(easy, "costs", "sgd"),
+        with_curves(easy, "costs", *SATURATING, "adam"),
     )
-    times = measured.times(costs).drop("no change") if len(costs) else [None] * 5
+    times, drawn = [None] * 5, []
+    if len(costs):  # of the curve that figures show before another is chosen
+        times = measured.times(rows_of(costs, costs.iloc[0])).drop("no change")
+        drawn = rate_figures.labelled(costs.head(1)).curve.tolist()
+    told = predictions_table(readings).iloc[:, 1:]
     noise = over_noise(sgd)
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
@@ -102,6 +106,11 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "within": _factor(with_curves(easy, "points", "sgd")),
             "fold": _ends(curves(easy, "sgd"), "fold"),
             "adam_exponent": _ends(adam, "exponent"),
+            "muon_exponent": _ends(curves(tables, "muon"), "exponent"),
+            "adam_on": [name_of(row) for row in adam.to_dict("records")],
+            "drawn": drawn,
+            "predicted": len(told),
+            "missed": [str(told[name].str.count(predictions.MISS).sum()) for name in told],
             "spread": _spread(with_curves(easy, "tuning", "sgd")),
             **dict(zip(("half", "twice", "one", "linear", "root"), times)),
             **dict(zip(("flow", "flow_low", "flow_high"), flow)),

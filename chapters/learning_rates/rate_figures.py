@@ -96,7 +96,7 @@ def tuning(rows: pd.DataFrame, costs: pd.DataFrame) -> alt.LayerChart:
         tooltip=tips.listed({**SIZE, **about}),
     )
     lines = base.mark_line(strokeWidth=1.6, opacity=0.7)
-    words = "half the best rate costs {half} times the steps, twice of it {twice}"
+    words = "half the best rate costs {half} times the steps, twice it {twice}"
     layers = lines, base.mark_point(filled=True, size=36)
     return by_curve(layers, shown, _found(words, labelled(costs)))
 

@@ -326,7 +326,8 @@ def summed_up(groups: Iterable[Group]) -> str:
     """One word for some networks, of those on which the rule can tell.
 
     yes: on all; mostly: on none against it, or on three times as many for it; no: on none for it;
-    mixed: else.  unclear: under half are clear, or none can tell; not tested: nothing is measured.
+    mixed: else.  unclear: no more than half are clear, or none can tell; not tested: nothing is
+    measured.
     """
     measured = [g.verdict for g in groups if g.n]
     if not measured:

@@ -219,7 +219,7 @@ def _filled(text: str, values: Mapping[str, object] | None, more: Mapping[str, o
     written = TEMPLATES.from_string(_source(text)).render(values)
     # What a branch leaves out leaves its blanks on either side
     plain = re.sub(r" *\n *", "\n", re.sub(r"  +", " ", written))
-    return re.sub(r"(?<=\d) (?=%)", "\u00a0", re.sub(r"\n{3,}", "\n\n", plain)).strip()
+    return re.sub(r"(?<=\d) (?=[%×])", "\u00a0", re.sub(r"\n{3,}", "\n\n", plain)).strip()
 
 
 def _source(text: str) -> str:
