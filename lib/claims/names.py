@@ -26,8 +26,8 @@ REPEATS = (
 )  # its searches are those of mnist-fc-128x3-easier: counted once
 # Of rules on ratios of critical batch sizes
 LADDER = (
-    "The ratio is the mean over the goal and the three that follow it, by the first 2, 5, 10 and "
-    "10 trials to meet them (of raced searches, the first to the goal), on shared searches."
+    "The ratio is the mean over the first 2, 5, 10 and 10 trials to meet the goal and the three "
+    "that follow it (of raced searches, the first to the goal), on shared searches."
 )
 BY_MINIMA = Change(
     "2026-11-29",
