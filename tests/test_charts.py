@@ -208,7 +208,9 @@ def test_what_is_chosen_is_in_the_title_and_in_the_address_which_restores_it(tab
 
 
 @needs_browser
-def test_a_deep_link_lands_below_charts_until_the_reader_scrolls(tab, page):
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_deep_link_lands_below_charts_until_the_reader_scrolls(tab, page, width):
+    tab.set_viewport_size({"width": width, "height": 800})
     tab.goto(f"{page}?#end")
     tab.wait_for_selector(".vl-chart[data-drawn]")
     top = "document.getElementById('end').getBoundingClientRect().top"
