@@ -61,10 +61,11 @@ def ways(trials: pd.DataFrame) -> pd.DataFrame:
 def of_ways(compared: pd.DataFrame) -> pd.DataFrame:
     """Each way beside the usual one, trial by trial; compared: of `ways`."""
     of_pairs = list(map(wording.span, zip(compared.lowest, compared.highest)))
-    table = compared.assign(of_pairs=of_pairs)
+    sparsity = compared.sparsity.map("sparsity {:g}".format)
+    table = compared.assign(of_pairs=of_pairs, sparsity=sparsity)
     words = {"geometric": "geometrically", "every-100": "every 100 steps"}
     heads = {
-        "sparsity": "sparsity",
+        "sparsity": "Simple-CNN",
         "precision": "arithmetic",
         "checks": "checks",
         "steps": "steps to result",
