@@ -213,6 +213,37 @@ def test_lower_rates_are_advised_where_many_trainings_miss_the_goal(monkeypatch)
     assert shade < 0 and missed > n / 5
 
 
+@pytest.mark.parametrize(
+    ("most", "trained", "lowered", "refuted"),
+    [(2.0, 4, 0.0, False), (0.8, 12, -0.35, False), (0.6, 20, -0.7, False), (0, 20, -0.7, True)],
+)
+def test_what_is_advised_is_trained_from_other_initialisations(
+    monkeypatch, most, trained, lowered, refuted
+):
+    """most: the share of the best rate up to which these meet the goal."""
+    Simulated(
+        monkeypatch,
+        misses=lambda search, rates: (
+            search.replicate >= adaptive.FRESH and rates[0] > most * best(search.batch_size)
+        ),
+    )
+    searched = adaptive.run(plan(), 30.0)
+    laws = searched.surface()
+
+    def advised():
+        return 64, laws.rates([64])[0, 0] * np.exp(searched.safe()[0]), 300
+
+    adaptive.run(searched, 30.0, waves=searched.proofs(advised))
+    assert len(searched.fresh) == trained and searched.fresh.batch_size.eq(64).all()
+    assert (searched.lowered, searched.refuted) == (lowered, refuted)
+    assert searched.safe()[0] == lowered
+    # What they say of rates is not what the laws are fitted to
+    assert searched.surface().critical == laws.critical
+    assert ("miss the goal" in withheld(searched)) == refuted
+    nothing = adaptive.run(plan(), 30.0)
+    assert adaptive.run(nothing, 30.0, waves=nothing.proofs(lambda: None)).fresh.empty
+
+
 # --- trained --------------------------------------------------------------------------------------
 
 OWN = """

@@ -2,8 +2,9 @@
 
 A race over learning rates at the middle batch size comes first.  From then on two laws, of steps
 and of rates (`lib.analysis.surface`), are fitted to all trainings so far, and the next ones are
-those that narrow the interval of the critical batch size most.  Every training is a search of its
-own, with a record, so that whatever is stopped goes on where it was.
+those that narrow the interval of the critical batch size most.  At the end what is advised is
+trained from other initialisations.  Every training is a search of its own, with a record, so that
+whatever is stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import functools
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,9 @@ ENOUGH = 3  # batch sizes that must meet a goal, or the next easier one is taken
 SAFER, MISSES, APART = (-0.35, -0.7), 0.1, 0.25
 WIDTH = 1.25  # the factor from the critical batch size to an end of its interval, which will do
 SURE = 5, 20  # batch sizes and trainings that met the goal, before that ends the plan
+# Trainings as advised, at first and once one of them has missed the goal; and the number of the
+# first of them: no batch size is searched as often
+PROOFS, FRESH = (4, 8), 101
 
 
 class Plan:
@@ -65,6 +69,10 @@ class Plan:
 
     Attributes:
         searches: those trained so far, in their order.
+        trials: their trainings.
+        fresh: trainings as advised, of which the laws know nothing.
+        lowered: ln of a factor of the best rate; at higher ones, one of these missed the goal.
+        refuted: whether several did at the lowest rate as well.
         goal: the one that is searched for, the hardest that was met.
         raced: trainings until the race was over; 0 before that.
         most: tuned runs of all, as the race counted then.
@@ -92,7 +100,8 @@ class Plan:
         self.within = self.work.facts and self.work.facts.within
         self.goal = min(self.work.goals)
         self.searches: list[Search] = []
-        self.trials = pd.DataFrame()
+        self.trials = self.fresh = pd.DataFrame()
+        self.lowered, self.refuted = 0.0, False
         self.raced, self.most, self.stopped = 0, MOST, False
 
     # --- what is known ----------------------------------------------------------------------------
@@ -104,7 +113,11 @@ class Plan:
             "limit": search.max_steps or self.work.max_steps,
             "seconds": head["wall_s"] / len(table),
         }
-        self.trials = pd.concat([self.trials, table.assign(**about)], ignore_index=True)
+        table = table.assign(**about)
+        if search.replicate >= FRESH:
+            self.fresh = pd.concat([self.fresh, table], ignore_index=True)
+            return
+        self.trials = pd.concat([self.trials, table], ignore_index=True)
         self.searches.append(search)
 
     @property
@@ -134,6 +147,8 @@ class Plan:
     def runs(self, first: int | None = None) -> float:
         """The cost so far, or of the first trainings: steps taken over those at the best rate."""
         fitted, trials = self.surface(), self.trials[:first]
+        if first is None:
+            trials = pd.concat([trials, self.fresh])
         if fitted is None:
             return float(len(trials))
         return float((trials.last_step / fitted.steps(trials.batch_size)[0]).sum())
@@ -275,9 +290,37 @@ class Plan:
             else:
                 yield self.next_wave(fitted, sizes)
 
+    def proofs(
+        self, advised: Callable[[], tuple[int, float, float] | None]
+    ) -> Iterator[list[Search]]:
+        """Trainings as advised, from initialisations and in orders that no other had; at lower
+        rates, as long as one of them misses the goal.
+
+        advised: returns batch size, rate and limit of steps; None where nothing is advised.
+        """
+        few, more = PROOFS
+        while (advice := advised()) is not None:
+            size, *_ = advice
+            self.numbers[size] = FRESH - 1 + len(self.fresh)
+            yield [self.training(*advice) for _ in range(more if self.lowered else few)]
+            missed = self.tried().isna().sum()
+            shade, *_ = self.safe()
+            lower = [factor for factor in SAFER if factor < shade]
+            if missed and lower:
+                self.lowered = lower[0]
+                continue
+            self.refuted = missed > 1
+            return
+
+    def tried(self) -> pd.Series:
+        """Steps of the last trainings as advised; NaN where one missed the goal."""
+        if self.fresh.empty:
+            return pd.Series(dtype=float)
+        return self.fresh.tail(PROOFS[bool(self.lowered)])[f"steps@{self.goal:g}"]
+
     def safe(self) -> tuple[float, int, int]:
-        """ln of the factor below the best rate at which few trainings miss the goal, and how many
-        did, of how many, that were placed at the best rate.
+        """ln of the factor below the best rate at which few trainings miss the goal, and none as
+        advised; and how many did, of how many, that were placed at the best rate.
         """
         placed = self.table[self.table.trial.eq(0) & (self.table.limit < self.work.max_steps)]
         off = np.log(placed.learning_rate / self.surface().rates(placed.batch_size)[0])
@@ -286,13 +329,16 @@ class Plan:
             for factor in (0.0, *SAFER)
         }
         fine = [factor for factor, near in missed.items() if near.sum() <= MISSES * len(near)]
-        return fine[0] if fine else SAFER[-1], int(missed[0.0].sum()), len(missed[0.0])
+        shade = fine[0] if fine else SAFER[-1]
+        return min(shade, self.lowered), int(missed[0.0].sum()), len(missed[0.0])
 
-    def title(self) -> str:
-        """How far the search is, for its bar."""
+    def title(self, wave: list[Search]) -> str:
+        """How far the search is, for the bar of what is trained next."""
         if not self.raced:
             return f"{self.work.title}, a race over learning rates first"
-        runs, left = self.runs(), self.left()
+        if wave[0].replicate >= FRESH:
+            return f"{self.work.title}, as advised, from other initialisations"
+        runs, left = self.runs(), self.left() + PROOFS[0]
         minutes = self.trials.seconds.sum() / 60 * max(0.0, left) / runs
         start = f"{self.work.title}, {runs:.0f} of {runs + left:.0f} tuned runs"
         return f"{start}, about {minutes:.1f} minutes to go"
@@ -304,6 +350,7 @@ def run(
     folder: Path = DATA,
     train: bool = True,
     since: float | None = None,
+    waves: Iterator[list[Search]] | None = None,
     **options,
 ) -> Plan:
     """Search until the plan ends or the minutes are over; what has a record is read.
@@ -314,13 +361,14 @@ def run(
         folder: of records.
         train: False: what has no record ends the search.
         since: from when the minutes count (`time.time`); None: from now.
+        waves: of the plan; None: `Plan.waves`.
         options: of `sweeps.run`.
 
     Returns the plan.
     """
     until = (time.time() if since is None else since) + 60 * minutes
-    for wave in plan.waves():
-        study = Study(plan.title(), "", wave)
+    for wave in plan.waves() if waves is None else waves:
+        study = Study(plan.title(wave), "", wave)
         try:
             if results.missing(study, folder):
                 if not train or time.time() >= until:

@@ -101,6 +101,10 @@ class Answer:
         if high > WIDE * low:
             ends = f"{brief(low)} to {brief(high)}"
             return f"the critical one may be anywhere from {ends} examples"
+        if self.plan and self.plan.refuted:
+            lowest, fresh = math.exp(adaptive.SAFER[-1]), self.plan.tried()
+            missed = f"{fresh.isna().sum()} of {len(fresh)} trainings from other initialisations"
+            return f"{missed} miss the goal at {brief(lowest)} times the best rate, too"
         use = self.choice()
         if self.horizon and use.steps < self.optimiser.warm_up(self.horizon):
             size = f"{use.batch_size:,.0f}"
@@ -163,6 +167,8 @@ def answered(
                 f"{adaptive.RACED} trainings of {within.steps:,} steps.",
             )
             run(plan, **options)
+        if not plan.stopped:
+            run(plan, waves=plan.proofs(functools.partial(_advised, plan, algorithm)), **options)
         if full and plan.stopped and (plan.trials.empty or plan.met().empty):
             lowest = (
                 f"{plan.trials.best_error.min():.3g}" if plan.searches else "none on record"
@@ -171,17 +177,40 @@ def answered(
                 f"minutes: {chosen.minutes} were over before any trial met a goal (lowest error: "
                 f"{lowest}); the same line goes on from there"
             )
+        if len(plan.trials) and len(plan.met()):
+            return searched(plan, algorithm, notes)
         trials = hardware.adaptive(work.name, cells=plan.searches)
     if trials.empty:
         raise BookError(
             f"budget: no record is kept of such a search of {work.name} with {algorithm} "
             f"from batch size {ends[0]} to {ends[1]}; train it with -p budget full"
         )
-    hardest = plan.goal if plan and len(plan.met()) else goal(trials, work)
+    hardest = goal(trials, work)
     trials = scaling.at_goal(trials, hardest)
-    surface = plan.surface() if plan else fit(winners(trials), ["steps"])
+    surface = fit(winners(trials), ["steps"])
+    table = points(trials, surface, None)
+    return Answer(work, algorithm, trials, hardest, surface, None, table, notes)
+
+
+def searched(plan: adaptive.Plan, algorithm: str, notes: tuple[str, ...] = ()) -> Answer:
+    """The answer of an adaptive search some training of which met a goal."""
+    trials = hardware.adaptive(plan.work.name, cells=plan.searches)
+    trials, surface = scaling.at_goal(trials, plan.goal), plan.surface()
     table = points(trials, surface, plan)
-    return Answer(work, algorithm, trials, hardest, surface, plan, table, notes)
+    return Answer(plan.work, algorithm, trials, plan.goal, surface, plan, table, notes)
+
+
+def _advised(plan: adaptive.Plan, algorithm: str) -> tuple[int, float, float] | None:
+    """What the page advises: batch size, learning rate, and the steps over which a schedule is
+    stretched, or at which a training is given up; None where it advises nothing.
+    """
+    if plan.met().empty:
+        return None
+    answer = searched(plan, algorithm)
+    if answer.withheld:
+        return None
+    use = answer.choice()
+    return int(use.batch_size), use.learning_rate, answer.horizon or adaptive.HORIZON * use.steps
 
 
 def others(
@@ -279,13 +308,16 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
     if plan and plan.stopped:
         runs, most = plan.runs(), plan.runs() + plan.left()
         where = f"after {runs:.0f} of {most:.0f} tuned runs" if plan.raced else "in the race"
+        where += ", before the advice was tried" * plan.fresh.empty
         sentences.append(f"Stopped {where}. The same line goes on from there.")
     shade, misses, n = plan.safe() if plan else (0.0, 0, 0)
     if shade:
+        fresh = plan.fresh.get(f"steps@{goal:g}", plan.tried())
+        also = f", and as advised, {fresh.isna().sum()} of {len(fresh)}" * (not fresh.empty)
         sentences.append(
-            f"Trainings near the best rate that missed the goal: {misses} of {n}. Rates below are "
-            f"{brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} times the "
-            "steps."
+            f"Trainings near the best rate that missed the goal: {misses} of {n}{also}. Rates "
+            f"below are {brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} "
+            "times the steps."
         )
     _, low, high = answer.surface.critical
     if facts and not splits and not (plan and plan.stopped) and high > SPLITS * low:
@@ -420,6 +452,7 @@ def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
         "high": high,
         "trainings": int(answer.met.met.sum()),
         "runs": answer.plan.runs() if answer.plan else None,
+        "fresh": [*answer.plan.tried().dropna()] if answer.plan else [],
         "converted": work.facts.converted if work.facts else (),
     }
 
