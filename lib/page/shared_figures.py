@@ -119,7 +119,7 @@ def forest(judged: Mapping[str, object], title: str, *lines: float) -> alt.Layer
         alt.X(f"{c}:Q", title=title, scale=scale, axis=axis) for c in ("effect", "effect_low")
     )
     marks = charts.ranges(base, "effect", x, low, tips.listed(about), 50)
-    return charts.sized(alt.layer(charts.across(*lines, x=scale), *marks), 28 * len(rows))
+    return charts.sized(alt.layer(charts.across(*lines, x=scale), *marks), 34 * len(rows))
 
 
 # --- steps to result ------------------------------------------------------------------------------
