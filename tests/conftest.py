@@ -166,7 +166,7 @@ def write(tmp_path, monkeypatch):
 SIDES = {
     "A1": ("above", 1.25), "A2": ("above", 1.25), "B3": ("within", 1.25), "C1": ("below", 0.8), "C2": ("within", 1.25),
     "D1": ("below", 0.8), "D2": ("below", 0.8), "F1": ("above", 1.25), "F2": ("above", 1.25), "N1": ("above", 1.25),
-    "N2": ("above", 0.5), "R1": ("above", 1.25), "U1": ("below", 0.8), "W1": ("within", 1.05), "W2": ("within", 2.0),
+    "N2": ("above", 0.5), "R1": ("above", 1.25), "U1": ("below", 0.8), "W2": ("within", 2.0),
 }  # fmt: skip
 
 

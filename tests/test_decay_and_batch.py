@@ -1,21 +1,18 @@
 """Weight decay for any method: its limits, PyTorch's own, and what planted searches say of it."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from chapters.disputed import claims, rates
 from chapters.disputed import decay_experiments as experiments
+from chapters.disputed import rates
 from chapters.disputed.decay_experiments import Search
-from lib.analysis.scaling import Effect
-from lib.claims import NO, UNCLEAR, YES
+from lib.claims import NO, YES
 from lib.methods import METHODS, method
 from lib.methods.own_method import LAYERS
-from tests.conftest import on_sides
 
 PLAIN = [name for name, plain in METHODS.items() if plain.gradient is None]
 
@@ -114,16 +111,3 @@ def test_planted_timescales_are_judged_as_they_are(power, verdict, judge):
         math.exp(effects["gain"].value) == pytest.approx(2)
         and abs(effects["rate"].value) < 1e-9
     )
-
-
-@pytest.mark.parametrize(
-    ("moved", "edge", "verdict"), [(0.0, False, YES), (0.2, False, NO), (0.0, True, UNCLEAR)]
-)
-def test_planted_rates_are_judged_as_they_are(moved, edge, verdict, monkeypatch):
-    """With winners at an end of the range, a growth is a bound from below."""
-    growth = Effect(math.log(2) / 2, 0.005, 4.0, 5)
-    effect = replace(growth, value=growth.value + moved, above=edge)
-    rows = pd.DataFrame([("digits-mlp", "muon", 11, effect)], columns=rates.GROWTH)
-    monkeypatch.setattr(rates, "growths", lambda: rows)
-    (group,) = on_sides("W1", claims.muon_rate()).groups
-    assert group.verdict == verdict and bool(group.note) == edge

@@ -10,7 +10,6 @@ import re
 import numpy as np
 import pytest
 
-from chapters.answers import shares
 from lib import ROOT, claims
 from lib.analysis.scaling import CURVE
 from lib.claims import MIXED, MOSTLY, NO, UNCLEAR, UNTESTED, YES, front, kept
@@ -154,8 +153,3 @@ def test_the_front_page_states_and_draws_the_same():
     assert "{{ pruned }} times" in page and not stated(page)
     curves = front.collapsed().drop_duplicates(CURVE).merge(front.critical(), on=CURVE)
     assert len(curves) > 50 and np.allclose(curves["at"], curves.critical, rtol=1e-3)
-
-
-def test_shares_are_of_a_network_that_has_weights():
-    """With all weights zero, gradients have hardly a mean, and the noise scale no sign."""
-    assert 1 < shares.measured()["noise"] < 1000

@@ -8,53 +8,8 @@ import pytest
 from scipy import stats
 
 from chapters.accuracy import fixed_budgets
-from chapters.disputed.rates import growth
 from lib.methods import METHODS, spaces
 from lib.methods.spaces import draw
-
-
-def planted(power):
-    """Five trials a batch size, the first the winner, whose effective learning rate grows as this power."""
-    rows = []
-    for b in 2 ** np.arange(0, 11, 2):
-        steps = np.array([100, 110, 150, 299, 500])
-        rate = 1e-3 * float(b) ** power * np.array([1, 1.1, 0.9, 1.05, 40])
-        about = {"batch_size": b, "trial": range(5), "steps": steps, "learning_rate": rate}
-        rows.append(pd.DataFrame(about))
-    return pd.concat(rows, ignore_index=True)
-
-
-def searched(powers, momentum=0.5):
-    """`planted`, a search for every power."""
-    parts = [planted(power).assign(replicate=n, split=n) for n, power in enumerate(powers)]
-    about = {"workload": "digits-mlp", "algorithm": "momentum", "sparsity": 0.0}
-    return pd.concat(parts, ignore_index=True).assign(momentum=momentum, **about)
-
-
-@pytest.mark.parametrize("power", [1.0, 0.5])
-def test_a_planted_exponent_is_recovered_and_far_trials_do_not_count(power):
-    """The fifth trial took five times the winner's steps, at forty times the rate."""
-    (found,) = growth(searched([power])).itertuples()
-    assert found.effect.value == pytest.approx(power * np.log(2))
-    assert found.effect.low <= power * np.log(2) <= found.effect.high
-    assert (found.sizes, found.searches, found.effect.n, found.effect.freedom) == (6, 1, 1, 22)
-
-
-def test_the_growth_over_searches_is_the_mean_of_their_slopes_with_students_interval():
-    powers = np.array([0.4, 0.6, 0.7, 0.9])
-    (found,) = growth(searched(powers)).itertuples()
-    ends = stats.t.interval(0.9, 3, powers.mean(), stats.sem(powers))
-    assert np.array([found.effect.low, found.effect.high]) / np.log(2) == pytest.approx(ends)
-    assert found.effect.value == pytest.approx(powers.mean() * np.log(2))
-    assert found.searches == found.effect.n == 4
-
-
-def test_effective_rates_of_trials_too_short_for_their_momentum_do_not_count():
-    """At large batches momentum takes a tenth of the steps to build up, and the rate explodes."""
-    trials = searched([0.5])
-    spoilt = trials.assign(momentum=trials.momentum.mask(trials.batch_size >= 256, 0.9999))
-    (found,) = growth(spoilt).itertuples()
-    assert found.effect.value == pytest.approx(0.5 * np.log(2)) and found.sizes == 4
 
 
 def test_the_authors_trial_two():

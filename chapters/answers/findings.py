@@ -7,7 +7,6 @@ from collections.abc import Mapping
 import numpy as np
 import pandas as pd
 
-from chapters.answers import shares
 from lib.analysis import method_results, scaling
 from lib.claims import Finding, front, judging, kept
 from lib.page import boxes, prose
@@ -26,7 +25,6 @@ def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
     """
     several = f"identified and sparsity == 0 and replicates >= {scaling.ENOUGH}"
     dense = boxes.some(front.critical().query(several), "curves")
-    split = kept("answers-shares", shares.measured)
     tells = kept("answers-pairs", lambda: _tells(dense))
     return {
         **front.facts(judged),
@@ -35,9 +33,6 @@ def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
         "missed": front.effects(judged["S10b"]),
         "curves": len(dense),
         "critical": between(*dense.critical),
-        "unequal": percent(split["unequal"]),
-        "normalised": percent(split["normalised"]),
-        "clipped": split["clipped"] / split["noise"],
         "decay": ranged(*_ends(judged["W2"])),
         "decay_power": ranged(*(1 + np.log2(_ends(judged["W2b"])))),
         "held": between(*np.exp(kept("answers-beta2", _held))),

@@ -11,7 +11,6 @@ import numpy as np
 from chapters.disputed import local_steps, lora, rates
 from chapters.disputed.lora_experiments import FULL, RANKS
 from lib.claims.claim import finding, ratio
-from lib.claims.names import curve_title
 from lib.wording import span
 
 # --- local steps ----------------------------------------------------------------------------------
@@ -49,27 +48,7 @@ def sparse_changes():
 
 # --- learning rate and weight decay ---------------------------------------------------------------
 
-EDGE = "a bound from below: winners lie at an end of the range of rates"
 TIMESCALE = {"chapter": "disputed", "source": "Bergsma et al. 2025, abstract, in our words"}
-
-
-@finding(
-    "W1",
-    "Muon’s learning rate goes with the square root of the batch",
-    paper="Muon’s learning rate is multiplied by the square root of the factor by which the batch "
-    "grows (a choice in code whose comment calls it not studied carefully).",
-    source="nanochat (Karpathy 2025), base_train.py, in our words",
-    read="code",
-    chapter="disputed",
-    shown="Growth of Muon's best rate with every doubling of the batch, over √2.",
-)
-def muon_rate():
-    rows, groups = rates.growths(), []
-    for row in rows[rows.algorithm == "muon"].itertuples():
-        growth = replace(row.effect, value=row.effect.value - np.log(2) / 2)
-        name = curve_title((row.workload, "muon"))
-        groups.append(ratio(name, growth, note=EDGE * growth.above))
-    return groups
 
 
 @finding(

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import altair as alt
 import numpy as np
 import pandas as pd
 
 from chapters.disputed.decay_experiments import BATCH_SIZES, DECAYED, SPACES
-from lib.analysis import method_results, ranges, replicates, scaling
+from lib.analysis import replicates
 from lib.analysis.scaling import Effect
-from lib.claims.judging import kept
 from lib.page import charts, estimates, tips
-from lib.records import results
 from lib.wording import named, ranged, span
 from lib.workloads.catalogue import workload
 
 BEST = 4  # trials of a search that count as good, of those with decay
 VALUES = ["timescale", "weight_decay", "learning_rate"]
 KEYS = ["workload", "algorithm", "batch_size", "replicate"]
-GROWTH = ["workload", "algorithm", "sizes", "effect"]
-NEAR = 3  # times the fastest trial's steps
-SIZES = 4  # batch sizes of a search whose slope counts
 SMALL, *_, LARGE = BATCH_SIZES
 RANGES = {  # of `effects`, as predicted of either method; None: no prediction
     "decay": ("power of the batch in the best decay", (0.3, 0.9)),
@@ -83,66 +77,6 @@ def by_method() -> Iterator[tuple[str, dict[str, Effect | None]]]:
     trials = DECAYED.results()
     for name, searches in good(trials).groupby("algorithm") if len(trials) else ():
         yield f"MLP on digits, {named(name)}", effects(searches)
-
-
-def growths() -> pd.DataFrame:
-    """How the best rate grows, a row per dense network and method with enough searches: GROWTH.
-    sizes: how many batch sizes.  effect: ln of the growth per doubling of the batch, an `Effect`,
-    open above where winners crowd at an end of the range, since others could have made it steeper.
-    """
-    rows = pd.DataFrame(kept("rate-exponents", _growths)["rows"], columns=GROWTH)
-    return rows.assign(effect=[Effect(**fields) for fields in rows.effect])
-
-
-def _growths() -> dict[str, list]:
-    studies = (method_results.studied(), ranges.low_momentum())
-    usual, low = (results.read(study, without=scaling.WITHIN_BUDGETS) for study in studies)
-    trials = scaling.at_goals(ranges.whole(scaling.at_goals(usual), low))
-    trials = trials[trials.sparsity == 0]
-    edges = ranges.at_edges(trials).query("hyperparameter == 'learning_rate' and marked")
-    crowded = {*zip(edges.workload, edges.algorithm)}
-    # Muon's step is as long whatever the momentum: its rate is not divided by 1 - momentum
-    rows = growth(trials.assign(momentum=trials.momentum.mask(trials.algorithm == "muon")))
-    rows = rows[rows.searches >= scaling.ENOUGH]
-    keys = [*zip(rows.workload, rows.algorithm)]
-    slopes = (replace(slope, above=key in crowded) for key, slope in zip(keys, rows.effect))
-    return {
-        "rows": [(*key, n, vars(s)) for key, n, s in zip(keys, rows.sizes.tolist(), slopes)]
-    }
-
-
-def fast(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials that met the goal within NEAR times the steps of the fastest of their search, and
-    are `ranges.built_up`.
-    """
-    met = trials.dropna(subset="steps").reset_index(drop=True)
-    search = ["workload", "algorithm", "batch_size", *scaling.SEARCH]
-    return ranges.built_up(met[met.steps <= NEAR * met.groupby(search).steps.transform("min")])
-
-
-def growth(trials: pd.DataFrame) -> pd.DataFrame:
-    """How fast the best effective learning rate grows, a row per network and training method.
-
-    trials: at their goals; the `fast` ones count.  Columns: workload, algorithm; sizes, searches
-    (counts of those that tell); effect (ln of a factor per doubling).  The slope of a search of
-    SIZES batch sizes or more is one value, Student's t over searches; of a single search the
-    interval is that of the scatter of its trials.
-    """
-    rows = []
-    by_curve = (
-        fast(trials).groupby(["workload", "algorithm"], sort=False) if len(trials) else ()
-    )
-    for key, curve in by_curve:
-        slopes = [
-            scaling.slope(np.log2(search.batch_size), np.log(ranges.effective(search)))
-            for _, search in curve.groupby([*scaling.SEARCH])
-            if search.batch_size.nunique() >= SIZES
-        ]
-        if slopes:
-            mean = scaling.mean_over(slopes)
-            rows.append((*key, curve.batch_size.nunique(), len(slopes), mean))
-    columns = ["workload", "algorithm", "sizes", "searches", "effect"]
-    return pd.DataFrame(rows, columns=columns)
 
 
 def values(good: pd.DataFrame) -> dict[str, object]:

@@ -49,7 +49,7 @@ WIDEST = 0.5  # of these
 HORIZON = 3.0  # times the expected steps, over which a schedule is stretched at least
 TRIES = 3  # trainings of a batch size that may miss the goal before a nearer one is tried
 ENOUGH = 3  # batch sizes that must meet a goal, or the next easier one is taken
-# Lower rates are advised, ln of their factors, where more trainings than this share, so near, miss
+# Lower rates are advised, ln of their factors, where more trainings than one and this share miss
 SAFER, MISSES, APART = (-0.35, -0.7), 0.1, 0.25
 WIDTH = 1.25  # the factor from the critical batch size to an end of its interval, which will do
 SURE = 5, 20  # batch sizes and trainings that met the goal, before that ends the plan
@@ -70,7 +70,8 @@ class Plan:
     Attributes:
         searches: those trained so far, in their order.
         trials: their trainings.
-        fresh: trainings as advised, of which the laws know nothing.
+        fresh: trainings as advised, of which the laws know nothing; the first `before`
+            of them at higher rates than are advised now.
         lowered: ln of a factor of the best rate; at higher ones, one of these missed the goal.
         refuted: whether several did at the lowest rate as well.
         goal: the one that is searched for, the hardest that was met.
@@ -101,7 +102,7 @@ class Plan:
         self.goal = min(self.work.goals)
         self.searches: list[Search] = []
         self.trials = self.fresh = pd.DataFrame()
-        self.lowered, self.refuted = 0.0, False
+        self.before, self.lowered, self.refuted = 0, 0.0, False
         self.raced, self.most, self.stopped = 0, MOST, False
 
     # --- what is known ----------------------------------------------------------------------------
@@ -301,7 +302,8 @@ class Plan:
         few, more = PROOFS
         while (advice := advised()) is not None:
             size, *_ = advice
-            self.numbers[size] = FRESH - 1 + len(self.fresh)
+            self.before = len(self.fresh)
+            self.numbers[size] = FRESH - 1 + self.before
             yield [self.training(*advice) for _ in range(more if self.lowered else few)]
             missed = self.tried().isna().sum()
             shade, *_ = self.safe()
@@ -313,10 +315,10 @@ class Plan:
             return
 
     def tried(self) -> pd.Series:
-        """Steps of the last trainings as advised; NaN where one missed the goal."""
+        """Steps of the trainings as advised now; NaN where one missed the goal."""
         if self.fresh.empty:
             return pd.Series(dtype=float)
-        return self.fresh.tail(PROOFS[bool(self.lowered)])[f"steps@{self.goal:g}"]
+        return self.fresh[f"steps@{self.goal:g}"][self.before :]
 
     def safe(self) -> tuple[float, int, int]:
         """ln of the factor below the best rate at which few trainings miss the goal, and none as
@@ -328,9 +330,15 @@ class Plan:
             factor: placed.steps.isna()[(off - factor).abs() < APART]
             for factor in (0.0, *SAFER)
         }
-        fine = [factor for factor, near in missed.items() if near.sum() <= MISSES * len(near)]
+        most = {factor: max(1, MISSES * len(near)) for factor, near in missed.items()}
+        fine = [factor for factor, near in missed.items() if near.sum() <= most[factor]]
         shade = fine[0] if fine else SAFER[-1]
         return min(shade, self.lowered), int(missed[0.0].sum()), len(missed[0.0])
+
+    def minutes(self) -> float:
+        """Until the search ends, at the pace so far."""
+        left = max(0.0, self.left()) + PROOFS[0]
+        return self.trials.seconds.sum() / 60 * left / self.runs()
 
     def title(self, wave: list[Search]) -> str:
         """How far the search is, for the bar of what is trained next."""
@@ -338,10 +346,9 @@ class Plan:
             return f"{self.work.title}, a race over learning rates first"
         if wave[0].replicate >= FRESH:
             return f"{self.work.title}, as advised, from other initialisations"
-        runs, left = self.runs(), self.left() + PROOFS[0]
-        minutes = self.trials.seconds.sum() / 60 * max(0.0, left) / runs
-        start = f"{self.work.title}, {runs:.0f} of {runs + left:.0f} tuned runs"
-        return f"{start}, about {minutes:.1f} minutes to go"
+        runs, most = self.runs(), self.runs() + self.left()
+        start = f"{self.work.title}, {runs:.0f} of {most:.0f} tuned runs"
+        return f"{start}, about {self.minutes():.1f} minutes to go"
 
 
 def run(
@@ -376,7 +383,11 @@ def run(
                 sweeps.run(study, folder, until=until, **options)
         except OutOfTime:
             plan.stopped = True
-            break
+            # What of the wave had ended counts as well
+            lacking = {*results.missing(study, folder)}
+            wave = [search for search in wave if search not in lacking]
         for search in wave:
             plan.add(search, *store.read(record(search, folder), search))
+        if plan.stopped:
+            break
     return plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -32,7 +33,9 @@ NEAR = 1.25  # times the shortest time: as fast, for what such searches can tell
 UNSURE = 4  # times its standard error, a goal is told apart from others near it
 EASY = 1.25  # times a goal costs what asks for nothing: hardly anything has to be learned
 SPLITS = 2.0  # from end to end of that interval: beyond, another split is offered
+LAWS = 0.85  # of the minutes, after which what is advised by then is tried
 WIDE = 4.0  # from end to end of the critical batch size's interval: beyond, nothing is advised
+GROWS = 1.25  # times the rate of the smallest batch size, from which on that of the largest is larger
 DEPARTS = 0.2  # of a batch size's ln K* from the law, which then does not hold
 
 
@@ -98,7 +101,9 @@ class Answer:
         if len(self.met) < adaptive.ENOUGH:
             where = f"the goal was met at {len(self.met)} of the batch sizes"
             return f"{where}, and {adaptive.ENOUGH} are needed"
-        if high > WIDE * low:
+        sizes = self.met.batch_size
+        # Where all of it lies below the batch sizes, or above, it need not be known
+        if high > WIDE * low and low < sizes.max() and high > sizes.min():
             ends = f"{brief(low)} to {brief(high)}"
             return f"the critical one may be anywhere from {ends} examples"
         if self.plan and self.plan.refuted:
@@ -110,6 +115,14 @@ class Answer:
             size = f"{use.batch_size:,.0f}"
             return f"the goal is met before the warm-up ends, at batch size {size}"
         return ""
+
+    @property
+    def untried(self) -> str:
+        """The same of an adaptive search that ended before it had trained as it would advise."""
+        if self.withheld or self.plan is None or len(self.plan.tried()):
+            return self.withheld
+        size = f"{self.choice().batch_size:,.0f}"
+        return f"batch size {size} has not been tried from other initialisations"
 
     @property
     def optimiser(self) -> Optimiser | None:
@@ -155,8 +168,10 @@ def answered(
         plan = None
     else:
         plan = adaptive.Plan(work.name, algorithm, ends, sparsity=sparsity)
-        run = functools.partial(adaptive.run, minutes=chosen.minutes, train=full, since=since)
-        run(plan, **options)
+        began = time.time() if since is None else since
+        run = functools.partial(adaptive.run, train=full, since=began, **options)
+        minutes = LAWS * chosen.minutes
+        run(plan, minutes)
         if plan.within and len(plan.trials):
             within = plan.within
             plan = adaptive.Plan(plan.explored(), algorithm, ends, sparsity=sparsity)
@@ -166,16 +181,14 @@ def answered(
                 f"The hardest goal, {goal_found}, is within {percent(within.share)} of the best of "
                 f"{adaptive.RACED} trainings of {within.steps:,} steps.",
             )
-            run(plan, **options)
-        if not plan.stopped:
-            run(plan, waves=plan.proofs(functools.partial(_advised, plan, algorithm)), **options)
+            run(plan, minutes)
+        advised = functools.partial(_advised, plan, algorithm)
+        run(plan, chosen.minutes, waves=plan.proofs(advised))
         if full and plan.stopped and (plan.trials.empty or plan.met().empty):
-            lowest = (
-                f"{plan.trials.best_error.min():.3g}" if plan.searches else "none on record"
-            )
+            best = f" (best: {_reached(work, plan.trials.best_error)})" if plan.searches else ""
             raise BookError(
-                f"minutes: {chosen.minutes} were over before any trial met a goal (lowest error: "
-                f"{lowest}); the same line goes on from there"
+                f"minutes: {chosen.minutes} were over before any trial met a goal{best}; the same "
+                "line goes on from there"
             )
         if len(plan.trials) and len(plan.met()):
             return searched(plan, algorithm, notes)
@@ -204,7 +217,7 @@ def _advised(plan: adaptive.Plan, algorithm: str) -> tuple[int, float, float] | 
     """What the page advises: batch size, learning rate, and the steps over which a schedule is
     stretched, or at which a training is given up; None where it advises nothing.
     """
-    if plan.met().empty:
+    if plan.trials.empty or plan.met().empty:
         return None
     answer = searched(plan, algorithm)
     if answer.withheld:
@@ -274,25 +287,32 @@ def points(trials: pd.DataFrame, surface: Surface, plan: adaptive.Plan | None) -
     return table.assign(met=met, time=table.steps * table.seconds)
 
 
+def _reached(work: Workload, errors: pd.Series) -> str:
+    """The best of these errors on record, as a goal is written."""
+    return work.asks.written(float(f"{errors.min():.3g}"))
+
+
 def goal(trials: pd.DataFrame, work: Workload) -> float:
     """The goal to read curves at.  Raises BookError, with what was reached, if no trial met any."""
     met = scaling.fitting(trials)
     if met is not None:
         return met
     dense = trials[trials.sparsity == trials.sparsity.min()]
+    doubts = "".join(f" {doubt}." for doubt in work.facts.doubts) if work.facts else ""
     if dense.status.eq("infeasible").all():
         why = f"all {len(dense)} diverged or died: rescale the inputs"
-        raise BookError(f"goals: no trial met any; {why}")
+        raise BookError(f"goals: no trial met any; {why}.{doubts}")
     lowest = dense.groupby("batch_size").best_error.min().dropna()
-    by_size = joined([f"{error:.3g} at batch size {size}" for size, error in lowest.items()])
-    said = f"goals: no trial met any; the lowest error of {len(dense)} trials is "
-    said += f"{lowest.min():.3g} ({by_size}). "
+    sizes = joined([f"{size:,}" for size in lowest.index])
+    said = f"goals: no trial met any; the best of {len(dense)} trials, at batch size {sizes}, "
+    said += f"came to {_reached(work, lowest)}.{doubts} "
     digit = 10.0 ** (math.floor(math.log10(lowest.max() or 1.0)) - 1)
     easy = float(f"{math.ceil(lowest.max() / digit - 1e-9) * digit:.2g}")  # to two digits, up
     if work.facts and easy > work.facts.chance / EASY:
         same = f"an answer that is the same for all examples costs {work.facts.chance:.3g}"
         raise BookError(f"{said}Set a larger max_steps before an easier goal: {same}")
-    easier = f"Set goals=({work.asks.given(easy):g},), met by the best at each batch size"
+    easier = f"Set goals=({work.asks.given(easy):g},)"
+    easier += ", met by the best at each batch size" * (len(lowest) > 1)
     raise BookError(f"{said}{easier}, or a larger max_steps")
 
 
@@ -308,14 +328,15 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
     if plan and plan.stopped:
         runs, most = plan.runs(), plan.runs() + plan.left()
         where = f"after {runs:.0f} of {most:.0f} tuned runs" if plan.raced else "in the race"
-        where += ", before the advice was tried" * plan.fresh.empty
-        sentences.append(f"Stopped {where}. The same line goes on from there.")
+        more = f", for about {brief(plan.minutes())} minutes more" if plan.raced else ""
+        sentences.append(f"Stopped {where}. The same line goes on from there{more}.")
     shade, misses, n = plan.safe() if plan else (0.0, 0, 0)
     if shade:
-        fresh = plan.fresh.get(f"steps@{goal:g}", plan.tried())
-        also = f", and as advised, {fresh.isna().sum()} of {len(fresh)}" * (not fresh.empty)
+        first = plan.fresh[: plan.before].get(f"steps@{goal:g}", pd.Series(dtype=float))
+        also = f", and as first advised, {first.isna().sum()} of {len(first)}"
         sentences.append(
-            f"Trainings near the best rate that missed the goal: {misses} of {n}{also}. Rates "
+            f"Trainings near the best rate that missed the goal: {misses} of {n}"
+            f"{also * (not first.empty)}. Rates "
             f"below are {brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} "
             "times the steps."
         )
@@ -340,10 +361,11 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
     ]
     if not answer.withheld and answer.choice().batch_size == sizes.max():
         sentences.append(f"No batch larger than {sizes.max():,} was tried; one may be as fast.")
-    missed = sorted({*trials.batch_size} - {*sizes})
-    if missed:
-        where = joined([f"{size:,}" for size in missed])
-        sentences.append(f"No trial met {written(goal)} at batch size {where}.")
+    missed = trials.batch_size[~trials.batch_size.isin(sizes)].value_counts()
+    sentences += [
+        f"At batch size {size:,}, trainings that met {written(goal)}: 0 of {count}."
+        for size, count in sorted(missed.items())
+    ]
     if facts and work.asks.counted:
         spread = math.sqrt(goal * (1 - goal) / facts.values)
         if goal < UNSURE * spread:
@@ -402,10 +424,10 @@ def compared(dense: Answer, pruned: Answer) -> pd.DataFrame:
     surfaces = [dense.surface, pruned.surface]
     ends = dense.met.batch_size.agg(["min", "max"])
     pairs = {"critical batch size": [surface.critical for surface in surfaces]}
-    laws = {"steps": Surface.steps, "best rate": Surface.rates}
+    laws = {"steps at the best rate": Surface.steps, "best rate": Surface.rates}
     for name, law in laws.items() if dense.goal == pruned.goal else ():
         for size in ends:
-            pairs[f"{name} at batch size {size:,}"] = [
+            pairs[f"{name}, batch size {size:,}"] = [
                 law(surface, [size])[:, 0] for surface in surfaces
             ]
     rows = []
@@ -437,8 +459,8 @@ def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
         "title": work.title + f" at sparsity {chosen.sparsity:g}" * bool(chosen.sparsity),
         "example": chosen.workload == EXAMPLE,
         "method": named(answer.algorithm),
-        "goal": work.asks.written(answer.goal),
-        "withheld": answer.withheld,
+        "goal": work.asks.written(answer.goal) + " error" * work.asks.counted,
+        "withheld": answer.untried,
         "use": int(use.batch_size),
         "settings": words,
         "time": lasting(use.time),
@@ -452,7 +474,9 @@ def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
         "high": high,
         "trainings": int(answer.met.met.sum()),
         "runs": answer.plan.runs() if answer.plan else None,
+        "tried": len(answer.plan.tried()) if answer.plan else 0,
         "fresh": [*answer.plan.tried().dropna()] if answer.plan else [],
+        "grows": answer.table.learning_rate.iloc[-1] > GROWS * answer.table.learning_rate.iloc[0],
         "converted": work.facts.converted if work.facts else (),
     }
 

@@ -160,10 +160,3 @@ def effective(trials: pd.DataFrame) -> pd.Series:
     built up.
     """
     return trials.learning_rate * builds_up_in(trials)
-
-
-def built_up(trials: pd.DataFrame) -> pd.DataFrame:
-    """Trials whose momentum built up in less than a tenth of their steps: in others the `effective`
-    rate says nothing.
-    """
-    return trials[builds_up_in(trials) < trials.steps / 10]
