@@ -35,7 +35,7 @@ EASY = 1.25  # times a goal costs what asks for nothing: hardly anything has to 
 SPLITS = 2.0  # from end to end of that interval: beyond, another split is offered
 LAWS = 0.85  # of the minutes, after which what is advised by then is tried
 WIDE = 4.0  # from end to end of the critical batch size's interval: beyond, nothing is advised
-GROWS = 1.25  # times the rate of the smallest batch size, from which on that of the largest is larger
+GROWS = 1.25  # from the best rate of the smallest batch size to that of the largest
 DEPARTS = 0.2  # of a batch size's ln K* from the law, which then does not hold
 
 

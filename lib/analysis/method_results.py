@@ -20,14 +20,6 @@ BASE = "sgd"  # by which ratios of methods divide
 ENDS = 2  # batch sizes at either end of a curve that count as the smallest, or the largest
 
 
-def studied(*more: Study) -> Study:
-    """The searches on record of the networks that were searched with many methods, and of `more`."""
-    studies = [*map(plans.study, plans.WHICH), *more]
-    names = {search.workload for study in studies for search in study.searches}
-    searches = (s for s in selection.curves(*studies).searches if s.workload in names)
-    return Study("compared", "Training methods", searches)
-
-
 def compared(*more: Study) -> pd.DataFrame:
     """All searches on record of the networks that were searched with many methods, and of `more`,
     each at its goal.
@@ -35,7 +27,10 @@ def compared(*more: Study) -> pd.DataFrame:
     A table as of `results.of_searches`.  Momentum as published:
     `ranges.whole` joins the lower half of its range.
     """
-    study = studied(*more)
+    studies = [*map(plans.study, plans.WHICH), *more]
+    names = {search.workload for study in studies for search in study.searches}
+    searches = (s for s in selection.curves(*studies).searches if s.workload in names)
+    study = Study("compared", "Training methods", searches)
     rows = scaling.at_goals(results.of_searches(study))
     planned = map(plans.study, plans.WHICH)
     missing = dict.fromkeys(search for which in planned for search in results.missing(which))
