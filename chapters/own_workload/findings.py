@@ -324,7 +324,7 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
     work, facts, trials, plan = answer.work, answer.work.facts, answer.trials, answer.plan
     sizes, goal, hardest = answer.met.batch_size, answer.goal, min(answer.work.goals)
     written = work.asks.written
-    sentences = [*answer.notes, *(facts.doubts if facts else ())]
+    sentences = [*answer.notes, *(f"{doubt}." for doubt in (facts.doubts if facts else ()))]
     if plan and plan.stopped:
         runs, most = plan.runs(), plan.runs() + plan.left()
         where = f"after {runs:.0f} of {most:.0f} tuned runs" if plan.raced else "in the race"
@@ -341,7 +341,8 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
             "times the steps."
         )
     _, low, high = answer.surface.critical
-    if facts and not splits and not (plan and plan.stopped) and high > SPLITS * low:
+    wide = high > SPLITS * low and high > sizes.min()
+    if facts and not splits and not (plan and plan.stopped) and wide:
         sentences.append(
             f"The critical batch size may be anywhere from {brief(low)} to {brief(high)} examples. "
             "Another split of the data tells more: return it from a second function, and add "

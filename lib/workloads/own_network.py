@@ -283,9 +283,9 @@ def doubts(training: Training) -> tuple[str, ...]:
             off &= (values == values.median(0).values).sum(0) < MOSTLY * len(values)
             columns = off.nonzero().flatten().tolist()
             if columns:
-                numbers = ", ".join(map(str, columns[:9])) + ", …" * (len(columns) > 9)
+                numbers = ", ".join(map(str, columns[:9]))
                 sentences.append(
-                    f"{name}: {len(columns)} of {len(mean)} columns ({numbers} from 0) are far "
+                    f"{name}: {len(columns)} of {len(mean)} columns ({numbers}, counted from 0) are far "
                     f"from mean 0 and standard deviation 1: write {name} = ({name} - {name}.mean(0)"
                     f") / {name}.std(0), and validation with the same numbers"
                 )
