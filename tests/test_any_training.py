@@ -218,7 +218,7 @@ def test_data_on_record_are_what_was_handed_in(write):
 SCALES = {  # what is handed in, and the columns that are named
     "torch.cat([x[:, 1:], (x[:, :1] > 2)], 1), 1.0 * y": [],
     "x * torch.tensor([1, 300, 1, 1]), 1.0 * y": ["x: 1 of 4 columns (1, counted from 0)"],
-    "x + torch.tensor([0, 0, 50, 0]), 100 * x[:, :1]": ["x: 1 of 4 columns (2 ", "y: 1 of 1"],
+    "x + torch.tensor([0, 0, 50, 0]), 100 * x[:, :1]": ["x: 1 of 4 columns (2,", "y: 1 of 1"],
 }
 
 
