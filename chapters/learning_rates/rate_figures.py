@@ -111,6 +111,7 @@ def product(points: pd.DataFrame) -> alt.LayerChart:
     if points.empty:
         return charts.nothing(NOTHING)
     rows = labelled(points).assign(product=points.rate * points.steps)
+    rows["title"] = rows.network.str.replace(r", \d+\s%.*", "", regex=True)
     colours = {DENSE: charts.DENSE, PRUNED: charts.sparsity_colour(0.9)}
     about = {"network:N": "network", **SIZE, "steps:Q|,.0f": "K*"}
     # Room above and below, so that what is flat looks so
@@ -123,14 +124,9 @@ def product(points: pd.DataFrame) -> alt.LayerChart:
         detail="network:N",
         tooltip=tips.listed({**about, "product:Q|.3r": "steps × best rate"}),
     )
-    ends = rows.sort_values("batch_size").groupby("network", as_index=False).last()
-    # Clear of other lines of the kind: the lowest name below its line, the others above
-    least = ends["product"] == ends.groupby("pruning")["product"].transform("min")
-    ends["product"] *= np.where(least, 0.74, 1.3)
-    names = alt.Chart(ends).mark_text(align="right", fontSize=11)
-    text = alt.when("width < 480").then(alt.value("")).otherwise("network:N")
-    names = names.encode(x="batch_size:Q", y=alt.Y("product:Q", scale=scale), text=text)
-    layers = base.mark_line(), base.mark_point(filled=True, size=44), names
+    legend = alt.Legend(columns=alt.expr("width < 480 ? 2 : 4"), symbolFillColor=charts.GUIDE)
+    dots = base.mark_point(filled=True, size=60)
+    layers = base.mark_line(), dots.encode(shape=alt.Shape("title:N", title=None, legend=legend))
     return charts.sized(alt.layer(*layers), 360)
 
 
