@@ -124,7 +124,7 @@ def product(points: pd.DataFrame) -> alt.LayerChart:
         detail="network:N",
         tooltip=tips.listed({**about, "product:Q|.3r": "steps × best rate"}),
     )
-    legend = alt.Legend(columns=alt.expr("width < 480 ? 2 : 4"), symbolFillColor=charts.GUIDE)
+    legend = alt.Legend(columns=alt.expr("width < 480 ? 1 : 4"), symbolFillColor=charts.GUIDE)
     dots = base.mark_point(filled=True, size=60)
     layers = base.mark_line(), dots.encode(shape=alt.Shape("title:N", title=None, legend=legend))
     return charts.sized(alt.layer(*layers), 360)
