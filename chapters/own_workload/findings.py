@@ -453,6 +453,7 @@ def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
     """All values of the page's sentences; splits: the answers for other splits of the data."""
     work, sizes, use = answer.work, answer.met.batch_size, answer.choice()
     critical, low, high = answer.surface.critical
+    rates = answer.table.learning_rate
     words = [f"{name} {value}" for name, value in settings(use, answer).items()]
     if answer.horizon:
         words.append(answer.optimiser.describe(answer.horizon))
@@ -477,7 +478,7 @@ def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
         "runs": answer.plan.runs() if answer.plan else None,
         "tried": len(answer.plan.tried()) if answer.plan else 0,
         "fresh": [*answer.plan.tried().dropna()] if answer.plan else [],
-        "grows": answer.table.learning_rate.iloc[-1] > GROWS * answer.table.learning_rate.iloc[0],
+        "grows": bool(rates.iloc[-1] > GROWS * rates.iloc[0]),
         "converted": work.facts.converted if work.facts else (),
     }
 
