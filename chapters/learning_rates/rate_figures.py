@@ -33,6 +33,8 @@ def labelled(rows: pd.DataFrame) -> pd.DataFrame:
     networks = pd.Series([name_of(row) for row in rows.to_dict("records")], rows.index)
     methods = rows.algorithm.map(named)
     curves = networks + ", " + methods
+    # The page is near the most bytes that it may have
+    rows = rows.drop(columns="workload")
     return rows.assign(network=networks, method=methods, curve=curves, pruning=pruned)
 
 
