@@ -33,7 +33,7 @@ NEAR = 1.25  # times the shortest time: as fast, for what such searches can tell
 UNSURE = 4  # times its standard error, a goal is told apart from others near it
 EASY = 1.25  # times a goal costs what asks for nothing: hardly anything has to be learned
 SPLITS = 2.0  # from end to end of that interval: beyond, another split is offered
-LAWS = 0.85  # of the minutes, after which what is advised by then is tried
+LAWS = 0.85  # of the minutes, after which what is advised by then, if anything, is tried
 WIDE = 4.0  # from end to end of the critical batch size's interval: beyond, nothing is advised
 GROWS = 1.25  # from the best rate of the smallest batch size to that of the largest
 DEPARTS = 0.2  # of a batch size's ln K* from the law, which then does not hold
@@ -167,21 +167,24 @@ def answered(
         trials = sweeps.results(grid, chosen.budget, **options)
         plan = None
     else:
-        plan = adaptive.Plan(work.name, algorithm, ends, sparsity=sparsity)
+        begin = functools.partial(
+            adaptive.Plan, algorithm=algorithm, ends=ends, sparsity=sparsity
+        )
         began = time.time() if since is None else since
         run = functools.partial(adaptive.run, train=full, since=began, **options)
-        minutes = LAWS * chosen.minutes
-        run(plan, minutes)
+        name, minutes = work.name, LAWS * chosen.minutes
+        plan = run(begin(name), minutes)
         if plan.within and len(plan.trials):
-            within = plan.within
-            plan = adaptive.Plan(plan.explored(), algorithm, ends, sparsity=sparsity)
+            within, name = plan.within, plan.explored()
+            plan = run(begin(name), minutes)
             work = plan.work
             goal_found = work.asks.written(min(work.goals))
             notes += (
                 f"The hardest goal, {goal_found}, is within {percent(within.share)} of the best of "
                 f"{adaptive.RACED} trainings of {within.steps:,} steps.",
             )
-            run(plan, minutes)
+        if plan.stopped and _advised(plan, algorithm) is None:
+            plan = run(begin(name), chosen.minutes)
         advised = functools.partial(_advised, plan, algorithm)
         run(plan, chosen.minutes, waves=plan.proofs(advised))
         if full and plan.stopped and (plan.trials.empty or plan.met().empty):
