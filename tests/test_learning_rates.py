@@ -184,7 +184,24 @@ def test_predictions_that_hold_on_a_planted_law_are_hits_and_those_without_recor
         assert predictions.outcome(tables, key, 2).startswith("so far")
         assert predictions.outcome(bent, key, 1).startswith(predictions.MISS)
     assert predictions.outcome(tables, "R5", 1) == predictions.NOT_YET
-    assert predictions.JUDGED.keys() == predictions.texts().keys()
+    assert set(predictions.texts()) == set(predictions.JUDGED) | {"R9", "R10"}
+
+
+@pytest.mark.parametrize(("ratio", "fine"), [(0.6, True), (40.0, False)])
+def test_rates_on_a_network_of_another_kind_come_from_one_where_the_law_is_true(monkeypatch, tmp_path, ratio, fine):
+    found, cells = planted((101,))
+    file = tmp_path / "predictions.yaml"
+    file.write_text(f"elsewhere: {{ratios: {{digits-mlp: {ratio}}}}}")
+    expected = predictions.Elsewhere("R9", "sgd", 64, "saturating", 0.2, 1.5, 1.15)
+    monkeypatch.setattr(predictions, "FILE", file)
+    monkeypatch.setattr(predictions, "ELSEWHERE", {"digits-mlp": expected})
+    monkeypatch.setattr(predictions, "study", lambda name: searched.study(cells))
+    monkeypatch.setattr(searched, "recorded", lambda cells, place: found)
+    outcome = predictions._elsewhere()
+    assert [case[-1] for case in outcome["cases"]] == [fine]
+    assert outcome["rates"]["batch_size"] == SIZES.tolist()
+    monkeypatch.setattr(searched, "recorded", lambda cells, place: found.iloc[:0])
+    assert predictions._elsewhere() == {"cases": [], "rates": {}}
 
 
 # --- theory ---------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def _steps(searches: pd.DataFrame) -> pd.Series:
 def values(ramps: pd.DataFrame, norms: pd.DataFrame, masks: pd.DataFrame) -> dict[str, list]:
     """The ratios of each table that the sentence above it sums up."""
     own = norms.drop_duplicates("method", keep="last")
-    told_of = {
+    effects = {
         "ramp_steps": ramps.steps,
         "ramp_examples": ramps.examples,
         "euclidean": norms[norms.norm == "Euclidean"].iloc[:, 2:].stack(),
@@ -100,7 +100,7 @@ def values(ramps: pd.DataFrame, norms: pd.DataFrame, masks: pd.DataFrame) -> dic
         "hardest": masks.iloc[:, 1],
         "easiest": masks.iloc[:, -1],
     }
-    return {name: _ratios(effects) for name, effects in told_of.items()}
+    return {name: _ratios(several) for name, several in effects.items()}
 
 
 def _ratios(effects: pd.Series) -> list[float]:

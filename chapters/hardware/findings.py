@@ -13,12 +13,11 @@ from chapters.hardware.hardware_tables import Case
 from lib.analysis import hardware, scaling
 from lib.claims.judging import kept
 from lib.wording import percent, with_interval
-from lib.workloads import catalogue
 from lib.workloads.catalogue import Workload
 
 
-def findings(work: Workload, case: Case, dearer: pd.DataFrame) -> dict:
-    """What the sentences on devices name; dearer: of `hardware_tables.dearer`."""
+def findings(work: Workload, case: Case) -> dict:
+    """What the sentences on devices name."""
     fast, cheap = (case.best(case.densest, what) for what in ("seconds", "price"))
     curve = case.curves[case.densest]
     adaptive = isinstance(curve, scaling.AdaptiveCurve)
@@ -38,8 +37,6 @@ def findings(work: Workload, case: Case, dearer: pd.DataFrame) -> dict:
         "time_share": percent(share),
         "price_ratio": share * fast.devices / cheap.devices,
         "goal": work.asks.written(case.points.goal.iloc[0]),
-        "dearer_network": catalogue.workload(dearer.workload.iloc[0]).title,
-        "dearer_size": int(dearer.batch_size.iloc[0]),
     }
 
 

@@ -8,12 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from lib import claims
-from lib.analysis import hardware, method_results, ranges, scaling
+from lib.analysis import hardware, ranges, scaling
 from lib.analysis.hardware import Hardware
 from lib.claims import judging
-from lib.page import charts
-from lib.probes import timings
 from lib.records import selection, store
 from lib.wording import brief, number, span
 from lib.workloads import catalogue
@@ -172,67 +169,6 @@ def of_skipped(zeros: pd.DataFrame) -> pd.DataFrame:
             "5–95 %": [span(ends) for ends in zip(zeros.ratio_low, zeros.ratio_high)],
         }
     )
-
-
-def dearer(workload: str) -> pd.DataFrame:
-    """Time over SGD's at the largest batch size, by examples on each device (share), of this
-    network or another with several searches by all methods; the fewest steps first.
-    """
-    shared = pd.DataFrame(claims.kept("shared-out", _shared))
-    shared = shared[~shared.algorithm.isin(charts.VARIANTS)]
-    network = workload if workload in set(shared.workload) else shared.workload.max()
-    return shared[shared.workload == network].sort_values(["steps", "share"], kind="stable")
-
-
-def _shared() -> dict[str, list]:
-    """A network's largest batch size by all its methods that were timed, shared by devices: a row
-    for each share that was timed (examples on each device), with `method_results.in_time`.
-
-    A device makes the whole update, beside the gradient of its share; what it sends is left out.
-    """
-    times, trials = timings.over_sgd(), method_results.compared()
-    trials = trials[trials.workload.isin(set(times.workload)) & (trials.sparsity == 0)]
-    curves = scaling.summaries(trials)[1]
-    several = {key: curve for key, curve in curves.items() if curve.n >= scaling.ENOUGH}
-    points = method_results.in_time(several, times)
-    methods = points.groupby("workload").algorithm.transform("nunique")
-    timed = points.groupby(["workload", "batch_size"]).algorithm.transform("nunique")
-    points = points[timed == methods]
-    sizes = points.groupby("workload").batch_size.transform("max")
-    largest = points[points.batch_size == sizes].drop(columns="dearer")
-    shares = times.rename(columns={"batch_size": "share", "ratio": "dearer"})
-    shares = shares[["workload", "algorithm", "share", "dearer"]]
-    rows = largest.merge(shares, on=["workload", "algorithm"])
-    rows = rows[rows.share <= rows.batch_size]
-    for end in ("", "_low", "_high"):
-        rows[f"time{end}"] = rows[f"steps{end}"] * rows.dearer
-    return rows.to_dict("list")
-
-
-def of_dearer(times: pd.DataFrame) -> pd.DataFrame:
-    """`dearer` as a table, a row per method, with the smallest and the largest share."""
-    ends = times[times.share.isin([times.share.min(), times.share.max()])]
-    heads = ends.share.map(lambda n: f"time, {number(n)} on each device")
-    cells = ends.assign(head=heads, cell=ends.time.map(brief))
-    wide = cells.pivot(index="algorithm", columns="head", values="cell")[heads.unique()]
-    by_method = times.groupby("algorithm", sort=False)
-    steps = by_method.steps.first()
-    wide.insert(0, "steps over SGD’s", steps.map(brief))
-    wide = wide.loc[steps.index]
-    wide["saves time"] = [_saves(rows) for _, rows in by_method]
-    wide.insert(0, "training method", wide.index.map(method_results.title))
-    return wide
-
-
-def _saves(times: pd.DataFrame) -> str:
-    """From how many examples on each device on a method takes less time than SGD by its whole
-    interval, in words.
-    """
-    slow = times.share[times.time_high >= 1]
-    if not len(slow):
-        return "at any share"
-    fast = times.share[times.share > slow.max()]
-    return f"from {number(fast.min())} on each device" if len(fast) else "—"
 
 
 def answers(case: Case) -> pd.DataFrame:

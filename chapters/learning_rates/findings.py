@@ -15,6 +15,7 @@ from lib.measuring import sweeps
 from lib.page import estimates
 from lib.probes import tracks
 from lib.records import results
+from lib.studies import plans
 from lib.wording import brief, named, percent, with_interval
 from lib.workloads.catalogue import workload
 
@@ -64,7 +65,8 @@ def searches(chosen) -> tuple[pd.DataFrame, dict[str, Tables]]:
         for name, table in tables.items():
             last = (table.workload != chosen.workload) | (table.algorithm != chosen.algorithm)
             tables[name] = table.iloc[np.argsort(last.to_numpy(), kind="stable")]
-    return results.of_searches(searched.study(planned)), readings
+    behind = [*planned, *plans.study(searched.LANGUAGE).searches]
+    return results.of_searches(searched.study(behind)), readings
 
 
 def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object]:
@@ -86,7 +88,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
     if len(costs):  # of the curve that figures show before another is chosen
         times = measured.times(rows_of(costs, costs.iloc[0])).drop("no change")
         drawn = rate_figures.labelled(costs.head(1)).curve.tolist()
-    told = predictions_table(readings).iloc[:, 1:]
+    came = predictions_table(readings).iloc[:, 1:]
     noise = over_noise(sgd)
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
@@ -109,8 +111,8 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "muon_exponent": _ends(curves(tables, "muon"), "exponent"),
             "adam_on": [name_of(row) for row in adam.to_dict("records")],
             "drawn": drawn,
-            "predicted": len(told),
-            "missed": [str(told[name].str.count(predictions.MISS).sum()) for name in told],
+            "predicted": len(came),
+            "missed": [str(came[name].str.count(predictions.MISS).sum()) for name in came],
             "spread": _spread(with_curves(easy, "tuning", "sgd")),
             **dict(zip(("half", "twice", "one", "linear", "root"), times)),
             **dict(zip(("flow", "flow_low", "flow_high"), flow)),
@@ -186,9 +188,9 @@ def law_table(readings: dict[str, Tables]) -> pd.DataFrame:
 
 
 def _rho(rows: pd.DataFrame) -> str:
-    """Of at most one curve; without an interval, where too few sizes have a rate."""
+    """Of at most one curve; without an interval of one search, or where few sizes have a rate."""
     for rho, *ends in rows[["rho", "rho_low", "rho_high"]].to_numpy():
-        return with_interval(rho, *ends) if np.isfinite(ends[0]) else brief(rho)
+        return with_interval(rho, *ends) if np.isfinite(ends).all() and ends[0] else brief(rho)
     return brief(np.nan)
 
 
@@ -201,11 +203,13 @@ def rules_table(tables: Tables) -> pd.DataFrame:
 
 
 def costs_table(tables: Tables) -> pd.DataFrame:
-    """A row per curve: times the steps at the best rate, in the geometric mean over sizes, at the
-    rate that each rule gives, fitted to the other sizes; ≥ where it is a bound.
+    """A row per curve: times the steps at the best rate, in the geometric mean over sizes, at half
+    and twice that rate, and at the rate that each rule gives, fitted to the other sizes; ≥ where it
+    is a bound.
     """
+    rules = [*measured.OFF, *measured.RIVALS]
     return pd.DataFrame(
-        names | dict(measured.times(rows_of(tables["costs"], row))[measured.RIVALS])
+        names | dict(measured.times(rows_of(tables["costs"], row))[rules])
         for row, names in _curves(tables)
     )
 
@@ -224,7 +228,7 @@ def predictions_table(readings: dict[str, Tables]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def told_before() -> pd.DataFrame:
+def in_full() -> pd.DataFrame:
     """What was predicted, in full."""
     return pd.DataFrame(predictions.texts().items(), columns=["", "predicted"])
 
@@ -242,3 +246,9 @@ def outcomes(cases: Iterable[tuple[str, float, bool | None]]) -> pd.DataFrame:
     """What was measured, its value, and whether it came as predicted (None: a bound)."""
     rows = [(what, value, VERDICTS[fine]) for what, value, fine in cases]
     return pd.DataFrame(rows, columns=["on", "measured", "verdict"])
+
+
+def elsewhere_table(rates: pd.DataFrame) -> pd.DataFrame:
+    """The rates of `predictions.elsewhere`, a row per network and batch size."""
+    logs = rates.set_index(["on", "batch_size"]).map(brief)
+    return logs.rename_axis(["network", "batch size"]).reset_index()

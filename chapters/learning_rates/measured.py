@@ -183,16 +183,21 @@ def _costs(law: Law, rho: float | None) -> Iterator[pd.DataFrame]:
         yield costs.assign(rule=rule, off=off)
 
 
-def from_one(law: Law, rho: float | None) -> dict[str, pd.Series]:
-    """ln of the rates that rules give from the best one at BASE, by rule and batch size."""
-    if BASE not in law.best.index:
+def from_one(
+    law: Law, over: float | None, form: str = "saturating", base: int = BASE
+) -> dict[str, pd.Series]:
+    """ln of the rates that rules give from the best one at a batch size, by rule and batch size.
+
+    over: ln of the batch size at which a law of this form bends, over C; None: unknown.
+    """
+    if base not in law.best.index:
         return {}
-    sizes = law.best.index.to_numpy(float)
-    shapes = {rule: power * np.log(sizes / BASE) for rule, power in FROM_ONE.items()}
-    if rho is not None:
-        shapes[ONE] = -np.logaddexp(0, rho + law.critical - np.log(sizes))
+    x = np.log(law.best.index.to_numpy(float))
+    shapes = {rule: power * x for rule, power in FROM_ONE.items()}
+    if over is not None:
+        shapes[ONE] = rates.RULES[form][0](x, over + law.critical)
     logs = {rule: pd.Series(shape, law.best.index) for rule, shape in shapes.items()}
-    return {rule: law.best[BASE] + shape - shape[BASE] for rule, shape in logs.items()}
+    return {rule: law.best[base] + shape - shape[base] for rule, shape in logs.items()}
 
 
 def _tuning(law: Law) -> pd.DataFrame:

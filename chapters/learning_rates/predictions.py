@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import yaml
 
-from chapters.learning_rates import searched
+from chapters.learning_rates import measured, searched
 from chapters.learning_rates.measured import (
     LINEAR,
     ONE,
@@ -20,8 +21,10 @@ from chapters.learning_rates.measured import (
     name_of,
     rows_of,
 )
+from lib.analysis import ranges
 from lib.analysis.scaling import ENOUGH
 from lib.claims.judging import kept
+from lib.studies.plans import study
 from lib.wording import number
 from lib.workloads.catalogue import workload
 
@@ -34,8 +37,10 @@ Case = tuple[str, float, bool | None]  # on what, a number, and whether it is as
 
 def texts() -> dict[str, str]:
     """What was predicted, by its key."""
-    predictions = yaml.safe_load(FILE.read_text(encoding="utf-8"))["predictions"]
-    return {key: " ".join(text.split()) for key, text in predictions.items()}
+    written = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    elsewhere = {case.key: written["elsewhere"][case.key] for case in ELSEWHERE.values()}
+    every = written["predictions"] | elsewhere
+    return {key: " ".join(text.split()) for key, text in every.items()}
 
 
 # Each judges a curve: its row, and all tables
@@ -186,3 +191,62 @@ def _aside() -> list[Case]:
         network = name_of({"workload": name, "sparsity": sparsity})
         judged.append((f"{network}: error {number(error)}; cost", cost, bool(fine)))
     return judged
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """A network whose rates were predicted from one: by what it is called in FILE, its method, the
+    batch size of that one, the form of the law, and how far ln of a rate may be off: as a root mean
+    square, and at most; what the predicted rates may cost in steps (inf: not asked).
+    """
+
+    key: str
+    algorithm: str
+    base: int
+    form: str
+    error: float
+    most: float
+    cost: float = np.inf
+
+
+ELSEWHERE = {
+    "cifar-10-resnet-8": Elsewhere("R9", "momentum", 128, "saturating", 0.5, 2.5),
+    "shakespeare": Elsewhere("R10", "adam", 64, "saturating square root", 0.35, 1.8, 1.15),
+}
+OF_ELSEWHERE = ("cifar-10", "cifar-10-gpu", searched.LANGUAGE)  # studies
+
+
+def elsewhere() -> tuple[list[Case], pd.DataFrame]:
+    """What came of the rates predicted on networks of other kinds whose searches are all on record;
+    and on, batch_size, best (rate), and the rates that the rules of `measured.from_one` give.
+    """
+    outcomes = kept("learning-rates-elsewhere", _elsewhere)
+    return [tuple(case) for case in outcomes["cases"]], pd.DataFrame(outcomes["rates"])
+
+
+def _elsewhere() -> dict[str, list]:
+    ratios = yaml.safe_load(FILE.read_text(encoding="utf-8"))["elsewhere"]["ratios"]
+    every = [cell for name in OF_ELSEWHERE for cell in study(name).searches]
+    cases, tables = [], [pd.DataFrame()]
+    for name, expected in ELSEWHERE.items():
+        cells = [c for c in every if c.workload == name and c.algorithm == expected.algorithm]
+        cells = [c for c in cells if c.replicate == cells[0].replicate and not c.sparsity]
+        trials = searched.recorded(cells, searched.EASIEST)
+        if trials.empty:
+            continue
+        trials = trials.assign(learning_rate=ranges.effective(trials))
+        for law in searched.laws(trials, cells, soon=True).values():
+            rules = measured.from_one(law, np.log(ratios[name]), expected.form, expected.base)
+            off = pd.DataFrame(rules).sub(law.best, axis=0).drop(expected.base)
+            errors = off.apply(_rms)
+            cost = float(np.exp(law.cost_of(rules[ONE].drop(expected.base)).cost.mean()))
+            most = float(np.exp(off[ONE].abs().max()))
+            fine = errors[ONE] <= expected.error and most <= expected.most and cost <= expected.cost
+            fine = fine and errors.idxmin() == ONE
+            title = workload(name).title
+            others = ", ".join(f"{rule} {number(value)}" for rule, value in errors.items())
+            what = f"{expected.key}. {title}: error by {others}; the law at most off, times"
+            cases.append((what, most, bool(fine)))
+            table = np.exp(pd.DataFrame({"best": law.best, **rules})).reset_index()
+            tables.append(table.assign(on=title))
+    return {"cases": cases, "rates": pd.concat(tables).to_dict("list")}

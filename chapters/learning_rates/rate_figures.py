@@ -47,8 +47,8 @@ def by_curve(
     """
     titles = {name: f"{name}: {said[name]}" for name in rows.curve}
     menu = charts.menu("curve", [*titles], [*titles][0], "curve")
-    told = charts.title(titles, menu)
-    return charts.sized(charts.controlled(layers, menu).add_params(told), 360)
+    title = charts.title(titles, menu)
+    return charts.sized(charts.controlled(layers, menu).add_params(title), 360)
 
 
 def law(points: pd.DataFrame) -> alt.LayerChart:

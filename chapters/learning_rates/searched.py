@@ -18,6 +18,7 @@ from lib.studies.study import Study
 from lib.workloads.catalogue import workload
 
 PLANNED = ("rates-digits", "rates-fc")
+LANGUAGE = "rates-shakespeare"  # one search, of which one prediction speaks
 FIRST = 101  # of the splits on which nothing else is searched
 NEAREST = 3  # trials whose steps tell those at a rate
 READ, EASIEST = 1, -1  # places in the ladder of goals; curves are read at READ
