@@ -96,7 +96,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
         {
             "curves": len(saturating),
             "methods": [named(name) for name in saturating.algorithm.unique()],
-            "networks": [workload(name).title for name in saturating.workload.unique()],
+            "networks": [*saturating.assign(sparsity=0).apply(name_of, axis=1).unique()],
             # The mean over a curve is 0
             "off": percent(np.log(points.rate / points.saturating).std(ddof=0))
             if len(points)
@@ -204,8 +204,7 @@ def rules_table(tables: Tables) -> pd.DataFrame:
 
 def costs_table(tables: Tables) -> pd.DataFrame:
     """A row per curve: times the steps at the best rate, in the geometric mean over sizes, at half
-    and twice that rate, and at the rate that each rule gives, fitted to the other sizes; ≥ where it
-    is a bound.
+    and twice it, and at the rate that each rule gives, fitted to the other sizes; ≥: a bound.
     """
     rules = [*measured.OFF, *measured.RIVALS]
     return pd.DataFrame(

@@ -245,7 +245,7 @@ def _elsewhere() -> dict[str, list]:
             fine = fine and errors.idxmin() == ONE
             title = workload(name).title
             others = ", ".join(f"{rule} {number(value)}" for rule, value in errors.items())
-            what = f"{expected.key}. {title}: error by {others}; the law at most off, times"
+            what = f"{expected.key}. {title}: error by {others}; the law at most off by"
             cases.append((what, most, bool(fine)))
             table = np.exp(pd.DataFrame({"best": law.best, **rules})).reset_index()
             tables.append(table.assign(on=title))
