@@ -89,14 +89,14 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
         times = measured.times(rows_of(costs, costs.iloc[0])).drop("no change")
         drawn = rate_figures.labelled(costs.head(1)).curve.tolist()
     came = predictions_table(readings).iloc[:, 1:]
-    noise = over_noise(sgd)
+    noise, dense = over_noise(sgd), saturating.assign(sparsity=0)
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
     return estimates.plain(
         {
             "curves": len(saturating),
             "methods": [named(name) for name in saturating.algorithm.unique()],
-            "networks": [*saturating.assign(sparsity=0).apply(name_of, axis=1).unique()],
+            "networks": [*dict.fromkeys(map(name_of, dense.to_dict("records")))],
             # The mean over a curve is 0
             "off": percent(np.log(points.rate / points.saturating).std(ddof=0))
             if len(points)
