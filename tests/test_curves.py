@@ -65,18 +65,11 @@ def test_searches_on_splits_of_their_own_go_before_several_on_one(searches, kept
     assert scaling.across_replicates(rows).replicates.tolist() == [3]
 
 
-@pytest.mark.parametrize("bend", [64.0, 300.0])
-def test_hyperbola_changes_regime_where_it_must(bend):
-    """K = c (1 + C/B): perfect while (B + C) / (1 + C) <= 1.2, on the floor while 1 + C/B <= 1.2 (1
-    + C/Bmax)."""
-    sizes = 2.0 ** np.arange(15)
-    steps = 100 * (1 + bend / sizes)
-    curve = pd.DataFrame({"batch_size": sizes, "steps": steps, "goal": 0.04, "sparsity": 0.0})
-    ends = scaling.regimes(curve)
-    assert ends.perfect_end == sizes[(sizes + bend) / (1 + bend) <= 1.2].max()
-    assert ends.useful_end == sizes[steps <= 1.2 * steps[-1]].min()
-    regimes = [scaling.PERFECT, scaling.DIMINISHING, scaling.MAXIMAL]
-    assert scaling.label(curve).regime.unique().tolist() == regimes
+def test_perfect_scaling_begins_at_a_curves_own_smallest_batch_size():
+    sizes = np.array([8, 2, 4])
+    curves = [pd.DataFrame({"batch_size": sizes, "steps": 10 * k / sizes, "goal": 0.04, "sparsity": k}) for k in (0.0, 0.5)]
+    rows = scaling.with_perfect(pd.concat(curves).assign(steps=lambda rows: rows.steps + 3))
+    assert rows.perfect.to_numpy() == pytest.approx((rows.sparsity * 5 + 3) * 2 / rows.batch_size)
 
 
 def scatter(searches):

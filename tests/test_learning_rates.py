@@ -199,7 +199,7 @@ def test_rates_on_a_network_of_another_kind_come_from_one_where_the_law_is_true(
     monkeypatch.setattr(searched, "recorded", lambda cells, place: found)
     outcome = predictions._elsewhere()
     assert [case[-1] for case in outcome["cases"]] == [fine]
-    assert outcome["rates"]["batch_size"] == SIZES.tolist()
+    assert outcome["rates"]["batch size"] == SIZES.tolist()
     monkeypatch.setattr(searched, "recorded", lambda cells, place: found.iloc[:0])
     assert predictions._elsewhere() == {"cases": [], "rates": {}}
 

@@ -53,7 +53,7 @@ def slopes(trends):
     source="Shallue et al. 2019",
     rule="On a network, the test error that label smoothing saves rises by over 0.2 points with every doubling of the batch.",
     above=PER_DOUBLING,
-    scale="points",
+    scale="points a doubling",
     read="summary",
     history=[
         Change(
@@ -84,7 +84,7 @@ def helped():
     chapter="accuracy",
     paper="A budget of steps favours large batches, one of epochs small batches.",
     source="Shallue et al. 2019",
-    scale="points",
+    scale="points a doubling",
     read="summary",
     shown="How much lower the favoured end's lowest validation error is, at the smallest "
     "budget that all batch sizes share, in points. At a budget small enough this "
@@ -114,7 +114,7 @@ def favoured():
     source="Shallue et al. 2019, abstract",
     rule="On a network, where all batch sizes had steps enough, test error rises by less than 0.2 points with every doubling.",
     below=PER_DOUBLING,
-    scale="points",
+    scale="points a doubling",
     since="2026-11-29",
     history=[
         Change(

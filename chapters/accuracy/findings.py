@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -18,29 +18,23 @@ SMOOTHED = "digits-smoothing"
 
 def findings(
     trials: pd.DataFrame,
-    workload: str,
-    algorithm: str,
-    networks: Iterable[str],
     judged: Mapping[str, Claim],
 ) -> dict:
     """All values of the page's sentences.
 
     Args:
         trials: those of the network asked for.
-        workload: its name.
-        algorithm: how it was trained.
-        networks: the workloads of the figure of budgets.
         judged: all claims.
     """
+    settled_on = [catalogue.workload(name) for name in settled().workload.unique()]
     early = [group.effect for group in judged["S13"].groups]
     slopes, ends = judged["S14"].groups, with_enough_steps()
     later = fixed_budgets.risen(ends[ends.batch_size > ends.batch_size.min()]).values()
     return estimates.plain(
         {
-            "network": catalogue.workload(workload).title,
-            "algorithm": algorithm,
             "trials": boxes.trials(trials),
-            "largest": max(catalogue.workload(name).train_size for name in networks),
+            "settled_on": [work.title for work in settled_on],
+            "largest": max(work.train_size for work in settled_on),
             "best": fixed_budgets.BEST,
             "early_least": min(early),
             "early_most": max(early),

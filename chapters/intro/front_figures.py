@@ -13,7 +13,11 @@ from lib.claims import front
 from lib.page.prose import PAGES, Html
 
 COLAB = "binder/colab.ipynb"
-SCALES = {"ratio": " times", "points": " points"}
+SCALES = {
+    "ratio": " times",
+    "points": " points",
+    "points a doubling": " points a doubling",
+}
 WORDS = ("yes", "mostly", "mixed", "no", "unclear", "not tested")
 MARKUP = PAGES.from_string(Path(__file__).with_name("front.html").read_text("utf-8")).module
 

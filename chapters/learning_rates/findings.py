@@ -29,8 +29,8 @@ VERDICTS = {True: "as predicted", False: "not as predicted", None: "a bound"}
 
 
 def series() -> list[dict[str, object]]:
-    """Every curve's law, for figures of other pages: name, method, data (set), sparsity, points
-    ([batch size, best rate]), eta_inf, b_eta; of `ENOUGH` searches.
+    """The law of every curve of SATURATING and of `ENOUGH` searches, for figures of other pages:
+    name, method, data (set), sparsity, points ([batch size, best rate]), eta_inf, b_eta.
     """
     tables = measured.on_record()[measured.DEFINED]
     return [
@@ -45,7 +45,7 @@ def series() -> list[dict[str, object]]:
             "eta_inf": row["eta_inf"],
             "B_eta": row["b_eta"],
         }
-        for row in curves(tables).to_dict("records")
+        for row in curves(tables, *SATURATING).to_dict("records")
     ]
 
 
@@ -98,7 +98,7 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "methods": [named(name) for name in saturating.algorithm.unique()],
             "networks": [*dict.fromkeys(map(name_of, dense.to_dict("records")))],
             # The mean over a curve is 0
-            "off": percent(np.log(points.rate / points.saturating).std(ddof=0))
+            "off": percent(np.expm1(np.log(points.rate / points.saturating).std(ddof=0)))
             if len(points)
             else None,
             **{name: _ends(noise, name) for name in ("noise_c", "noise_b")},
@@ -127,12 +127,12 @@ def _ends(rows: pd.DataFrame, name: str) -> list[float] | None:
 
 def over_noise(sgd: pd.DataFrame) -> pd.DataFrame:
     """The curves of SGD on which recorded paths to the goal were followed, with noise_c and
-    noise_b: the median noise scale along these, of searches that tune all, over C and over B_eta;
+    noise_b: the noise scale along these, of searches that tune all, over C and over B_eta;
     nearer_c: whether it is nearer to C.
     """
     if sgd.empty:
         return sgd
-    noise = tracks.noise_scales(tracks.every()).groupby(measured.ABOUT).noise_scale.median()
+    noise = tracks.noise_of_curves(tracks.every())
     curves = sgd.join(noise, on=measured.ABOUT, how="inner")
     noise = curves.noise_scale
     curves = curves.assign(noise_c=noise / curves.critical, noise_b=noise / curves.b_eta)
@@ -244,10 +244,4 @@ def cases_table(tables: Tables) -> pd.DataFrame:
 def outcomes(cases: Iterable[tuple[str, float, bool | None]]) -> pd.DataFrame:
     """What was measured, its value, and whether it came as predicted (None: a bound)."""
     rows = [(what, value, VERDICTS[fine]) for what, value, fine in cases]
-    return pd.DataFrame(rows, columns=["on", "measured", "verdict"])
-
-
-def elsewhere_table(rates: pd.DataFrame) -> pd.DataFrame:
-    """The rates of `predictions.elsewhere`, a row per network and batch size."""
-    logs = rates.set_index(["on", "batch_size"]).map(brief)
-    return logs.rename_axis(["network", "batch size"]).reset_index()
+    return pd.DataFrame(rows, columns=["what", "measured", "verdict"])

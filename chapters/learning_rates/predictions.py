@@ -109,7 +109,7 @@ def _r8(row: dict, tables: Tables) -> Iterator[Case]:
     if ONE in times:
         error, cost = _rms(costs.off[costs.rule == ONE]), float(times[ONE])
         fine = error <= 0.25 and cost <= 1.15 and cost < times[[LINEAR, ROOT]].min()
-        yield f"error {number(error)}; cost", cost, bool(fine)
+        yield f"error {number(error)}; times the steps", cost, bool(fine)
 
 
 def _partner(row: dict, tables: Tables, **change) -> dict | None:
@@ -189,7 +189,7 @@ def _aside() -> list[Case]:
         error, cost = _rms(off), float(np.exp(law.cost_of(predicted).cost.mean()))
         fine = error <= 0.25 and off.abs().max() <= np.log(1 / 0.6) and cost <= 1.15
         network = name_of({"workload": name, "sparsity": sparsity})
-        judged.append((f"{network}: error {number(error)}; cost", cost, bool(fine)))
+        judged.append((f"{network}: error {number(error)}; times the steps", cost, bool(fine)))
     return judged
 
 
@@ -218,7 +218,7 @@ OF_ELSEWHERE = ("cifar-10", "cifar-10-gpu", searched.LANGUAGE)  # studies
 
 def elsewhere() -> tuple[list[Case], pd.DataFrame]:
     """What came of the rates predicted on networks of other kinds whose searches are all on record;
-    and on, batch_size, best (rate), and the rates that the rules of `measured.from_one` give.
+    and by network and batch size the best rate, and what the rules of `measured.from_one` give.
     """
     outcomes = kept("learning-rates-elsewhere", _elsewhere)
     return [tuple(case) for case in outcomes["cases"]], pd.DataFrame(outcomes["rates"])
@@ -229,8 +229,9 @@ def _elsewhere() -> dict[str, list]:
     every = [cell for name in OF_ELSEWHERE for cell in study(name).searches]
     cases, tables = [], [pd.DataFrame()]
     for name, expected in ELSEWHERE.items():
-        cells = [c for c in every if c.workload == name and c.algorithm == expected.algorithm]
-        cells = [c for c in cells if c.replicate == cells[0].replicate and not c.sparsity]
+        network = name, expected.algorithm, 0
+        cells = [c for c in every if (c.workload, c.algorithm, c.sparsity) == network]
+        cells = [c for c in cells if c.split == cells[0].split]
         trials = searched.recorded(cells, searched.EASIEST)
         if trials.empty:
             continue
@@ -241,12 +242,12 @@ def _elsewhere() -> dict[str, list]:
             errors = off.apply(_rms)
             cost = float(np.exp(law.cost_of(rules[ONE].drop(expected.base)).cost.mean()))
             most = float(np.exp(off[ONE].abs().max()))
-            fine = errors[ONE] <= expected.error and most <= expected.most and cost <= expected.cost
-            fine = fine and errors.idxmin() == ONE
-            title = workload(name).title
+            fine = errors.idxmin() == ONE and errors[ONE] <= expected.error
+            fine = fine and most <= expected.most and cost <= expected.cost
             others = ", ".join(f"{rule} {number(value)}" for rule, value in errors.items())
-            what = f"{expected.key}. {title}: error by {others}; the law at most off by"
+            what = f"{expected.key}. {workload(name).title}: error by {others}; the law at most off by"
             cases.append((what, most, bool(fine)))
-            table = np.exp(pd.DataFrame({"best": law.best, **rules})).reset_index()
-            tables.append(table.assign(on=title))
+            table = np.exp(pd.DataFrame({"best rate": law.best, **rules}))
+            table.index = pd.MultiIndex.from_product([[workload(name).title], table.index])
+            tables.append(table.rename_axis(["network", "batch size"]).reset_index())
     return {"cases": cases, "rates": pd.concat(tables).to_dict("list")}

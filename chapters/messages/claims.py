@@ -50,6 +50,11 @@ HISTORY = (
         "the same, an edge being the lowest or highest of four drawn rates",
         "half of all rates are; the outer tenth of the range is an edge everywhere else",
     ),
+    Change(
+        "2026-11-30",
+        "the same, runs of fewer than d/k steps counted among those that can tell, as unclear",
+        "open on both sides, they can say nothing; T4 on the paper's own, mostly, becomes a yes",
+    ),
 )
 
 
@@ -91,7 +96,13 @@ def groups(gaps, suffix="", theirs=True):
     for row in message_results.means(gaps[gaps.density == DENSITY]).itertuples():
         their_own = theirs and row.workload.startswith(SHI2019)
         networks.append(
-            difference(title(row.workload) + suffix, row.effect, their_own, row.note)
+            difference(
+                title(row.workload) + suffix,
+                row.effect,
+                their_own,
+                row.note,
+                decides=not (row.effect.below and row.effect.above),
+            )
         )
     return networks
 

@@ -148,12 +148,16 @@ def _words(staleness: int) -> str:
     return late if staleness else "on time"
 
 
-def chart(trials: pd.DataFrame) -> alt.LayerChart:
-    """Steps of SGD against batch size, a colour per staleness; dashed: of `lines`."""
+def points_of(trials: pd.DataFrame) -> pd.DataFrame:
+    """The curves of SGD on WORK, of `scaling.across_replicates`, one after the other."""
     trials = trials[(trials.workload == WORK) & (trials.algorithm == "sgd")]
     searches = scaling.steps_to_result(trials[trials.delays == "fixed"]).groupby(LATE)
     parts = (scaling.across_replicates(rows) for _, rows in searches)
-    points = pd.concat(parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True)
+
+
+def chart(points: pd.DataFrame) -> alt.LayerChart:
+    """Steps against batch size, of `points_of`, a colour per staleness; dashed: of `lines`."""
     dashed = lines(points)
     colours = dict(zip(map(_words, sorted(points.staleness.unique())), COLOURS))
     pick, faded = charts.picked("gradients")
@@ -173,5 +177,5 @@ def chart(trials: pd.DataFrame) -> alt.LayerChart:
     low = alt.Y("bar_low:Q", scale=scale)
     bars = base.mark_rule(strokeWidth=2).encode(y=low, y2="bar_high:Q")
     dots = base.mark_point(filled=True, size=64, opacity=1)
-    dots = dots.encode(y=y, tooltip=tips.points("gradients", regime=False))
+    dots = dots.encode(y=y, tooltip=tips.points("gradients"))
     return charts.sized(alt.layer(theory.add_params(pick), bars, dots), 340)

@@ -51,13 +51,12 @@ def followed(paths: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
 
 
 def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
-    """Curves of `scaling.summaries`, each by its name, beside predicted, the median noise scale of
+    """Curves of `scaling.summaries`, each by its name, beside predicted, the noise scale along
     `followed` paths.
     """
-    curve = ["workload", "algorithm", "sparsity"]
-    predicted = tracks.noise_scales(along).groupby(curve).noise_scale.median()
+    predicted = tracks.noise_of_curves(along)
     summary, _ = scaling.summaries(searches)
-    curves = predicted.rename("predicted").reset_index().merge(summary, on=curve)
+    curves = predicted.rename("predicted").reset_index().merge(summary)
     return curves.assign(curve=scaling.curve_names(curves))
 
 

@@ -144,7 +144,7 @@ class Finding:
         chapter: the page that tells of it.
         paper: what the paper says; source: where.
         shown: what the groups' effects are.
-        scale: "ratio", "points" (of error), "share" or "number".
+        scale: "ratio", "points" (of error, or "... a doubling"), "share" or "number".
         read: what was at hand of the paper ("text", "abstract", "summary"), of code ("code") or of
             data ("notes").
         groups: filled in by `lib.claims.judging`.

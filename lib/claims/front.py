@@ -21,6 +21,7 @@ from lib.analysis import hardware, method_results, ranges, scaling
 from lib.claims import judging
 from lib.claims.claim import MIXED, MOSTLY, NO, UNCLEAR, UNTESTED, YES, Claim, Finding, Group
 from lib.claims.judging import kept
+from lib.claims.names import REPEATS
 from lib.records import searches, selection, store
 from lib.studies import plans
 from lib.studies.study import Study
@@ -114,7 +115,8 @@ def collapsed() -> pd.DataFrame:
     """
     rows = scaling.at_goals(ranges.whole(judging.to_goals(gathered()), judging.low()))
     summary, _ = scaling.summaries(rows)
-    lines = summary[summary.identified].rename(columns={"c2": "level"})
+    once = summary.identified & ~summary.workload.isin(REPEATS)
+    lines = summary[once].rename(columns={"c2": "level"})
     lines = lines.assign(at=lines.c1 / lines.level)[[*scaling.CURVE, "at", "level"]]
     points = scaling.across_replicates(scaling.steps_to_result(rows))
     points = points[points.missed == 0].rename(columns={"steps": "value"})

@@ -152,7 +152,7 @@ def scaling_chart(
     base = alt.Chart(tips.known(curve)).encode(x=x, color=colour, opacity=faded)
     scale = charts.log(domain=ends)
     y = alt.Y("steps:Q", title=STEPS, scale=scale, axis=charts.fractions())
-    layers = charts.curve(base, y, scale, tips.points(field, "regime" in curve))
+    layers = charts.curve(base, y, scale, tips.points(field))
     if "perfect" in curve:
         perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True)
         layers.insert(0, perfect.encode(y=alt.Y("perfect:Q", scale=scale)))

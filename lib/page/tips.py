@@ -38,7 +38,7 @@ def ends() -> list[alt.Tooltip]:
     return listed({"low:Q|,.0f": "interval, from", "high:Q|,.0f": "interval, to"})
 
 
-def points(field: str, regime: bool = True) -> list[alt.Tooltip]:
+def points(field: str) -> list[alt.Tooltip]:
     """A point of a curve, its interval and its searches, for rows that are `known`; field: what
     tells curves apart.
     """
@@ -49,8 +49,7 @@ def points(field: str, regime: bool = True) -> list[alt.Tooltip]:
         "missed:Q": "of these, missed the goal",
         "trials:Q": "trials of a search",
     }
-    regimes = {"regime:N": "regime"} if regime else {}
-    return [name, BATCH_SIZE, STEPS, *ends(), *listed(about | regimes)]
+    return [name, BATCH_SIZE, STEPS, *ends(), *listed(about)]
 
 
 def known(rows: pd.DataFrame) -> pd.DataFrame:

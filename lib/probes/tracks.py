@@ -5,6 +5,7 @@ records of those that were followed step by step.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -222,3 +223,13 @@ def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
     parts = points[PATH].assign(up=points.trace * progress, down=square * progress)
     total = parts.groupby(PATH).sum()
     return (total.up / total.down).rename("noise_scale").reset_index()
+
+
+def noise_of_curves(paths: pd.DataFrame) -> pd.Series:
+    """The noise scale by curve (workload, algorithm, sparsity): of `noise_scales`, the geometric
+    mean over batch sizes of geometric means over paths.
+    """
+    curve = ["workload", "algorithm", "sparsity"]
+    logs = noise_scales(paths).assign(log=lambda rows: rows.noise_scale.map(math.log))
+    by_size = logs.groupby([*curve, "batch_size"]).log.mean()
+    return by_size.groupby(curve).mean().map(math.exp).rename("noise_scale")

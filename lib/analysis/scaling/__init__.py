@@ -51,24 +51,19 @@ from lib.analysis.scaling.steps import (
     steps_to_result,
 )
 from lib.analysis.scaling.table import (
-    DIMINISHING,
-    MAXIMAL,
-    PERFECT,
     TOLERANCE,
     across_replicates,
     all_goals,
     beside,
     by_curve,
     dense_key,
-    label,
     of_searches,
-    regime_ends,
-    regimes,
     sparsest,
     steps_over_dense,
     summaries,
     tests_of_form,
     with_partner,
+    with_perfect,
 )
 from lib.forms import (
     fit,

@@ -1,9 +1,9 @@
-"""Every curve on one row, and the three regimes by the operational definitions of this book."""
+"""Every curve on one row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -29,74 +29,19 @@ from lib.analysis.scaling.steps import (
     steps_to_result,
 )
 
-TOLERANCE = 0.2  # of the operational definitions of the regimes
-BEFORE, PERFECT = "more examples than larger batches", "perfect scaling"
-DIMINISHING, MAXIMAL = "diminishing returns", "maximal data parallelism"
+TOLERANCE = 0.2  # of perfect scaling, and of steps that no longer fall
 TESTED = 5  # batch sizes from which on a form is tested
 
 
-# --- regimes --------------------------------------------------------------------------------------
-
-
-class Regimes(NamedTuple):
-    """Where one curve changes regime, in batch sizes (examples).
-
-    start: the smallest size whose total of examples is within the tolerance of the least;
-    perfect_end: the largest size up to which scaling is perfect; useful_end: the smallest size from
-    which on the steps stay within the tolerance of the least.
+def with_perfect(curves: pd.DataFrame) -> pd.DataFrame:
+    """Curves (batch_size, steps) with `perfect`: the steps if scaling had stayed perfect from the
+    smallest size.
     """
-
-    start: float
-    perfect_end: float
-    useful_end: float
-
-
-def regimes(curve: pd.DataFrame) -> Regimes:
-    """The regimes of one curve (batch_size, from the smallest; steps) by the operational
-    definitions of this book.
-
-    Let B0 be the smallest size whose examples B K*(B) are at most 1 + TOLERANCE times the least.
-    Scaling is perfect at B if K*(B) <= (1 + TOLERANCE) K*(B0) B0 / B there and at every size from
-    B0 on.
-    """
-    ends = regime_ends(curve.batch_size.to_numpy(float), curve.steps.to_numpy(float)[None])
-    return Regimes(*(float(end[0]) for end in ends))
-
-
-def near(values: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Which values are at most TOLERANCE over the least."""
-    return values <= (1 + TOLERANCE) * least
-
-
-def regime_ends(b: np.ndarray, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """start, perfect_end and useful_end [draws], as `regimes` finds them.
-
-    b: sizes [n] (increasing); k: steps [draws, n].
-    """
-    examples = b * k
-    first = near(examples, examples.min(1, keepdims=True)).argmax(1)[:, None]
-    base = np.take_along_axis(examples, first, 1)
-    cheap = (np.arange(len(b)) < first) | near(examples, base)
-    last = cheap.cumprod(1).sum(1) - 1
-    # From the largest size down
-    floor = near(k, k.min(1, keepdims=True))[:, ::-1].cumprod(1).sum(1)
-    return b[first[:, 0]], b[last], b[len(b) - np.maximum(floor, 1)]
-
-
-def label(curves: pd.DataFrame) -> pd.DataFrame:
-    """Curves with `regime` and `perfect` (steps if scaling had stayed perfect from the smallest
-    size), for every curve in the table.
-    """
-    parts = []
-    for _, curve in curves.sort_values("batch_size").groupby(of_curve(curves), dropna=False):
-        start, perfect_end, useful_end = regimes(curve)
-        b = curve.batch_size
-        # Two sizes on the floor at least, without which its beginning is only a bound
-        flat = (b >= useful_end) & ((b >= useful_end).sum() >= 2)
-        choices = {BEFORE: b < start, PERFECT: b <= perfect_end, MAXIMAL: flat}
-        regime = np.select([*choices.values()], [*choices], DIMINISHING)
-        parts.append(curve.assign(regime=regime, perfect=curve.steps.iloc[0] * b.iloc[0] / b))
-    return pd.concat(parts, ignore_index=True)
+    by = of_curve(curves)
+    curves = curves.sort_values([*by, "batch_size"], ignore_index=True)
+    first = curves.groupby(by, dropna=False)
+    examples = first.batch_size.transform("first") * first.steps.transform("first")
+    return curves.assign(perfect=examples / curves.batch_size)
 
 
 # --- curves in a row each -------------------------------------------------------------------------
