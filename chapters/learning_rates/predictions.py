@@ -245,8 +245,8 @@ def _elsewhere() -> dict[str, list]:
             fine = errors.idxmin() == ONE and errors[ONE] <= expected.error
             fine = fine and most <= expected.most and cost <= expected.cost
             others = ", ".join(f"{rule} {number(value)}" for rule, value in errors.items())
-            what = f"{expected.key}. {workload(name).title}: error by {others}; the law at most off by"
-            cases.append((what, most, bool(fine)))
+            what = f"{workload(name).title}: error by {others}; largest factor by the law"
+            cases.append((f"{expected.key}. {what}", most, bool(fine)))
             table = np.exp(pd.DataFrame({"best rate": law.best, **rules}))
             table.index = pd.MultiIndex.from_product([[workload(name).title], table.index])
             tables.append(table.rename_axis(["network", "batch size"]).reset_index())
