@@ -89,14 +89,15 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
         times = measured.times(rows_of(costs, costs.iloc[0])).drop("no change")
         drawn = rate_figures.labelled(costs.head(1)).curve.tolist()
     came = predictions_table(readings).iloc[:, 1:]
-    noise, dense = over_noise(sgd), saturating.assign(sparsity=0)
+    noise = over_noise(sgd)
     flow = far.over.dropna().quantile([0.5, 0.05, 0.95]).tolist() if len(far) else [None] * 3
     counts = tables["curves"].reindex(columns=["searches", "soon", "edge"]).sum().astype(int)
     return estimates.plain(
         {
             "curves": len(saturating),
             "methods": [named(name) for name in saturating.algorithm.unique()],
-            "networks": [*dict.fromkeys(map(name_of, dense.to_dict("records")))],
+            "draws": draws(),
+            "networks": [*map(measured.title_of, saturating.workload.unique())],
             # The mean over a curve is 0
             "off": percent(np.expm1(np.log(points.rate / points.saturating).std(ddof=0)))
             if len(points)
@@ -119,6 +120,15 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             **counts,
         }
     )
+
+
+def draws() -> list[str]:
+    """From what every method's rates are drawn in the searches planned."""
+    ranges = {cell.algorithm: cell.space.partition(",")[0] for cell in searched.planned()}
+    return [
+        f"{named(method)} {rates.partition('=')[2].replace('..', ' to ')}"
+        for method, rates in ranges.items()
+    ]
 
 
 def _ends(rows: pd.DataFrame, name: str) -> list[float] | None:

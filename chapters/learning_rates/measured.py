@@ -131,10 +131,14 @@ def times(costs: pd.DataFrame) -> pd.Series:
     return means.reindex([*OFF, ONE, *FROM_ONE, *RIVALS], fill_value="—")
 
 
+def title_of(network: str) -> str:
+    """What the page calls it: of FC-128x3 easier goals alone are searched."""
+    return workload(network).title.removesuffix(", easier goal")
+
+
 def name_of(curve: dict) -> str:
     """A network, and how much of it is pruned."""
-    title = workload(curve["workload"]).title.removesuffix(", easier goal")
-    sparsity = curve["sparsity"]
+    title, sparsity = title_of(curve["workload"]), curve["sparsity"]
     return f"{title}, {percent(sparsity)} pruned" if sparsity else title
 
 

@@ -229,7 +229,7 @@ def _elsewhere() -> dict[str, list]:
     every = [cell for name in OF_ELSEWHERE for cell in study(name).searches]
     cases, tables = [], [pd.DataFrame()]
     for name, expected in ELSEWHERE.items():
-        network = name, expected.algorithm, 0
+        network, title = (name, expected.algorithm, 0), workload(name).title
         cells = [c for c in every if (c.workload, c.algorithm, c.sparsity) == network]
         cells = [c for c in cells if c.split == cells[0].split]
         trials = searched.recorded(cells, searched.EASIEST)
@@ -244,10 +244,10 @@ def _elsewhere() -> dict[str, list]:
             most = float(np.exp(off[ONE].abs().max()))
             fine = errors.idxmin() == ONE and errors[ONE] <= expected.error
             fine = fine and most <= expected.most and cost <= expected.cost
-            others = ", ".join(f"{rule} {number(value)}" for rule, value in errors.items())
-            what = f"{workload(name).title}: error by {others}; largest factor by the law"
+            law_errs, others_err = number(errors.pop(ONE)), number(errors.min())
+            what = f"{title}: error {law_errs}, by other rules {others_err} or more; largest factor"
             cases.append((f"{expected.key}. {what}", most, bool(fine)))
             table = np.exp(pd.DataFrame({"best rate": law.best, **rules}))
-            table.index = pd.MultiIndex.from_product([[workload(name).title], table.index])
+            table.index = pd.MultiIndex.from_product([[title], table.index])
             tables.append(table.rename_axis(["network", "batch size"]).reset_index())
     return {"cases": cases, "rates": pd.concat(tables).to_dict("list")}

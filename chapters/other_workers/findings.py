@@ -31,14 +31,15 @@ def values(
     growth = late.growth(curves)
     plain = (growth.workload == late.WORK) & (growth.algorithm == "sgd")
     last = growth[plain & (growth.delays == "fixed")].iloc[-1]
-    predicted = late.lines(late.points_of(tardy)).groupby("staleness").steps.last()
+    points = late.points_of(tardy)
+    theory = [late.predicted(points, s, late.SIZES[-1]) for s in (last.staleness, 0)]
     return estimates.plain(
         {
             "late_goal": percent(tardy.goal[tardy.workload == late.WORK].iloc[0]),
             "large": late.SIZES[-1],
             "latest": last.staleness,
             "latest_large": last.large,
-            "latest_theory": predicted[last.staleness] / predicted[0],
+            "latest_theory": theory[0] / theory[1],
             **{f"{name}_turns": ranged(*rows.loc[8]) for name, rows in turns.items()},
             "turns_theory": late.floor(late.JUDGED) / 8,
             "in_turn": percent(delays.in_turn(pushed)),

@@ -87,15 +87,19 @@ def floor(staleness: int) -> float:
     return stability_limit(0) / stability_limit(staleness)
 
 
-def lines(points: pd.DataFrame) -> pd.DataFrame:
-    """What the curve without delay predicts for every staleness of plain SGD, along the batch sizes
-    of its points: c1/B + `floor` c2 (staleness, batch_size, steps).
-    """
+def predicted(points: pd.DataFrame, staleness: int, sizes: np.ndarray) -> np.ndarray:
+    """Steps of plain SGD [n] at batch sizes [n], from the curve on time: c1/B + `floor` c2."""
     timely = points[points.staleness == 0]
-    fit, rows = scaling.fit(timely.batch_size, np.log(timely.steps)), []
+    fit = scaling.fit(timely.batch_size, np.log(timely.steps))
+    return fit.c1[0] / sizes + floor(staleness) * fit.c2[0]
+
+
+def lines(points: pd.DataFrame) -> pd.DataFrame:
+    """`predicted` for every staleness, along its batch sizes (staleness, batch_size, steps)."""
+    rows = []
     for s, part in points.groupby("staleness"):
         sizes = np.geomspace(part.batch_size.min(), part.batch_size.max(), 40)
-        steps = fit.c1[0] / sizes + floor(s) * fit.c2[0]
+        steps = predicted(points, s, sizes)
         rows.append(pd.DataFrame({"staleness": s, "batch_size": sizes, "steps": steps}))
     return pd.concat(rows)
 
