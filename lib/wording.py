@@ -66,6 +66,11 @@ def span(ends: tuple[float, float]) -> str:
     )
 
 
+def exactly(ends: tuple[float, float]) -> str:
+    """A range with all its digits: 0.5–1.25."""
+    return "{:g}–{:g}".format(*ends)
+
+
 def power_of_ten(exponent: int) -> str:
     """10⁻⁶, and so on."""
     return f"10{str(exponent).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"

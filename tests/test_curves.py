@@ -165,6 +165,14 @@ def test_a_curve_without_a_bend_bounds_its_critical_batch_size(constants, side):
     assert getattr(bend, side) and np.isinf(bend.high if side == "above" else bend.low)
 
 
+def test_a_ratio_over_rungs_is_open_where_one_of_them_has_no_bend():
+    random = np.random.default_rng(0)
+    bent, straight = (planted(random, ends, random.normal(0, 0.1, (5, 6))) for ends in (DENSE, (1e5, 1e-3)))
+    assert np.isfinite(scaling.shared_ratio([bent, bent], [bent, bent]).high)
+    assert np.isinf(scaling.shared_ratio([bent, straight], [bent, bent]).high)
+    assert np.isinf(scaling.shared_ratio([bent, bent], [bent, straight]).low)
+
+
 def searches(steps, n, random, scatter=0.2, level=0.3):
     """ln K* [n, m] of searches that each have a level of their own, and scatter about it."""
     levels = level * random.standard_normal((n, 1))

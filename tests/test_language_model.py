@@ -81,7 +81,7 @@ def test_the_corpus_is_read():
     data, raw = datasets.load(CORPUS), (folder / "input.txt").read_bytes()
     assert data.train.x.dtype == data.train.y.dtype == torch.int64
     assert len(data.train) == datasets.train_size(CORPUS) == catalogue.workload("shakespeare").train_size
-    assert len(data.test) == datasets.test_size(CORPUS) == len(data.validation) == 256
+    assert len(data.test) == len(data.validation) == 256
     symbols = sorted(set(raw.decode()))
     assert len(symbols) == 65 and len(raw) == texts.LENGTHS[CORPUS]
     assert "".join(symbols[i] for i in data.train.x[:3].flatten()) == raw[:192].decode()

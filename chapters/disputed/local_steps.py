@@ -22,7 +22,7 @@ from lib.analysis.scaling import Effect
 from lib.claims.claim import Group
 from lib.claims.claim import ratio as group
 from lib.page import charts, estimates, tips
-from lib.wording import percent, span
+from lib.wording import exactly, percent, span
 
 GOAL = 0.05
 ARM = ["way", "replicas", "local_steps", "batch_size", "density"]
@@ -85,7 +85,7 @@ def groups(pairs: list[tuple[tuple, tuple]]) -> list[Group]:
     for pair in pairs if len(trials) else ():
         searches = [arms.searches(rows, **dict(zip(ARM, arm))) for arm in pair]
         missed = sum((~arm.met).sum() for arm in searches)
-        notes = [f"predicted: {span(PREDICTED[pair])}"] if pair in PREDICTED else []
+        notes = [f"predicted: {exactly(PREDICTED[pair])}"] if pair in PREDICTED else []
         notes += [f"searches that miss the goal: {missed}"] if missed else []
         name = ", ".join(words(pair[0]))
         judged.append(group(name, ratio(rows, *pair), note="; ".join(notes)))
@@ -109,7 +109,7 @@ def values(rows: pd.DataFrame) -> dict[str, object]:
 def table(rows: pd.DataFrame) -> pd.DataFrame:
     """Ratios that no box has beside what was predicted of them; rows: of `searched`."""
     cells = [
-        (what, span(ends) if ends else "—", ratio(rows, *pair))
+        (what, exactly(ends) if ends else "—", ratio(rows, *pair))
         for what, (*pair, ends) in ROWS.items()
     ]
     alone = arms.searches(rows, replicas=1, local_steps=OFTEN)

@@ -11,7 +11,7 @@ from lib.analysis import replicates
 from lib.analysis.scaling import Curve, Effect, critical_ratio, mean_steps_ratio
 from lib.claims.claim import Group, ratio, unmeasured
 from lib.page import charts, estimates, tips
-from lib.wording import span
+from lib.wording import exactly
 
 NAMES = {FULL: "in full"} | {rank: f"rank {rank}" for rank in RANKS}
 SHADES = (charts.GUIDE, charts.BLUE, charts.TEAL, charts.ORANGE, charts.RED)
@@ -50,7 +50,7 @@ def groups(*pairs: tuple[int, int]) -> list[Group]:
     for pair in pairs if by_rank else ():
         effect = arms.ratio(by_rank, critical_ratio, *pair)
         name = " over ".join(NAMES[rank] for rank in pair)
-        note = f"predicted: {span(PREDICTED[pair])}" if pair in PREDICTED else ""
+        note = f"predicted: {exactly(PREDICTED[pair])}" if pair in PREDICTED else ""
         judged.append(ratio(name, effect, note=note) if effect else unmeasured(name))
     return judged
 

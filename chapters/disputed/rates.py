@@ -12,7 +12,7 @@ from chapters.disputed.decay_experiments import BATCH_SIZES, DECAYED, SPACES
 from lib.analysis import replicates
 from lib.analysis.scaling import Effect
 from lib.page import charts, estimates, tips
-from lib.wording import named, ranged, span
+from lib.wording import exactly, named, ranged
 from lib.workloads.catalogue import workload
 
 BEST = 4  # trials of a search that count as good, of those with decay
@@ -90,7 +90,7 @@ def table(good: pd.DataFrame) -> pd.DataFrame:
     by_name = {named(name): effects(good[good.algorithm == name]) for name in SPACES}
     rows = []
     for key, (what, predicted) in RANGES.items():
-        row = {"what": what, "predicted": span(predicted) if predicted else "—"}
+        row = {"what": what, "predicted": exactly(predicted) if predicted else "—"}
         for name, values in by_name.items():
             row[name] = ranged(*estimates.interval(values[key], log=key == "gain"))
         rows.append(row)

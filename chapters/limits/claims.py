@@ -41,7 +41,7 @@ AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
     paper="The largest useful batch size varies a great deal between workloads.",
     source=f"{PAPER}, abstract",
     rule="With SGD, the largest critical batch size of dense networks is over four times the smallest, by intervals that all "
-    "hold at once; of five networks or more, each counted once.",
+    "hold at once; of five networks or more, each counted once on each amount of data.",
     above=4,
     since=TODAY,
     history=[
@@ -184,7 +184,7 @@ def _compared(searches, names, apart):
         effects[key] = row.effect
         about[key] = {
             "name": f"{names[row.family]}, {named(algorithm)}",
-            "own": all(map(is_shallue2019, works)),
+            "own": apart and all(map(is_shallue2019, works)),
             "note": "; ".join([note, *why]),
             "decides": not why,
         }

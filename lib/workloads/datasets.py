@@ -167,13 +167,6 @@ def train_size(name: str) -> int:
     return TRAIN_SIZES.get(name) or texts.train_size(texts.LENGTHS[name])
 
 
-def test_size(name: str) -> int:
-    """Test examples of a data set, which is not read."""
-    if name in texts.NAMES:
-        return texts.asked_of(texts.LENGTHS[name])
-    return 297 if name == "digits" else 10_000
-
-
 def canonical(name: str) -> tuple[Split, Split]:
     """The training images called `name` before they are split, and the test images, each in their
     canonical order; they share memory with all that is read of these images.

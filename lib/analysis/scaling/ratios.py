@@ -15,7 +15,15 @@ import pandas as pd
 from scipy.special import chdtrc
 
 from lib import forms
-from lib.analysis.scaling.curve import ENOUGH, Curve, Effect, alike, curves_of, estimate
+from lib.analysis.scaling.curve import (
+    ENOUGH,
+    Curve,
+    Effect,
+    alike,
+    critical_ratio,
+    curves_of,
+    estimate,
+)
 from lib.analysis.scaling.steps import CURVE, SEARCH, goal
 from lib.workloads.catalogue import WORKLOADS
 
@@ -76,8 +84,8 @@ def _steps(rows: pd.DataFrame, columns: list[str], trials: int) -> pd.DataFrame:
 
 
 def shared_ratio(above: Sequence[Curve], below: Sequence[Curve]) -> Effect | None:
-    """ln of one critical batch size over another, the mean over rungs; None if no rung has three
-    batch sizes of both.
+    """ln of one critical batch size over another, the mean over rungs, open where a rung's is; None
+    if no rung has three batch sizes of both.
     """
     pairs = [alike(*pair) for pair in zip(above, below)]
     pairs = [pair for pair in pairs if min(curve.met.sum() for curve in pair) >= 3]
@@ -88,7 +96,10 @@ def shared_ratio(above: Sequence[Curve], below: Sequence[Curve]) -> Effect | Non
         logs = [forms.log_critical(*row) for row in rows]
         return np.mean([a - b for a, b in zip(logs[::2], logs[1::2])], axis=0)
 
-    return estimate(mean, *(curve for pair in pairs for curve in pair))
+    ratio = estimate(mean, *(curve for pair in pairs for curve in pair))
+    rungs = [critical_ratio(*pair) for pair in pairs]
+    below = any(rung.below for rung in rungs)
+    return replace(ratio, below=below, above=any(rung.above for rung in rungs))
 
 
 # --- scatter --------------------------------------------------------------------------------------
