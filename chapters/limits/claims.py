@@ -41,7 +41,7 @@ AMOUNTS = {families.FRACTION: "digits", families.MNIST_FRACTION: "MNIST"}
     paper="The largest useful batch size varies a great deal between workloads.",
     source=f"{PAPER}, abstract",
     rule="With SGD, the largest critical batch size of dense networks is over four times the smallest, by intervals that all "
-    "hold at once; of five networks or more, each counted once on each amount of data.",
+    "hold at once; of five networks or more, each counted once.",
     above=4,
     since=TODAY,
     history=[
@@ -74,7 +74,8 @@ def extremes(published_curves):
     for whose, networks in kinds.items():
         if len(networks) >= SEVERAL:
             searches, ends = min(curve.n for curve in networks), families.spread(networks)
-            note, theirs = f"{len(networks)} networks", whose.startswith("the paper")
+            note = f"{len(networks)} networks and amounts of data"
+            theirs = whose.startswith("the paper")
             groups.append(interval(f"{whose}, SGD", *ends, searches, theirs, note, log=True))
     return groups
 
