@@ -336,6 +336,24 @@ def test_its_records_alone_give_steps_time_and_price(short, tmp_path):
     assert len(hardware_tables.answers(case)) == 1
 
 
+@pytest.mark.parametrize(("lowest", "name"), [(0.5, "w:0.6,0.7"), (0.85, "w:0.875"), (-0.2, "w:-0.16,-0.12,-0.04")])
+def test_goals_that_are_found_out_ask_for_something(lowest, name):
+    """Of a share of 0.2 above the best, where an answer that asks for nothing has 0.9."""
+    work = SimpleNamespace(name="w", facts=SimpleNamespace(chance=0.9), asks=SimpleNamespace(given=float))
+    plan = SimpleNamespace(work=work, within=own.Within(0.2, 50), trials=pd.DataFrame({"best_error": [lowest, 0.95]}))
+    assert adaptive.Plan.explored(plan) == name
+    for none in (0.92, np.nan):
+        plan.trials = pd.DataFrame({"best_error": [none]})
+        with pytest.raises(BookError, match="goals: 'within 0.2 of a best of"):
+            adaptive.Plan.explored(plan)
+
+
+def test_splits_of_the_same_data_are_refused_before_anything_is_trained():
+    chosen = SimpleNamespace(workload="digits-mlp", also=("digits-mlp",), batch_sizes=None)
+    with pytest.raises(BookError, match="also: 'digits-mlp' is not allowed"):
+        answers.fitting(chosen, (4, 16))
+
+
 @pytest.mark.skipif(not hasattr(own, "Within"), reason="goals are numbers")
 def test_goals_are_found_out_by_a_first_race(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

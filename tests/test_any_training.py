@@ -18,7 +18,7 @@ from lib.measuring import one_search, sweeps
 from lib.methods import optimisers
 from lib.methods.intervals import Interval
 from lib.methods.optimisers import Optimiser, Schedule
-from lib.own import OwnError, Training
+from lib.own import Metric, OwnError, Training
 from lib.records.selection import grid
 from lib.studies.search import Search
 from lib.workloads import batches, catalogue, kinds, own_file
@@ -308,6 +308,34 @@ def test_a_ready_metric_counts_down_from_one(write, metric, loss):
     cell = Search(write(HANDED.replace("KIND", kind)), 16, "adam", trials=6, hits=1)
     assert cell.work.goal == pytest.approx(1 - goals[0])
     assert np.isfinite(one_search.train_search(cell).first[:, 0]).any()
+
+
+def test_a_metric_that_is_the_mean_of_a_batch_counts_by_examples():
+    """The last batch has one."""
+    x = torch.randn(batches.READ + 1, 2, generator=torch.Generator().manual_seed(0))
+    data, model = (x, (x[:, 0] > 0).long()), nn.Linear(2, 2)
+
+    def wrong(model, batch):
+        return (model(batch[0]).argmax(1) != batch[1]).float()
+
+    metrics = Metric(wrong, "error"), Metric(lambda *answer: wrong(*answer).mean(), "error")
+    given = {"train": data, "validation": data, "goals": (0.1,)}
+    each, mean = (kinds.error(Training(lambda: model, metric=metric, **given), model) for metric in metrics)
+    assert each == pytest.approx(mean)
+
+
+def test_rows_are_told_apart_by_any_part_of_them():
+    rows = [(torch.tensor([float(n)]), n % 2) for n in range(200)]
+    late = rows[:40] + [(x, 1 - y) for x, y in rows[40:]]
+    digests = {batches.fingerprint(batches.Rows(pairs)) for pairs in (rows, list(rows), late)}
+    assert len(digests) == 2
+
+
+def test_the_commonest_answer_is_of_all_labels_of_an_example_and_of_targets_asked_for():
+    labels = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    tokens = torch.tensor([[1, 2, kinds.IGNORED], [1, 3, kinds.IGNORED]])
+    constant = kinds.READY["accuracy"].constant
+    assert (constant(labels), constant(tokens)) == (pytest.approx(2 / 3), 0.5)
 
 
 def test_a_position_without_a_target_does_not_count():

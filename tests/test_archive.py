@@ -64,6 +64,19 @@ def test_packed_records_are_read_as_files_are_and_later_ones_are_added(data, fol
     assert results.missing(study, data) == [lacking]
 
 
+def test_another_record_of_a_packed_search_is_refused_and_neither_is_lost(data, folder):
+    file, body = next(iter(files(data).items()))
+    archive.pack(folder)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    other = body[:-2] + b"9\n"
+    file.write_bytes(other)
+    with pytest.raises(store.RecordError, match=f"{file.name}: another record"):
+        archive.pack(folder)
+    assert file.read_bytes() == other
+    file.unlink()
+    assert archive.text(file).encode() == body
+
+
 def test_pandas_alone_reads_it(data, folder):
     """By the very lines that the page on the code shows; one is not packed yet."""
     before = results.read(STUDY, data).rename(columns={"algorithm": "method"})

@@ -1,5 +1,7 @@
 """The learning rate against the batch size: planted laws come out as planted."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -161,6 +163,14 @@ def test_a_curve_of_which_no_search_is_whole_is_left_out():
     searches, cells = planted((101,))
     assert searched.laws(searches[searches.batch_size > 1], cells) == {}
     assert measured.tables({}).keys() == {"curves", "points", "costs", "tuning"}
+
+
+def test_what_a_reader_asks_for_is_searched_planned_or_not():
+    chosen = SimpleNamespace(workload="digits-mlp", algorithm="sgd", batch_sizes=[3, 64], searches=3)
+    cells = searched.requested(chosen).searches
+    dense = [(cell.batch_size, cell.split) for cell in cells if not cell.sparsity]
+    assert sorted(dense) == [(size, split) for size in (3, 64) for split in (101, 102, 103)]
+    assert len({cell.space for cell in cells}) == 1
 
 
 def test_a_trial_that_had_not_met_the_goal_makes_a_bound():

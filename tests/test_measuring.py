@@ -1,6 +1,5 @@
 """Commands say how they ended, records on what they were measured, and a search measured again is the same."""
 
-import dataclasses
 import errno
 import itertools
 import math
@@ -9,15 +8,12 @@ import signal
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import torch
 
 from lib import ROOT, claims
 from lib.claims import judging
-from lib.measuring import machine, one_search, runner, sweeps
-from lib.measuring.rerun import Walk
-from lib.methods import method
+from lib.measuring import machine, runner, sweeps
 from lib.probes import replays
 from lib.records import store
 from lib.records.store import record
@@ -139,38 +135,6 @@ def test_a_record_that_says_otherwise_is_found_out(study, tmp_path):
     replays.run(replays.Replay("s"), tmp_path)
     (row,) = replays.summary(tmp_path / "replays").to_dict("records")
     assert (row["equal"], row["equal_steps"], row["equal_result"], row["factor"]) == (1, 1, 1, pytest.approx(2))
-
-
-def path(how, precision):
-    """Weights [4, P] of the MLP on digits after each of 200 steps, with one learning rate and one momentum."""
-    cell = Search("digits-mlp", 32, trials=4, precision=precision)
-    trials = one_search.start(cell)
-    trials.drawn["learning_rate"].fill_(0.05)
-    trials.drawn["momentum"].fill_(0.9)
-    run = Walk(how, one_search.executor(cell), trials, cell.work.train(0), 32, 0)
-    for _ in range(200):
-        run.update()
-        yield run.w.clone()
-
-
-def rounded_otherwise(w, g, buffers, drawn, k, layers):
-    """The last bit of the velocity is another from the second step on, whether or not this processor fuses a product and a sum."""
-    v = buffers["v"].mul_(drawn["momentum"]).add_(g)
-    if k > 1:
-        v.copy_(torch.nextafter(v, torch.tensor(np.inf)))
-    w.addcmul_(v, drawn["learning_rate"], value=-1)
-
-
-def test_one_rounding_more_a_step_parts_networks_in_bfloat16():
-    """Why MNIST's first records replay otherwise: momentum v + g was rounded twice then, and is rounded once now."""
-    usual, apart = method("momentum"), {}
-    for precision in ("float32", "bfloat16"):
-        both = zip(path(usual, precision), path(dataclasses.replace(usual, step=rounded_otherwise), precision))
-        shares = np.array([((one - other).abs().amax(1) / one.abs().amax(1)).numpy() for one, other in both])
-        assert (shares[0] == 0).all(), "the first velocity is the gradient"
-        assert (0 < shares[1]).all() and (shares[1] < 1e-6).all(), "the second is a rounding off"
-        apart[precision] = np.median(shares[-1])
-    assert apart["float32"] < 1e-4 < 1e-3 < apart["bfloat16"]
 
 
 def test_what_is_kept_is_read_back_and_made_anew_for_other_code_or_data(tmp_path, monkeypatch):

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 from lib import ROOT, BookError, own
-from lib.analysis import hardware
+from lib.analysis import hardware, scaling
 from lib.engine import checkpoint, flattening, training_state
 from lib.measuring import one_search, sweeps
 from lib.records import store
@@ -315,6 +315,8 @@ def test_data_that_differ_from_process_to_process_are_not_recorded_beside_each_o
     with pytest.raises(own.OwnError, match="mine.py:task: data: tensors that differ"):
         sweeps.run(study, folder)
     assert bodies(folder) == before, "measured all the same"
+    with pytest.raises(own.OwnError, match="tensors that differ .*here and now"):  # nor are they shown
+        sweeps.results(grid(name, [4], ["sgd"], [0.0], **TINY), folder=folder)
     process("0")
     sweeps.run(study, folder)
     assert len(bodies(folder)) == 2
@@ -399,6 +401,6 @@ def test_goals_may_be_found_out_or_stand_in_the_name(write):
     work = catalogue.workload(write(text))
     assert work.facts.within == own.Within(0.1, 100) and work.goals == (0.0,)
     named = catalogue.workload("mine.py:task:0.1,0.20")
-    assert named.goals == (0.1, 0.2) and named.facts.within is None
+    assert named.goals == (0.1, 0.2) and named.facts.within is None and scaling.goal(named.name) == 0.1
     assert named.name.endswith("mine.py:task:0.1,0.2")
     assert Search(named.name, 16, "sgd").workload == Search("mine.py:task:.1,.2", 16).workload

@@ -116,10 +116,17 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
             "missed": [str(came[name].str.count(predictions.MISS).sum()) for name in came],
             "spread": _spread(with_curves(easy, "tuning", "sgd")),
             **dict(zip(("half", "twice", "one", "linear", "root"), times)),
+            **elsewhere(),
             **dict(zip(("flow", "flow_low", "flow_high"), flow)),
             **counts,
         }
     )
+
+
+def elsewhere() -> dict[str, int]:
+    """On how many networks of other kinds the law was tried, and on how many it came true."""
+    cases, _ = predictions.elsewhere()
+    return {"tried": len(cases), "came": sum(fine for *_, fine in cases)}
 
 
 def draws() -> list[str]:

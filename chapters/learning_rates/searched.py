@@ -35,17 +35,18 @@ def study(cells: Iterable[Search]) -> Study:
 
 
 def requested(chosen) -> Study:
-    """The searches that a reader asks for: those planned of a network and method, or their like."""
+    """The searches that a reader asks for: those planned of a network and method, and alike."""
     splits = range(FIRST, FIRST + chosen.searches)
     of_method = [cell for cell in planned() if cell.algorithm == chosen.algorithm]
     cells = [c for c in of_method if c.workload == chosen.workload and c.split in splits]
-    if not cells:
-        space = of_method[0].space if of_method else None
-        cells = [
-            Search(chosen.workload, size, chosen.algorithm, replicate=n, split=n, space=space)
-            for n in splits
-            for size in chosen.batch_sizes
-        ]
+    space = of_method[0].space if of_method else None
+    planned_for = {(cell.split, cell.batch_size) for cell in cells if not cell.sparsity}
+    cells += [
+        Search(chosen.workload, size, chosen.algorithm, replicate=n, split=n, space=space)
+        for n in splits
+        for size in chosen.batch_sizes
+        if (n, size) not in planned_for
+    ]
     return study([cell for cell in cells if cell.batch_size in chosen.batch_sizes])
 
 

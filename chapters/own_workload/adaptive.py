@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lib import require
 from lib.analysis import surface
 from lib.engine.checkpoint import OutOfTime
 from lib.measuring import sweeps
@@ -184,10 +185,16 @@ class Plan:
 
     def explored(self) -> str:
         """The workload's name with goals: errors up to the share above the lowest that `explore`
-        found, and up to twice and four times that share.
+        found, and up to twice and four times that share, that ask for something.
+
+        Raises ValueError where the lowest asks for nothing.
         """
-        lowest = self.trials.best_error.min()
-        errors = [lowest * (1 + times * self.within.share) for times in (1, 2, 4)]
+        lowest, chance = self.trials.best_error.min(), self.work.facts.chance
+        best = f"within {self.within.share:g} of a best of {lowest:.3g}"
+        require(lowest < chance, "goals", best, f"of one below {chance:.3g}, that of no training")
+        room = self.within.share * abs(lowest)
+        errors = [error for n in (1, 2, 4) if (error := lowest + n * room) < chance]
+        errors = errors or [(lowest + chance) / 2]
         goals = dict.fromkeys(f"{self.work.asks.given(error):.4g}" for error in errors)
         return f"{self.work.name}:{','.join(goals)}"
 

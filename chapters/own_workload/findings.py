@@ -56,12 +56,17 @@ DEVICE = Annotated[Any, AfterValidator(_device)]
 
 
 def fitting(chosen: Any, sizes: Collection[int]) -> list[int]:
-    """The batch sizes chosen, or else those of `sizes` that the workload has examples for.  Raises
-    ValueError as `parameters.fit`.
+    """The batch sizes chosen, or else those of `sizes` that the workload and its other splits have
+    examples for.  Raises ValueError as `parameters.fit`, and for splits of the same data.
     """
+    names = [chosen.workload, *getattr(chosen, "also", ())]
+    works = [workload(name) for name in names]
+    apart = len({work.tensors or work.name for work in works}) == len(works)
+    require(apart, "also", " ".join(names[1:]), "splits that return other data", workload=names[0])
     if chosen.batch_sizes is None:
-        return [size for size in sizes if size <= workload(chosen.workload).train_size]
-    parameters.fit(chosen, "batch_sizes")
+        return [size for size in sizes if size <= min(work.train_size for work in works)]
+    both = SimpleNamespace(batch_sizes=chosen.batch_sizes, workload=names)
+    parameters.fit(both, "batch_sizes")
     return chosen.batch_sizes
 
 
@@ -163,6 +168,9 @@ def answered(
     ends = min(sizes), max(sizes)
     full, notes = chosen.budget == "full", ()
     if chosen.search == "exact" or chosen.budget == "smoke":
+        known = not (work.facts and work.facts.within)
+        allowed = f"adaptive, which finds goals out, or goals in the name: {work.name}:0.1,0.2"
+        require(known, "search", chosen.search, allowed, budget=chosen.budget)
         grid = selection.grid(work.name, sizes, [algorithm], [sparsity], trials=chosen.trials)
         trials = sweeps.results(grid, chosen.budget, **options)
         plan = None
@@ -456,6 +464,7 @@ def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
     """All values of the page's sentences; splits: the answers for other splits of the data."""
     work, sizes, use = answer.work, answer.met.batch_size, answer.choice()
     critical, low, high = answer.surface.critical
+    alike = [answer, *(split for split in splits if split.goal == answer.goal)]
     rates = answer.table.learning_rate
     words = [f"{name} {value}" for name, value in settings(use, answer).items()]
     if answer.horizon:
@@ -473,8 +482,9 @@ def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
         "per_hour": brief(chosen.price),
         "sizes": len(sizes),
         "inside": bool(sizes.min() < critical < sizes.max()),
-        "splits": 1 + len(splits),
-        "together": ranged(*together([answer, *splits])) if splits else None,
+        "splits": len(alike),
+        "easier": len(splits) + 1 - len(alike),
+        "together": ranged(*together(alike)) if alike[1:] else None,
         "low": low,
         "high": high,
         "trainings": int(answer.met.met.sum()),

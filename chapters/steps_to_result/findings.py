@@ -21,7 +21,6 @@ from lib.studies.study import Study
 from lib.wording import named, number, percent
 from lib.workloads import datasets
 from lib.workloads.catalogue import THEIR_SPLIT, workload
-from lib.workloads.tasks import TASKS
 
 FC, CNN = "mnist-fc-128x3", "mnist-simple-cnn"  # searched on both splits
 SAME = "network algorithm sparsity batch_size replicate goal trials checks precision".split()
@@ -53,7 +52,7 @@ def findings(cell: Search, frame: pd.DataFrame, every: pd.DataFrame) -> dict:
             "method": named(cell.algorithm),
             "batch_size": cell.batch_size,
             "sparsity": f"{cell.sparsity:g}",
-            "goal": TASKS[work.task].written(work.goal),
+            "goal": work.asks.written(work.goal),
             "steps": int(steps.min()) if steps.notna().any() else None,
             "trials": trials,
             "fastest": fastest.learning_rate.tolist(),

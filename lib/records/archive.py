@@ -77,7 +77,12 @@ def pack(folder: Path) -> int:
         files = {name(file): file for file in folder.glob("*/sparsity-*/batch-*.csv")}
         if not files:
             return 0
-        records = texts(folder) | {place: text(file) for place, file in files.items()}
+        records = texts(folder)
+        for place, file in files.items():
+            if records.setdefault(place, text(file)) != text(file):
+                raise RecordError(
+                    f"{file}: another record of this search is in {packed}; move one of them away"
+                )
         lines = (f"{json.dumps(item)}\n" for item in sorted(records.items()))
         with whole(packed) as stream:
             stream.write(lzma.compress("".join(lines).encode()))

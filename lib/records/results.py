@@ -35,9 +35,12 @@ def check(study: Study, folder: Path = DATA) -> None:
 
 
 def check_tensors(study: Study, folder: Path) -> None:
-    """Raise OwnError if records of a reader's own workload are of tensors that differ."""
+    """Raise OwnError if records of a reader's own workload are of tensors that differ, from each
+    other or from what its function returns now.
+    """
     for name in sorted({s.workload for s in study.searches if s.work.tensors}):
-        same_data(name, folder, methods={s.algorithm for s in study.searches})
+        own = [search for search in study.searches if search.workload == name]
+        same_data(name, folder, own[0].work.tensors, {search.algorithm for search in own})
 
 
 def of_searches(study: Study, folder: Path = DATA) -> pd.DataFrame:
@@ -54,6 +57,9 @@ def of_searches(study: Study, folder: Path = DATA) -> pd.DataFrame:
     files = searches.recorded(study.searches, folder)
     if not files:
         return _with_attrs(pd.DataFrame(), study, files, [])
+    for file, search in files.items():
+        if file.exists():
+            store.head(file, search)
     places = [file.relative_to(folder).as_posix() for file in files]
     if folder == DATA and not any("own" in file.parts for file in files):
         rows = searches.table()

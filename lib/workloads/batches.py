@@ -263,11 +263,14 @@ def sample(data: object) -> object:
 
 
 def fingerprint(data: object) -> str:
-    """Digests of the type, the shape and the numbers of every tensor of a `sample`; of rows of how
-    many there are, too.
+    """Digests of the type, the shape and the numbers of every tensor of a `sample`; of rows also of
+    how many there are, and of some that lie all over them.
     """
-    length = [torch.tensor(len(data))] if isinstance(data, Rows) else []
-    return "".join(map(digest, [*length, *tensors(sample(data))]))
+    stands = [sample(data)]
+    if isinstance(data, Rows):
+        spread = torch.linspace(0, len(data) - 1, min(READ, len(data))).tolist()
+        stands += [torch.tensor(len(data)), data[spread]]
+    return "".join(map(digest, tensors(stands)))
 
 
 def digest(tensor: Tensor) -> str:

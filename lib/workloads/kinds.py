@@ -4,6 +4,7 @@ reader's.  A further ready one is a line in `KINDS`, or in `READY` if it is a me
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -140,6 +141,13 @@ def mae(out: Tensor, y: Tensor) -> Tensor:
     return (_as_targets(out, y) - y).abs().mean()
 
 
+def _commonest(y: Tensor) -> Tensor:
+    """The share of the commonest target, of several labels of the commonest set of them."""
+    several = y.is_floating_point() and y.dim() > 1
+    y = y if several else y[y != IGNORED]
+    return y.unique(dim=0, return_counts=True)[1].max() / len(y)
+
+
 # Metrics of the whole validation set, by their names
 READY = {
     "accuracy": Metric(
@@ -147,7 +155,7 @@ READY = {
         "accuracy",
         1.0,
         True,
-        lambda y: y.unique(return_counts=True)[1].max() / len(y),
+        _commonest,
     ),
     "f1": Metric(f1, "F1", 1.0, whole=True),
     "auc": Metric(auc, "AUC", 1.0, whole=True, constant=lambda y: 0.5),
@@ -296,6 +304,12 @@ def validated(training: Training, module: nn.Module, *where: str) -> list[Tensor
     return [outputs.float(), y]
 
 
+def _weighted(measure: Callable, model: nn.Module, batch: object) -> Tensor:
+    """What a metric measures of a batch; its mean counts once for each of the examples."""
+    part = torch.as_tensor(measure(model, batch)).flatten()
+    return part.expand(batches.size(batch) or 1) if part.numel() == 1 else part
+
+
 def error(training: Training, module: nn.Module, *where: str) -> tuple[float, int]:
     """What is on record of the module's answers on the validation set, and how many values it is
     the mean of; where: device and precision, if not the CPU and float32.  Raises OwnError for a
@@ -309,7 +323,8 @@ def error(training: Training, module: nn.Module, *where: str) -> tuple[float, in
     if isinstance(metric, Metric) and metric.whole:
         parts = [metric.measure(*validated(training, module, *where))]
     else:
-        measure = metric.measure if isinstance(metric, Metric) else cost
+        own = isinstance(metric, Metric)
+        measure = functools.partial(_weighted, metric.measure) if own else cost
         parts = _evaluate(training, module, measure, *where)
     values = torch.cat([torch.as_tensor(part).flatten() for part in parts])
     value = float(values.double().mean())

@@ -58,9 +58,9 @@ GOALS = {
 }
 
 
-def goal(workload: str) -> float:
+def goal(name: str) -> float:
     """The error at which a workload's curves are read; a search that missed it is a bound there."""
-    return GOALS.get(workload, WORKLOADS[workload].goal)
+    return GOALS[name] if name in GOALS else workload(name).goal
 
 
 def goals(trials: pd.DataFrame) -> list[float]:
