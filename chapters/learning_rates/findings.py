@@ -123,10 +123,14 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
     )
 
 
-def elsewhere() -> dict[str, int]:
-    """On how many networks of other kinds the law was tried, and on how many it came true."""
+def elsewhere() -> dict[str, object]:
+    """On how many networks of other kinds the law was tried, and on how many it came true; text:
+    by what factor its rates were off at most on the language model, if it did there.
+    """
     cases, _ = predictions.elsewhere()
-    return {"tried": len(cases), "came": sum(fine for *_, fine in cases)}
+    text = [most for what, most, fine in cases if fine and what.startswith("R10")]
+    came = sum(fine for *_, fine in cases)
+    return {"tried": len(cases), "came": came, "text": max(text, default=None)}
 
 
 def draws() -> list[str]:
