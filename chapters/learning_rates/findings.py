@@ -124,13 +124,13 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
 
 
 def elsewhere() -> dict[str, object]:
-    """On how many networks of other kinds the law was tried, and on how many it came true; text:
-    by what factor its rates were off at most on the language model, if it did there.
+    """On how many other networks the law was tried, and on how many it came true; by the names of
+    the predictions, how far its rates were off at most.
     """
     cases, _ = predictions.elsewhere()
-    text = [most for what, most, fine in cases if fine and what.startswith("R10")]
-    came = sum(fine for *_, fine in cases)
-    return {"tried": len(cases), "came": came, "text": max(text, default=None)}
+    most = {"R10": None, "R11": None}
+    most |= {what.partition(".")[0]: value for what, value, _ in cases}
+    return {"tried": len(cases), "came": sum(fine for *_, fine in cases), **most}
 
 
 def draws() -> list[str]:

@@ -92,7 +92,7 @@ def rho_of_others(key: Key, laws: dict[Key, Law]) -> float | None:
     others = [
         law.rho.value
         for (network, method, *_), law in laws.items()
-        if network != key[0] and method == key[1] and law.n >= ENOUGH
+        if network != key[0] and method == key[1] and law.n >= ENOUGH and len(law.best) > 2
     ]
     return float(np.mean(others)) if others else None
 

@@ -231,7 +231,7 @@ def _elsewhere() -> dict[str, list]:
     every = [cell for name in OF_ELSEWHERE for cell in study(name).searches]
     cases, tables = [], [pd.DataFrame()]
     for name, expected in ELSEWHERE.items():
-        network, title = (name, expected.algorithm, 0), workload(name).title
+        network, title = (name, expected.algorithm, 0), measured.title_of(name)
         cells = [c for c in every if (c.workload, c.algorithm, c.sparsity) == network]
         trials = searched.recorded(cells, searched.EASIEST)
         if trials.empty:
