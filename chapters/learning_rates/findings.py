@@ -124,12 +124,12 @@ def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object
 
 
 def elsewhere() -> dict[str, object]:
-    """On how many other networks the law was tried, and on how many it came true; by the names of
-    the predictions, how far its rates were off at most.
+    """On how many other networks the law was tried, and on how many it came true; of R10 and R11,
+    how far its rates were off at most.
     """
     cases, _ = predictions.elsewhere()
-    most = {"R10": None, "R11": None}
-    most |= {what.partition(".")[0]: value for what, value, _ in cases}
+    off = {what.partition(".")[0]: value for what, value, _ in cases}
+    most = {key: off.get(key) for key in ("R10", "R11")}
     return {"tried": len(cases), "came": sum(fine for *_, fine in cases), **most}
 
 

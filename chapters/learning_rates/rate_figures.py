@@ -90,7 +90,8 @@ def tuning(rows: pd.DataFrame, costs: pd.DataFrame) -> alt.LayerChart:
     x = alt.X("over:Q", title="learning rate over the best", scale=charts.log(8))
     y = alt.Y("distance:Q", title="steps × rate, over K*η*", scale=charts.log(8))
     about = {"over:Q|.2f": "rate over the best", "distance:Q|.2f": "steps × rate, over K*η*"}
-    base = alt.Chart(shown).encode(
+    drawn = shown[["curve", "batch_size", "over", "distance", "trials", "regime"]]
+    base = alt.Chart(drawn).encode(
         x=x.axis(charts.fractions(values=[1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8])),
         y=y.axis(charts.fractions()),
         color=charts.by_name("regime", REGIMES, 1, 3),
