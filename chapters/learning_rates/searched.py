@@ -35,19 +35,21 @@ def study(cells: Iterable[Search]) -> Study:
 
 
 def requested(chosen) -> Study:
-    """The searches that a reader asks for: those planned of a network and method, and alike."""
+    """The searches that a reader asks for: those of the network, method and batch sizes that are
+    planned, or where none is, their like.
+    """
     splits = range(FIRST, FIRST + chosen.searches)
     of_method = [cell for cell in planned() if cell.algorithm == chosen.algorithm]
     cells = [c for c in of_method if c.workload == chosen.workload and c.split in splits]
-    space = of_method[0].space if of_method else None
-    planned_for = {(cell.split, cell.batch_size) for cell in cells if not cell.sparsity}
-    cells += [
-        Search(chosen.workload, size, chosen.algorithm, replicate=n, split=n, space=space)
-        for n in splits
-        for size in chosen.batch_sizes
-        if (n, size) not in planned_for
-    ]
-    return study([cell for cell in cells if cell.batch_size in chosen.batch_sizes])
+    cells = [cell for cell in cells if cell.batch_size in chosen.batch_sizes]
+    if not cells:
+        space = of_method[0].space if of_method else None
+        cells = [
+            Search(chosen.workload, size, chosen.algorithm, replicate=n, split=n, space=space)
+            for n in splits
+            for size in chosen.batch_sizes
+        ]
+    return study(cells)
 
 
 def recorded(cells: Iterable[Search], place: int = READ) -> pd.DataFrame:
