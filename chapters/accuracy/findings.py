@@ -27,7 +27,10 @@ def findings(
         judged: all claims.
     """
     settled_on = [catalogue.workload(name) for name in settled().workload.unique()]
-    early = [group.effect for group in judged["S13"].groups]
+    steps, epochs = (
+        [group.effect for group in judged["S13"].groups if group.name.endswith(budget)]
+        for budget in ("steps", "epochs")
+    )
     slopes, ends = judged["S14"].groups, with_enough_steps()
     later = fixed_budgets.risen(ends[ends.batch_size > ends.batch_size.min()]).values()
     return estimates.plain(
@@ -36,9 +39,9 @@ def findings(
             "settled_on": [work.title for work in settled_on],
             "largest": max(work.train_size for work in settled_on),
             "best": fixed_budgets.BEST,
-            "early_least": min(early),
-            "early_most": max(early),
-            "favours": min(early) > 0,
+            "few_steps": [min(steps), max(steps)],
+            "few_epochs": [min(epochs), max(epochs)],
+            "favours": min(steps + epochs) > 0,
             "least": min(group.low for group in slopes),
             "most": max(group.high for group in slopes),
             "smallest": int(ends.batch_size.min()),

@@ -91,7 +91,7 @@ def chart(clock: pd.DataFrame) -> alt.LayerChart:
     `by_the_clock`.
     """
     scale = alt.Scale(type="log", domain=[0.15, 2])
-    x = alt.X("first:Q", title="times as fast as one process, by the clock", scale=scale)
+    x = alt.X("first:Q", title="times as fast as one process, in wall-clock time", scale=scale)
     x = x.axis(values=[0.2, 0.5, 1, 2], format="~g")
     shades = dict(zip([*NAMES.values()][1:-1], charts.CATEGORIES))
     about = {"first:Q|.2f": "first run", "second:Q|.2f": "second run"}

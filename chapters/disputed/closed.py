@@ -15,7 +15,7 @@ from lib.page import estimates
 from lib.studies import plans
 from lib.wording import named, percent
 
-STARTS = {"a quarter of the critical batch size": "a quarter"}  # where a ramp begins
+STARTS = {"a quarter of the critical batch size": "a quarter of C"}  # where a ramp begins
 GOALS = {"mnist-fc-128x3-easier": 0.04, "digits-mlp": 0.04, "shakespeare": 2.2}  # of ramps
 NORMS = {  # in which a method takes the steepest step: noise, gradient, power of their ratio
     "Euclidean": ("trace", "square", 1),
@@ -38,7 +38,7 @@ def ramps(trials: pd.DataFrame) -> pd.DataFrame:
         rows.append(
             (
                 title(work),
-                STARTS.get(start, "the whole"),
+                STARTS.get(start, "C"),
                 f"{', '.join(met)} of {len(pair[0])}",
                 *ratios,
             )

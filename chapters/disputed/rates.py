@@ -20,9 +20,9 @@ VALUES = ["timescale", "weight_decay", "learning_rate"]
 KEYS = ["workload", "algorithm", "batch_size", "replicate"]
 SMALL, *_, LARGE = BATCH_SIZES
 RANGES = {  # of `effects`, as predicted of either method; None: no prediction
-    "decay": ("power of the batch in the best decay", (0.3, 0.9)),
-    "rate": ("power of the batch in the best rate", None),
-    "gain": ("least loss without decay, over that with it", (1.05, 1.5)),
+    "decay": ("best decay as a power of the batch", (0.3, 0.9)),
+    "rate": ("best rate as a power of the batch", None),
+    "gain": ("lowest loss without decay, over that with it", (1.05, 1.5)),
 }
 MOVES = (0.5, 2)  # predicted of the timescale at the largest batches, over that at the smallest
 

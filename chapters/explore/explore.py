@@ -38,16 +38,16 @@ HEADS = {
 }
 ESTIMATES = ["steps", "low", "high", "line"]  # with four significant digits
 COLUMNS = {
-    "workload": "data set and network; only in the file, as is the goal",
-    "pruning": "how the weights to remove were chosen, before training; or dense",
-    "range": "of momentum: as published, 0.9 to 0.9999, or whole, from 0",
+    "workload": "data set and network; only in the file, like the goal",
+    "pruning": "how the weights to remove were chosen before training; or dense",
+    "range": "range of momentum: published, 0.9 to 0.9999, or whole, from 0",
     "steps": "geometric mean over searches of the fewest training steps to the goal",
     "5 %, 95 %": "ends of its 90 % confidence interval",
-    "line": "what c₁/B + c₂ gives there",
+    "line": "value of c₁/B + c₂ there",
     "searches": "independent searches behind the point; with one or two, "
-    "the interval has the scatter of other networks",
+    "the interval uses the scatter of other networks",
     "missed": "searches that missed the goal: the point is a lower bound",
-    "critical batch size": "where 1 % more examples a batch save half a per cent of the steps",
+    "critical batch size": "where 1 % more examples per batch save half a per cent of the steps",
 }
 CAPTION = (
     "Points: means over searches; hollow if a search missed the goal. "

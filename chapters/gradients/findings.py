@@ -102,7 +102,7 @@ def tails(taken: pd.DataFrame, density: float) -> pd.DataFrame:
     # Beyond the first, a normal distribution has this share of its entries
     thresholds = stats.norm.isf(density / 2) * np.array([1, 1.5])
     columns = {
-        f"beyond {deviations:.1f} deviations, over k": beyond(vectors, deviations) / density
+        f"entries beyond {deviations:.1f} σ, over k": beyond(vectors, deviations) / density
         for deviations in thresholds
     }
     medians = pd.DataFrame(columns).groupby(level="network").median()

@@ -60,9 +60,9 @@ def lost(points: pd.DataFrame, rounds: pd.DataFrame, compared: pd.DataFrame) -> 
     picked = (points.curve == worst.curve) & (points.batch_size == worst.picked)
     steps = with_interval(*points.loc[picked, ["steps", "low", "high"]].iloc[0])
     rows = {
-        "measured steps, the mean of curves": f"{mean} ({low} to {high})",
-        "nine of ten settings, however often peers leave": f"at most {percent(leaving)}",
-        "steps of the fitted lines, nine of ten settings": f"at most {percent(line)}",
-        f"the worst setting: {worst.curve}, of {steps} steps": percent(worst.lost),
+        "measured steps, mean over curves": f"{mean} ({low} to {high})",
+        "measured steps, nine of ten settings, any departure rate": f"at most {percent(leaving)}",
+        "fitted steps, nine of ten settings": f"at most {percent(line)}",
+        f"measured steps, worst setting: {worst.curve}, {steps} steps": percent(worst.lost),
     }
     return pd.DataFrame(rows.items(), columns=["simulated with", "longer than the fastest"])

@@ -17,7 +17,7 @@ KINDS = ("one core, measured", "as the sliders say")
 TITLE = "show === 'time' ? 'time to the goal (s)' : 'price of reaching the goal'"
 NEAR = 0.1  # share of the best time, or price, by which a batch size may be worse
 TOLD = f"""curve_chosen + (show === 'time' ? ': the fastest' : ': the cheapest')
-+ ' batch size is ringed, and all within {NEAR:.0%} of it are shaded'""".replace("%", "\u00a0%")
++ ' batch size is ringed; sizes up to {NEAR:.0%} worse are shaded'""".replace("%", "\u00a0%")
 LOG = {"type": "log", "nice": False, "padding": 28}
 VALUES = {
     "throughput": [1e2, 1e3, 1e4, 1e5, 1e6],
@@ -29,7 +29,7 @@ VALUES = {
 WORDS = {  # a slider's title, and how its caption says the value
     "devices": ("devices at most", "'up to ' + format(value, ',') + ' devices'"),
     "throughput": ("examples per second", "format(value, ',.0f') + ' examples/s'"),
-    "saturation": ("examples to be busy", "format(value, ',') + ' to be busy'"),
+    "saturation": ("examples per busy device", "format(value, ',') + ' per busy device'"),
     "bandwidth": ("bandwidth", "format(value / 1e9, '.2~g') + ' GB/s'"),
     "latency": ("latency", "format(value * 1e6, ',.3~r') + ' µs'"),
     "price": ("price per device and hour", "'price ' + format(value, '.2f') + '/h'"),

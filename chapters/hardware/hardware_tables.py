@@ -179,7 +179,7 @@ def answers(case: Case) -> pd.DataFrame:
         row = {"network": pruned, "searches": case.curves[curve].n}
         for name, what, unit in (
             ("fastest", "seconds", "time (s)"),
-            ("cheapest", "price", f"price ({case.machine.price:g} a device-hour)"),
+            ("cheapest", "price", f"price ({case.machine.price:g} per device-hour)"),
         ):
             best = case.best(curve, what)
             row[f"{name} size"] = f"{number(best.batch_size)} ({span(best.sizes)})"

@@ -66,18 +66,18 @@ def pruning_and_noise(data: SimpleNamespace) -> pd.DataFrame:
     noise = tracks.noise_scales(data.followed).noise_scale.iloc[0]
     goal = TASKS[data.work.task].written(text_results.pruned_goal(trials))
     rows = {
-        f"pruned over dense steps to {goal}, {row.batch_size} sequences a batch": (
+        f"pruned over dense steps to {goal}, {row.batch_size} sequences per batch": (
             "at least " * row.missed + ranged(row.ratio, row.ratio_low, row.ratio_high)
         )
         for row in text_results.pruned_over_dense(trials).itertuples()
     }
     rows |= {
-        "weights of values that pruning leaves": left["value"],
-        "weights of queries and keys that it leaves": left["query"],
+        "value weights that pruning keeps": left["value"],
+        "query and key weights that it keeps": left["query"],
         "noise scale (sequences), averaged over progress": brief(noise),
     }
     if (line := main_line(trials)) is not None:
-        rows["the same, over the critical batch size"] = brief(noise / line.critical)
+        rows["noise scale over the critical batch size"] = brief(noise / line.critical)
     return pd.DataFrame(rows.items(), columns=["quantity", "value"])
 
 

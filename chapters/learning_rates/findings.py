@@ -22,7 +22,7 @@ from lib.workloads.catalogue import workload
 SATURATING = ("sgd", "momentum", "muon")  # methods whose rates were predicted to take the form
 WORDS = {
     measured.DEFINED: "as defined",
-    measured.SOONER: "also those ended sooner",
+    measured.SOONER: "also those that ended sooner",
     measured.EASY: "easiest goal",
 }
 VERDICTS = {True: "as predicted", False: "not as predicted", None: "a bound"}

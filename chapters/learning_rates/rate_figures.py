@@ -99,7 +99,7 @@ def tuning(rows: pd.DataFrame, costs: pd.DataFrame) -> alt.LayerChart:
         tooltip=tips.listed({**SIZE, **about}),
     )
     lines = base.mark_line(strokeWidth=1.6, opacity=0.7)
-    words = "half the best rate costs {half} times the steps, twice it {twice}"
+    words = "half the best rate costs {half} times the steps, twice the best {twice}"
     layers = lines, base.mark_point(filled=True, size=36)
     return by_curve(layers, shown, _found(words, labelled(costs)))
 
@@ -138,7 +138,7 @@ def costs(rows: pd.DataFrame) -> alt.LayerChart:
     rows = rows[rows.rule.isin(RULES)] if len(rows) else rows
     if rows.empty:
         return charts.nothing(NOTHING)
-    bounds = {False: "as measured", True: "a bound from below"}
+    bounds = {False: "as measured", True: "a lower bound"}
     shown = labelled(rows).assign(
         times=np.exp(rows.cost), **{"at least": rows.bound.map(bounds)}
     )
@@ -147,7 +147,7 @@ def costs(rows: pd.DataFrame) -> alt.LayerChart:
         x=charts.batch_axis(shown.batch_size),
         y=alt.Y("times:Q", title="steps over those at the best rate", scale=charts.log(8)),
         color=charts.by_name("rule", RULES, 1, 2),
-        tooltip=tips.listed({**about, "at least:N": "how it is known"}),
+        tooltip=tips.listed({**about, "at least:N": "measured or bound"}),
     )
     marks = alt.Scale(domain=[*bounds.values()], range=["circle", "triangle-up"])
     dots = base.mark_point(filled=True, size=64, opacity=1)

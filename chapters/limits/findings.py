@@ -69,7 +69,7 @@ def ladder_of_networks(rows: pd.DataFrame) -> alt.LayerChart:
             "critical:Q|,.2r": "critical batch size",
             "range:N": "interval",
             "sizes:Q": "batch sizes measured",
-            "replicates:Q": "searches of a point, at most",
+            "replicates:Q": "searches per point, at most",
         }
     )
     low = alt.X("critical_low:Q", scale=scale)

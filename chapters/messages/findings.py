@@ -87,8 +87,8 @@ def behind(shown: pd.DataFrame, network: str, density: float) -> str:
     names = "Top-k", "Gaussian-k"
     top_k, gaussian = (brief(gaps(runs, name).gap.mean()) for name in names)
     return (
-        f"After {number(runs.budget.max())} steps of {network}, density {density:g}, Top-k is "
-        f"{top_k} points behind dense messages, Gaussian-k {gaussian}"
+        f"After {number(runs.budget.max())} steps of {network} at density {density:g}, Top-k is "
+        f"{top_k} points behind dense messages, and Gaussian-k {gaussian}"
     )
 
 
@@ -110,7 +110,7 @@ def table(shown: pd.DataFrame, density: float) -> pd.DataFrame:
     names = rows.method + " over " + rows.rival
     cells = pd.DataFrame({"network": titles, "pair": names, "points": points})
     wide = cells.pivot(index="network", columns="pair", values="points")[names.unique()]
-    wide["k sent by Gaussian-k"] = gaussian_sent(shown, density).map(brief)
+    wide["entries sent by Gaussian-k, over k"] = gaussian_sent(shown, density).map(brief)
     wide.insert(0, "density", density)
     return wide.fillna("—").reset_index().rename_axis(columns=None)
 

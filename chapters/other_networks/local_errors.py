@@ -26,7 +26,7 @@ COLOURS = dict(zip(("backpropagation", *NAMES.values()), SHADES, strict=True))
 RATIOS = {
     "critical": "critical batch size over backpropagation’s",
     "small": "steps over backpropagation’s, two smallest batches",
-    "large": "steps, two largest batches",
+    "large": "the same, two largest batches",
 }
 
 

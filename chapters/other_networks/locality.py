@@ -19,8 +19,8 @@ DRAWN = float(3 + stats.truncnorm(-2, 2).stats("k"))
 INPUTS = {EDGED: "with edges", 0.0: "Gaussian"}
 RANGES = {  # as predicted before the records
     "fields_edged": ("participation with edges, over Gaussian", 1.3, 1.8),
-    "edged_drawn": ("with edges, over weights as drawn", 1, np.inf),
-    "gaussian_drawn": ("Gaussian, over weights as drawn", 0, 1),
+    "edged_drawn": ("with edges, over untrained weights", 1, np.inf),
+    "gaussian_drawn": ("Gaussian, over untrained weights", 0, 1),
     "fields_sizes": ("with edges, largest over smallest batch", 0.8, 1.25),
 }
 

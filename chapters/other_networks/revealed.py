@@ -90,7 +90,7 @@ def chart(rows: pd.DataFrame, classes: list[float]) -> alt.LayerChart:
     legend = alt.Legend(columns=1, symbolFillColor="gray")
     shape = alt.Shape("network:N", title=None, legend=legend)
     scale = alt.Scale(domain=[0, 1])
-    x = alt.X("dcor:Q", title="distance correlation that is left", scale=scale)
+    x = alt.X("dcor:Q", title="remaining distance correlation", scale=scale)
     y = alt.Y("rebuilt:Q", title="share of the variance that a decoder rebuilds", scale=scale)
     base = alt.Chart(means).encode(x=x, color=charts.by_name("penalty", shades, 2))
     tooltip = {

@@ -32,11 +32,11 @@ RATIOS = {  # what, as `ratio` takes it, and the range that was predicted before
     "steps of spikes over rectifiers": ("steps", (0.5, 2)),
     f"the same, batch size {SMALL[0]}": ("steps", (1, np.inf), SPIKES, RECTIFIERS, SMALL),
     f"the same, batch size {LARGE[0]:,}": ("steps", (0, 1), SPIKES, RECTIFIERS, LARGE),
-    "firing in a time step, over rectifiers on": ("rate", (0, 0.5)),
+    "spikes per time step, over rectifiers on": ("rate", (0, 0.5)),
     LENGTHS: ("steps", (1 / 1.5, 1.5), (LONGER,), SPIKES, FEW),
     f"{LENGTHS}, batch size {MORE[0]}": ("steps", (1 / 1.5, 1.5), (LONGER,), SPIKES, MORE),
     f"{CNN}: steps of spikes over rectifiers": ("steps", (0.5, 2), *CNNS, CNN_SIZES),
-    f"{CNN}: firing in a time step, over rectifiers on": ("rate", (0, 0.8), *CNNS, CNN_SIZES),
+    f"{CNN}: spikes per time step, over rectifiers on": ("rate", (0, 0.8), *CNNS, CNN_SIZES),
 }
 
 
@@ -84,9 +84,9 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
     spikes, rectifiers = (met(rows, time).silent.mean() for time in (TIME, 0))
     return estimates.predictions([
         *ratios,
-        (f"firing in all {TIME} time steps, over rectifiers on", 1, np.inf, summed),
+        (f"spikes in all {TIME} time steps, over rectifiers on", 1, np.inf, summed),
         ("silent units, over rectifiers never on", 1, np.inf, float(spikes / rectifiers)),
-        ("what pruning costs spikes, over rectifiers", 1, np.inf, None),  # none met the goal
+        ("cost of pruning with spikes, over rectifiers", 1, np.inf, None),  # none met the goal
     ])  # fmt: skip
 
 

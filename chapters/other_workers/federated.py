@@ -20,8 +20,12 @@ POINT = ["workload", "skewed", "way", "local_steps", "batch_size"]
 GOAL = 0.04
 ALIKE = " if shards are alike, {} times if they are skewed"
 SAID = {  # by the figure's title: two ways, and a ratio of what they cost
-    "rounds": (WHOLE, EPOCH, f"One step a round ({WHOLE}) takes {{}} times averaging’s rounds"),
-    "sent": (TURNS, EPOCH, "Split learning sends {} times the numbers of averaging"),
+    "rounds": (
+        WHOLE,
+        EPOCH,
+        f"One step per round ({WHOLE}) takes {{}} times the rounds of averaging",
+    ),
+    "sent": (TURNS, EPOCH, "Split learning sends {} times as many numbers as averaging"),
     "adds": (EPOCH, TURNS, "Averaging takes {} times the multiply-adds of split learning"),
 }
 

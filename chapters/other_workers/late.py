@@ -141,7 +141,7 @@ def table(curves: dict[tuple, Curve]) -> pd.DataFrame:
         cells.append({
             "training method": named(row.algorithm) + DEPTHS.get(row.workload, ""),
             "steps late": late,
-            f"steps, batch {SMALL}": with_interval(row.small, row.small_low, row.small_high),
+            f"step ratio, batch {SMALL}": with_interval(row.small, row.small_low, row.small_high),
             f"batch {LARGE}": with_interval(row.large, row.large_low, row.large_high),
         })  # fmt: skip
     return pd.DataFrame(cells)

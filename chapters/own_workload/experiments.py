@@ -134,10 +134,10 @@ def replayed() -> pd.DataFrame:
         "replays": ("near", "size"),
         "within a quarter of C": ("near", "sum"),
         "of C at the hardest goal": ("hardest", "sum"),
-        "interval holds it": ("held", "sum"),
+        "interval holds C": ("held", "sum"),
         "cost (tuned runs)": ("runs", "mean"),
     }
     groups = runs.groupby("rule", observed=True, as_index=False)
-    rows = groups.agg(**columns).astype({"rule": str, "interval holds it": float})
-    rows.loc[rows.rule.str.startswith("Optuna"), "interval holds it"] = np.nan
+    rows = groups.agg(**columns).astype({"rule": str, "interval holds C": float})
+    rows.loc[rows.rule.str.startswith("Optuna"), "interval holds C"] = np.nan
     return rows.round(0)

@@ -110,11 +110,11 @@ class Answer:
         # Where all of it lies below the batch sizes, or above, it need not be known
         if high > WIDE * low and low < sizes.max() and high > sizes.min():
             ends = f"{brief(low)} to {brief(high)}"
-            return f"the critical one may be anywhere from {ends} examples"
+            return f"the critical one may lie anywhere from {ends} examples"
         if self.plan and self.plan.refuted:
             lowest, fresh = math.exp(adaptive.SAFER[-1]), self.plan.tried()
             missed = f"{fresh.isna().sum()} of {len(fresh)} trainings from other initialisations"
-            return f"{missed} miss the goal at {brief(lowest)} times the best rate, too"
+            return f"{missed} miss the goal even at {brief(lowest)} times the best rate"
         use = self.choice()
         if self.horizon and use.steps < self.optimiser.warm_up(self.horizon):
             size = f"{use.batch_size:,.0f}"
@@ -206,8 +206,8 @@ def answered(
         trials = hardware.adaptive(work.name, cells=plan.searches)
     if trials.empty:
         raise BookError(
-            f"budget: no record is kept of such a search of {work.name} with {algorithm} "
-            f"from batch size {ends[0]} to {ends[1]}; train it with -p budget full"
+            f"budget: no such search of {work.name} with {algorithm} from batch size "
+            f"{ends[0]} to {ends[1]} is on record; train it with -p budget full"
         )
     hardest = goal(trials, work)
     trials = scaling.at_goal(trials, hardest)
@@ -316,7 +316,7 @@ def goal(trials: pd.DataFrame, work: Workload) -> float:
     lowest = dense.groupby("batch_size").best_error.min().dropna()
     sizes = joined([f"{size:,}" for size in lowest.index])
     said = f"goals: no trial met any; the best of {len(dense)} trials, at batch size {sizes}, "
-    said += f"came to {_reached(work, lowest)}.{doubts} "
+    said += f"reached {_reached(work, lowest)}.{doubts} "
     digit = 10.0 ** (math.floor(math.log10(lowest.max() or 1.0)) - 1)
     easy = float(f"{math.ceil(lowest.max() / digit - 1e-9) * digit:.2g}")  # to two digits, up
     if work.facts and easy > work.facts.chance / EASY:
@@ -339,16 +339,16 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
     if plan and plan.stopped:
         runs, most = plan.runs(), plan.runs() + plan.left()
         where = f"after {runs:.0f} of {most:.0f} tuned runs" if plan.raced else "in the race"
-        more = f", for about {brief(plan.minutes())} minutes more" if plan.raced else ""
-        sentences.append(f"Stopped {where}. The same line goes on from there{more}.")
+        more = f", for about {brief(plan.minutes())} more minutes" if plan.raced else ""
+        sentences.append(f"Stopped {where}. The same command continues from there{more}.")
     shade, misses, n = plan.safe() if plan else (0.0, 0, 0)
     if shade:
         first = plan.fresh[: plan.before].get(f"steps@{goal:g}", pd.Series(dtype=float))
-        also = f", and as first advised, {first.isna().sum()} of {len(first)}"
+        also = f", and {first.isna().sum()} of {len(first)} as first advised"
         sentences.append(
-            f"Trainings near the best rate that missed the goal: {misses} of {n}"
-            f"{also * (not first.empty)}. Rates "
-            f"below are {brief(math.exp(shade))} times the best, at {brief(math.cosh(shade))} "
+            f"Near the best rate, {misses} of {n} trainings missed the goal"
+            f"{also * (not first.empty)}. The rates below "
+            f"are {brief(math.exp(shade))} times the best and take {brief(math.cosh(shade))} "
             "times the steps."
         )
     _, low, high = answer.surface.critical
@@ -357,13 +357,13 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
         sentences.append(
             f"The critical batch size may be anywhere from {brief(low)} to {brief(high)} examples. "
             "Another split of the data tells more: return it from a second function, and add "
-            f"-p also {work.name.partition('.py')[0]}.py:another_split to the line."
+            f"-p also {work.name.partition('.py')[0]}.py:another_split to the command."
         )
     if goal > hardest:
         met = trials.dropna(subset=f"steps@{hardest:g}").batch_size.nunique()
         sentences.append(
-            f"Batch sizes at which the hardest goal, {written(hardest)}, was met: {met} of "
-            f"{trials.batch_size.nunique()}. All below is for {written(goal)}."
+            f"The hardest goal, {written(hardest)}, was met at {met} of "
+            f"{trials.batch_size.nunique()} batch sizes. All below is for {written(goal)}."
         )
     departing = answer.surface.steps(sizes)[0] / answer.surface.steps(sizes, departing=False)[0]
     sentences += [
@@ -375,7 +375,7 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
         sentences.append(f"No batch larger than {sizes.max():,} was tried; one may be as fast.")
     missed = trials.batch_size[~trials.batch_size.isin(sizes)].value_counts()
     sentences += [
-        f"At batch size {size:,}, trainings that met {written(goal)}: 0 of {count}."
+        f"At batch size {size:,}, 0 of {count} trainings met {written(goal)}."
         for size, count in sorted(missed.items())
     ]
     if facts and work.asks.counted:
@@ -387,8 +387,8 @@ def doubts(answer: Answer, splits: list[Answer]) -> list[str]:
             )
         if goal > facts.chance / EASY:
             sentences.append(
-                f"The goal of {written(goal)} is easy: answers that are all the same miss "
-                f"{percent(facts.chance)}."
+                f"The goal of {written(goal)} is easy: giving the same answer to all examples "
+                f"misses {percent(facts.chance)}."
             )
     return sentences
 
@@ -454,8 +454,8 @@ def compared(dense: Answer, pruned: Answer) -> pd.DataFrame:
             "",
             "dense, cut short" if dense.plan and dense.plan.stopped else "dense",
             "pruned",
-            "times",
-            "times, 90 %",
+            "ratio",
+            "ratio, 90 %",
         ],
     )
 

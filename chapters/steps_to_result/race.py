@@ -185,7 +185,7 @@ def judged() -> dict[str, list]:
         rules = {
             "goals": goals,
             "goals and losses": losses[(losses.a == BY_LOSSES["race"]) & quick],
-            "the same, a of other workloads": held_out[held_out.workload == worst],
+            "the same, a from other workloads": held_out[held_out.workload == worst],
         }
     columns = ["rungs", "a", "searches", "same", "cost", "worst"]
     rows = [

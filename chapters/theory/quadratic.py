@@ -91,7 +91,7 @@ def compared(model: Model) -> pd.DataFrame:
     points = scaling.across_replicates(scaling.steps_to_result(trials))
     ratios = points.steps / points.batch_size.map(truth.set_index("batch_size").steps)
     c1, c2 = (effect.row().values() for effect in scaling.estimate(_log_line, searches))
-    rows = {  # exact, by the searches, and the ends of its interval
+    rows = {  # exact, from the searches, and the ends of its interval
         "steps over the fewest possible, median": (1, ratios.median(), np.nan, np.nan),
         "c₁ (examples)": (line.c1[0], *c1),
         "c₂ (steps)": (line.c2[0], *c2),
@@ -101,7 +101,7 @@ def compared(model: Model) -> pd.DataFrame:
     for name, (exact, value, low, high) in rows.items():
         form = "{:,.3f}" if exact == 1 else "{:,.0f}"
         row = {"quantity": name, "exact curve": form.format(exact)}
-        row["by the searches"] = form.format(value)
+        row["from the searches"] = form.format(value)
         shown.append(row | {"90 %": "—" if np.isnan(low) else span((round(low), round(high)))})
     return pd.DataFrame(shown)
 

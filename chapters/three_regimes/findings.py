@@ -18,8 +18,8 @@ from lib.workloads.catalogue import workload
 
 LINE = ["goal", "sparsity", "c1", "c2", "critical", "critical_low", "critical_high"]
 FLATTENS = (
-    "Below {critical:.2g} examples, a doubled batch saves {before} of the steps on average; "
-    "beyond, {after}"
+    "Below {critical:.2g} examples, doubling the batch saves {before} of the steps on average; "
+    "above, {after}"
 )
 
 
