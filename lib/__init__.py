@@ -1,6 +1,4 @@
-"""Measuring data parallelism and sparsity: from a study's cells to records, and from records to
-charts.
-"""
+"""Measures data parallelism and sparsity: from a study's searches to records and charts."""
 
 import codecs
 import contextlib
@@ -16,28 +14,26 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def code(patterns: Iterable[str]) -> str:
-    """Twelve hex digits of the modules of lib whose paths match."""
+    """Digest, twelve hex digits, of the modules of lib whose paths match a pattern."""
     files = sorted({file for pattern in patterns for file in (ROOT / "lib").glob(pattern)})
     return hashlib.sha256(b"".join(plain(file.read_bytes()) for file in files)).hexdigest()[:12]
 
 
 def plain(text: bytes) -> bytes:
-    """The text without a byte order mark and with newlines as \\n: what git and editors rewrite is
-    no part of it.
-    """
+    """The text without a byte order mark, newlines as \\n: git and editors rewrite both."""
     return text.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 class BookError(ValueError):
-    """Tells a reader what to change, in its message alone: a notebook shows no traceback of it."""
+    """Its message tells the reader what to change; notebooks show it without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows in place of a traceback, and papermill prints."""
+        """What IPython shows, and papermill prints, instead of a traceback."""
         return [str(self)]
 
 
 class Stopped(KeyboardInterrupt):
-    """A measurement that its reader stopped: says what is kept; no traceback in a notebook."""
+    """The reader stopped a measurement; says what is kept, without a traceback in notebooks."""
 
     _render_traceback_ = BookError._render_traceback_
 
@@ -45,8 +41,8 @@ class Stopped(KeyboardInterrupt):
 def require(
     fine: object, field: str, value: object, allowed: str | Iterable, **fields: object
 ) -> None:
-    """Raise ValueError that names the field, its value, others that it must fit, and what is
-    allowed (in words, or each), unless all is fine.
+    """Raise ValueError unless `fine`: it names the field, its value, other fields that it must fit,
+    and what is allowed (in words, or every value).
     """
     if not fine:
         if not isinstance(allowed, str):
@@ -58,7 +54,7 @@ def require(
 
 
 def shown(value: object) -> str:
-    """A value as messages have it, in 200 characters: of arrays kind, type and shape."""
+    """A value as messages show it, up to 200 characters: arrays as class, dtype and shape."""
     sequence = type(value) in (list, tuple)
     if sequence and len(value) < 10:
         first, last = repr(type(value)())
@@ -71,15 +67,15 @@ def shown(value: object) -> str:
     return f"{value!r:.200}"
 
 
-LOST = (errno.EIO, errno.ENOSPC, errno.EDQUOT)  # what was written may not be there
+LOST = (errno.EIO, errno.ENOSPC, errno.EDQUOT)  # errors after which data may be lost
 
 
 @contextlib.contextmanager
 def whole(file: Path) -> Iterator[BinaryIO]:
-    """A stream to a file beside `file` that takes its place at the end; where anything fails,
-    nothing is left of it.  The folder is made if need be.
+    """A stream to a temporary file that replaces `file` at the end, or is removed if anything
+    fails.  The folder is created if need be.
 
-    A file system that knows no modes or cannot wait for the disk (CIFS, exFAT, FUSE) goes without.
+    File systems without modes or fsync (CIFS, exFAT, FUSE) do without them.
 
     Raises OSError naming `file` if its folder cannot be written or the disk is full.
     """
@@ -119,5 +115,5 @@ MEASURING = (
     "measuring/machine.py",
     "measuring/one_search.py",
 )
-# The code that measures, taken when lib is loaded: a later edit is not what runs.
+# Digest of the code that measures, taken when lib is loaded: a later edit is not what runs.
 SOURCE = code(MEASURING)

@@ -39,7 +39,7 @@ getting started:
   python -m lib list                list all studies and experiments
   python -m lib run digits          run the missing searches of one study
 """
-OF_SEVERAL = {  # chapters, by name
+OF_SEVERAL = {  # experiments that several chapters use, by name
     **{f"noise-along-{name}": tracked for name, tracked in tracks.TRACKS.items()},
     "gradient-histograms": portraits.GALLERY,
     "test-errors": unseen.UNSEEN,
@@ -48,8 +48,8 @@ OF_SEVERAL = {  # chapters, by name
 
 
 def gathered() -> dict[str, Collection]:
-    """All experiments by name: those that several chapters read, and those of every chapter that
-    has a file experiments.py.
+    """All experiments by name: those that several chapters read, and those in the file
+    experiments.py of any chapter that has one.
     """
     experiments = dict(OF_SEVERAL)
     for file in sorted(ROOT.glob("chapters/*/experiments.py")):
@@ -65,7 +65,7 @@ EXPERIMENTS = gathered()
 
 
 def of_kind(kind: Any) -> Callable[[str], Any]:
-    """Reads a number of a kind of `lib.fields`; it raises ArgumentTypeError."""
+    """A function that reads a number of a kind of `lib.fields`, or raises ArgumentTypeError."""
 
     def read(text: str) -> Any:
         try:
@@ -77,12 +77,12 @@ def of_kind(kind: Any) -> Callable[[str], Any]:
 
 
 def usable(device: str) -> str:
-    """A device on the command line; raises ArgumentTypeError unless PyTorch computes on it."""
-    import torch  # slow to import, and needed to train only
+    """A device on the command line; raises ArgumentTypeError unless PyTorch can use it."""
+    import torch  # slow to import, and only needed to train
 
     try:
         torch.zeros(1, device=device).item()
-    except (RuntimeError, AssertionError) as error:  # of a torch built without CUDA
+    except (RuntimeError, AssertionError) as error:  # the latter if torch was built without CUDA
         why = f"PyTorch cannot use this device ({str(error).splitlines()[0]})"
         raise argparse.ArgumentTypeError(f"{device!r} is not allowed; {why}") from None
     return device
@@ -173,7 +173,7 @@ def verify(chosen: argparse.Namespace) -> None:
 def pack(chosen: argparse.Namespace) -> None:
     files = [f for f in DATA.glob("*/*/*/sparsity-*/batch-*.csv") if f.parents[3].name != "own"]
     for file in files:
-        store.head(file)  # raises for what is no record
+        store.head(file)  # raises for a file that is not a record
     for folder in tqdm(sorted({f.parents[2] for f in files}), "archive", unit="workload"):
         archive.pack(folder)
     searches.rebuild()
@@ -191,7 +191,7 @@ def _searched() -> str:
     return results.status().to_string(index=False, float_format="{:.2f}".format)
 
 
-COMMANDS = {  # no docstrings, which `python -OO` leaves out
+COMMANDS = {  # not from docstrings, which `python -OO` removes
     "run": (
         run,
         "run what a study or an experiment still lacks, and save the results under data/",
@@ -264,6 +264,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    # A terminal may know fewer signs than the titles of studies hold
+    # A terminal's encoding may lack characters in the titles of studies
     sys.stdout.reconfigure(errors="replace")
     sys.exit(main())

@@ -1,6 +1,6 @@
-"""Kinds of fields, and specs: frozen dataclasses of them, which pydantic checks.
+"""Kinds of fields, and specs: frozen dataclasses of such fields, checked by pydantic.
 
-Nothing is converted but whole numbers where a field takes any.
+Nothing is converted, except integers for fields of type float.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ SEED = Whole(0, 2**32 - 1)
 
 
 def InWords(kind: Any, words: str) -> Any:
-    """A kind of which messages say in these words what it must be."""
+    """A kind for which messages use these words to say what is allowed."""
 
     def read(value: Any, handler: Callable[[Any], Any]) -> Any:
         with suppress(ValidationError):
@@ -60,10 +60,10 @@ def InWords(kind: Any, words: str) -> Any:
 
 @dataclass_transform(frozen_default=True)
 def spec(kind: type) -> type:
-    """A frozen dataclass whose fields are of the kinds that it names.
+    """A frozen dataclass whose annotations are the kinds of its fields.
 
-    Making one raises ValueError that names every unfit field, its value and what is allowed; or
-    else what its `__post_init__` raises, which is for what depends on several fields.
+    Creating one raises ValueError naming every unfit field, its value and what is allowed; else
+    what its `__post_init__` raises, which checks what depends on several fields.
     """
     made = pydantic.dataclasses.dataclass(kind, frozen=True, config=STRICT)
     fill = made.__init__
@@ -84,7 +84,7 @@ def spec(kind: type) -> type:
 
 
 def check(field: str, value: Any, kind: Any) -> Any:
-    """The value, if it is of this kind; raises ValueError as a spec."""
+    """The value, if it is of this kind; raises ValueError as a spec does."""
     return getattr(_of_field(field, kind)(**{field: value}), field)
 
 
@@ -94,7 +94,7 @@ def _of_field(field: str, kind: Any) -> type:
 
 
 def _refusal(fault: dict, names: Collection[str]) -> str:
-    """A field that pydantic refuses, its value, and what is allowed."""
+    """The message for a field that pydantic refuses: its value, and what is allowed."""
     place, value = fault["loc"][0], shown(fault["input"])
     name = dict(enumerate(names)).get(place, place)
     if "error" in fault.get("ctx", {}):  # raised by a validator, perhaps in several lines
@@ -109,7 +109,7 @@ def _refusal(fault: dict, names: Collection[str]) -> str:
 
 
 def unknown(name: str, value: Any, names: Collection[str]) -> str:
-    """That there is no field of this name, and which are near it."""
+    """The message that there is no field of this name, with similar names."""
     near = difflib.get_close_matches(str(name), names, n=1)
     meant = f"; did you mean {near[0]}?" if near else ""
     return f"{name}: {shown(value)} is unknown{meant} (allowed: {', '.join(names)})"

@@ -1,9 +1,9 @@
-"""Forms of a curve, K* = c1 / B^p + c2: fitted to many curves at once, and tested against the
-scatter of searches.
+"""Fits curves of the form K* = c1 / B^p + c2, many at once, and tests the form against the scatter
+of searches.
 
-SGD theory gives p = 1 (Bottou et al. 2018; McCandlish et al. 2018), with which all curves of the
-book are read: the critical batch size is c1 / c2, at which the elasticity of K* against B is one
-half.  A free exponent is a test of that form.
+SGD theory gives p = 1 (Bottou et al. 2018; McCandlish et al. 2018), which the book uses for all
+curves: the critical batch size is c1 / c2, where the elasticity of K* against B is one half.  A
+free exponent tests that form.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from scipy.special import expit, fdtrc, ncfdtr, ncfdtri
 
 from lib import require
 
-FAR = 8.0  # natural logarithms beyond the batch sizes measured, where a bend counts as none
-# Natural logarithms beyond them, up to which a critical batch size is a number and not a bound
+FAR = 8.0  # in ln B: a bend so far beyond the batch sizes measured counts as none
+# In ln B: up to this far beyond them, a critical batch size is a number and not a bound
 REACH = np.log(8)
 LONG = 8  # batch sizes from which on a free exponent is shown, too
 ONE = np.array([1.0])  # the exponent of theory
-# From which a fitted exponent starts; an elasticity of one half needs p > 1/2
+# Starting points of a fitted exponent; an elasticity of one half needs p > 1/2
 EXPONENTS = np.linspace(0.55, 1.6, 8)
 POINTS = 240  # bends tried for every exponent
-STEPS = 8  # of Gauss and Newton, or until none moves further than CLOSE
-CLOSE = 1e-9  # a loss tells no smaller step from none
-# Degrees of freedom with which the scatter of all batch sizes steadies that of one
+STEPS = 8  # Gauss-Newton steps at most, until none moves farther than CLOSE
+CLOSE = 1e-9  # smaller steps do not change the loss
+# Degrees of freedom that the scatter of all batch sizes adds to that of each
 BORROWED = 4
 
 
@@ -39,7 +39,7 @@ class Fits:
         floor: ln c2.
         exponent: p.
         loss: weighted sum of squared residuals.
-        straight, flat: whether no floor, or no slope, was found.
+        straight, flat: whether the curve has no floor, or no slope.
     """
 
     bend: np.ndarray
@@ -51,18 +51,18 @@ class Fits:
 
     @property
     def c1(self) -> np.ndarray:
-        """Examples^p steps, [k]; zero where there is no slope."""
+        """In steps x examples^p, [k]; zero without a slope."""
         return np.where(self.flat, 0.0, np.exp(self.floor + self.exponent * self.bend))
 
     @property
     def c2(self) -> np.ndarray:
-        """Steps, [k]; zero where there is no floor."""
+        """In steps, [k]; zero without a floor."""
         return np.where(self.straight, 0.0, np.exp(self.floor))
 
     @property
     def log_critical(self) -> np.ndarray:
-        """ln of the batch size at which the elasticity of K* is one half, [k]; infinite where there
-        is none.
+        """ln of the batch size at which the elasticity of K* is one half, [k]; infinite if there is
+        none.
         """
         half = self.bend + np.log(2 * self.exponent - 1) / self.exponent
         return np.where(self.straight, np.inf, np.where(self.flat, -np.inf, half))
@@ -83,16 +83,16 @@ def fit(
     among: np.ndarray = ONE,
     weights: np.ndarray | None = None,
 ) -> Fits:
-    """Least squares on ln K*, for every row by itself.
+    """Fit every row by least squares on ln K*.
 
     Args:
         sizes: batch sizes [m], m >= 3.
         logs: ln K* [k, m], finite.
         among: exponents p to choose from, [e].
-        weights: of the batch sizes [m]; None: all alike.
+        weights: of the batch sizes [m]; None: equal.
 
-    For a given bend and exponent the best ln c2 is a mean of logarithms, so that a grid of these
-    two is searched; Gauss and Newton's steps go on from its best point. Raises ValueError for fewer
+    For any bend and exponent, the best ln c2 is a mean of logarithms; so a grid of the two is
+    searched, then refined by Gauss-Newton steps from its best point.  Raises ValueError for fewer
     than three batch sizes and for values that are not finite.
     """
     sizes = np.asarray(sizes, float)
@@ -103,7 +103,7 @@ def fit(
     weights = np.ones(len(sizes)) if weights is None else np.asarray(weights, float)
     places = np.log(sizes)
     bends = np.linspace(places.min() - FAR, places.max() + FAR, POINTS)
-    # Of every exponent and bend the centred shape, [1, e, POINTS, m]
+    # The centred shape for every exponent and bend, [1, e, POINTS, m]
     shapes = np.logaddexp(0, np.multiply.outer(among[None], bends[:, None] - places))
     slopes = _centred(shapes, weights)
     weighted = _centred(logs, weights) * weights
@@ -120,15 +120,15 @@ def fit(
 
 
 def _centred(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Values [..., m] less their weighted means."""
+    """Values [..., m] minus their weighted means."""
     return values - (values @ (weights / weights.sum()))[..., None]
 
 
 def _descend(
     sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray, values: np.ndarray, free: bool
 ) -> np.ndarray:
-    """Bends and exponents [2, k] of the least loss near these values [k, 2]; free: whether the
-    exponent moves, too.
+    """Bends and exponents [2, k] with the least loss near these values [k, 2]; free: whether to fit
+    the exponent, too.
     """
     residuals = _centred(logs - shape(sizes, *values.T), weights)
     damping = np.full(len(values), 1e-6)
@@ -156,8 +156,8 @@ def _descend(
 def log_critical(
     sizes: np.ndarray, logs: np.ndarray, weights: np.ndarray | None = None
 ) -> np.ndarray:
-    """ln of the critical batch size c1/c2 [k] of rows of ln K* [k, m], within REACH of the batch
-    sizes measured; weights: as of `fit`.
+    """ln of the critical batch size c1/c2 [k] for rows of ln K* [k, m], cut at REACH beyond the
+    batch sizes measured; weights: as for `fit`.
     """
     critical = fit(sizes, logs, ONE, weights).log_critical
     return critical.clip(np.log(np.min(sizes)) - REACH, np.log(np.max(sizes)) + REACH)
@@ -168,11 +168,11 @@ class FormTest:
     """How well a form fits one curve, by the scatter of its own searches.
 
     Attributes:
-        chi2: weighted sum of squared residuals, which a true form makes about `freedom`.
-        p_value: of an F test of it, since the scatter is estimated.
+        chi2: weighted sum of squared residuals, about `freedom` if the form is true.
+        p_value: of an F test of chi2, since the scatter is estimated.
         depart, depart_low, depart_high: the factor by which the curve itself departs from the form,
-            root mean square over batch sizes, with its 90 % interval: what is left of the residuals
-            once the scatter of the searches is taken off.
+            root mean square over batch sizes, with its 90 % interval: the residuals without the
+            scatter of the searches.
         exponent: the p that fits best, NaN for a short curve.
     """
 
@@ -186,9 +186,9 @@ class FormTest:
 
 
 def scatter_by_size(logs: np.ndarray) -> np.ndarray:
-    """Variance [m] of ln K* about its search's own level, of searches [n, m] without gaps, n >= 3.
+    """Variance [m] of ln K* about each search's level, for searches [n, m] without gaps, n >= 3.
 
-    A search that is slower everywhere only shifts a curve, which every form here allows.
+    A search that is slower everywhere only shifts a curve, as every form here allows.
     """
     n, m = logs.shape
     residuals = logs - logs.mean(0) - logs.mean(1, keepdims=True) + logs.mean()
@@ -221,7 +221,7 @@ def test_form(sizes: np.ndarray, logs: np.ndarray) -> FormTest:
 def _noncentrality(chi2: float, freedom: int, scatter_freedom: int) -> np.ndarray:
     """What a wrong form adds to chi2: its expectation beyond `freedom`, and its 90 % interval from
     the F distribution.  A chi2 that is small by luck does not narrow it: for the upper end, chi2 is
-    its expectation at least.
+    taken to be at least its expectation.
     """
 
     def quantile(level: float, measured: float) -> float:
@@ -237,16 +237,16 @@ def _noncentrality(chi2: float, freedom: int, scatter_freedom: int) -> np.ndarra
 
 
 def power_of_form(logs: np.ndarray, depart: float, most: float) -> float:
-    """How often `test_form` shows that a curve departs by less, if it departs by so much.
+    """How often `test_form` shows that a curve departing by `depart` departs by less than `most`.
 
     Args:
-        logs: ln K* [n, m] of the curve's searches: how many there are, and how they scatter.
-        depart: root mean square of ln K* over batch sizes from the form.
-        most: below which the upper end of its interval has to lie.
+        logs: ln K* [n, m] of the curve's searches, for their number and scatter.
+        depart: root mean square of ln K* minus the form, over batch sizes.
+        most: limit below which the upper end of the interval must lie.
     """
     n, m = logs.shape
     total = (n / scatter_by_size(logs)).sum()
     freedoms = m - 2, (n - 1) * (m - 1)
-    # The largest chi2 / freedom of which the upper end still lies below
+    # The largest chi2 / freedom whose upper end still lies below
     largest = ncfdtri(*freedoms, total * most**2, 0.05)
     return float(ncfdtr(*freedoms, total * depart**2, largest)) if largest > 1 else 0.0

@@ -1,11 +1,11 @@
-"""A reader's own workload: a function in a Python file that says what to train, on what, and to
-which error.
+"""A reader's own workload: a function in a Python file that says what to train, on which data, and
+to which error.
 
-Its name is "path/to/file.py:function", wherever the name of a workload is asked for; goals may
-follow another colon, "mine.py:task:0.1,0.2".  Its records belong to the contents of that one file,
-newlines and a byte order mark aside, and tell which tensors it made: records of other tensors are
-not added to them (`lib.records.store.same_data`).  When a module that the file imports is changed,
-they have to be moved out of data/ by hand.
+Its name is "path/to/file.py:function" wherever a workload is named; goals may follow a second
+colon, "mine.py:task:0.1,0.2".  Its records belong to the contents of that one file (newlines and a
+byte order mark aside) and identify the tensors it made; records of other tensors are not added to
+them (`lib.records.store.same_data`).  After a change to a module that the file imports, they have
+to be moved out of data/ by hand.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class OwnError(BookError):
 
 @dataclass(frozen=True)
 class Metric:
-    """What the goals of a `Training` are of.
+    """The metric in which the goals of a `Training` are set.
 
     Attributes:
-        measure: of a model and a batch: values [any] of which the mean over the validation set is
-            taken.
+        measure: maps a model and a batch to values [any], whose mean over the validation set is the
+            metric.
         name: as pages spell it.
-        highest: None where lower is better; where higher is, a value that none exceeds (1.0 of an
+        highest: None if lower is better; if higher is better, a value that none exceeds (1.0 for an
             accuracy), from which records count down.
         whole: measure is called once, with the outputs and the targets of the whole validation set
             on the CPU, and returns one number (F1, AUC).
-        constant: of the targets of that set, the value of an answer that is always the same; None:
-            goals must be harder than what an untrained model has.
+        constant: maps the targets of that set to the value of a constant answer; if None, goals
+            must be harder than what an untrained model reaches.
     """
 
     measure: Callable
@@ -55,7 +55,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Within:
-    """Goals that a search finds out first: errors up to `share` above the lowest after `steps`."""
+    """Goals that a first search sets: errors up to `share` above the lowest after `steps`."""
 
     share: float
     steps: int
@@ -63,40 +63,40 @@ class Within:
 
 @dataclass(frozen=True)
 class Training:
-    """What the function returns: a classifier of tensors, unless it is told otherwise.
+    """What the function returns: by default, a classifier of tensors.
 
-    All trials of a classifier of tensors are trained at once if all layers of its network are plain
-    ones (`lib.workloads.own_network.LAYERS`), trained, without buffers and none in place, and the
-    last is linear with a bias, whose outputs are the network's.  All others are trained one after
-    the other, each trial with a module, an optimiser and random numbers of its own.
+    All trials of a classifier of tensors are trained at once if the layers of its network are plain
+    ones (`lib.workloads.own_network.LAYERS`), trainable, without buffers and not in place, and the
+    network's outputs are those of a last, linear layer with a bias.  Otherwise they are trained one
+    after another, each with its own module, optimiser and random numbers.
 
-    Arrays of numpy, tables of pandas, numbers in double precision, labels that are no int64 or of
-    shape [N, 1], and what the fields below name in brackets, are converted, and pages say so.
+    NumPy arrays, pandas tables, numbers in double precision, labels that are not int64 or have
+    shape [N, 1], and what stands in parentheses below are converted, and pages say so.
 
     Attributes:
-        model: builds an nn.Module on the CPU, from the random numbers of torch, numpy or Python,
-            which are seeded for every trial: with whatever buffers, modes and parameters, tied,
-            frozen or loaded.  What it remembers from step to step is in these or in an
-            extra state (get_extra_state).  (Or a module, all layers of which have a
+        model: builds an nn.Module on the CPU from the random numbers of torch, numpy or Python,
+            which are seeded for every trial.  Any buffers, modes and parameters will do, also tied,
+            frozen or loaded ones.  Whatever it remembers between steps must be in these or in its
+            extra state (get_extra_state).  (Or a module whose layers all have a
             reset_parameters.)
-        train, validation: tensors [N, ...], a tuple or a dictionary of any number, the same ones
-            whenever the function is called; or a Dataset, whose examples are collated as a
-            DataLoader does; or a function of a batch size and a seed that returns the batches of
-            one pass, such as a DataLoader (of validation it must be the same ones), all of that
-            size, but for the last one if it is what is left of the examples.  (Or a dictionary and
-            labels, or a DataLoader, whose data set and collate_fn are taken.)
+        train, validation: tensors [N, ...], in a tuple or a dictionary of any length, the same
+            whenever the function is called; or a Dataset, whose examples are collated as in a
+            DataLoader; or a function of a batch size and a seed that returns the batches of one
+            pass, such as a DataLoader (for validation, always the same ones), all of that size
+            except the last, which may hold what is left of the examples.  (Or a dictionary and
+            labels, or a DataLoader, whose dataset and collate_fn are used.)
         goals: values of the metric, the hardest first; or "within 10 % of the best after 500
-            steps", errors that an adaptive search finds out.
+            steps", which an adaptive search turns into errors.
         loss: a name in `lib.workloads.kinds.KINDS`, or a function of model and batch that returns a
-            scalar.  Of a named one, outputs are model(*batch[:-1]) for targets batch[-1], or of a
-            dictionary model(**inputs) for batch["labels"]; of outputs that are no tensor, their
-            logits.
+            scalar.  A named loss compares model(*batch[:-1]) with the targets batch[-1] or, if
+            batches are dictionaries, model(**inputs) with batch["labels"]; outputs that are not a
+            tensor must have logits.
         metric: a name there, or in `lib.workloads.kinds.READY`, or a `Metric`; None for that of
             the loss.
-        examples: to train on; to be told where train is a function.
+        examples: number of training examples, required if train is a function.
         title: of the workload.
         max_steps: training steps after which a trial is given up.
-        precision: "float32" or "bfloat16"; one after the other, for torch.autocast.
+        precision: "float32" or "bfloat16" (torch.autocast, if trained one after another).
     """
 
     model: Callable[[], nn.Module]
@@ -112,7 +112,7 @@ class Training:
 
 
 def Own(*values: object, task: str = "classification", **fields: object) -> Training:
-    """A classifier of tensors by the name that it once had.
+    """Former name of `Training`, for a classifier of tensors.
 
     Args:
         values, fields: of `Training`: model, train, validation, goals, title, max_steps and
@@ -124,7 +124,7 @@ def Own(*values: object, task: str = "classification", **fields: object) -> Trai
     return Training(**dict(zip(order, values)), **{"metric": metric, **fields})
 
 
-# What to write instead of what is refused, by the fields that messages begin with
+# The line to write instead, by the field that a message begins with
 LINES = {
     "model": "model=lambda: MyNet()",
     "train": "train=(x, y), with x.nan_to_num(), x.to_dense() or x.cpu() where it is needed",
@@ -144,11 +144,11 @@ LINES |= dict.fromkeys(("measure", "name", "highest", "whole"), LINES["metric"])
 LINES |= dict.fromkeys(("share", "steps"), 'goals="within 10 % of the best after 500 steps"')
 
 
-MODULE = re.compile(r"own_[0-9a-f]{12}")  # names of the modules that readers' files are read as
+MODULE = re.compile(r"own_[0-9a-f]{12}")  # names of the modules made from readers' files
 
 
 def raised(error: BaseException) -> str:
-    """An exception in words, with the last line of a reader's file that led to it, if one did:
+    """An exception in words, with the last line of a reader's file on the way to it, if any:
     "KeyError: 'x' (mine.py, line 12)".
     """
     place = ""
@@ -161,8 +161,8 @@ def raised(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def telling(start: str) -> Iterator[None]:
-    """A block in which what a reader's code raises is an OwnError: a start, "it raised" for
-    example, and the exception.
+    """Within the block, turn what a reader's code raises into an OwnError: `start` ("it raised",
+    say), then the exception.
     """
     try:
         yield
@@ -174,8 +174,8 @@ def telling(start: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def named(name: str | Path) -> Iterator[None]:
-    """A block of which every ValueError is an OwnError that begins with this name, and ends with
-    the line to write unless it says what to write, or where the reader's own code raised.
+    """Within the block, turn every ValueError into an OwnError that begins with this name.  It ends
+    with the line to write, unless it already says that or where the reader's code raised.
     """
     try:
         yield
@@ -188,13 +188,13 @@ def named(name: str | Path) -> Iterator[None]:
 
 
 def require(fine: object, field: str, value: object, allowed: str) -> None:
-    """`lib.require` of what a reader wrote: raises OwnError, and the value is words."""
+    """`lib.require` for what a reader wrote: raises OwnError, and the value is in words."""
     if not fine:
         raise OwnError(f"{field}: {value} is not allowed; it must be {allowed}")
 
 
 class Name(NamedTuple):
-    """A reader's name in parts: the file, the function after a colon, goals after another."""
+    """A reader's name in parts: the file, then the function and the goals, each after a colon."""
 
     file: str
     function: str = ""
@@ -206,8 +206,8 @@ TEXT = re.compile(r"(.+\.txt)()(?::(.*))?", re.DOTALL)
 
 
 def parts(name: object) -> Name | None:
-    """What a name says of a reader's file: "mine.py:task", "mytext.txt", either with goals after a
-    colon.  None: the name is none of a reader's.
+    """The parts of the name of a reader's file, "mine.py:task" or "mytext.txt", either with goals
+    after a colon; None for any other name.
     """
     match = isinstance(name, str) and (FUNCTION.fullmatch(name) or TEXT.fullmatch(name))
     return Name(*match.groups("")) if match else None

@@ -8,7 +8,7 @@ import re
 from lib.methods import EVERY
 
 BEYOND = 1e7  # larger than any batch size or number of steps
-MINUS = "−"  # as figures write it, too: a hyphen is shorter, and lines break after it
+MINUS = "−"  # as in figures; a hyphen is shorter, and lines break after it
 NAMES = {
     method.name: method.title for method in EVERY.values() if method.title != method.name
 } | {
@@ -18,7 +18,7 @@ NAMES = {
     "connection-sensitivity": "connection sensitivity",
 }
 
-# By size; text last
+# Ordered by size; text last
 DATA_SETS = {
     "digits": "digits",
     "mnist": "MNIST",
@@ -29,13 +29,13 @@ DATA_SETS = {
 
 
 def named(name: str) -> str:
-    """What a record calls sgd or synflow as the pages spell it; any other text as it is."""
+    """A name in records, such as sgd or synflow, as pages spell it; any other text as it is."""
     return NAMES.get(name, name)
 
 
 def number(value: object) -> str:
-    """A value as the prose prints it: 1,234; 0.0312; 1.79 × 10⁻⁷; "—" where there is none; "∞"; a
-    text as `named`.
+    """A value as the prose prints it: 1,234; 0.0312; 1.79 × 10⁻⁷; "—" if missing; "∞"; text as by
+    `named`.
     """
     if isinstance(value, str):
         return named(value)
@@ -43,7 +43,7 @@ def number(value: object) -> str:
         return "—"
     if math.isinf(value):
         return "∞" if value > 0 else f"{MINUS}∞"
-    # From 999.5 on three digits would make 1e+03
+    # From 999.5 on, three digits would give 1e+03
     if float(value).is_integer() or abs(value) >= 999.5:
         return signed(f"{value + 0.0:,.0f}")
     digits, _, power = _short_of(1, value, f"{value:.3g}").partition("e")
@@ -52,13 +52,13 @@ def number(value: object) -> str:
 
 
 def signed(digits: str) -> str:
-    """Digits with the sign that is printed."""
+    """Digits with a printed minus for a hyphen."""
     return digits.replace("-", MINUS)
 
 
 def span(ends: tuple[float, float]) -> str:
-    """An interval as the prose prints it: 8–64, or −2 to 1; whole numbers as they are, others to
-    two digits.
+    """An interval as the prose prints it: 8–64, or −2 to 1; whole numbers unchanged, others to two
+    digits.
     """
     low, high = (number(end) if float(end).is_integer() else brief(end) for end in ends)
     return (
@@ -77,7 +77,7 @@ def power_of_ten(exponent: int) -> str:
 
 
 def brief(value: float) -> str:
-    """A value of a sentence: two significant digits; a whole number below a hundred as it is."""
+    """A value in a sentence: two significant digits; whole numbers below a hundred unchanged."""
     if not math.isfinite(value) or (value == round(value) and abs(value) < 100):
         return number(value)
     rounded = float(f"{value:.2g}")
@@ -86,8 +86,8 @@ def brief(value: float) -> str:
 
 
 def _short_of(limit: float, value: float, digits: str) -> str:
-    """The digits of a value; as many more as it takes where they read as the limit, of which it is
-    short.
+    """The digits of a value short of the limit; as many more as it takes not to read like the
+    limit.
     """
     if not abs(value) < limit == abs(float(digits)):
         return digits
@@ -98,8 +98,8 @@ def _short_of(limit: float, value: float, digits: str) -> str:
 def with_interval(value: float, low: float, high: float) -> str:
     """A positive estimate with its interval as a table has it: 1.5 (1.2–1.8).
 
-    What lies beyond BEYOND, where a fit that has no end stops, is ∞, and what lies below its
-    inverse 0.
+    Values above BEYOND, where an unbounded fit stops, are printed as ∞, and those below its inverse
+    as 0.
     """
     if not math.isfinite(value):
         return "—"
@@ -116,10 +116,10 @@ def ranged(value: float, low: float, high: float) -> str:
 
 
 def percent(share: float, places: int | None = None) -> str:
-    """A share as the prose prints it: 5 %, 0.5 %, −5 %; never 100 % or 0 % of what is neither.
+    """A share as the prose prints it: 5 %, 0.5 %, −5 %; never rounded to 100 % or 0 %.
 
     Args:
-        places: after the point; None: as many as two digits take.
+        places: after the decimal point; None: as many as two digits take.
     """
     value = 100 * share
     fixed = f"{value:.2g}" if places is None else f"{value:.{places}f}"
@@ -131,21 +131,21 @@ def percent(share: float, places: int | None = None) -> str:
 
 
 def printed(text: str) -> str:
-    """A text with numbers that Python wrote, as pages spell them: 8 %, and −0.5 with a minus."""
+    """A text whose numbers Python formatted, as pages spell them: 8 %, and −0.5 with a minus."""
     spaced = re.sub(r"(?<=\d)[ \u00a0]?%", "\u00a0%", text)
     return re.sub(r"(?<![\w.,)\]-])-(?=\d)", MINUS, spaced)
 
 
 def between(*values: float) -> str:
-    """The least and the most of some values, as `brief` has them: "1.8 to 5.6"; one alone if they
-    read the same.
+    """The least and the greatest of some values, as by `brief`: "1.8 to 5.6"; only one if they read
+    the same.
     """
     ends = [brief(end) for end in (min(values), max(values))] if values else ["—"]
     return " to ".join(dict.fromkeys(ends))
 
 
 def joined(items: list[str]) -> str:
-    """a, b and c; with semicolons where an item has a comma of its own: a, small; b; and c."""
+    """a, b and c; with semicolons if an item contains a comma: a, small; b; and c."""
     if any(", " in item for item in items[:-1]):
         return "; ".join([*items[:-1], f"and {items[-1]}"])
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)

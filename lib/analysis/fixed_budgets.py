@@ -1,5 +1,5 @@
-"""What cells whose trials all ran to their budget say: the best error within any budget of steps or
-examples.
+"""Results of searches whose trials all ran to a budget: the best error within any budget of steps
+or examples.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PARTS = {"best": "validation", "test": "test", "sent": "sent"}
 
 @functools.cache
 def whole() -> pd.DataFrame:
-    """All trials of BUDGETS on record, one search of every network."""
+    """All trials of BUDGETS on record, one search per network."""
     return pd.concat([results.read(plans.study(name)) for name in BUDGETS], ignore_index=True)
 
 
@@ -27,9 +27,9 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
     """One row per trial and budget: validation (lowest error so far), test (error at that check),
     sent (elements).
 
-    trials: of `lib.records.results.read`, cells with stop "budget".  budget: in steps, powers of
-    two; examples: budget x batch size.  checked: the last check within the budget, of which all
-    three tell.  Trials that diverged or died are there, with the status "infeasible".
+    trials: from `lib.records.results.read`, searches with stop "budget".  Further columns: budget
+    (in steps, powers of two), examples (budget x batch size), checked (the last check within the
+    budget, up to which all three count).  Diverged and dead trials have the status "infeasible".
     """
     parts = list(trials.filter(regex=f"^({'|'.join(PARTS)})@"))
     keys = [name for name in trials if "@" not in name and name not in PARTS.values()]
@@ -48,8 +48,8 @@ def within(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Of every group of rows of `within`, the trial with the lowest validation error; infeasible
-    trials do not stand for election.
+    """The trial with the lowest validation error in every group of rows of `within`, without
+    infeasible trials.
     """
     standing = rows[rows.status != "infeasible"] if len(rows) else rows
     if standing.empty:

@@ -23,18 +23,18 @@ from lib.studies.study import Study
 from lib.workloads.catalogue import Workload, workload
 
 BYTES = 4  # per weight and per gradient entry
-# Seconds of a search: older records round them to hundredths, the shortest to none
+# Seconds of a search, at least: older records round to hundredths, the shortest to zero
 LEAST = 0.005
 
 
 @spec
 class Hardware:
-    """Equal devices that share every batch and add up their gradients in a ring.
+    """Equal devices that share every batch and sum their gradients in a ring.
 
-    throughput: examples per second of one device that has enough to do.  saturation: examples per
-    device below which a step gets no faster.  bandwidth: bytes per second between neighbours in the
-    ring.  latency: seconds per message. price: of one device for an hour.  Raises ValueError naming
-    the field, its value and what is allowed.
+    throughput: examples per second of a fully used device.  saturation: examples per device below
+    which a step gets no faster.  bandwidth: bytes per second between neighbours in the ring.
+    latency: seconds per message.  price: of one device per hour.  Raises ValueError naming the
+    field, its value and what is allowed.
     """
 
     devices: Count(2**20) = 1
@@ -53,9 +53,9 @@ def step_time(
 ) -> np.ndarray:
     """Seconds per training step [n] at these batch sizes [n] for a network with so many parameters.
 
-    Compute: the share of a device, or its saturation if that is more, over its throughput; or as
+    Compute: a device's share of the batch, or its saturation if larger, over its throughput; or as
     `measured` on a device (`interpolated`).  Communication: a ring all-reduce sends 2 (W - 1)
-    messages of 1/W of the gradient; not overlapped with compute.
+    messages of 1/W of the gradient, not overlapped with compute.
     """
     w = hardware.devices
     share = np.asarray(batch_size, float) / w
@@ -68,11 +68,11 @@ def step_time(
 
 
 def interpolated(measured: pd.DataFrame, share: np.ndarray) -> np.ndarray:
-    """Seconds [n] of one device's step on these shares of a batch [n], from its measured times
+    """Seconds [n] of one device's step on these shares of a batch [n], from measured times
     (`StepTimes`).
 
-    Both axes logarithmic; below the smallest batch measured its time, above the largest in
-    proportion.
+    Interpolated on logarithmic axes; constant below the smallest batch measured, proportional above
+    the largest.
     """
     timed = measured.sort_values("batch_size")
     inside = np.interp(np.log(share), np.log(timed.batch_size), np.log(timed.seconds))
@@ -86,8 +86,8 @@ def to_goal(
     parameters: int,
     measured: pd.DataFrame | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds and price [n] to reach the goal in `steps` [n] at these batch sizes [n]; measured:
-    see `step_time`.
+    """Seconds and price [n] of reaching the goal in `steps` [n] at these batch sizes [n]; measured:
+    as for `step_time`.
     """
     seconds = np.asarray(steps, float) * step_time(hardware, batch_size, parameters, measured)
     return seconds, seconds / 3600 * hardware.devices * hardware.price
@@ -99,10 +99,10 @@ def best_step(
     parameters: int,
     measured: pd.DataFrame | None = None,
 ) -> pd.DataFrame:
-    """The best a step can be at every batch size [n] (the index) on a power of two of devices, up
-    to those there are.
+    """The best step at every batch size [n] (the index), over powers of two of devices up to their
+    number.
 
-    seconds, on `fast` devices, where it is shortest; price, on `cheap` devices, where it is lowest.
+    Columns: seconds, the shortest, on `fast` devices; price, the lowest, on `cheap` devices.
     """
     counts = 2 ** np.arange(int(hardware.devices).bit_length())
     shares = [replace(hardware, devices=int(w)) for w in counts]
@@ -114,9 +114,9 @@ def best_step(
 
 
 def readers(name: str, *methods: str) -> Study:
-    """The cells of a reader's own workload that `exact` finds; of another workload none.
+    """The searches of a reader's own workload that `exact` selects; for another workload, none.
 
-    methods: as of `exact`.  Raises ValueError if there are none, and RecordError as
+    methods: as for `exact`.  Raises ValueError if there are none, and RecordError as
     `lib.records.store.read`.
     """
     study = exact(name, methods=methods)
@@ -129,16 +129,16 @@ def readers(name: str, *methods: str) -> Study:
 
 
 def exact(name: str, folder: Path = DATA, *, methods: Collection[str] = ()) -> Study:
-    """The cells of a reader's own workload that are on record, of each curve's largest search, but
-    for those of adaptive searches; of another workload none.
+    """The searches of a reader's own workload on record, without adaptive ones, for each curve only
+    those of its largest set; for another workload, none.
 
-    methods: as of `lib.records.store.of_own`.  Raises RecordError as `lib.records.store.read`.
+    methods: as for `lib.records.store.of_own`.  Raises RecordError as `lib.records.store.read`.
     """
     name = workload(name).name
-    # An adaptive search's trials are of several spaces
+    # The trials of an adaptive search have several spaces
     recorded = [search for search in of_own(name, folder, methods) if search.space is None]
     sizes = Counter((s.algorithm, s.sparsity, s.trials) for s in recorded)
-    # By curve, the trials of the search with most batch sizes, or of these with most trials
+    # By curve, the number of trials that the most searches have; the largest if several do
     ordered = sorted(sizes, key=lambda key: (sizes[key], key[2]))
     trials = {key[:2]: key[2] for key in ordered}
     largest = (s for s in recorded if s.trials == trials[s.algorithm, s.sparsity])
@@ -152,21 +152,21 @@ def adaptive(
     *,
     methods: Collection[str] = (),
 ) -> pd.DataFrame:
-    """Trials of adaptive searches as of `lib.records.results.read`, of which curves are made: each
-    counts as a search, its steps are those at the best learning rate by the law that all of them
-    follow (`lib.analysis.surface`), and what tells cells apart is the same.
+    """Trials of adaptive searches, as from `lib.records.results.read`, prepared for curves: each
+    counts as a search, with its steps converted to the best learning rate by the law fitted to all
+    of them (`lib.analysis.surface`) and the fields that distinguish searches made equal.
 
     Args:
-        cells: of one plan; None: all of a reader's own workload that are on record, in its own
-            precision, with the values of other hyperparameters that most have.
-        methods: as of `lib.records.store.of_own`.
+        cells: of one plan; None: all on record of a reader's own workload, in its precision, with
+            the most frequent values of other hyperparameters.
+        methods: as for `lib.records.store.of_own`.
 
     Raises RecordError as `lib.records.store.read`.
     """
     work = workload(name)
     if cells is None:
         recorded = of_own(work.name, folder, methods)
-        # A space of its own has every trial
+        # Every trial has a separate space
         cells = (s for s in recorded if s.space and s.is_usual("space", "max_steps"))
     trials = results.read(Study(work.name, "", cells), folder)
     if trials.empty:
@@ -180,7 +180,7 @@ def adaptive(
 
 
 def _at_best(trials: pd.DataFrame, algorithm: str, work: Workload) -> pd.DataFrame:
-    """Trials of a curve with the steps that they would take at the best learning rate."""
+    """Trials of a curve with the steps that they would have taken at the best learning rate."""
     tuned = spaces.intervals(work.space, algorithm, work.decay)
     others = [name for name in tuned if name != "learning_rate"]
     if others:
@@ -195,10 +195,10 @@ def _at_best(trials: pd.DataFrame, algorithm: str, work: Workload) -> pd.DataFra
 
 
 def step_seconds(trials: pd.DataFrame) -> pd.DataFrame:
-    """Seconds of one trial's step, as the searches took it, checks included: those of
+    """Seconds per step of one trial in the searches, checks included; columns: those of
     `scaling.CURVE`, batch_size, seconds.
 
-    trials: a table of `lib.records.results.read`.
+    trials: a table from `lib.records.results.read`.
     """
     keys = [*scaling.CURVE, "batch_size"]
     heads = pd.DataFrame([*trials.attrs["provenance"]])

@@ -1,5 +1,5 @@
-"""Training methods side by side: how each one's curve lies to another's, by the steps and by the
-time that they take.
+"""Training methods side by side: how the curve of one compares with another's, in steps and in
+time.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from lib.records import results, selection, store
 from lib.studies import plans
 from lib.studies.study import Study
 
-BASE = "sgd"  # by which ratios of methods divide
-ENDS = 2  # batch sizes at either end of a curve that count as the smallest, or the largest
+BASE = "sgd"  # the denominator of ratios of methods
+ENDS = 2  # how many batch sizes at either end of a curve count as the smallest, or the largest
 
 
 def compared(*more: Study) -> pd.DataFrame:
     """All searches on record of the networks that were searched with many methods, and of `more`,
     each at its goal.
 
-    A table as of `results.of_searches`.  Momentum as published:
-    `ranges.whole` joins the lower half of its range.
+    A table like that of `results.of_searches`.  Momentum has its published range;
+    `ranges.whole` adds the lower half.
     """
     studies = [*map(plans.study, plans.WHICH), *more]
     names = {search.workload for study in studies for search in study.searches}
@@ -40,20 +40,20 @@ def compared(*more: Study) -> pd.DataFrame:
 
 
 def title(name: str) -> str:
-    """A method as pages spell it; a reader's own by the title that its file gives."""
+    """A method as pages spell it; a reader's own by the title in its file."""
     return known_method(name).title
 
 
 def _with_method(base: str) -> Callable[[tuple], tuple]:
-    """The key of a method's curve on the network of another key."""
+    """A function from a curve's key to that of the method `base` on the same network."""
     return lambda key: (key[0], base, *key[2:])
 
 
 def at_end(end: int) -> Callable[[Curve, Curve], Effect | None]:
-    """ln of steps of one curve over another's, the mean over the ENDS smallest (-1), all (0) or
-    ENDS largest (1) batch sizes.
+    """ln of one curve's steps over another's, averaged over the ENDS smallest (-1), all (0) or ENDS
+    largest (1) batch sizes.
 
-    Of those that both have; None where these are fewer than three.
+    Only batch sizes that both have; None if these are fewer than three.
     """
 
     def steps(above: Curve, below: Curve) -> Effect | None:
@@ -75,7 +75,7 @@ def over(curves: dict) -> pd.DataFrame:
 def between(
     curves: dict, above: str, below: str, of: Callable[[Curve, Curve], Effect | None]
 ) -> dict[str, Effect]:
-    """`of` the curves of two methods, on every dense network that has both: workload -> effect."""
+    """`of` applied to two methods' curves, on dense networks that have both: workload -> effect."""
     effects = {
         key[0]: of(*pair)
         for key, *pair in scaling.with_partner(curves, _with_method(below))
@@ -96,11 +96,11 @@ def in_time(curves: dict, times: pd.DataFrame) -> pd.DataFrame:
     """Steps and time of every dense curve over those of the base method, a row per batch size that
     both have.
 
-    times: workload, algorithm, batch_size, ratio (seconds of a step over the base method's), as
-    `timings.over_sgd` gives them; between and beyond the batch sizes timed, the ratio is
-    interpolated on the logarithm of the size, or kept. Columns: workload, algorithm, batch_size,
-    steps, steps_low, steps_high (ratios, 90 %), dearer (a step's time over the base's), time,
-    time_low, time_high.  Curves whose steps were not timed are left out.
+    times: workload, algorithm, batch_size, ratio (seconds of a step over the base method's), from
+    `timings.over_sgd`; between the batch sizes timed, the ratio is interpolated on the logarithm of
+    the size, beyond them it is constant.  Columns: workload, algorithm, batch_size, steps,
+    steps_low, steps_high (ratios, 90 %), dearer (a step's time over the base's), time, time_low,
+    time_high.  Curves whose steps were not timed are left out.
     """
     times = times.sort_values("batch_size")
     parts = [pd.DataFrame(columns=TIMED)]

@@ -1,9 +1,9 @@
-"""Ranges that were searched: momentum over its whole range, winners at an edge of theirs, and the
-effective learning rates of trials.
+"""Search ranges: momentum over its whole range, winners at the edges of ranges, and effective
+learning rates.
 
 Each half of momentum's range, 1 - momentum from 1e-4 to 0.1 (as published) and from 0.1 to 1, is
-searched with as many trials, on the same split and in the same order of the data.  The search of
-the whole range is their union, and its edges are those of the union.
+searched with equally many trials, on the same split and in the same order of the data.  The search
+of the whole range is their union, and its edges are those of the union.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lib.wording import percent
 from lib.workloads.catalogue import workload
 
 WHOLE = "whole"  # the space of searches of the whole range
-# Batch sizes and searches that both halves of a curve have, from which on it is read so
+# A curve is joined if both halves have at least so many batch sizes and searches
 LEAST, SEARCHES = 5, 3
 POINT = [*CURVE, "batch_size", *SEARCH]
 
@@ -35,11 +35,11 @@ def low_momentum() -> Study:
 
 
 def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
-    """The trials of published searches, those with a counterpart in `low` joined by its trials.
+    """The trials of published searches, joined with those of their counterparts in `low`.
 
-    A curve is long if both halves have SEARCHES searches or more at LEAST batch sizes or more. It
+    A curve is long if both halves have SEARCHES searches or more at LEAST batch sizes or more.  It
     then keeps only the searches and batch sizes that both halves have, marked by space "whole".
-    Pruned curves are divided by the dense one, so a network's curves with one method are joined
+    Since pruned curves are divided by the dense one, a network's curves with one method are joined
     only if all of them that have a low half are long; all others stay as published.
     """
     if not len(published) or not len(low):
@@ -56,7 +56,7 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
     by = joined.groupby(POINT)
     effort = [name for name in ("hits", "race", "rungs") if name in joined]
     joined[effort] = by[effort].transform("first")  # of the union, not of a half
-    # Of searches, a row each, or of trials
+    # Rows are searches or trials
     joined["trials"] = by.trials.transform("sum" if "record" in joined else "size")
     joined["trials"] = joined.groupby(CURVE).trials.transform("first")
     rows = pd.concat([published[~_among(published, long)], joined], ignore_index=True)
@@ -66,8 +66,8 @@ def whole(published: pd.DataFrame, low: pd.DataFrame) -> pd.DataFrame:
 
 
 def _among(rows: pd.DataFrame, keys: pd.DataFrame) -> np.ndarray:
-    """Which rows have the values of one of these keys in its columns, of which `algorithm` is one;
-    the others are not looked at where that differs.
+    """Which rows equal one of these keys in the keys' columns, which include `algorithm`; the other
+    columns are only compared for methods that occur in the keys.
     """
     among = rows.algorithm.isin(keys.algorithm).to_numpy(copy=True)
     values = pd.MultiIndex.from_frame(rows.loc[among, list(keys)])
@@ -86,10 +86,10 @@ def whole_curves(trials: pd.DataFrame) -> set[tuple]:
 # --- winners at an edge, where a wider search could find a better one -----------------------------
 
 
-# Of an interval on its own scale, and the share of winners there from which on a curve is marked
+# The outer part of an interval on its scale, and the share of winners there that marks a curve
 OUTER, MOST = 0.1, 0.2
-FEWEST = 5  # winners of a curve that tell a share
-HALVES = {WHOLE: ("lee2021", "low-momentum")}  # spaces of which a range is the union
+FEWEST = 5  # winners of a curve that suffice for a share
+HALVES = {WHOLE: ("lee2021", "low-momentum")}  # spaces whose union a range is
 ENDS = ("lower", "upper")
 COLUMNS = ["hyperparameter", *ENDS, "marked"]
 
@@ -98,9 +98,9 @@ def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
     """The share of winners in the outer tenth of every interval, a row per curve and
     hyperparameter.
 
-    trials: of `lib.records.results.read`, or winners (`searches.with_winners`); a winner is one a
-    search and batch size.  Columns: those of CURVE; hyperparameter; lower, upper (shares); marked
-    (whether either exceeds MOST of FEWEST winners or more).
+    trials: from `lib.records.results.read`, or winners (`searches.with_winners`); there is one
+    winner per search and batch size.  Columns: those of CURVE; hyperparameter; lower, upper
+    (shares); marked (whether either exceeds MOST, among FEWEST winners or more).
     """
     met = trials.dropna(subset="steps") if len(trials) else trials
     rows = []
@@ -119,7 +119,7 @@ def at_edges(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def _searched(name: str, algorithm: str, spaces: pd.Series | None) -> dict[str, Interval]:
-    """What was tuned, and the whole range from which it was drawn in any of these spaces."""
+    """What was tuned, and the whole range from which it was drawn in these spaces together."""
     work = workload(name)
     spaces = set(() if spaces is None else spaces.dropna()) or {work.space}
     union = {}
@@ -132,8 +132,8 @@ def _searched(name: str, algorithm: str, spaces: pd.Series | None) -> dict[str, 
 
 
 def marks(edges: pd.DataFrame) -> dict[tuple, str]:
-    """Of every marked curve by its CURVE key, which edges its winners crowd at: "38 % at the lower
-    edge of momentum".
+    """The edges at which the winners of every marked curve crowd, by its CURVE key: "38 % at the
+    lower edge of momentum".
     """
     crowded = {}
     for row in edges[edges.marked].to_dict("records"):
@@ -149,14 +149,11 @@ def marks(edges: pd.DataFrame) -> dict[tuple, str]:
 
 
 def builds_up_in(trials: pd.DataFrame) -> pd.Series:
-    """The steps in which every trial's momentum builds up, 1 / (1 - momentum); one without
-    momentum.
-    """
+    """The steps in which a trial's momentum builds up, 1 / (1 - momentum); 1 without momentum."""
     return 1 / (1 - trials.get("momentum", pd.Series(0.0, trials.index)).fillna(0))
 
 
 def effective(trials: pd.DataFrame) -> pd.Series:
-    """The learning rate over one minus the momentum: what a step amounts to once the momentum has
-    built up.
+    """The learning rate over one minus the momentum: the effective rate once momentum has built up.
     """
     return trials.learning_rate * builds_up_in(trials)

@@ -1,5 +1,5 @@
-"""The best learning rate against the batch size: what a search says of it, the rules that may hold
-for it, and rho, the batch size at which it bends over that at which steps do.
+"""The best learning rate against batch size: its value in each search, rules that may hold for it,
+and rho, the batch size at which it bends over that at which steps do.
 
 The definitions are those of `chapters/learning_rates/predictions.yaml`.
 """
@@ -15,11 +15,11 @@ import pandas as pd
 from lib import forms
 from lib.analysis.scaling import CURVE, SEARCH, Effect
 
-WINDOW = 2  # times the fewest steps: trials within do well, and a search must last as long
-SIZES = 5  # batch sizes from which on each is left out in turn
-# Tried for the power rule, and for the free exponent
+WINDOW = 2  # trials within so many times the fewest steps do well; a search must last as long
+SIZES = 5  # the fewest batch sizes for which each is left out in turn
+# Ranges tried for the power rule, and for the free exponent
 POWERS, EXPONENTS = (-1.0, 2.0), (0.1, 3.0)
-ROUNDS, PLACES = 4, 41  # of an ever finer grid, and its points along each parameter
+ROUNDS, PLACES = 4, 41  # of grid refinement, and points along each parameter
 SOON, EDGE = "ended too soon", "at an end of its draw"
 
 
@@ -27,11 +27,11 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
     """The best rate of every search that met its goal.
 
     Args:
-        trials: at their goals, a row each, as of `lib.records.results.read`.
+        trials: at their goals, a row each, as from `lib.records.results.read`.
 
     Returns:
         CURVE, batch_size and SEARCH; steps (the fewest, k1); rate (the geometric mean over trials
-        within WINDOW k1); why (SOON or EDGE where it does not count, else "").
+        within WINDOW k1); why (SOON or EDGE if it does not count, else "").
     """
     point = [*CURVE, "batch_size", *SEARCH]
     rows = []
@@ -52,8 +52,8 @@ def best_rates(trials: pd.DataFrame) -> pd.DataFrame:
 
 # --- rules ----------------------------------------------------------------------------------------
 
-Shape = Callable[..., np.ndarray]  # ln of rate over its factor, of ln B and the parameters
-RULES: dict[str, tuple[Shape, int]] = {  # and how many parameters: ln b and exponents
+Shape = Callable[..., np.ndarray]  # maps ln B and the parameters to ln of rate over its factor
+RULES: dict[str, tuple[Shape, int]] = {  # and the number of parameters: ln b and exponents
     "constant": (lambda x: 0 * x, 0),
     "linear": (lambda x: x, 0),
     "square root": (lambda x: x / 2, 0),
@@ -68,7 +68,7 @@ RIVALS = [name for name in RULES if name != "free exponent"]
 
 @dataclass(frozen=True)
 class Fit:
-    """A rule fitted to best rates: ln of its factor, and its parameters, of ln b first."""
+    """A rule fitted to best rates: ln of its factor, and its parameters, ln b first."""
 
     rule: str
     factor: float
@@ -80,7 +80,7 @@ class Fit:
 
 
 def fit(rule: str, sizes: np.ndarray, logs: np.ndarray) -> Fit:
-    """Least squares of ln of the rates [m] at batch sizes [m], on ever finer grids."""
+    """Least squares fit to ln of the rates [m] at batch sizes [m], on ever finer grids."""
     shape, count = RULES[rule]
     x = np.log(sizes)
     bends = x.min() - forms.FAR, x.max() + forms.FAR
@@ -99,8 +99,8 @@ def fit(rule: str, sizes: np.ndarray, logs: np.ndarray) -> Fit:
 
 
 def left_out(rule: str, sizes: np.ndarray, logs: np.ndarray) -> np.ndarray:
-    """ln of the rate [m] that a rule, fitted to all other batch sizes, gives at each; NaN of a
-    curve of fewer than SIZES.
+    """ln of the rate [m] that a rule fitted to all other batch sizes predicts for each; NaN for
+    fewer than SIZES batch sizes.
     """
     if len(sizes) < SIZES:
         return np.full(len(sizes), np.nan)
@@ -115,20 +115,20 @@ def error(rule: str, sizes: np.ndarray, logs: np.ndarray) -> float:
 
 
 def bend(logs: pd.Series) -> float:
-    """ln b of 1 + b/B, of ln K* or minus ln of the rates by batch size: ln C, or ln B_eta."""
+    """ln b of 1 + b/B fitted to ln K* or minus ln of the rates, by batch size: ln C, ln B_eta."""
     return float(forms.fit(logs.index.to_numpy(float), logs.to_numpy()).bend[0])
 
 
 def log_rho(rates: pd.DataFrame, steps: pd.DataFrame) -> float:
-    """ln of B_eta / C of the means of ln rate and of ln K* [searches, batch sizes]; a batch size
-    without a rate counts for C alone.  NaN of fewer than three rates.
+    """ln of B_eta / C from the means of ln rate and ln K* [searches, batch sizes]; a batch size
+    without a rate counts for C only.  NaN for fewer than three rates.
     """
     means = -rates.mean().dropna()
     return bend(means) - bend(steps.mean()) if len(means) > 2 else np.nan
 
 
 def jackknife(statistic: Callable[..., float], *tables: pd.DataFrame) -> Effect:
-    """A statistic of tables with a row per search, and its error by leaving each search out."""
+    """A statistic of tables with a row per search, and its error by leaving out each search."""
     index = tables[0].index
     n = len(index)
     value = statistic(*tables)

@@ -1,4 +1,4 @@
-"""Values of single searches, a row each, compared within replicates: searches with the same draws,
+"""Compares values of single searches, a row each, within replicates: searches with the same draws,
 order and split.
 """
 
@@ -14,13 +14,13 @@ from lib.analysis.scaling import Effect
 
 
 def means(rows: pd.DataFrame, value: str, sizes: Sequence[int], log: bool = False) -> pd.Series:
-    """A column by replicate, the mean over batch sizes; without replicates that lack one of these.
+    """The mean of a column over batch sizes, by replicate, for replicates that have all of these.
 
     Args:
         rows: at most one per replicate and batch_size.
         value: the column.
         sizes: the batch sizes.
-        log: whether its logarithm is averaged.
+        log: whether to average its logarithm.
     """
     table = rows.pivot(index="replicate", columns="batch_size", values=value)
     table = np.log(table) if log else table
@@ -28,14 +28,14 @@ def means(rows: pd.DataFrame, value: str, sizes: Sequence[int], log: bool = Fals
 
 
 def compared(above: pd.Series, below: pd.Series | float) -> Effect | None:
-    """The mean of their differences over the replicates of both; None if there is none."""
+    """The mean difference over replicates that both have; None if there are none."""
     values = (above - below).dropna()
     return scaling.mean_of(values) if len(values) else None
 
 
 def over(above: pd.DataFrame, below: pd.DataFrame, value: str) -> Effect | None:
-    """ln of the geometric mean of a column over that of other searches of the same replicates; None
-    unless all have one.
+    """ln of the geometric mean of the ratio of a column to that of other searches of the same
+    replicates; None unless all have one.
     """
     pair = [np.log(rows.set_index("replicate")[value]) for rows in (above, below)]
     above, below = pd.concat(pair, axis=1, join="inner").to_numpy().T
@@ -45,7 +45,7 @@ def over(above: pd.DataFrame, below: pd.DataFrame, value: str) -> Effect | None:
 
 def by_size(rows: pd.DataFrame, value: str, by: tuple) -> pd.DataFrame:
     """batch_size, searches, and a column's geometric mean with value_low and value_high; a row per
-    batch size and value of the columns `by`, which come first.
+    batch size and values of the columns `by`, which come first.
     """
     names, table = [f"{value}{end}" for end in ("", "_low", "_high")], []
     for key, part in rows.groupby([*by, "batch_size"]):

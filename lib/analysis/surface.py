@@ -1,9 +1,9 @@
 """Steps to goals against batch size and learning rate at once, fitted to single trainings.
 
-Two laws of this book carry it: K* = c2 (1 + C / B) steps at the best rate, and a best rate of
+It rests on two laws of this book: K* = c2 (1 + C / B) steps at the best rate, and a best rate of
 r∞ / (1 + ρ C / B)^q.  A training at rate η instead of r takes (r / η + η / r) / 2 times as many.
-Every training says something of all of these, one that was given up or that diverged, too, and
-what it took to easier goals as well: these have the same C and rates, and a c2 of their own.
+Every training contributes, even if given up or diverged, and so do its steps to easier goals, which
+have the same C and rates, but a separate c2.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from scipy.optimize import least_squares
 from scipy.special import expit, log_ndtr, stdtrit
 
 LEVEL = 0.9
-# Places of the parameters: ln C, ln r∞, ln ρ, q, then ln c2 of every goal, then by how much ln K*
-# of every batch size departs from the law
+# Indices of parameters: ln C, ln r∞, ln ρ, q, then ln c2 of every goal, then the departure of ln K*
+# from the law at every batch size
 BEND, RATE, RATIO, POWER, FLOORS = range(5)
-# Means and standard deviations before anything is trained.  Of ρ and q they are what curves of
-# networks on the digits and on MNIST have; of the others they say next to nothing.
+# Prior means and standard deviations.  Those of ρ and q come from curves of networks on the digits
+# and on MNIST; the others are nearly uninformative.
 RATIO_PRIOR, POWER_PRIOR = (np.log(0.6), 0.6), (0.85, 0.25)
 UNKNOWN_BEND, UNKNOWN = 3.0, 10.0
 DEPARTS = 0.1
-# Standard deviation of ln K between trainings alike, and the trainings that this is worth
+# Prior standard deviation of ln K between equal trainings, and how many trainings it is worth
 SCATTER, WORTH = 0.25, 4
-SHARED = 0.6  # correlation of what one training took to several goals
-# ln of the multiple of the best rate beyond which trainings diverge, and its blur
+SHARED = 0.6  # correlation of one training's steps to several goals
+# ln of the multiple of the best rate beyond which trainings diverge, and its uncertainty
 DIVERGES, BLUR = np.log(2.5), 0.3
-STARTS = np.linspace(-2, 2, 5)  # of ln C from the middle of the batch sizes
-ROUNDS = 3  # of the scatter and the fit
+STARTS = np.linspace(-2, 2, 5)  # starting points of ln C, from the middle of the batch sizes
+ROUNDS = 3  # of estimating the scatter and fitting
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Surface:
         covariance: of these [p, p].
         goals: how many.
         sizes: batch sizes that may depart [p - FLOORS - goals], ascending.
-        scatter: standard deviation of ln K between trainings alike.
+        scatter: standard deviation of ln K between equal trainings.
         freedom: degrees of freedom of the intervals.
     """
 
@@ -68,7 +68,7 @@ class Surface:
     def steps(self, sizes: np.ndarray, departing: bool = True) -> np.ndarray:
         """K* to the hardest goal at the best rate at batch sizes [m], with its interval: [3, m].
 
-        departing: as those batch sizes depart that were tried; else the law.
+        departing: include the departures of the batch sizes tried; else only the law.
         """
         values, slopes = self._log_steps(np.asarray(sizes, float))
         if not departing:
@@ -88,12 +88,12 @@ class Surface:
         return float(value[0]), float(np.sqrt(variance + self.scatter**2))
 
     def at_best(self, table: pd.DataFrame) -> np.ndarray:
-        """By what the steps of trainings [n] are multiplied to get those at the best rate."""
+        """Factors that convert the steps of trainings [n] to those at the best rate."""
         rates, _ = self._log_rates(table.batch_size.to_numpy(float))
         return 1 / np.cosh(np.log(table.learning_rate.to_numpy(float)) - rates)
 
     def after(self, size: float, rate: float) -> Surface:
-        """What would be known after one more training there, if it came out as expected."""
+        """The surface after one more training there, if it turned out as expected."""
         _, slopes = self._log_surface(np.array([size]), np.log([rate]))
         gain = self.covariance @ slopes[0]
         less = np.outer(gain, gain) / (slopes[0] @ gain + self.scatter**2)
@@ -133,11 +133,11 @@ class Surface:
 
 
 def fit(table: pd.DataFrame, goals: list[str], also: Sequence[int] = ()) -> Surface:
-    """The surface of trainings, of which at least one met every goal.
+    """The surface fitted to trainings, at least one of which met every goal.
 
     Args:
         table: a row per training: batch_size, learning_rate, last_step, status, and the goals.
-        goals: columns of the steps to them, the hardest first; NaN where one was not met.
+        goals: columns with the steps to each, the hardest first; NaN if it was not met.
         also: batch sizes that may be tried next.
     """
     problem = _Problem(table, goals, also)
@@ -162,10 +162,10 @@ def fit(table: pd.DataFrame, goals: list[str], also: Sequence[int] = ()) -> Surf
 
 
 class _Problem:
-    """Least squares of trainings and of what was known before, for parameters theta [p].
+    """Least squares of trainings and priors, for parameters theta [p].
 
-    Of every training there is a row per goal [n]: its batch size, rate, number of the goal and
-    steps to it or, where it was not met, those after which it was given up or diverged.
+    Every training has a row per goal [n]: its batch size, rate, number of the goal and steps to it
+    or, if it was not met, those after which the training was given up or diverged.
     """
 
     def __init__(self, table: pd.DataFrame, goals: list[str], also: Sequence[int]):
@@ -180,7 +180,7 @@ class _Problem:
         self.met = table[goals].notna().to_numpy().T.ravel()
         self.diverged = ~self.met & np.tile(table.status.eq("infeasible"), count)
         self.sizes = np.unique([*self.batch_sizes, *also]).astype(float)
-        # What one training took to several goals counts as less than as many trainings
+        # One training's steps to several goals count less than as many trainings
         self.repeated = np.sqrt(1 + SHARED * (count - 1))
         priors = [
             (np.log(self.sizes).mean(), UNKNOWN_BEND),
@@ -196,7 +196,7 @@ class _Problem:
         return Surface(theta, np.zeros((0, 0)), self.goals, self.sizes, SCATTER, 1.0)
 
     def start(self, move: float) -> np.ndarray:
-        """Parameters that go through the fastest training, with ln C moved from its mean."""
+        """Parameters that fit the fastest training exactly, with ln C moved from its mean."""
         steps = self.steps.reshape(self.goals, -1)
         fastest = np.where(self.met, self.steps, np.inf)[: steps.shape[1]].argmin()
         size = self.batch_sizes[[fastest]]
@@ -210,9 +210,9 @@ class _Problem:
     def _off(self, theta: np.ndarray, scatter: float) -> tuple[np.ndarray, np.ndarray]:
         """Residuals of the trainings [n], in standard deviations, and their slopes [n, p].
 
-        Of one that missed its goal all that is known is that it would take more steps, or where it
-        diverged that its rate was too high: the square of its residual is -2 ln of the probability
-        of that.
+        If a training missed its goal, we only know that it would take more steps, or, if it
+        diverged, that its rate was too high: the square of its residual is then -2 ln of the
+        probability of that.
         """
         surface = self.surface(theta)
         best, moves = surface._log_rates(self.batch_sizes)

@@ -1,4 +1,4 @@
-"""What the papers say, the rules by which records judge it, and what is shown without a rule."""
+"""The papers' claims, the rules that judge them by records, and findings shown without a rule."""
 
 from lib.claims.claim import (
     MIXED,

@@ -1,4 +1,4 @@
-"""A claim: what a paper says, the rule that judges it, the rule's history and its power, and the
+"""A claim: what a paper says, the rule that judges it, the rule's history and power, and the
 verdict on every network.  A finding: what a paper says and what was measured, without a rule.
 
     @claim(
@@ -16,8 +16,8 @@ verdict on every network.  A finding: what a paper says and what was measured, w
         ...
         return [ratio(title, effect, own=True), ...]
 
-A claim's function is given what its parameters name (`lib.claims.judging.PROVIDED`) and returns a
-`Group` per network.
+A claim's function is called with what its parameters name (`lib.claims.judging.PROVIDED`) and
+returns a `Group` per network.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from lib import require
 from lib.analysis import scaling
 from lib.analysis.scaling import LEVEL, Effect
 
-# On a network
+# Verdicts on a network
 YES, NO, UNCLEAR = "yes", "no", "unclear"
-SHOWN = "no verdict"  # the rule could not tell there, so that what is measured is shown alone
-# On several networks, besides these
+SHOWN = "no verdict"  # the rule could not decide there, so only the measurement is shown
+# Further ones on several networks
 MOSTLY, MIXED, UNTESTED = "mostly", "mixed", "not tested"
 KINDS = ("above", "below", "within")
-# A rule has to say yes as often where the claim is true, and no more often where it is false
+# A rule must say yes at least so often if the claim is true, and at most so often if it is false
 POWER, FALSE = 0.5, 0.1
 
 
@@ -52,16 +52,16 @@ class Group:
 
     Attributes:
         name: of the network and method.
-        effect, low, high: as printed, the ends at 90 %; 0 or inf (for a ratio), -inf or inf (else)
-            where there is no bound.
+        effect, low, high: as printed, with the ends of the 90 % interval; 0 or inf (for a ratio),
+            -inf or inf (else) if there is no bound.
         n: independent searches, or other independent repeats; 0 if nothing is measured.
-        own: whether the network is one of the paper's own.
-        error, freedom: standard error and its degrees of freedom on the scale of `Rule.inner`.
-        note: what a reader should know of this row, as "a bound: the best rate lies at an edge".
-        decides: False where the row cannot bear a verdict, for the reason in its note.
-        power: shares in which the rule says yes on data of this size and scatter if the claim is
-            true, if there is no effect, and if the opposite is true; () if they are not known.
-        verdict: filled in by `judged`, as power is unless a claim simulates its own.
+        own: whether the network is one of the paper's.
+        error, freedom: standard error and its degrees of freedom on the scale of `Finding.inner`.
+        note: what a reader should know about this row: "a bound: the best rate lies at an edge".
+        decides: False if the row cannot bear a verdict, for the reason in its note.
+        power: how often the rule says yes on data of this size and scatter in each of the claim's
+            `worlds`: one in which it is true, two in which it is false; () if unknown.
+        verdict: filled in by `judged`, and so is power unless the claim simulates it.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Group:
 
     @property
     def repeated(self) -> bool:
-        """Whether its searches tell their own scatter."""
+        """Whether there are enough searches to estimate their scatter."""
         return self.n >= scaling.ENOUGH
 
 
@@ -113,8 +113,8 @@ def interval(
     log: bool = False,
     **more,
 ) -> Group:
-    """The group of an interval that is known by its ends alone, taken for normal: its error is that
-    of its width.
+    """The group of an interval of which only the ends are known; its error follows from its width,
+    as if normal.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         width = np.diff(np.log([low, high]) if log else [low, high]).item()
@@ -128,7 +128,7 @@ def share(name: str, met: int, of: int, own: bool = False, note: str = "") -> Gr
 
 
 def unmeasured(name: str, note: str = "not measured") -> Group:
-    """The group of a network of which nothing is on record."""
+    """The group of a network with nothing on record."""
     return Group(name, math.nan, math.nan, math.nan, 0, note=note)
 
 
@@ -137,16 +137,16 @@ def unmeasured(name: str, note: str = "not measured") -> Group:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a paper says, and what was measured of it, without a rule.
+    """What a paper says, and what was measured about it, without a rule.
 
     Attributes:
         key, title: as in the registry.
-        chapter: the page that tells of it.
+        chapter: the page about it.
         paper: what the paper says; source: where.
         shown: what the groups' effects are.
         scale: "ratio", "points" (of error, or "... a doubling"), "share" or "number".
-        read: what was at hand of the paper ("text", "abstract", "summary"), of code ("code") or of
-            data ("notes").
+        read: what was available of the paper ("text", "abstract", "summary"), of code ("code") or
+            of data ("notes").
         groups: filled in by `lib.claims.judging`.
     """
 
@@ -165,7 +165,7 @@ class Finding:
         return tuple(g for g in self.groups if g.n)
 
     def inner(self, value: float) -> float:
-        """A value on the scale on which errors are: the logarithm of a ratio, else itself."""
+        """A value on the scale of errors: the logarithm of a ratio, else the value itself."""
         if self.scale != "ratio" or math.isnan(value):
             return value
         return math.log(value) if value > 0 else -math.inf
@@ -173,7 +173,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Change:
-    """An earlier form of a rule: when it was given up, what it was, why, and whether the records
+    """An earlier form of a rule: when it was abandoned, what it was, why, and whether the records
     were known by then.
     """
 
@@ -189,14 +189,14 @@ class Claim(Finding):
 
     Attributes:
         rule: what decides on each network.
-        kind, threshold: the interval has to lie above it, below it, or within it, which for a ratio
-            is from 1/threshold to threshold, else from -threshold to threshold.
+        kind, threshold: the interval must lie above the threshold, below it, or within it: for a
+            ratio from 1/threshold to threshold, else from -threshold to threshold.
         since: when the rule got its present form.
-        history: its earlier ones.
-        fixed: whether the number of searches was fixed before they were made.
-        truth: an effect of the size that the paper speaks of, by which its power is known; None: of
-            twice the threshold, on logarithms.
-        tried: by which made-up data its power is known instead, in words, as of `Group.power`.
+        history: its earlier forms.
+        fixed: whether the number of searches was fixed in advance.
+        truth: an effect as large as the paper's, with which power is computed; None: twice the
+            threshold, on logarithms.
+        tried: the simulated data used for `Group.power` instead, in words, in its order.
     """
 
     rule: str = ""
@@ -210,7 +210,7 @@ class Claim(Finding):
 
     @property
     def needs(self) -> str:
-        """Where an interval has to lie: "above 1.25", "within a factor of 1.25"."""
+        """Where an interval must lie: "above 1.25", "within a factor of 1.25"."""
         value = (
             f"{100 * self.threshold:g} %" if self.scale == "share" else f"{self.threshold:g}"
         )
@@ -218,27 +218,27 @@ class Claim(Finding):
         return f"{self.kind} {around if self.kind == 'within' else ''}{value}"
 
     def decided(self, *verdicts: str) -> list[Group]:
-        """The groups of these verdicts; without any, of a clear one."""
+        """The groups with these verdicts; by default, with a clear one."""
         return [g for g in self.groups if g.verdict in (verdicts or (YES, NO))]
 
     @property
     def theirs(self) -> str:
-        """The word that sums up the paper's own networks."""
+        """The verdict on the paper's networks together."""
         return summed_up(g for g in self.groups if g.own)
 
     @property
     def ours(self) -> str:
-        """The word that sums up all other networks."""
+        """The verdict on all other networks together."""
         return summed_up(g for g in self.groups if not g.own)
 
     @property
     def verdict(self) -> str:
-        """The word of the paper's own networks where it is clear, else that of ours, if any."""
+        """The verdict on the paper's networks if it is clear, else that on ours, if any."""
         clear = self.theirs not in (UNTESTED, UNCLEAR)
         return self.theirs if clear or self.ours == UNTESTED else self.ours
 
     def tally(self, own: bool | None = None) -> str:
-        """In numbers of networks: "3 yes, 1 no, 2 unclear"; own: of the paper's, or of others."""
+        """Numbers of networks: "3 yes, 1 no, 2 unclear"; own: only the paper's, or only others."""
         groups = [g for g in self.measured if own is None or g.own == own]
         counts = Counter(g.verdict for g in groups)
         words = [f"{counts[v]} {v}" for v in (YES, NO, UNCLEAR, SHOWN) if counts[v]]
@@ -246,7 +246,7 @@ class Claim(Finding):
 
     @property
     def made_up(self) -> tuple[str, ...]:
-        """The data by which its power is known, in words."""
+        """The simulated data with which its power is computed, in words."""
         if self.tried:
             return self.tried
         effects = [math.exp(v) if self.scale == "ratio" else v for v in self.worlds]
@@ -254,11 +254,11 @@ class Claim(Finding):
 
     @property
     def worlds(self) -> tuple[float, ...]:
-        """Effects, on the inner scale, by which a rule is tried: the claim as the paper states it,
-        no effect, and the opposite.
+        """Effects, on the inner scale, with which a rule is tried: one at which the claim is true,
+        and two at which it is false.
 
-        An effect that a rule asks for is made twice as large as its threshold (on logarithms); a
-        claim of no effect, or of one that is not worse, is true at none.
+        If the rule demands an effect: `truth` (or twice the threshold), none, and the opposite;
+        else none, then two and four times the threshold, or for "within" plus and minus two times.
         """
         edge = self.inner(self.threshold)
         if self.kind == "within":
@@ -269,8 +269,8 @@ class Claim(Finding):
 
 
 def decide(group: Group, kind: str, threshold: float) -> str:
-    """YES if the interval lies where the claim needs it, NO if wholly elsewhere; UNCLEAR else, if
-    nothing is measured, or if its ends are NaN.  All on the inner scale.
+    """YES if the interval lies where the claim needs it, NO if entirely elsewhere; else UNCLEAR,
+    also if nothing is measured or an end is NaN.  All on the inner scale.
     """
     if not group.n:
         return UNCLEAR
@@ -288,8 +288,8 @@ def _decided(low: np.ndarray, high: np.ndarray, kind: str, threshold: float) -> 
 
 
 def power_of(group: Group, claim: Claim) -> tuple[float, ...]:
-    """How often the rule says yes in each of the claim's `worlds`, on estimates that scatter as
-    this group's do; () where its error is not known.
+    """How often the rule says yes in each of the claim's `worlds`, on estimates with this group's
+    scatter; () if its error is unknown.
     """
     if not (group.n and 0 < group.error < math.inf):
         return ()
@@ -309,7 +309,7 @@ def able(power: Sequence[float]) -> bool:
 
 
 def judged(claim: Claim, groups: Iterable[Group]) -> Claim:
-    """The claim with power and verdict of every group."""
+    """The claim with the power and verdict of every group."""
     decided = []
     for group in groups:
         power = group.power or power_of(group, claim)
@@ -323,10 +323,10 @@ def judged(claim: Claim, groups: Iterable[Group]) -> Claim:
 
 
 def summed_up(groups: Iterable[Group]) -> str:
-    """One word for some networks, of those on which the rule can tell.
+    """One verdict on several networks, from those on which the rule can decide.
 
     yes: on all; mostly: on none against it, or on three times as many for it; no: on none for it;
-    mixed: else.  unclear: no more than half are clear, or none can tell; not tested: nothing is
+    mixed: else.  unclear: no more than half are clear, or none can decide; not tested: nothing is
     measured.
     """
     measured = [g.verdict for g in groups if g.n]
@@ -346,7 +346,7 @@ def summed_up(groups: Iterable[Group]) -> str:
 # --- the registry ---------------------------------------------------------------------------------
 
 
-# Whose claims they are, by a key's first letter, in the order of the ledger
+# The authors of claims, by a key's first letter, in the order of the ledger
 PAPERS = {
     "L": "Lee et al.",
     "M": "McCandlish et al.",
@@ -366,12 +366,12 @@ PAPERS = {
     "W": "papers and code on rates and decay",
     "C": "Schulman et al.",
 }
-# Claims and findings, and their functions, by key, in the order in which they were written down
+# Claims, findings and their functions, by key, in the order of registration
 REGISTRY = SimpleNamespace(claims={}, findings={}, functions={})
 
 
 def place(key: str) -> tuple[int, int, str]:
-    """What claims are sorted by: their paper's letter, their number, and the key.
+    """The sort key of claims: their paper's letter, their number, and the key.
 
     Raises:
         ValueError: if the key does not begin with a letter of PAPERS and a number.
@@ -386,11 +386,11 @@ def claim(key: str, title: str, history: Sequence[Change] = (), **fields) -> Cal
     """A decorator that registers a function under a claim.
 
     Args:
-        key, title, history, **fields: of `Claim`, with the kind of its rule for the threshold, as
-            above=1.25.
+        key, title, history, **fields: of `Claim`, with the threshold named by the rule's kind, as
+            in above=1.25.
 
     Raises:
-        ValueError: unless there is one such kind, and as `place`.
+        ValueError: unless there is exactly one such kind, and as `place`.
     """
     place(key)
     ((kind, threshold),) = [(kind, fields.pop(kind)) for kind in KINDS if kind in fields]
@@ -399,7 +399,7 @@ def claim(key: str, title: str, history: Sequence[Change] = (), **fields) -> Cal
 
 
 def finding(key: str, title: str, **fields) -> Callable:
-    """A decorator that registers a function under a finding, of whose fields these are.
+    """A decorator that registers a function under a finding with these fields.
 
     Raises:
         ValueError: as `place`.

@@ -1,7 +1,7 @@
-"""What pages state besides the judged claims, each computed once from the records and kept as they
-are: how much is on record, and every curve.
+"""What pages state besides the judged claims, each computed once for these records and cached: how
+much is on record, and every curve.
 
-A local extension of Sphinx, too, which computes this while a build begins to run pages.
+Also a local extension of Sphinx, which computes this while a build begins to run pages.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lib.workloads.catalogue import workload
 
 def scope() -> dict:
     """searches, trials and core_hours on record, each search once; networks and data_sets (names)
-    that they train.
+    trained by them.
     """
     return kept("scope", _scope)
 
@@ -73,9 +73,9 @@ def critical() -> pd.DataFrame:
     """Every curve that pages compare, a row each, with its critical batch size.
 
     Columns: workload, algorithm, pruning, sparsity; goal (error at which it is read); range (of
-    momentum: "whole" or "published"); sizes, replicates (counts: batch sizes, independent
-    searches); critical (examples), critical_low, critical_high (90 %); identified (whether it lies
-    inside the batch sizes measured).
+    momentum: "whole" or "published"); sizes, replicates (numbers of batch sizes and independent
+    searches); critical (examples), critical_low, critical_high (90 %); identified (whether critical
+    lies inside the batch sizes measured).
     """
     summary = judging.summary()
     joined = ranges.whole_curves(judging.searches())
@@ -84,14 +84,14 @@ def critical() -> pd.DataFrame:
     return summary.assign(range=names)[CRITICAL]
 
 
-FREE = ("pruning", "max_steps")  # settings in which the searches that are drawn may differ
-# Studies of many methods, which most pages leave to a chapter of their own
+FREE = ("pruning", "max_steps")  # settings in which the searches drawn may differ
+# Studies of many methods, which most pages leave to a separate chapter
 METHODS = ("digits-which", "digits-which-more", "digits-which-sparse")
 
 
 def gathered(*more: Study) -> Study:
-    """The searches that are drawn: those of the curves in `critical`, so that a curve has one
-    critical batch size, those of `more`, and of other curves those of METHODS.
+    """The searches to draw: those of the curves in `critical`, so that each curve has one critical
+    batch size, those of `more`, and those of METHODS for other curves.
     """
     compared = selection.curves(*more).searches
     keys = set(map(selection.curve, compared))
@@ -108,10 +108,10 @@ workload algorithm pruning sparsity goal batch_size value at level replicates
 @_kept
 def collapsed() -> pd.DataFrame:
     """Every curve of `gathered` whose critical batch size lies inside the batch sizes measured,
-    with the two numbers that are fitted to it: value = level (1 + at / batch size).
+    with the two numbers fitted to it: value = level (1 + at / batch size).
 
-    A row per point that no search missed: COLLAPSED.  value: steps to result, at: C in examples,
-    level: c2 in steps, as of `scaling.summaries`; replicates: count of searches.
+    A row per point whose goal no search missed, with columns COLLAPSED.  value: steps to result;
+    at: C in examples, level: c2 in steps, as in `scaling.summaries`; replicates: searches.
     """
     rows = scaling.at_goals(ranges.whole(judging.to_goals(gathered()), judging.low()))
     summary, _ = scaling.summaries(rows)
@@ -131,15 +131,15 @@ DEVICES = hardware.Hardware(devices=64, bandwidth=1e9, latency=2e-5)
 
 @_kept
 def one_run() -> pd.DataFrame:
-    """What one dense training takes to its goal, a row per batch size that most searches share.
+    """What one dense training to its goal takes, a row per batch size that most searches share.
 
-    goal, batch_size, steps, replicates (count of searches); seconds on `fast` cores, where it is
-    soonest; price in core-seconds on `cheap` cores, where that is least; times as measured on one
-    core (`timings`), the exchange of gradients as `hardware.step_time` has it; soonest, cheapest
-    (whether the best size by seconds or price may be this one: the 5 to 95 % range over drawn
-    searches).  Empty where no step was timed.
+    goal, batch_size, steps, replicates (number of searches); seconds, the least, on `fast` cores;
+    price in core-seconds, the least, on `cheap` cores; with times measured on one core (`timings`)
+    and the exchange of gradients as in `hardware.step_time`; soonest, cheapest (whether this may be
+    the best size by seconds or price: the 5 to 95 % range over drawn searches).  Empty if no step
+    was timed.
     """
-    from lib.probes import timings  # both bring PyTorch, which is slow to import
+    from lib.probes import timings  # both import PyTorch, which is slow
     from lib.workloads import models
 
     dense = judging.points(judging.searches()).query(DENSE)
@@ -173,10 +173,10 @@ COST = "L3"  # the claim on what pruning costs
 
 
 def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
-    """What several pages state, as their sentences print it; ranges are over networks of
+    """What several pages state, as printed in sentences; ranges are over networks with
     `scaling.ENOUGH` searches.
 
-    fastest, cheapest: batch sizes that may be the best of `one_run`; None if nothing was timed.
+    fastest, cheapest: batch sizes that may be the best in `one_run`; None if nothing was timed.
     momentum: critical batch size over SGD's.  pruned: the cost of pruning.  noise: critical batch
     size over noise scale, on noise_data.
     """
@@ -193,8 +193,8 @@ def facts(judged: Mapping[str, Finding]) -> dict[str, object]:
 
 
 def measured_again() -> dict[str, int]:
-    """How many of the searches that were measured again have steps, by data set (on_digits,
-    on_images), and how many of these gave the same steps (same_on_digits, same_on_images).
+    """How many of the searches measured again have steps, by data set (on_digits, on_images), and
+    how many of these gave the same steps (same_on_digits, same_on_images).
     """
     from lib.probes import replays  # slow to import
 
@@ -208,8 +208,8 @@ def measured_again() -> dict[str, int]:
 
 
 def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
-    """How many claims there are (claims), and how many came out in each way on the papers' own
-    networks (yes, mostly, mixed, no, unclear, untested) and on ours (our_yes, ...).
+    """The number of claims (claims), and how many have each verdict on the papers' networks (yes,
+    mostly, mixed, no, unclear, untested) and on ours (our_yes, ...).
     """
     counts = {"claims": len(judged)}
     for prefix, side in (("", "theirs"), ("our_", "ours")):
@@ -220,8 +220,8 @@ def tally(judged: Mapping[str, Claim]) -> dict[str, int]:
 
 
 def effects(claim: Finding) -> str:
-    """The least and the most of a claim's effects on networks of `scaling.ENOUGH` searches; of the
-    cost of pruning over all batch sizes, though its rule looks at the least sure one alone.
+    """The least and the greatest of a claim's effects on networks with `scaling.ENOUGH` searches;
+    for the cost of pruning over all batch sizes, though its rule uses only the least certain one.
     """
     if claim.key == COST:
         return between(*pruned_over_dense().ratio)
@@ -237,14 +237,14 @@ def best_sizes(run: pd.DataFrame, what: str) -> str | None:
 
 
 def _data(group: Group) -> str:
-    """On which data a group was measured, of its name: "MLP on digits, SGD"."""
+    """The data on which a group was measured, from its name, such as "MLP on digits, SGD"."""
     return group.name.rpartition(" on ")[2].partition(",")[0]
 
 
 @_kept
 def pruned_over_dense() -> pd.DataFrame:
-    """Steps of networks that lost 90 % of their weights before training over the dense ones', a
-    row per curve of several searches and batch size: as of `scaling.steps_over_dense`.
+    """Steps of networks that lost 90 % of their weights before training over the dense ones', a row
+    per batch size of every curve of several searches: as from `scaling.steps_over_dense`.
     """
     rows = scaling.steps_over_dense(judging.curves()).drop(columns="effect")
     usual = rows.pruning == "connection-sensitivity"
@@ -252,7 +252,7 @@ def pruned_over_dense() -> pd.DataFrame:
 
 
 def data_set(name: str) -> str:
-    """A data set's title, whichever split of it the name means; a reader's own as it is."""
+    """A data set's title, whatever split the name refers to; a reader's own unchanged."""
     return next((title for stem, title in DATA_SETS.items() if name.startswith(stem)), name)
 
 
@@ -260,8 +260,8 @@ def data_set(name: str) -> str:
 
 
 def setup(app) -> dict:
-    """Tell `lib.page.sphinx` what to do while chapters run that need neither the trials, which
-    nearly all want, nor the claims' verdicts.
+    """Tell `lib.page.sphinx` what to do while the chapters run that need neither the trials, as
+    nearly all do, nor the claims' verdicts.
     """
     os.environ[judging.BUILD] = str(Path(app.doctreedir).parent)
     app.before_chapters = _read, _judge
@@ -269,7 +269,7 @@ def setup(app) -> dict:
 
 
 def _read() -> None:
-    with contextlib.suppress(Exception):  # the chapters will tell
+    with contextlib.suppress(Exception):  # the chapters will report it
         judging.searches()
         method_results.compared()
 

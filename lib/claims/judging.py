@@ -1,5 +1,5 @@
-"""Every claim, judged once from the records and kept for this code and these data: front page,
-ledger and chapters read the same.
+"""Every claim, judged once from the records and cached for this code and these data, so that front
+page, ledger and chapters agree.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from lib.studies.study import Study
 
 # --- what is kept ---------------------------------------------------------------------------------
 
-# Names the folder of a build elsewhere: its caches are read and written, too
+# Names the folder of a build elsewhere, whose caches are read and written, too
 BUILD = "BOOK_BUILD"
-UNWRITTEN: dict[Path, str] = {}  # what no folder took
+UNWRITTEN: dict[Path, str] = {}  # what could not be written to any folder
 
 
 def kept(name: str, compute: Callable[[], dict], folders: Sequence[Path] = ()) -> dict:
-    """What `compute` returns, as JSON knows it: from the file that this code and these data have,
-    or into it.
+    """What `compute` returns, as JSON: read from the file for this code and these data, or written
+    to it.
 
-    folders: where it may lie; () for those of the build.  It is written to the first that takes it,
-    and if none does (they are another user's, or the disk is full) kept by this process.  Notebooks
-    that run side by side may both compute.
+    folders: where it may lie; () for those of the build.  It is written to the first that can be
+    written, or else (another user's folders, or a full disk) kept by this process.  Notebooks that
+    run in parallel may both compute.
     """
     builds = (ROOT / "_build", os.environ.get(BUILD))
     folders = folders or [Path(build, "claims") for build in builds if build]
     files = [folder / f"{name}-{_digest()}.json" for folder in folders]
     for file in files:
-        with contextlib.suppress(OSError, ValueError):  # none yet, or one that cannot be read
+        with contextlib.suppress(OSError, ValueError):  # missing or unreadable
             return json.loads(file.read_text(encoding="utf-8"))
     text = UNWRITTEN.get(files[0]) or json.dumps(compute(), ensure_ascii=False, indent=1)
     for file in files:
@@ -61,11 +61,11 @@ def kept(name: str, compute: Callable[[], dict], folders: Sequence[Path] = ()) -
 
 @functools.cache
 def _digest() -> str:
-    """Of all code in lib and beside chapters, and of when every record of the book's was last
-    changed and its size.
+    """Digest of all code in lib and beside chapters, and of the time of modification and size of
+    every record of the book.
     """
     files = (file for file in sorted(DATA.rglob("*")) if file.suffix != ".part")
-    # Of a reader's own nothing is kept
+    # Nothing of readers' own workloads is cached
     book = (f for f in files if f.is_file() and not f.is_relative_to(DATA / "own"))
     stamps = [(str(file), stamp(file)) for file in book]
     chapters = [file.read_bytes() for file in sorted(ROOT.glob("chapters/*/*.py"))]
@@ -77,16 +77,16 @@ def _digest() -> str:
 
 @functools.cache
 def searches() -> pd.DataFrame:
-    """All searches that pages compare, a row each, each workload at its goal, momentum over its
-    whole range where that is measured (then a row for each half).
+    """All searches that pages compare, a row each, each workload at its goal; momentum over its
+    whole range if that is measured (then a row for each half).
     """
     return at_goals(selection.compared())[1]
 
 
 @functools.cache
 def trials() -> pd.DataFrame:
-    """All trials of the dense ones of `searches`; without what they had met within budgets.  It
-    takes seconds.
+    """All trials of the dense `searches`, without what they reached within budgets.  Takes
+    seconds.
     """
     halves = []
     for study in (selection.compared(), ranges.low_momentum()):
@@ -97,13 +97,13 @@ def trials() -> pd.DataFrame:
 
 @functools.cache
 def published() -> pd.DataFrame:
-    """As `searches`, momentum over the published range alone."""
+    """As `searches`, with momentum over the published range only."""
     return at_goals(selection.compared())[0]
 
 
 @functools.lru_cache(maxsize=2)
 def at_goals(study: Study) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`published` and `searches` of another study.  Raises RecordError as `results.read`."""
+    """`published` and `searches` for another study.  Raises RecordError as `results.read`."""
     rows = scaling.at_goals(to_goals(study))
     return rows, scaling.at_goals(ranges.whole(rows, low()))
 
@@ -118,8 +118,8 @@ to_goals = results.of_searches
 
 
 def _once(compute: Callable) -> Callable:
-    """A function of a table that is computed once for each table."""
-    computed = {}  # with the table, so that no other gets its id
+    """Make a function of a table compute only once for each table."""
+    computed = {}  # holds the tables, too, so that no other gets the same id
 
     def look_up(table: pd.DataFrame) -> object:
         if id(table) not in computed:
@@ -134,7 +134,7 @@ points = _once(lambda rows: scaling.across_replicates(scaling.steps_to_result(ro
 
 
 def summary() -> pd.DataFrame:
-    """Every curve on one row (`scaling.summaries`)."""
+    """A row for every curve (`scaling.summaries`)."""
     return summaries(searches())[0]
 
 
@@ -156,8 +156,8 @@ def ladders() -> dict[tuple, list[scaling.Curve]]:
 
 
 def ladders_of(searches: pd.DataFrame, curves: Mapping[tuple, scaling.Curve]) -> dict:
-    """The curves at several goals of these searches, by key; where nothing but K* is on record, the
-    curve itself alone.
+    """The curves of these searches at several goals, by key; only the curve itself if nothing but
+    K* is on record.
     """
     ladder = scaling.ladders(searches, orders()) if "record" in searches else {}
     return {key: ladder.get(key, [curve]) for key, curve in curves.items()}
@@ -165,7 +165,7 @@ def ladders_of(searches: pd.DataFrame, curves: Mapping[tuple, scaling.Curve]) ->
 
 @functools.cache
 def orders() -> pd.DataFrame:
-    """In how many steps the first ten trials of every search met each goal: record, goal, k1 ...
+    """The steps in which the first ten trials of every search met each goal: record, goal, k1 ...
     k10.
     """
     rows = table.table(*table.ORDER[1:])
@@ -182,8 +182,8 @@ PROVIDED = {
 
 
 def registered(kind: str = "claims") -> dict:
-    """Every claim (or of "findings" each) before it is judged, in the order of keys' papers and
-    numbers.
+    """Every claim (or finding, for "findings") before it is judged, in the order of keys' papers
+    and numbers.
     """
     for file in sorted(ROOT.glob("chapters/*/claims.py")):
         importlib.import_module(f"chapters.{file.parent.name}.claims")
@@ -201,7 +201,7 @@ def judge() -> dict[str, Claim]:
 
 
 def findings() -> dict[str, Finding]:
-    """Every finding by its key, with what is measured, likewise."""
+    """Every finding by its key, with what is measured, computed likewise."""
 
     def compute() -> dict[str, dict]:
         shown = registered("findings").items()
@@ -221,7 +221,7 @@ def of_chapter(name: str) -> dict[str, Finding]:
 
 
 def groups_of(key: str) -> list[Group]:
-    """What the function of a claim or finding makes of the records."""
+    """The groups that the function of a claim or finding returns for the records."""
     function = REGISTRY.functions[key]
     tables = inspect.signature(function).parameters
     return list(function(**{name: PROVIDED[name]() for name in tables}))

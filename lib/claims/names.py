@@ -1,4 +1,4 @@
-"""How rows of the matrix are made and named, and which networks are the papers' own."""
+"""Makes and names rows of the matrix, and says which networks are the papers'."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lib.methods import WITH_MOMENTUM
 from lib.wording import named
 from lib.workloads.catalogue import WORKLOADS
 
-# How the names of the papers' networks begin
+# Prefixes of the names of the papers' networks
 LEE2021 = ("mnist-simple-cnn", "fashion-mnist-simple-cnn", "cifar-10-resnet-8")
 # Their Simple CNN has fifty times the parameters of ours, which is Lee et al.'s
 SHALLUE2019 = ("mnist-fc-", "cifar-10-resnet-8")
@@ -24,7 +24,7 @@ SHI2019 = ("mnist-fnn-3", "mnist-lenet-5", "cifar-10-resnet-20")
 REPEATS = (
     "mnist-fc-128x3-54000",
 )  # its searches are those of mnist-fc-128x3-easier: counted once
-# Of rules on ratios of critical batch sizes
+# For rules on ratios of critical batch sizes
 LADDER = (
     "The ratio is the mean over the first 2, 5, 10 and 10 trials to meet the goal and the three "
     "that follow it (of raced searches, the first to the goal), on shared searches."
@@ -39,7 +39,7 @@ BY_MINIMA = Change(
 
 
 def title(workload: str) -> str:
-    """A workload's title, or its name where it has none."""
+    """A workload's title, or its name if it has none."""
     return WORKLOADS[workload].title if workload in WORKLOADS else str(workload)
 
 
@@ -53,12 +53,12 @@ def rows(
     own: Callable[[str], bool] = lambda workload: False,
     note: Callable[[tuple, Effect], str] = lambda key, effect: "",
 ) -> list[Group]:
-    """A row per curve of which there is an effect, on a ratio.
+    """A row per curve that has an effect, as a ratio.
 
     Args:
         effects: by key (workload, algorithm, ...).
-        own: whether a workload is of the paper's.
-        note: of a key and its effect.
+        own: whether a workload is one of the paper's.
+        note: for a key and its effect.
     """
     return [
         ratio(curve_title(key), effect, own(key[0]), note(key, effect))
@@ -68,8 +68,8 @@ def rows(
 
 
 def bent(key: tuple, whole: bool) -> list[str]:
-    """Why a curve decides nothing: with momentum from 0.9 on alone, small batches are made to take
-    too many steps.  [] of other curves.
+    """Why a curve decides nothing: with momentum restricted to 0.9 and above, small batches take
+    too many steps.  [] for other curves.
     """
     return ["momentum from 0.9 on alone"] if key[1] in WITH_MOMENTUM and not whole else []
 
@@ -77,7 +77,7 @@ def bent(key: tuple, whole: bool) -> list[str]:
 def marked(
     keys: Iterable[tuple], groups: Iterable[Group], whole: Collection[tuple]
 ) -> list[Group]:
-    """The groups of these keys, those of `bent` curves with a note, and without a verdict.
+    """The groups of these keys; those of `bent` curves get a note, and no verdict.
 
     whole: the keys of curves over momentum's whole range.
     """
@@ -90,15 +90,15 @@ def marked(
 
 
 def pooled_images(effects: Mapping[tuple, Effect | None]) -> dict[tuple, Effect]:
-    """Estimates by key with the scatter between searches pooled over the networks on images; those
-    on the digits, which have many searches and small splits, keep their own.
+    """Estimates by key, with the scatter between searches pooled over networks on images; those on
+    the digits, with many searches and small splits, keep their own.
     """
     measured = {key: effect for key, effect in effects.items() if effect is not None}
     return scaling.pooled(measured, lambda key: not key[0].startswith("digits"))
 
 
 def tested_form(row: pd.Series) -> str:
-    """How well c1/B + c2 fits a curve, in words, of a row of `scaling.tests_of_form`."""
+    """How well c1/B + c2 fits a curve, in words, from a row of `scaling.tests_of_form`."""
     p_value = f"p = {row.p_value:.2g}" if row.p_value >= 0.001 else "p < 0.001"
     return f"χ² = {row.chi2:.0f} on {row.freedom:.0f} degrees of freedom ({p_value})"
 

@@ -1,4 +1,4 @@
-"""Whether a curve shows three regimes: steps that fall as fast as batches grow, and then stay."""
+"""Whether a curve shows three regimes, from steps that fall as fast as batches grow to a floor."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from lib.analysis.scaling import Curve, Effect
 from lib.claims.claim import Group, difference
 from lib.claims.names import bent, curve_title, is_lee2021
 
-LEAST = 5  # batch sizes of a curve of which a claim tells
-FOURFOLD = 4  # how far the first and the last stretch of a curve reach
+LEAST = 5  # batch sizes that a curve needs to be judged
+FOURFOLD = 4  # ratio of batch sizes in the first and in the last stretch of a curve
 PERFECT, FLOOR = 0.75, 0.25  # elasticities between which returns diminish
-STRAIGHT = 0.5  # of a made-up curve without regimes
+STRAIGHT = 0.5  # elasticity of a simulated curve without regimes
 TRIED = "c₁/B + c₂ with its C", "steps as 1/√B", "steps that do not fall"
 
 
 def margin(key: tuple, curve: Curve, whole: bool = True) -> Group:
-    """The group of by how much a curve's elasticities clear PERFECT and FLOOR, the lesser of both.
+    """The group of how far a curve's elasticities clear PERFECT and FLOOR: the lesser margin.
 
-    Both have to clear them, so that the interval's ends are the lesser ones, too.
+    Both have to clear them, so the interval's ends are also the lesser ones.
     """
     first, last = scaling.estimate(elasticities, curve)
     steep = replace(first, value=first.value - PERFECT)
@@ -39,9 +39,9 @@ def margin(key: tuple, curve: Curve, whole: bool = True) -> Group:
 
 
 def power(curve: Curve, first: Effect, last: Effect) -> tuple[float, ...]:
-    """How often the rule says yes of a curve of these batch sizes and this scatter that is c1/B +
-    c2 with its C (in the middle of the sizes, where they do not have it between them), that is
-    straight on logarithms, and that does not fall.
+    """How often the rule says yes, with these batch sizes and this scatter, to curves that are
+    c1/B + c2 with this one's C (or C in the middle of the sizes, if they do not contain it), that
+    are straight on logarithms, and that do not fall.
     """
     random = np.random.default_rng(0)
     ends = np.log(curve.sizes[[0, -1]])

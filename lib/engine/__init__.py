@@ -1,1 +1,1 @@
-"""Many trials of one cell, trained in lock step."""
+"""Trains the many trials of one search in lock step."""

@@ -1,7 +1,7 @@
 """All trials of a small network at once, as batched matrix products [trials, ...].
 
-There is a rule for each type of layer.  `torch.func.vmap` over the plain network needs none, but
-takes 2 to 8 times as long on batches of up to 64 examples, where most of the searches' time goes.
+Each type of layer has a rule.  `torch.func.vmap` over the plain network would need none, but takes
+2 to 8 times as long on batches of up to 64 examples, where searches spend most of their time.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from lib.engine.sequential import Gradients, LayerStats
 from lib.methods.method import Layer
 from lib.workloads.models import EPSILON, HEAD, Attention, Decoder, DecoderBlock
 
-# Images, or places of sequences, of all trials that pass at once and stay in cache
+# Images, or places in sequences, over all trials of one pass, so that they stay in cache
 MAX_PLACES_PER_PASS = 8192
-MAX_GRADIENT_ENTRIES = 2**18  # of examples' own gradients computed at once
+MAX_GRADIENT_ENTRIES = 2**18  # of per-example gradients computed at once
 
 
 @dataclass
 class Use:
-    """A layer in one pass, and what the gradient of its parameters is made of.
+    """One use of a layer in a pass, and what the gradient of its parameters is made of.
 
     Attributes:
         weight: a matrix [outputs, inputs], a table [symbols, width], or gains [width].
         bias: [outputs], or None.
-        inputs: [1 or T, N, inputs]: N counts the examples and, within each, its places; of gains,
-            what they multiply; of a table, symbols [1, N].
+        inputs: [1 or T, N, inputs]: N counts the examples and, within each, its places; for gains,
+            what they multiply; for a table, symbols [1, N].
         outputs: [T, N, outputs].
-        deltas: derivatives of the loss by them, once they are known.
+        deltas: derivatives of the loss with respect to outputs, once computed.
     """
 
     weight: Layer
@@ -45,8 +45,8 @@ class Use:
     deltas: Tensor | None = None
 
     def gradients(self, workers: int) -> list[tuple[Layer, Tensor]]:
-        """Each parameter with its gradient [workers, T, ...], where each worker has its stretch of
-        the N rows.
+        """Each parameter with its gradient [workers, T, ...]; each worker takes a contiguous part
+        of the N rows.
         """
         inputs, deltas = (_by_worker(rows, workers) for rows in (self.inputs, self.deltas))
         if self.weight.kind:
@@ -66,15 +66,15 @@ def _by_worker(rows: Tensor, workers: int) -> Tensor:
 
 @dataclass
 class Pass:
-    """The weights of many trials, and the layers that examples have passed through with them.
+    """A forward pass with the weights of many trials, and the layers it has gone through.
 
-    Activations are [T, B, ..., channels], or [1, B, ...] as long as all trials share them.
+    Activations are [T, B, ..., channels], or [1, B, ...] while all trials share them.
 
     Attributes:
         slots: where the network's parameters lie in w.
         w: [T, P].
-        products: in which arithmetic activations are multiplied by matrices.
-        uses: of layers, in their order, if gradients are asked for.
+        products: the dtype in which activations are multiplied by matrices.
+        uses: of layers, in order, if gradients are enabled.
     """
 
     slots: dict[nn.Parameter, Layer]
@@ -86,7 +86,7 @@ class Pass:
         return RULES[type(layer)](self, layer, h)
 
     def parameter(self, p: nn.Parameter) -> Tensor:
-        """All trials' values of a parameter of the network: [T, *shape]."""
+        """A parameter of the network, for all trials: [T, *shape]."""
         slot = self.slots[p]
         return self.w[:, slot.where].unflatten(1, slot.shape)
 
@@ -103,7 +103,7 @@ class Pass:
         return self.used(layer, inputs, outputs).to(h.dtype)
 
     def used(self, layer: nn.Module, inputs: Tensor, outputs: Tensor) -> Tensor:
-        """The same outputs [T, N, outputs], by which a loss can be derived."""
+        """The same outputs [T, N, outputs], recorded so that a loss can be differentiated."""
         if torch.is_grad_enabled():
             outputs.requires_grad_()
             bias = self.slots.get(getattr(layer, "bias", None))
@@ -116,12 +116,12 @@ def _linear(run: Pass, layer: nn.Linear, h: Tensor) -> Tensor:
 
 
 def _windows(h: Tensor, k: int, stride: int) -> Tensor:
-    """Views of images [T, B, H, W, C] under a kernel of side k: [T, B, H', W', k, k, C]."""
+    """Views of the k x k windows of images [T, B, H, W, C]: [T, B, H', W', k, k, C]."""
     return h.unfold(2, k, stride).unfold(3, k, stride).movedim(4, -1)
 
 
 class _Patches(torch.autograd.Function):
-    """A copy of `_windows`.  Autograd's own derivative of them takes several times as long."""
+    """A copy of `_windows`, whose derivative by autograd would take several times as long."""
 
     @staticmethod
     def forward(ctx, h: Tensor, *sizes: int) -> Tensor:
@@ -133,7 +133,7 @@ class _Patches(torch.autograd.Function):
     def backward(ctx, d: Tensor) -> tuple[Tensor, None, None]:
         total = d.new_zeros(ctx.shape)
         windows = _windows(total, *ctx.sizes)
-        # A patch's rows lie in one piece, which a loop over the kernel's elements would tear apart
+        # A row of a patch is contiguous; a loop over the kernel's elements would break it up
         for i, j in itertools.product(*(reversed(range(side)) for side in d.shape[2:4])):
             windows[:, :, i, j].add_(d[:, :, i, j])
         return total, None, None
@@ -149,7 +149,7 @@ def _convolution(run: Pass, layer: nn.Conv2d, h: Tensor) -> Tensor:
 
 
 def _flatten(run: Pass, layer: nn.Flatten, h: Tensor) -> Tensor:
-    """As the module does: channel, row, column."""
+    """In the module's order: channel, row, column."""
     return h.movedim(-1, 2).flatten(2)
 
 
@@ -193,7 +193,7 @@ def _sequence(run: Pass, network: nn.Sequential, h: Tensor) -> Tensor:
     return h
 
 
-# By types of layers: what makes activations, of a pass, a layer and the activations before it
+# By type of layer: functions of a pass, a layer and its inputs that return its activations
 RULES = {
     nn.Linear: _linear,
     nn.Conv2d: _convolution,
@@ -217,8 +217,8 @@ def fits(module: nn.Module) -> bool:
 class BatchedExecutor(Executor):
     """All trials at once through one network.
 
-    A decoder is multiplied by matrices in bfloat16 if that is its arithmetic, in training, but is
-    normalised and attends in float32, as all of `logits` is computed.
+    Of a decoder in bfloat16, only the matrix products of training use bfloat16: normalisation,
+    attention and all of `logits` are computed in float32.
     """
 
     def __init__(self, module: nn.Module, *settings, **named):
@@ -231,7 +231,7 @@ class BatchedExecutor(Executor):
         self.products = self.dtype
         if self.reads_text and self.dtype == torch.bfloat16:
             self.dtype = torch.float32
-        # Whether all units of a layer can be off, so that nothing below it has a gradient
+        # Whether all units of a layer can be off, leaving everything below without a gradient
         smooth = (nn.Tanh, nn.RMSNorm)
         self.can_die = not any(isinstance(layer, smooth) for layer in module.modules())
 
@@ -241,7 +241,7 @@ class BatchedExecutor(Executor):
         return run(self.module, x if self.reads_text else x.movedim(1, -1)[None]), run
 
     def _groups(self, w: Tensor, x: Tensor) -> tuple[Tensor, ...]:
-        """Weights w [T, P] of trials that pass at once, for a batch x [B, ...]."""
+        """Weights w [T, P], split into trials that pass at once, for a batch x [B, ...]."""
         places = x.numel() if self.reads_text else len(x)
         return w.split(max(1, MAX_PLACES_PER_PASS // places))
 
@@ -256,8 +256,8 @@ class BatchedExecutor(Executor):
     ) -> Gradients:
         """As `SequentialExecutor.gradients`.
 
-        workers: as of `gradients_by_worker`; 0: nobody shares the batch.
-        uses: takes up the uses of layers, in a single pass.
+        workers: as for `gradients_by_worker`; 0: the batch is not shared.
+        uses: a list to which the uses of layers are added, in a single pass.
         """
         looked_at = uses is not None
         allowed = "of one trial after another where layers are looked at"
@@ -288,8 +288,8 @@ class BatchedExecutor(Executor):
     def gradients_with_layer_stats(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, stats: Callable
     ) -> tuple[*Gradients, LayerStats]:
-        """As `SequentialExecutor.gradients_with_layer_stats`; inputs that all trials share, the
-        data, have one row.
+        """As `SequentialExecutor.gradients_with_layer_stats`; inputs shared by all trials (the
+        data) have one row.
         """
         uses = []
         gradients = self.gradients(w, x, y, mask, uses=uses)
@@ -305,7 +305,7 @@ class BatchedExecutor(Executor):
             inputs, deltas = (_by_example(rows, len(y)) for rows in (use.inputs, use.deltas))
             matrix = None if mask is None else use.weight.matrix(mask)
             bias = None if mask is None else mask[:, None, use.bias.where]
-            # Sums, since the deltas are shares of a mean
+            # Sums, since the deltas are already divided by the batch size
             norms.append(example_norms(inputs, deltas, matrix).sum(1))
             norms.append(masked(deltas.sum(2), bias).norm(dim=2).sum(1))
         return *gradients, torch.stack(norms, 1).float()
@@ -323,17 +323,17 @@ class BatchedExecutor(Executor):
 
 
 def _by_example(rows: Tensor, examples: int) -> Tensor:
-    """[T, N, ...] as [T, B, places, ...], in single precision at least."""
+    """[T, N, ...] as [T, B, places, ...], in at least single precision."""
     precise = torch.promote_types(rows.dtype, torch.float32)
     return rows.to(precise).unflatten(1, (examples, -1))
 
 
 def example_norms(inputs: Tensor, deltas: Tensor, mask: Tensor | None) -> Tensor:
-    """Norms [T, B] of the gradients of a matrix, each of one example's loss.
+    """Norms [T, B] of the gradients of each example's loss with respect to a matrix.
 
     inputs: [1 or T, B, places, inputs].
-    deltas: [T, B, places, outputs], derivatives by the layer's outputs.
-    mask: [T, outputs, inputs], zero for what is removed and does not count, or None.
+    deltas: [T, B, places, outputs], derivatives with respect to the layer's outputs.
+    mask: [T, outputs, inputs], zero for removed weights, which do not count; or None.
     """
     if deltas.shape[2] == 1:  # an outer product, whose squares need not be written out
         h = inputs[:, :, 0].square()

@@ -1,4 +1,4 @@
-"""The state of an unfinished search, kept in a file and read without running anything in it."""
+"""Keeps the state of an unfinished search in a file; reading it runs no code from the file."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import torch
 
 from lib import whole
 
-SAVE_EVERY = 300.0  # seconds between two states at most
+SAVE_EVERY = 300.0  # seconds between two saves, at most
 SOON = (
-    10.0  # seconds: papermill ends a notebook's process without a word, and so little is lost
+    10.0  # seconds: papermill kills a notebook's process without warning, so little is lost
 )
 SELDOM = 100  # times as long as saving takes lie between two states
 
@@ -28,11 +28,11 @@ class OutOfTime(Exception):
 
 
 class Checkpoint:
-    """The file of a search under way, written every `SOON` seconds, or less often if that is slow.
+    """The state file of a running search, written every `SOON` seconds, or less often if slow.
 
     Args:
-        file: None keeps nothing.
-        identity: what tells the search from any other.
+        file: None saves nothing.
+        identity: what distinguishes the search from any other.
         until: the time (`time.time`) at which `save` raises OutOfTime; None: never.
     """
 
@@ -46,8 +46,8 @@ class Checkpoint:
         self.pause = SOON
 
     def save(self, state: Callable[[], dict]) -> None:
-        """Write what `state` returns (tensors, numbers, texts, and lists of them) if it is time to,
-        whole or not at all, after a line with a checksum.  Raises OutOfTime once that is written.
+        """If it is time to, write what `state` returns (tensors, numbers, strings, and lists of
+        them), atomically, after a line with a checksum.  Raises OutOfTime after the last write.
         """
         ended = time.time() >= self.until
         due = ended or time.perf_counter() - self.saved >= min(self.pause, SAVE_EVERY)
@@ -64,40 +64,40 @@ class Checkpoint:
             raise OutOfTime
 
     def load(self) -> dict | None:
-        """The state in the file, on the CPU; None if there is none, or one that is set aside."""
+        """The state in the file, on the CPU; None without a file, or if it had to be set aside."""
         if self.file is None or not self.file.exists():
             return None
         checksum, _, body = self.file.read_bytes().partition(b"\n")
         reason = "damaged (truncated or altered), or no state of a cell"
         if checksum == hashlib.sha256(body).hexdigest().encode():
-            try:  # nothing in the file is run
+            try:  # runs no code from the file
                 state = unpacked(body)
                 if state["identity"] == self.identity:
                     return state
                 reason = "of another cell, or of other code"
-            except Exception as error:  # whatever such a file makes torch raise
+            except Exception as error:  # anything that torch may raise
                 reason = f"cannot be read ({type(error).__name__})"
         self.set_aside(reason)
         return None
 
     def set_aside(self, reason: str) -> None:
-        """Rename the file, which will not do, with a warning that names it and says why."""
+        """Rename a file that cannot be used, with a warning that names it and says why."""
         aside = self.file.with_suffix(".set-aside")
-        with contextlib.suppress(FileNotFoundError):  # another runner has been here
+        with contextlib.suppress(FileNotFoundError):  # another runner has renamed it
             os.replace(self.file, aside)
         message = f"{self.file}: {reason}; set aside as {aside.name}, the cell begins anew"
         warnings.warn(message, RuntimeWarning, stacklevel=3)
 
 
 def packed(state: dict) -> bytes:
-    """A state of tensors, numbers, texts, and lists of them."""
+    """A state of tensors, numbers, strings, and lists of them, as bytes."""
     body = io.BytesIO()
     torch.save(state, body)
     return body.getvalue()
 
 
 def unpacked(body: bytes) -> dict:
-    """A `packed` state, on the CPU; nothing in it is run."""
+    """A `packed` state, on the CPU; runs no code from it."""
     return torch.load(io.BytesIO(body), map_location="cpu", weights_only=True)
 
 

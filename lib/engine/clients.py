@@ -1,5 +1,5 @@
-"""Clients that hold a part of the data, and networks cut in two, as in split learning: a client
-computes up to the cut and sends the activations, a server computes the rest and returns their
+"""Clients that each hold a part of the data, and networks cut in two, as in split learning: a
+client computes up to the cut and sends activations, a server computes the rest and returns their
 derivatives.
 """
 
@@ -20,8 +20,8 @@ Batches = Iterator[tuple[Tensor, Tensor]]
 
 
 def shards(y: Tensor, clients: int, skewed: bool, seed: int) -> Tensor:
-    """Which examples each client holds, [clients, n], by labels y [N]: any, or two runs of sorted
-    ones.
+    """Indices of the examples that each client holds, [clients, n], for labels y [N]: random ones
+    or, if skewed, two runs of examples sorted by label.
     """
     random = torch.Generator().manual_seed(seed)
     size = len(y) // clients
@@ -34,8 +34,8 @@ def shards(y: Tensor, clients: int, skewed: bool, seed: int) -> Tensor:
 
 
 def streams(data: Split, places: Tensor, batch_size: int, seed: int) -> list[Batches]:
-    """Each client's endless batches (x, y) of its examples, places [clients, n], every epoch in an
-    order of its own.
+    """Each client's endless batches (x, y) of its examples, indices `places` [clients, n],
+    reshuffled every epoch.
     """
 
     def stream(client: int, rows: Tensor) -> Batches:
@@ -73,7 +73,7 @@ class Halves:
             w: parameters [T, P].
             x: examples [B, ...].
             y: their labels [B].
-            penalty: the client's own loss [T], of what it sends, [T, B, ...].
+            penalty: maps what the client sends, [T, B, ...], to an additional loss [T].
         """
         parts = [part.detach().requires_grad_() for part in w.tensor_split([self.size], 1)]
         sent = torch.vmap(lambda w: outputs(self.client, w, x))(parts[0])
@@ -84,5 +84,5 @@ class Halves:
         return losses.detach(), torch.cat(torch.autograd.grad(total, parts), 1)
 
     def sent(self, w: Tensor, x: Tensor) -> Tensor:
-        """What the client sends of examples x [n, ...] at one trial's w [P]: [n, ...]."""
+        """What the client sends for examples x [n, ...] at one trial's w [P]: [n, ...]."""
         return outputs(self.client, w[: self.size], x).detach()

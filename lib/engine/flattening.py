@@ -1,6 +1,6 @@
-"""A network's parameters as one vector and back, and the base of what computes gradients.
+"""A network's parameters as one vector and back, and the base class of what computes gradients.
 
-Convolution kernels lie with their input channel last, the layout in which convolutions are fastest.
+Convolution kernels are stored with the input channel last, the fastest layout for convolutions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lib.workloads.tasks import TASKS, Task
 
 
 def layers(module: nn.Module, chosen: dict[str, Tensor] | None = None) -> tuple[Layer, ...]:
-    """The module's parameters in the order of `flatten`, or the chosen ones by name as they are."""
+    """The module's parameters in the order of `flatten`, or those in `chosen`, laid out as is."""
     if chosen is None:
         chosen = {name: memory_order(p) for name, p in module.named_parameters()}
     named = []
@@ -29,7 +29,7 @@ def layers(module: nn.Module, chosen: dict[str, Tensor] | None = None) -> tuple[
 
 
 def _kind_of(module: nn.Module, name: str) -> str:
-    """`Layer.kind` of the module's parameter of this name."""
+    """`Layer.kind` of the module's parameter with this name."""
     owner, _, leaf = name.rpartition(".")
     layer = module.get_submodule(owner)
     if leaf != "weight" or layer.weight.is_complex():
@@ -48,12 +48,12 @@ def memory_order(p: Tensor) -> Tensor:
 
 
 def masked(g: Tensor, mask: Tensor | None) -> Tensor:
-    """Gradients g with zeros, in place, where the mask has them; None: as they are."""
+    """Gradients g multiplied, in place, by the mask; None: as they are."""
     return g if mask is None else g.mul_(mask)
 
 
 def cast(x: Tensor, dtype: torch.dtype) -> Tensor:
-    """Inputs x [N, ...] in a network's arithmetic; indices, of words say, stay."""
+    """Inputs x [N, ...] in a network's dtype; indices (of words, say) stay as they are."""
     return x.to(dtype) if x.is_floating_point() else x
 
 
@@ -85,10 +85,10 @@ def head(module: nn.Module) -> nn.Linear:
 
 
 class Executor:
-    """What computes losses and gradients of many trials of one network.
+    """Computes losses and gradients of many trials of one network.
 
     Attributes:
-        normalised: whether by batch normalisation, so that answers depend on who is asked together.
+        normalised: whether it has batch normalisation: outputs then depend on the whole batch.
         classes: outputs of the last layer.
     """
 
@@ -102,10 +102,10 @@ class Executor:
     ):
         """
         module: the network.
-        dtype: of its arithmetic; weights are float32 outside.
+        dtype: of its arithmetic; outside, weights are float32.
         device: where it is computed.
         smoothing: the share of a target that label smoothing spreads evenly over all classes.
-        task: what the network is asked for.
+        task: what the network is trained for.
         """
         self.module = module.to(device)
         self.dtype = dtype
@@ -116,7 +116,7 @@ class Executor:
         self.normalised = any(isinstance(layer, _BatchNorm) for layer in module.modules())
 
     def inputs(self, x: Tensor) -> Tensor:
-        """x as the network takes it (`cast`); convert a data set once."""
+        """x in the network's dtype (`cast`) and on its device; convert a data set once."""
         return cast(x, self.dtype).to(self.device)
 
     @torch.no_grad()

@@ -1,17 +1,17 @@
-"""Trials of one search in lock step until the goal: exactly the steps to result of an exhaustive
-search, for far less.
+"""Trains the trials of one search in lock step to a goal: exactly the steps to result of an
+exhaustive search, at a fraction of its cost.
 
 The published protocol (Shallue et al. 2019, section 3; Lee et al. 2021) runs every trial to the
 goal or to its budget and then takes the minimum.  Here all trials take step k before any takes step
-k + 1, so the first check at which some trial meets the goal already is that minimum.  It goes on
-until `hits` trials have met it, since those first order statistics give the distribution of the
-best of k < n trials, then stops.
+k + 1, so the first check at which some trial meets the goal already is that minimum.  The search
+stops once `hits` trials have met it, since these first order statistics give the distribution of
+the best of k < n trials.
 
-A race goes further: trials that have fallen behind the first leave, and those are not asked whose
-training loss is far above what the goal takes.  Its rungs are goals alone, or training losses, too,
-which fall long before any goal is met.  It saves most of the trial-steps and of the checks, and
-may, now and then, lose the trial that would have won; `race`, beside the chapter steps_to_result,
-says how often.
+A race goes further: it drops trials that have fallen behind the first, and does not validate those
+whose training loss is far above what the goal takes.  Its rungs are the goals, or also training
+losses, which fall long before any goal is met.  It saves most of the trial-steps and checks, but
+now and then loses the trial that would have won; `race`, beside the chapter steps_to_result, says
+how often.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from lib.methods.method import Method
 from lib.own import OwnError, raised
 from lib.workloads.datasets import Split
 
-LOG = logging.getLogger("lib.training")  # how far a search is, which its bar shows
+LOG = logging.getLogger("lib.training")  # progress of a search, which its bar shows
 
 RECENT = 128  # examples over which a trial's training loss is averaged, exponentially
 
 
 def batches(examples: int, batch_size: int, seed: int) -> Iterator[Tensor]:
-    """Endless batches of indices [batch_size]: every epoch reshuffled without replacement; a batch
-    may straddle two.
+    """Endless batches of indices [batch_size], reshuffled every epoch, without replacement; a batch
+    may straddle two epochs.
 
     Raises ValueError if the batch is larger than the training set.
     """
@@ -59,12 +59,12 @@ def batches(examples: int, batch_size: int, seed: int) -> Iterator[Tensor]:
 
 
 class TrialError(RuntimeError):
-    """A network raised while it was trained; the message names the step and the exception."""
+    """Training a network raised an exception; the message names the step and the exception."""
 
 
 @contextlib.contextmanager
 def naming(where: str) -> Iterator[None]:
-    """A block whose exceptions are a `TrialError` or OwnError that begins with these words."""
+    """Within the block, turn exceptions into TrialError or OwnError that begins with `where`."""
     try:
         yield
     except OutOfTime:
@@ -79,12 +79,11 @@ def naming(where: str) -> Iterator[None]:
 def cannot_move_again(
     method: Method, w: Tensor, buffers: dict[str, Tensor], drawn: dict[str, Tensor], bias: int
 ) -> Tensor:
-    """Which trials [T] have weights that no longer move, bit by bit, as long as their gradients are
-    zero.
+    """Which trials [T] have weights that can no longer change by a bit while gradients are zero.
 
-    True where all the drift that the method's buffers still hold is lost in rounding.  The last
-    `bias` weights, the last layer's biases, are left out: they alone have a gradient when every
-    unit is off, and they cannot switch one on.
+    True where all drift left in the method's buffers is lost in rounding.  The last `bias` weights,
+    the last layer's biases, are left out: they alone have a gradient when every unit is off, and
+    they cannot switch one on.
     """
     return (w + method.drift(buffers, drawn) == w)[:, :-bias].all(1)
 
@@ -111,26 +110,26 @@ def train(
     whole_at_end: bool = False,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Outcome:
-    """Train all trials in lock step and say when each first met each goal.
+    """Train all trials in lock step and record when each first met each goal.
 
     Args:
         goals: the hardest first.
-        hits: how many trials have to meet the hardest goal to end a search with stop "goal".
-        stop: "goal", or "budget", which runs every trial for max_steps and reads every check to the
-            end; of weights that are the best so far, `test` is then asked, too.
-        race: the factor of early stopping, at least 1, with stop "goal"; None: nobody is abandoned.
-            If some trial first met a goal at step k, each that has not met it by the first check at
-            or after race x k is.  A trial is passed over at checks before `Task.hopeless` of its
-            training loss allows the loosest goal that it has not met.
+        hits: how many trials must meet the hardest goal to end a search with stop "goal".
+        stop: "goal", or "budget", which runs every trial for max_steps and completes every check;
+            weights that are the best so far are then evaluated on `test`, too.
+        race: the factor of early stopping, at least 1, with stop "goal"; None: no trial is
+            abandoned.  If some trial first met a goal at step k, those that have not met it by the
+            first check at or after race x k are.  Checks skip a trial as long as its training loss
+            exceeds `Task.hopeless` of the loosest goal that it has not met.
         rungs: of a race, "goals"; or "losses", where each of `vocabulary.LOSSES` is a rung, too,
-            with race x (1 + loss) for a factor: early on, ranks change.
-        checks: of `vocabulary.next_check`.
+            with the factor race x (1 + loss), since ranks change early on.
+        checks: as for `vocabulary.next_check`.
         exchange: what the workers send each other, if the batch is shared among several
             (`lib.messages.exchanges`).
         drop_dead: may be switched off where a silent network may wake up.
-        whole_at_end: ask every trial at the last check before max_steps and read it to the end, so
-            that `best_error` says what a search reached that met no goal.
-        checkpoint: what keeps the state in a file; if one is there, the search goes on from it, and
+        whole_at_end: complete the last check before max_steps for every trial, so that `best_error`
+            says what a search reached that met no goal.
+        checkpoint: keeps the state in a file; if there is one, the search continues from it and
             ends as if it had never been interrupted.
 
     Raises OSError naming a file that cannot be written.
@@ -152,7 +151,7 @@ def train(
     order = itertools.islice(batches(len(y), batch_size, order_seed), out.steps, None)
     check = next_check(last_check(out.steps, checks), checks)
 
-    if now.trials.mask is not None:  # one that keeps nothing is of a trial that was not pruned
+    if now.trials.mask is not None:  # an empty mask marks a trial that could not be pruned
         now.leave(~now.trials.mask.any(1), "infeasible", "unpruned")
     while len(now.ids) and out.steps < max_steps and out.goes_on(hits):
         pick = next(order).to(y.device)
@@ -189,7 +188,7 @@ def train(
 
 
 def _take_in(now: State, losses: Tensor, alive: Tensor, examples: int) -> None:
-    """Take in a step: losses [T], which drop trials where they are no number, and who is alive."""
+    """Take in a step's losses [T], dropping trials whose loss is not finite, and who is alive."""
     out = now.outcome
     out.trial_steps += len(now.ids)
     share = max(min(1.0, examples / RECENT), 1 / out.steps)
@@ -199,17 +198,17 @@ def _take_in(now: State, losses: Tensor, alive: Tensor, examples: int) -> None:
 
 
 def _leave_dead(now: State, x: Tensor) -> None:
-    """Trials leave that have proved dead: every unit is off for all inputs x, and no weight that
-    could change it moves.
+    """Drop trials that are provably dead: every unit is off for all inputs x, and no weight that
+    could change this moves.
 
-    Of a method that takes its gradients elsewhere than at the weights, or does not tell their
-    drift, nothing is proved.
+    Nothing can be proved for a method that computes gradients elsewhere than at the weights, or
+    has no drift.
     """
     method, executor = now.method, now.executor
     suspects = now.silent >= now.patience
     if not suspects.any() or method.drift is None or method.gradient is not None:
         return
-    # Looked at again a quarter later, if it stays
+    # A trial that stays is examined again when silent for a quarter longer
     now.patience += suspects * (now.patience // 4 + 1)
     drawn = now.trials.at(now.outcome.steps)
     dead = suspects & cannot_move_again(method, now.w, now.buffers, drawn, executor.classes)
@@ -219,7 +218,7 @@ def _leave_dead(now: State, x: Tensor) -> None:
 
 
 def _leave_behind(now: State, race: float, levels: tuple[float, ...]) -> None:
-    """Trials leave that are so many times as late at a rung as the first that came there."""
+    """Abandon trials that are `race` times as late at a rung as the first that reached it."""
     out = now.outcome
     reached = np.concatenate([out.fell, out.first], axis=1)  # [T, rungs]
     earliest = np.nanmin(reached, 0, initial=np.inf)
@@ -229,12 +228,12 @@ def _leave_behind(now: State, race: float, levels: tuple[float, ...]) -> None:
 
 
 def _check(now: State, rows: np.ndarray, read_all: bool) -> None:
-    """A check: which goals the trials in `rows` (a boolean mask) meet, their errors, and those of
-    the better on the test set.
+    """Record which goals the trials in `rows` (a boolean mask) meet, their errors, and test errors
+    of those that improved.
 
-    An error is a mean cost: a share of mistakes, or what else the task counts.
+    An error is a mean cost: a share of mistakes, or whatever else the task counts.
 
-    read_all: read every trial's answers to the end.
+    read_all: evaluate every trial on all examples.
     """
     out = now.outcome
     judge, *others = now.judges

@@ -1,4 +1,4 @@
-"""Pruning at initialisation: a score per parameter, then one global mask with an exact count."""
+"""Pruning at initialisation: a score per parameter, then a global mask with an exact count."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from lib.engine.flattening import Executor, cast, layers, outputs
 from lib.engine.vocabulary import METHODS
 from lib.workloads.tasks import TASKS, Task
 
-PASS_BATCH = 100  # examples of which Lee et al. (2021) sum gradients over the training set
-# Examples of each class from which GraSP takes gradient and curvature, and what divides the outputs
-# before the loss; the second as in the published code of Wang et al. (2020).  Its scores alone may
-# be negative.
+PASS_BATCH = 100  # batch size with which Lee et al. (2021) sum gradients over the training set
+# Examples per class from which GraSP takes gradient and curvature, and the temperature that divides
+# the outputs before the loss; "grasp-200" as in the published code of Wang et al. (2020).  GraSP's
+# scores alone may be negative.
 GRASP = {"grasp": (100, 1.0), "grasp-200": (25, 200.0)}
 SYNFLOW_ROUNDS = 100
-BELOW = 2.0**-26  # a change, relative to a number, that is none in float32
-# Equal scores that are not zero: of millions drawn in float32, no more fall together
+BELOW = 2.0**-26  # a relative change that float32 does not resolve
+# Equal nonzero scores: among millions drawn in float32, no more coincide
 BY_CHANCE = 16
 
 
 class ScoresError(ValueError):
-    """Scores that are not what their method assumes, or leave the choice to the positions."""
+    """Scores that violate their method's assumptions, or are so equal that position decides."""
 
 
 def scores(
@@ -41,7 +41,7 @@ def scores(
     seed: int,
     sparsity: float = 0.9,
 ) -> Tensor:
-    """Scores [P] of the parameters of one freshly initialised network; the larger, the more kept.
+    """Scores [P] of the parameters of one freshly initialised network; the largest are kept.
 
     Args:
         method: "connection-sensitivity": |sum over batches of dL/dm| at an all-ones mask m, which
@@ -49,23 +49,23 @@ def scores(
             in the code of Lee et al. 2021). Biases are scored like weights.  They start at zero, so
             their sensitivity is exactly zero: at any sparsity that removes at least as many
             parameters as there are biases, the network trains without biases.
-            "random": uniform, from a stream of its own (torch's, of this seed, has drawn the
-            weights).
+            "random": uniform, from a separate random stream (torch's stream with this seed has
+            drawn the weights).
             "magnitude": |w|, hence biases go first here too.
-            "grasp": w * H g, the share of each weight in the gradient norm that its removal would
-            take away (Wang et al. 2020, which removes the largest -w * H g), g and H on a
+            "grasp": w * H g, how much of the gradient norm each weight's removal would take away
+            (Wang et al. 2020, who remove the largest -w * H g), with g and H computed on a
             class-balanced sample of the training set.
             "grasp-200": the same with outputs divided by 200 before the loss, on fewer examples, as
             in their code.
-            "synflow": |w * dR/dw| of the scores that are left when all but the last of 100 rounds
-            have pruned (Tanaka et al. 2020, and their code); needs the sparsity, and no data.
+            "synflow": |w * dR/dw| in the last of 100 rounds, with the parameters that the rounds
+            before have left (Tanaka et al. 2020, and their code); needs the sparsity, but no data.
         w: [P].
         executor: of the network.
-        x: the training set [N, ...], as of `Executor.inputs`.
+        x: the training set [N, ...], as `Executor.inputs` returns it.
         y: its targets [N, ...].
         seed: of the network.
 
-    Raises ValueError for another method, and for synflow where inputs are indices.
+    Raises ValueError for another method, and for synflow if inputs are indices.
     """
     if method == "random":
         uniform = np.random.default_rng(seed).random(len(w), dtype=np.float32)
@@ -89,7 +89,7 @@ def scores(
 
 
 def class_balanced(y: Tensor, per_class: int, seed: int) -> Tensor:
-    """Up to `per_class` examples of every class in y [N]; of all if they have several targets."""
+    """Up to `per_class` examples of every class in y [N], or in all if y has several targets."""
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed)).to(y.device)
     if y.dim() > 1:
         return order[:per_class]
@@ -104,10 +104,10 @@ def grasp(
     task: Task = TASKS["classification"],
     temperature: float = 1.0,
 ) -> Tensor:
-    """w * H g [P] for the task's mean loss on x [N, ...], y [N] (Wang et al. 2020, equation 8, sign
-    turned).
+    """w * H g [P] for the task's mean loss on x [N, ...], y [N] (Wang et al. 2020, equation 8, with
+    the opposite sign).
 
-    temperature: what the outputs are divided by before the loss.
+    temperature: divides the outputs before the loss.
     """
     w = w.detach().clone().requires_grad_()
     loss = task.loss(outputs(module, w, x) / temperature, y)
@@ -123,13 +123,13 @@ def synflow(
     algorithm 1).
 
     R is the sum of the outputs for an all-ones input when every parameter is replaced by its
-    absolute value; round r keeps a share density^(r / rounds).  In double precision, since R
-    multiplies whole layers.  R rises with every weight of a ReLU network; where layers are
-    normalised or attend it may fall, so a score is the size of a weight's part in it.
+    absolute value; round r keeps a share density^(r / rounds).  Computed in double precision, since
+    R multiplies whole layers.  In a ReLU network R rises with every weight; with normalisation or
+    attention it may fall, so a score is the absolute value of a weight's part in it.
 
-    Weights of one path alone have one score but for rounding, which hangs on the order of units:
-    what is equal in single precision counts as equal.  Equal scores stay together from round to
-    round; the last ones are in the order of |w|.
+    Weights that lie on one path only have equal scores up to rounding, which depends on the order
+    of units, so scores equal in single precision count as equal.  Equal scores are kept or removed
+    together in every round; the final scores break ties by |w|.
     """
     size = w.abs().double()
     left = torch.ones_like(size)
@@ -147,9 +147,9 @@ def synflow(
 
 @contextlib.contextmanager
 def _unnormalised(module: nn.Module) -> Iterator[None]:
-    """A block in which batch normalisation that knows a batch's statistics alone, of which one
-    example has none, takes means of 0 and variances of 1: the running ones before any training,
-    with which the authors' code prunes.
+    """Within the block, batch normalisation without running statistics uses mean 0 and variance 1:
+    one example has no batch statistics, and these are the initial running ones, with which the
+    authors' code prunes.
     """
 
     def scaled(layer: _BatchNorm, x: Tensor) -> Tensor:
@@ -169,7 +169,7 @@ def _unnormalised(module: nn.Module) -> Iterator[None]:
 
 
 def layer_densities(mask: Tensor, module: nn.Module) -> list[tuple[str, int, int]]:
-    """Per parameter tensor: name, scalars that one mask [P] keeps, scalars in all."""
+    """Per parameter tensor: name, number of scalars that a mask [P] keeps, number in all."""
     parts = ((layer.name, mask[layer.where]) for layer in layers(module))
     return [(name, int(part.sum()), len(part)) for name, part in parts]
 
@@ -181,8 +181,8 @@ def kept(parameters: int, sparsity: float) -> int:
 
 
 def global_mask(scores: Tensor, sparsity: float) -> Tensor:
-    """Mask [..., P] of zeros and ones that keeps exactly `kept(P, sparsity)` largest scores of each
-    row, of equal ones the first; `chosen` refuses where that matters.
+    """Mask [..., P] of zeros and ones that keeps exactly the `kept(P, sparsity)` largest scores of
+    each row, the first among equal ones; `chosen` refuses if that matters.
     """
     count = kept(scores.shape[-1], sparsity)
     order = scores.argsort(dim=-1, descending=True, stable=True)[..., :count]
@@ -190,12 +190,11 @@ def global_mask(scores: Tensor, sparsity: float) -> Tensor:
 
 
 def chosen(method: str, scores: Tensor, sparsity: float) -> Tensor:
-    """`global_mask` [P] of the scores [P] of a method, which says why if it is not the method that
-    chooses.
+    """`global_mask` [P] of a method's scores [P], if these scores really decide.
 
-    Raises ScoresError for scores that are not finite, or negative where the method's are sizes, and
-    where the last score kept is shared by parameters that are removed: by more than chance
-    explains, or at all if it is zero.
+    Raises ScoresError for scores that are not finite, or negative where the method's cannot be, and
+    if removed parameters share the last score kept: more of them than chance explains, or any if it
+    is zero.
     """
     signed = method in GRASP
     bad = scores[~(scores.isfinite() & ((scores >= 0) | signed))]

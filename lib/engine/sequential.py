@@ -1,4 +1,4 @@
-"""Any module, one trial after another: for networks that fill a core by themselves."""
+"""Any module, one trial after another, for networks large enough to keep a core busy."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from torch import Tensor, nn
 from lib import require
 from lib.engine.flattening import Executor, flatten, head, layers, masked, outputs, unflatten
 
-MAX_GRADIENT_ENTRIES = 2**24  # of examples' own gradients computed at once
-WARM_UPS = 3  # passes before one is recorded, in which libraries choose their kernels
+MAX_GRADIENT_ENTRIES = 2**24  # of per-example gradients computed at once
+WARM_UPS = 3  # passes before recording, in which libraries choose their kernels
 Gradients = tuple[Tensor, Tensor, Tensor]  # losses, gradients, and which trials are alive
 LayerStats = dict[str, tuple[Tensor, ...]]  # by the names of weights
 
 
 @contextlib.contextmanager
 def _record_rows(module: nn.Module, weights: list[str]):
-    """For the layer of each weight, pairs of its inputs [N, inputs] and the derivatives by its
-    outputs [N, outputs], one for every time that it is used in a pass forward and backward.
+    """Within the block, collect for each weight's layer pairs of its inputs [N, inputs] and the
+    derivatives by its outputs [N, outputs], a pair for each use in a forward and backward pass.
     """
     pairs = {name: [] for name in weights}
 
@@ -37,7 +37,7 @@ def _record_rows(module: nn.Module, weights: list[str]):
 
 
 def _rows(layer: nn.Module, h: Tensor, d: Tensor) -> tuple[Tensor, Tensor]:
-    """A layer's inputs, and the derivatives by its outputs, as rows [N, ...] of a product."""
+    """A layer's inputs and the derivatives by its outputs as rows [N, ...] of a matrix product."""
     if isinstance(layer, nn.Linear):
         return h.flatten(0, -2), d.flatten(0, -2)
     patches = F.unfold(h, layer.kernel_size, layer.dilation, layer.padding, layer.stride)
@@ -63,7 +63,7 @@ class SequentialExecutor(Executor):
         self.features = inputs[0].detach()
 
     def inputs(self, x: Tensor) -> Tensor:
-        """As `Executor.inputs`, a pixel's channels side by side."""
+        """As `Executor.inputs`; images in channels-last format."""
         x = super().inputs(x)
         return x.contiguous(memory_format=torch.channels_last) if x.dim() == 4 else x
 
@@ -83,19 +83,19 @@ class SequentialExecutor(Executor):
 
         Args:
             w: weights [T, P].
-            x, y: a batch's inputs [B, ...], as of `inputs`, and targets [B, ...].
-            mask: [T, P], zero where gradients are to be; weights must be zero there, too.
+            x, y: a batch's inputs [B, ...], as from `inputs`, and targets [B, ...].
+            mask: [T, P], zero where gradients shall be zero; weights must be zero there, too.
 
         Returns:
-            losses [T], gradients [T, P], alive [T]: False where the last layer's inputs are zero on
-            the whole batch, and nothing but its bias has a gradient.
+            losses [T], gradients [T, P], alive [T]: False if the last layer's inputs are zero on
+            the whole batch and only its bias has a gradient.
         """
         derived = [self._derive(row, x, y) for row in w]
         losses, g, alive = map(torch.stack, zip(*derived, strict=True))
         return losses, masked(g, mask), alive
 
     def gradients_by_worker(self, w: Tensor, x: Tensor, y: Tensor, workers: int) -> Gradients:
-        """As `gradients` of each worker's even share of a batch: with a first axis [workers]."""
+        """As `gradients`, for each worker's equal share of a batch: with a first axis [workers]."""
         parts = zip(x.chunk(workers), y.chunk(workers), strict=True)
         derived = [self.gradients(w, *part) for part in parts]
         return tuple(map(torch.stack, zip(*derived, strict=True)))
@@ -103,20 +103,20 @@ class SequentialExecutor(Executor):
     def gradients_with_layer_stats(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None, stats: Callable
     ) -> tuple[*Gradients, LayerStats]:
-        """As `gradients`; fourth, statistics of layers by the names of their weights.
+        """As `gradients`, and fourth, statistics of layers by the names of their weights.
 
         stats: called with each layer's inputs [trials, N, inputs] and the derivatives of the mean
             loss by its outputs [trials, N, outputs]; returns a tuple of tensors with a row per
             trial.  N counts examples and, within each, the places of a convolution, whose inputs
-            are patches in the order of the kernel as it lies in w.  Linear layers and convolutions
-            of one group have statistics (`Layer.kind`).
+            are patches in the kernel's order in w.  Only linear layers and convolutions of one
+            group have statistics (`Layer.kind`).
         """
         derived = []
         rows = {layer.name: [] for layer in layers(self.module) if layer.kind}
         for trial in w:
             with _record_rows(
                 self.module, [*rows]
-            ) as pairs:  # of recorded kernels none are heard
+            ) as pairs:  # hooks do not run in replayed kernels
                 derived.append(SequentialExecutor._derive(self, trial, x, y))
             for name, uses in pairs.items():
                 inputs, deltas = (torch.cat(parts)[None] for parts in zip(*uses, strict=True))
@@ -128,11 +128,11 @@ class SequentialExecutor(Executor):
     def gradients_with_norms(
         self, w: Tensor, x: Tensor, y: Tensor, mask: Tensor | None = None
     ) -> tuple[*Gradients, Tensor]:
-        """As `gradients`; fourth, the norms of examples' own gradients, averaged over the batch:
+        """As `gradients`, and fourth, norms of per-example gradients, averaged over the batch:
         [T, parameter tensors].
 
-        Raises ValueError for a network with batch normalisation, in which an example has no
-        gradient of its own.
+        Raises ValueError for a network with batch normalisation, where a single example has no
+        gradient.
         """
         allowed = "one without batch normalisation where examples' own gradients are asked for"
         require(not self.normalised, "model", type(self.module).__name__, allowed)
@@ -141,7 +141,7 @@ class SequentialExecutor(Executor):
         return *self.gradients(w, x, y, mask), torch.stack(norms).to(w)
 
     def _mean_norms(self, w: Tensor, mask: Tensor | None, x: Tensor, y: Tensor) -> Tensor:
-        """Mean norms [parameter tensors] of a trial's gradients over examples; w, mask [P]."""
+        """Norms of a trial's per-example gradients, averaged: [parameter tensors]; w, mask [P]."""
 
         def loss(w: Tensor, example: Tensor, target: Tensor) -> Tensor:
             logits = outputs(self.module, w, example[None]).float()
@@ -174,17 +174,17 @@ class SequentialExecutor(Executor):
 
 
 class CapturedExecutor(SequentialExecutor):
-    """As `SequentialExecutor`, to rounding, on a graphics processor, for modules that never look at
-    their values in Python.
+    """`SequentialExecutor` up to rounding, on a GPU, for modules that never inspect values in
+    Python.
 
-    A small network keeps such a processor busy for microseconds a kernel, less than it takes to
-    launch one from Python.  So a trial's pass is recorded once for every shape of a batch, and its
-    kernels are then launched together.
+    A small network's kernels take microseconds each, less than launching one from Python does.  So
+    a trial's pass is recorded once per batch shape, and its kernels are then launched together (a
+    CUDA graph).
     """
 
     def __init__(self, module: nn.Module, *settings, **named):
         super().__init__(module, *settings, **named)
-        # Of each shape: what a pass reads (w [P], x, y), what it writes, and its kernels
+        # By batch shape: what a pass reads (w [P], x, y), what it writes, and its graph
         self.passes = {}
 
     def _derive(self, w: Tensor, x: Tensor, y: Tensor) -> Gradients:

@@ -1,4 +1,4 @@
-"""All that changes while a search trains."""
+"""Everything that changes while a search trains."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from lib.methods.method import Method
 
 @dataclass
 class Trials:
-    """What a search starts from: one row a trial.
+    """What a search starts from, one row per trial.
 
     Attributes:
         w: initial weights [T, P], already masked.
         mask: [T, P] of zeros and ones, or None for dense networks; all zeros for a trial that could
             not be pruned.
-        drawn: the hyperparameters [T, 1] by name, with decay_steps and end_factor where the
-            learning rate decays.
+        drawn: the hyperparameters [T, 1] by name, with decay_steps and end_factor if the learning
+            rate decays.
     """
 
     w: Tensor
@@ -39,8 +39,8 @@ class Trials:
     def at(self, step: int) -> dict[str, Tensor]:
         """The method's hyperparameters for update number `step` (from 1).
 
-        The learning rate falls linearly to end_factor of itself in decay_steps, then stays; or is
-        constant (Shallue et al. 2019, section 4; Lee et al. 2021, CIFAR-10).
+        The learning rate falls linearly to end_factor times its initial value in decay_steps, then
+        stays; or is constant (Shallue et al. 2019, section 4; Lee et al. 2021, CIFAR-10).
         """
         drawn = dict(self.drawn)
         decay_steps = drawn.pop("decay_steps", None)
@@ -52,33 +52,33 @@ class Trials:
 
 
 class Outcome:
-    """What a search measured: numpy arrays with one entry a trial, NaN where nothing is known.
+    """What a search measured: numpy arrays with one entry per trial, NaN where nothing is known.
 
     Attributes:
         status: "complete" met the hardest goal, "stopped" the search ended first, "infeasible"
-            cannot meet it, "budget" ran all its steps, "abandoned" fell behind in a race; "" as
-            long as it trains.
+            cannot meet it, "budget" ran all its steps, "abandoned" fell behind in a race; "" while
+            it trains.
         cause: of infeasible trials: "diverged" (a loss that is not finite), "dead" (the last
             layer's inputs are zero on the whole training set, and the weights before it no longer
             move) or "unpruned" (its mask keeps nothing: the scores did not say what to keep).
-        first: [T, goals], the check, in training steps, at which each goal was first met.
-        fell: [T, losses], the check at which the training loss was first as low as each of
-            `vocabulary.LOSSES`, if a race asks.
-        last_step: steps known about (an infeasible trial never meets a goal).
-        best_error, best_step: the lowest validation error among checks carried through, and when;
-            checks that early rejection ended are not among them.
+        first: [T, goals], the training step of the check at which each goal was first met.
+        fell: [T, losses], the step of the check at which the training loss had first fallen to each
+            of `vocabulary.LOSSES`, in a race on losses.
+        last_step: the last step of each trial (an infeasible one never meets a goal).
+        best_error, best_step: the lowest validation error among completed checks, and its step;
+            checks cut short by early rejection do not count.
         budgets: the powers of two up to max_steps if the search ran to its budget, else none.
         best_within: [T, budgets], the lowest validation error among checks up to that step.
         test_within: [T, budgets], the test error at that check.
-        sent, sent_within: elements that a worker had sent by the last check, and by the last within
-            each budget, if there is an exchange.
+        sent, sent_within: elements that a worker had sent by the last check, and by the last one
+            within each budget, if there is an exchange.
         steps: training steps of the search.
         trial_steps: updates computed, over all trials.
-        wall_s: seconds that it took, once it has ended; until then they count from a moment.
+        wall_s: seconds that the search took; until it ends, minus the time at which it began.
     """
 
     def __init__(self, n: int, goals: int, budgets: tuple[int, ...] = (), losses: int = 0):
-        """That of n trials before their first step."""
+        """The outcome of n trials before their first step."""
         self.status, self.cause = np.full((2, n), "", object)
         self.first = np.full((n, goals), np.nan)
         self.fell = np.full((n, losses), np.nan)
@@ -91,15 +91,15 @@ class Outcome:
         self.wall_s = -time.perf_counter()
 
     def leave(self, ids: np.ndarray, status: str, cause: str = "") -> None:
-        """Trials end here."""
+        """End these trials at the current step."""
         self.status[ids] = status
         self.cause[ids] = cause
         self.last_step[ids] = self.steps
 
     def check(self, ids: np.ndarray, errors: np.ndarray, met: np.ndarray) -> np.ndarray:
-        """Take in a check of trials; returns whose error is the lowest so far, [n].
+        """Take in a check of n trials; returns which [n] have improved on their lowest error.
 
-        errors: [n], NaN where one is not known.  met: which goals they meet, [n, goals].
+        errors: [n], NaN where unknown.  met: which goals they meet, [n, goals].
         """
         self.first[ids] = np.fmin(self.first[ids], np.where(met, self.steps, np.nan))
         better = ~(errors >= self.best_error[ids]) & ~np.isnan(errors)
@@ -110,29 +110,29 @@ class Outcome:
         return better
 
     def note(self, within: np.ndarray, ids: np.ndarray, values: np.ndarray) -> None:
-        """Write values [n] of trials into an array [T, budgets], for budgets from here on."""
+        """Write values [n] of trials into an array [T, budgets], for budgets not yet exceeded."""
         within[np.ix_(ids, np.array(self.budgets) >= self.steps)] = values[:, None]
 
     def loosest(self, ids: np.ndarray, limits: np.ndarray | tuple, none: float) -> np.ndarray:
-        """Of the limits [goals] the largest that the trials have not met, or none: [n]."""
+        """The largest of the limits [goals] that each trial has not met, else `none`: [n]."""
         return np.where(np.isnan(self.first[ids]), limits, none).max(1, initial=none)
 
     def goes_on(self, hits: int) -> bool:
-        """Whether fewer trials than `hits` have left since they met the hardest goal."""
+        """Whether fewer than `hits` trials have ended by meeting the hardest goal."""
         return (self.status == "complete").sum() < hits
 
     def end(self, limit: int) -> None:
-        """The search ends for all that still train; limit: its steps at most."""
+        """End the search for all trials that still train; limit: its maximum of steps."""
         self.leave(self.status == "", "budget" if self.steps == limit else "stopped")
         self.wall_s += time.perf_counter()
 
     def parts(self) -> dict:
-        """All of it as numbers, texts, and lists of them."""
+        """The whole outcome as numbers, strings, and lists of them."""
         parts = {name: getattr(v, "tolist", lambda v=v: v)() for name, v in vars(self).items()}
         return parts | {"wall_s": self.wall_s + time.perf_counter()}
 
     def restore(self, parts: dict) -> None:
-        """Bring it to these `parts`."""
+        """Restore the outcome from `parts`."""
         for name, value in parts.items():
             kind = getattr(vars(self)[name], "dtype", None)
             setattr(self, name, value if kind is None else np.array(value, kind))
@@ -140,15 +140,15 @@ class Outcome:
 
 
 class Descent:
-    """Trials under way, a row for each.
+    """Trials in training, a row for each.
 
     Attributes:
-        method, executor: which updates their weights, and what computes their gradients.
+        method, executor: what updates their weights, and what computes their gradients.
         layers: the network's parameters.
         trials: what they started from.
         w: weights [T, P].
-        buffers: the method's, by name, [T, ...].
-        exchange: what the workers send each other, if any.
+        buffers: of the method, by name, [T, ...].
+        exchange: what the workers send each other, if there are several.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class Descent:
         trials: Trials,
         exchange: Exchange | None = None,
     ):
-        """That before the first step."""
+        """The trials before their first step."""
         self.method = method
         self.executor = executor
         self.layers = layers(executor.module)
@@ -168,9 +168,9 @@ class Descent:
         self.exchange = exchange
 
     def advance(self, k: int, batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
-        """Update number k (from 1), in place; losses before it [T], and who is alive [T]."""
+        """Take update number k (from 1) in place; losses before it [T], and who is alive [T]."""
         w, mask = self.w, self.trials.mask
-        if self.exchange:  # which knows the weights that are left
+        if self.exchange:  # it knows which weights are kept
             losses, g, alive = self.exchange.gradients(self.executor, w, *batch)
         elif self.method.gradient:
             losses, g, alive = self.method.gradient(self.executor, w, batch, mask, self.buffers)
@@ -181,26 +181,26 @@ class Descent:
         return losses, alive
 
     def evaluated(self) -> Tensor:
-        """The weights [T, P] of which errors are measured: w, or what the method evaluates."""
+        """The weights [T, P] to validate: w, or those that the method evaluates."""
         evaluated = self.method.evaluated
         return evaluated(self.w, self.buffers) if evaluated else self.w
 
 
 class State(Descent):
-    """All that changes while a search trains, hence all that is kept of one that is interrupted.
+    """Everything that changes while a search trains, and so is saved when it is interrupted.
 
     Attributes, with a row for each trial that still trains:
         ids: [T] (numpy), its number.
-        silent: [T], steps in a row without any unit on.
-        patience: [T], such steps before a look at all data.
-        recent: [T], training loss over the last batches.
-    And of all trials:
-        outcome: what is known so far.
-        judges: of the validation set, and of the test set if test errors are asked for.
+        silent: [T], consecutive steps without any unit on.
+        patience: [T], such steps before all data are examined.
+        recent: [T], training loss, averaged over the last batches.
+    And for all trials:
+        outcome: the results so far.
+        judges: for the validation set, and for the test set if test errors are measured.
     """
 
     def __init__(self, *descent, outcome: Outcome, patience: int, judges: list[Validation]):
-        """descent: arguments of `Descent`; patience: of every trial."""
+        """descent: arguments of `Descent`; patience: the initial one, of every trial."""
         super().__init__(*descent)
         self.outcome = outcome
         self.judges = judges
@@ -211,14 +211,14 @@ class State(Descent):
         self.recent = self.silent.double()
 
     def leave(self, rows: Tensor | np.ndarray, status: str, cause: str = "") -> None:
-        """Take rows (a boolean mask) out of the training."""
+        """End the trials in `rows` (a boolean mask) and train on without them."""
         rows = torch.as_tensor(rows, device=self.w.device)
         if rows.any():
             self.outcome.leave(self.ids[rows.cpu().numpy()], status, cause)
             self.keep(~rows)
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with the trials in `rows` (a boolean mask) alone."""
+        """Continue with only the trials in `rows` (a boolean mask)."""
         self.ids = self.ids[rows.cpu().numpy()]
         self.trials = self.trials.keep(rows)
         self.buffers = {name: buffer[rows] for name, buffer in self.buffers.items()}
@@ -228,7 +228,7 @@ class State(Descent):
             self.exchange.keep(rows)
 
     def parts(self) -> dict:
-        """All of it, and what its judges have learned: tensors, numbers and texts, in lists."""
+        """The whole state, and what its judges have learned: lists of tensors, numbers, strings."""
         return {
             "ids": self.ids.tolist(),
             "tensors": self._tensors(),
@@ -237,12 +237,12 @@ class State(Descent):
         }
 
     def _tensors(self) -> list[Tensor]:
-        """All tensors of it and of its judges; writing into them changes it."""
+        """All tensors of the state and its judges; writing into them changes the state."""
         tensors = [self.w, self.silent, self.patience, self.recent, *self.buffers.values()]
         return tensors + [judge.missed for judge in self.judges]
 
     def restore(self, parts: dict) -> None:
-        """Bring the state before the first step, and its judges, to these `parts`."""
+        """Restore the state before the first step, and its judges, from `parts`."""
         rows = torch.from_numpy(np.isin(self.ids, parts["ids"]))
         self.keep(rows.to(self.w.device))
         for tensor, saved in zip(self._tensors(), parts["tensors"], strict=True):

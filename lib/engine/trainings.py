@@ -1,5 +1,5 @@
-"""Trials of any module in lock step, each with a module of its own: one after the other trains to
-the next check.
+"""Trains trials of any module in lock step, each with a separate module: one after another, to the
+next check.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from lib.methods.method import Method
 from lib.own import Training, raised, require, telling
 from lib.workloads import batches, kinds, own_network
 
-EXACT = 1e-12  # by which an error may exceed the goal that it meets
-TRIED = 5  # steps before, and after, a state that is tried
+EXACT = 1e-12  # by which an error may exceed a goal and still meet it
+TRIED = 5  # steps before and after saving, when a state is tried
 
 
 @dataclass(frozen=True)
 class Job:
-    """What the trials of a cell share.
+    """What the trials of a search share.
 
     Attributes:
         training: what is trained.
         method: of training.
-        limit: steps.
-        goals: errors on record, the hardest first.
-        batch_size, order_seed, device, precision, checks, sparsity, pruning: as of a cell.
-        matrices: whether weights of two axes or more alone are pruned, and counted; elsewhere all
-            parameters are, as where trials are trained at once.
+        limit: the maximum of steps.
+        goals: errors as recorded, the hardest first.
+        batch_size, order_seed, device, precision, checks, sparsity, pruning: of the search.
+        matrices: whether only weights of two or more axes are pruned and counted; otherwise all
+            parameters are, as in trials trained at once.
     """
 
     training: Training
@@ -55,21 +55,21 @@ class Job:
 
     @functools.cached_property
     def data(self) -> object:
-        """What is trained on: tensors on the device, rows or a function as they are."""
+        """The training data: tensors on the device; rows or a function as they are."""
         data = self.training.train
         return data if callable(data) else batches.to(data, self.device)
 
     def build(self) -> nn.Module:
-        """A module, from the global random numbers where they are."""
+        """A module, initialised from the current state of the global random numbers."""
         return own_network.initialise(self.training).to(self.device)
 
     def prunable(self, module: nn.Module) -> list[Tensor]:
-        """The parameters of a module that are pruned."""
+        """The parameters of a module that may be pruned."""
         trained = [p for p in module.parameters() if p.requires_grad]
         return [p for p in trained if p.dim() > 1 or not self.matrices]
 
     def backward(self, module: nn.Module, batch: object) -> float:
-        """The loss of a batch, whose gradient is added to those of the parameters."""
+        """The loss of a batch, whose gradient is added to the parameters' .grad."""
         batch = batches.to(batch, self.device)
         with kinds.arithmetic(self.device, self.precision):
             loss = kinds.loss(self.training, module, batch)
@@ -77,15 +77,15 @@ class Job:
         return float(loss.detach())
 
     def stream(self, steps: int) -> Iterator:
-        """The batches of tensors or of rows after so many steps."""
+        """The batches, of tensors or of rows, that follow after so many steps."""
         order = lockstep.batches(batches.examples(self.data), self.batch_size, self.order_seed)
         for pick in itertools.islice(order, steps, None):
             yield batches.chosen(self.data, pick)
 
 
 def masks(job: Job, seed: int) -> list[Tensor]:
-    """What is kept of each `prunable` parameter of a trial's fresh module, as `lib.engine.pruning`
-    chooses it; none at sparsity 0.
+    """Masks of the `prunable` parameters of a trial's fresh module, as `lib.engine.pruning` chooses
+    them; none at sparsity 0.
 
     Connection sensitivity sums gradients of the loss over one pass of the training set.  Raises
     OwnError for a module without such parameters, and `pruning.ScoresError`.
@@ -110,15 +110,15 @@ def masks(job: Job, seed: int) -> list[Tensor]:
 
 
 def _gradient(parameters: list[Tensor]) -> Tensor:
-    """That by parameters [P], zero where there is none."""
+    """The parameters' gradient [P], zero where there is none."""
     grads = [torch.zeros_like(p) if p.grad is None else p.grad for p in parameters]
     return torch.cat([grad.reshape(-1) for grad in grads])
 
 
 class MethodOptimiser:
-    """A training method of the book for one module, in the place of a torch.optim.Optimizer.
+    """A training method of the book for one module, in place of a torch.optim.Optimizer.
 
-    Its trainable parameters are views of one vector w [1, P].
+    The module's trainable parameters become views of one vector w [1, P].
     """
 
     def __init__(self, method: Method, module: nn.Module, drawn: dict[str, float]):
@@ -136,8 +136,8 @@ class MethodOptimiser:
 
     @torch.no_grad()
     def step(self) -> None:
-        """An update from the gradients that the parameters hold, with denormal numbers as zeros, as
-        where all trials are trained at once.
+        """Update from the parameters' .grad, with denormal numbers flushed to zero, as in trials
+        trained at once.
         """
         self.k += 1
         g = _gradient(self.parameters)[None]
@@ -158,11 +158,11 @@ class MethodOptimiser:
 
 
 class Trial:
-    """A trial's module, optimiser, batches and random numbers, each its own.
+    """A trial, with its own module, optimiser, batches and random numbers.
 
     Attributes:
-        steps: taken.
-        finite: whether its last loss was; it trains no more where it was not.
+        steps: number taken.
+        finite: whether its last loss was finite; if not, training has stopped.
     """
 
     def __init__(self, job: Job, seed: int, drawn: dict[str, float]):
@@ -185,7 +185,7 @@ class Trial:
 
     @torch.no_grad()
     def _prune(self) -> None:
-        """Zeros where weights are removed, and in their gradients."""
+        """Set removed weights and their gradients to zero."""
         for p, mask in zip(self.weights, self.masks):
             p.mul_(mask)
             if p.grad is not None:
@@ -213,13 +213,13 @@ class Trial:
             self.random = batches.randomness()
 
     def error(self) -> float:
-        """That of the whole validation set."""
+        """The error on the whole validation set."""
         job = self.job
         with own_network.alone():
             return kinds.error(job.training, self.module, job.device, job.precision)[0]
 
     def _step(self, batch: object) -> None:
-        """The next update, unless the loss before it is not finite."""
+        """Take the next update, unless the loss before it is not finite."""
         self.steps += 1
         self.module.zero_grad()
         self.finite = math.isfinite(self.job.backward(self.module, batch))
@@ -237,7 +237,7 @@ class Trial:
         self._prune()
 
     def state(self) -> dict:
-        """All of it that changes, of tensors, numbers and texts."""
+        """Everything that changes, as tensors, numbers and strings."""
         return {
             "progress": (self.steps, self.finite),
             "masks": self.masks,
@@ -250,7 +250,7 @@ class Trial:
 
     @torch.no_grad()
     def take_up(self, state: dict) -> None:
-        """Go on from a `state`, before the first step."""
+        """Continue from a `state`; call it before the first step."""
         for name, buffer in state["buffers"].items():
             owner, _, leaf = name.rpartition(".")
             owner = self.module.get_submodule(owner)
@@ -266,8 +266,8 @@ class Trial:
 
 
 def check_state(job: Job, seed: int, drawn: dict[str, float]) -> None:
-    """Raise OwnError where a trial that goes on from its state is not the one that it was: after a
-    few steps of a copy, on a few examples and the CPU, the next steps are taken twice.
+    """Raise OwnError if a trial restored from its state trains differently: after a few steps, on a
+    few examples and the CPU, the next steps are taken by the trial and by a restored copy.
     """
     job = replace(job, device="cpu", batch_size=min(own_network.PROBED, job.batch_size))
     with own_network.alone(), telling("model: going on from a state it raised"):
@@ -293,12 +293,12 @@ def train(
     hits: int,
     checkpoint: Checkpoint = NO_CHECKPOINT,
 ) -> Outcome:
-    """Train trials of these seeds and hyperparameters until `hits` met the hardest goal.
+    """Train trials of these seeds and hyperparameters until `hits` have met the hardest goal.
 
-    checkpoint: as of `lockstep.train`; a state that cannot be taken up is set aside.  Raises
-    `lockstep.TrialError` for what the reader's code raises, OwnError for what is refused, before
-    the first state is kept also for what `check_state` says, and OSError naming a file that cannot
-    be written.
+    checkpoint: as for `lockstep.train`; a state that cannot be restored is set aside.  Raises
+    `lockstep.TrialError` for what the reader's code raises, OwnError for what is refused (also by
+    `check_state`, before the first state is saved), and OSError naming a file that cannot be
+    written.
     """
     hparams = [{name: float(v[n]) for name, v in drawn.items()} for n in range(len(seeds))]
 
@@ -315,7 +315,7 @@ def train(
             out.restore(saved["outcome"])
             for trial, parts in zip(trials, saved["trials"], strict=True):
                 trial.take_up(parts)
-        except Exception as error:  # whatever a reader's module makes of it
+        except Exception as error:  # a reader's module may raise anything
             checkpoint.set_aside(f"cannot be taken up ({raised(error)})")
             out, trials = start()
 

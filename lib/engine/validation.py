@@ -1,4 +1,4 @@
-"""Validation errors of many trials, read no further than a decision needs."""
+"""Validation errors of many trials, on no more examples than a decision needs."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from torch import Tensor
 from lib.engine.flattening import Executor
 from lib.workloads.datasets import Split
 
-# Examples asked beyond the mistakes that reject a trial, in the first chunk of a check
+# Examples in the first chunk of a check beyond the mistakes that reject a trial
 SPARE = 32
-FORGET = 0.9  # per check: what earlier trials got wrong says less and less
-# Of the network's arithmetic, relative: more than which examples are asked together changes a sum
+FORGET = 0.9  # factor per check: what earlier trials got wrong matters less and less
+# In machine epsilons: more than a sum changes with the grouping of examples into chunks
 ROUNDINGS = 1000
-MOST_SLACK = 0.1  # of a limit, where arithmetic is coarse
+MOST_SLACK = 0.1  # relative to a limit, for coarse arithmetic
 
 
 class Validation:
-    """Decides "mean cost <= goal" for many trials, and stops reading a trial's answers once the
-    decision is certain.
+    """Decides "mean cost <= goal" for many trials, evaluating each only until the decision is
+    certain.
 
-    Costs are never below zero, so a trial whose sum exceeds goal x examples misses the goal
-    whatever else it answers. Examples that earlier checks found hardest are asked first, so that
-    poor trials are rejected after a few hundred. The order cannot change a decision: a check that
-    passes has counted every example.  A network with batch normalisation, whose answers depend on
-    who is asked together, is asked everything at once.
+    Costs are never negative, so a trial whose sum exceeds goal x examples misses the goal whatever
+    its other answers.  The examples that were hardest in earlier checks come first, so that poor
+    trials are rejected after a few hundred.  The order cannot change a decision, since a check that
+    passes has counted every example.  A network with batch normalisation, whose outputs depend on
+    the whole batch, is evaluated on all examples at once.
 
-    Mistakes are counted, in whole numbers.  Sums of other costs depend in their last digits on the
-    order, and on who is asked together.  So a trial is rejected only if its sum exceeds the limit
-    by more (`slack`), and one that ends as near to a limit as that is decided by asking it alone,
-    every example in the order of the data: one sum for one vector of weights.
+    Mistakes are whole numbers, counted exactly.  Sums of other costs depend, in their last digits,
+    on the order and on the grouping of examples.  So a trial is rejected only if its sum exceeds
+    the limit by more than that (`slack`), and one that ends closer to a limit is evaluated again,
+    alone and on all examples in the order of the data: one sum for one vector of weights.
 
     Attributes:
         limits: [goals], the largest sums of costs that meet the goals.
@@ -52,14 +52,14 @@ class Validation:
     def costs(self, w: Tensor, allowed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Sums of costs [T], and whether every example is in the sum [T], for w [T, P].
 
-        allowed: sums [T] beyond which a trial need not be read on; None: all are read to the end.
+        allowed: sums [T] beyond which a trial is abandoned; None: all examples are evaluated.
         """
         total = torch.zeros(len(w), dtype=torch.float64, device=w.device)
         complete = torch.zeros_like(total, dtype=torch.bool)
         if allowed is None:
             allowed = torch.full_like(total, math.inf)
-        rounded = w.to(self.executor.dtype)  # once, and not for every chunk
-        # Asked together, in the order of the data, examples are of one order at every check
+        rounded = w.to(self.executor.dtype)  # once, not for every chunk
+        # A normalised network takes all examples at once, always in the order of the data
         hardest = self.missed * (not self.executor.normalised)
         order = hardest.argsort(descending=True, stable=True)
         for limit in allowed.unique():
@@ -75,8 +75,8 @@ class Validation:
     def _read(
         self, w: Tensor, rows: Tensor, limit: Tensor, total: Tensor, order: Tensor
     ) -> Tensor:
-        """Add to the total [T] what the rows' answers cost, in this order of the examples, until it
-        exceeds the limit; rows that were read to the end.
+        """Add the costs of these rows to the total [T], in this order of the examples, until it
+        exceeds the limit; returns the rows evaluated on all examples.
         """
         w = w.index_select(0, rows)  # six times as fast as w[rows]
         examples = len(order)
@@ -86,8 +86,8 @@ class Validation:
             pick = order[start : start + chunk]
             cost = self.task.cost(self.executor.logits(w, self.x[pick]), self.y[pick])
             total[rows] += cost.sum(1)
-            # Any other cost is brought into [0, 1], as a mistake is: one trial that diverges is no
-            # judge of examples
+            # Other costs are mapped into [0, 1], as mistakes are, so that no diverging trial
+            # alone decides which examples are hard
             hard = cost if self.task.counted else (1 - (-cost).exp()).nan_to_num(1)
             self.missed[pick] += hard.float().sum(0)
             chunk = chunk // 2 if start == 0 else chunk * 3 // 2
@@ -98,16 +98,16 @@ class Validation:
         return rows
 
     def _first_chunk(self, limit: Tensor) -> int:
-        """Examples that are enough to reject a trial that is mostly wrong."""
+        """Number of examples that suffices to reject a trial that is mostly wrong."""
         examples = len(self.y)
         if self.executor.normalised:
             return examples
         chunk = int(min(limit, examples)) * 6 // 5 + SPARE
         if self.task.counted or limit == math.inf:
             return chunk
-        # An answer may cost more than a mistake, and limits be larger
+        # An answer may cost more than a mistake, and limits may be larger
         return min(chunk, examples // 2 + SPARE)
 
     def alone(self, w: Tensor) -> Tensor:
-        """A trial's sum of costs at w [P], all examples asked at once in the order of the data."""
+        """A trial's sum of costs at w [P], on all examples at once, in the order of the data."""
         return self.task.cost(self.executor.logits(w[None], self.x), self.y).sum()

@@ -1,5 +1,5 @@
-"""What the engine can be asked for, without PyTorch: names that searches and tables use, and the
-steps at which errors are measured.
+"""The engine's options, without PyTorch: names that searches and tables use, and the steps at which
+errors are measured.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ OF_ANY = METHODS[:3]  # those for any module and loss, `lib.engine.trainings`
 def next_check(step: int, checks: str) -> int:
     """The next step after `step` at which errors are measured.
 
-    "geometric": every step to 20, then 5 % apart, the same relative resolution at every batch size.
-    "every-100": the fixed interval of Lee et al. (2021); others as their names say.
+    "geometric": every step up to 20, then 5 % apart: the same relative resolution at every batch
+    size.  "every-100": the fixed interval of Lee et al. (2021); others as their names say.
     """
     if checks == "geometric":
         return step + 1 if step < 20 else max(step + 1, round(step * 1.05))

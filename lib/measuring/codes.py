@@ -1,5 +1,5 @@
-"""The code that measures an experiment besides what `lib.SOURCE` names: the definitions in lib and
-chapters that its spec refers to, directly or through others, in whatever file they lie.
+"""The code that measures an experiment, apart from that in `lib.SOURCE`: the definitions in lib and
+chapters that its spec refers to, directly or through others, in any file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import yaml
 
 from lib import MEASURING, ROOT
 
-# What only plans, checks, stores, runs, words and draws
+# Code that only plans, checks, stores, runs, words and draws
 PLUMBING = ("*.py", "records/*.py", "studies/*.py", "claims/*.py", "page/*.py")
 PLUMBING += ("measuring/codes.py", "measuring/runner.py", "measuring/sweeps.py")
 UNNAMED = "unnamed"  # the code of records whose first line names none
@@ -25,7 +25,7 @@ LISTED = yaml.load(LEDGER.read_bytes() if LEDGER.exists() else "", yaml.BaseLoad
 
 
 def _texts() -> dict[str, bytes]:
-    """The modules that are followed, by name."""
+    """The texts of the modules whose definitions are followed, by module name."""
     left_out = {f for pattern in (*MEASURING, *PLUMBING) for f in ROOT.glob(f"lib/{pattern}")}
     files = {*ROOT.glob("lib/**/*.py"), *ROOT.glob("chapters/*/*.py")} - left_out
     names = {file: ".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files}
@@ -36,20 +36,20 @@ TEXTS = _texts()  # taken when lib is loaded, as `lib.SOURCE` is
 
 
 def same(name: str, kind: type) -> list[str]:
-    """The codes that measure what today's does, as data/codes.yaml says; today's alone, where it is
-    not listed.
+    """The codes that measure the same as today's, according to data/codes.yaml; only today's, if it
+    is not listed.
 
     Args:
         name: of the collection.
-        kind: of its specs.
+        kind: class of its specs.
     """
     today, listed = digest(kind), LISTED.get(f"{name}/{kind.__name__}", "").split()
     return listed if today in listed else [today]
 
 
 def unlisted(kinds: Iterable[tuple[str, type]]) -> list[str]:
-    """What is to be changed in data/codes.yaml: a line for each code of today that is not listed,
-    and for each that nothing has any more; kinds: as of `same`, all there are.
+    """What to change in data/codes.yaml: a line for each code of today that is not listed, and for
+    each entry that no experiment has any more; kinds: all pairs of arguments of `same`.
     """
     today = {f"{name}/{kind.__name__}": digest(kind) for name, kind in kinds}
     listed = {key: LISTED.get(key, "").split() for key in today}
@@ -63,8 +63,8 @@ def unlisted(kinds: Iterable[tuple[str, type]]) -> list[str]:
 
 @functools.lru_cache(maxsize=1024)
 def digest(kind: type) -> str:
-    """Twelve hex digits of the code that a spec's `measure` runs.  Comments, docstrings,
-    annotations, layout and the files in which definitions lie are no part of it.
+    """Digest, twelve hex digits, of the code that a spec's `measure` runs.  It does not depend on
+    comments, docstrings, annotations, layout or the files in which definitions lie.
     """
     forms, followed, todo = set(), set(), [f"{kind.__module__}.{kind.__qualname__}"]
     while todo:
@@ -78,8 +78,8 @@ def digest(kind: type) -> str:
 
 
 def _definitions(name: str) -> Iterator[tuple[str, list[str]]]:
-    """Each statement by which a module defines a dotted name or its beginning, in normal form, and
-    the dotted names in it; all statements of a module that is named itself.
+    """Each statement by which a module defines a dotted name or its beginning, in normal form, with
+    the dotted names in it; for the name of a module, all its statements.
     """
     module = name
     while module and module not in TEXTS:
@@ -107,7 +107,7 @@ def _definitions(name: str) -> Iterator[tuple[str, list[str]]]:
 
 @functools.lru_cache(maxsize=1024)
 def _statements(text: bytes) -> dict[str, list[ast.stmt]]:
-    """A module's statements by each name that they bind; "": those that bind none."""
+    """A module's statements, by each name that they bind; "": those that bind none."""
     by_name = defaultdict(list)
     for statement in ast.parse(text).body:
         steps = dis.get_instructions(compile(ast.Module([statement], []), "", "exec"))
@@ -118,7 +118,7 @@ def _statements(text: bytes) -> dict[str, list[ast.stmt]]:
 
 
 def _imports(node: ast.AST) -> dict[str, str]:
-    """The dotted names that are imported anywhere in it, by what they are called there."""
+    """The dotted names imported anywhere in the node, by the names that they get there."""
     names = {}
     for part in ast.walk(node):
         if isinstance(part, ast.ImportFrom):
@@ -135,13 +135,13 @@ WITHOUT = {"annotation", "returns", "type_params", "type_comment", "ctx", "kind"
 
 
 def _words(node: object) -> Iterator[str]:
-    """Its syntax, the same in every version of Python; dotted names begin with @."""
+    """The node's syntax, the same in every version of Python; dotted names begin with @."""
     if name := _dotted(node):
         yield f"@{name}"
     elif isinstance(node, list):
         yield "["
         for item in node:
-            # A docstring says nothing, and imports are followed
+            # Docstrings do not count, and imports are followed
             text = isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant)
             if not (text or isinstance(item, ast.Import | ast.ImportFrom)):
                 yield from _words(item)

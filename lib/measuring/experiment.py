@@ -1,5 +1,5 @@
-"""Experiments: what is planned, measured once and recorded under a name, besides the searches of a
-study.
+"""Experiments: other measurements than the searches of a study, planned, taken once and recorded
+under a name.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from lib.studies.search import Search
 @dataclass(frozen=True)
 class Collection:
     """Measurements of one kind, each with a record: which are planned, run and read.  Each is a
-    dataclass, whose `measure()` returns its table, and `definition()`, if it has one, what the
+    dataclass with `measure()`, which returns its table, and optionally `definition()`, what the
     record's name depends on besides the fields.  `python -m lib run` runs a collection.
 
     Attributes:
         name: of the folder of the records in data/, and of the progress bar.
         units: what is counted, in the plural.
-        file: how the path of one's record begins in the folder; its digest follows.
-        planned: all that the book wants.
+        file: maps a spec to the beginning of its record's path in the folder; a digest follows.
+        planned: returns all specs that the book needs.
         help: what it does, a sentence for the command line.
-        precision: of the arithmetic; "": of its `cell`, or "float32"; None where a table tells
-            several apart.
-        more: what else a record's first line says.
-        alone: whether nothing else may run meanwhile, of this experiment or of others.
-        on_device: whether `measure` takes the device; otherwise it has one of its own, or none.
-        device: on which it is measured, "cpu", "cuda", "cuda:1", ...
+        precision: of the arithmetic; "": that of its `cell`, or "float32"; None if the table
+            distinguishes several.
+        more: further entries of a record's first line.
+        alone: whether nothing else, of this experiment or of others, may run meanwhile.
+        on_device: whether `measure` takes the device; otherwise it chooses one itself, or none.
+        device: where it is measured, "cpu", "cuda", "cuda:1", ...
     """
 
     name: str
@@ -51,11 +51,11 @@ class Collection:
     device: str = "cpu"
 
     def stem(self, what: Any) -> str:
-        """How the path of its records begins in the folder, whatever code measures it."""
+        """The beginning of its records' paths in the folder, whatever code measures it."""
         return f"{self.file(what)}-{store.digest(what)}"
 
     def record(self, what: Any, data: Path = DATA) -> Path:
-        """Where its record by this code lies, or will."""
+        """Where its record by the current code lies, or will lie."""
         start = f"{data / self.name / self.stem(what)}"
         ends = (
             "" if code == codes.UNNAMED else f"-{code}"
@@ -65,16 +65,16 @@ class Collection:
         return next((file for file in files if file.exists()), files[0])
 
     def kept(self, what: Any, data: Path = DATA) -> Path:
-        """Where its record lies: by this code, or else the newest by other code."""
+        """Where its record lies: that of the current code, or else the newest by other code."""
         file, pattern = self.record(what, data), f"{glob.escape(self.stem(what))}[.-]*csv"
         others = [] if file.exists() else (data / self.name).glob(pattern)
         return max(others, key=lambda other: store.head(other)["date"], default=file)
 
     def results(self, planned: Iterable | None = None, data: Path = DATA) -> pd.DataFrame:
-        """The rows of those that have a record, by other code if there is none by this, with their
-        fields, as of `lib.records.store.gather`; None: of all planned.
+        """The rows of all that have a record, by other code if there is none by the current, with
+        their fields, as from `lib.records.store.gather`; None: of all planned.
 
-        attrs: "other_code" (count of those by other code), too.
+        attrs: also "other_code" (number of records by other code).
         """
         planned = self.planned() if planned is None else [*planned]
         frame = store.gather(planned, self.kept, data)
@@ -82,15 +82,15 @@ class Collection:
         return frame
 
     def missing(self, planned: Iterable | None = None, data: Path = DATA) -> list:
-        """Those that have no record by this code."""
+        """Those without a record by the current code."""
         return store.missing(self.planned() if planned is None else planned, self.record, data)
 
     def outdated(self, planned: Iterable | None = None, data: Path = DATA) -> list:
-        """Those of them that have a record by other code."""
+        """Those of the missing that have a record by other code."""
         return [*store.existing(self.missing(planned, data), self.kept, data).values()]
 
     def run(self, planned: Iterable | None = None, data: Path = DATA, jobs: int = 1) -> None:
-        """Measure those that have no record, one a job, under a bar."""
+        """Measure those without a record, one per job, under a progress bar."""
         todo = self.missing(planned, data)
         runner.run(todo, self.measure, self.name, self.units, jobs, data=data)
 
@@ -106,29 +106,29 @@ class Collection:
 
 
 class WithSearch:
-    """Base of specs whose records' names depend on what their `cell`'s do, besides their fields."""
+    """Base of specs whose records' names also depend on what those of their `cell` depend on."""
 
     def definition(self) -> dict:
         return self.cell.definition()
 
 
 class OfSearch(WithSearch):
-    """Base of searches by SGD whose steps a chapter takes itself.  Their fields workload,
-    batch_size, trials and replicate set draws, seeds, order and split of the examples as a cell's.
+    """Base of searches by SGD whose steps a chapter implements.  The fields workload, batch_size,
+    trials and replicate set draws, seeds, order and split of the examples as in a search.
     """
 
     @property
     def examples(self) -> int:
-        """Examples of a step."""
+        """Number of examples per step."""
         return self.batch_size
 
     @property
     def settings(self) -> dict:
-        """Further fields of the cell."""
+        """Further fields of `cell`."""
         return {"space": "learning_rate=0.01..3"}
 
     @property
     def cell(self) -> Search:
-        """The search by the book's own steps."""
+        """The search with the book's regular steps."""
         drawn = {"trials": self.trials, "replicate": self.replicate, "split": self.replicate}
         return Search(self.workload, self.examples, "sgd", **drawn, **self.settings)

@@ -1,4 +1,4 @@
-"""The machine that measures: one thread a process, and what a record says of it."""
+"""The machine that measures: one thread per process, and how records describe it."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if code(MEASURING) != SOURCE:
 
 
 def device_name(device: str) -> str:
-    """What the record calls the device: its model where torch knows it."""
+    """The device's name in a record: its model, if torch knows it."""
     if torch.device(device).type == "cuda":
         return torch.cuda.get_device_name(device)
     return f"cpu ({torch.backends.cpu.get_cpu_capability()})" if device == "cpu" else device
 
 
 def processor() -> str:
-    """This processor as `described`, where Linux tells of it; elsewhere as Python names it."""
+    """This processor, on Linux as `described`; elsewhere as Python names it."""
     file = Path("/proc/cpuinfo")
     text = file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
     return described(text) or platform.processor() or platform.machine()
 
 
 def described(cpuinfo: str) -> str:
-    """The model, its family and its number, which tell what multiplies matrices, of the text of
+    """Model name, family and number, on which matrix products depend, from the text of
     /proc/cpuinfo; of several processors, the first.
     """
     names = {"model name": "", "cpu family": "family ", "model": "model "}
@@ -49,27 +49,27 @@ def described(cpuinfo: str) -> str:
 
 
 def libraries() -> str:
-    """What multiplies for torch on a processor, with versions, as far as torch tells."""
+    """The libraries that multiply for torch on a CPU, with versions, as far as torch names them."""
     built = torch.__config__.show()
     blas = re.findall(r"BLAS_INFO=(\w+)", built)
     blas += re.findall(r"Math Kernel Library Version ([\d.]+)", built)
     others = [f"oneDNN {version}" for version in re.findall(r"MKL-DNN v([\d.]+)", built)]
-    ceiling = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()  # of what oneDNN may use
+    ceiling = os.environ.get("ONEDNN_MAX_CPU_ISA", "").upper()  # limits what oneDNN may use
     return ", ".join(filter(None, [" ".join(blas), *others, ceiling and f"at most {ceiling}"]))
 
 
 def rounding(precision: str) -> str:
-    """Eight hex digits of how this process rounds: alike where a few products and a convolution
-    come out alike to the bit.
+    """Digest, eight hex digits, of how this process rounds: equal if a few products and a
+    convolution agree to the bit.
 
-    In single precision, products of sparse matrices are among them where torch has any (MKL's).
+    In single precision they include products of sparse matrices, if torch has them (from MKL).
     """
     return _rounding(getattr(torch, precision), torch.get_num_threads())
 
 
 @functools.lru_cache
 def _rounding(dtype: torch.dtype, threads: int) -> str:
-    """threads: sums are split among them, so that their number is part of the arithmetic."""
+    """threads: sums are split among them, so their number is part of the arithmetic."""
     random = torch.Generator().manual_seed(0)
 
     def drawn(*shape: int) -> torch.Tensor:
@@ -95,11 +95,11 @@ def _rounding(dtype: torch.dtype, threads: int) -> str:
 
 
 def origin(device: str, precision: str | None = None) -> dict:
-    """What something is measured with, as its record tells.
+    """What something is measured with, as its record says.
 
-    processor, libraries, rounding: what may differ between two machines that are called alike, and
-    does where they differ in the last bit; rounding is that of the precision, or of single
-    precision, and told of processors alone.
+    processor, libraries, rounding: what may differ between machines of the same name, and does if
+    their results differ in the last bit; rounding is that of the precision, or of single precision,
+    and only recorded for CPUs.
 
     Args:
         precision: of the arithmetic; None leaves it out.
@@ -118,24 +118,24 @@ def origin(device: str, precision: str | None = None) -> dict:
 
 
 def provenance(measured_with: dict, wall_s: float, **more) -> dict:
-    """What a record's first line says besides what was measured: date, origin, more, seconds."""
+    """A record's first line, apart from what was measured: date, origin, more, seconds."""
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     return {"date": date, **measured_with, **more, "wall_s": round(wall_s, 6)}
 
 
 def use_one_core() -> None:
-    """Set this process up, from here on, to train on its own: one thread, denormal numbers as
-    zeros, freed memory kept.
+    """Set up this process to train on one core: one thread, denormal numbers as zeros, freed memory
+    kept.
 
     Gradients below 1e-38, of classes that a network has long ruled out, doubled the time of a step
     in single precision.
     """
     torch.set_num_threads(1)
     torch.set_flush_denormal(True)
-    # A graphics processor's single precision is then as exact as a core's
+    # So that single precision is as exact on a GPU as on a CPU
     torch.backends.cudnn.allow_tf32 = False
-    # Ask glibc to keep large blocks when they are freed: faulting them in anew took half of a
-    # Simple-CNN step.
+    # Ask glibc to keep freed large blocks: faulting them in again took half of a Simple-CNN
+    # step.
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL("libc.so.6").mallopt
         m_trim_threshold, m_top_pad, m_mmap_max = -1, -2, -4

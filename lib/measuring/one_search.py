@@ -1,4 +1,4 @@
-"""Measuring one search: its trials initialised, pruned, trained, and written to its record."""
+"""Measures one search: initialises, prunes and trains its trials, and writes its record."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def _scores(
     device: str,
     sparsity: float = 0,
 ) -> torch.Tensor:
-    """Pruning scores [P] of a seed: the same for every batch size and algorithm."""
+    """Pruning scores [P] for a seed: the same for every batch size and algorithm."""
     module, data = work.network(seed), work.train(split)
-    w = flattening.flatten(module).to(device)  # in float32: an executor rounds the module's own
+    w = flattening.flatten(module).to(device)  # float32, before an executor rounds the module
     decoder = work.model.startswith("decoder")
     kind = batched.BatchedExecutor if decoder else _sequential(work, device)
     executor = kind(module, dtype, device, task=TASKS[work.task])
@@ -53,7 +53,7 @@ def _scores(
 
 
 def seeds(cell: Search) -> list[int]:
-    """The initialisation seed of every trial: its index, moved by 100,000 for every replicate."""
+    """The initialisation seed of every trial: its index, plus 100,000 per replicate."""
     return [100_000 * cell.replicate + trial for trial in range(cell.trials)]
 
 
@@ -61,14 +61,14 @@ def start(cell: Search, chosen: list[int] | None = None, device: str = "cpu") ->
     """The search's trials (or the chosen ones) before their first step: initialised, pruned, with
     their hyperparameters.
 
-    Among these is the batch size, on which a method may depend. A trial whose scores do not say
+    These include the batch size, on which a method may depend.  A trial whose scores do not say
     what to keep is left without any weight.
 
     Args:
-        device: where scores are computed, and the trials are.
+        device: where scores are computed and trials are placed.
 
     Raises:
-        ScoresError: where the scores say of no trial what to keep.
+        ScoresError: if the scores do not say what to keep for any trial.
     """
     chosen = list(range(cell.trials)) if chosen is None else chosen
     chosen_seeds = [seeds(cell)[trial] for trial in chosen]
@@ -88,7 +88,7 @@ def start(cell: Search, chosen: list[int] | None = None, device: str = "cpu") ->
 
 def _masks(cell: Search, chosen_seeds: list[int], device: str) -> torch.Tensor:
     """Masks [T, P], zeros where scores are refused; raises ScoresError if all are."""
-    # The other scores serve every sparsity
+    # Except for synflow, scores serve every sparsity
     needs = (cell.sparsity,) if cell.pruning == "synflow" else ()
     shared = cell.split, _dtype(cell), device, *needs
     masks, refused = [], []
@@ -105,12 +105,12 @@ def _masks(cell: Search, chosen_seeds: list[int], device: str) -> torch.Tensor:
 
 
 def exchange(cell: Search, trials: Trials, watch: Callable | None = None) -> Exchange | None:
-    """What the workers send each other, before the first step; None for a single worker."""
+    """The workers' exchange of messages before the first step; None for a single worker."""
     if cell.messages is None:
         return None
     kept = None
     if trials.mask is not None:
-        # A trial without any weight, which leaves before the first step, is given the first one
+        # A trial without any weight, which is dropped before the first step, gets the first one
         places = [row.nonzero()[:, 0] for row in trials.mask]
         kept = pad_sequence(places, batch_first=True)
     sizes = [p.numel() for p in cell.work.network().parameters()]
@@ -122,11 +122,11 @@ def _dtype(cell: Search) -> torch.dtype:
 
 
 def executor(cell: Search, device: str = "cpu") -> Executor:
-    """What computes the search's gradients: batched for small batches (`Workload.batched_below`) of
-    networks whose layers allow it, else one trial after another.
+    """The executor for the search's gradients: batched for small batches
+    (`Workload.batched_below`) of networks whose layers allow it, else one trial after another.
 
-    Records made by the executors of earlier code, for sparse networks and for LeNet-5, stay valid:
-    `python -m lib verify` then agrees to rounding.
+    Records from executors of earlier code, for sparse networks and LeNet-5, stay valid:
+    `python -m lib verify` reproduces them up to rounding.
     """
     work = cell.work
     module = work.network()
@@ -136,13 +136,13 @@ def executor(cell: Search, device: str = "cpu") -> Executor:
 
 
 def _sequential(work: Workload, device: str) -> type[sequential.SequentialExecutor]:
-    """On a GPU kernels are recorded, but for a reader's own network, which may look at values."""
+    """On a GPU, kernels are recorded, except for readers' networks, which may inspect values."""
     recorded = torch.device(device).type == "cuda" and work.recorded
     return sequential.CapturedExecutor if recorded else sequential.SequentialExecutor
 
 
 def trained_by(cell: Search) -> Method:
-    """The search's method, with late gradients if it asks for them."""
+    """The search's method, with late gradients if the search has them."""
     if not cell.staleness:
         return cell.method
     return variants.late(cell.method, cell.staleness, cell.delays, cell.replicate)
@@ -160,11 +160,11 @@ def train_search(
 
     Args:
         device: "cpu", "cuda", ...
-        unfinished: a file that keeps the state every few seconds; if it is there, the search goes
-            on from it.  A file that is damaged or of another search is named in a warning and
-            renamed, and the search begins anew.
-        trials: before their first step; None: as of `start`.
-        until: as of `measure`.
+        unfinished: a file in which the state is saved every few seconds; if it exists, the search
+            continues from it.  A file that is damaged or of another search is renamed, with a
+            warning that names it, and the search begins anew.
+        trials: before their first step; None: those of `start`.
+        until: as for `measure`.
         options: of `lib.engine.lockstep.train`.
     """
     identity = [dataclasses.asdict(cell), cell.definition(), origin(cell, device)]
@@ -193,7 +193,7 @@ def train_search(
 
 
 def job(cell: Search, device: str = "cpu") -> trainings.Job:
-    """What the trials of such a search share."""
+    """What the trials of a search share if they are trained one after another."""
     return trainings.Job(
         cell.work.training(cell.split),
         cell.method,
@@ -234,17 +234,17 @@ def _columns(name: str, heads: Iterable, values: np.ndarray) -> dict[str, np.nda
 def measure(
     cell: Search, folder: Path, device: str = "cpu", until: float | None = None
 ) -> Path:
-    """Train a search, or the rest of one that was interrupted, and write its record under `folder`;
+    """Train a search, or the rest of an interrupted one, and write its record under `folder`;
     returns the file.
 
-    A job of its own: one thread, no shared state.  A record that is there, another runner's, is
-    left alone.  Where nobody wins a race, a second is run that is WIDER times as wide; the record
-    is of that one, with the costs of both.
+    An independent job: one thread, no shared state.  An existing record, by another runner, is left
+    alone.  If no trial wins a race, a second one is run, WIDER times as wide; its record includes
+    the costs of both.
 
     Raises:
-        OutOfTime: at the time `until` (`time.time`), if there is one; the state is kept.
-        OwnError: if a reader's own workload has made other tensors than those of the records
-            beside it, or has changed.
+        OutOfTime: at the time `until` (`time.time`), if not None; the state is kept.
+        OwnError: if a reader's own workload has changed, or now makes other tensors than those of
+            the records beside it.
         OSError: naming the file, before any training, if its folder cannot be written.
     """
     file = record(cell, folder)
@@ -253,8 +253,8 @@ def measure(
     _agree(cell, folder, file)
     machine.use_one_core()
     measured_with = origin(cell, device)
-    # Its name tells the origin, so that a search begun with other code or on another device is
-    # begun anew.
+    # Named after the origin, so that a search begun with other code or on another device starts
+    # anew.
     digest = hashlib.sha256(json.dumps(measured_with).encode()).hexdigest()[:8]
     unfinished = file.with_suffix(f".{digest}.part")
     store.prepare(file)
@@ -269,7 +269,7 @@ def measure(
         trial_steps = costs["trial_steps"] + outcome.trial_steps
         costs = {"steps": outcome.steps, "trial_steps": trial_steps, "raced_again": wider.race}
         seconds += outcome.wall_s
-    # Once more: meanwhile the file may have changed, and others have measured
+    # Once more: the reader's file may have changed meanwhile, and others may have measured
     _agree(cell, folder, file)
     about = machine.provenance(measured_with, seconds, **costs)
     store.write(file, cell, table(cell, outcome), about)
@@ -279,13 +279,13 @@ def measure(
 
 
 def origin(cell: Search, device: str) -> dict:
-    """What a search is measured with, and which tensors a reader's own workload has made."""
+    """What a search is measured with, and the digest of a reader's tensors."""
     data = {"data": cell.work.tensors} if cell.work.tensors else {}
     return {**machine.origin(device, cell.arithmetic), **data}
 
 
 def _agree(cell: Search, folder: Path, file: Path) -> None:
-    """Raise OwnError unless a reader's own search still belongs into this file."""
+    """Raise OwnError unless a reader's own search still belongs in this file."""
     now = dataclasses.replace(cell)  # resolved anew
     if record(now, folder) != file:
         raise OwnError(

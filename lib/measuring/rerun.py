@@ -1,5 +1,5 @@
-"""Trials trained update by update: those of a search again, to see more of them, a chapter's own
-steps and checks, or searches of any module on any tensors, whose winners are looked at.
+"""Trains trials update by update: those of a search again, to see more of them; with steps and
+checks of a chapter; or in searches of any module on any tensors, for their winners.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lib.workloads.datasets import Split
 
 
 class Walk(Descent):
-    """Trials of a search update by update, without checks, after `step` updates."""
+    """Trials of a search after `step` updates, trained update by update, without checks."""
 
     def __init__(
         self,
@@ -39,25 +39,25 @@ class Walk(Descent):
         batch_size: int,
         seed: int,
     ):
-        """seed: of the order of the examples."""
+        """seed: for the order of the examples."""
         super().__init__(method, executor, trials)
         self.x, self.y = executor.inputs(training.x), training.y
         self.order = lockstep.batches(len(self.y), batch_size, seed)
         self.step = 0
 
     def update(self) -> None:
-        """Take the next batch's update, in place."""
+        """Update on the next batch, in place."""
         self.step += 1
         pick = next(self.order)
         self.advance(self.step, (self.x[pick], self.y[pick]))
 
     def costs(self, examples: Split) -> Tensor:
-        """What the task counts of every example, as 1 for a wrong answer: [T, len(examples)]."""
+        """The task's cost of every example, such as 1 for a mistake: [T, len(examples)]."""
         logits = self.executor.logits(self.evaluated(), self.executor.inputs(examples.x))
         return self.executor.task.cost(logits, examples.y)
 
     def fork(self, trials: Trials, batch_size: int, seed: int) -> Walk:
-        """A copy that goes on from here with other hyperparameters, batch size and order."""
+        """A copy that continues from here with other hyperparameters, batch size and order."""
         walk = copy.copy(self)
         walk.trials = trials
         walk.w = self.w.clone()
@@ -77,9 +77,9 @@ class Rerun(Walk):
         self, cell: Search, chosen: list[int] | None = None, training: Split | None = None
     ):
         """
-        cell: the search, of a single worker whose gradients are not late.
+        cell: the search, with a single worker and no late gradients.
         chosen: indices of its trials; None for all.
-        training: other examples to train on than the search's.
+        training: examples to train on instead of the search's.
         """
         plain = not (cell.messages or cell.staleness)
         require(plain, "cell", cell, "of one worker without delay")
@@ -91,14 +91,14 @@ class Rerun(Walk):
 
 
 class Steps:
-    """The trials of a search by SGD, and what steps and checks of a chapter's own need.
+    """The trials of a search by SGD, and what a chapter's steps and checks need.
 
     Attributes:
-        trials: initialised, pruned, and with what is drawn of each.
+        trials: initialised, pruned, and with their hyperparameters.
         w, rate: parameters [T, P] before the first step, and learning rates [T, 1].
-        train, held: examples, to train on and held out.
-        executor, halves: gradients of the network, whole or cut in two.
-        limits: [goals], wrong answers that meet the goals.
+        train, held: training examples, and held-out ones.
+        executor, halves: compute gradients of the network, whole or cut in two.
+        limits: [goals], the most wrong answers that meet each goal.
     """
 
     def __init__(self, cell: Search, goals: tuple[float, ...]):
@@ -116,8 +116,8 @@ class Steps:
     def until_met(
         self, step: Callable[[Tensor], Tensor], most: int
     ) -> Iterator[tuple[int, Tensor, Tensor]]:
-        """After each step from w to new ones [T, P]: its number, w, and wrong answers [T], exact
-        where they meet a goal; to the first that meets the hardest, or so many steps at most.
+        """Yield after each step, which maps w to a new one [T, P]: its number, w, and wrong answers
+        [T], exact if they meet a goal; until a trial meets the hardest goal, or for `most` steps.
         """
         w, allowed = self.w, self.limits.max().expand(len(self.w))
         for count in range(1, most + 1):
@@ -130,17 +130,17 @@ class Steps:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """A search by momentum within the range of Lee et al. (2021), in lock step to the first hit.
+    """A search by momentum in the ranges of Lee et al. (2021), in lock step to the first hit.
 
     Attributes:
-        network: builds the module, of layers that `lib.engine.batched.RULES` knows.
+        network: builds the module, of layers in `lib.engine.batched.RULES`.
         training, validation: inputs x [N, ...] and classes y [N].
         goals: validation errors, the hardest first.
-        search: with batch_size, sparsity (share of the parameters that connection sensitivity
-            removes), replicate (of the draws, the seeds and the order), trials and max_steps
-            (after which it is given up).
-        drop_dead: whether trials leave in which nothing reaches the last layer.
-        prepare: changes the first weights [T, P] in place.
+        search: an object with batch_size, sparsity (share of the parameters that connection
+            sensitivity removes), replicate (of draws, seeds and order), trials and max_steps (after
+            which it is given up).
+        drop_dead: whether to drop trials in which nothing reaches the last layer.
+        prepare: changes the initial weights [T, P] in place.
     """
 
     network: Callable[[], nn.Module]
@@ -175,10 +175,10 @@ class Asked:
 
 
 def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
-    """For each goal, the first trial that met it: what is told of it, and its network then.
+    """For each goal, the first trial that met it: a row about it, and its network then.
 
-    Told are goal, steps (NaN where none met it: the first trial then stands for all, before its
-    first step), trial, learning_rate and momentum.
+    The row holds goal, steps (NaN if none met it: the first trial before its first step then stands
+    in), trial, learning_rate and momentum.
     """
     search, trials = asked.search, asked.trials
     outcome = lockstep.train(
@@ -203,7 +203,7 @@ def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
 
 
 def again(asked: Asked, trial: int, steps: int) -> nn.Module:
-    """The network of one trial, trained anew for so many steps, each as in the search."""
+    """The network of one trial, trained anew for `steps` steps as in the search."""
     search, trials = asked.search, asked.trials.keep([trial])
     order = search.batch_size, search.replicate
     walk = Walk(method("momentum"), asked.executor, trials, asked.training, *order)

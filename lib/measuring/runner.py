@@ -1,6 +1,6 @@
-"""The one runner of all that is measured: a job for each that is missing, a bar, and their records.
+"""Runs all measurements: a job for each one missing, a progress bar, and records.
 
-Whatever is stopped goes on when it is called again: what has a record is left alone.
+After a stop, the same call continues: measurements that have a record are left alone.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from tqdm import tqdm
 from lib import Stopped
 from lib.records import store
 
-# Jobs side by side: one thread each, so that more than there are cores gain nothing
+# Jobs in parallel, one thread each; more than there are cores gain nothing
 MOST = 4 * (os.cpu_count() or 1)
 KILLED = "a worker process was killed, possibly for lack of memory (try fewer jobs)"
-PAGE = 9.0  # seconds of an idle core for a page's start and figures, part of its minutes
+PAGE = 9.0  # seconds of an idle core for a page's start and figures; they count as its minutes
 SIGNALS = [s for s in signal.Signals if s.name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM")]
 
 
 def began() -> float:
-    """When a page began, of which the modules load, less what its figures will take."""
-    # Of a busy core a process has a share; Windows does not tell.  A minute is to leave some time.
+    """When the page that now loads its modules began, minus the time that its figures will take."""
+    # On a busy core a process gets a share; Windows has no load.  A minute should leave some time.
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     return time.time() - PAGE * min(3.0, max(1.0, load / (os.cpu_count() or 1)))
 
@@ -47,20 +47,20 @@ def run(
     jobs: int = 1,
     **options,
 ) -> None:
-    """Measure each of `todo`, so many side by side, under one progress bar; nothing is shown where
-    there is nothing to do.
+    """Measure each of `todo`, `jobs` in parallel, under one progress bar; show nothing if there is
+    nothing to do.
 
     Args:
-        measure: a function of a module, called as measure(what, **options) in whatever process; it
+        measure: a module-level function, called as measure(what, **options) in any process; it
             writes the record.
         title, units: of the bar.
 
-    Wrapped in `joblib.parallel_config(backend="dask")` they run on a cluster of several threads;
-    Dask lets a call that a worker has begun go on to its end.
+    Within `joblib.parallel_config(backend="dask")`, jobs run on a cluster of several threads; Dask
+    lets calls that have begun run to their end.
 
     Raises:
-        Stopped: which says what is kept, where Ctrl-C ends it.
-        BrokenProcessPool: where the system has ended a worker.
+        Stopped: on Ctrl-C; it says what is kept.
+        BrokenProcessPool: if the system has killed a worker.
     """
     if not todo:
         return
@@ -80,7 +80,7 @@ def run(
         except KeyboardInterrupt as stop:
             done = f"{bar.n} of {len(todo)} that were missing ({units}) are finished and kept"
             message = f"stopped; {done}; run the same call again to continue"
-            # The kernel's sockets are closed under it, of which it would write a traceback
+            # The kernel's sockets are closed under it, for which it would print a traceback
             logging.getLogger("IPKernelApp").setLevel(logging.CRITICAL)
             _tell_terminal(f"\n{message}\n")
             raise Stopped(message) from stop
@@ -88,7 +88,7 @@ def run(
 
 
 def _for_parent(parent: int, call: tuple) -> None:
-    """Make a call; in a process that joblib has started for `parent`, as one that ends with it."""
+    """Make a call; a process that joblib started for `parent` will also end with it."""
     if multiprocessing.current_process().name.startswith("LokyProcess"):
         _end_with(parent)
     function, arguments, named = call
@@ -97,7 +97,7 @@ def _for_parent(parent: int, call: tuple) -> None:
 
 @functools.cache
 def _end_with(parent: int) -> None:
-    """End this process soon after its parent, whose death by a signal nobody tells it of."""
+    """End this process soon after its parent, of whose death by a signal it is not notified."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -116,7 +116,7 @@ class _Bar(tqdm):
 
 
 def _tell_terminal(text: str) -> None:
-    """Write where a notebook was started from: papermill shows nothing of what it writes."""
+    """Write to the terminal from which a notebook was started: papermill shows no output."""
     terminal = getattr(sys.stderr, "_original_stdstream_copy", None)  # of ipykernel's streams
     if isinstance(terminal, int):
         with contextlib.suppress(OSError):
@@ -125,7 +125,7 @@ def _tell_terminal(text: str) -> None:
 
 @contextlib.contextmanager
 def _listening(bar: tqdm) -> Iterator[None]:
-    """Herein the bar shows beside it what the search of this process logs of its steps."""
+    """Within the block, the bar also shows the steps logged by the search in this process."""
 
     def emit(record: logging.LogRecord) -> None:
         bar.set_postfix_str(record.getMessage(), refresh=False)
@@ -154,14 +154,14 @@ def write(
     """Take a measurement in this process, with one thread, and write its record; returns the file.
 
     Args:
-        precision: of its arithmetic, None where the table tells several apart.
+        precision: of its arithmetic, None if the table distinguishes several.
         device: where it is taken.
-        more: what else the first line says.
+        more: further entries of the first line.
 
     Raises:
         OSError: naming the file, before anything is measured, if its folder cannot be written.
     """
-    # Brings PyTorch, which is slow to import, and most chapters only read
+    # Imports PyTorch, which is slow; most chapters only read
     from lib.measuring import machine
 
     machine.use_one_core()
@@ -178,15 +178,15 @@ def write(
 def stoppable(
     kept: Callable[[], str], again: str, minutes: float | None = None
 ) -> Iterator[None]:
-    """For a command: Ctrl-C, SIGTERM or a closed terminal ends what runs herein with one line and
-    the usual exit status; the end of so many minutes, with one line alone.
+    """For commands: Ctrl-C, SIGTERM or a closed terminal ends the block with one line and the usual
+    exit status; when the minutes are over, it ends with the line only.
 
-    An OSError, which names its file, and a worker's death are told in one line, too.  Whoever calls
-    from a notebook gets the exceptions themselves.
+    An OSError, which names its file, and the death of a worker are also reported in one line.
+    Callers from a notebook get the exceptions themselves.
 
     Args:
-        kept: says what is there by then.
-        again: the command that goes on.
+        kept: returns what has been saved by then, in words.
+        again: the command that continues.
     """
     received: list[str] = []
 
@@ -194,14 +194,14 @@ def stoppable(
         received.append(signal.Signals(number).name)
         raise KeyboardInterrupt
 
-    # Those that are ignored, as SIGHUP is under nohup, stay so.
+    # Ignored signals, such as SIGHUP under nohup, stay ignored.
     heard = [s for s in SIGNALS if signal.getsignal(s) != signal.SIG_IGN]
     before = {s: signal.signal(s, stop) for s in heard}
     if minutes:
         signal.setitimer(signal.ITIMER_REAL, 60 * minutes)
     try:
         yield
-    # Of a worker that got the signal, too, perhaps the worker's death
+    # Perhaps the death of a worker that got the signal, too
     except BaseException as error:
         for s in before:
             signal.signal(s, signal.SIG_IGN)  # the end is on its way
@@ -209,7 +209,7 @@ def stoppable(
             raise
         why = KILLED if isinstance(error, BrokenProcessPool) else error
         why = f"stopped by {received[0]}" if received else why
-        in_time = received[:1] == ["SIGALRM"]  # at the end of the minutes
+        in_time = received[:1] == ["SIGALRM"]  # the minutes are over
         stream = sys.stdout if in_time else sys.stderr
         print(f"{why}; {kept()}; to continue: {again}", file=stream)
         if not in_time:

@@ -1,4 +1,4 @@
-"""Training what a study lacks, and the table of its trials."""
+"""Trains the missing searches of a study, and reads the table of its trials."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lib.records.store import DATA, SMOKE
 from lib.studies.study import Study
 
 BUDGETS = ("cached", "smoke", "full")
-SLOW = 3  # times as long as float32: a reader is told
+SLOW = 3  # warn if bfloat16 takes so many times as long as float32
 LOG = logging.getLogger(__name__)
 
 
@@ -26,8 +26,8 @@ def run(
     device: str = "cpu",
     until: float | None = None,
 ) -> None:
-    """Train what is missing, one search a job, through joblib; every finished one is in data/ at
-    once.
+    """Train what is missing, one search per job, through joblib; each is saved in data/ as soon as
+    it is finished.
 
     Wrap the call in `joblib.parallel_config(backend="dask")` to run on a Dask cluster that shares
     the folder.
@@ -36,12 +36,12 @@ def run(
         RecordError: if a file among the study's workloads is damaged or foreign, before any
             training.
         OSError: naming the file if one cannot be written.
-        OutOfTime: at the time `until` (`time.time`), if there is one.
+        OutOfTime: at the time `until` (`time.time`), if not None.
     """
     study = study.renewed()
     recorded.check(study, folder)
     if todo := recorded.missing(study, folder):
-        # Brings PyTorch, which is slow to import, and most chapters only read
+        # Imports PyTorch, which is slow; most chapters only read
         from lib.measuring.one_search import measure
 
         reduced = device == "cpu" and any(cell.arithmetic == "bfloat16" for cell in todo)
@@ -56,7 +56,7 @@ def run(
 
 
 def bfloat16_over_float32() -> float:
-    """How many times as long as in single precision a product in bfloat16 takes here."""
+    """How many times as long a product takes in bfloat16 as in single precision, here."""
     import torch  # as above
 
     def seconds(dtype: torch.dtype) -> float:
@@ -78,9 +78,9 @@ def results(
 
     Args:
         budget: "cached" never trains; "full" trains the missing searches; "smoke" trains a toy
-            version of the study into a folder of its own.
-        jobs, folder, options: as of `run`.
-        without: as of `lib.records.results.read`.
+            version of the study into a separate folder.
+        jobs, folder, options: as for `run`.
+        without: as for `lib.records.results.read`.
 
     Raises:
         ValueError: for another budget.

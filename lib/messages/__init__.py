@@ -1,4 +1,4 @@
-"""What workers send each other: which compressor, how much, and whether the rest is kept.
+"""Settings of what workers send each other: compressor, amount, and whether the rest is kept.
 
 The compressors and the exchange are in `lib.messages.exchanges`.
 """
@@ -29,14 +29,14 @@ COMPRESSORS = (
 class Messages:
     """How P synchronous workers share their gradients.
 
-    workers: P; a step's batch is shared out evenly.
+    workers: P; a step's batch is divided evenly.
     density: share of the entries to send.
     feedback: whether what is not sent is added to the next step's gradient.
     by_layer: k per layer instead of over the whole network.
     aggregation: "exact", or "published" for the authors' code, which cuts the gathered pairs into P
-    equal parts however many each worker sent, and adds up only one of several pairs for the same
-    entry in a part.
-    warm_up: steps that each of the densities in WARM_UP holds first, where it is above the density.
+    equal parts however many each worker sent, and adds only one of several pairs for the same entry
+    in a part.
+    warm_up: initial steps for each density in WARM_UP that is above the density.
 
     Raises ValueError naming field, value and what is allowed.
     """
@@ -56,7 +56,7 @@ class Messages:
 
 
 def target(density: float, d: int) -> int:
-    """k, the number of d entries to send: the density's share rounded down, and at least one.
+    """k, how many of d entries to send: the density's share, rounded down, but one or more.
 
     Raises ValueError for a density outside (0, 1].
     """

@@ -1,5 +1,5 @@
-"""The exchange of compressed gradients among the workers of many trials, with error feedback, and
-the compressors: which entries of a gradient a worker sends.
+"""Exchanges compressed gradients among the workers of many trials, with error feedback; compressors
+choose which entries of a gradient a worker sends.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from torch import Tensor
 
 from lib.messages import Messages, target
 
-BAND = (2 / 3, 4 / 3)  # how many times k Gaussian-k may send
-BLOCK = 2**18  # entries looked at together, so that they stay in the cache
+BAND = (2 / 3, 4 / 3)  # what Gaussian-k may send, in multiples of k
+BLOCK = 2**18  # entries processed together, so that they stay in cache
 
 
 # --- compressors ----------------------------------------------------------------------------------
 
 
-# NumPy compares, counts and finds several times faster than PyTorch does on a processor.
+# On a CPU, NumPy compares, counts and finds several times faster than PyTorch.
 
 
 def _exceeds(x: Tensor, y: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ def counts(chosen: Tensor) -> Tensor:
 
 
 def places(chosen: Tensor) -> Tensor:
-    """Places among all its entries at which a mask is true."""
+    """Flat indices at which a mask is true."""
     if chosen.device.type != "cpu":
         return chosen.flatten().nonzero()[:, 0]
     return torch.from_numpy(np.flatnonzero(chosen.numpy()))
@@ -49,12 +49,12 @@ def _mask(u: Tensor, indices: Tensor) -> Tensor:
 
 
 def _by_row(select: Callable[[Tensor, int, np.random.Generator], Tensor]):
-    """A compressor of one vector [d] as one of several [R, d], one after the other."""
+    """Turn a compressor of one vector [d] into one of several [R, d], one after another."""
     return lambda u, k, random: torch.stack([select(row, k, random) for row in u])
 
 
 def dense(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
-    """Everything."""
+    """Select everything."""
     return torch.ones_like(u, dtype=torch.bool)
 
 
@@ -62,8 +62,8 @@ def dense(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
 def top_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     """The k entries of largest magnitude, exactly.
 
-    Several times faster than a selection from all: with the entries in groups, the k-th largest of
-    the groups' maxima is at most the k-th largest entry, and hardly more than k entries reach it.
+    Several times faster than selecting from all: with the entries in groups, the k-th largest group
+    maximum is at most the k-th largest entry, and hardly more than k entries reach it.
     """
     size = u.abs()
     group = max(len(u) // (4 * k), 1)
@@ -73,26 +73,25 @@ def top_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
     indices = places(above)
     if len(indices) > k:
         indices = indices[size[indices].topk(k, sorted=False).indices]
-    if len(indices) < k:  # of equal magnitudes, the first ones
+    if len(indices) < k:  # add the first ones of equal magnitude
         equal = places(~(above | _exceeds(threshold, size)))
         indices = torch.cat([indices, equal[: k - len(indices)]])
     return _mask(u, indices)
 
 
 def rand_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
-    """k entries drawn without replacement, in every row others; their values are not scaled up."""
+    """k entries drawn without replacement, anew in every row; their values are not scaled up."""
     picks = [random.choice(u.shape[1], k, replace=False, shuffle=False) for _ in u]
     indices = torch.from_numpy(np.stack(picks)).to(u.device)
     return torch.zeros_like(u, dtype=torch.bool).scatter_(1, indices, True)
 
 
 def gaussian_k(u: Tensor, k: int, random: np.random.Generator, tails: int = 2) -> Tensor:
-    """Above the threshold that a normal distribution with u's mean and deviation puts at k: as in
-    the authors' code of two tails, as the paper writes it of one.
+    """Entries above the threshold that k of them would exceed if u were normal with its mean and
+    deviation: in two tails, as in the authors' code, or in one, as in the paper.
 
-    Up to three passes halve the threshold where fewer than 2k/3 lie above it and raise it by half
-    where more than 4k/3 do; what is sent is what the last pass counted, be it nothing or far too
-    much.
+    Up to three passes halve the threshold if fewer than 2k/3 lie above it and raise it by half if
+    more than 4k/3 do; what the last pass counted is sent, be it nothing or far too much.
     """
     size, threshold = u.abs(), _normal(u, k, tails)
     for _ in range(2):
@@ -104,15 +103,15 @@ def gaussian_k(u: Tensor, k: int, random: np.random.Generator, tails: int = 2) -
 
 
 def _normal(u: Tensor, k: int, tails: int = 2) -> Tensor:
-    """Thresholds [R] above which normal vectors with u's means and deviations have k entries."""
+    """Thresholds [R] that k entries exceed in normal vectors with u's means and deviations."""
     d, mean = u.shape[1], u.mean(1)
     variance = (torch.linalg.vector_norm(u, dim=1) ** 2 - d * mean**2) / max(d - 1, 1)
     return mean + variance.clamp(min=0).sqrt() * -ndtri(min(k / d, 1 - 1e-9) / tails)
 
 
 def _band(size: Tensor, threshold: Tensor, k: int) -> tuple[Tensor, Tensor, Tensor]:
-    """What of magnitudes [R, d] lies above thresholds [R], and in which rows it is too little and
-    too much for Gaussian-k.
+    """Which of magnitudes [R, d] lie above thresholds [R], and in which rows they are too few and
+    too many for Gaussian-k.
     """
     sent = _exceeds(size, threshold[:, None])
     count = counts(sent)
@@ -120,11 +119,11 @@ def _band(size: Tensor, threshold: Tensor, k: int) -> tuple[Tensor, Tensor, Tens
 
 
 def gaussian_k_band(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
-    """Gaussian-k that ends on its band: bisection, from the normal threshold, until 2k/3 to 4k/3
-    entries lie above.
+    """Gaussian-k that always ends in its band: bisection, from the normal threshold, until 2k/3 to
+    4k/3 entries lie above.
 
-    A row that has no threshold with so many above it (equal magnitudes) sends the most that is at
-    most 4k/3.
+    A row without such a threshold (because of equal magnitudes) sends as many as possible up to
+    4k/3.
     """
     size = u.abs()
     low, high = torch.zeros_like(size[:, 0]), size.amax(1)
@@ -142,11 +141,11 @@ def gaussian_k_band(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
 
 @_by_row
 def dgc_k(u: Tensor, k: int, random: np.random.Generator) -> Tensor:
-    """DGC's selection: the threshold is read off one entry in a hundred, then adapted (Lin et al.
-    2018).
+    """DGC's selection: the threshold is estimated from one entry in a hundred, then adapted (Lin et
+    al. 2018).
 
-    Up to ten passes lower the threshold by a fifth while fewer than 0.8 k lie above it; where more
-    than 1.3 k do, the exact k largest among them are sent; never more than k.
+    Up to ten passes lower the threshold by a fifth while fewer than 0.8 k lie above it; if more
+    than 1.3 k do, exactly the k largest among them are sent; never more than k.
     """
     size = u.abs()
     sample = size[int(random.integers(min(100, len(u)))) :: 100]
@@ -198,10 +197,10 @@ def compress(
     random: np.random.Generator,
     sizes: list[int] | None = None,
 ) -> Tensor:
-    """Which entries of u [R, d] to send, bool [R, d]; at density 1 all of them, whatever the
+    """Which entries of u [R, d] to send, bool [R, d]; with density 1 all of them, whatever the
     compressor.
 
-    sizes: of the layers, for stretches of u that are treated each by itself and with its own k.
+    sizes: of layers, to compress each layer's stretch of u separately, with its own k.
     """
     if sizes:
         return torch.cat(
@@ -216,7 +215,7 @@ def compress(
 
 
 def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
-    """What the authors' code makes of the workers' messages [R, d].
+    """The sum of the workers' messages [R, d] in the authors' code.
 
     sent: u where it is sent and 0 elsewhere, per worker [R, d].
     chosen: which entries are sent, bool, per worker [R, d].
@@ -229,19 +228,19 @@ def published_sum(sent: list[Tensor], chosen: list[Tensor]) -> Tensor:
         length = len(index) // workers
         pairs = (x[: length * workers].view(workers, length) for x in (index, u[mask]))
         for part, values in zip(*pairs, strict=True):
-            out[part] = out[part] + values  # of several pairs for one entry, one counts
+            out[part] = out[part] + values  # only one of several pairs for one entry counts
     return result
 
 
 class Exchange:
-    """P workers of T trials at once, in one process: their gradients, compressed, averaged, with
-    what they keep back.
+    """P workers of each of T trials, in one process: compresses and averages their gradients, and
+    keeps what is not sent.
 
     w: weights [T, d].
     kept: which of them each trial has, indices [T, d'], or None if all d.
     sizes: parameters per layer, for messages by layer.
     watch: called with the step (from 0) and worker 0's vectors u [T, d'] before compression.
-    sent [T]: elements that a worker has sent so far, on average over workers.
+    sent [T]: elements that a worker has sent so far, averaged over workers.
     """
 
     def __init__(
@@ -257,7 +256,7 @@ class Exchange:
         self.sizes = sizes if messages.by_layer else None
         self.random = np.random.default_rng([seed, 1])
         shape = (w if kept is None else kept).shape
-        # Kept back, [P, T, d'], or of nobody without feedback
+        # What is kept back, [P, T, d'], or [0, T, d'] without feedback
         self.residual = w.new_zeros(messages.workers * messages.feedback, *shape)
         self.sent = torch.zeros(len(w), dtype=torch.float64)
 
@@ -265,13 +264,13 @@ class Exchange:
         self, executor, w: Tensor, x: Tensor, y: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Mean losses [T], gradients [T, d] and who is alive [T], for w [T, d] and a batch x, y
-        that is shared out evenly.
+        that is divided evenly.
 
-        executor: whose `gradients_by_worker` returns losses [P, T], gradients [P, T, d] and who is
+        executor: its `gradients_by_worker` returns losses [P, T], gradients [P, T, d] and who is
         alive [P, T], for every worker's part of the batch.
 
-        alive is True where messages kept back can still move w.  Where any worker's gradient is not
-        finite, which a compressor might keep back for good, the gradient is NaN, so that the trial
+        alive is also True if messages kept back can still move w.  If any worker's gradient is not
+        finite, which a compressor might keep back forever, the gradient is NaN, so that the trial
         diverges as it would without messages.
         """
         messages, density = self.messages, self.messages.density_at(self.step)
@@ -290,7 +289,7 @@ class Exchange:
             self.sent += count.cpu() / messages.workers
             if messages.aggregation == "published":
                 sent.append((torch.where(chosen, u, 0), chosen))
-            if count.sum() == u.numel():  # far faster than by index
+            if count.sum() == u.numel():  # much faster than by index
                 total.add_(u)
                 u.zero_()
             else:
@@ -305,19 +304,19 @@ class Exchange:
         return losses.mean(0), g, alive
 
     def parts(self) -> dict:
-        """All that the next step depends on: tensors, numbers and texts."""
+        """Everything that the next step depends on: tensors, numbers and strings."""
         random = self.random.bit_generator.state
         state = {"step": self.step, "random": random, "sent": self.sent}
         return state | {"residual": self.residual}
 
     def restore(self, parts: dict) -> None:
-        """Go on from these `parts`."""
+        """Continue from these `parts`."""
         self.step, self.sent = parts["step"], parts["sent"]
         self.random.bit_generator.state = parts["random"]
         self.residual = parts["residual"].to(self.residual)
 
     def keep(self, rows: Tensor) -> None:
-        """Go on with the trials in `rows` (a boolean mask) alone."""
+        """Continue with only the trials in `rows` (a boolean mask)."""
         self.kept = None if self.kept is None else self.kept[rows]
         self.residual = self.residual[:, rows]
         self.sent = self.sent[rows.cpu()]

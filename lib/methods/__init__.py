@@ -1,7 +1,7 @@
-"""Training methods: how weights follow from gradients, and what is tuned of each; a line here for
+"""Training methods: how each updates weights from gradients, and what is tuned; a line here for
 each.
 
-Nothing here needs PyTorch to be imported.
+Importing this does not import PyTorch.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ METHODS = _by_name(
     *layerwise.ALL,  # made for large batches
     *(adam.FIXED, adam.LASTING, momentum.AVERAGED, muon.METHOD, *kfac.ALL),
 )
-# Of networks of linear layers alone; what goes through METHODS is for any network.
+# Only for networks of linear layers; METHODS are for any network.
 LOCAL = _by_name(*local_alignment.ALL)
-# Searched on one network and not timed, so that lists of METHODS go without
+# Searched on one network only and not timed, so not part of METHODS
 ROTATED = _by_name(*soap.ALL)
 EVERY = METHODS | LOCAL | ROTATED
-WITH_MOMENTUM = ("momentum", "nesterov")  # of which the papers' claims on momentum speak
+WITH_MOMENTUM = ("momentum", "nesterov")  # what the papers' claims about momentum refer to
 
 
 def method(name: str) -> Method:
-    """Look a training method up, or read a reader's own (`lib.methods.own_method`); or make one of
-    a class of torch.optim (`lib.methods.optimisers`).
+    """Look up a training method, load a reader's own (`lib.methods.own_method`), or make one from a
+    class of torch.optim (`lib.methods.optimisers`).
 
-    NAME+decay is a method of the book's with weight decay (`lib.methods.variants`).  Raises
-    ValueError naming the allowed.
+    NAME+decay is one of the book's methods with weight decay (`lib.methods.variants`).  Raises
+    ValueError naming those allowed.
     """
     if isinstance(name, str) and name in EVERY:
         return EVERY[name]
     if in_file(name):
-        from lib.methods import own_method  # brings PyTorch, which is slow to import
+        from lib.methods import own_method  # imports PyTorch, which is slow
 
         return own_method.load(name)
     if optimisers.is_class(name):
@@ -63,8 +63,8 @@ def method(name: str) -> Method:
     return variants.decayed(EVERY[plain])
 
 
-in_file = own.is_own  # whether the name of a method is that of a function in a reader's file
+in_file = own.is_own  # whether a method's name is that of a function in a reader's file
 
 
-# As the book spells it
+# Any spelling, converted to the book's
 MethodName = Annotated[str, AfterValidator(lambda name: method(name).name)]

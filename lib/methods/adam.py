@@ -1,6 +1,6 @@
 """Adam (Kingma and Ba 2015), with bias correction, as in PyTorch.
 
-Also with beta2 held: at 0.999, or at a half-life counted in examples, beta2 = 2^(-B / half-life)
+Also with beta2 fixed at 0.999, or set by a half-life in examples, beta2 = 2^(-B / half-life)
 (Marek et al. 2025).
 """
 
@@ -10,25 +10,25 @@ from lib.methods.intervals import Interval
 from lib.methods.method import Method
 
 EPSILON = 1e-8
-BETA2 = 0.999  # of Kingma and Ba (2015), where it is held
+BETA2 = 0.999  # of Kingma and Ba (2015), where it is fixed
 
 
 def begin(w, layers):
-    """Averages of the gradient and of its square, zero at first."""
+    """Averages of the gradient and of its square, initially zero."""
     return {"mean": w.new_zeros(w.shape), "square": w.new_zeros(w.shape)}
 
 
 def change(g, buffers, rate, beta1, beta2, k):
-    """rate mean / (sqrt(square) + epsilon) [T, P], after both have taken in g.
+    """rate mean / (sqrt(square) + epsilon) [T, P], after both averages have taken in g.
 
-    mean = beta1 mean + (1 - beta1) g; square = beta2 square + (1 - beta2) g^2; both unbiased by 1 -
-    beta^k.
+    mean = beta1 mean + (1 - beta1) g; square = beta2 square + (1 - beta2) g^2; both divided by
+    1 - beta^k to remove bias.
     """
     mean = buffers["mean"]
     square = buffers["square"]
     mean.mul_(beta1).addcmul_(g, 1 - beta1)
     square.mul_(beta2).addcmul_(g.square(), 1 - beta2)
-    # Near zero at first: in single precision, off
+    # Near zero at first, hence inexact in single precision
     unbiased1, unbiased2 = (1 - beta.double() ** k for beta in (beta1, beta2))
     scale = square.sqrt().div_(unbiased2.sqrt().to(g.dtype)).add_(EPSILON)
     return mean.mul((rate / unbiased1).to(g.dtype)).div_(scale)
@@ -41,11 +41,11 @@ def step(w, g, buffers, drawn, k, layers):
 
 
 def drift(buffers, drawn):
-    """A bound: in j steps without a gradient the mean falls by beta1^j, the square's root by no
-    more than beta2^(j/2).
+    """An upper bound: in j steps without a gradient the mean shrinks by beta1^j, the square's root
+    by no more than beta2^(j/2).
 
-    Hence their ratio is at most the sum of a geometric series in beta1 / sqrt(beta2), or in beta1
-    where epsilon is larger.
+    So the sum of their ratios is at most a geometric series in beta1 / sqrt(beta2), or in beta1 if
+    epsilon dominates.
     """
     rate, beta1, beta2 = _drawn(drawn)
     ratio = beta1 / beta2.sqrt()
@@ -61,18 +61,18 @@ SPACE = {
 }
 METHOD = Method("adam", "Adam", SPACE, begin, step, drift=drift)
 
-# Examples; as many decades as Adam's own 1 - beta2 has
+# In examples; spans as many decades as 1 - beta2 does in Adam
 HALF_LIFE = Interval(100.0, 1e5)
 
 
 def fixed(beta1):
-    """beta2 = `BETA2`, in the shape of beta1."""
+    """beta2 = `BETA2`, with the shape of beta1."""
     return beta1.new_full((), BETA2).expand_as(beta1)
 
 
 def _drawn(drawn):
-    """Rate, beta1 and beta2, which is drawn or held: of an average of squares half is left after as
-    many examples as the half-life has, if there is one, whatever the batch size.
+    """Rate, beta1 and beta2, which is drawn, fixed, or set by a half-life: an average of squares
+    then halves in that many examples, whatever the batch size.
     """
     rate, beta1 = drawn["learning_rate"], drawn["beta1"]
     if "half_life" in drawn:

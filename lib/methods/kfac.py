@@ -1,13 +1,13 @@
 """K-FAC: gradients divided by a Kronecker-factored Fisher matrix (Martens and Grosse 2015), with
 momentum.
 
-For a layer with inputs h, a one after them if it has a bias, and derivatives d of an example's own
-loss by its outputs, the Fisher matrix is taken for A x G, A the average of h h^T and G that of d
-d^T over the batch.  For a convolution (Grosse and Martens 2016) h are patches: A is summed over
-places and averaged over examples, G averaged over both.  The derivatives are those by the batch's
-labels (the "empirical" Fisher matrix), as in kfac-pytorch.  Layers that are neither linear nor a
-convolution of one group (gains and biases of normalisation, embeddings) move by plain SGD with
-momentum.
+For a layer with inputs h (and a one appended if it has a bias) and derivatives d of an example's
+loss by its outputs, the Fisher matrix is approximated by A x G, where A and G are the averages of
+h h^T and d d^T over the batch.  For a convolution (Grosse and Martens 2016) h are patches: A is
+summed over places and averaged over examples, G averaged over both.  The derivatives use the
+batch's labels (the "empirical" Fisher matrix), as in kfac-pytorch.  Parameters of layers that are
+neither linear nor a convolution of one group (gains and biases of normalisation, embeddings) move
+by SGD with momentum.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ import itertools
 from lib.methods.intervals import Interval
 from lib.methods.method import Method, aligned, eigen
 
-# of the factors' averages; before, they are plain means of all steps (Martens and Grosse 2015,
+# Of the factors' averages; in the first steps, plain means of all steps (Martens and Grosse 2015,
 # section 5)
 DECAY = 0.95
-# the most that a step may change the network's distribution, rate^2 times the quadratic form
+# The most that a step may change the network's distribution: rate^2 times the quadratic form
 # (kfac-pytorch)
 CLIP = 1e-3
-LARGEST = 1e30  # entry of a factor; what is larger, or no number, is left out
-EVERY_STEP = 20  # first steps, in which every factor is decomposed anew
-# Sides up to so many: decomposed every so many steps
+LARGEST = 1e30  # entry of a factor; factors with larger or non-finite entries are skipped
+EVERY_STEP = 20  # number of first steps in which every factor is decomposed anew
+# (n, k): factors with up to n rows are decomposed every k steps
 INTERVALS = ((128, 1), (512, 10), (float("inf"), 20))
 
 
 def _blocks(layers):
-    """Pairs of a weight's layer and that of its bias, or None, wherever there are factors."""
+    """Pairs of a weight's layer and its bias's (or None), for all layers that have factors."""
     biases = {layer.name: layer for layer in layers if len(layer.shape) == 1}
     return [
         (layer, biases.get(layer.name.removesuffix("weight") + "bias"))
@@ -41,8 +41,8 @@ def _blocks(layers):
 
 
 def _begin(w, layers):
-    """Velocities; steps taken; weights that are left; the factors, their eigenvectors ("axes") and
-    eigenvalues ("curves").
+    """Velocities, steps taken, which weights are kept, and the factors with their eigenvectors
+    ("axes") and eigenvalues ("curves").
     """
     buffers = {"v": w.new_zeros(w.shape), "kept": w.new_ones(w.shape).bool()}
     buffers["steps"] = w.new_zeros(len(w)).long()
@@ -57,8 +57,8 @@ def _begin(w, layers):
 
 
 def _gradient(executor, w, batch, mask, buffers):
-    """The executor's gradients; on the way the factors are averaged and, when it is time,
-    decomposed.
+    """The executor's gradients; also updates the factors' averages and, when due, decomposes
+    them.
     """
     moments = functools.partial(_moments, answers=batch[1].numel())
     losses, g, alive, moments_by_name = executor.gradients_with_layer_stats(
@@ -68,7 +68,7 @@ def _gradient(executor, w, batch, mask, buffers):
         buffers["kept"].copy_(mask)
     k = int(buffers["steps"].add_(1)[0])  # trials go in lock step
     for name, (inputs, outputs) in moments_by_name.items():
-        if f"{name} inputs" in buffers:  # a weight that layers share goes by the first's name
+        if f"{name} inputs" in buffers:  # a shared weight has the name of its first layer
             side = buffers[f"{name} inputs"].shape[1]
             _average(buffers, f"{name} inputs", inputs[:, :side, :side], k)
             _average(buffers, f"{name} outputs", outputs, k)
@@ -76,11 +76,11 @@ def _gradient(executor, w, batch, mask, buffers):
 
 
 def _moments(h, d, answers):
-    """Factors of this batch [trials, side, side] for h [trials, N, inputs] and d [trials, N,
-    outputs], of the mean loss.
+    """Factors of this batch [trials, side, side] for h [trials, N, inputs] and derivatives d of the
+    mean loss [trials, N, outputs].
 
-    The last row and column of the first are those of the bias.  answers: of how many the loss is
-    the mean.
+    The last row and column of the first factor are the bias's.  answers: how many terms the loss is
+    the mean of.
     """
     import torch
 
@@ -96,8 +96,8 @@ def _squared(m):
 
 
 def _average(buffers, name, new, k):
-    """Mix the factor of step k into its average, and decompose it if it is time.  new: [T, n, n],
-    or [1, n, n] for all.
+    """Mix the factor of step k into its average, and decompose that if due.  new: [T, n, n], or
+    [1, n, n] for all trials.
     """
     average = buffers[name]
     # A trial that diverges must not stop the others
@@ -107,8 +107,8 @@ def _average(buffers, name, new, k):
     if k > EVERY_STEP and k % next(n for most, n in INTERVALS if average.shape[1] <= most):
         return
     rows = range(len(average)) if len(new) > 1 else [slice(None)]
-    for row, factor in zip(rows, average):  # one by one: aligned, as of `aligned`
-        # Without, it keeps its last axes, at first zeros, which move nothing
+    for row, factor in zip(rows, average):  # one by one, each aligned as by `aligned`
+        # Otherwise it keeps its last axes, initially zeros, which move nothing
         if decomposed := eigen(factor):
             curves, axes = decomposed
             buffers[f"{name} curves"][row] = curves.clamp_(min=0)
@@ -148,10 +148,10 @@ def _step(w, g, buffers, drawn, k, layers, clipped=True):
 
 def _off(slope, buffers, weight):
     """Units [T, outputs] that no example has moved yet and whose inputs may all be zero: those of a
-    blank patch, or kept ones.
+    blank patch, or of the weights kept.
 
-    Their move is zero by definition.  Were rounding to move the bias from zero, its sign would
-    switch the unit on or not.
+    Their move is zero by definition.  If rounding moved the bias from zero, its sign would decide
+    whether the unit is on.
     """
     silent = buffers[f"{weight.name} outputs"].diagonal(dim1=1, dim2=2) == 0
     pruned = ~weight.matrix(buffers["kept"]).all(2)
@@ -175,7 +175,7 @@ SPACE = {
     "damping": Interval(1e-5, 1.0),
 }
 METHOD = Method("kfac", "K-FAC", SPACE, _begin, _step, _gradient)
-# At large batches few steps are left, and the clip would bound how far each may go.
+# With large batches few steps remain, and clipping would limit how far each may go.
 _free_step = functools.partial(_step, clipped=False)
 ALL = (
     METHOD,

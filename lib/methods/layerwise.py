@@ -1,15 +1,15 @@
-"""A layer's step in proportion to its weights, for large batches: LARS (You et al. 2017), with and
-without a warm-up of the rate, CLARS (Huo et al. 2020) and LAMB (You et al. 2020).
+"""Steps proportional to each layer's weights, for large batches: LARS (You et al. 2017), with and
+without warm-up, CLARS (Huo et al. 2020) and LAMB (You et al. 2020).
 
 LARS     v = momentum v + rate ||w|| / ||g|| g, layer by layer; w -= v
-CLARS    the same with the mean over the batch of examples' own gradient norms for ||g||; at batch
-         size 1 it is LARS.  No public code was found to compare it with.
+CLARS    the same with the batch's mean of per-example gradient norms in place of ||g||; equals LARS
+         at batch size 1.  We know of no public code to compare it with.
 LAMB     w -= rate ||w|| / ||u|| u, u being Adam's direction, without weight decay
 
-LARS and CLARS leave biases and gains, of one dimension, to plain momentum, as in public code
-(facebookresearch/moco-v3).  Their rate stands for the product of the paper's global rate and trust
-coefficient; there is no weight decay.  LAMB scales every tensor, biases too, and epsilon is Adam's,
-as in public code (mlcommons/algorithmic-efficiency), whence its space.
+LARS and CLARS update one-dimensional parameters (biases, gains) by plain momentum, as in public
+code (facebookresearch/moco-v3).  Their rate is the product of the paper's global rate and trust
+coefficient; there is no weight decay.  LAMB scales every tensor, also biases, with Adam's epsilon,
+as in public code (mlcommons/algorithmic-efficiency), from which its space is taken.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from lib.methods.momentum import begin
 
 def _ratio(w, length):
     """||w|| / length [T, 1] for a layer's weights w [T, n]; 1 where either is zero.  Removed
-    weights, zero, do not count.
+    weights are zero and do not count.
     """
     size = w.norm(dim=1, keepdim=True)
     return (size / length).where((size > 0) & (length > 0), 1)
@@ -41,15 +41,15 @@ def _step(w, g, buffers, drawn, k, layers):
 
 
 def _warming_step(w, g, buffers, drawn, k, layers):
-    """The rate rises linearly from rate / warmup_steps, and stays from step warmup_steps on; 0 and
-    1 are none.
+    """The rate rises linearly from rate / warmup_steps to rate at step warmup_steps, then stays; no
+    warm-up if that is 0 or 1.
     """
     warmth = (k / drawn["warmup_steps"]).clamp(max=1)
     _step(w, g, buffers, drawn | {"learning_rate": drawn["learning_rate"] * warmth}, k, layers)
 
 
 def _clars_begin(w, layers):
-    """Velocities, and of every parameter tensor the mean norm of the last batch's examples."""
+    """Velocities, and each parameter tensor's mean per-example gradient norm in the last batch."""
     return begin(w, layers) | {"norms": w.new_zeros(len(w), len(layers))}
 
 
@@ -68,7 +68,7 @@ def _lamb_step(w, g, buffers, drawn, k, layers):
     w.addcmul_(u, rate, value=-1)
 
 
-# Equal to the rates of Lee et al. (2021), and so drawn from a workload's named space as those are.
+# Equal to those of Lee et al. (2021), and so drawn from a workload's named space as they are.
 SPACE = {"learning_rate": Interval(1e-4, 1.0), "momentum": LEE2021["momentum"]}
 WARMING = {**SPACE, "warmup_steps": Interval(1.0, 1000.0)}
 OF_LAMB = {"learning_rate": Interval(1e-4, 0.1), "beta1": Interval(0.7, 0.95, "reverse-log")}

@@ -2,17 +2,17 @@
 et al. 2016).
 
 Both train networks of linear layers z_l = W_l h_(l-1) + b_l, h_l = f(z_l), l = 1 ... L, and never
-use W_l to go backwards.  An example's error e_L = softmax(z_L) - y reaches lower layers by feedback
-matrices E_l [inputs, outputs of layer l] alone:
+use W_l in the backward pass.  An example's error e_L = softmax(z_L) - y reaches lower layers only
+through feedback matrices E_l [inputs, outputs of layer l]:
 
     feedback alignment   e_l = f'(z_l) * E_(l+1) e_(l+1), with matrices that never change;
-    LRA                  e_l = f(z_l) - f(z_l - beta E_(l+1) e_(l+1)), the way of a layer to its
-                         target; E_l moves as W_l^T does.
+    LRA                  e_l = f(z_l) - f(z_l - beta E_(l+1) e_(l+1)), the distance of a layer from
+                         its target; E_l moves as W_l^T does.
 
-Each layer moves by the batch's mean of e_l h_(l-1)^T.  With equal matrices and a small beta,
+Each layer moves by the batch's mean of e_l h_(l-1)^T.  With equal matrices and a small beta, the
 errors of LRA are those of feedback alignment times beta^(L-l); but its matrices learn, so the two
-part after the first step.  Feedback alignment with E_l = W_l^T would be backpropagation.  Matrices
-begin as the transposed weights, shuffled: as large as those, and strangers to them.
+diverge after the first step.  Feedback alignment with E_l = W_l^T would be backpropagation.  The
+matrices start as the transposed weights, shuffled: of the same size, but unrelated to them.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ ALLOWED = "a network of linear layers with tanh or ReLU between any two"
 
 
 def _matrices(layers):
-    """The weights that have a feedback matrix, all but the first layer's."""
+    """The weights that have a feedback matrix: those of all layers but the first."""
     return [layer for layer in layers if layer.kind][1:]
 
 
 def begin(w, layers):
-    """The feedback matrices [T, inputs, outputs], by the name of their weight."""
-    import torch  # slow to import, and reading records does without
+    """The feedback matrices [T, inputs, outputs], by the names of their weights."""
+    import torch  # slow to import, and not needed to read records
 
     buffers = {}
     for layer in _matrices(layers):
@@ -51,8 +51,8 @@ def begin(w, layers):
 def _gradient(executor, w, batch, mask, buffers, lower):
     """Losses [T], the batch's mean of e h^T for every layer [T, P], and who is alive [T].
 
-    lower(f, z, h, way): the errors of a hidden layer with this activation, its z, h = f(z), and
-    what reaches it, [T, B, out]. Raises ValueError for a network that has other layers.
+    lower(f, z, h, way): the errors of a hidden layer from its activation f, z, h = f(z), and the
+    errors fed back to it, [T, B, out].  Raises ValueError for a network with other layers.
     """
     import torch
 
@@ -68,7 +68,7 @@ def _gradient(executor, w, batch, mask, buffers, lower):
         if f:
             inputs.append(f(sums[-1]))
     losses, e = executor.task.derivative(sums[-1], y, executor.smoothing, 1)
-    e = e.to(executor.dtype) * len(x)  # the derivative is of the mean
+    e = e.to(executor.dtype) * len(x)  # derivatives are of the mean loss
     parts = []
     for feedback, f, z, h in reversed([*zip(buffers.values(), between, sums, inputs[1:])]):
         parts = [e.mT.bmm(h).flatten(1), e.sum(1), *parts]

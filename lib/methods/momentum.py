@@ -1,11 +1,11 @@
-"""Stochastic gradient descent, plain and with momentum (Lee et al. 2021, Shallue et al. 2019; in
-TensorFlow's and PyTorch's form), and with averaged weights (Zhang et al. 2019).
+"""Stochastic gradient descent, plain, with momentum (Lee et al. 2021, Shallue et al. 2019; in the
+form of TensorFlow and PyTorch), and with averaged weights (Zhang et al. 2019).
 
 SGD         w -= rate g
 momentum    v = momentum v + g; w -= rate v
 Nesterov    v = momentum v + g; w -= rate (g + momentum v)
 averaged    average = decay average + (1 - decay) w after every step, decay = 2^(-1 / half_life),
-            from the first weights on
+            starting from the initial weights
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def plain_step(w, g, buffers, drawn, k, layers):
 
 
 def begin(w, layers):
-    """Velocities, zero at first."""
+    """Velocities, initially zero."""
     return {"v": w.new_zeros(w.shape)}
 
 
 def _velocity(g, buffers, drawn):
-    import torch  # slow to import, and reading records does without
+    import torch  # slow to import, and not needed to read records
 
     return torch.addcmul(g, buffers["v"], drawn["momentum"], out=buffers["v"])
 
@@ -42,13 +42,13 @@ def _nesterov_step(w, g, buffers, drawn, k, layers):
 
 
 def _drift(buffers, drawn):
-    """v only shrinks by its factor: a straight line walked in one direction."""
+    """v only shrinks, so all later steps go in one direction: the sum of a geometric series."""
     ahead = drawn["momentum"] / (1 - drawn["momentum"])
     return -drawn["learning_rate"] * ahead * buffers["v"]
 
 
 def _nesterov_drift(buffers, drawn):
-    """A factor behind."""
+    """As `_drift`, times one more factor of momentum."""
     ahead = drawn["momentum"] / (1 - drawn["momentum"]) * drawn["momentum"]
     return -drawn["learning_rate"] * ahead * buffers["v"]
 
@@ -66,7 +66,7 @@ SGD = Method(
 METHOD = Method("momentum", "momentum", SPACE, begin, _step, drift=_drift)
 NESTEROV = Method("nesterov", "Nesterov", SPACE, begin, _nesterov_step, drift=_nesterov_drift)
 
-HALF_LIFE = Interval(1.0, 1000.0)  # steps; at 0 the average is the last iterate
+HALF_LIFE = Interval(1.0, 1000.0)  # in steps; towards 0 the average becomes the last iterate
 
 
 def _averaging_step(w, g, buffers, drawn, k, layers):
@@ -74,7 +74,7 @@ def _averaging_step(w, g, buffers, drawn, k, layers):
     buffers["average"].lerp_(w, 1 - 2 ** -(1 / drawn["averaging_half_life"]))
 
 
-# None of its trials is dropped as dead: the average goes on moving
+# No trial is dropped as dead, since the average keeps moving
 AVERAGED = dataclasses.replace(
     METHOD,
     name="momentum-ema",

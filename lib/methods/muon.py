@@ -1,9 +1,9 @@
-"""Muon (Jordan et al. 2024): hidden matrices move by their averaged gradient made orthogonal; the
-rest by Adam.
+"""Muon (Jordan et al. 2024): hidden matrices move by their averaged gradient, orthogonalised; all
+else by Adam.
 
-Hidden are the weights of linear layers but the last, and of convolutions, as matrices [outputs, the
-rest].  A matrix with more rows than columns moves the root of their ratio further; the authors'
-code does so for linear layers alone.
+Hidden matrices are the weights of convolutions and of linear layers but the last, as [outputs, the
+rest].  If one has more rows than columns, its step is multiplied by the square root of their ratio;
+the authors' code does so for linear layers only.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from lib.methods.intervals import Interval
 from lib.methods.method import Method, aligned
 
 HIDDEN = ("linear", "convolution")  # of `Layer.kind`
-# Of X, of X X^T X and of its square: the steepest at zero, the authors' choice
+# Of X, X X^T X and (X X^T)^2 X: steepest at zero, the authors' choice
 COEFFICIENTS = 3.4445, -4.7750, 2.0315
 ROUNDS = 5
 SMALLEST = 1e-7  # added to the norm
-# Of Adam here, the authors' choice
+# Of Adam in Muon, the authors' choice
 BETAS = (0.9, 0.95)
 EPSILON = 1e-10
 
 
 def orthogonal(u):
-    """U S' V^T of matrices u = U S V^T [T, rows, columns], S' around one (Newton-Schulz, quintic,
-    five rounds).
+    """U S' V^T for matrices u = U S V^T [T, rows, columns], with S' around one (five rounds of a
+    quintic Newton-Schulz iteration).
     """
-    import torch  # slow to import, and reading records does without
+    import torch  # slow to import, and not needed to read records
 
     x = aligned(u.mT if u.shape[1] > u.shape[2] else u)
     x = x / (x.norm(dim=(1, 2), keepdim=True) + SMALLEST)
@@ -40,9 +40,9 @@ def orthogonal(u):
 
 def _begin(w, layers):
     """Averages of the gradient, Adam's of its square, and which weights of a hidden matrix are
-    there.
+    kept.
 
-    A weight that is zero at first is taken for removed until it has a gradient.
+    A weight that is initially zero counts as removed until it has a gradient.
     """
     return adam.begin(w, layers) | {"kept": w != 0}
 
@@ -62,8 +62,8 @@ def _step(w, g, buffers, drawn, k, layers):
 
 
 def _hidden(g, mean, momentum, rows):
-    """mean = momentum mean + (1 - momentum) g; the update [T, n] is the same mixture of g and mean,
-    made orthogonal.
+    """mean = momentum mean + (1 - momentum) g; the update [T, n] is the same mixture of g and this
+    mean, orthogonalised.
     """
     mean.lerp_(g, 1 - momentum)
     u = g.lerp(mean, momentum).unflatten(1, (rows, -1))

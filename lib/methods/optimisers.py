@@ -1,8 +1,8 @@
-"""Classes of torch.optim as training methods, for what is trained one trial after the other.
+"""Classes of torch.optim as training methods, for trials that are trained one after another.
 
-Their name is "torch.optim:AdamW", or with hyperparameters, tuned between two values or fixed at
-one: "torch.optim:AdamW(lr=1e-4..1e-2,weight_decay=0.1)".  A function in a file of the reader's that
-returns an `Optimiser` is one, too, by the name "path/to/file.py:function".
+They are named "torch.optim:AdamW", or with hyperparameters tuned between two values or fixed to
+one: "torch.optim:AdamW(lr=1e-4..1e-2,weight_decay=0.1)".  A function in a reader's file that
+returns an `Optimiser` also defines one, named "path/to/file.py:function".
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from lib.methods.method import Method
 PREFIX = "torch.optim:"
 FORM = f"{PREFIX}CLASS, or such as {PREFIX}AdamW(lr=1e-4..1e-2,weight_decay=0.1)"
 NAMED = re.compile(rf"{PREFIX}(\w+)(?:\(([^()]*)\))?")
-AROUND = 100.0  # times its usual one and more or less: where a learning rate is drawn from
-NEAR_ONE = "momentum", "alpha", "rho"  # drawn by how far they are from one
-# Steps that take several losses, or gradients that are not dense
+AROUND = 100.0  # factor around its default, either way, within which a learning rate is drawn
+NEAR_ONE = "momentum", "alpha", "rho"  # drawn by their distance from one
+# Not supported: the base class, several losses per step, and sparse gradients
 APART = "Optimizer", "LBFGS", "SparseAdam"
 # Schedules in words
 SHAPES = {
@@ -34,18 +34,18 @@ SHAPES = {
     "steps": "a decay in steps",
     "one-cycle": "one cycle",
 }
-PLACES = 1e-9, 0.5, 1 - 1e-9  # of the intervals, where a class is tried: no end is ever drawn
+PLACES = 1e-9, 0.5, 1 - 1e-9  # in the intervals, where a class is tried: ends are never drawn
 
 
 @spec
 class Schedule:
-    """By what the learning rate is multiplied from step to step, over a horizon: the limit of steps
-    of a search.
+    """The factor of the learning rate at each step, over a horizon: the maximum of steps of a
+    search.
 
     Raises ValueError naming the field.
 
     Attributes:
-        warm_up: the share of the horizon in which it rises to 1 in equal steps.
+        warm_up: the share of the horizon in which it rises linearly to 1.
         shape: "constant" after that; "linear" or "cosine", falling to zero at the horizon; "steps",
             multiplied by `drop` at each of `falls`; or "one-cycle", along half a cosine from 1/25
             to 1 in the warm-up, and along another to 4e-6 at the horizon.
@@ -59,7 +59,7 @@ class Schedule:
     drop: SHARE = 0.1
 
     def factor(self, step: int, horizon: int) -> float:
-        """At update number `step` (from 1)."""
+        """The factor at update number `step` (from 1)."""
         warm = self.warm_up * horizon
         if self.shape == "one-cycle":
             return _one_cycle(step - 1, warm - 1, horizon - 1)
@@ -73,7 +73,7 @@ class Schedule:
 
 
 def _one_cycle(step: int, top: float, end: int) -> float:
-    """After so many steps, with 1 at `top`, as torch has it (Smith and Topin 2019)."""
+    """The factor after `step` steps, 1 at `top`, as in torch (Smith and Topin 2019)."""
     rising = step < top
     low = 1 / 25 if rising else 4e-6
     gone = 1 - step / top if rising else min(1.0, (step - top) / max(end - top, 1.0))
@@ -82,17 +82,17 @@ def _one_cycle(step: int, top: float, end: int) -> float:
 
 @spec
 class Optimiser:
-    """A class of torch.optim, what is tuned of it and what is fixed.
+    """A class of torch.optim, and which of its arguments are tuned or fixed.
 
     Raises ValueError naming the field, its value and what is allowed.
 
     Attributes:
         kind: the class's name.
-        tuned: intervals by the names of its arguments; "lr", unless it is among them, from the
-            class's own over to times AROUND, of SGD as Lee et al. (2021).
-        fixed: values of others.
+        tuned: intervals by the names of its arguments; "lr", if missing, ranges from the class's
+            default / AROUND to default * AROUND, and for SGD as in Lee et al. (2021).
+        fixed: values of other arguments.
         schedule: of the learning rate; or a function of a step (from 1) and the horizon that
-            returns the factor.
+            returns its factor.
         clip: the largest norm of all gradients together.
     """
 
@@ -103,13 +103,13 @@ class Optimiser:
     clip: POSITIVE | None = None
 
     def __post_init__(self):
-        import torch  # slow to import, and most chapters only read records
+        import torch  # slow to import, and not needed to read records
 
         classes = (name for name, value in vars(torch.optim).items() if isinstance(value, type))
         allowed = [name for name in classes if name not in APART]
         words = f"a class of torch.optim: {', '.join(allowed)}"
         require(self.kind in allowed, "kind", self.kind, words)
-        # The class itself refuses what its arguments must not be called, and must not be
+        # The class itself refuses wrong names and values of arguments
         try:
             for place in PLACES:
                 drawn = {
@@ -127,14 +127,14 @@ class Optimiser:
         require(fine, "schedule", factors, "factors from 0, of a step and a horizon")
 
     def factor(self, step: int, horizon: int) -> float:
-        """By what the learning rate is multiplied at update number `step` (from 1)."""
+        """The factor of the learning rate at update number `step` (from 1)."""
         if self.schedule is None:
             return 1.0
         return float(getattr(self.schedule, "factor", self.schedule)(step, horizon))
 
     def warm_up(self, horizon: int) -> int:
-        """Updates until the learning rate is at its highest (to a ten-thousandth of the horizon);
-        0 where it begins there.
+        """The update at which the learning rate is highest (to a ten-thousandth of the horizon); 0
+        if that is the first.
         """
         steps = range(1, horizon + 1, max(1, horizon // 10_000))
         highest = max(steps, key=lambda step: self.factor(step, horizon))
@@ -163,7 +163,7 @@ def is_class(name: object) -> bool:
 @functools.lru_cache(maxsize=256)
 def named(name: str) -> Method:
     """The method called "torch.optim:CLASS" or "torch.optim:CLASS(ARGUMENTS)".  Raises ValueError
-    that says what a name may be.
+    saying what a name may be.
     """
     tuned = {}
     fixed = {}
@@ -199,7 +199,7 @@ def _apart(*_: object) -> None:
 
 
 def method(optimiser: Optimiser, name: str) -> Method:
-    """The optimiser as a method that searches know: its "lr" is their learning_rate."""
+    """The optimiser as a method for searches, where its "lr" is called learning_rate."""
     space = {
         "learning_rate" if n == "lr" else n: interval for n, interval in optimiser.tuned.items()
     }

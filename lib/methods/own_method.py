@@ -1,5 +1,5 @@
-"""A reader's own training method: a function in a Python file that returns a `Method`, or an
-`Optimiser`, by the name "path/to/file.py:function"; tried on a tiny case before any training.
+"""A reader's own training method: a function in a Python file that returns a `Method` or an
+`Optimiser`, named "path/to/file.py:function"; tried on a tiny case before any training.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ LAYERS = (
 ROWS = 4  # trials
 P = 23  # weights
 STEPS = 5  # updates
-REMOVED = slice(3, 6)  # weights, as pruning leaves them: zero, and without a gradient
-# Columns of tables, fields of cells, and what is the engine's
+REMOVED = slice(3, 6)  # weights, as if pruned: zero, and without a gradient
+# Columns of tables, fields of searches, and names that the engine uses
 TAKEN = (
     "trial seed status cause last_step best_error best_step sent steps goal workload batch_size "
     "algorithm sparsity pruning trials replicate stop checks hits precision max_steps space "
@@ -46,11 +46,11 @@ SPACE = fields.InWords(
 
 
 def load(name: str) -> Method:
-    """The method called so, by whatever spelling (`own_file.canonical`), checked; read again if the
-    file has changed.  Its drift is left out, since nobody has proved it: no trial is found dead.
+    """The method of this name, in any spelling (`own_file.canonical`), checked; read again if the
+    file has changed.  Its drift is dropped, since it is unproven: no trial is declared dead.
 
     Raises OwnError for a file or function that is missing or fails, and for a method that the
-    engine cannot train with.
+    engine cannot use.
     """
     name = own_file.canonical(name, "algorithm")
     return _load(name, own_file.file_of(name, "algorithm").read_bytes())
@@ -66,11 +66,11 @@ def _load(name: str, text: bytes) -> Method:
 
 
 def check(name: str, method: object) -> None:
-    """Raise OwnError unless what the function called so returned is a method that can be trained
-    with.
+    """Raise OwnError unless what the function of this name returned is a method that the engine can
+    use.
 
-    Its fields are of the right kinds.  If it steps from plain gradients, a few steps end, in place,
-    in finite weights that do not hang on chance or on other trials.
+    Its fields must be of the right kinds.  If it steps from plain gradients, a few steps, in place,
+    must give finite weights that depend neither on chance nor on other trials.
     """
     with named(name):
         allowed = "a lib.methods.method.Method, or a lib.methods.optimisers.Optimiser"
@@ -103,7 +103,7 @@ def _check_steps(method: Method) -> None:
 
 
 def _try(method: Method, rows: Tensor) -> dict[str, Tensor]:
-    """The weights and the buffers of these trials after a few steps."""
+    """The weights and the buffers of these trials (`rows`) after a few steps."""
     random = torch.Generator().manual_seed(0)
     mask = torch.ones(P)
     mask[REMOVED] = 0

@@ -1,9 +1,9 @@
 """SOAP (Vyas et al. 2024): Adam on the axes of a matrix's averaged products G G^T and G^T G.
 
 Every weight of a linear layer or of a convolution is a matrix [outputs, the rest], as for Muon.
-The averages decay as Adam's of squares does.  The axes are the eigenvectors of the first step's
-products, and later come closer to those of the averages by one round of orthogonal iteration at a
-time.  All other parameters move by Adam.  As in the authors' code, the first step moves nothing.
+The averages decay like Adam's average of squares.  The axes start as the eigenvectors of the first
+step's products and approach those of the averages, one round of orthogonal iteration after another.
+All other parameters move by Adam.  As in the authors' code, the first step moves nothing.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import functools
 from lib.methods import adam
 from lib.methods.method import Method, aligned, eigen
 
-SIDES = ("outputs", "inputs")  # of a matrix, the rows before the columns
+SIDES = ("outputs", "inputs")  # of a matrix: rows, then columns
 
 
 def _begin(w, layers):
-    """Adam's averages, on the axes; which weights are there; and of either side of a matrix its
+    """Adam's averages, on the axes; which weights are kept; and for either side of a matrix its
     averaged products and its axes, [T, side, side].
 
-    A weight that is zero at first is taken for removed until it has a gradient.
+    A weight that is initially zero counts as removed until it has a gradient.
     """
-    import torch  # slow to import, and reading records does without
+    import torch  # slow to import, and not needed to read records
 
     buffers = adam.begin(w, layers) | {"kept": w != 0}
     for layer in _matrices(layers):
@@ -34,7 +34,7 @@ def _begin(w, layers):
 
 
 def _step(w, g, buffers, drawn, k, layers, interval):
-    """Adam's change, turned back; then the averages take in g, and it may be time for new axes.
+    """Apply Adam's change, rotated back; then average in g, and update the axes if due.
 
     interval: steps between two rounds of orthogonal iteration.
     """
@@ -66,18 +66,18 @@ def _matrices(layers):
 
 
 def _axes(buffers, layer):
-    """Those of the rows and of the columns, in columns."""
+    """The axes of the rows and those of the columns, as columns of two matrices."""
     return [buffers[f"{layer.name} {name} axes"] for name in SIDES]
 
 
 def _product(*factors):
-    """Of matrices [T, rows, columns], from the left."""
+    """The product of matrices [T, rows, columns], from the left."""
     product = functools.reduce(lambda a, b: a.bmm(b), map(aligned, factors))
     return product[:, : factors[0].shape[1], : factors[-1].shape[2]]
 
 
 def _turn(values, layer, axes):
-    """The layer's part of values [T, P] becomes its coordinates on the axes."""
+    """Replace the layer's part of values [T, P] by its coordinates on the axes."""
     down, across = axes
     values[:, layer.where] = _product(down.mT, layer.matrix(values), across).flatten(1)
 
@@ -87,7 +87,7 @@ def _turn_back(values, layer, axes):
 
 
 def _first_axes(buffers, layer):
-    """Eigenvectors, that of the largest value first."""
+    """Set the axes to eigenvectors, that of the largest eigenvalue first."""
     for name, axes in zip(SIDES, _axes(buffers, layer)):
         for row, average in enumerate(buffers[f"{layer.name} {name}"]):
             if decomposition := eigen(average):
@@ -95,10 +95,10 @@ def _first_axes(buffers, layer):
 
 
 def _next_axes(buffers, layer):
-    """A round of orthogonal iteration; Adam's averages move to the new axes with them.
+    """A round of orthogonal iteration, with Adam's averages moved to the new axes.
 
-    As in the authors' code, axes are put in the order of their values before, and the averages of
-    squares follow that order alone.
+    As in the authors' code, axes are first sorted by their estimated eigenvalues, and averages of
+    squares are only reordered likewise.
     """
     import torch
 

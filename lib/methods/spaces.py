@@ -1,4 +1,4 @@
-"""Search spaces and the quasi-random points drawn from them."""
+"""Search spaces, and quasi-random points drawn from them."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ SPACES = {
     "wide-rates": WIDE_RATES,
     "low-momentum": LOW_MOMENTUM,
 }
-BETWEEN = ".."  # the ends of a range
-ADAPTIVE = "adaptive"  # in a table of trials: every trial had a space of its own
-DECAY = ("decay_steps", "end_factor")  # of the learning rate, which is the engine's
+BETWEEN = ".."  # separates the ends of a range
+ADAPTIVE = "adaptive"  # in a table of trials: every trial had a different space
+DECAY = ("decay_steps", "end_factor")  # of the learning rate, applied by the engine
 
 
 def point(**values: float) -> str:
-    """The name of a space that is one point, as `Search.space` takes it:
+    """The name of a space of a single point, for `Search.space`:
     "learning_rate=0.1,momentum=0.95".
     """
     return written({name: [value] for name, value in values.items()})
 
 
 def written(hparams: dict[str, Sequence[float]]) -> str:
-    """The name of a space of ranges and points, two values or one each."""
+    """The name of a space of ranges (two values) and points (one value)."""
     ends = {name: BETWEEN.join(f"{end:.6g}" for end in ends) for name, ends in hparams.items()}
     return ",".join(map("=".join, ends.items()))
 
 
 def intervals(space: str, algorithm: str, decay: bool = False) -> dict[str, Interval]:
-    """What is tuned, and from where it is drawn in a space: the method's own, and the linear decay
-    where there is one.
+    """The interval of each hyperparameter that is tuned: those of the method, and of the linear
+    decay if there is one.
 
-    In a named space, a method that takes an interval of Lee et al. (2021) is drawn from that of the
-    space; any other is its own. A space may also be written out, as
-    "learning_rate=1e-3..1,momentum=0.95". Raises ValueError for an unknown algorithm or space, and
-    for one that lacks a hyperparameter, has one too many or twice, or a value outside its limits.
+    A named space replaces those intervals of the method that equal Lee et al. (2021)'s; the others
+    stay.  A space may also be written out, as "learning_rate=1e-3..1,momentum=0.95".  Raises
+    ValueError for an unknown algorithm or space, and for a space that lacks a hyperparameter, has
+    one too many or twice, or a value outside its limits.
     """
     tuned = method(algorithm).space | {name: LEE2021[name] for name in DECAY if decay}
     if space in SPACES:
@@ -79,25 +79,25 @@ def intervals(space: str, algorithm: str, decay: bool = False) -> dict[str, Inte
 def draw(
     space: str, algorithm: str, trials: int, *, decay: bool = False, replicate: int = 0
 ) -> dict[str, np.ndarray]:
-    """`trials` quasi-random points: name -> float64 [trials]; of a space that is one point, that
-    point.
+    """`trials` quasi-random points: name -> float64 [trials]; if the space is a single point, that
+    point repeated.
 
     Replicate 0 is the unscrambled Sobol sequence without its first point (the corner of the space):
-    in one and two dimensions the very points of Lee et al. (2021).  Further dimensions use other
-    direction numbers than theirs. Other replicates are Sobol sequences scrambled with the
-    replicate's number as seed. Raises ValueError as `intervals`, and for trials or a replicate that
-    are no whole numbers or too many.
+    in one and two dimensions exactly the points of Lee et al. (2021), whose direction numbers
+    differ in further dimensions.  Other replicates are Sobol sequences scrambled with the
+    replicate's number as seed.  Raises ValueError like `intervals`, and for trials or a replicate
+    that are not whole or too large.
     """
     check("trials", trials, Count(MOST_TRIALS))
     check("replicate", replicate, Whole(0, 9999))
     axes = intervals(space, algorithm, decay)
     if all(axis.low == axis.high for axis in axes.values()):
         return {name: np.full(trials, axis.low) for name, axis in axes.items()}
-    from scipy.stats import qmc  # slow to import, and most chapters draw nothing
+    from scipy.stats import qmc  # slow to import, and most chapters draw no points
 
     sobol = qmc.Sobol(len(axes), scramble=replicate > 0, seed=replicate)
     if replicate == 0:
         points = sobol.fast_forward(1).random(trials)
-    else:  # a power of two, then cut: scipy warns about any other count
+    else:  # a power of two, then cut, since scipy warns about any other count
         points = sobol.random_base2((trials - 1).bit_length())[:trials]
     return {name: axis.at(points[:, i]) for i, (name, axis) in enumerate(axes.items())}

@@ -1,14 +1,14 @@
-"""Variants of any method: its weights decayed, or its gradients late.
+"""Variants of any method: with weight decay, or with late gradients.
 
 Decoupled weight decay (Loshchilov and Hutter 2019): w becomes (1 - rate decay) w before the
-method's own step, which takes its gradients at the weights before that, as `torch.optim.AdamW`
-does.  All weights decay, biases and gains too, by the learning rate of the method, whatever part of
-it a layer has.
+method's step, whose gradients were computed before the decay, as in `torch.optim.AdamW`.  All
+weights decay, also biases and gains, by the method's learning rate, even where a layer's rate is
+only a fraction of it.
 
-Late gradients, as of workers that do not wait for each other: w_{t+1} = w_t - u(g(w_{t - tau})),
+Late gradients, as from workers that do not wait for each other: w_{t+1} = w_t - u(g(w_{t - tau})),
 with tau = s at every step, or drawn for every step from 0 ... s (after the simulation of Dai et al.
-2018, whose workers each keep weights of their own; here all share them).  The first weights stand
-in for older ones.
+2018, where each worker keeps separate weights; here all share them).  Before step tau, the initial
+weights stand in for older ones.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ COUNT = "late.steps"
 
 
 def decayed(base: Method) -> Method:
-    """The method `base` with decoupled weight decay, which is tuned besides.
+    """The method `base` with decoupled weight decay, which is tuned, too.
 
-    Without gradients weights still move, so that no trial is proved dead.  Raises ValueError for a
-    method that decays already, and for a class of torch.optim, which has a decay of its own.
+    Weights move even without gradients, so no trial is proved dead.  Raises ValueError for a method
+    that already decays weights, and for a class of torch.optim, which has its own weight decay.
     """
     fine = base.optimiser is None and "weight_decay" not in base.space
     require(fine, "method", base.name, f"a method of the book's without {SUFFIX}")
@@ -52,8 +52,8 @@ def decayed(base: Method) -> Method:
 
 
 def delay(staleness: int, delays: str, seed: int, step: int) -> int:
-    """tau of this step (from 0), the same for all trials of a search: `staleness`, or uniform on 0
-    ... staleness.
+    """tau in this step (from 0), the same for all trials of a search: `staleness`, or uniform on
+    0 ... staleness.
     """
     if delays == "fixed":
         return staleness
@@ -61,12 +61,12 @@ def delay(staleness: int, delays: str, seed: int, step: int) -> int:
 
 
 def late(base: Method, staleness: int, delays: str = "fixed", seed: int = 0) -> Method:
-    """The method `base` with gradients of weights that are up to `staleness` steps old; seed: of
-    delays that are drawn.
+    """The method `base` with gradients at weights up to `staleness` steps old; seed: of random
+    delays.
 
-    The copies of the weights are buffers: a ring of staleness + 1.  A gradient that is zero at old
-    weights says nothing of those to come, so that no trial is proved dead.  base: one that takes
-    its gradients at the weights.
+    The copies of the weights are buffers: a ring of staleness + 1.  A zero gradient at old weights
+    says nothing about later ones, so no trial is proved dead.  base: a method that takes its
+    gradients at the current weights.
     """
     copies = [f"late.{place}" for place in range(staleness + 1)]
 

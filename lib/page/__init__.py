@@ -1,1 +1,1 @@
-"""What the book shows: charts, boxes, pages, and the guard of a chapter's parameters."""
+"""What the book displays: charts, boxes, pages; and the guard of a chapter's parameters."""

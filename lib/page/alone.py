@@ -1,9 +1,9 @@
-"""Turns a rerun chapter into a page that can be read on its own.
+"""Turns a rerun chapter into a standalone page.
 
     jupyter nbconvert --config lib/page/alone.py _build/runs/out.ipynb
 
-The page leaves out the code and the progress bars; of links to other chapters, which lie elsewhere,
-the words stay.  Formulas are MathML, which browsers show without a network.
+The page leaves out the code and the progress bars, and keeps only the words of links to other
+chapters, which lie elsewhere.  Formulas are MathML, which browsers show without a network.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHOWN = {"text/markdown", "text/html"}
 LINK = re.compile(
     rf"""\[([^\]]+)\]\({CHAPTER}\)|<a [^>]*href="{CHAPTER}"[^>]*>(.*?)</a>""", re.DOTALL
 )
-# What is no formula comes first: code, scripts, pictures, tags
+# First what is not a formula: code, scripts, pictures, tags
 FORMULA = re.compile(
     r"```.*?```|`[^`]*`|<(script|style|svg|pre|code)\b.*?</\1>|<[^>]*>"
     r"|\\\$|\$\$(?P<block>.+?)\$\$|\$(?P<inline>(?:[^$<]|<(?![/a-zA-Z]))+?)\$",
@@ -44,7 +44,7 @@ def _mathml(match: re.Match) -> str:
 
 
 class Alone(Preprocessor):
-    """Drops what was written to the terminal, and links to chapters; draws formulas."""
+    """Drops terminal output and links to chapters; converts formulas."""
 
     def preprocess_cell(self, cell, resources, index):
         if cell.cell_type == "markdown":

@@ -36,8 +36,8 @@ def claim(*claims) -> Html:
 
 
 def stated(paper: str, ours: str, verdict: str, source: str) -> Html:
-    """The box of a statement that a page tests itself, and not from records: it "holds" or "does
-    not hold".
+    """The box of a statement that a page tests itself, not from records: it "holds" or "does not
+    hold".
     """
     rows = ("Claim", source, paper), ("Measured here", "", ours)
     return Html(MARKUP.box(kind(verdict), verdict, rows))
@@ -65,13 +65,13 @@ def _claim(c) -> Html:
 
 
 def mark(group) -> str:
-    """A network's verdict, with a sign where it is clear: of three searches or more, or of fewer."""
+    """A network's verdict; if clear, with a sign: one for three searches or more, one for fewer."""
     sign = "●" if group.repeated else "○"
     return f"{sign} {group.verdict}" if group.clear else group.verdict
 
 
 def shares_of_yes(c) -> list[str]:
-    """How often a claim's rule says yes of each kind of made-up data ("80 to 100 %"), over the
+    """How often a claim's rule says yes on each kind of simulated data ("80 to 100 %"), over the
     networks that bear a verdict, or else over all.
     """
     powers = [(g.verdict != "no verdict", g.power) for g in c.measured if g.power]
@@ -86,8 +86,8 @@ def numbers(group, scale: str, digits: int = 2) -> list[str]:
 
 
 def _digits(group, c) -> int:
-    """The fewest digits with which no end of the interval reads like the threshold beside it: two,
-    or three where one is near, or more.
+    """The fewest digits, from two, with which no end of the interval reads like the nearby
+    threshold.
     """
     if not hasattr(c, "rule"):
         return 2
@@ -116,16 +116,16 @@ def _in_scale(value: float, scale: str, digits: int) -> str:
 
 
 def trials(frame: pd.DataFrame) -> str:
-    """How many trials stand behind a point of a figure of these results: "100", or "32–100"."""
+    """How many trials are behind each point of a figure of these results: "100", or "32–100"."""
     return span((frame["trials"].min(), frame["trials"].max())) if len(frame) else "—"
 
 
 def table(frame: pd.DataFrame, **formats: str) -> Html:
-    """A frame as the pages show it: no index, numbers as in the prose unless a column has a format
-    of its own.
+    """A frame as pages show it: no index, numbers as in the prose unless their column has a
+    format.
 
-    On a phone, sentences may take several lines, whereas values may not; a long table has a class
-    of its own.
+    On a phone, sentences may take several lines, but values may not; long tables have a separate
+    class.
     """
     numeric = list(map(pd.api.types.is_numeric_dtype, frame.dtypes))
     cells = []
@@ -138,7 +138,7 @@ def table(frame: pd.DataFrame, **formats: str) -> Html:
 
 
 def _unbroken(value: object) -> str:
-    """A text, as `named`, in which ranges, 1–2 or −1 to +2, stay on one line."""
+    """A text, as by `named`, in which ranges such as 1–2 or −1 to +2 stay on one line."""
     text = named(str(value)).replace("–", "\u2060–\u2060")
     return re.sub(r"(?<=\d) to (?=[−+-]?\d)", "\u00a0to\u00a0", text)
 
@@ -147,10 +147,10 @@ def _unbroken(value: object) -> str:
 
 
 def absent(frame: pd.DataFrame) -> Html | None:
-    """What a study lacks, as a note; None if every cell has its record.
+    """A note on what a study lacks; None if every search has a record.
 
     Raises:
-        ValueError: if none has.
+        ValueError: if none has one.
     """
     missing = frame.attrs["missing"]
     if not missing:
@@ -172,23 +172,23 @@ def absent(frame: pd.DataFrame) -> Html | None:
 
 
 def warned(sentences: Sequence[str]) -> Html | None:
-    """What to know before a page's answer is used, a line each; None where there is nothing."""
+    """Warnings to read before using a page's answer, a line each; None if there are none."""
     note = MARKUP.note("Before you use the answer", sentences, folded=False)
     return Html(note) if sentences else None
 
 
 def _curve(cell) -> str:
-    """What a cell is of, in words, but for its batch size."""
+    """A search in words, without its batch size."""
     pruned = f"sparsity {cell.sparsity:g}, pruned by {named(cell.pruning)}"
     about = f"{workload(cell.workload).title}, {named(cell.algorithm)}"
     return f"{about}, {pruned if cell.sparsity else 'dense'}"
 
 
 def some(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """The table, if it has a row.
+    """The table, if it has any rows.
 
     Raises:
-        ValueError: if no record is kept of what the parameters ask for.
+        ValueError: if there is no record for the chosen parameters.
     """
     if not len(frame):
         raise BookError(
@@ -204,10 +204,10 @@ UNITS = {"core-hours": 3600, "core-minutes": 60, "core-seconds": 0}
 
 
 def provenance(*frames: pd.DataFrame) -> Html:
-    """A footer from the records of these tables' workloads: how many, when, with what.  Records in
-    several count once.
+    """A footer on the records of these tables' workloads: how many, when, with what.  Records in
+    several tables count once.
 
-    A table that still has every workload with a record is whole: what it lacks counts all, as in
+    A table that still has every workload with a record is complete: all that it lacks counts, as in
     `absent`.
     """
     heads, missing = {}, set()
@@ -223,7 +223,7 @@ def provenance(*frames: pd.DataFrame) -> Html:
 
 
 def sources(*frames: pd.DataFrame) -> Html:
-    """The same for records that are not cells."""
+    """The same for records of experiments."""
     heads = [head for frame in frames for head in frame.attrs["provenance"]]
     planned = sum(frame.attrs["planned"] for frame in frames)
     others = sum(frame.attrs.get("other_code", 0) for frame in frames)
@@ -231,8 +231,8 @@ def sources(*frames: pd.DataFrame) -> Html:
 
 
 def _footer(records: list[dict], planned: int, searches: bool = False, others: int = 0) -> Html:
-    """With what these records were made, and on which day or from which to which; others: how many
-    by other code.
+    """What these records were made with, and on which day or between which days; others: how many
+    are by other code.
     """
     if not records:
         return Html('<p class="book-provenance">No records.</p>')

@@ -16,32 +16,32 @@ from lib.methods import METHODS, method
 from lib.page import vega
 from lib.wording import DATA_SETS, NAMES, power_of_ten, span
 
-# On either page at least 3:1 (WCAG's for graphics; text takes the page's ink), and told apart
-# without red, green or blue cones: tests compute both.
-GUIDE = "#778ca8"  # guide lines, and what is no kind of its own
-# Networks that keep all weights, and gradients that are sent whole, are always this
+# Contrast of at least 3:1 on light and dark pages (WCAG's for graphics; text has the page's ink),
+# and distinguishable without red, green or blue cones: tests compute both.
+GUIDE = "#778ca8"  # guide lines, and whatever has no other colour
+# Networks that keep all weights, and gradients sent whole, always have this colour
 BLUE = DENSE = "#2f77b8"
 CATEGORIES = """
 #c98100 #917df5 #259e8c #db031e #317416 #f9458b #8a5383 #959456 #b4476b #7a7c47
 """.split()
 ORANGE, PURPLE, TEAL, RED, GREEN, PINK, INDIGO, _, WINE, BROWN = CATEGORIES
-# Drawn as these
+# Drawn in the colours of these
 VARIANTS = {
     "lars-warmup": "lars",
     "adam-fixed": "adam",
     "adam-half-life": "adam",
     "kfac-unclipped": "kfac",
 }
-# Muon stands beside Adam on most figures, which is red
+# On most figures Muon is drawn beside Adam, which is red
 ALGORITHM_COLOURS = dict(
     zip((name for name in METHODS if name not in VARIANTS), itertools.cycle(CATEGORIES))
 ) | {"muon": GREEN, "lars": WINE}
 ALGORITHM_COLOURS |= {name: ALGORITHM_COLOURS[usual] for name, usual in VARIANTS.items()}
 METHOD_TITLES = {METHODS[name].title: colour for name, colour in ALGORITHM_COLOURS.items()}
-# Ordered: the sparser, the darker
+# In order: the sparser, the darker
 RAMP = {0.5: "#b18c00", 0.7: "#c76854", 0.9: "#cf2b6a", 0.95: "#ac338e"}
 SPARSITY_COLOURS = {0.0: DENSE} | RAMP
-# Of data sets, by size; text last
+# For data sets, by size; text last
 SHAPES = dict(zip(DATA_SETS.values(), ("circle", "square", "triangle-up", "diamond", "cross")))
 METHOD_COLOURS = {
     "connection-sensitivity": RED,
@@ -56,22 +56,22 @@ METHOD_COLOURS = {
 
 @alt.theme.register("book", enable=False)
 def _theme() -> alt.theme.ThemeConfig:
-    """Its numbers read as those of the prose: 8 %, and a minus, not a hyphen."""
+    """The theme; numbers read as in the prose: 8 %, and a minus, not a hyphen."""
     return json.loads(Path(__file__).with_name("theme.json").read_text(encoding="utf-8"))
 
 
 def enable() -> None:
-    """Call once at the top of every chapter: a chart by itself is a picture, without a network."""
+    """Call once at the top of every chapter: charts then display as pictures, without a network."""
     alt.theme.enable("book")
     alt.renderers.enable("svg")
 
 
-PHONE = 400  # pixels of the plot: below, two long names do not stand side by side
+PHONE = 400  # pixels of the plot; if narrower, two long names do not fit side by side
 
 
 def sparsity_colour(level: float) -> str:
-    """The colour of a share of zeros, from 0 to below 1: dense has one of its own, the others lie
-    on one ramp, in order.
+    """The colour of a share of zeros, from 0 to below 1: a separate one for dense, the others on
+    one ramp, in order.
     """
     if level == 0:
         return DENSE
@@ -87,7 +87,7 @@ def by_sparsity(levels: list[float]) -> alt.Color:
 
 
 def method_colour(name: str) -> str:
-    """The colour of a training method, by its name or title; a reader's own has that of guides."""
+    """The colour of a training method, by its name or title; for a reader's own, that of guides."""
     return METHOD_TITLES.get(name, ALGORITHM_COLOURS.get(name, GUIDE))
 
 
@@ -111,11 +111,11 @@ def by_method(names: list[str]) -> alt.Color:
 def by_name(
     field: str, colours: dict[str, str], columns: int = 0, wide: int | None = None, **legend
 ) -> alt.Color:
-    """Colour per value of a column, these values in this order, under a legend without a title.
+    """Colour per value of a column, these values in this order, with a legend without a title.
 
     Args:
         columns: of the legend on a phone; 0: one everywhere, for long names.
-        wide: of the legend elsewhere; None: twice as many.
+        wide: columns of the legend elsewhere; None: twice as many.
         **legend: further options of the legend.
     """
     placed = {"columns": 1, "labelFontSize": alt.expr(f"width < {PHONE} ? 12 : 13")}
@@ -127,7 +127,7 @@ def by_name(
 
 
 def by_shape(field: str, names: Iterable[str]) -> alt.Shape:
-    """Shape per data set of a column, in a legend without a title."""
+    """Shape per data set in a column, with a legend without a title."""
     shapes = {name: shape for name, shape in SHAPES.items() if name in set(names)}
     columns = alt.expr(f"width < {PHONE} ? 2 : 4")
     legend = alt.Legend(columns=columns, columnPadding=8, symbolFillColor=GUIDE)
@@ -135,7 +135,7 @@ def by_shape(field: str, names: Iterable[str]) -> alt.Shape:
 
 
 def _fixed(looks: dict) -> alt.Scale:
-    """These values, in this order, each with its colour or shape."""
+    """A scale of these values, in this order, each with its colour or shape."""
     return alt.Scale(domain=list(looks), range=list(looks.values()))
 
 
@@ -147,7 +147,7 @@ def batch_axis(sizes: pd.Series | list, title: str | None = "batch size (example
 
 
 def log(padding: int = alt.Undefined, base: int = 2, **options) -> alt.Scale:
-    """A logarithmic scale that ends where its marks do, but for some pixels of padding."""
+    """A logarithmic scale that ends where its marks do, plus some pixels of padding."""
     return alt.Scale(type="log", nice=False, base=base, padding=padding, **options)
 
 
@@ -169,7 +169,7 @@ def curve(base: alt.Chart, y: alt.Y, scale: alt.Scale, tooltip: list) -> list[al
 def ranges(
     base: alt.Chart, value: str, x: alt.X, low: alt.X, tooltip: list, size: int = 70
 ) -> list[alt.Chart]:
-    """The layers of values with ranges that lie: bars from value_low to value_high, and points.
+    """The layers of values with horizontal ranges: bars from value_low to value_high, and points.
 
     Args:
         base: with y and colour.
@@ -186,13 +186,13 @@ def dotted(base: alt.Chart, size: int, **channels) -> alt.Chart:
     return base.mark_line(point=alt.OverlayMarkDef(size=size)).encode(**channels)
 
 
-# Ticks: Vega's own hide powers of ten behind the rest
+# Ticks: in Vega's default ones, powers of ten do not stand out
 DECADES = [digit * 10.0**n for n in range(-9, 10) for digit in (1, 2, 5)]
 
 
 def fractions(**options) -> alt.Axis:
     """An axis on which 0.015625 reads 1/64."""
-    # But for the digits to which a page's numbers are rounded
+    # Up to the digits to which a page's numbers are rounded
     is_unit = "abs(1 / datum.value - round(1 / datum.value)) < 1e-6 / datum.value"
     words = "'1/' + format(round(1 / datum.value), ',')"
     label = f"datum.value < 1 && {is_unit} ? {words} : datum.label"
@@ -200,7 +200,7 @@ def fractions(**options) -> alt.Axis:
 
 
 def powers(exponents: list[int], names: dict[int, str] | None = None) -> alt.Axis:
-    """An axis with ticks at these powers of ten, which read 10⁻⁶, or what names has for the
+    """An axis with ticks at these powers of ten, labelled 10⁻⁶, or as `names` says for the
     exponent.
     """
     texts = {n: power_of_ten(n) for n in exponents} | {0: "1"} | (names or {})
@@ -211,12 +211,12 @@ def powers(exponents: list[int], names: dict[int, str] | None = None) -> alt.Axi
 def slider(
     field: str, values: list[float], start: float | None, name: str, caption: str
 ) -> tuple:
-    """A slider over the values of a column: the parameter, the test that keeps the rows chosen, and
-    what a still picture says of it (`captions`).
+    """A slider over the values of a column: the parameter, the test that keeps the chosen rows, and
+    its caption in a still picture (`captions`).
 
     Args:
         start: the value shown first; None: the least.
-        caption: a Vega expression in which `value` is the value chosen.
+        caption: a Vega expression in which `value` is the chosen value.
     """
     first = min(values) if start is None else start
     chosen, value, spelt = dial(f"{field}_place", values, first, name, caption)
@@ -224,12 +224,12 @@ def slider(
     return chosen, near, captions([spelt])
 
 
-# Titles of axes that follow the controls of a chart, since those of Vega-Lite are fixed texts
+# Titles of axes that depend on the controls of a chart, since Vega-Lite's are fixed texts
 TITLE = {"fontSize": 13, "align": "center", "baseline": "bottom"}
 
 
 def said(expression: str, **style: object) -> alt.Chart:
-    """What a Vega expression says, as a text in this style."""
+    """The value of a Vega expression, as a text in this style."""
     text = alt.Chart(pd.DataFrame({"at": [0]})).transform_calculate(shown=expression)
     return text.mark_text(**style).encode(text="shown:N")
 
@@ -243,34 +243,34 @@ def beside(expression: str) -> alt.Chart:
 
 
 def below(expression: str) -> alt.Chart:
-    """The same of the horizontal axis."""
+    """The same for the horizontal axis."""
     text = said(expression, dy=42, **TITLE)
     return text.encode(x=alt.value(alt.expr("width / 2")), y=alt.value("height"))
 
 
-NEAR = 3 * 10.0**-vega.DIGITS  # relative: how far a page's rounding may move a value
+NEAR = 3 * 10.0**-vega.DIGITS  # relative error that a page's rounding may cause
 
 
 def _spoken(text: str) -> alt.Parameter:
-    """What a slider is set to, in words, as a parameter that charts.js knows by its name's end;
-    text: an expression with VALUES[NAME], NAME the slider's.
+    """The setting of a slider in words, as a parameter that charts.js recognises by the end of its
+    name; text: an expression with VALUES[NAME], NAME the slider's.
     """
     return alt.param(name=re.findall(r"\]\[(\w+)\]", text)[-1] + "_text", expr=text)
 
 
 def title(texts: list | dict, *controls: tuple) -> alt.Parameter:
-    """What the figure's title says for each value of its controls (`slider`, `menu`); charts.js
-    knows it by its name.
+    """The figure's title for each value of its controls (`slider`, `menu`); charts.js recognises it
+    by its name.
 
-    texts: of a slider, in the order of its values; of a menu, by value; of several controls, those
-        of the next one in place of a text.
+    texts: for a slider, in the order of its values; for a menu, by value; for several controls,
+        nested: those of the next control in place of a text.
     """
     places = "".join(f"[{chosen.name}]" for chosen, *_ in controls)
     return alt.param(name="title_text", expr=json.dumps(texts, ensure_ascii=False) + places)
 
 
 def needed(name: str, when: str) -> alt.Parameter:
-    """Shows the control of this name only where it would change something; when: a Vega expression
+    """Shows the control of this name only when it would change something; when: a Vega expression
     of the other controls.
     """
     return alt.param(name=f"{name}_needed", expr=when)
@@ -289,10 +289,10 @@ def dial(
     one of its caption.
 
     Args:
-        shown: a Vega expression in which `value` is the value chosen.
+        shown: a Vega expression in which `value` is the chosen value.
     """
     values = sorted({*values, start})
-    # Browsers cannot step along an uneven list, so the slider counts places in it
+    # Browsers cannot step along an uneven list, so the slider sets an index
     bind = alt.binding_range(min=0, max=len(values) - 1, step=1, name=f"{title} ")
     chosen = alt.param(name=name, value=values.index(start), bind=bind)
     value = f"{json.dumps(values)}[{name}]"
@@ -300,10 +300,10 @@ def dial(
 
 
 def menu(field: str, values: list[str], start: str, name: str) -> tuple:
-    """A menu over the values of a column: the parameter, the test that keeps the rows chosen, and
+    """A menu over the values of a column: the parameter, the test that keeps the chosen rows, and
     no label.
 
-    Networks are listed data set by data set; else all values as given.
+    Networks are listed data set by data set; other values in their order.
     """
     by_size = [*reversed(DATA_SETS.values())]
     ordered = sorted(values, key=lambda value: [title in value for title in by_size])
@@ -313,7 +313,7 @@ def menu(field: str, values: list[str], start: str, name: str) -> tuple:
 
 
 def captions(texts: list[str]) -> alt.Chart:
-    """What dials (`dial`) are set to, a line each, in the upper right corner of a still picture: a
+    """The settings of dials (`dial`), a line each, in the upper right corner of a still picture; a
     live one has the values beside its sliders, and charts.js unsets `still`.
     """
     words = " + '\\n' + ".join(texts)
@@ -324,8 +324,8 @@ def captions(texts: list[str]) -> alt.Chart:
 
 
 def picked(field: str) -> tuple:
-    """A selection of what has one value of a field, by clicking the legend, and the opacity that it
-    gives the rest.
+    """A selection of one value of a field by clicking the legend, and the opacity that fades the
+    rest.
     """
     pick = alt.selection_point(fields=[field], bind="legend", name="shown")
     return pick, alt.when(pick).then(alt.value(1)).otherwise(alt.value(0.1))
@@ -338,7 +338,7 @@ def across(*values: float, x: alt.Scale | None = None, y: alt.Scale | None = Non
 
 
 def sized(chart: alt.LayerChart, height: int) -> alt.LayerChart:
-    """The chart as wide as the page, and so many pixels high."""
+    """The chart as wide as the page, and `height` pixels high."""
     return chart.properties(width="container", height=height)
 
 
@@ -353,29 +353,29 @@ def controlled(layers: list[alt.Chart], *controls: tuple) -> alt.LayerChart:
 
 
 def nothing(why: str) -> alt.LayerChart:
-    """Stands in for a chart that has nothing to show."""
+    """A placeholder for a chart with nothing to show."""
     words = alt.Chart(pd.DataFrame({"why": [why]})).mark_text(fontSize=13).encode(text="why:N")
     return sized(alt.layer(words), 60)
 
 
 def broken() -> alt.Axis:
-    """An axis of names that are broken at their commas, and before the data set, so that a phone
-    has room for the plot.
+    """An axis of names broken at commas and before the data set, so that a phone has room for the
+    plot.
     """
     label = "split(replace(datum.label, ' on ', ', on '), ', ')"
     return alt.Axis(labelLimit=150, labelExpr=label)
 
 
 def chosen_by(controls: tuple) -> list[str]:
-    """Columns among whose values these controls choose."""
+    """The columns whose values these controls choose."""
     return [re.sub("_(place|chosen)$", "", chosen.name) for chosen, *_ in controls]
 
 
 def cut(rows: pd.DataFrame, value: str, beyond: float) -> tuple[pd.DataFrame, list[float]]:
-    """Rows whose ranges end at an axis that goes so many times beyond the outermost points, and
-    that axis's ends.
+    """Rows with their ranges cut at the ends of an axis that extends `beyond` times past the
+    outermost points, and these ends.
 
-    A mark at infinity could not be drawn; `range` tells the ends in words.
+    A mark at infinity could not be drawn; `range` has the ends in words.
     """
     drawn = rows[[f"{value}_low", value, f"{value}_high"]]
     low, points, high = (values for _, values in drawn.items())

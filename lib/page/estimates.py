@@ -1,4 +1,4 @@
-"""Estimates as a page's findings hold them, and predictions beside what came."""
+"""Estimates in the form of a page's findings, and predictions beside their outcomes."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ MEASURED = "measured (90 % interval)"
 
 
 def plain(values: Mapping[str, object]) -> dict[str, object]:
-    """The values of a page's sentences, numpy's numbers as Python's own."""
+    """The values of a page's sentences, with NumPy numbers as Python's."""
     return {k: v.item() if isinstance(v, np.generic) else v for k, v in values.items()}
 
 
 def ratios(effects: Mapping[str, object]) -> dict[str, float | None]:
-    """Ratios by name, from effects of `lib.analysis.scaling`, logarithms; None of what is not
-    measured.
-    """
+    """Ratios by name, from effects of `lib.analysis.scaling` (logarithms); None if not measured."""
     values = {
         name: effect.row(name)[name] if effect else math.nan for name, effect in effects.items()
     }
@@ -29,20 +27,20 @@ def ratios(effects: Mapping[str, object]) -> dict[str, float | None]:
 
 
 def times(effect: object) -> str:
-    """A ratio with its interval, from an effect of `lib.analysis.scaling`; "—" of None."""
+    """A ratio with its interval, from an effect of `lib.analysis.scaling`; "—" for None."""
     return with_interval(*effect.row().values()) if effect else "—"
 
 
 def interval(effect: object, log: bool = True) -> tuple[float, ...] | None:
-    """An effect of `lib.analysis.scaling` and the ends of its interval; of a ratio if log."""
+    """An effect of `lib.analysis.scaling` and the ends of its interval; as a ratio if log."""
     return tuple(effect.row(log=log).values()) if effect else None
 
 
 def predictions(rows: Iterable[tuple[str, float, float, object]]) -> pd.DataFrame:
-    """A table of what was predicted, and whether it came.
+    """A table of what was predicted, and whether it came true.
 
     rows: what is predicted, the ends of the range (0 or inf: open), and what was measured, if
-    anything: an estimate with the ends of its interval, by which it fits, or an estimate alone.
+    anything: an estimate with the ends of its interval, which must fit, or only an estimate.
     """
     columns = ["what", "predicted", MEASURED, "fits"]
     lines = [(what, _range(*ends), *_fits(*ends, measured)) for what, *ends, measured in rows]
@@ -56,7 +54,7 @@ def _range(low: float, high: float) -> str:
 
 
 def _fits(low: float, high: float, measured: object) -> tuple[str, str]:
-    """What was measured, with digits enough to compare it with a range, and whether it fits it."""
+    """What was measured, with enough digits to compare it with the range, and whether it fits."""
     if measured is None:
         return "—", "—"
     if not isinstance(measured, tuple):

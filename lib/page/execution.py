@@ -1,8 +1,8 @@
-"""Running the chapters for a build, each in a process forked from the build's own.
+"""Runs the chapters for a build, each in a process forked from the build's.
 
-That process has imported what chapters import and has read the records, so that no chapter does so
-again; it judges claims while chapters that need no verdict run.  A chapter that fails here, or
-prints, is left to myst-nb, which runs it in a kernel and reports it.
+That process has imported what chapters import and has read the records, so chapters need not; it
+judges claims while chapters that need no verdict run.  A chapter that fails here, or prints, is
+left to myst-nb, which runs it in a kernel and reports it.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from lib import ROOT
 from lib.page import vega
 
 FORK = multiprocessing.get_context("fork" if sys.platform == "linux" else None)
-# Chapters that take long and need no verdict: begun while records are read and claims judged
+# Chapters that take long and need no verdict: started while records are read and claims judged
 EARLY = "explore hardware".split()
-# Of the others those that take longest, begun first: else one core waits at the end for the other's
+# The longest of the others, started first, or else one core would wait for the other at the end
 FIRST = """
 learning_rates theory which_method three_regimes status sparsity disputed limits steps_to_result
 smoothness
@@ -45,30 +45,30 @@ smoothness
 
 
 def side_by_side(folder: Path, timeout: int, read: Callable, judge: Callable) -> None:
-    """Run the chapters whose outputs are not in the cache in this folder, one for each core, and
-    keep their outputs there.
+    """Run the chapters whose outputs are not in the cache in this folder, one per core, and cache
+    their outputs there.
 
     Args:
         timeout: seconds for each.
         read: called by this process before any chapter runs.
-        judge: called by this process while EARLY chapters run, before those left.
+        judge: called by this process while EARLY chapters run, before all others.
     """
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a core for each chapter, not all for all
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # one core per chapter
     cache = get_cache(folder)
     for page in [ROOT / "intro.md", *ROOT.glob("chapters/*.ipynb")]:
         reader = "nbformat" if page.suffix == ".ipynb" else "myst_nb_md"
         cache.add_nb_to_project(str(page), read_data={"name": reader, "type": "plugin"})
     waiting = {Path(page.uri).stem: page.pk for page in cache.list_unexecuted()}
-    # A fork goes on as this process would if it has only this thread, and not on macOS
+    # A fork is only safe if this process has a single thread, and not on macOS
     if not waiting or sys.platform != "linux" or threading.active_count() > 1:
         return
     for file in ROOT.glob("chapters/*/*.py"):
         if file.parent.name != "own":
             importlib.import_module(f"chapters.{file.parent.name}.{file.stem}")
     read()
-    gc.freeze()  # else a collection in a fork writes to, and so copies, what all could share
+    gc.freeze()  # else garbage collection in a fork writes to shared memory, and so copies it
     cores = os.cpu_count() or 1
-    # One process draws the charts of all chapters: Vega takes half a second to start
+    # One process draws the charts of all chapters, since Vega takes half a second to start
     with _Drawing(ctx=FORK) as drawing:
         vega.svg = lambda spec: drawing.svg(spec)._getvalue()
         early = [waiting.pop(name) for name in EARLY if name in waiting]
@@ -91,8 +91,8 @@ _Drawing.register("svg", vega.svg)
 def _run_each(
     waiting: list[int], folder: Path, timeout: int, cores: int, *running: BaseProcess
 ) -> None:
-    """Run chapters by their numbers in the cache, the first first; running: processes that take a
-    core already.
+    """Run chapters, by their numbers in the cache, in this order; running: processes that already
+    occupy a core.
     """
     processes = {process.sentinel: process for process in running}
     while waiting or processes:
@@ -105,13 +105,13 @@ def _run_each(
 
 
 def _run(page: int, folder: Path, timeout: int) -> None:
-    """Run a chapter in this process and keep its outputs."""
-    signal.alarm(timeout)  # which ends this process
+    """Run a chapter in this process and cache its outputs."""
+    signal.alarm(timeout)  # ends this process
     silent = os.open(os.devnull, os.O_WRONLY)
     for stream in (1, 2):  # also of the processes that the chapter starts
         os.dup2(silent, stream)
     cache = get_cache(folder)
-    # It may take what another process has just added for the oldest, and delete it
+    # It might delete, as the oldest, what another process has just added
     cache.truncate_caches = lambda: None
     project = cache.get_project_notebook(page)
     os.chdir(Path(project.uri).parent)
@@ -121,8 +121,8 @@ def _run(page: int, folder: Path, timeout: int) -> None:
 
 
 def _fill(notebook) -> bool:
-    """Run the cells of a notebook and give it their outputs, as a kernel would; whether none failed
-    or printed.
+    """Run the cells of a notebook and add their outputs to it, as a kernel would; returns whether
+    none failed or printed.
     """
     shell = InteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
     shell.display_pub = CapturingDisplayPublisher()

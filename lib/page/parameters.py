@@ -12,9 +12,9 @@
 
     chosen = parameters.guard(Parameters, globals())
 
-A field's type is a kind of `lib.fields`, of the kinds below, or a Literal of the values allowed.
-A list comes as text, and leaves `guard` as a list; papermill makes one of the list "64", which is
-as good.  What depends on several parameters, the guard cell checks with `lib.require` and `fit`.
+A field's type is a kind of `lib.fields`, one of the kinds below, or a Literal of allowed values.  A
+list is passed as text, and `guard` returns a list; "64", which papermill turns into a number, works
+as well.  The guard cell checks what depends on several parameters, with `lib.require` and `fit`.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from lib.workloads import catalogue
 __all__ = ["Count", "Number", "Whole", "require"]  # for guard cells, too
 
 T = TypeVar("T")
-BEFORE = "_before_parameters"  # where `begin` leaves what it saw
-# What a notebook keeps for itself: _, _i12, _12, _dh, __builtins__
+BEFORE = "_before_parameters"  # the name under which `begin` saves the namespace
+# Names that IPython defines: _, _i12, _12, _dh, __builtins__
 KEPT = re.compile(rf"_+|_(i+|i?\d+|[dios]h|exit_code)|__\w+__|{BEFORE}")
-INJECTED = (type(None), bool, int, float, str, list, dict)  # all that papermill can inject
+INJECTED = (type(None), bool, int, float, str, list, dict)  # types that papermill can inject
 MOST = 100  # entries of a list
 
 # --- kinds of parameters --------------------------------------------------------------------------
@@ -50,8 +50,8 @@ NAME = catalogue.WorkloadName
 
 
 def Listed(kind: Any, **words: Any) -> Any:
-    """Text that holds values of a kind, separated by spaces, each once: papermill's -p cannot pass
-    a list; words: what a word that stands there alone is read as.
+    """Text with values of a kind, separated by spaces, each once, since papermill's -p cannot pass
+    a list; words: values that a single word stands for.
     """
 
     def read(value: Any, handler: Callable[[list], list]) -> Any:
@@ -82,8 +82,8 @@ def Method() -> Any:
 
 
 def begin(namespace: dict[str, Any]) -> None:
-    """Remember the names in `namespace` (a notebook's globals()), so that `guard` can tell which
-    came later.
+    """Remember the names in `namespace` (a notebook's globals()), so that `guard` can recognise
+    later ones.
     """
     namespace[BEFORE] = dict(namespace)
 
@@ -91,10 +91,10 @@ def begin(namespace: dict[str, Any]) -> None:
 def guard(kind: type[T], namespace: dict[str, Any]) -> T:
     """Return the dataclass `kind`, filled from `namespace`.
 
-    Unknown names are looked for until the first success: later cells define names of their own.
+    Unknown names are reported until the first success, since later cells define further names.
 
     Raises:
-        ValueError: listing every unknown or unfit parameter, what is allowed, and the nearest known
+        ValueError: listing every unknown or unfit parameter, what is allowed, and the most similar
             name.
     """
     names, before = {field.name for field in fields(kind)}, namespace[BEFORE]
@@ -107,13 +107,13 @@ def guard(kind: type[T], namespace: dict[str, Any]) -> T:
         and not KEPT.fullmatch(name)
     }
     chosen = spec(kind)(**injected)
-    namespace[BEFORE] = namespace  # so that nothing came later
+    namespace[BEFORE] = namespace  # so that no name counts as later
     return chosen
 
 
 def fit(chosen: Any, batch: str, names: str = "workload", workers: int = 1) -> None:
-    """Check that batches fit the training examples of every workload chosen, and their workers'
-    equal shares.
+    """Check that batches are no larger than the training set of any chosen workload, and divide
+    evenly among workers.
 
     Args:
         batch, names: the fields of `chosen` that hold one or more batch sizes, and workloads.

@@ -1,6 +1,6 @@
-"""What a page says: computed sentences and figures that a book and a rerun notebook show alike.
+"""A page's computed sentences and figures, which look alike in the book and in a rerun notebook.
 
-Text is a Jinja2 template that makes Markdown that both read: links such as
+Text is a Jinja2 template for Markdown that both understand: links such as
 [title](sparsity.ipynb#anchor), $formulas$, no roles and no directives.
 """
 
@@ -28,7 +28,7 @@ KINDS = {
 
 
 class Html(str):
-    """Text that notebooks display as HTML, and that Jinja2 leaves as it is."""
+    """Text that notebooks display as HTML and Jinja2 does not escape."""
 
     def _repr_html_(self) -> str:
         return str(self)
@@ -44,29 +44,29 @@ class Markdown(str):
 
 
 class Lead(Markdown):
-    """How a page begins; in notebooks it carries the page's findings, by name, as metadata."""
+    """The beginning of a page; in notebooks it carries the page's findings by name as metadata."""
 
     findings: dict[str, object]
 
     def _repr_markdown_(self) -> tuple[str, dict]:
         text = json.dumps(self.findings, default=lambda value: getattr(value, "item", str)())
-        # JSON knows neither infinity nor NaN
+        # JSON has neither infinity nor NaN
         return str(self), {"findings": json.loads(text, parse_constant=str)}
 
 
-# What either renderer of Markdown takes for more than text; at the beginning of a line, or item
+# What a Markdown renderer may take for markup, anywhere or at the beginning of a line or item
 MARK = re.compile(
     r"[*`~|\[\]\n\r\t]|(?<![^\W_])_|_(?![^\W_])|^[-+#=%(:]|^\d(?=\d*[.)](?:\s|$))"
 )
-# What MathJax reads in the finished page, elements of which it does not join
+# What MathJax interprets in the finished page, but not across elements
 TEX = re.compile(r"[$\\]")
 
 
 def escaped(value: object) -> Html:
-    """HTML, and Markdown, that shows a value as the text that it is: a reader's own title may hold
-    anything, and so may a record; `Html` and `Markdown` stay.
+    """HTML, valid also in Markdown, that shows a value as plain text: a reader's title or a record
+    may contain anything; `Html` and `Markdown` stay as they are.
 
-    In an attribute, Jinja2's own `|e` does.
+    In attributes, use Jinja2's `|e`.
     """
     if isinstance(value, Markdown) or hasattr(value, "__html__"):
         return Html(value)
@@ -89,21 +89,21 @@ PAGES.filters["count"] = "{:,}".format
 
 
 def html(template: str, **values: object) -> Html:
-    """HTML of a Jinja2 template and its values, `escaped`."""
+    """HTML from a Jinja2 template and its values, `escaped`."""
     return Html(PAGES.from_string(template).render(values))
 
 
 def say(text: str, values: Mapping[str, object] | None = None, /, **more: object) -> Markdown:
-    """The sentences that a Jinja2 template and its values make.
+    """Sentences from a Jinja2 template and its values.
 
     Args:
         text: the template. Numbers print with two digits, counts as they are, None as a dash, texts
             `escaped`; $formulas$ stay untouched. Lines of a paragraph are joined; a blank line ends
             it.
-        values, more: what the template may name, as a chapter's findings.
+        values, more: what the template may name, such as a chapter's findings.
 
     Raises:
-        ValueError: if the template names what has no value, in whichever branch.
+        ValueError: if the template names something without a value, in any branch.
     """
     return Markdown(_filled(text, values, more))
 
@@ -116,16 +116,16 @@ def lead(
     /,
     **more: object,
 ) -> Lead:
-    """How a page begins: its question, its answer, and the verdicts on its claims, linked to the
-    ledger.
+    """The beginning of a page: its question, its answer, and the verdicts on its claims, linked to
+    the ledger.
 
     Args:
-        question, answer: templates, as `say` takes them; "": the title asks.
+        question, answer: templates as for `say`; question "": the title is the question.
         judged: `lib.claims.Claim`s.
         values, more: what the templates may name.
     """
     texts = (_filled(text, values, more) for text in (question, answer))
-    # Apart in a notebook, too, which has no style of ours
+    # Spaces, since rerun notebooks have none of our styles
     verdicts = "&ensp;".join(pill(claim) for claim in judged if hasattr(claim, "rule"))
     page = Lead("*{}*\n\n**{}**\n\n{}".format(*texts, verdicts).removeprefix("**\n\n"))
     page.findings = {**(values or {}), **more}
@@ -133,7 +133,7 @@ def lead(
 
 
 def kind(verdict: str) -> str:
-    """The class of a verdict's colour: of a word that sums up a claim, or of a page's own test."""
+    """The CSS class for a verdict's colour: on a claim, or on a page's own test."""
     return KINDS[verdict]
 
 
@@ -144,7 +144,7 @@ PILL = """\
 
 
 def pill(claim, folder: str = "") -> Html:
-    """A claim's verdict for the middle of a text, linked to the ledger, or a finding's page.
+    """A claim's verdict for use within a text, linked to the ledger, or to a finding's page.
 
     folder: where the chapters lie, "chapters/".
     """
@@ -160,14 +160,14 @@ def pills(judged: Mapping[str, object], folder: str = "") -> dict[str, Html]:
     return {key: pill(claim, folder) for key, claim in judged.items()}
 
 
-# Inline styles are for rerun notebooks, which have no style sheet of ours.
+# Inline styles are for rerun notebooks, which do not have our style sheet.
 FIGURE = """\
 <figure class="book-figure" id="{{ name }}" style="margin:1.5em 0">\
 <p class="book-title" style="font-weight:600;margin:0 0 .5em">{{ told }}</p>{{ drawn }}\
 <figcaption style="font-size:.9em;margin-top:.3em;text-align:left">{{ below }}</figcaption>
 <div class="book-tools"><a href="#{{ name }}">Link to this figure</a></div></figure>"""
-# A caption's sentences on what to do with a pointer: paper leaves them out, and so do rerun
-# notebooks, whose pictures have no controls.
+# A caption's sentences on what to do with a pointer: left out on paper and in rerun notebooks,
+# whose pictures have no controls.
 POINTING = re.compile(
     r"(?:^|(?<=[.!?] )(?=[A-Z(]))(?:[^.!?]|[.!?](?! [A-Z(]))*?"
     r"\b(?i:click|hover|point at|sliders?|menus?|choose|tick)\b"
@@ -185,17 +185,17 @@ def figure(
     values: Mapping[str, object] | None = None,
     **more: object,
 ) -> Html:
-    """A chart under the title that says its finding, over its caption.
+    """A chart below a title that states its finding, and above its caption.
 
     Args:
-        title, caption: templates, as `say` takes them.
+        title, caption: templates as for `say`.
         name: the anchor.
         description: what is drawn, for those who do not see it.
         values, more: what the templates may name.
 
     Raises:
-        ValueError: as `say`, for an empty description, and for what is wrong with the chart:
-            Altair itself only shows that as an output, and the page would be built with it.
+        ValueError: as `say`, for an empty description, and for errors in the chart, which Altair
+            only displays as an output, so that the page would be built with them.
     """
     spec = chart.properties(description=" ".join(description.split())).to_dict()
     heading, below = (_inline(_filled(text, values, more)) for text in (title, caption))
@@ -204,10 +204,10 @@ def figure(
 
 
 def variables(text: str) -> set[str]:
-    """The names that a template needs values for, in all of its branches.
+    """The names for which a template needs values, in all of its branches.
 
     Raises:
-        jinja2.TemplateSyntaxError: if it is no template.
+        jinja2.TemplateSyntaxError: if the text is not a template.
     """
     return meta.find_undeclared_variables(TEMPLATES.parse(_source(text)))
 
@@ -217,14 +217,14 @@ def _filled(text: str, values: Mapping[str, object] | None, more: Mapping[str, o
     missing = sorted(variables(text) - set(values))
     require(not missing, "text", missing, "given a value each")
     written = TEMPLATES.from_string(_source(text)).render(values)
-    # What a branch leaves out leaves its blanks on either side
+    # A branch that is left out leaves spaces on either side
     plain = re.sub(r" *\n *", "\n", re.sub(r"  +", " ", written))
     return re.sub(r"(?<=\d) (?=[%×])", "\u00a0", re.sub(r"\n{3,}", "\n\n", plain)).strip()
 
 
 def _source(text: str) -> str:
-    """A template whose paragraphs and list items are a line each and whose formulas Jinja2 leaves
-    alone.
+    """The template with each paragraph and list item on one line, and formulas protected from
+    Jinja2.
     """
     item = r"(?![-*|#] |\d+\. )"
     lines = re.sub(rf"(?<=\S)[ \t]*\n[ \t]*{item}(?=\S)", " ", text)
@@ -232,12 +232,12 @@ def _source(text: str) -> str:
 
 
 def _raw(dollar: re.Match) -> str:
-    """A formula as Jinja2 leaves it alone, or a sign that stands for money."""
+    """A formula protected from Jinja2, or a dollar sign for money."""
     return f"{{% raw %}}{dollar[1]}{{% endraw %}}" if dollar[1] else escaped("$")
 
 
 def _word(value: object) -> Html:
-    """A value of a sentence: counts as they are, other numbers to two digits."""
+    """A value in a sentence: counts as they are, other numbers to two digits."""
     return escaped(number(value) if isinstance(value, COUNTS) else brief(value))
 
 
@@ -249,12 +249,12 @@ def _inline(text: str) -> Html:
 
 
 def _unless_none(write: Callable[..., str]) -> Callable[..., str]:
-    """A filter to which None and an empty list are nothing, which prints as a dash."""
+    """A filter that returns None, which prints as a dash, for None and for an empty list."""
     return lambda value: None if value is None or value == [] else write(value)
 
 
 COUNTS = (str, int, np.integer, type(None))
-# As Pandoc, a formula has no blank inside its signs, and no digit after them
+# As in Pandoc, a formula has no space just inside its dollar signs, and no digit after them
 DOLLAR = re.compile(r"(?<!\\)(\$[^\s$](?:[^$]*[^\s$])?\$(?!\d))|\\?\$")
 TEMPLATES = Environment(undefined=StrictUndefined, finalize=_word)
 TEMPLATES.filters |= {

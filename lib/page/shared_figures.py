@@ -18,7 +18,7 @@ STEPS = "steps to result (training steps)"
 
 
 def _field(colour: alt.Color) -> str:
-    """The column that a colour stands for."""
+    """The column that a colour encodes."""
     return colour["shorthand"].split(":")[0]
 
 
@@ -28,15 +28,15 @@ def _field(colour: alt.Color) -> str:
 def ratios(
     rows: pd.DataFrame, title: str, colour: alt.Color, lines: tuple = (1,), beyond: float = 4
 ) -> alt.LayerChart:
-    """Ratios with their intervals on a logarithmic axis, a row per `row`, side by side within it by
-    colour.
+    """Ratios with intervals on a logarithmic axis, a row per `row`, with colours side by side
+    within it.
 
     Args:
         rows: row, ratio, ratio_low, ratio_high, label, sizes (batch sizes) and the colour's field,
             a name, in the order in which they are drawn.
-        lines: where to draw a dashed line.
-        beyond: the axis ends at this many times the outermost points at most: an interval that
-            goes on is cut there.
+        lines: where to draw dashed lines.
+        beyond: the axis extends to at most this many times the outermost points; longer intervals
+            are cut there.
     """
     if rows.empty:
         return charts.nothing("No curve has three batch sizes yet.")
@@ -66,25 +66,25 @@ def ratios(
     return charts.sized(alt.layer(charts.across(*lines, x=scale), drawn), height)
 
 
-# Of a network: the colour of a verdict
+# The colour of a network's verdict
 VERDICTS = {"yes": charts.TEAL, "no": charts.RED, "not clear": charts.GUIDE}
 
 
 def repeated(claim) -> list:
-    """The networks of a claim that `forest` shows: of three searches or more, with both ends of
-    their interval.
+    """The networks of a claim that `forest` shows: with three searches or more, and both ends of an
+    interval.
     """
     return [g for g in claim.measured if g.repeated and np.isfinite([g.low, g.high]).all()]
 
 
 def forest(judged: Mapping[str, object], title: str, *lines: float) -> alt.LayerChart:
-    """The effect on every network of `repeated` with its interval, a row each, by size, in the
-    verdict's colour.
+    """The effect on every network in `repeated` with its interval, a row each, sorted by size, in
+    the verdict's colour.
 
     Args:
-        judged: what the names of a claim's networks begin with -> the claim; all on one scale.
+        judged: maps a prefix for the names of a claim's networks to the claim; all on one scale.
         title: of the axis.
-        lines: where to draw a dashed line.
+        lines: where to draw dashed lines.
     """
     rows = pd.DataFrame(
         {
@@ -136,16 +136,16 @@ def scaling_chart(
     legend selection.
 
     Args:
-        curve: a row per cell (and goal) with batch_size, steps, low, high, replicates, missed,
-            borrowed, trials and the colour's field, and `perfect` (steps under perfect scaling
-            from the first size) where wanted.
-        controls: what `charts.slider` and `charts.menu` return, for a table with several values of
+        curve: a row per point (and goal) with batch_size, steps, low, high, replicates, missed,
+            borrowed, trials and the colour's field, and optionally `perfect` (steps under perfect
+            scaling from the first size).
+        controls: what `charts.slider` and `charts.menu` return, if the table has several values of
             their columns.
         height: in pixels.
         units: of a batch.
     """
     field = _field(colour)
-    # One range for all: the slider moves marks, not axes
+    # One range for all, so that the slider moves marks, not axes
     ends = [curve.low.min() / 1.3, curve.high.max() * 1.3]
     pick, faded = charts.picked(field)
     x = charts.batch_axis(curve.batch_size, f"batch size ({units})")
@@ -157,7 +157,7 @@ def scaling_chart(
         perfect = base.mark_line(strokeDash=[3, 4], strokeWidth=1, clip=True)
         layers.insert(0, perfect.encode(y=alt.Y("perfect:Q", scale=scale)))
     names = curve[field].map(_line_name)
-    # More or longer ones would take the plot's room: a legend, or pointing, tells them apart
+    # More or longer names would take the plot's room; a legend or tooltips identify those
     if names.str.len().max() <= 12 and 1 < names.nunique() <= 6:
         by = charts.chosen_by(controls)
         places = line_ends(curve, field, by, ends, height)
@@ -170,16 +170,16 @@ def scaling_chart(
 
 # --- names beside lines ---------------------------------------------------------------------------
 
-LABEL_GAP = 15  # pixels from line to line of names
+LABEL_GAP = 15  # pixels between lines of names
 
 
 def line_ends(
     rows: pd.DataFrame, field: str, by: list[str], axis: list[float], height: int
 ) -> pd.DataFrame:
-    """Where the names of lines go, on plots that have room for them; a legend serves the others.
+    """Positions of the names of lines, on plots with room for them; others have a legend.
 
     A row per line (and value of `by`) with batch_size, steps and `words`, moved apart where they
-    meet, the middle of a crowd where it was, but not below the axis; axis: the ends of that of
+    overlap, keeping the middle of a group, but not below the axis; axis: the ends of the axis of
     steps, height: its pixels.
     """
     points = rows.dropna(subset="steps").sort_values("batch_size")
@@ -227,19 +227,19 @@ def panels(
 
     Args:
         rows: `panel`, broken before " on " and " → " and after a comma, and what the layers draw.
-        layers: what is drawn in each panel, from a chart without data; axes have no titles.  It
+        layers: makes the layers of each panel from a chart without data; axes have no titles.  It
             must not add parameters.
-        title: what goes up and what goes across, since panels have no room for titles of axes.
+        title: names both axes, since panels have no room for titles of axes.
         height: of a panel, in pixels.
-        most: panels abreast.
-        least: pixels that a panel takes with its axis, if more than two are abreast.
+        most: panels side by side.
+        least: pixels for a panel with its axis, if more than two are side by side.
     """
     inner = alt.layer(*layers(alt.Chart()), data=rows)
     facet = alt.Facet("panel:N", title=None, sort=list(dict.fromkeys(rows.panel)))
     facet = facet.header(
         labelExpr=BROKEN, labelLimit=150, labelFontSize=11, labelAnchor="start"
     )
-    # A still picture's width; on a page panels share its own
+    # Width in a still picture; on a page, panels share the page's width
     panel = inner.properties(width=150, height=height)
     chart = panel.facet(facet=facet, columns=min(3, most), spacing=12)
     chart = chart.resolve_axis(x="independent", y="independent")
@@ -260,8 +260,8 @@ def arranged(rows: pd.DataFrame, names: dict[tuple[str, str], str]) -> pd.DataFr
 
 
 def _sharing(most: int, least: int) -> dict:
-    """Lets panels share the width of a page, two to `most` abreast: Vega-Lite gives them a fixed
-    width, so what it compiles to is changed by a JSON Patch.
+    """Lets panels share the width of a page, two to `most` side by side: Vega-Lite gives them a
+    fixed width, so its output is changed by a JSON Patch.
     """
     abreast = f"clamp(floor(page_width / {least}), 2, {most})"
     width = {"name": "child_width", "update": f"floor(page_width / abreast) - {PANEL_EDGE}"}

@@ -1,5 +1,5 @@
-"""The Sphinx side of the book, a local extension: chapters run side by side, their code at the end
-of their page, formulas and charts without a network.
+"""A local Sphinx extension for the book: runs chapters in parallel, moves code to the end of pages,
+and shows formulas and charts without a network.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lib import ROOT
 from lib.page import execution
 from lib.page.vega import VEGALITE
 
-# Jupyter-book always loads these, which no page uses
+# Jupyter-book always loads these, but no page uses them
 UNUSED = re.compile("thebe|design-tabs|sphinx-design|togglebutton", re.IGNORECASE)
 SHOWN = {".py", ".csv", ".xz", ".js", ".css", ".html", ".svg", ".json", ".yaml"}
 
@@ -44,26 +44,26 @@ def setup(app) -> dict:
     app.connect("config-inited", _forget_stale_outputs, priority=100)
     # After the kernels' settings are known
     app.connect("config-inited", _execute_side_by_side, priority=900)
-    # Starts threads, of which a fork would lack those that answer
+    # Starts threads, which would be missing in a fork
     app.connect("config-inited", _assets, priority=950)
     app.connect("env-get-outdated", lambda app, env, *_: env.found_docs if app.stale else ())
     app.connect("doctree-read", _citations_as_anchors)
     app.add_post_transform(CodeAtTheEnd)
-    # After the extensions whose scripts it takes off
+    # After the extensions whose scripts it removes
     app.connect("html-page-context", _page, priority=900)
     app.connect("html-page-context", _described)
-    # Jupyter-book has no option for it.  One extension does not say whether it may read in parallel
+    # Jupyter-book has no option for this; one extension does not declare parallel reading safe
     app.connect("env-check-consistency", _write_in_parallel)
     app.connect("build-finished", _remember_inputs)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 class CodeAtTheEnd(SphinxPostTransform):
-    """What notebooks compute stands in the page as if it were written there; their code is folded
-    at the page's end.
+    """Shows outputs of notebooks as if they were part of the text, and folds their code at the end
+    of the page.
     """
 
-    default_priority = 5  # after myst-nb has chosen among the kinds of an output
+    default_priority = 5  # after myst-nb has chosen among the formats of an output
     builders = ("html",)
 
     def run(self, **kwargs) -> None:
@@ -73,7 +73,7 @@ class CodeAtTheEnd(SphinxPostTransform):
                 parts = {part.get("nb_element"): part for part in cell.children}
                 code += filter(None, [parts.get("cell_code_source")])
                 shown = parts.get("cell_code_output", nodes.container())
-                cell["classes"] = []  # else docutils would not let go of them
+                cell["classes"] = []  # else docutils would refuse to drop them
                 cell.replace_self(list(shown.children))
         if code:
             opened = '<details class="book-code"><summary>The code of this page</summary>'
@@ -85,7 +85,7 @@ class CodeAtTheEnd(SphinxPostTransform):
 
 
 def _citations_as_anchors(app, doctree) -> None:
-    """Let [Author (year)](glossary.md#key) be a link that is checked, as those to headings are."""
+    """Make [Author (year)](glossary.md#key) a checked link, like those to headings."""
     if app.env.docname == "chapters/glossary":
         domain = app.env.get_domain("cite")
         keys = [entry.key for entry in domain.get_entries(list(domain.bibdata.bibfiles))]
@@ -100,15 +100,15 @@ def _build(app) -> Path:
 def _assets(app, config) -> None:
     out = _build(app) / "_assets"
     out.mkdir(parents=True, exist_ok=True)
-    # It declares a top-level `_`, and so does Sphinx's own script: hence a function around it
+    # In a function, since it declares a top-level `_`, and so does Sphinx's script
     bundle = vlc.javascript_bundle(vl_version=VEGALITE)
     (out / "vega.js").write_text("(() => {" + bundle + "})();", encoding="utf-8")
     config.html_static_path.append(str(out))
 
 
 def _look(app, config) -> None:
-    """The book's name, and links to the repository, to its issues and to Binder, which reads it,
-    where _config.yml says what it is: else none.
+    """The book's name and, if _config.yml names the repository, links to it, to its issues and to
+    Binder.
     """
     options = config.html_theme_options
     options["logo"] = {"text": config.html_title}
@@ -119,7 +119,7 @@ def _look(app, config) -> None:
 
 
 def digest() -> str:
-    """What a page shows besides its own source: lib/, data/ and all code beside chapters."""
+    """Digest of what pages depend on besides their source: lib/, data/ and code beside chapters."""
     text = hashlib.sha256()
     for top in ("lib", "data", "chapters"):
         for file in sorted((ROOT / top).rglob("*")):
@@ -131,21 +131,21 @@ def digest() -> str:
 def _forget_stale_outputs(app, config) -> None:
     app.inputs, app.stamp = digest(), _build(app) / ".inputs"
     app.stale = not app.stamp.exists() or app.stamp.read_text(encoding="utf-8") != app.inputs
-    # Gone until the build ends well, so that a failed build is tried again in full.
+    # Removed until the build succeeds, so that a failed build is repeated in full.
     app.stamp.unlink(missing_ok=True)
     if app.stale:
         shutil.rmtree(_build(app) / ".jupyter_cache", ignore_errors=True)
 
 
 def _execute_side_by_side(app, config) -> None:
-    """Run the chapters, one per core: myst-nb itself runs one after another.
+    """Run the chapters, one per core, whereas myst-nb runs one after another.
 
     Whatever fails here is left to myst-nb, which runs it again and reports it.
     """
     if config.nb_execution_mode == "cache":
         folder = config.nb_execution_cache_path or _build(app) / ".jupyter_cache"
         with contextlib.suppress(Exception):
-            # `lib.claims.front` says what is read and computed while the first chapters run
+            # `lib.claims.front` defines what to read and compute while the first chapters run
             execution.side_by_side(
                 Path(folder), config.nb_execution_timeout, *app.before_chapters
             )
@@ -156,7 +156,7 @@ def _write_in_parallel(app, env) -> None:
 
 
 def _remember_inputs(app, exception) -> None:
-    # A warning under -W ends the build with status 1 but without an exception.
+    # With -W, a warning makes the build fail with status 1, but without an exception.
     if exception is None and app.statuscode == 0 and not app._warncount:
         app.stamp.write_text(app.inputs, encoding="utf-8")
 
@@ -173,7 +173,7 @@ def _page(app, pagename: str, templatename: str, context: dict, doctree) -> None
 
 # --- what other sites show of a page --------------------------------------------------------------
 
-LETTER = 640  # letters of a line of the preview's words, times their size
+LETTER = 640  # letters in a line of the preview's words, times their size
 STYLES = (34, 700), (24, 400), (19, 400), (17, 700), (17, 400)  # size and weight of its words
 CHARTED = re.compile(
     r'<p class="book-title"[^>]*>(.*?)</p>.*?src="data:image/svg\+xml,([^"]*)"', re.S
@@ -200,7 +200,7 @@ def _described(app, pagename: str, templatename: str, context: dict, doctree) ->
 
 
 def lead_of(doctree: nodes.Node) -> str:
-    """The answer with which a page begins, its first paragraph in bold; "" of a page without."""
+    """The answer with which a page begins, its first paragraph in bold; "" if it has none."""
     for paragraph in doctree.findall(nodes.paragraph):
         first, *others = [part for part in paragraph.children if part.astext()] or [None]
         if isinstance(first, nodes.strong) and not others:
@@ -235,8 +235,8 @@ def preview(chart: str, words: Sequence[str]) -> str:
 
 
 def mathml(tex: str, block: bool = False) -> str:
-    """A formula of LaTeX as MathML, which browsers draw by themselves: no script, no fonts, and
-    legible on paper.
+    """A LaTeX formula as MathML, which browsers render themselves: no script, no fonts, and legible
+    on paper.
     """
     one_line = re.sub(r">\s+<", "><", tex2mathml(tex, as_block=block)).strip()
     return one_line.replace("<mo>‖</mo>", '<mo stretchy="false">‖</mo>')

@@ -1,4 +1,4 @@
-"""What pointing at a mark tells, in the words that all figures share."""
+"""Tooltips, in words that all figures share."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pandas as pd
 
 
 def tip(field: str, title: str, format: str = alt.Undefined) -> alt.Tooltip:
-    """A column with its type ("error:Q"), the words for it, and how Vega prints it."""
+    """A tooltip for a column with its type ("error:Q"): words for it, and Vega's format."""
     return alt.Tooltip(field, title=title, format=format)
 
 
 def listed(columns: Mapping[str, str]) -> list[alt.Tooltip]:
-    """A tooltip a column: its type, and how Vega prints it after a bar, and the words for it, as in
+    """A tooltip per column, from its type, its Vega format after a bar, and words for it:
     {"error:Q|.2%": "test error"}.
     """
     parts = ((title, *column.split("|")) for column, title in columns.items())
@@ -28,7 +28,7 @@ NETWORK = tip("network:N", "network")
 CURVE = tip("curve:N", "network and method")
 INTERVAL = tip("interval:N", "5–95 %")
 SEARCHES = tip("replicates:Q", "searches")
-# What tells curves apart, in words
+# What distinguishes curves, in words
 FIELDS = {"algorithm": "training method", "method": "how it was pruned", "part": "curve"}
 KNOWN_FROM = {False: "its own searches", True: "the scatter of other networks' searches"}
 
@@ -39,8 +39,8 @@ def ends() -> list[alt.Tooltip]:
 
 
 def points(field: str) -> list[alt.Tooltip]:
-    """A point of a curve, its interval and its searches, for rows that are `known`; field: what
-    tells curves apart.
+    """A point of a curve, its interval and its searches, for rows from `known`; field: the column
+    that distinguishes curves.
     """
     name = tip(f"{field}:N", FIELDS.get(field, field.replace("_", " ")))
     about = {
@@ -53,7 +53,7 @@ def points(field: str) -> list[alt.Tooltip]:
 
 
 def known(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows with what their intervals are known from, in words; rows: with `borrowed`, as of
+    """The rows with the source of their intervals in words; rows: with `borrowed`, as from
     `scaling.across_replicates`.
     """
     return rows.assign(known=rows.borrowed.map(KNOWN_FROM))

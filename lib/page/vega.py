@@ -1,4 +1,4 @@
-"""Charts of Altair as HTML that needs no network and, to be read, no JavaScript."""
+"""Altair charts as HTML that needs no network and is readable without JavaScript."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from lib import require
 
 # "6.4"; one of vlc.get_vegalite_versions()
 VEGALITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
-STATIC_WIDTH = 640  # pixels of the picture that stands in where scripts do not run
-DIGITS = 6  # significant, of the numbers that a page draws
+STATIC_WIDTH = 640  # pixels of the picture shown where scripts do not run
+DIGITS = 6  # significant digits of the numbers that a page draws
 
-# On white even in a dark notebook: its ink is dark.  Inline, since a rerun notebook has no style
-# sheet of ours.
+# White even in a dark notebook, since the ink is dark.  Inline, since rerun notebooks do not have
+# our style sheet.
 PICTURE_STYLE = "max-width:100%;height:auto;background:#fff"
 
 
 def drawn(spec: dict) -> str:
-    """HTML of a specification: itself, for `charts.js` to draw alive, and a picture until then.
+    """HTML for a specification: its JSON, for `charts.js` to draw, and a picture until then.
 
     Raises:
         ValueError: if it has no description.
@@ -38,10 +38,10 @@ def drawn(spec: dict) -> str:
 
 
 def tidy(spec: dict) -> dict:
-    """The specification with numbers of DIGITS digits, and rows without what they have no value
-    for: a tooltip could not tell null from zero.
+    """The specification with numbers rounded to DIGITS digits, and rows without missing values:
+    tooltips could not distinguish null from zero.
     """
-    # Browsers read no NaN
+    # Browsers cannot read NaN
     spec = json.loads(json.dumps(spec), parse_constant=lambda _: None, parse_float=_short)
     for rows in spec.get("datasets", {}).values():
         rows[:] = [{k: v for k, v in row.items() if v is not None} for row in rows]
@@ -56,8 +56,8 @@ def _short(digits: str) -> float:
 
 
 def packed(spec: dict) -> str:
-    """The specification as JSON for a script element, its data column by column, which `charts.js`
-    unpacks; null is no value.
+    """The specification as JSON for a script element, with its data column by column, which
+    `charts.js` unpacks; null marks a missing value.
     """
     columns = {}
     for name, rows in spec.get("datasets", {}).items():
@@ -68,7 +68,7 @@ def packed(spec: dict) -> str:
 
 
 def picture(spec: dict) -> str:
-    """The chart as SVG, STATIC_WIDTH wide, with tenths of a pixel and no words but those drawn."""
+    """The chart as SVG, STATIC_WIDTH wide, to tenths of a pixel, with no text but what is drawn."""
     text = json.dumps(spec).replace('"width": "container"', f'"width": {STATIC_WIDTH}')
     still = json.loads(text)
     still.setdefault("config", {})["aria"] = False
@@ -81,12 +81,12 @@ def svg(spec: dict) -> str:
 
 
 def marks(svg: str) -> int:
-    """How many lines, points, areas and words a picture has; `charts.js` draws few of them as SVG,
+    """How many lines, points, areas and words a picture has; if few, `charts.js` draws them as SVG,
     so that a keyboard reaches each.
     """
     return len(re.findall(r"<(?:path|line|rect|text)\b", svg))
 
 
 def address(svg: str) -> str:
-    """A data address of the picture, for an attribute in double quotes."""
+    """A data URL of the picture, for an attribute in double quotes."""
     return "data:image/svg+xml," + quote(svg, safe=" !$'()*+,-./:;=?@[]^_`{|}~")

@@ -1,1 +1,1 @@
-"""What else is measured: trials trained again, gradients before they are compressed, timings."""
+"""Other measurements: trials trained again, gradients before compression, timings."""

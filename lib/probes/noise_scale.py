@@ -1,13 +1,13 @@
-"""The simple noise scale tr(Sigma) / |G|^2 of a training set, from gradients of chunks of it, and
-trials trained again, with this and the loss's smoothness measured along their paths.
+"""The simple noise scale tr(Sigma) / |G|^2 of a training set, from gradients of chunks of it; and
+trials trained again to measure it, and the loss's smoothness, along their paths.
 
 Sigma is the covariance of single-example gradients and G their mean (McCandlish et al. 2018,
-equation 2.9).  All is computed from the Gram matrix of the chunks' gradients, so that an interval
-costs no further gradients.
+equation 2.9).  All is computed from the Gram matrix of the chunks' gradients, so intervals need no
+further gradients.
 
-How smooth the loss is has two estimates.  `path_lipschitz` is that of Lee et al. (2021): gradients
-at nine points between consecutive iterates.  `spectral_norm` needs a few Hessian-vector products
-instead, and bounds it where the Hessian changes little.
+The loss's smoothness is estimated in two ways.  `path_lipschitz` is that of Lee et al. (2021):
+gradients at nine points between consecutive iterates.  `spectral_norm` needs only a few
+Hessian-vector products, and bounds the former where the Hessian changes little.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SAMPLE = 1000  # training examples for the Hessian products
 
 
 class Chunks:
-    """The training examples of a trial that is trained again, in chunks of so many.
+    """The training examples of a trial that is trained again, in chunks.
 
-    again: a `lib.probes.tracks.Again` that has `examples` (0: all of the training set) and `chunk`.
+    again: a `lib.probes.tracks.Again` with `examples` (0: the whole training set) and `chunk`.
     """
 
     def __init__(self, again):
@@ -46,7 +46,7 @@ class Chunks:
         self.count = (again.examples or len(data)) // again.chunk * again.chunk
 
     def drawn(self, seed: int) -> Tensor:
-        """Which examples are looked at, int64 [count]."""
+        """Indices of the examples used, int64 [count]."""
         random = torch.Generator().manual_seed(seed)
         return torch.randperm(len(self.y), generator=random)[: self.count]
 
@@ -70,7 +70,7 @@ def gram(gradients: Tensor) -> np.ndarray:
 def estimate(
     products: np.ndarray, chunk: int, total: int | None = None, counts: np.ndarray | None = None
 ) -> tuple:
-    """Unbiased estimates of tr(Sigma) and |G|^2, G being the mean gradient of the training set.
+    """Unbiased estimates of tr(Sigma) and |G|^2, where G is the mean gradient of the training set.
 
     products: inner products [n, n] of the mean gradients of n chunks.
     chunk: examples in each.
@@ -89,8 +89,7 @@ def interval(
 ) -> tuple[float, float]:
     """5 to 95 % range of the simple noise scale over bootstrap resamples of the chunks.
 
-    Resampled chunks add their own noise to the mean gradient, tr(Sigma) / (n chunk), which is taken
-    off again.
+    Resampling adds noise of tr(Sigma) / (n chunk) to the mean gradient, which is subtracted again.
     """
     n, random = len(products), np.random.default_rng(seed)
     counts = random.multinomial(n, np.full(n, 1 / n), size=draws)
@@ -109,17 +108,17 @@ def follow(track, last: int) -> pd.DataFrame:
     """Train the trial of a `tracks.Track` again for `last` steps and measure at each of its points;
     a row per point.  Up to rounding, if the engine has changed.
 
-    step: the update looked at, from w to w'.
-    error: validation error, or what else the task counts, at w', or at what the method evaluates.
-    loss, square (|G|^2), trace (tr Sigma), noise_scale with noise_low and noise_high: of training
+    step: the update measured, from w to w'.
+    error: validation error, or whatever the task counts, at w' or the weights that the method
+    evaluates.
+    loss, square (|G|^2), trace (tr Sigma), noise_scale with noise_low and noise_high: on training
     examples at w.
     distance: |w' - w|.
     lipschitz: between w and w'.
-    along, spectral: the Hessian at w on a sample, along the step and its largest absolute
-    eigenvalue.
+    along, spectral: the Hessian at w on a sample, along the step, and its largest |eigenvalue|.
 
-    A track without smoothness lacks the last three.  What is measured is in single precision; the
-    training is in the cell's own.
+    A track without smoothness lacks the last three.  Measurements are in single precision, training
+    in the search's.
     """
     rerun, chunks, rows = Rerun(track.cell, [track.trial]), Chunks(track), []
     points = np.geomspace(1, last, track.points).round().astype(int)
@@ -139,7 +138,7 @@ def follow(track, last: int) -> pd.DataFrame:
 
 
 def _noise(chunks: Chunks, w: Tensor, left: Tensor) -> dict[str, float]:
-    """Loss and gradient noise at weights w [P]; left [P]: 1 where these are not pruned, else 0."""
+    """Loss and gradient noise at weights w [P]; left [P]: 1 for weights that are kept, else 0."""
     losses, gradients = chunks.gradients(w)
     products = gram(gradients * left)
     trace, square = estimate(products, chunks.size, len(chunks.y))
@@ -187,7 +186,7 @@ def hessian_product(
 ) -> Callable[[Tensor], Tensor]:
     """v [P] -> H v [P] for the mean cross-entropy of `module` at w [P] on x [N, ...], y [N].
 
-    With a mask [P], the Hessian of the weights that are left.
+    With a mask [P], the Hessian of the weights that it keeps.
     """
     w, left = w.detach().clone().requires_grad_(), 1 if mask is None else mask
     (g,) = torch.autograd.grad(F.cross_entropy(outputs(module, w, x), y), w, create_graph=True)
@@ -197,8 +196,8 @@ def hessian_product(
 def spectral_norm(
     product: Callable[[Tensor], Tensor], start: Tensor, iterations: int = 20
 ) -> tuple[float, float]:
-    """|H v| / |v| for v = start [P], and after so many power iterations: along the start, and the
-    largest |eigenvalue|.
+    """|H v| / |v| for v = start [P], and after `iterations` power iterations: along the start, and
+    the largest |eigenvalue|.
 
     Power iteration approaches the largest absolute eigenvalue from below.
     """

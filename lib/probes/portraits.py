@@ -1,5 +1,5 @@
-"""What a worker's gradient looks like before it is compressed: portraits of u_t along a training
-run, kept small.
+"""What a worker's gradient looks like before compression: compact portraits of u_t along a training
+run.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from lib.workloads.catalogue import WorkloadName
 if TYPE_CHECKING:
     from torch import Tensor
 
-REACH, BINS = 6.0, 97  # the histogram: standard deviations on either side, and bins
+REACH, BINS = 6.0, 97  # of the histogram: standard deviations on either side, and bins
 PROFILE = 100
-FINE = 50  # bins in which a profile is judged: in a hundred, noise bends a normal vector's
+FINE = 50  # bins in which a profile is judged; in a hundred, noise bends that of a normal vector
 DENSITIES = np.unique([*np.geomspace(1e-3, 0.1, 13), *np.linspace(0.1, 0.9, 17)]).round(6)
-TEXT_RATE = 0.3  # the recurrent network's: at 0.01 it hardly learns in these steps
-KEY = ["workload", "compressor", "density", "feedback", "step"]  # of a vector
+TEXT_RATE = 0.3  # for the recurrent network, which hardly learns in these steps with 0.01
+KEY = ["workload", "compressor", "density", "feedback", "step"]  # identifies a vector
 SINGLE = ["mean", "std", "skew", "kurtosis", "positive", "above"]
 
 
 @spec
 class Portrait(WithSearch):
-    """A run of P workers whose first worker's vector u_t = gradient + what it kept back is looked
-    at every `every` steps.
+    """A run of P workers, with a portrait of the first worker's vector u_t = gradient + residual
+    every `every` steps.
 
     batch_size: over all workers.
-    feedback: False: u_t is the gradient alone.
+    feedback: if False, u_t is only the gradient.
     """
 
     workload: WorkloadName
@@ -55,7 +55,7 @@ class Portrait(WithSearch):
 
     def __post_init__(self):
         require(self.every <= self.steps, "every", self.every, f"at most steps ({self.steps})")
-        _ = self.cell  # its checks are ours
+        _ = self.cell  # runs its checks
 
     @property
     def cell(self) -> Search:
@@ -75,9 +75,9 @@ class Portrait(WithSearch):
 
         Raises FloatingPointError if the run ends before its first portrait.
         """
-        from lib.measuring import one_search  # brings PyTorch, which is slow to import
+        from lib.measuring import one_search  # imports PyTorch, which is slow
 
-        # Nobody asks for its errors
+        # Its errors are not used
         cell, portraits = dataclasses.replace(self.cell, checks="every-100"), []
 
         def watch(step: int, u: Tensor) -> None:
@@ -96,7 +96,7 @@ class Portrait(WithSearch):
 
 
 def rate(workload: str) -> float:
-    """The learning rate of the book's portraits of a workload."""
+    """The learning rate for the book's portraits of a workload."""
     return TEXT_RATE if workload.startswith("shakespeare") else Portrait.learning_rate
 
 
@@ -117,14 +117,14 @@ PORTRAITS = tuple(
 
 
 def _energy(u: np.ndarray) -> np.ndarray:
-    """Squared entries of u [d] in falling order, added up: [d + 1] from zero on."""
+    """Cumulative sums of the squared entries of u [d] in descending order: [d + 1], from zero."""
     squares = np.sort(np.square(u, dtype=np.float64))[::-1]
     return np.concatenate([[0.0], np.cumsum(squares)])
 
 
 def left(u: np.ndarray, density: np.ndarray) -> np.ndarray:
-    """|u - Top_k(u)|^2 / |u|^2 at each density k/d, exactly: u [d] -> as density.  Fractions of an
-    entry interpolate.
+    """|u - Top_k(u)|^2 / |u|^2 at each density k/d, exactly: u [d] -> shape of density.  Fractions
+    of an entry are interpolated.
     """
     energy = _energy(u)
     counts = np.asarray(density) * len(u)
@@ -132,7 +132,7 @@ def left(u: np.ndarray, density: np.ndarray) -> np.ndarray:
 
 
 def profile(u: np.ndarray, bins: int = 100) -> np.ndarray:
-    """Squared entries in falling order, averaged in `bins` equal bins, over the largest: [bins]."""
+    """Squared entries in descending order, averaged in equal bins, over the largest: [bins]."""
     energy = _energy(u)
     edges = np.linspace(0, len(u), bins + 1)
     in_bins = np.diff(np.interp(edges, np.arange(len(energy)), energy))
@@ -140,11 +140,11 @@ def profile(u: np.ndarray, bins: int = 100) -> np.ndarray:
 
 
 def bell(profile: np.ndarray, bins: int, rounding: float = 0.0) -> bool:
-    """Whether a profile, of a multiple of these bins, is convex in them and ends at zero, for
-    values rounded by so much of themselves.
+    """Whether a profile, in a multiple of `bins` bins, is convex in `bins` and ends at zero, for
+    values with relative errors up to `rounding`.
 
-    Ends at zero: the last bin holds at most a third of the one before, as on a straight line that
-    reaches zero at the end.
+    It ends at zero if the last bin holds at most a third of the one before, as on a straight line
+    that reaches zero at the end.
     """
     p = profile.reshape(bins, -1).mean(1)
     convex = np.diff(p, 2) >= -4 * rounding * p[1:-1]
@@ -155,12 +155,12 @@ def describe(u: np.ndarray) -> pd.DataFrame:
     """A vector u [d] in a few hundred numbers: columns measure, x, value.
 
     density: of u / sigma at x.
-    profile: squared entries in falling order over the largest, at the share x of entries.
+    profile: squared entries in descending order over the largest, at the share x of entries.
     left: what Top-k leaves at density x.
     Without x: mean, std, skew, kurtosis (excess), positive (share), above: the share of the profile
     above 1 - x.
     """
-    from scipy import stats  # slow to import, and most chapters describe no vector
+    from scipy import stats  # slow to import, and unused by most chapters
 
     u = u.astype(np.float64)
     edges = np.linspace(-REACH, REACH, BINS + 1)
@@ -198,8 +198,8 @@ GALLERY = Collection(
 
 
 def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFrame:
-    """All portraits that have a record, a row per number, with the portrait's fields; budget as for
-    `lib.measuring.sweeps.results`: "smoke" makes a toy of the first.
+    """All portraits that have a record, a row per number, with the portrait's fields; budget: as
+    for `lib.measuring.sweeps.results`; "smoke" makes a toy version of the first.
     """
     data = DATA
     if budget == "smoke":
@@ -210,13 +210,13 @@ def results(planned: tuple[Portrait, ...], budget: str = "cached") -> pd.DataFra
 
 
 def shapes(portraits: pd.DataFrame) -> pd.DataFrame:
-    """Of `results`, a row per portrait: its fields, the single numbers of `describe`, and, from its
-    curves, four more.
+    """A row per portrait in `results`: its fields, the single numbers of `describe`, and four more
+    from its curves.
 
     far: the largest entry in standard deviations.
     peak: the density at zero over that of a normal distribution.
-    rise: by how much the histogram, in bins of 3/8 of a standard deviation, rises again beyond its
-    highest bin, over that.
+    rise: how far the histogram, in bins of 3/8 of a standard deviation, rises again beyond its
+    highest bin, relative to that.
     bell: `bell` of the profile in `FINE` bins.
     """
     rows = []
@@ -234,7 +234,7 @@ def shapes(portraits: pd.DataFrame) -> pd.DataFrame:
             np.sqrt(energy),
             density[BINS // 2] * np.sqrt(2 * np.pi),
             risen / coarse[top],
-            bell(falling, FINE, rounding=5e-5),  # of five digits
+            bell(falling, FINE, rounding=5e-5),  # recorded with five digits
         ]
         rows.append([*key, *single, *shape])
     return pd.DataFrame(rows, columns=[*KEY, *SINGLE, "far", "peak", "rise", "bell"])

@@ -1,6 +1,4 @@
-"""Searches on record measured again: whether today's code on this machine finds what their records
-say.
-"""
+"""Measures searches on record again: does today's code on this machine reproduce their records?"""
 
 from __future__ import annotations
 
@@ -26,11 +24,11 @@ MOST = 1000  # searches of a replay
 
 @spec
 class Replay:
-    """So many searches of a study, drawn by a seed among those on record that took no longer than
-    so many seconds.
+    """A sample of a study's searches, drawn with a seed among those on record that took no longer
+    than `longest`.
 
-    code: what measures them again, as `lib.SOURCE` names it; other code is another replay.
-    longest: seconds.
+    code: digest of what measures them again (`lib.SOURCE`); other code is another replay.
+    longest: in seconds.
     """
 
     study: str
@@ -40,7 +38,7 @@ class Replay:
     longest: POSITIVE = 600.0
 
     def cells(self, data: Path = DATA) -> tuple[Search, ...]:
-        """The searches that are measured again; fewer than `sample` where no more are on record."""
+        """The searches to measure again; fewer than `sample` if no more are on record."""
         files = {cell: record(cell, data) for cell in plans.study(self.study).searches}
         short = [
             cell
@@ -57,10 +55,10 @@ def place(what: Replay, folder: Path = FOLDER) -> Path:
 
 
 def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
-    """Measure the searches again, beside the records and not among them, and keep how they compare;
+    """Measure the searches again, in a folder apart from the records, and record how they compare;
     returns the file.
 
-    Raises ValueError naming `longest` where no search on record was as short as that.
+    Raises ValueError naming `longest` if no search on record was that short.
     """
     what = replace(what, code=SOURCE)
     cells = what.cells(data)
@@ -78,8 +76,8 @@ def run(what: Replay, data: Path = DATA, jobs: int = 1) -> Path:
 
 
 def _compared(cell: Search, before: Path, again: Path) -> dict:
-    """A search and its replay: whether tables and steps to every goal are equal, and K* at the
-    hardest goal that both met.
+    """Compares a search and its replay: whether tables and steps to every goal are equal, and K* at
+    the hardest goal that both met.
     """
     (about, table), (_, anew) = (store.read(file, cell) for file in (before, again))
     goals = [column for column in table if column.startswith("steps@")]
@@ -97,7 +95,7 @@ def _compared(cell: Search, before: Path, again: Path) -> dict:
 
 
 def _machine(about: dict) -> str:
-    """What a record says of the machine: its processor, or in older records its device alone."""
+    """The machine in a record: its processor, or in older records only its device."""
     return about.get("processor", about["device"])
 
 
@@ -108,7 +106,7 @@ def every(folder: Path = FOLDER) -> pd.DataFrame:
     recorded, or its inverse), equal_result (K*).
     """
     records = map(store.read, sorted(folder.glob("*.csv")))
-    # The newest last; dates tell the day alone
+    # The newest last; dates only give the day
     records = sorted(records, key=lambda pair: (pair[0]["date"], pair[0]["source"] == SOURCE))
     tables = [
         table.assign(
@@ -117,7 +115,7 @@ def every(folder: Path = FOLDER) -> pd.DataFrame:
         for head, table in records
     ]
     rows = pd.concat(tables, ignore_index=True)
-    # Of replays that did not tell, each row counts
+    # In replays that did not name records, each row counts
     rows["record"] = rows.record.fillna(rows.index.to_series().astype(str))
     rows = rows.drop_duplicates(["study", "record"], keep="last")
     off = np.log(rows.again / rows.recorded).abs()

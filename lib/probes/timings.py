@@ -1,9 +1,9 @@
 """Timings of a machine and their records: taken once, while it does nothing else, and read from
-then on.  Here are those of training steps on one core: of networks, and of methods, each in turn
+then on.  This module times training steps on one core: of networks, and of methods, alternating
 with SGD, so that their ratio holds on other machines.
 
-What is timed are specs with `definition()` and `measure()`, a table with columns seconds, low and
-high among others.
+Timings are specs with `definition()` and `measure()`, whose table has columns seconds, low and
+high, among others.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ REPEATS = Count(10_000)
 
 
 def alternately(calls: Sequence[Callable[[], object]], repeats: int) -> list[dict[str, float]]:
-    """Median and range in seconds of so many rounds of calls, after one to warm up: {"seconds",
-    "low", "high"} of each.
+    """Median and range in seconds over `repeats` rounds of calls, after one to warm up: {"seconds",
+    "low", "high"} for each call.
     """
     rounds = [[timeit.timeit(call, number=1) for call in calls] for _ in range(repeats + 1)][1:]
     return [
@@ -39,12 +39,12 @@ def alternately(calls: Sequence[Callable[[], object]], repeats: int) -> list[dic
 
 
 def spread(call: Callable[[], object], repeats: int) -> dict[str, float]:
-    """`alternately` of one call."""
+    """`alternately` for a single call."""
     return alternately([call], repeats)[0]
 
 
 def experiment(what: str, planned: Callable[[], Sequence]) -> Collection:
-    """The experiment that takes these timings; what: is timed, in words."""
+    """The experiment that takes these timings; what: what is timed, in words."""
     return Collection(
         "timings",
         "sets of timings",
@@ -67,14 +67,14 @@ def results(*planned, data: Path = DATA) -> pd.DataFrame:
 # --- of training steps ----------------------------------------------------------------------------
 
 BASE = "sgd"
-# Steps timed together: what a method does at every tenth or twentieth step alone counts with its
-# share
+# Steps timed together, so that what a method does only every tenth or twentieth step counts
+# proportionally
 BLOCK = 20
 
 
 @spec
 class StepTimes:
-    """Times of one trial's training step on one core, gradient and update, at 4^0 ... 2^largest
+    """Times of one trial's training step on one core, gradient and update, with 4^0 ... 2^largest
     examples.
     """
 
@@ -97,10 +97,10 @@ class StepTimes:
 
 @spec
 class MethodTimes:
-    """Times of a trial's training step, gradient and update, with a method and with SGD, at 4^1 ...
+    """Times of a trial's training step, gradient and update, by a method and by SGD, with 4^1 ...
     2^largest examples.
 
-    trials: trained at once, as in a search, where the workload stacks them.
+    trials: trained at once, as in a search, if the workload batches them.
     """
 
     workload: WorkloadName
@@ -130,12 +130,12 @@ class MethodTimes:
 
 
 def _run(cell: Search, steps: int = BLOCK) -> tuple[Callable[[], None], dict]:
-    """So many of a cell's steps with a learning rate of zero, and how large its network is."""
-    from lib.measuring.rerun import Rerun  # brings PyTorch, and reading times does without
+    """A call of `steps` steps of a search with learning rate zero, and its network's size."""
+    from lib.measuring.rerun import Rerun  # imports PyTorch, which reading times does not need
 
     rerun = Rerun(cell)
     rerun.trials.drawn["learning_rate"].zero_()
-    rerun.order = itertools.repeat(slice(cell.batch_size))  # no time goes into picking examples
+    rerun.order = itertools.repeat(slice(cell.batch_size))  # spends no time on picking examples
 
     def run() -> None:
         for _ in range(steps):
@@ -150,8 +150,8 @@ def _run(cell: Search, steps: int = BLOCK) -> tuple[Callable[[], None], dict]:
 NETWORKS = """
 digits-mlp digits-cnn mnist-fc-128x3 mnist-simple-cnn fashion-mnist-simple-cnn cifar-10-resnet-8
 """.split()
-# Where steps are not stacked, one trial: the others would take as long again.  K-FAC without its
-# clip was searched on digits.
+# One trial where steps are not batched: the others would each take as long again.  K-FAC without
+# its clip was searched on digits.
 BY_METHOD = tuple(
     MethodTimes(name, algorithm, trials, 10, repeats)
     for name, trials, repeats in (
@@ -169,17 +169,17 @@ TIMINGS = experiment(
 
 
 def one_core(name: str) -> pd.DataFrame | None:
-    """The measured step times of a workload on one core of ours, or None."""
+    """The measured step times of a workload on one of our cores, or None."""
     times = results(StepTimes(name))
     return None if times.empty else times
 
 
 def over_sgd() -> pd.DataFrame:
-    """What is on record of BY_METHOD, a row per workload, algorithm and batch size, with SGD's own
-    rows of one.
+    """The recorded timings of BY_METHOD, a row per workload, algorithm and batch size, with rows of
+    ratio 1 for SGD.
 
     Columns: workload, algorithm, batch_size, widest, ratio (a step's seconds over those of a step
-    of SGD in the same run), low, high (the fastest over SGD's slowest, and the other way round).
+    of SGD in the same run), low, high (the fastest over SGD's slowest, and vice versa).
     """
     times = results(*BY_METHOD).set_index(["workload", "algorithm", "batch_size"])
     sgd = times[times.timed == BASE]

@@ -1,5 +1,5 @@
-"""Trials of recorded searches that are trained again to see more of them, the fastest first, and
-records of those that were followed step by step.
+"""Trains trials of recorded searches again to see more of them, the fastest first, and records
+those that are followed step by step.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Track(Again):
     """One trial of a recorded search, followed to the step at which it met the goal, or for `steps`
     steps.
 
-    points: how many steps are looked at, geometrically spaced from the first to the last.
-    examples: of the training set, for all that is measured (0: all of them).
-    chunk: examples per gradient, of which the noise scale is made.
-    smoothness: whether that is measured too; it takes far longer than the noise.
+    points: how many steps are measured, geometrically spaced from the first to the last.
+    examples: number of training examples used for measurements (0: all).
+    chunk: examples per gradient, from which the noise scale is computed.
+    smoothness: whether to measure it, too; it takes much longer than the noise.
     """
 
     workload: WorkloadName
@@ -65,8 +65,8 @@ class Track(Again):
     rungs: str = "goals"
 
     def measure(self) -> pd.DataFrame:
-        """As of `lib.probes.noise_scale.follow`."""
-        from lib.probes import noise_scale  # brings PyTorch, which is slow to import
+        """The table of `lib.probes.noise_scale.follow`."""
+        from lib.probes import noise_scale  # imports PyTorch, which is slow
 
         return noise_scale.follow(self, last_step(self))
 
@@ -75,11 +75,11 @@ class Track(Again):
 
 
 def fastest(kind: type, cell: Search, count: int, data: Path = DATA, **fields) -> list:
-    """The cell's first `count` trials at the goal, the fastest first; none if the cell has no
+    """The search's first `count` trials to meet the goal, the fastest first; none if it has no
     record.
 
-    kind: of `Again`; fields: the others that it has.  Raises ValueError for a cell that it cannot
-    name: all fields that it lacks must have their defaults.
+    kind: a subclass of `Again`; fields: its other fields.  Raises ValueError for a search that it
+    cannot identify: all fields that `kind` lacks must have their defaults.
     """
     if not store.exists(store.record(cell, data)):
         return []
@@ -95,13 +95,13 @@ def fastest(kind: type, cell: Search, count: int, data: Path = DATA, **fields) -
 def of_cells(
     cells: Iterable[Search], count: int = 3, data: Path = DATA, **fields
 ) -> list[Track]:
-    """The fastest trial of every cell, then the second of every cell, ..."""
+    """The fastest trial of every search, then the second of every search, ..."""
     by_cell = [fastest(Track, cell, count, data, **fields) for cell in cells]
     return [tracks[rank] for rank in range(count) for tracks in by_cell if rank < len(tracks)]
 
 
 def steps_to_goal(cell: Search, data: Path = DATA, goal: float | None = None) -> pd.Series:
-    """The steps to the goal of those trials of a cell on record that met it, by trial, the fastest
+    """The steps to the goal for the trials of a search on record that met it, by trial, the fastest
     first; goal: None for the workload's.
     """
     goal = goal or workload(cell.workload).goal
@@ -110,7 +110,7 @@ def steps_to_goal(cell: Search, data: Path = DATA, goal: float | None = None) ->
 
 
 def met_at(again: Again, data: Path = DATA) -> int:
-    """The step at which it met the goal, from the cell's record."""
+    """The step at which the trial met the goal, from the search's record."""
     return int(steps_to_goal(again.cell, data)[again.trial])
 
 
@@ -135,8 +135,8 @@ def digits() -> list[Track]:
 
 
 def _mnist() -> list[Track]:
-    """Dense and sparse networks; and the winner of every search of Simple-CNN on a split of its
-    own, with how smooth the loss is at one batch size alone.
+    """Dense and sparse networks; and the winner of every search of Simple-CNN on a separate split,
+    with the loss's smoothness at one batch size only.
     """
     study, own_splits = (plans.study(name).searches for name in ("mnist", "mnist-own-splits"))
     levels = plans.DENSE_AND_SPARSE
@@ -159,7 +159,7 @@ def _cifar() -> list[Track]:
 
 
 def experiment(name: str, planned: Callable[[], Sequence[Track]]) -> Collection:
-    """Follow these tracks; name: of what they are on."""
+    """The experiment that follows these tracks; name: of their data."""
     about = (
         f"Train the fastest trials of {name} again; record the gradient's noise and smoothness "
         "along them, into data/tracks/."
@@ -179,11 +179,11 @@ def every(*more: pd.DataFrame) -> pd.DataFrame:
 
 
 def along(study: Study, count: int, points: int, budget: str = "cached") -> pd.DataFrame:
-    """The points of the `count` fastest trials of each of a study's cells that has a record;
-    budget: as for `lib.measuring.sweeps.results`.
+    """The points of the `count` fastest trials of each of a study's searches on record; budget: as
+    for `lib.measuring.sweeps.results`.
 
     "cached" reads, "full" follows what is missing, "smoke" follows a few steps of one trial of each
-    toy cell.
+    toy search.
     """
     data, fields = DATA, {"points": points}
     if budget == "smoke":
@@ -201,10 +201,10 @@ PATH = "workload algorithm batch_size sparsity replicate split trial".split()
 
 
 def steps_around(ordered: pd.DataFrame) -> pd.Series:
-    """The steps for which each point stands: half of those to the neighbouring points on the same
-    path, by the trapezoidal rule.
+    """The number of steps that each point represents: half of those to the neighbouring points on
+    the same path, by the trapezoidal rule.
 
-    ordered: points in the order of steps.  A path of one point stands for its step.
+    ordered: points in the order of steps.  The point of a path with one point represents its step.
     """
     steps = ordered.groupby(PATH).step
     gaps = pd.concat([steps.diff(), -steps.diff(-1)], axis=1)
@@ -226,8 +226,8 @@ def noise_scales(paths: pd.DataFrame) -> pd.DataFrame:
 
 
 def noise_of_curves(paths: pd.DataFrame) -> pd.Series:
-    """The noise scale by curve (workload, algorithm, sparsity): of `noise_scales`, the geometric
-    mean over batch sizes of geometric means over paths.
+    """The noise scale by curve (workload, algorithm, sparsity): the geometric mean over batch sizes
+    of geometric means of `noise_scales` over paths.
     """
     curve = ["workload", "algorithm", "sparsity"]
     logs = noise_scales(paths).assign(log=lambda rows: rows.noise_scale.map(math.log))

@@ -1,6 +1,6 @@
 """Errors on unseen images: of winners of searches, trained again to the step at which they met the
-goal, and of networks on training images that they have not seen: how hard any draw of validation
-images would be.
+goal; and of networks on held-out training images, which show how hard any draw of validation images
+would be.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from lib.workloads.catalogue import WorkloadName, workload
 
 @spec
 class Winners:
-    """The fastest trial of every search of a study with one network, one method and one sparsity.
+    """The fastest trial of every search in a study with one network, one method and one sparsity.
 
     study: a name in `lib.studies.plans`.
     goal: the validation error at which steps are compared, one of the workload's goals.
-    last: the largest number of a replicate that counts.
-    smallest: the least batch size.
+    last: the largest replicate number included.
+    smallest: the smallest batch size.
     """
 
     study: str
@@ -43,11 +43,11 @@ class Winners:
 
     @property
     def cell(self) -> Search:
-        """One of its searches on record, whose arithmetic is that of all."""
+        """One of its searches on record; all have the same arithmetic."""
         return self.cells()[0]
 
     def cells(self, data: Path = DATA) -> list[Search]:
-        """Those of its searches that are on record under `data`."""
+        """Its searches that are on record under `data`."""
         key = (self.workload, self.algorithm, self.sparsity, "connection-sensitivity", "goal")
         return [
             c
@@ -59,11 +59,11 @@ class Winners:
         ]
 
     def measure(self, data: Path = DATA) -> pd.DataFrame:
-        """A row per search whose goal was met: batch_size, replicate, split, trial, steps, and
-        errors of the winner.
+        """A row per search whose goal was met: batch_size, replicate, split, trial, steps, and the
+        winner's errors.
 
-        validation, test: shares of wrong answers at the step at which the search met the goal.  Up
-        to rounding, the first is at most the goal.
+        validation, test: shares of wrong answers when the search met the goal.  Up to rounding, the
+        first is at most the goal.
         """
         rows = []
         for cell in self.cells(data):
@@ -77,8 +77,8 @@ class Winners:
 
 
 def errors(cell: Search, trial: int, steps: int) -> list[float]:
-    """Validation and test error of one of a search's trials after so many steps."""
-    from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read
+    """Validation and test error of one of a search's trials after `steps` steps."""
+    from lib.measuring.rerun import Rerun  # imports PyTorch; most chapters only read
 
     rerun = Rerun(cell, [trial])
     for _ in range(steps):
@@ -117,12 +117,12 @@ AT_ONCE = 1000  # images
 
 @spec
 class Folds(WithSearch):
-    """So many networks, trained on all folds of a training set but one and asked about that one,
-    fold after fold.
+    """Cross-validation: for each fold of a training set, several networks are trained on all other
+    folds and tested on this one.
 
-    The networks of a fold start from weights of their own and see the images in one order; another
-    fold's are other networks.  All take the same steps of momentum at one learning rate.  seed: of
-    the draw of the folds.
+    The networks of a fold start from different weights and see the images in the same order; each
+    fold has different networks.  All train by momentum with the same steps and learning rate.
+    seed: for drawing the folds.
     """
 
     workload: WorkloadName
@@ -136,22 +136,22 @@ class Folds(WithSearch):
 
     @property
     def cell(self) -> Search:
-        """How the networks of the first fold are trained, on images of its own."""
+        """The search that trains the networks of the first fold, except for its images."""
         space = spaces.point(learning_rate=self.learning_rate, momentum=self.momentum)
         budget = {"stop": "budget", "max_steps": self.steps, "space": space}
         return Search(self.workload, self.batch_size, trials=self.networks, **budget)
 
     def parts(self, images: int) -> list[np.ndarray]:
-        """The images of every fold, as places in the training set: each in one fold, whose sizes
-        differ by one at most.
+        """The images of every fold, as indices into the training set: each in one fold; the sizes
+        of folds differ by one at most.
         """
         return np.array_split(np.random.default_rng(self.seed).permutation(images), self.folds)
 
     def measure(self) -> pd.DataFrame:
-        """A row per image that some network got wrong: image (place in the canonical training set),
-        wrong (networks that did).
+        """A row per image that some network got wrong: image (index in the canonical training set),
+        wrong (number of networks that did).
         """
-        from lib.measuring.rerun import Rerun  # brings PyTorch, and most chapters only read
+        from lib.measuring.rerun import Rerun  # imports PyTorch; most chapters only read
 
         images, _ = datasets.canonical(workload(self.workload).dataset)
 
@@ -170,7 +170,7 @@ class Folds(WithSearch):
         return pd.DataFrame({"image": missed, "wrong": wrong[missed]})
 
 
-# As good as the trials that meet the hardest goals of these workloads, and no better.
+# Just as good as the trials that meet the hardest goals of these workloads.
 PLANNED_FOLDS = (Folds("mnist-fc-128x3"), Folds("mnist-simple-cnn", networks=2, steps=1250))
 
 
@@ -196,11 +196,10 @@ def shares(rows: pd.DataFrame, name: str) -> np.ndarray:
 
 
 def drawn(share: np.ndarray) -> np.ndarray:
-    """The errors that random draws of a tenth of the images would show [DRAWS]; share [N]: as of
-    `shares`.
+    """The errors on random draws of a tenth of the images [DRAWS]; share [N]: as from `shares`.
 
-    How many images of each share a draw holds is multivariate hypergeometric, so that no images
-    need be drawn.
+    How many images of each share a draw holds is multivariate hypergeometric, so no images need to
+    be drawn.
     """
     levels, counts = np.unique(share, return_counts=True)
     size, random = len(share) // 10, np.random.default_rng(0)

@@ -1,5 +1,5 @@
-"""Records of finished searches, packed: a workload's folder (data/digits/digits-mlp) then holds
-`records.jsonl.xz`, a line per record with its place in the folder and its text, to the last byte.
+"""Packs records of finished searches: a workload's folder (data/digits/digits-mlp) then holds
+`records.jsonl.xz`, a line per record with its place in the folder and its text, byte for byte.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lib import whole
 
 PACKED = "records.jsonl.xz"
 LOCK = ".records.lock"
-Stamp = tuple[int, int]  # when a file was last written, and its size
+Stamp = tuple[int, int]  # a file's time of modification, and its size
 
 
 class RecordError(RuntimeError):
@@ -26,7 +26,7 @@ class RecordError(RuntimeError):
 
 
 def stamp(file: Path) -> Stamp | None:
-    """What changes with a file; None where there is none."""
+    """A stamp that changes with a file; None if there is no file."""
     with contextlib.suppress(FileNotFoundError):
         status = file.stat()
         return status.st_mtime_ns, status.st_size
@@ -39,10 +39,9 @@ def name(file: Path) -> str:
 
 
 def text(file: Path) -> str:
-    """A record, from its file or else from the archive, to the byte; KeyError if it is in neither.
+    """The exact text of a record, from its file or the archive; KeyError if it is in neither.
 
-    Whoever asks for many asks for those of one workload after the other: the last archives' alone
-    are kept.
+    To read many, read workload by workload: only the last archives are kept in memory.
     """
     with contextlib.suppress(FileNotFoundError):
         return file.read_bytes().decode()
@@ -50,11 +49,11 @@ def text(file: Path) -> str:
 
 
 def texts(folder: Path) -> dict[str, str]:
-    """All records in a workload's archive, by place.  Raises RecordError if it cannot be read."""
+    """All records in a workload's archive, by place; raises RecordError if it cannot be read."""
     return _texts(folder / PACKED, stamp(folder / PACKED))
 
 
-@functools.lru_cache(maxsize=2)  # the largest has fifty megabytes
+@functools.lru_cache(maxsize=2)  # the largest is fifty megabytes
 def _texts(file: Path, written: Stamp | None) -> dict[str, str]:
     try:
         lines = lzma.decompress(file.read_bytes()).splitlines() if written else ()
@@ -65,14 +64,14 @@ def _texts(file: Path, written: Stamp | None) -> dict[str, str]:
 
 
 def pack(folder: Path) -> int:
-    """Move every record of a workload's folder into its archive; how many were moved.
+    """Move every record of a workload's folder into its archive; returns how many.
 
-    Of several processes one waits for the other.  A file is removed only after the archive, read
-    back, has given the same text.
+    Processes wait for each other.  A file is removed only after its text has been read back from
+    the archive.
     """
     packed = folder / PACKED
     with FileLock(folder / LOCK):
-        for part in folder.glob(".*.part"):  # by a process that was killed
+        for part in folder.glob(".*.part"):  # left by a process that was killed
             part.unlink()
         files = {name(file): file for file in folder.glob("*/sparsity-*/batch-*.csv")}
         if not files:

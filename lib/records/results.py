@@ -1,4 +1,4 @@
-"""Reading a study's records: every file checked, all trials joined into one table."""
+"""Reads a study's records: checks every file, and joins all trials into one table."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def missing(study: Study, folder: Path = DATA) -> list[Search]:
 
 
 def check(study: Study, folder: Path = DATA) -> None:
-    """Read every record of the study's searches that is a file; archives were checked when they
+    """Check every record of the study's searches that is a file; archives were checked when they
     were packed.
 
     Raises:
         RecordError: for a file that is damaged or foreign.
-        OwnError: if records of a reader's own workload are of tensors that differ.
+        OwnError: if records of a reader's own workload are of different tensors.
     """
     check_tensors(study, folder)
     for search in study.searches:
@@ -35,8 +35,8 @@ def check(study: Study, folder: Path = DATA) -> None:
 
 
 def check_tensors(study: Study, folder: Path) -> None:
-    """Raise OwnError if records of a reader's own workload are of tensors that differ, from each
-    other or from what its function returns now.
+    """Raise OwnError if records of a reader's own workload are of tensors that differ from each
+    other, or from what its function returns now.
     """
     for name in sorted({s.workload for s in study.searches if s.work.tensors}):
         own = [search for search in study.searches if search.workload == name]
@@ -47,7 +47,7 @@ def of_searches(study: Study, folder: Path = DATA) -> pd.DataFrame:
     """The study's searches on record, a row each.
 
     Columns: record; the search's fields; last_step, best_error; goal (the hardest); steps@GOAL, the
-    fewest steps to each goal, and steps, those to the hardest.  attrs: as of `read`.
+    fewest steps to each goal, and steps, those to the hardest.  attrs: as for `read`.
 
     Raises:
         RecordError: for a file that must not be read.
@@ -93,14 +93,14 @@ def _with_attrs(
 
 
 def read(study: Study, folder: Path = DATA, without: tuple[str, ...] = ()) -> pd.DataFrame:
-    """All trials of the study's searches as one table, a row per trial: its search's fields, its
-    record, the goal and the steps to it.
+    """All trials of the study's searches as one table, a row per trial: the fields of its search,
+    its record, the goal and the steps to it.
 
     attrs: "missing" (searches without a record), "cells_planned" (count), "provenance" (the first
     line of every record).
 
     Args:
-        without: beginnings of the names of columns that are not read.
+        without: prefixes of the names of columns that are not read.
 
     Raises:
         RecordError: for a file that must not be read.
@@ -133,8 +133,8 @@ def _fields(search: Search) -> dict:
 
 
 def status() -> pd.DataFrame:
-    """A row per study: cells done and planned, trials, training steps, hours, devices, precisions,
-    dates.
+    """A row per study: searches done and planned, trials, training steps, hours, devices,
+    precisions, dates.
     """
     rows, texts = [], ["device", "precision", "torch", "date"]
     table = searches.table().drop_duplicates("record").set_index("record")

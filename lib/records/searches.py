@@ -1,11 +1,11 @@
 """The table of searches, `data/searches.csv.xz`: a row per search of the book and goal.
 
-A search's trials are a hundred rows of its record.  What curves, claims and most pages need of
-them is here: how soon the first ten trials met each goal, and which hyperparameters did well.
-Pages read this table; trials are read only where trials are shown.
+A search's record holds a hundred trials.  This table has what curves, claims and most pages need of
+them: how soon the first ten trials met each goal, and which hyperparameters did well.  Pages read
+this table; trials are read only where trials are shown.
 
-Everything in it is derived.  `rebuild` makes it from the packed records, `table` adds the loose
-ones measured since.  Where an archive has changed since, a warning names the table, and it is made
+Everything in it is derived.  `rebuild` makes it from the packed records, and `table` adds loose
+ones measured since.  If an archive has changed since, a warning names the table, and it is made
 anew.
 """
 
@@ -31,9 +31,9 @@ from lib.records.store import DATA
 from lib.studies.search import Search
 
 FILE, SEAL = "searches.csv.xz", "searches.json"
-WINDOW = 2  # times the steps of the first trial: those that do well
-REVERSED = {"momentum", "beta1", "beta2"}  # whose middle is that of 1 - value
-# Of a search, of what is asked of its workers, and of what the search cost and what measured it
+WINDOW = 2  # trials within so many times the steps of the first do well
+REVERSED = {"momentum", "beta1", "beta2"}  # averaged as 1 - value
+# Columns of a search, of its messages, of what it cost, and of what measured it
 FIELDS = """
 workload batch_size algorithm sparsity pruning trials replicate split stop checks hits precision
 max_steps space label_smoothing race rungs staleness delays
@@ -47,12 +47,12 @@ date device torch arithmetic source record
 """.split()
 FLAGS = ["feedback", "by_layer"]
 DEFAULTS = {field.name: field.default for field in dataclasses.fields(Search)[2:]}
-# The columns of a table of trials, or how they begin, that are no hyperparameters
+# Columns, and prefixes of columns, of a table of trials that are not hyperparameters
 OUTCOME = "trial seed status cause last_step best_error best_step sent".split()
-BUDGETS = ("best@", "test@", "loss@", "sent@")  # how columns begin that are no goals
-ORDER = [f"k{i}" for i in range(1, 11)]  # order statistics of a search's steps that are kept
+BUDGETS = ("best@", "test@", "loss@", "sent@")  # prefixes of columns that are not goals
+ORDER = [f"k{i}" for i in range(1, 11)]  # the order statistics of a search's steps in the table
 COUNTS = ["met", "well"]
-# What a record's first line calls these columns
+# The names of these columns in a record's first line
 HEAD = {
     "core_seconds": "wall_s",
     "trials": "rows",
@@ -70,13 +70,13 @@ def rows_of(record: str, head: Mapping, trials: pd.DataFrame) -> Iterator[dict]:
         trials: its table, a row per trial.
 
     Yields:
-        The search's fields, those of its messages among them; goal; k1 ... k10 (steps in which the
-        first ten trials met it, NaN beyond those that did); met (trials that did); well (those
-        within WINDOW k1); of each hyperparameter NAME the value of the first trial (NAME), and of
-        those that did well the geometric mean (NAME_mid; of 1 - value where `REVERSED`) and the
-        ends (NAME_low, NAME_high); COSTS and ORIGIN.
+        The search's fields, including those of its messages; goal; k1 ... k10 (steps in which the
+        first ten trials met it, NaN beyond those that did); met (number of trials that did); well
+        (number within WINDOW k1); for each hyperparameter NAME the value of the first trial (NAME)
+        and, over those that did well, the geometric mean (NAME_mid; of 1 - value if `REVERSED`) and
+        the ends (NAME_low, NAME_high); COSTS and ORIGIN.
     """
-    fields = DEFAULTS | head["cell"]  # an early record lacks fields that came later
+    fields = DEFAULTS | head["cell"]  # early records lack fields that were added later
     fields |= fields.pop("messages", None) or {}
     for name in (*COSTS, *ORIGIN):
         fields[name] = head.get(HEAD.get(name, name))
@@ -93,7 +93,7 @@ def rows_of(record: str, head: Mapping, trials: pd.DataFrame) -> Iterator[dict]:
 
 
 def _at_goal(steps: np.ndarray, drawn: dict[str, np.ndarray]) -> dict:
-    """What `rows_of` says of one goal; steps: of each trial, NaN where it did not meet it."""
+    """The columns of `rows_of` for one goal; steps: of each trial, NaN if it did not meet it."""
     first = np.argsort(steps, kind="stable")[: np.isfinite(steps).sum()]
     ordered = steps[first]
     row = dict(zip(ORDER, ordered.tolist())) | {"met": len(first), "well": 0}
@@ -117,12 +117,12 @@ def _at_goal(steps: np.ndarray, drawn: dict[str, np.ndarray]) -> dict:
 
 
 def folders(data: Path = DATA) -> list[Path]:
-    """The folders of the book's workloads, DATA_SET/WORKLOAD, that hold packed searches."""
+    """The folders of the book's workloads, DATA_SET/WORKLOAD, with packed searches."""
     return sorted(f.parent for f in data.glob(f"*/*/{archive.PACKED}") if "own" not in f.parts)
 
 
 def rebuild(data: Path = DATA) -> pd.DataFrame:
-    """Make the table of all packed records anew, write it and its seal, and return it; a warning
+    """Rebuild the table from all packed records, write it and its seal, and return it; a warning
     names a file that cannot be written.
 
     Raises:
@@ -144,9 +144,9 @@ def rebuild(data: Path = DATA) -> pd.DataFrame:
 
 
 def summary(files: Iterable[Path], data: Path = DATA) -> pd.DataFrame:
-    """The rows of some records, packed or not, as `table` has them."""
+    """The rows of some records, packed or not, as in `table`."""
     rows = []
-    # By workload, since goals are a workload's
+    # By workload, since goals depend on it
     for _, group in itertools.groupby(sorted(files), lambda file: file.parents[2]):
         places = dict.fromkeys(group)
         heads, trials = store.read_all(places, BUDGETS)
@@ -164,7 +164,7 @@ def _columns(*more: str) -> list[str]:
 
 
 def _seal(data: Path, body: bytes) -> dict[str, str]:
-    """Digests of the table and of every archive that it was made from, by place."""
+    """Digests of the table and of every archive from which it was made, by place."""
     files = [folder / archive.PACKED for folder in folders(data)]
     parts = {file.relative_to(data).as_posix(): file.read_bytes() for file in files}
     digests = {FILE: body, **parts}.items()
@@ -179,8 +179,8 @@ def table(*more: str, data: Path = DATA) -> pd.DataFrame:
             COSTS, ORIGIN and record.
         data: the folder.
 
-    Where the file is lacking, damaged, or not of the archives that are there, a warning names it
-    and the table is made anew; it is written if the folder allows.
+    If the file is missing, damaged, or does not match the archives, a warning names it and the
+    table is made anew; it is written if the folder allows.
 
     Raises:
         RecordError: naming a loose record that is damaged.
@@ -199,18 +199,18 @@ def _read(data: Path, written: tuple[tuple[Path, object], ...], more: tuple) -> 
     if loose:
         rows = summary(loose, data).reindex(columns=list(frame))
         frame = pd.concat([frame, rows], ignore_index=True)
-        frame = frame.drop_duplicates(["record", "goal"])  # packed, but not yet removed
+        frame = frame.drop_duplicates(["record", "goal"])  # files packed, but not yet removed
     return frame.astype(dict.fromkeys([*TEXT, *FLAGS], "category"))
 
 
 def _packed(data: Path, columns: list[str]) -> pd.DataFrame:
-    """Those columns of the file, or else of the table made anew."""
+    """These columns of the file, or else of the table made anew."""
     try:
         body = (data / FILE).read_bytes()
         if json.loads((data / SEAL).read_text("utf-8")) == _seal(data, body):
             text = io.BytesIO(lzma.decompress(body))
             options = {"dtype": dict.fromkeys(TEXT, "category"), "low_memory": False}
-            # What no record has, a table without columns lacks
+            # Columns that no record has are missing from the file
             frame = pd.read_csv(text, usecols=lambda name: name in columns, **options)
             return frame.reindex(columns=columns)
         why = "does not belong to the archives beside it"
@@ -221,8 +221,8 @@ def _packed(data: Path, columns: list[str]) -> pd.DataFrame:
 
 
 def recorded(planned: Iterable[Search], data: Path = DATA) -> dict[Path, Search]:
-    """Those that have a record, by where it lies: of the book's as the table says, so that no
-    archive is opened.
+    """Those that have a record, by its path; for the book's workloads according to the table, so
+    that no archive is opened.
     """
     if data != DATA:
         return store.existing(planned, store.record, data)
@@ -237,8 +237,8 @@ def recorded(planned: Iterable[Search], data: Path = DATA) -> dict[Path, Search]
 
 
 def with_winners(rows: pd.DataFrame, data: Path = DATA) -> pd.DataFrame:
-    """Searches (record, goal) with what the first trial to meet that goal drew, a column per
-    hyperparameter.
+    """Searches (record, goal) with the hyperparameters of the first trial to meet that goal, a
+    column each.
     """
     names = pd.read_csv(data / FILE, nrows=0).columns
     tuned = [name for name in names if f"{name}_mid" in names]

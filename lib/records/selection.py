@@ -1,8 +1,8 @@
-"""Which searches answer a question: that of a grid in a chapter, and those of the book's curves.
+"""Selects the searches that answer a question: a grid in a chapter, or the book's curves.
 
-Whether a search is exact or a race, and for how many hits it waits, changes what it costs and
-hardly ever its steps to result.  All else is the question.  Of several searches on record for one
-question, the one of most effort answers it.
+Whether a search is exact or a race, and how many hits it waits for, changes its cost and hardly
+ever its steps to result.  All else defines the question.  Of several searches on record for one
+question, the one with the most effort answers it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ curve = operator.attrgetter("workload", "algorithm", "pruning", "sparsity")
 
 
 def effort(search: Search) -> tuple:
-    """Exact before wide races, more hits before fewer."""
+    """Sort key: exact searches above races, wide races above narrow ones, then more hits."""
     return search.race or math.inf, search.hits, search.rungs == "goals"
 
 
 def best(planned: Iterable[Search]) -> list[Search]:
-    """Of those on record, the one of most effort for every question."""
+    """Of those on record, the one with the most effort for every question."""
     recorded = sorted(searches.recorded(planned).values(), key=effort)
     return list({question(search): search for search in recorded}.values())
 
@@ -41,9 +41,9 @@ def grid(
 
     Args:
         name: of the workload.
-        **fields: further ones of `Search`. hits: where it is not set, any on record will do,
-            and what is missing waits for a sixth of its trials and at most 5, so that a small
-            search does not wait for its worst trials.
+        **fields: further ones of `Search`. hits: if not set, any on record will do, and a missing
+            search waits for a sixth of its trials, at most 5, so that a small search does not wait
+            for its worst trials.
 
     Raises as `Search`.
     """
@@ -62,11 +62,11 @@ def grid(
 def curves(*more: Study, free: Collection[str] = ()) -> Study:
     """The searches on record of the book's curves, and of `more`, that have the usual settings.
 
-    Studies that are `apart`, and those of workloads whose goals are no errors, are left out.  Of
-    a curve that `more` has with another number of trials, only these searches are taken.
+    Studies that are `apart`, and workloads whose goals are not errors, are left out.  If `more` has
+    a curve with another number of trials, only those searches are used for it.
 
     Args:
-        free: settings that may be others than the usual ones (`Search.is_usual`).
+        free: settings that may differ from the usual ones (`Search.is_usual`).
     """
     wanted = best(search for s in more for search in s.searches if search.is_usual(*free))
     trials = {curve(search): search.trials for search in wanted}

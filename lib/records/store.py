@@ -1,8 +1,8 @@
 """Records: where they lie, and how their files are written, checked and read.
 
 A record is one text file: a line of JSON that says what was measured and how, then a table with a
-row per trial. Files are written beside their place and renamed into it, so a record is there whole
-or not at all.
+row per trial.  Files are written under another name and renamed, so a record is complete or does
+not exist.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from lib.studies.search import Search
 from lib.workloads.catalogue import Workload, workload
 
 DATA = ROOT / "data"
-# Toy results of budget="smoke", never mixed with measurements, nor with those of other code, be it
-# a track's or a portrait's.
+# Toy results of budget="smoke", never mixed with measurements or with those of other code (also
+# of tracks and portraits)
 SMOKE = ROOT / "_build" / "smoke" / code(["**/*.py"])
-PROTOCOL = 1  # raised by hand whenever a change of the measuring code could change a result
+PROTOCOL = 1  # to be raised by hand when a change of the measuring code could change a result
 T = TypeVar("T")  # what is measured
 FOREIGN = "not a record of this book; move it out of data/"
 AGAIN = "move it out of data/ and measure the cell again"
-# Records in data/ of experiments whose code has left; commit 9ec9aaf7 was the last to have it, of
-# Optuna cb58af92
+# Records in data/ of experiments whose code has been removed; commit 9ec9aaf7 was the last to have
+# it (for Optuna, cb58af92)
 CLOSED = {
     "Optuna at the batch sizes of the former adaptive search": "adaptive-before/*.csv",
     "branches": "branches/**/*.csv",
@@ -48,25 +48,25 @@ CLOSED = {
 
 
 def digest(spec: object) -> str:
-    """Eight hex digits of a spec's fields that are not at their default, its `definition()` if it
-    has one, such as of its workload, and the protocol; the same for equal specs.
+    """Digest, eight hex digits, of a spec's fields that are not at their defaults, its
+    `definition()` if it has one (its workload's, say), and the protocol; the same for equal specs.
 
-    A new field with a default changes none, of the spec or of a dataclass in it, so old records
-    stay valid.
+    A new field with a default, in the spec or in a dataclass in it, changes no digest, so old
+    records stay valid.
     """
     content = [PROTOCOL, _set_fields(spec), getattr(spec, "definition", dict)()]
     nested = functools.partial(_set_fields, always=ALWAYS_TOLD)
     return _sha(json.dumps(content, sort_keys=True, default=nested))[:8]
 
 
-# Fields of a dataclass in a spec that digests tell even at their default, as they did when the
-# first were computed
+# Fields of a dataclass in a spec that digests include even at their defaults, as the first digests
+# did
 ALWAYS_TOLD = set("workers compressor density feedback by_layer aggregation warm_up".split())
 
 
 def _set_fields(spec: object, always: Iterable[str] = ()) -> dict:
-    """The fields of a dataclass that are not at their default, and some always; a whole number in a
-    field of type float as a float.
+    """The fields of a dataclass that are not at their defaults, and those in `always`; integers in
+    fields of type float as floats.
     """
     values = {}
     for field in dataclasses.fields(spec):
@@ -81,12 +81,12 @@ def _set_fields(spec: object, always: Iterable[str] = ()) -> dict:
 # --- where records lie ---------------------------------------------------------------------------
 
 
-LONGEST = 255  # bytes of a file's name
+LONGEST = 255  # bytes in a file name
 
 
 def folder_name(name: str) -> str:
-    """The name of a workload or a training method with a hyphen for whatever no file name should
-    hold; of one that is too long its end and a digest.
+    """The name of a workload or training method with hyphens for whatever file names should not
+    contain; if too long, its end and a digest.
     """
     plain = re.sub(r"[^\w.-]+", "-", name)
     if len(plain.encode()) <= LONGEST:
@@ -114,22 +114,22 @@ def home(name: str) -> str:
 
 
 def beginning(spec) -> str:
-    """How the record of what is named as a search begins: DATASET/WORKLOAD/.../batch-B."""
+    """The beginning of a record's path, for specs named like searches: DATASET/.../batch-B."""
     return f"{home(spec.workload)}/{_settings(spec)}"
 
 
 def record(search: Search, folder: Path = DATA) -> Path:
-    """Where the search's record lies: by data set, so that every study finds it; of a reader's own
-    workload or method under own/.
+    """Where the search's record lies: by data set, so that every study shares it; under own/ for a
+    reader's own workload or method.
     """
     return _record(search, folder, search.work, method(search.algorithm).source)
 
 
-# For every search of every study a dozen times, and a digest takes longer than reading
+# Called a dozen times for every search of every study, and a digest takes longer than reading
 @functools.lru_cache(maxsize=2**16)
 def _record(search: Search, folder: Path, work: Workload, source: str) -> Path:
     """work, source: the workload and the digest of a reader's own method, so that a changed file is
-    looked up anew.
+    not served from the cache.
     """
     return path(folder / ("own" if source else work.folder), search)
 
@@ -137,14 +137,14 @@ def _record(search: Search, folder: Path, work: Workload, source: str) -> Path:
 # --- files ----------------------------------------------------------------------------------------
 
 
-# What a record's sum is of; of records without a field "sha256_of", its table alone
+# What a record's checksum covers; without a field "sha256_of", only the table
 ALL = "all but itself"
 TABLE = "the table"
 
 
 def prepare(file: Path) -> None:
-    """Do all that it takes to write a record, under a name that nobody reads, before anything is
-    computed.  Raises OSError naming the file.
+    """Try to write a record, under a name that nobody reads, before anything is computed.  Raises
+    OSError naming the file.
     """
     trial = file.with_suffix(".part")
     try:
@@ -157,9 +157,7 @@ def prepare(file: Path) -> None:
 
 
 def write(file: Path, spec, trials: pd.DataFrame, provenance: dict) -> None:
-    """Write the record of a spec in one step: a reader sees the whole file or none.  Raises OSError
-    naming the file.
-    """
+    """Write the record of a spec atomically.  Raises OSError naming the file."""
     body = trials.to_csv(index=False, float_format="%.10g", lineterminator="\n")
     head = {
         "protocol": PROTOCOL,
@@ -175,23 +173,23 @@ def write(file: Path, spec, trials: pd.DataFrame, provenance: dict) -> None:
 
 
 def exists(file: Path) -> bool:
-    """Whether there is a record in this place, as a file or in its workload's archive."""
+    """Whether there is a record at this path, as a file or in its workload's archive."""
     return archive.name(file) in heads(file.parents[2]) or file.exists()
 
 
 def existing(
     planned: Iterable[T], place: Callable[[T, Path], Path], folder: Path = DATA
 ) -> dict[Path, T]:
-    """Those planned measurements that have a record in the folder, each by where it lies.
+    """The planned measurements that have a record in the folder, by its path.
 
-    place: where the record of one lies in the folder.
+    place: maps a measurement and the folder to the path of its record.
     """
     files = {place(spec, folder): spec for spec in planned}
     return {file: spec for file, spec in files.items() if exists(file)}
 
 
 def missing(planned: Iterable[T], place: Callable[[T, Path], Path], folder: Path) -> list[T]:
-    """Those planned measurements that have no record in the folder; place: as of `existing`."""
+    """The planned measurements without a record in the folder; place: as for `existing`."""
     return [spec for spec in planned if not exists(place(spec, folder))]
 
 
@@ -199,7 +197,7 @@ def read(file: Path, spec=None) -> tuple[dict, pd.DataFrame]:
     """A record's first line and its table.
 
     Raises RecordError, naming the file and what to do, if it is damaged, was measured under another
-    protocol, or (where `spec` is given) belongs to another.
+    protocol, or belongs to another spec than `spec` (if not None).
     """
     [head], table = read_all({file: spec})
     return head, table.reset_index(drop=True)
@@ -210,18 +208,18 @@ def read_all(
 ) -> tuple[list[dict], pd.DataFrame]:
     """As `read` for many records, each with its spec or None.
 
-    without: beginnings of the names of columns that are not read.
+    without: prefixes of the names of columns that are not read.
 
-    Returns their first lines, and their tables one below the other, where the index counts records.
+    Returns their first lines, and their tables concatenated, with an index that counts records.
     """
     lines = [head(file, spec) for file, spec in files.items()]
-    texts = {file: _text(file) for file in sorted(files)}  # of one archive after the other
+    texts = {file: _text(file) for file in sorted(files)}  # archive by archive
     tables = pd.DataFrame(
         [texts[file].split("\n", 2)[1:] for file in files],
         columns=["columns", "rows"],
     )
     parts = [pd.DataFrame()]
-    # Those with the same columns at once: one by one takes ten times as long
+    # Those with the same columns together: one by one takes ten times as long
     for columns, rows in tables.groupby("columns", sort=False).rows:
         text = io.StringIO(f"{columns}\n{''.join(rows)}")
         wanted = [name for name in columns.split(",") if not name.startswith(without)]
@@ -247,7 +245,7 @@ def _loose(file: Path, written: archive.Stamp) -> dict:
 
 
 def head(file: Path, spec=None) -> dict:
-    """The first line of a record that is whole; its "sha256_of" says what the checksum is of.
+    """The first line of an intact record; its "sha256_of" says what the checksum covers.
 
     Raises RecordError as `read` does.
     """
@@ -269,18 +267,18 @@ def head(file: Path, spec=None) -> dict:
     return line
 
 
-# The fields of a spec as a record's first line tells them; kept, since many pages' tables ask
+# The fields of a spec as in a record's first line; cached, since many pages' tables need them
 asdict = functools.lru_cache(maxsize=2**16)(dataclasses.asdict)
 
 
 def _completed(recorded: object, value: object) -> object:
-    """What a record tells of a field; of one that has fields itself, with those added since."""
+    """A field's recorded value; if it has fields itself, with those added since."""
     nested = isinstance(recorded, dict) and isinstance(value, dict)
     return value | recorded if nested else recorded
 
 
 def _text(file: Path) -> str:
-    """A record, with newlines as it was written with, whatever an editor made of them."""
+    """A record's text with its original newlines, whatever an editor made of them."""
     try:
         return archive.text(file).replace("\r\n", "\n")
     except UnicodeDecodeError:
@@ -288,7 +286,7 @@ def _text(file: Path) -> str:
 
 
 def _checked(file: Path, text: str) -> dict:
-    """The first line of a record with this text.  Raises RecordError if it must not be read."""
+    """The first line of a record with this text; raises RecordError if it must not be read."""
     first, _, body = text.partition("\n")
     try:
         line = json.loads(first)
@@ -307,8 +305,8 @@ def _checked(file: Path, text: str) -> dict:
 
 
 class Shared(list):
-    """A list for `DataFrame.attrs`: pandas deep-copies those at every selection, which took longer
-    than the analysis.
+    """A list for `DataFrame.attrs` that is not copied: pandas deep-copies attrs at every selection,
+    which took longer than the analysis.
     """
 
     def __deepcopy__(self, memo: dict) -> Shared:
@@ -321,13 +319,13 @@ class Shared(list):
 def gather(
     planned: Iterable, place: Callable[[object, Path], Path], folder: Path
 ) -> pd.DataFrame:
-    """The tables of those planned measurements that have a record in the folder, one below the
-    other, with their fields.
+    """The tables of all planned measurements that have a record in the folder, concatenated, with
+    their fields.
 
     attrs: "provenance" (the first line of every record), "planned" (count).
 
     Args:
-        place: as of `existing`.
+        place: as for `existing`.
 
     Raises:
         RecordError: as `read`.
@@ -338,7 +336,7 @@ def gather(
 
 
 def closed(name: str, folder: Path = DATA) -> pd.DataFrame:
-    """The tables of all records of an experiment in CLOSED, as of `gather`.
+    """The tables of all records of an experiment in CLOSED, as from `gather`.
 
     Raises:
         RecordError: as `read`.
@@ -361,12 +359,11 @@ def of_own(name: str, folder: Path = DATA, methods: Collection[str] = ()) -> Ite
     """The searches of a reader's own workload, as its file and its methods are now, that have a
     record.
 
-    methods: names of the reader's own training methods.  What a record names besides is never
-    loaded, since that would run whatever file it names: records of other methods in files are
-    passed over.
+    methods: names of the reader's own training methods.  Records of other methods in files are
+    skipped, since loading a method that a record names would run whatever file it names.
     """
     for file in sorted((folder / "own" / folder_name(name)).rglob("*.csv")):
-        # One that was in the data before the reader's file changed may be of no search now
+        # A record from before the reader's file changed may not fit any search now
         with contextlib.suppress(TypeError, ValueError, KeyError, RecordError):
             fields = head(file)["cell"]
             algorithm = fields["algorithm"]
@@ -382,8 +379,8 @@ def same_data(
     """Raise OwnError unless all records of a reader's own workload, as its file is now, are of the
     same tensors.
 
-    mine: the digest of the tensors (`own_file.data`) of which another record is to be added.
-    methods: as of `of_own`.  Records that tell none pass.
+    mine: digest of the tensors (`Checked.data`) of a record to be added.
+    methods: as for `of_own`.  Records without a digest pass.
     """
     places = {} if mine is None else {mine: "what the function returns here and now"}
     for search in of_own(name, folder, methods):

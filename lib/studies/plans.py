@@ -1,4 +1,4 @@
-"""The book's studies, of data/studies.yaml, and which of them belong together."""
+"""The book's studies, from data/studies.yaml, and which of them belong together."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ STUDIES = Studies(ROOT / "data" / "studies.yaml")
 
 
 def study(name: str) -> Study:
-    """Look a study up.  Raises ValueError naming the allowed ones."""
+    """Look up a study.  Raises ValueError naming the allowed ones."""
     require(name in STUDIES, "study", name, STUDIES)
     return STUDIES[name]
 
 
-TO_BUDGETS = ("mnist-budget", "fashion-mnist-budget")  # of curves that were run to no goal
-# Studies of a question of their own: the same networks on the same images once more are no further
-# curves of the book. By a dozen methods.
+TO_BUDGETS = ("mnist-budget", "fashion-mnist-budget")  # curves run to a budget, not to a goal
+# Studies of separate questions: the same networks on the same images again, not further curves of
+# the book.  With a dozen methods:
 WHICH = (
     "digits-which",
     "digits-which-more",

@@ -19,13 +19,13 @@ from lib.workloads.catalogue import Workload, WorkloadName, workload
 SPLITS = 9999  # the largest number of a replicate and of a split
 TRIALS = Count(4096)
 NUMBER = Whole(0, SPLITS)
-# A dictionary of the fields that records hold will do
+# Also accepts a dictionary of fields, as records hold it
 MESSAGES = Annotated[
     Messages | None, BeforeValidator(lambda v: Messages(**v) if isinstance(v, dict) else v)
 ]
-# At their defaults wherever trials are trained one after the other
+# Must be at their defaults if trials are trained one after another
 ALONE = "label_smoothing messages staleness stop race"
-# In what the searches of the book's curves differ; all else is usual at its default
+# Fields in which searches of the book's curves differ; all others are usually at their defaults
 VARIED = {
     *"workload batch_size algorithm sparsity trials replicate split hits race rungs".split()
 }
@@ -37,17 +37,17 @@ class Search:
     what is allowed.
 
     Attributes:
-        stop, hits: as of `lib.engine.lockstep`.
-        checks: as of `lib.engine.vocabulary`.
-        precision, max_steps, space: None for the workload's own; a space may also be one point
+        stop, hits: as in `lib.engine.lockstep`.
+        checks: as in `lib.engine.vocabulary`.
+        precision, max_steps, space: None for the workload's; a space may also be a single point
             (`lib.methods.spaces.point`), which every trial then shares.
         label_smoothing: the share of the target spread evenly over all classes.
-        messages: how the batch is shared among workers, if it is.
+        messages: how workers share the batch, if they do.
         split: which draw of training and validation examples (`lib.workloads.datasets.load`).
-        race: None, or at how many times the steps in which the first trial met a goal of the ladder
-            the others that have not are abandoned (`lib.engine.lockstep`; with stop "goal" alone).
+        race: None, or the factor of early stopping, with stop "goal": trials that take so many
+            times the steps of the first to a goal are abandoned (`lib.engine.lockstep`).
         rungs: of a race, "goals", or "losses" if training losses are rungs, too.
-        staleness, delays: how many steps old the weights are, or may be, at which gradients are
+        staleness, delays: how old, in steps, the weights are, or may be, at which gradients are
             taken (`lib.methods.variants`).
     """
 
@@ -90,21 +90,21 @@ class Search:
             spaces.intervals(self.space, self.algorithm, self.work.decay)
 
     def __getstate__(self) -> dict:
-        """Its fields: in another process it is resolved anew, since methods hold functions."""
+        """Only its fields: methods hold functions, so another process resolves them anew."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @cached_property
     def work(self) -> Workload:
-        """The workload; a reader's own is as its file was when the search was made."""
+        """The workload; a reader's own is as its file was when the search was created."""
         return workload(self.workload)
 
     @cached_property
     def method(self) -> Method:
-        """The training method; as `work`."""
+        """The training method; a reader's own likewise."""
         return method(self.algorithm)
 
     def _bound(self) -> tuple[tuple[object, str, str], ...]:
-        """Where other fields leave some no choice but their defaults: whether, which, and why."""
+        """Fields that others force to their defaults: whether, which, and why."""
         name = f"{self.workload} with {self.algorithm}"
         own_gradients = f"for {name}, which takes gradients of its own"
         split_once = f"for {self.workload}, whose examples are split in one way"
@@ -123,8 +123,8 @@ class Search:
         )
 
     def is_usual(self, *free: str) -> bool:
-        """Whether all but VARIED and `free` is at its default; a limit of steps beyond the
-        workload's own makes no other search.
+        """Whether all fields but VARIED and `free` are at their defaults; a limit of steps above
+        the workload's counts as its default.
         """
         beyond = {"max_steps"} if (self.max_steps or 0) > self.work.max_steps else set()
         others = self.__dataclass_fields__.keys() - VARIED - {*free} - beyond
@@ -132,7 +132,7 @@ class Search:
 
     @property
     def alone(self) -> bool:
-        """Whether its trials are trained one after the other (`lib.engine.trainings`)."""
+        """Whether its trials are trained one after another (`lib.engine.trainings`)."""
         return self.work.alone or self.method.optimiser is not None
 
     def draw(self) -> dict[str, np.ndarray]:
@@ -148,11 +148,11 @@ class Search:
         return self.precision or self.work.precision
 
     def definition(self) -> dict:
-        """What the digest depends on besides the fields: the workload's, so that changing one mixes
-        nothing.
+        """What the digest depends on besides the fields: the workload's fields, so that records
+        from before and after a change of the workload never mix.
         """
         names = "dataset model goals decay max_steps precision space".split()
-        # With what they were before there were others
+        # With the values they had before others were introduced
         added = {"source": "", "examples": None, "task": "classification"}
         names += [name for name, first in added.items() if getattr(self.work, name) != first]
         source = {"method": self.method.source} if self.method.source else {}

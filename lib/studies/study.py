@@ -1,4 +1,4 @@
-"""Studies: named sets of searches, which a file plans as grids; and by which rules searches race
+"""Studies: named sets of searches, planned as grids in a file; and the rules of races
 (`lib.engine.lockstep`), which the chapter steps_to_result judges on record.
 """
 
@@ -23,13 +23,13 @@ from lib.workloads.catalogue import LIGHT
 # --- races ----------------------------------------------------------------------------------------
 
 BY_GOALS = {"race": 2.5}  # fields of a search
-# Wide, since at twice the steps a winner with Nesterov momentum is gone
+# Wide, since at twice the steps a winner with Nesterov momentum would be lost
 BY_LOSSES = {"race": 3.0, "rungs": "losses"}
-# times the factor, for the second race where nobody wins the first: its leader may stall short of
-# the goal
+# Multiple of the factor for a second race if nobody wins the first, whose leader may stall short
+# of the goal
 WIDER = 4
 SLOW_TO_START = ("muon",)  # training methods whose winners a race on losses loses
-# a race that nobody can lose: an exact search of which the record says when losses fell, too
+# A race that nobody can lose: an exact search whose record also says when losses fell
 WATCHED = 1e6
 
 # --- studies --------------------------------------------------------------------------------------
@@ -44,9 +44,9 @@ HEAVY_TOY = {"trials": 2, "hits": 2, "max_steps": 2}
 
 @dataclass(frozen=True)
 class Study:
-    """A named set of searches, the most wanted first, each once; they are kept as a tuple.
+    """A named set of searches, the most wanted first, each once, kept as a tuple.
 
-    apart: of a question of its own, so that its searches are no further curves of the book.
+    apart: about a separate question, so that its searches are not further curves of the book.
     A search that several studies share is measured once.
     """
 
@@ -59,7 +59,7 @@ class Study:
         object.__setattr__(self, "searches", tuple(dict.fromkeys(self.searches)))
 
     def renewed(self) -> Study:
-        """The study with a reader's own workloads and methods as their files are now."""
+        """The study with readers' workloads and methods as their files are now."""
         sources = {s: s.work.source or s.method.source for s in self.searches}
         return replace(
             self, searches=[replace(s) if file else s for s, file in sources.items()]
@@ -70,8 +70,8 @@ class Study:
         trials and steps.
 
         Raises:
-            ValueError: for a study without searches; and where examples are larger than the digits,
-                for those that run to a goal: chapters need one that is met, which takes minutes.
+            ValueError: for a study without searches, and for searches to a goal on examples larger
+                than the digits: chapters need a goal that is met, which takes minutes.
         """
         require(self.searches, "searches", self.searches, "at least one")
         first = self.searches[0]
@@ -108,10 +108,10 @@ def grid(**fields: object) -> Iterator[Search]:
 
     Args:
         **fields: of `Search`, each a value, or several in a tuple, list or range; text such as
-            3..12, or 1..*2..1024 for powers of two, is a range. `search` stands for `replicate` and
-            `split`: searches on splits of their own. `examples` and `least` stand for `max_steps`:
-            the steps that so many examples make, and at least so many. `messages` may be a
-            dictionary of fields of `Messages`, of which all combinations are meant, too.
+            3..12, or 1..*2..1024 for powers of two, is a range. `search` sets both `replicate` and
+            `split`: each search has its own split. `examples` and `least` set `max_steps`: the
+            steps that take so many examples, and a lower limit. `messages` may be a dictionary of
+            fields of `Messages`, all combinations of which are included, too.
 
     Raises ValueError as `Search`.
     """
@@ -128,7 +128,7 @@ def grid(**fields: object) -> Iterator[Search]:
 
 
 def _refuse_unknown(fields: dict, names: Sequence[str]) -> None:
-    """Raise ValueError that names the first field which there is not."""
+    """Raise ValueError naming the first field that does not exist."""
     for name, value in fields.items():
         if name not in names:
             raise ValueError(unknown(name, value, names))
@@ -141,7 +141,7 @@ def _combinations(fields: dict) -> Iterator[dict]:
 
 
 def _values(name: str, value: object) -> Iterable:
-    """The values of a field that one in a grid stands for."""
+    """The values of a field that a value in a grid stands for."""
     if isinstance(value, (tuple, list, range)):
         return [single for part in value for single in _values(name, part)]
     if isinstance(value, dict):
@@ -170,7 +170,7 @@ class _Entry:
 
 
 class _Mapping(dict):
-    """A mapping in a file that knows the place of each of its keys: "FILE, line N"."""
+    """A mapping read from a file, with the place of each key: "FILE, line N"."""
 
     def __init__(self, loader: yaml.SafeLoader, node: yaml.MappingNode):
         super().__init__()
@@ -185,14 +185,14 @@ class _Mapping(dict):
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-    """Reads mappings as `_Mapping`, and nothing but plain values in them."""
+    """Reads mappings as `_Mapping`, with only plain values in them."""
 
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _Mapping)
 
 
 def read(file: Path) -> dict[str, Study]:
-    """The studies of a YAML file by name, in its order; its head says how they are written.
+    """The studies in a YAML file by name, in its order; its head says how they are written.
 
     Raises:
         ValueError: naming file and line, and the study, field, value and what is allowed.
@@ -207,7 +207,7 @@ def read(file: Path) -> dict[str, Study]:
 
 
 class Studies(UserDict):
-    """Studies by name, which a file is `read` for when the first is asked for."""
+    """Studies by name, `read` from a file when first used."""
 
     def __init__(self, file: Path):
         self.file = file
@@ -234,7 +234,7 @@ def _study(name: str, entries: _Mapping) -> Study:
 
 @contextlib.contextmanager
 def _naming(name: str, place: str, *mappings: object) -> Iterator[None]:
-    """A ValueError names the study, and the line of its field in these mappings or this place."""
+    """Within the block, make ValueErrors name the study and the line of their field, or `place`."""
     try:
         yield
     except ValueError as error:

@@ -4,13 +4,13 @@ DistributedDataParallel.
     state = SparseState(ddp, compressor="top-k", density=0.01)
     ddp.register_comm_hook(state, sparse_hook)
 
-with `scaler=scaler` where a torch.amp.GradScaler multiplies the loss; and, before a checkpoint,
-`state.state_dict()`: what a worker keeps back is its own, so every worker saves its own. To see it
-work: torchrun --nproc-per-node 4 -m lib.workers.hook --workload digits-mlp --density 0.01
+Pass `scaler=scaler` if a torch.amp.GradScaler multiplies the loss.  For checkpoints, every worker
+saves its `state.state_dict()`, since each keeps back something different.  To see it work:
+torchrun --nproc-per-node 4 -m lib.workers.hook --workload digits-mlp --density 0.01
 """
 
-# No `from __future__ import annotations`: DistributedDataParallel reads the hook's, and strings
-# will not do.
+# No `from __future__ import annotations`: DistributedDataParallel inspects the hook's annotations,
+# which must not be strings.
 import argparse
 
 import numpy as np
@@ -24,30 +24,30 @@ from lib.fields import SEED, check
 from lib.messages import INDEX_BYTES, VALUE_BYTES, Messages, exchanges
 from lib.workers.noise_hook import group_of
 
-BATCH_SIZE = 16  # examples per worker and step of the command below
+BATCH_SIZE = 16  # examples per worker and step in the command below
 
 
 class SparseState:
     """One worker's side of the exchange: what it keeps back, by parameter, and how much it has
     sent.
 
-    model: the DistributedDataParallel, whose process group's workers exchange.
-    seed: of what compressors draw at random.
-    scaler: the torch.amp.GradScaler that multiplies the loss, without which a new scale makes what
-    is kept back wrong by the ratio.
+    model: the DistributedDataParallel; the workers of its process group exchange gradients.
+    seed: for what compressors draw at random.
+    scaler: the torch.amp.GradScaler that multiplies the loss; without it, a change of scale makes
+    what is kept back wrong by the ratio.
     messages: the other fields of `lib.messages.Messages`, with its errors.
 
-    All is sent when the last bucket of gradients is there, since k counts over the whole network.
-    Nothing here belongs to a bucket: DistributedDataParallel deals its buckets anew after the first
-    step, and after a restart.
+    Everything is sent when the last bucket of gradients is ready, since k counts over the whole
+    network.  Nothing here belongs to a bucket: DistributedDataParallel reassigns its buckets after
+    the first step, and after a restart.
 
-    What is sent and kept back adds up to all gradients, rounding to a parameter's precision
-    included.  A gradient that is not finite, on any worker, makes all gradients of the step NaN on
-    every worker, so that a scaler skips it everywhere, and what is kept back stays as it was.
+    What is sent and kept back adds up to all gradients, including rounding to a parameter's
+    precision.  If a gradient on any worker is not finite, all gradients of the step become NaN on
+    every worker, so that a scaler skips it everywhere, and what is kept back does not change.
     Passes under `no_sync` add up; within `ddp.join()` a worker without batches sends what it has
-    kept back, and sums are divided by the number of all workers.  Every step uses all parameters:
-    find_unused_parameters is refused; so are any other module, parameters that it ignores, complex
-    ones, and sparse gradients (ValueError from the hook).
+    kept back, and sums are divided by the number of all workers.  Every step must use all
+    parameters: find_unused_parameters is refused, and so are any other module, parameters that it
+    ignores, complex ones, and sparse gradients (ValueError from the hook).
     """
 
     def __init__(
@@ -76,15 +76,15 @@ class SparseState:
             for p in trained.values()
         }
         self.steps = self.elements = self.entries = 0
-        # Of the step under way: buckets with what waits for them, and the parts of all parameters
+        # Of the current step: buckets with their futures, and the gradients of all parameters
         self.buckets: list[tuple[Tensor, Future]] = []
         self.pieces: dict[nn.Parameter, Tensor] = {}
 
     def stats(self) -> dict[str, float]:
-        """Steps so far; per step the elements this worker sent, their bytes, and those of all
+        """Number of steps; per step the elements sent by this worker, their bytes, and those of all
         gradients without indices.
 
-        Everything is sent as pairs of value and index, by the compressor "dense" too.
+        Everything is sent as pairs of value and index, also with the compressor "dense".
         """
         elements = self.elements / max(self.steps, 1)
         entries = self.entries / max(self.steps, 1)
@@ -95,16 +95,15 @@ class SparseState:
         return {"steps": self.steps, "elements": elements, **sizes}
 
     def state_dict(self) -> dict:
-        """All that the next step depends on, and whose it is; what is kept back in the order of the
-        parameters.
+        """Everything that the next step depends on, and the worker it belongs to; what is kept back
+        is in the order of the parameters.
         """
         counts = {"steps": self.steps, "elements": self.elements, "entries": self.entries}
         return {"worker": self.worker, "residual": list(self.residual.values()), **counts}
 
     def load_state_dict(self, saved: dict) -> None:
-        """Go on from `state_dict`.  Raises ValueError, and changes nothing, for what is none, of
-        another network, of another rank or of another number of workers: what each of them has kept
-        back would be lost.
+        """Continue from `state_dict`.  Raises ValueError, and changes nothing, if it is not one, or
+        from another network, rank or number of workers: what each has kept back would be lost.
         """
         shapes, ours = _shapes(saved), _shapes(self.state_dict())
         require(
@@ -118,7 +117,7 @@ class SparseState:
 
 
 def _shapes(state: object) -> object:
-    """A saved state with shapes for tensors, and without its counts."""
+    """A saved state with shapes instead of tensors, and without its counts."""
     if not isinstance(state, dict):
         return state
     residual = [tuple(getattr(part, "shape", ())) for part in state.get("residual", ())]
@@ -138,7 +137,7 @@ def sparse_hook(state: SparseState, bucket: dist.GradBucket) -> Future[Tensor]:
     state.buckets.append((buffer, future))
     state.pieces |= zip(bucket.parameters(), bucket.gradients(), strict=True)
     if bucket.is_last():
-        # In the network's order, so that ties go as in a single process
+        # In the network's order, so that ties are broken as in a single process
         _exchange(state, {p: state.pieces[p].view(-1) for p in state.residual})
         for buffer, waiting in state.buckets:
             waiting.set_result(buffer)
@@ -147,8 +146,8 @@ def sparse_hook(state: SparseState, bucket: dist.GradBucket) -> Future[Tensor]:
 
 
 def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
-    """Replace gradients by the mean over the workers of what they send; pieces: of the parameters,
-    in the network's order.
+    """Replace gradients by the mean over workers of what they send; pieces: by parameter, in the
+    network's order.
     """
     messages, scale = state.messages, state.scaler.get_scale() if state.scaler else 1.0
     parts = [state.residual[p].add(piece, alpha=1 / scale) for p, piece in pieces.items()]
@@ -169,7 +168,7 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
         for (p, piece), part in zip(pieces.items(), mean.split(sizes), strict=True):
             torch.mul(part, scale, out=piece)
             if piece.dtype != part.dtype:
-                kept[p] += part - piece / scale  # what rounding takes from all workers alike
+                kept[p] += part - piece / scale  # what rounding takes, equal on all workers
     if spoilt or not _finite(torch.cat(list(pieces.values()))):
         for piece in pieces.values():
             piece.fill_(torch.nan)
@@ -178,15 +177,15 @@ def _exchange(state: SparseState, pieces: dict[nn.Parameter, Tensor]) -> None:
 
 
 def _finite(x: Tensor) -> Tensor:
-    """Whether all of x [d] is, bool []: far faster than asking every entry."""
+    """Whether all of x [d] is finite, bool []: much faster than testing every entry."""
     return torch.stack(x.aminmax()).isfinite().all()
 
 
 def sum_of_pairs(
     index: Tensor, value: Tensor, d: int, group: dist.ProcessGroup | None = None
 ) -> Tensor:
-    """Sum over the group's workers of their (index, value) pairs as a vector [d]; every worker may
-    send another number.  None: the world's.
+    """Sum over the group's workers of their (index, value) pairs, as a vector [d]; workers may send
+    different numbers of pairs.  group None: all workers.
     """
     counts = torch.zeros(dist.get_world_size(group), dtype=torch.int64, device=value.device)
     counts[dist.get_rank(group)] = len(index)

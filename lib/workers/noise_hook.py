@@ -1,31 +1,31 @@
-"""The gradient noise scale of a running job, beneath another communication hook (not with FSDP).
+"""The gradient noise scale of a running job, around another communication hook (not with FSDP).
 
     sparse = SparseState(ddp, compressor="top-k", density=0.01)
     state = NoiseState(ddp, hook=sparse_hook, hook_state=sparse)  # counts a worker's examples
     ddp.register_comm_hook(state, noise_hook)
-    for x, y in loader:  # of a DistributedSampler; train as ever
+    for x, y in loader:  # with a DistributedSampler; train as usual
         optimizer.zero_grad()
         loss(ddp(x), y).backward()
         optimizer.step()
     print(state.estimate())
     # noise scale 412 examples (5-95 %: 351 to 490), over the last 200 steps or so
 
-Without another hook, NoiseState(ddp).  Before a checkpoint, `state.state_dict()`; it is the same on
-all workers.
+Without another hook, use NoiseState(ddp).  For checkpoints, save `state.state_dict()`, which is the
+same on all workers.
 
-What is estimated is what `lib.workers.noise_meter` estimates, with the workers' gradients in the
-place of micro-batches'.  Training is the same as without, to the last bit; what is sent in addition
-is five numbers a step, with a hook inside 33 kB.  The hook inside need not return the gradients'
-mean (sparse messages send part of it, and what was left before), so that the workers add up random
-sums of their gradients' entries instead.  What cannot be measured, or fails, is warned of once; the
-exchange goes on.
+This estimates the same as `lib.workers.noise_meter`, with workers' gradients in place of
+micro-batches'.  Training stays the same to the last bit; five more numbers are sent per step, or
+33 kB with a hook inside.  The hook inside need not return the gradients' mean (sparse messages send
+part of it, and what was left before), so the workers add up random sums of their gradients' entries
+instead.  If something cannot be measured, or fails, there is one warning, and the exchange goes
+on.
 
-A step in which a gradient is not finite, which a worker without batches only accompanies
-(`ddp.join()`), or whose batches are shorter than others, as an epoch's last may be, is left out.
+Steps are left out if a gradient is not finite, if a worker without batches only takes part in the
+exchange (`ddp.join()`), or if their batches are shorter than others, as an epoch's last may be.
 """
 
-# No `from __future__ import annotations`: DistributedDataParallel reads the hook's, and strings
-# will not do.
+# No `from __future__ import annotations`: DistributedDataParallel inspects the hook's annotations,
+# which must not be strings.
 from collections.abc import Callable
 
 import torch
@@ -35,28 +35,28 @@ from torch.futures import Future
 
 from lib.workers.noise_meter import NoiseMeter, after_backward, harmless, require
 
-ENTRIES = 4096  # random sums of a gradient
+ENTRIES = 4096  # number of random sums of a gradient
 
 
 class NoiseState(NoiseMeter):
-    """One worker's side: the sums of steps under way, and the averages, which are the same on all
+    """One worker's side: the sums of unfinished steps, and the averages, which are the same on all
     workers.
 
-    model: the DistributedDataParallel, whose process group's workers are compared.
-    examples: that a backward pass's gradient is the mean of; workers may have unequal ones.  With
-    gradient accumulation (`no_sync`, accelerate) passes are counted, and the number of all of a
-    step's together is refused, if it is seen to be that.  None: the first dimension of the first
-    tensor that the model is given.
-    total: size of the training set, if examples are drawn from it without replacement (each epoch
-    shuffled) and the noise scale of its own mean gradient is wanted; None: that of endless data.
-    span, scaler: as of `lib.workers.noise_meter.NoiseMeter`.
+    model: the DistributedDataParallel; the workers of its process group are compared.
+    examples: how many a backward pass's gradient is the mean of; may differ between workers.  With
+    gradient accumulation (`no_sync`, accelerate), passes are counted; the number of a whole step's
+    examples is refused, if recognised as such.  None: the first dimension of the model's first
+    tensor.
+    total: size of the training set, if examples are drawn from it without replacement (shuffled
+    each epoch) and the noise scale relative to its mean gradient is wanted; None: endless data.
+    span, scaler: as in `lib.workers.noise_meter.NoiseMeter`.
     hook, hook_state: another hook, which averages the gradients instead of a plain all-reduce.
 
-    Raises ValueError naming field, value and what is allowed; so does a single worker, who has
+    Raises ValueError naming field, value and what is allowed, also for a single worker, which has
     nothing to compare.
     """
 
-    shared = True  # DistributedDataParallel calls the hook of a worker that has left, too
+    shared = True  # DistributedDataParallel also calls the hook of a worker that has left
 
     def __init__(
         self,
@@ -80,8 +80,8 @@ class NoiseState(NoiseMeter):
         self.count_rows()
 
     def sum_up(self) -> None:
-        """A backward pass ends."""
-        if not self.ddp.require_backward_grad_sync:  # else `finish` does
+        """Called at the end of a backward pass."""
+        if not self.ddp.require_backward_grad_sync:  # else `finish` does this
             self.end_pass()
 
     @harmless
@@ -103,14 +103,14 @@ class NoiseState(NoiseMeter):
         require(passes == 1 or rows != self.examples, "examples", self.examples, allowed)
 
     def finish(self) -> None:
-        """A step ends, also for a worker without batches, in `ddp.join()`."""
+        """Called at the end of a step, also for a worker without batches, in `ddp.join()`."""
         if self.under_way:
             self.end_last_pass()
         self.step(1 / max(len(self.under_way.parts), 1) if self.under_way else 1.0)
 
     @harmless
     def add(self, bucket: dist.GradBucket) -> None:
-        """Random sums of this worker's gradient, before it is changed."""
+        """Add random sums of this worker's gradient, before it is changed."""
         gradient = bucket.buffer()
         if bucket.index() == 0:
             steps = self.averages.steps + self.skipped + len(self.waiting)
@@ -119,7 +119,7 @@ class NoiseState(NoiseMeter):
 
 
 def group_of(model: object) -> dist.ProcessGroup:
-    """The workers that train it.  Raises ValueError unless it is a DistributedDataParallel."""
+    """The workers that train a model.  Raises ValueError unless it is a DistributedDataParallel."""
     fine = isinstance(model, nn.parallel.DistributedDataParallel)
     allowed = "the DistributedDataParallel that the hook is for (not FSDP)"
     require(fine, "model", type(model).__name__, allowed)
@@ -127,26 +127,26 @@ def group_of(model: object) -> dist.ProcessGroup:
 
 
 def noise_hook(state: NoiseState, bucket: dist.GradBucket) -> Future[Tensor]:
-    """Average the bucket's gradients over the workers as without this hook, and listen; see
+    """Average the bucket's gradients over workers as without this hook, while measuring; see
     NoiseState.
     """
     if state.hook and state.under_way:
         state.add(bucket)
     if bucket.is_last() and torch._C._current_graph_task_id() < 0:
-        state.finish()  # a worker without batches, which computes no gradient
+        state.finish()  # a worker without batches computes no gradient
     elif bucket.is_last():
         after_backward(state.finish)
     if state.hook:
         return state.hook(state.hook_state, bucket)
-    # As without a hook, to the last bit: PyTorch's own hook divides
+    # The same as without a hook, to the last bit: PyTorch's default hook would divide instead
     buffer = bucket.buffer().mul_(1 / state.workers)
     work = dist.all_reduce(buffer, group=state.ddp.process_group, async_op=True)
     return work.get_future().then(lambda done: done.value()[0])
 
 
 def random_sums(x: Tensor, width: int, random: torch.Generator) -> Tensor:
-    """Sums of x [d] with random signs, every so many entries apart: float64 [width].  With the same
-    signs they keep inner products in expectation (Alon, Matias and Szegedy 1999).
+    """Sums, with random signs, of every width-th entry of x [d]: float64 [width].  With the same
+    signs, inner products are preserved in expectation (Alon, Matias and Szegedy 1999).
     """
     x = torch.view_as_real(x).flatten() if x.is_complex() else x
     signs = torch.randint(0, 2, x.shape, generator=random, device=x.device, dtype=torch.int8)

@@ -12,28 +12,28 @@ This file needs PyTorch and nothing else: copy it into your project.  With gradi
         optimizer.step()
     print(meter.report(batch_size=512))
 
-Without it, `meter.backward_in_parts(lambda part: loss(model(part[0]), part[1]), batch)` takes the
-place of the backward pass, and splits the batch in two.  With DistributedDataParallel, whose workers' gradients
-are compared, one backward pass a step is enough; the meter finds it around the model.  Lightning
-and Hugging Face's Trainer have callbacks, which print an estimate each `every` steps, and what it
-means at the end of training:
+Without it, `meter.backward_in_parts(lambda part: loss(model(part[0]), part[1]), batch)` replaces
+the backward pass, and splits the batch in two.  With DistributedDataParallel, which the meter finds
+around the model, workers' gradients are compared, so one backward pass per step is enough.  For
+Lightning and Hugging Face's Trainer there are callbacks, which print an estimate every `every`
+steps, and what it means at the end of training:
 
     trainer = Trainer(accumulate_grad_batches=4, callbacks=[lightning_callback()])
 
     arguments = TrainingArguments(gradient_accumulation_steps=4, per_device_train_batch_size=32)
     Trainer(model, arguments, train_dataset=examples, callbacks=[trainer_callback()]).train()
 
-What is estimated is the simple noise scale tr(Sigma) / |G|^2 in examples: Sigma is the covariance
-of single examples' gradients, and G their mean (McCandlish et al. 2018, equation 2.9).  What
-micro-batches add to `.grad` are gradients with the same mean and independent noise, so that their
-lengths and that of their sum tell both without bias (`trace_and_square`).
+The meter estimates the simple noise scale tr(Sigma) / |G|^2 in examples: Sigma is the covariance of
+single examples' gradients, and G their mean (McCandlish et al. 2018, equation 2.9).  Micro-batches
+add gradients with the same mean and independent noise to `.grad`, so that their lengths and that of
+their sum give unbiased estimates of both (`trace_and_square`).
 
-Training is the same as without, to the last bit.  A hook on each parameter reads what a backward
-pass is about to add, and at the pass's end its sum is read, before clipping; nothing is copied, and
-processes exchange five numbers a step.  Nothing waits for a graphics processor but a loss scaler
-that is asked for its scale.  Once a job has begun, nothing is raised: what cannot be measured, or
-fails, is warned of once, and no more is measured.  So it is where others write to gradients or
-weights between a step's micro-batches (SAM, a GAN), or never zero gradients.
+Training stays the same to the last bit.  A hook on each parameter reads what a backward pass is
+about to add, and the sum is read at the pass's end, before clipping; nothing is copied, and
+processes exchange five numbers per step.  Nothing waits for a GPU, except to read the scale of a
+loss scaler.  Once a job has begun, nothing is raised: if something cannot be measured, or fails,
+there is one warning, and measuring stops.  The same happens if anything else writes to gradients or
+weights between a step's micro-batches (SAM, a GAN), or if gradients are never zeroed.
 """
 
 import functools
@@ -51,7 +51,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils import _pytree
 
 LEVEL = 0.9  # of intervals
-DELAY = 16  # steps until a step's sums are read, so that none waits for its own
+DELAY = 16  # steps until a step's sums are read, so that no step waits for its sums
 TWO = "at least 2 a step: accumulate, micro_batch() after each backward; or backward_in_parts()"
 ONCE = "1 a micro-batch: call micro_batch() after each, or add the losses"
 UNCHANGED = "zeroed before a step's first backward, and left alone to its last"
@@ -78,12 +78,12 @@ def trace_and_square(
     big: |mean over the groups of g|^2.
     groups: how many.
     examples: in a group; the harmonic mean, if their numbers differ.
-    total: size of the training set from which examples are drawn without replacement, G being the
-    mean over all of it; None: so large that it does not matter.
+    total: size of the training set from which examples are drawn without replacement, where G is
+    the mean over all of it; None: so large that it does not matter.
 
     From E|g|^2 = |G|^2 + tr(Sigma) / examples, and likewise for the mean of all (McCandlish et al.
-    2018, appendix A.1).  |G|^2 is the mean inner product of two groups' gradients: it may be
-    negative.
+    2018, appendix A.1).  |G|^2 is estimated by the mean inner product of two groups' gradients, so
+    it may be negative.
     """
     trace = examples * groups / (groups - 1) * (small - big)
     square = (groups * big - small) / (groups - 1)
@@ -91,18 +91,18 @@ def trace_and_square(
 
 
 def ratio(trace: float, square: float) -> float:
-    """The noise scale tr(Sigma) / |G|^2 in examples; infinite where noise hides the gradient."""
+    """The noise scale tr(Sigma) / |G|^2 in examples; infinite if noise hides the gradient."""
     return trace / square if square > 0 else math.inf
 
 
 def fieller(trace: float, square: float, margins: Sequence[float]) -> tuple[float, float]:
     """(low, high) of all r >= 0 for which trace - r square is no farther from zero than its margin
-    (Fieller 1954); high is infinite where square is not clear of zero.
+    (Fieller 1954); high is infinite if square does not differ clearly from zero.
 
     margins: of trace, of both jointly, of square: their variances and covariance times the squared
     quantile.
     """
-    square = max(square, 0.0)  # what it estimates is no less
+    square = max(square, 0.0)  # what it estimates is not negative
     a = square**2 - margins[2]
     b = trace * square - margins[1]
     c = trace**2 - margins[0]
@@ -113,7 +113,7 @@ def fieller(trace: float, square: float, margins: Sequence[float]) -> tuple[floa
 
 def student(share: float, freedom: float) -> float:
     """Student's t below which `share` of the distribution lies, by Wallace's (1959) approximation:
-    two in a hundred too far out with two degrees of freedom, and ever closer with more.
+    2 % too large with two degrees of freedom, and ever closer with more.
     """
     z = NormalDist().inv_cdf(share) * (8 * freedom + 3) / (8 * freedom + 1)
     return math.sqrt(freedom * math.expm1(z**2 / freedom))
@@ -121,11 +121,11 @@ def student(share: float, freedom: float) -> float:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Of tr(Sigma) and |G|^2, averaged over the last of `steps` steps.
+    """Estimates of tr(Sigma) and |G|^2, averaged over the last of `steps` steps.
 
-    low, high: 5 to 95 % of their ratio, in examples; high is infinite where |G|^2 is not clear of
-    zero, and more steps, a longer span or more examples a step are needed.
-    refusal: why there is none.
+    low, high: 5 to 95 % of their ratio, in examples; high is infinite if |G|^2 does not differ
+    clearly from zero: more steps, a longer span or more examples per step are then needed.
+    refusal: why there is no estimate.
     """
 
     trace: float = math.nan
@@ -138,7 +138,7 @@ class Estimate:
 
     @property
     def noise_scale(self) -> float:
-        """tr(Sigma) / |G|^2 in examples; infinite where noise hides the gradient."""
+        """tr(Sigma) / |G|^2 in examples; infinite if noise hides the gradient."""
         return ratio(self.trace, self.square)
 
     def __str__(self) -> str:
@@ -153,7 +153,7 @@ class Estimate:
         return f"noise scale {self.noise_scale:.3g} examples ({interval}), {window}"
 
     def advice(self, batch_size: int) -> str:
-        """What doubling a batch of so many examples a step saves, if steps are proportional to
+        """What doubling this batch size (examples per step) saves, if steps are proportional to
         1 + noise scale / batch size.
         """
         scales = (max(scale, 0.0) for scale in (self.noise_scale, self.low, self.high))
@@ -166,20 +166,20 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Averages:
-    """Exponential averages of steps' estimates of tr(Sigma) and |G|^2, each by itself, since a mean
-    of ratios would be biased; and their scatter, from which an interval follows.
+    """Exponential averages of steps' estimates of tr(Sigma) and |G|^2, separate, since a mean of
+    ratios would be biased; and their scatter, from which an interval follows.
 
-    span: how many equally weighted steps are worth as much; a step weighs (span - 1) / (span + 1)
-    of the next.  The scatter is that between neighbouring steps: half their squared difference has
-    the variance of one, whatever has changed over the window.  So the interval is of the window's
-    average, and what moves lags by half a span.
+    span: the equivalent number of equally weighted steps; a step weighs (span - 1) / (span + 1) of
+    the next.  The scatter is that between neighbouring steps: half their squared difference has the
+    variance of one, whatever has changed over the window.  So the interval is for the window's
+    average, which lags changes by half a span.
     """
 
     span: float
     steps: int = 0
     skipped: int = 0
     last: tuple[float, ...] = (0.0, 0.0)  # trace and square of the last step
-    # Of trace and square, and of their scatter: of trace, of both jointly, of square
+    # Sums of trace and square, then of their scatter: of trace, of both jointly, of square
     sums: tuple[float, ...] = (0.0,) * 5
 
     @property
@@ -187,7 +187,7 @@ class Averages:
         return (self.span - 1) / (self.span + 1)
 
     def after(self, trace: float, square: float) -> "Averages":
-        """With one more step; one that is not finite is skipped: loss scaling has overflowed."""
+        """The averages after one more step, skipped if not finite: loss scaling has overflowed."""
         x = y = 0.0
         if self.steps:
             x = trace - self.last[0]
@@ -201,8 +201,8 @@ class Averages:
         return replace(self, steps=self.steps + 1, last=(trace, square), sums=sums)
 
     def estimate(self) -> Estimate:
-        """Averages with an interval of their ratio, by Fieller's theorem with Student's quantile;
-        unbounded before the fourth step.
+        """The averages with an interval for their ratio, by Fieller's theorem with Student's
+        quantile; unbounded before the fourth step.
         """
         n, decay = self.steps, self.decay
         weights = _series(decay, n) or math.nan
@@ -219,7 +219,7 @@ class Averages:
 
 
 def _series(ratio: float, terms: int) -> float:
-    """1 + ratio + ... , so many terms."""
+    """1 + ratio + ..., with this many terms."""
     return (1 - ratio**terms) / (1 - ratio)
 
 
@@ -227,7 +227,7 @@ def _series(ratio: float, terms: int) -> float:
 
 
 def harmless(method: Callable) -> Callable:
-    """A method of a meter that never stops a job: if it fails, the meter is switched off."""
+    """Make a meter's method never stop a job: if it fails, the meter is switched off."""
 
     @functools.wraps(method)
     def guarded(meter, *arguments, **options):
@@ -241,7 +241,7 @@ def harmless(method: Callable) -> Callable:
 
 
 def weakly(method: Callable) -> Callable:
-    """A method as a hook, which does not keep its object."""
+    """Turn a method into a hook that does not keep its object alive."""
     reference = weakref.WeakMethod(method)
 
     def hook(*arguments):
@@ -253,22 +253,22 @@ def weakly(method: Callable) -> Callable:
 
 @dataclass
 class _Step:
-    """What is known of a step's gradients."""
+    """What is known about a step's gradients."""
 
     loss_scale: float
     spoilt: bool = False  # to be left out
-    task: int = -1  # the backward pass that is under way
+    task: int = -1  # the current backward pass
     whole: Tensor | None = None  # squared length of the whole gradient
     parts: list[tuple[int, float]] = field(default_factory=list)  # examples and scales
-    heard: set[nn.Parameter] = field(default_factory=set)  # by the micro-batch under way
+    heard: set[nn.Parameter] = field(default_factory=set)  # in the current micro-batch
     versions: list[tuple] = field(default_factory=list)  # after the last backward pass
-    stale: list[Tensor] = field(default_factory=list)  # counts of what was never zeroed
+    stale: list[Tensor] = field(default_factory=list)  # counts of entries never zeroed
     lengths: list[Tensor] = field(default_factory=list)  # of what micro-batches add
     random: list[Tensor] = field(default_factory=list)  # sums of parts of the gradient
 
     def sums(self) -> Tensor:
-        """To be added up over workers: squared lengths; entries that were never zeroed; scales,
-        their squares, these over the sizes; random sums of the whole gradient.
+        """Sums to add up over workers: squared lengths; entries never zeroed; scales, their
+        squares, these over the sizes; random sums of the whole gradient.
         """
         small = summed(self.lengths)
         weights = [(scale, scale**2, scale**2 / size) for size, scale in self.parts]
@@ -280,9 +280,9 @@ class _Step:
 def _estimates(
     sums: Tensor, work, whole: Tensor | None, loss_scale: float, workers: int, total: int | None
 ) -> tuple[float, float]:
-    """tr(Sigma) and |G|^2 from a step's sums; with `whole`, that of the workers' mean gradient.
+    """tr(Sigma) and |G|^2 from a step's sums; whole: squared length of the workers' mean gradient.
 
-    Micro-batches add s g to the gradient, g the mean of n examples' gradients.  With sums over all,
+    Micro-batches add s g to the gradient, where g is the mean of n examples' gradients.  Over all,
     E sum |s g|^2 = |G|^2 sum s^2 + tr(Sigma) sum s^2 / n, and
     E |sum s g|^2 = |G|^2 (sum s)^2 + tr(Sigma) sum s^2 / n.
     Raises ValueError if gradients have never been zeroed.
@@ -301,22 +301,22 @@ def _estimates(
 
 
 class NoiseMeter:
-    """Listens to the gradients of a model that one process trains, or several with
+    """Measures the gradients of a model that is trained by one process, or by several with
     DistributedDataParallel.
 
-    model: whose parameters' gradients are read; those without one add nothing, and of complex ones
-    both parts count.
-    examples: in a micro-batch, of which its gradient is the mean, where `micro_batch` is told none.
-    span: of the averages, in steps; longer is surer, and lags more.
-    scaler: the torch.amp.GradScaler, if there is one, by whose scale gradients are multiplied.
+    model: its parameters' gradients are read; those without one add nothing, and both parts of
+    complex ones count.
+    examples: in a micro-batch, over which its gradient is averaged, if not passed to `micro_batch`.
+    span: of the averages, in steps; longer is more precise, but lags more.
+    scaler: the torch.amp.GradScaler, if any, whose scale multiplies gradients.
 
-    Gradients are zero where a step begins.  A step in which a gradient is not finite is left out
-    (`skipped`).  Raises ValueError naming field, value and what is allowed; the methods below raise
-    nothing, and refuse what they cannot measure (`refusal`).
+    Gradients must be zero at the beginning of a step.  A step in which a gradient is not finite is
+    left out (`skipped`).  Raises ValueError naming field, value and what is allowed; the methods
+    below raise nothing, and refuse what they cannot measure (`refusal`).
     """
 
-    total: int | None = None  # as of `trace_and_square`
-    width = 0  # random sums of a gradient that is not what is exchanged
+    total: int | None = None  # as for `trace_and_square`
+    width = 0  # number of random sums, if the gradient is not exchanged as it is
 
     def __init__(
         self,
@@ -330,20 +330,20 @@ class NoiseMeter:
         require(1 < span < math.inf, "span", span, "a number above 1")
         self.model, self.examples, self.scaler = model, examples, scaler
         self.averages = Averages(float(span))
-        self.settings = {"span": float(span)}  # that a saved state has, too
-        self.waiting: list[Callable] = []  # that give steps' estimates, the oldest first
+        self.settings = {"span": float(span)}  # must be equal in a saved state
+        self.waiting: list[Callable] = []  # functions that return steps' estimates, oldest first
         self.under_way: _Step | None = None
         self.refusal = ""  # why there is no estimate
-        self.largest = 0  # examples of a step of all workers
-        self.fewest = 0  # micro-batches of a step so far; in earlier ones no sum is needed
-        self.rows: int | None = None  # that the model was given, if they are counted
-        # Whose workers' gradients are averaged; None: a single process
+        self.largest = 0  # examples in a step, over all workers
+        self.fewest = 0  # micro-batches in any step so far; before as many, no sum is needed
+        self.rows: int | None = None  # passed to the model, if they are counted
+        # It averages its workers' gradients; None: a single process
         self.ddp = model if isinstance(model, DistributedDataParallel) else None
         self.watched: dict[nn.Parameter, None] = {}
         self.watch()
 
     def watch(self) -> None:
-        """Hear each parameter's gradient before a backward pass adds it."""
+        """Read each parameter's gradient before a backward pass adds it."""
         for p in self.model.parameters():
             if p not in self.watched and p.requires_grad and p.numel():
                 self.watched[p] = None
@@ -351,27 +351,27 @@ class NoiseMeter:
 
     @property
     def skipped(self) -> int:
-        """Steps that were left out, of those that have been read."""
+        """Number of steps left out, of those that have been read."""
         return self.averages.skipped
 
     @property
     def shared(self) -> bool:
-        """Whether all workers take every step: none leaves early, as in join()."""
+        """Whether all workers take every step, so that none leaves early, as in join()."""
         return bool(self.ddp) and not self.ddp._join_config.enable
 
     @property
     def workers(self) -> int:
-        """How many take a step together."""
+        """Number of workers that take a step together."""
         return torch.distributed.get_world_size(self.ddp.process_group) if self.shared else 1
 
     def estimate(self) -> Estimate:
-        """Of the steps so far; none, which says why, if they cannot be measured."""
+        """The estimate from the steps so far; if they cannot be measured, an empty one with why."""
         self._read()
         return Estimate(refusal=self.refusal) if self.refusal else self.averages.estimate()
 
     def report(self, batch_size: int | None = None) -> str:
-        """What the estimate means for a batch of so many examples a step, None: the largest so far,
-        and what to know.
+        """What the estimate means for a batch size (examples per step; None: the largest so far),
+        and what to keep in mind.
         """
         estimate = self.estimate()
         if not estimate.steps:
@@ -381,20 +381,20 @@ class NoiseMeter:
         return f"{advice}\n{counts}\n{CAVEATS.format(span=estimate.span)}"
 
     def refuse(self, why: object) -> None:
-        """Measure no more; warn the first time."""
+        """Stop measuring; warn the first time."""
         if not self.refusal:
             self.refusal = str(why) if isinstance(why, ValueError | str) else repr(why)
             warnings.warn(f"noise scale not measured, because {self.refusal}", stacklevel=2)
 
     def state_dict(self) -> dict:
-        """All that the next estimate depends on, numbers and tuples of them; between steps."""
+        """All that the next estimate depends on, as numbers and tuples; call it between steps."""
         self._read()
         return asdict(self.averages) | self.settings
 
     def load_state_dict(self, saved: dict) -> None:
-        """Go on from `state_dict`.
+        """Continue from `state_dict`.
 
-        Raises ValueError, and changes nothing, for what is none, and if its settings are others.
+        Raises ValueError, and changes nothing, if it is not one, or has other settings.
         """
         fits = isinstance(saved, dict) and saved.keys() == self.state_dict().keys()
         allowed = f"what state_dict() has returned, with {self.settings}"
@@ -402,7 +402,7 @@ class NoiseMeter:
         self.averages = Averages(**{name: saved[name] for name in asdict(self.averages)})
 
     def _read(self, delay: int = 0) -> None:
-        """Take the steps that wait into the averages, all but the last so many."""
+        """Add waiting steps to the averages, except for the last `delay`."""
         while len(self.waiting) > delay:
             estimates = math.nan, math.nan
             try:
@@ -413,7 +413,7 @@ class NoiseMeter:
 
     @harmless
     def hear(self, parameter: weakref.ref, gradient: Tensor) -> None:
-        """What a backward pass is about to add to a parameter's gradient."""
+        """Read what a backward pass is about to add to a parameter's gradient."""
         step = self.under_way = self.under_way or self.new_step()
         p = parameter()
         allowed = "dense: give the embedding sparse=False"
@@ -434,7 +434,7 @@ class NoiseMeter:
 
     @harmless
     def sum_up(self) -> None:
-        """At the end of a backward pass, before others clip what it has come to."""
+        """Called at the end of a backward pass, before anything clips the gradient."""
         step, ddp = self.under_way, self.ddp
         require(all(p.grad is not None for p in step.heard), "gradients", None, IN_GRAD)
         step.versions = versions(self.watched)
@@ -444,12 +444,12 @@ class NoiseMeter:
 
     @harmless
     def micro_batch(self, examples: int | None = None, scale: float = 1.0) -> None:
-        """Take what a backward pass has added to the gradients.
+        """Count what a backward pass has added to the gradients as a micro-batch.
 
-        examples: of this micro-batch, if it has another number: a last one of 20 after others of
-        32, say, has examples=20.
-        scale: by what the mean over them is multiplied.  The noise scale is the same without, if
-        all are multiplied alike, as where a loss is divided by the number of micro-batches.
+        examples: of this micro-batch, if different from the usual number: examples=20 for a last
+        one of 20 after others of 32, say.
+        scale: factor of the mean over them.  Not needed for the noise scale if it is the same for
+        all, as when a loss is divided by the number of micro-batches.
         """
         size = self.examples if examples is None else examples
         require((size or 0) >= 1, "examples", size, "a number from 1")
@@ -462,18 +462,18 @@ class NoiseMeter:
     def backward_in_parts(
         self, loss: Callable[[object], Tensor], batch: object, parts: int = 2
     ) -> Tensor:
-        """Backward passes of the parts of a batch, whose gradients add up to the whole batch's.
+        """Run backward passes of the parts of a batch, whose gradients add up to the whole batch's.
 
-        loss: of a part, the mean over its examples.
+        loss: maps a part to the mean over its examples.
         batch: a tensor, or tuples, lists and dictionaries of tensors, all with the examples along
-        their first dimension; what is no tensor is given to each part as it is.
-        parts: how many, as equal as can be.
+        their first dimension; everything else is passed to each part as it is.
+        parts: how many, of sizes as equal as possible.
         Returns the batch's mean loss, detached.
 
-        The gradient is that of one backward pass, but for rounding, if the loss is a mean over
+        The gradient is that of one backward pass, up to rounding, if the loss is a mean over
         examples and the model treats them one by one.  BatchNorm does not; dropout draws other
-        masks; a mean over tokens is none over examples where their numbers differ.  A batch that
-        has no such parts is not split.
+        masks; a mean over tokens is not one over examples if their numbers differ.  A batch that
+        cannot be split so is not split.
         """
         leaves, structure = _pytree.tree_flatten(batch)
         total, mean, pieces = rows(batch), 0.0, [batch]
@@ -495,15 +495,15 @@ class NoiseMeter:
         return mean
 
     def step(self, scale: float = 1.0) -> None:
-        """The micro-batches since the last call were a step's; before optimizer.step().
+        """End a step of all micro-batches since the last call; call it before optimizer.step().
 
-        scale: by what all of their gradients were multiplied, if it was not told of each.
+        scale: factor of all their gradients, if not passed with each.
 
-        A first step of fewer than two of them, of all workers, is refused; a later one is left out.
+        A first step with fewer than two, over all workers, is refused; a later one is left out.
         """
         step, self.under_way = self.under_way or self.new_step(), None
         sums, work = self.complete(step), None
-        if sums is None:  # sent all the same: other workers wait for it
+        if sums is None:  # sent nevertheless, since other workers wait for it
             device = next(self.model.parameters()).device
             sums = torch.full((5 + self.width,), math.nan, dtype=exact(device), device=device)
         if self.shared:
@@ -519,7 +519,7 @@ class NoiseMeter:
 
     @harmless
     def complete(self, step: _Step) -> Tensor | None:
-        """Its sums, if it has two gradients or more; a first step must."""
+        """The step's sums, if it has two gradients or more, as a first step must."""
         passes = len(step.parts)
         require(passes * self.workers >= 2 or self.fewest, "micro-batches", passes, TWO)
         self.fewest = min(self.fewest or passes, passes) or self.fewest
@@ -528,7 +528,7 @@ class NoiseMeter:
         return None if lacking or step.spoilt else step.sums()
 
     def count_rows(self) -> None:
-        """Count in `rows` those of what the model is given, with gradients to follow; and find the
+        """Count in `rows` the rows passed to the model while gradients are enabled; and find the
         DistributedDataParallel around it.
         """
         if self.rows is None:
@@ -544,44 +544,44 @@ class NoiseMeter:
             self.ddp = getattr(DistributedDataParallel, "_active_ddp_module", None)
 
     def taken_rows(self) -> int:
-        """Those since the last call."""
+        """The rows counted since the last call."""
         taken, self.rows = self.rows, 0
         return taken
 
 
 def norms(x: Tensor) -> Tensor:
-    """Lengths of its rows: short enough for single precision to add up their squares."""
+    """Lengths of rows of x, short enough for single precision to add up their squares."""
     kind = torch.promote_types(x.dtype, torch.float32)
     return torch.linalg.vector_norm(x.detach(), dim=tuple(range(1, x.ndim)) or None, dtype=kind)
 
 
 def summed(lengths: Sequence[Tensor]) -> Tensor:
-    """The sum of all their squares, on the first one's device."""
+    """The sum of the squares of all lengths, on the first one's device."""
     device = lengths[0].device
     lengths = torch.cat([length.flatten().to(device) for length in lengths])
     return lengths.to(exact(device)).square().sum()
 
 
 def exact(device: torch.device) -> torch.dtype:
-    """Double precision where the device has it: Apple's have none."""
+    """Double precision, if the device has it (Apple's do not)."""
     return torch.float32 if device.type == "mps" else torch.float64
 
 
 def versions(parameters: Iterable[nn.Parameter]) -> list[tuple]:
-    """What differs after anything has been written to parameters or to their gradients."""
+    """Values that change whenever anything is written to parameters or their gradients."""
     pairs = ((p, p.grad) for p in parameters)
     return [(p._version, id(g), g is not None and g._version) for p, g in pairs]
 
 
 def processes() -> int:
-    """How many train together, or might."""
+    """Number of processes that train together, or might."""
     group = torch.distributed
     return group.get_world_size() if group.is_available() and group.is_initialized() else 1
 
 
 def after_backward(call: Callable[[], None]) -> None:
-    """Call it at the end of the backward pass that is under way."""
-    # Twice, to come after DistributedDataParallel's, which waits for other workers
+    """Run `call` at the end of the current backward pass."""
+    # Queued twice, to run after DistributedDataParallel's callback, which waits for other workers
     queue = torch.autograd.Variable._execution_engine.queue_callback
     queue(lambda: queue(call))
 
@@ -593,7 +593,7 @@ def rows(batch: object) -> int:
 
 
 def require(fine: object, field: str, value: object, allowed: str) -> None:
-    """Raise ValueError naming the field, its value and what is allowed, unless it is fine."""
+    """Raise ValueError naming the field, its value and what is allowed, unless `fine`."""
     if not fine:
         raise ValueError(f"{field}: {value!r} is not allowed; it must be {allowed}")
 
@@ -602,19 +602,19 @@ def require(fine: object, field: str, value: object, allowed: str) -> None:
 
 
 class MeterKeeper:
-    """What both callbacks do: they keep a meter for as long as its model is trained."""
+    """Base of both callbacks: keeps a meter as long as its model is trained."""
 
     meter: NoiseMeter | None = None
 
     def begin(self, model: nn.Module, span: float, scaler: torch.amp.GradScaler | None) -> None:
-        """Another fit, of the same model or another one."""
+        """Begin a fit, of the same model or another one."""
         if self.meter is None or self.meter.model is not model:
             self.meter = NoiseMeter(model, span=span)
         self.meter.scaler, self.meter.under_way, self.meter.refusal = scaler, None, ""
         self.meter.largest = self.meter.fewest = 0
 
     def tell(self, text: object) -> None:
-        """Print it, once for all workers, unless there is nothing to tell."""
+        """Print `text`, once for all workers, unless measuring has stopped."""
         first = processes() == 1 or torch.distributed.get_rank() == 0
         if first and not self.meter.refusal:
             print(text)
@@ -625,10 +625,10 @@ def lightning_callback(
 ):
     """A lightning.pytorch.Callback; its meter goes into checkpoints.
 
-    examples: of a batch that holds no tensor; or a function that counts a batch's, where it is not
-    the first dimension of its first tensor.
-    span: as `NoiseMeter` takes it.  Needs automatic optimisation, and gradient accumulation or
-    several processes (strategy "ddp").
+    examples: per batch, if it holds no tensor; or a function that counts a batch's examples, if
+    they are not the first dimension of its first tensor.
+    span: as for `NoiseMeter`.  Needs automatic optimisation, and gradient accumulation or several
+    processes (strategy "ddp").
     """
     from lightning.pytorch import Callback
 
@@ -643,7 +643,7 @@ def lightning_callback(
             self.meter.ddp = model if isinstance(model, DistributedDataParallel) else None
             if not pl_module.automatic_optimization:
                 self.meter.refuse("automatic_optimization: False is not allowed, but True")
-            with suppress(ValueError):  # of another span: it starts anew
+            with suppress(ValueError):  # saved with another span: it starts anew
                 self.meter.load_state_dict(self.saved)
             self.saved = None
 
@@ -673,9 +673,9 @@ def lightning_callback(
 def trainer_callback(every: int = 100, span: float = 200.0):
     """A transformers.TrainerCallback.
 
-    span: as `NoiseMeter` takes it.  Needs gradient accumulation or several processes.  A step of
-    unequal micro-batches is left out, since models differ in how they weigh them.  Checkpoints do
-    not hold the averages, which go on if `train` is called again.
+    span: as for `NoiseMeter`.  Needs gradient accumulation or several processes.  A step with
+    unequal micro-batches is left out, since models weigh them differently.  Checkpoints do not
+    hold the averages, which continue if `train` is called again.
     """
     from transformers import TrainerCallback
 
@@ -685,7 +685,7 @@ def trainer_callback(every: int = 100, span: float = 200.0):
             self.meter.count_rows()
 
         def on_substep_end(self, args, state, control, **kwargs):
-            # No more than the loader gives, where the first dimension is another
+            # No more than the loader's, in case the first dimension is not that of examples
             size = state.train_batch_size
             self.meter.micro_batch(min(self.meter.taken_rows() or size, size))
 

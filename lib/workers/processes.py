@@ -1,6 +1,6 @@
-"""Processes on this machine that form a group of torch.distributed: started, given time, ended.
+"""Starts processes on this machine that form a torch.distributed group, and ends them in time.
 
-A script (a notebook need not) calls `launch` below `if __name__ == "__main__":`, as ever with
+Scripts (but not notebooks) must call `launch` below `if __name__ == "__main__":`, as usual with
 Python's multiprocessing.
 """
 
@@ -25,18 +25,18 @@ START = "forkserver" if "forkserver" in mp.get_all_start_methods() else "spawn"
 
 
 def launch(work: Callable, workers: int, timeout: float, *arguments):
-    """What `work(rank, *arguments)` returns in process 0 of `workers`, which form one gloo group;
-    one thread each.
+    """Run `work(rank, *arguments)` in `workers` processes, with one thread each, that form a gloo
+    group; returns the result of process 0.
 
-    work: a module's function that returns tensors, numbers and strings, or lists and dictionaries
-    of them.  timeout: seconds for all of it, the start included.
+    work: a module-level function that returns tensors, numbers and strings, or lists and
+    dictionaries of them.  timeout: seconds for the whole call, including the start.
 
     Raises RuntimeError with the traceback of a worker that failed, TimeoutError when time is up; no
     worker outlives the call.
     """
     deadline = time.monotonic() + timeout
     if START == "forkserver":
-        # It imports PyTorch once; every worker is then a copy of it, started in milliseconds
+        # The server imports PyTorch once; workers are copies of it, started in milliseconds
         mp.get_context(START).set_forkserver_preload(["torch", "torch._dynamo"])
     with tempfile.TemporaryDirectory() as folder:
         options = {"nprocs": workers, "join": False, "daemon": True, "start_method": START}
@@ -64,12 +64,12 @@ def _worker(rank, workers, folder, timeout, work, arguments):
     torch.set_num_threads(1)
     if sys.platform in ("linux", "darwin"):  # loopback: the machine's name need not resolve
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo" if sys.platform == "linux" else "lo0")
-    # The caller's time ends first, also on a busy machine
+    # The caller times out first, even on a busy machine
     longest = timedelta(seconds=2 * timeout + 10)
     dist.init_process_group("gloo", Path(folder, "store").as_uri(), longest, workers, rank)
-    # Of its own: a model that outlives the process group can hang the process
+    # In a function: a model that outlives the process group can hang the process
     result = work(rank, *arguments)
     if rank == 0:
         torch.save(result, Path(folder, "result"))
-    dist.barrier()  # nobody leaves while others wait for what it has sent
+    dist.barrier()  # no process leaves while others wait for what it has sent
     dist.destroy_process_group()

@@ -1,3 +1,1 @@
-"""Workloads: a data set, a model, a task with its goals and what is tuned; the book's and a
-reader's own.
-"""
+"""Workloads (data set, model, task, goals, and what is tuned): the book's and a reader's own."""

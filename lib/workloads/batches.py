@@ -1,4 +1,4 @@
-"""Batches of whatever a reader trains on: tensors, a Dataset, or a function that gives loaders."""
+"""Batches of whatever a reader trains on: tensors, a Dataset, or a function returning loaders."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from torch.utils.data import (
 
 from lib.own import require
 
-READ = 256  # examples of a validation set that are asked together
-SAMPLED = 32  # examples of a Dataset, or of a loader's first batch, that stand for all
+READ = 256  # examples of a validation set per batch
+SAMPLED = 32  # examples of a Dataset, or of a loader's first batch, that represent all
 
 
 def randomness() -> list:
-    """Where the global random numbers of torch, numpy and Python are, as `torch.load` reads it back
-    without running anything.
+    """The state of the global random numbers of torch, numpy and Python, in a form that
+    `torch.load` reads without running code.
     """
     kind, keys, *position = np.random.get_state()
     devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
@@ -36,7 +36,7 @@ def randomness() -> list:
 
 
 def go_on(state: list) -> None:
-    """Set the random numbers back to where `randomness` found them."""
+    """Set the global random numbers to a state that `randomness` returned."""
     torch.set_rng_state(state[0])
     if state[1]:
         torch.cuda.set_rng_state_all(state[1])
@@ -46,7 +46,7 @@ def go_on(state: list) -> None:
 
 @contextlib.contextmanager
 def restored() -> Iterator[None]:
-    """A block after which the global random numbers are where they were before it."""
+    """Restore the state of the global random numbers after the block."""
     before = randomness()
     try:
         yield
@@ -55,7 +55,7 @@ def restored() -> Iterator[None]:
 
 
 def seed_all(seed: int) -> None:
-    """Begin all global random numbers at a seed."""
+    """Seed all global random numbers."""
     torch.manual_seed(seed)
     np.random.seed(seed)
     random.seed(seed)
@@ -68,8 +68,8 @@ def _is_tensor(part: object) -> bool:
 def map_tensors(
     batch: object, change: Callable, changes: Callable[[object], bool] = _is_tensor
 ) -> object:
-    """The batch, of its own type, with every tensor changed, or every part that `changes` says,
-    however they are nested; what is no tensor stays.
+    """The batch, of the same type, with every tensor changed, or every part for which `changes` is
+    true, at any depth; everything else stays.
     """
     if changes(batch):
         return change(batch)
@@ -81,19 +81,19 @@ def map_tensors(
         return batch
     try:
         return getattr(batch, "_make", type(batch))(parts)
-    except TypeError:  # of a kind that is not made of its parts
+    except TypeError:  # of a type that is not constructed from its parts
         return parts
 
 
 def tensors(batch: object, which: Callable[[object], bool] = _is_tensor) -> list:
-    """All tensors of a batch, or such parts."""
+    """All tensors of a batch, or all parts for which `which` is true."""
     parts: list = []
     map_tensors(batch, parts.append, which)
     return parts
 
 
 def size(batch: object) -> int:
-    """Examples of a batch: rows of its first tensor; 0 if it has none."""
+    """Number of examples in a batch: rows of its first tensor; 0 if it has none."""
     return next((len(tensor) for tensor in tensors(batch) if tensor.dim()), 0)
 
 
@@ -113,11 +113,10 @@ class Rows(Dataset):
 
 
 def read(data: object) -> object:
-    """What a reader hands in as data: arrays, tables and lists as tensors, a dictionary beside its
-    labels as one, a Dataset and the one of a loader as `Rows`; functions as they are.
+    """A reader's data in the form used here: arrays, tables and lists as tensors, a dictionary and
+    labels as one dictionary, a Dataset or a loader's dataset as `Rows`, functions as they are.
 
-    Raises OwnError for a loader that draws examples by a sampler of its own, and for what are no
-    numbers.
+    Raises OwnError for a loader with a custom sampler, and for values that are not numbers.
     """
     if isinstance(data, DataLoader):
         return _of_loader(data)
@@ -140,12 +139,12 @@ def _of_loader(loader: DataLoader) -> object:
 
 
 def is_array(part: object) -> bool:
-    """Whether a part of a reader's data is to be a tensor."""
+    """Whether a part of a reader's data is to be converted to a tensor."""
     return isinstance(part, list) or hasattr(part, "__array__")
 
 
 def _tensor(part: object) -> object:
-    """An array, a table, whose numbers are real ones, or a list as a tensor; other lists stay."""
+    """An array, a table of real numbers, or a list of numbers as a tensor; other lists stay."""
     if isinstance(part, Tensor):
         return part
     try:
@@ -159,12 +158,12 @@ def _tensor(part: object) -> object:
 
 
 def are_tensors(data: object) -> bool:
-    """Whether data are tensors, all of which are there."""
+    """Whether data are tensors, all in memory."""
     return not callable(data) and not isinstance(data, Rows)
 
 
 def changed(data: object, change: Callable[[object], object]) -> object:
-    """The data, every batch of them changed."""
+    """The data, with every batch changed."""
     if callable(data):
         return lambda batch_size, seed: map(change, data(batch_size, seed))
     if isinstance(data, Rows):
@@ -173,17 +172,17 @@ def changed(data: object, change: Callable[[object], object]) -> object:
 
 
 def examples(data: object) -> int:
-    """Examples of tensors or of rows."""
+    """Number of examples in tensors or rows."""
     return len(data) if isinstance(data, Rows) else size(data)
 
 
 def chosen(data: object, pick: Sequence[int] | Tensor) -> object:
-    """The batch of these examples of tensors or of rows."""
+    """The batch of these examples, from tensors or rows."""
     return data[pick] if isinstance(data, Rows) else map_tensors(data, lambda t: t[pick])
 
 
 def in_order(data: object, batch_size: int = READ) -> Iterable:
-    """All batches of a size, in order."""
+    """All batches of this size, in order."""
     if callable(data):
         return data(batch_size, 0)
     return (chosen(data, pick) for pick in torch.arange(examples(data)).split(batch_size))
@@ -197,14 +196,14 @@ def to(batch: object, device: str) -> object:
 
 
 class Passes:
-    """Endless batches of a reader's function, pass after pass, from random numbers of their own.
+    """Endless batches of a reader's function, pass after pass, from separate random numbers.
 
-    Every pass begins at a seed of its own, so that one can be taken up in its middle.  Batches are
-    of the size asked for; the last of a pass over so many examples may be what is left, or missing.
-    Raises ValueError for a pass without any, and OwnError for a batch of another size.
+    Every pass has its own seed, so that it can be resumed in the middle.  Batches have the
+    requested size; the last of a pass may hold the remaining examples, or be missing.  Raises
+    ValueError for a pass without batches, and OwnError for a batch of another size.
 
     Attributes:
-        position: the pass, and the batches that it has given.
+        position: number of the pass, and of batches drawn from it.
     """
 
     def __init__(
@@ -248,14 +247,14 @@ class Passes:
         return batch
 
     def go_to(self, number: int, given: int) -> None:
-        """Take up the pass of this number after so many batches, of a new iterator."""
+        """Resume pass `number` after `given` batches; call it on a new iterator."""
         self.position[0] = number - 1 if given else number
         for _ in range(given):
             next(self)
 
 
 def sample(data: object) -> object:
-    """What stands for data: tensors themselves, the first batch of rows or of a function."""
+    """A sample that represents the data: all tensors, or the first batch of rows or a function."""
     seed_all(0)
     if callable(data):
         return next(iter(data(SAMPLED, 0)), ())
@@ -263,8 +262,8 @@ def sample(data: object) -> object:
 
 
 def fingerprint(data: object) -> str:
-    """Digests of the type, the shape and the numbers of every tensor of a `sample`; of rows also of
-    how many there are, and of some that lie all over them.
+    """Digests of the type, shape and values of every tensor in a `sample`; for rows also of their
+    number and of some spread over all of them.
     """
     stands = [sample(data)]
     if isinstance(data, Rows):
@@ -274,7 +273,7 @@ def fingerprint(data: object) -> str:
 
 
 def digest(tensor: Tensor) -> str:
-    """That of the type, the shape, the device and the bits of a tensor."""
+    """Digest of the type, shape, device and bits of a tensor."""
     tensor = tensor.detach().resolve_conj().resolve_neg().contiguous()
     kind = f"{tensor.dtype} {list(tensor.shape)} on {tensor.device}"
     digits = hashlib.sha256(kind.encode())

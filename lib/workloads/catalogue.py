@@ -19,27 +19,27 @@ if TYPE_CHECKING:
     from lib.workloads.own_network import Checked
 
 TRAINING = "training"
-LIGHT = 256  # numbers in an example of which a toy can be trained in seconds
+LIGHT = 256  # numbers in an example, at most, for a toy that trains in seconds
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A data set, a model and what is asked for: the book's; `OwnWorkload` and `TextWorkload` are
-    a reader's.
+    """A data set, a model and a task: one of the book's; `OwnWorkload` and `TextWorkload` are a
+    reader's.
 
     Attributes:
-        task: a name in `lib.workloads.tasks.TASKS`, or "training", of a reader's own whose trials
-            are trained one after the other.
-        goals: mean costs of the validation examples as the task has them (validation errors, say),
-            the hardest first: a cell trains until the first is met and notes the others.
+        task: a name in `lib.workloads.tasks.TASKS`, or "training" for a reader's own whose trials
+            are trained one after another.
+        goals: mean costs of the validation examples, as the task defines them (validation errors,
+            say), the hardest first: a search trains until that is met and records all.
         decay: whether the learning rate decays linearly.
         max_steps: training steps after which a trial is given up.
         precision: of the arithmetic ("float32" or "bfloat16"; weights and updates are always
             float32).
-        batched_below: batch size below which all trials of a cell are computed at once (faster for
-            small work).
+        batched_below: batch size below which all trials of a search are computed at once (faster
+            for small work).
         source: digest of the reader's file that defines the workload, if one does.
-        examples: the first so many of the training set are all there is; None: the whole set.
+        examples: how many of the training set's first examples are used; None: the whole set.
     """
 
     name: str
@@ -56,15 +56,15 @@ class Workload:
     examples: int | None = None
     task: str = "classification"
 
-    # Whether the last check is read to the end, since goals may lie out of reach
+    # Whether the last check covers all examples, since goals may be out of reach
     whole_at_end: ClassVar[bool] = False
-    # Whether its network's kernels may be recorded, since it never looks at its values in Python
+    # Whether its network's kernels may be recorded: it never inspects values in Python
     recorded: ClassVar[bool] = True
-    # Whether searches time a step of one trial, since trials go through it one after the other
+    # Whether searches time a step of one trial, since trials are trained one after another
     steps_timed: ClassVar[bool] = False
-    # Digest of the tensors that a reader's file has made here
+    # Digest of the tensors that a reader's file made on this machine
     tensors: ClassVar[str] = ""
-    # What the checks of a reader's file have found out
+    # Results of the checks of a reader's file
     facts: ClassVar[Checked | None] = None
 
     @property
@@ -74,12 +74,12 @@ class Workload:
 
     @property
     def asks(self) -> Task:
-        """What it asks for, and how pages spell it."""
+        """Its task, and how pages spell it."""
         return TASKS[self.task]
 
     @property
     def alone(self) -> bool:
-        """Whether its trials can only be trained one after the other (`lib.engine.trainings`)."""
+        """Whether its trials can only be trained one after another (`lib.engine.trainings`)."""
         return self.task == TRAINING
 
     @property
@@ -94,12 +94,12 @@ class Workload:
 
     @property
     def light(self) -> bool:
-        """Whether a toy of it can be trained in seconds."""
+        """Whether a toy version of it trains in seconds."""
         return self.dataset == "digits"
 
     @property
     def train_size(self) -> int:
-        """Training examples."""
+        """Number of training examples."""
         return self.examples or datasets.train_size(self.dataset)
 
     def data(self, split: int = 0) -> Dataset:
@@ -114,19 +114,19 @@ class Workload:
 
     def network(self, seed: int = 0) -> nn.Module:
         """Its network, initialised from a seed."""
-        from lib.workloads import models  # brings PyTorch, and most chapters only read records
+        from lib.workloads import models  # imports PyTorch; most chapters only read records
 
         return models.fresh(self.model, seed)
 
     def training(self, split: int = 0) -> own.Training:
-        """The same, for trials that are trained one after the other."""
+        """The same, for trials that are trained one after another."""
         import torch
 
         from lib.workloads import kinds
 
         data = self.data(split)
         return own.Training(
-            model=lambda: self.network(torch.initial_seed()),  # which the trial has set
+            model=lambda: self.network(torch.initial_seed()),  # as set by the trial
             train=(data.train.x, data.train.y),
             validation=(data.validation.x, data.validation.y),
             goals=self.goals,
@@ -147,7 +147,7 @@ class OwnWorkload(Workload):
     @classmethod
     def read(cls, name: str) -> OwnWorkload:
         """The workload of this name, as its file is now."""
-        from lib.workloads import kinds  # brings PyTorch, as a reader's own file does
+        from lib.workloads import kinds  # imports PyTorch, as the reader's file does anyway
 
         name = own_file.canonical(name)
         facts = own_file.load(name)
@@ -171,8 +171,8 @@ class OwnWorkload(Workload):
         return kinds.metric_of(self.training())
 
     def data(self, split: int = 0) -> Dataset:
-        """Its tensors; the validation set stands in for a test set.  Raises OwnError where trials
-        are trained one after the other.
+        """Its tensors; the validation set stands in for a test set.  Raises OwnError if trials are
+        trained one after another.
         """
         with own.named(self.name):
             fault = "one whose trials are trained one after the other,"
@@ -196,7 +196,7 @@ class OwnWorkload(Workload):
 
 
 class TextWorkload(Workload):
-    """The book's language model on a text of the reader's, read again if it changes."""
+    """The book's language model on a reader's text, read again if it changes."""
 
     whole_at_end = True
     has_splits, folder, light = False, "own", True
@@ -225,12 +225,12 @@ class TextWorkload(Workload):
 
 
 FRACTIONS = (8, 4, 2)  # an eighth, a quarter and a half of a training set
-# How the names of workloads end that wait for an easier goal, and are the same otherwise
+# Suffix of workloads that are the same but for an easier goal
 EASIER = "-easier"
-THEIR_SPLIT = "-lee2021"  # and of those on MNIST with the split of Lee et al. (2021)
+THEIR_SPLIT = "-lee2021"  # suffix of those on MNIST with the split of Lee et al. (2021)
 
-# Of some workloads the data set, the goals, the hardest first, and what else is not as usual; of
-# each its name, its model, its title, and what else it has
+# Data set, goals (the hardest first) and settings of a group of workloads; then for each of them
+# its name, model, title and further settings
 TABLE = """
 digits 0.04 0.05 0.06 0.08 0.1 max_steps=100000 batched_below=2049
     digits-mlp            mlp-64x2           MLP on digits
@@ -319,9 +319,9 @@ WORKLOADS = {work.name: work for work in _read(TABLE)}
 
 
 def workload(name: str) -> Workload:
-    """Look a workload up, or read a reader's own, by whatever spelling (`own_file.canonical`).
+    """Look up a workload, or read a reader's own, in any spelling (`own_file.canonical`).
 
-    Raises ValueError naming the allowed ones, and OwnError for what is wrong with a reader's own.
+    Raises ValueError naming the allowed ones, and OwnError for faults in a reader's own.
     """
     if name in WORKLOADS:
         return WORKLOADS[name]
@@ -330,5 +330,5 @@ def workload(name: str) -> Workload:
     return (OwnWorkload if own.is_own(name) else TextWorkload).read(name)
 
 
-# As the book spells it
+# Any spelling, converted to the book's
 WorkloadName = Annotated[str, AfterValidator(lambda name: workload(name).name)]

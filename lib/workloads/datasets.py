@@ -1,13 +1,13 @@
 """The data sets, verified, normalised and split: 8x8 digits, MNIST, Fashion-MNIST, CIFAR-10; and
 texts (`texts`).
 
-Digits come with scikit-learn and are always there.  The others are read from the folder that the
-environment variable BOOK_DATASETS names (`mnist/`, `fashion-mnist/`, `cifar-10/`,
-`tiny-shakespeare/` with the canonical files, each compressed or not), or else downloaded once from
-their canonical pages.  Either way the contents must have their known checksums.
+Digits come with scikit-learn and are always there.  The others are read from the folder named by
+the environment variable BOOK_DATASETS (`mnist/`, `fashion-mnist/`, `cifar-10/`, `tiny-shakespeare/`
+with the canonical files, each compressed or not), or else downloaded once from their canonical
+pages.  Either way the contents must match the published checksums.
 
-`mnist-lee2021` is MNIST with the one split of Lee et al. (2021); the others are split by a seed, in
-draws of our own.
+`mnist-lee2021` is MNIST with the only split of Lee et al. (2021); all others are split here, by a
+seed.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 VARIABLE = "BOOK_DATASETS"
 LEE2021 = "mnist-lee2021"
-# Data sets that are another's images on their authors' split, the only one they have
+# Data sets that use another's images, with the only split that their authors used
 IMAGES_OF = {LEE2021: "mnist"}
-TRAIN_SIZES = {  # of images, without the validation examples
+TRAIN_SIZES = {  # images, without the validation examples
     "digits": 1350,
     "mnist": 54_000,
     "fashion-mnist": 54_000,
@@ -42,10 +42,10 @@ TRAIN_SIZES = {  # of images, without the validation examples
     LEE2021: 54_000,
 }
 NAMES = tuple(TRAIN_SIZES)
-TEST_SEED = 0  # of the test set of digits, which have no canonical one
+TEST_SEED = 0  # for the test set of digits, which have no canonical one
 
-# Names and checksums of files, as their authors and the common loaders publish them: MD5 of the
-# contents, of texts SHA-256
+# Names and checksums of files, as published by their authors and common loaders: MD5 of the
+# contents, SHA-256 for texts
 IDX = """
     train-images-idx3-ubyte {} train-labels-idx1-ubyte {}
     t10k-images-idx3-ubyte {} t10k-labels-idx1-ubyte {}
@@ -105,7 +105,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Training, validation and test examples; of images, validation is 10 % of the training set."""
+    """Training, validation and test examples; for images, 10 % of the training set validate."""
 
     name: str
     train: Split
@@ -120,9 +120,9 @@ def load(name: str, split: int = 0) -> Dataset:
     Pixels are scaled to [0, 1], then standardised with the mean and standard deviation of the whole
     training set (MNIST: 0.13066 and 0.30811), for CIFAR-10 per channel.  Training and validation
     examples keep their canonical order; the test set is the same for every split.  Digits have no
-    canonical test set: a fixed permutation first sets 297 of 1,797 aside. A text is cut into
-    windows of indices and split by position (`texts.examples`). Read once. Raises DatasetError for
-    a missing, truncated or altered file.
+    canonical test set: a fixed permutation sets 297 of 1,797 aside.  A text is cut into windows of
+    indices and split by position (`texts.examples`).  Cached.  Raises DatasetError for a missing,
+    truncated or altered file.
     """
     if name in texts.NAMES:
         return of_parts(name, texts.examples(characters(name), split))
@@ -134,7 +134,7 @@ def load(name: str, split: int = 0) -> Dataset:
 
 
 def of_parts(name: str, parts: Iterable[tuple[np.ndarray, np.ndarray]]) -> Dataset:
-    """Inputs and targets of training, validation and test examples as a data set."""
+    """A data set from inputs and targets of training, validation and test examples."""
     return Dataset(name, *(_as_split(*part) for part in parts))
 
 
@@ -145,12 +145,12 @@ def _as_split(x: np.ndarray, y: np.ndarray) -> Split:
 
 
 def held_out(name: str, split: int = 0) -> np.ndarray:
-    """Which of the training images, in their canonical order, are the validation examples: int [a
-    tenth of them], ascending.
+    """Indices of the training images that are validation examples, in canonical order: int [a tenth
+    of the images], ascending.
 
-    The first tenth of a permutation that is seeded by `split`.  Of `LEE2021`, which has one split,
-    the first tenth of the order into which the code of Lee et al. (2021) shuffles the images, by
-    NumPy's former generator seeded with 0.
+    The first tenth of a permutation seeded by `split`.  For `LEE2021`, which has one split, the
+    first tenth after the shuffle of Lee et al. (2021)'s code, by NumPy's legacy generator seeded
+    with 0.
     """
     size = whole_size(name)
     order = np.random.RandomState(0) if name == LEE2021 else np.random.default_rng(split)
@@ -158,27 +158,27 @@ def held_out(name: str, split: int = 0) -> np.ndarray:
 
 
 def whole_size(name: str) -> int:
-    """Images of the training set called `name` before a tenth is held out."""
+    """Number of images in the training set called `name` before a tenth is held out."""
     return TRAIN_SIZES[name] * 10 // 9
 
 
 def train_size(name: str) -> int:
-    """Training examples of the data set called `name`, which is not read."""
+    """Number of training examples of the data set called `name`, without reading it."""
     return TRAIN_SIZES.get(name) or texts.train_size(texts.LENGTHS[name])
 
 
 def canonical(name: str) -> tuple[Split, Split]:
-    """The training images called `name` before they are split, and the test images, each in their
-    canonical order; they share memory with all that is read of these images.
+    """The training images called `name` before the split, and the test images, in canonical order;
+    they share memory with every split of these images.
     """
     size = whole_size(name)
     x, y = _standardised(IMAGES_OF.get(name, name))
     return _as_split(x[:size], y[:size]), _as_split(x[size:], y[size:])
 
 
-@functools.lru_cache(maxsize=1)  # one after the other, splits of the same images
+@functools.lru_cache(maxsize=1)  # splits of the same images are read one after another
 def _standardised(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """All images and labels in their canonical order, those of the training set first."""
+    """All images and labels in canonical order, those of the training set first."""
     x, y = {"digits": _digits, "cifar-10": _cifar}.get(name, lambda: _idx(name))()
     axes = (0, 2, 3) if name == "cifar-10" else None
     training = x[: whole_size(name)].astype(np.float64)
@@ -207,19 +207,19 @@ def _cifar() -> tuple[np.ndarray, np.ndarray]:
 
 
 def _files(name: str) -> list[np.ndarray]:
-    """The bytes of a data set's files."""
+    """The contents of a data set's files, as bytes."""
     words = FILES[name].split()
     pairs = zip(words[::2], words[1::2])
     return [np.frombuffer(_contents(name, *pair), np.uint8) for pair in pairs]
 
 
 def characters(name: str) -> np.ndarray:
-    """A text's characters as their places among its symbols, int64 [characters]."""
+    """A text's characters as indices of its symbols, int64 [characters]."""
     return texts.numbered(_contents(name, *FILES[name].split()).decode())
 
 
 def _contents(name: str, file: str, checksum: str) -> bytes:
-    """The unpacked bytes of one canonical file, with their checksum verified."""
+    """The unpacked bytes of one canonical file, after verifying their checksum."""
     base = os.environ.get(VARIABLE)
     folder = Path(base) / name if base else _downloaded(name, file)
     names = [file + packed for packed in ("", *OPENERS)]
@@ -235,7 +235,7 @@ def _contents(name: str, file: str, checksum: str) -> bytes:
     except (OSError, EOFError, lzma.LZMAError, zlib.error):
         raw = b""
     kind = "sha256" if name in texts.NAMES else "md5"
-    # Some machines forbid MD5 for security
+    # Some machines forbid MD5 for security uses
     if hashlib.new(kind, raw, usedforsecurity=False).hexdigest() != checksum:
         raise DatasetError(
             f"{path}: not the canonical file (its contents are truncated or altered); replace it"
@@ -244,7 +244,7 @@ def _contents(name: str, file: str, checksum: str) -> bytes:
 
 
 def _downloaded(name: str, file: str) -> Path:
-    """The folder that the canonical file has been downloaded to, its archive unpacked."""
+    """The folder to which the canonical file was downloaded and unpacked."""
     import pooch  # slow to import, and only downloads need it
 
     cache = pooch.os_cache("data-parallelism-sparsity") / name

@@ -1,5 +1,5 @@
-"""What a reader's own training asks for: ready losses and metrics by name, and metrics of the
-reader's.  A further ready one is a line in `KINDS`, or in `READY` if it is a metric alone.
+"""Losses and metrics of a reader's own training: ready ones by name, and the reader's metrics.  To
+add a ready one, add a line to `KINDS`, or to `READY` if it is only a metric.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from lib.own import Metric, Training, require
 from lib.workloads import batches
 from lib.workloads.tasks import TASKS, Task
 
-IGNORED = -100  # the target of a position that is not asked for
-# Numbers with which networks do not calculate or losses do not count, and what they become
+IGNORED = -100  # the target of a position that does not count
+# Dtypes not trained with here, and what they are converted to
 SINGLE = dict.fromkeys((torch.float64, torch.float16, torch.bfloat16), torch.float32)
 SINGLE[torch.complex128] = torch.complex64
 SINGLE |= dict.fromkeys((torch.int8, torch.int16, torch.int32), torch.int64)
-METRICS = dict(zip(TASKS, ("classification", "tokens")))  # what the goals of a task are of
+METRICS = dict(zip(TASKS, ("classification", "tokens")))  # the metric of each task's goals
 
 
 # --- losses and metrics by name -------------------------------------------------------------------
 
 
 def _as_targets(out: Tensor, y: Tensor) -> Tensor:
-    """Outputs [N, ...] in the shape of their targets."""
+    """Outputs [N, ...] reshaped like their targets."""
     return out.reshape(y.shape).float()
 
 
 def _counted(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Scores [n, classes] and classes [n] of the positions that are asked for."""
+    """Scores [n, classes] and classes [n] of the positions that count."""
     kept = y.flatten() != IGNORED
     return out.flatten(0, -2).float()[kept], y.flatten()[kept]
 
@@ -47,7 +47,7 @@ def _cross_entropy(out: Tensor, y: Tensor) -> Tensor:
 
 
 def _classes(task: Task, **changes) -> Task:
-    """Of one class an answer; goals are of a task's cost."""
+    """A kind with one class per answer, and goals in the cost of `task`."""
     return replace(
         task,
         objective=_cross_entropy,
@@ -93,8 +93,8 @@ KINDS = {
 
 
 def _labelled(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Scores, answers and truths [n, labels]: of one logit for each label, or of scores for each
-    class, of two classes those of the second.
+    """Scores, answers and truths [n, labels], from one logit per label, or from scores per class;
+    of two classes, only the second counts.
     """
     if out.numel() == y.numel():
         logits = _as_targets(out, y).reshape(len(y), -1)
@@ -107,21 +107,21 @@ def _labelled(out: Tensor, y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def f1(out: Tensor, y: Tensor) -> Tensor:
-    """F1, of several labels the mean over those that are there or are answered."""
+    """F1; of several labels, the mean over those that occur in truths or answers."""
     _, answers, truths = _labelled(out, y)
     counts = answers.sum(0) + truths.sum(0)
     return (2 * (answers & truths).sum(0) / counts).nanmean().nan_to_num()
 
 
 def accuracy(out: Tensor, y: Tensor) -> Tensor:
-    """The share of right answers; of several labels, of examples with all of them right."""
+    """The share of right answers; with several labels, of examples with all labels right."""
     _, answers, truths = _labelled(out, y)
     return (answers == truths).all(1).double().mean()
 
 
 def auc(out: Tensor, y: Tensor) -> Tensor:
-    """The area under the ROC curve, of several labels the mean over those that some examples have
-    and others have not.
+    """The area under the ROC curve; of several labels, the mean over those that only some examples
+    have.
     """
     scores, _, truths = _labelled(out, y)
     n = truths.sum(0)
@@ -130,7 +130,7 @@ def auc(out: Tensor, y: Tensor) -> Tensor:
 
 
 def r2(out: Tensor, y: Tensor) -> Tensor:
-    """The share of the variance of targets that is explained, of several the mean."""
+    """The share of the targets' variance that is explained; of several targets, the mean."""
     y = y.double()
     residuals = (_as_targets(out, y) - y).square().mean(0)
     return (1 - residuals / y.var(0, correction=0)).mean()
@@ -142,13 +142,13 @@ def mae(out: Tensor, y: Tensor) -> Tensor:
 
 
 def _commonest(y: Tensor) -> Tensor:
-    """The share of the commonest target, of several labels of the commonest set of them."""
+    """The share of the commonest target; with several labels, of their commonest combination."""
     several = y.is_floating_point() and y.dim() > 1
     y = y if several else y[y != IGNORED]
     return y.unique(dim=0, return_counts=True)[1].max() / len(y)
 
 
-# Metrics of the whole validation set, by their names
+# Metrics of the whole validation set, by name
 READY = {
     "accuracy": Metric(
         accuracy,
@@ -167,7 +167,7 @@ READY = {
 
 
 def metric_of(training: Training) -> Task:
-    """What the goals of a workload are of, whose fields fit."""
+    """The metric of a workload's goals; its fields must have been checked."""
     metric = training.metric or training.loss
     if isinstance(metric, str):
         return KINDS[metric]
@@ -181,12 +181,12 @@ def metric_of(training: Training) -> Task:
 
 
 def task(training: Training) -> str:
-    """The name of what a classifier's goals are of, as in `TASKS`."""
+    """The name in `TASKS` of the task whose cost a classifier's goals are in."""
     return "cross-entropy" if training.metric == "tokens" else "classification"
 
 
 def errors(training: Training) -> tuple[float, ...]:
-    """The goals as they are on record, the hardest first."""
+    """The goals as recorded, the hardest first."""
     return tuple(metric_of(training).given(float(goal)) for goal in training.goals)
 
 
@@ -194,7 +194,7 @@ def errors(training: Training) -> tuple[float, ...]:
 
 
 def classifies(training: Training) -> bool:
-    """Whether it is a classifier of tensors: of a pair of inputs [N, ...] and classes [N]."""
+    """Whether it is a classifier of tensors: data are pairs of inputs [N, ...] and classes [N]."""
     for data in (training.train, training.validation):
         pair = isinstance(data, tuple) and len(data) == 2
         if not pair or data[1].dtype != torch.int64 or data[1].dim() != 1:
@@ -208,13 +208,13 @@ def is_integer(x: Tensor) -> bool:
 
 
 def single(x: Tensor) -> Tensor:
-    """In single precision, or int64."""
+    """The tensor in single precision, or int64."""
     return x.detach().to(SINGLE.get(x.dtype, x.dtype)).contiguous()
 
 
 def fit(training: Training, batch: object, floats: bool = False) -> object:
-    """The batch of plain tensors in single precision, and labels as losses take them; floats:
-    inputs that are whole numbers, too, bytes over 255.
+    """The batch as plain tensors in single precision, with labels as losses take them; floats: also
+    convert integer inputs, bytes divided by 255.
     """
 
     def fitted(x: Tensor) -> Tensor:
@@ -239,7 +239,7 @@ def _labels(y: Tensor) -> Tensor:
 
 
 def outputs_and_targets(model: Callable, batch: object) -> tuple[Tensor, Tensor]:
-    """Those of a batch.  Raises OwnError where they are not to be told."""
+    """Outputs and targets of a batch.  Raises OwnError if they cannot be identified."""
     if isinstance(batch, Mapping):
         out = model(**{key: value for key, value in batch.items() if key != "labels"})
     else:
@@ -255,7 +255,7 @@ def outputs_and_targets(model: Callable, batch: object) -> tuple[Tensor, Tensor]
 
 
 def targets(batch: object) -> object:
-    """Of a batch; None if it has none."""
+    """The targets of a batch; None if it has none."""
     if isinstance(batch, Mapping):
         return batch.get("labels")
     return batch[-1] if isinstance(batch, tuple | list) and batch else None
@@ -269,7 +269,7 @@ def loss(training: Training, model: Callable, batch: object) -> Tensor:
 
 
 def arithmetic(device: str, precision: str) -> torch.autocast:
-    """A block in which products are computed in this precision; weights stay as they are."""
+    """Within the block, compute products in this precision; weights stay as they are."""
     kind = torch.device(device).type
     return torch.autocast(kind, torch.bfloat16, enabled=precision == "bfloat16")
 
@@ -281,10 +281,10 @@ def _evaluate(
     device: str = "cpu",
     precision: str = "float32",
 ) -> list:
-    """What a function of the module and a batch returns for each batch of the validation set.
+    """The values of a function of the module and a batch, for each batch of the validation set.
 
-    The module is in eval mode, and its answers hang on no earlier random numbers; afterwards its
-    parts' modes, and the numbers, are as before.
+    The module is in eval mode and does not depend on earlier random numbers; the modes of its parts
+    and the random state are restored.
     """
     modes = {part: part.training for part in module.modules()}
     with batches.restored(), torch.no_grad(), arithmetic(device, precision):
@@ -305,15 +305,15 @@ def validated(training: Training, module: nn.Module, *where: str) -> list[Tensor
 
 
 def _weighted(measure: Callable, model: nn.Module, batch: object) -> Tensor:
-    """What a metric measures of a batch; its mean counts once for each of the examples."""
+    """A metric of a batch; a mean is repeated for each example, so as to count for all of them."""
     part = torch.as_tensor(measure(model, batch)).flatten()
     return part.expand(batches.size(batch) or 1) if part.numel() == 1 else part
 
 
 def error(training: Training, module: nn.Module, *where: str) -> tuple[float, int]:
-    """What is on record of the module's answers on the validation set, and how many values it is
-    the mean of; where: device and precision, if not the CPU and float32.  Raises OwnError for a
-    value above the highest that the metric says it has.
+    """The module's error on the validation set, as recorded, and how many values it is the mean of;
+    where: device and precision, if not the CPU and float32.  Raises OwnError for a value above the
+    highest that the metric allows.
     """
     task, metric = metric_of(training), training.metric
 

@@ -1,7 +1,7 @@
 """The networks of the book as ordinary modules, and their initialisation.
 
-Max-pooling stands before the ReLU: both are monotone, so the function is the same, and the ReLU
-then works on a quarter of the values.
+Max-pooling comes before the ReLU: both are monotone, so the function is the same, and the ReLU then
+processes a quarter of the values.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from torch import Tensor, nn
 
 from lib import require
 
-HEAD = 16  # values a head of attention
-EPSILON = 1e-5  # added to the mean square by which an activation is normalised
+HEAD = 16  # width of an attention head
+EPSILON = 1e-5  # added to the mean square in normalisation
 TRUNCATED_STD = 0.87962566103423978  # standard deviation of a unit normal cut at +-2
 
 
 def mlp(
     inputs: int, *widths: int, classes: int = 10, activation: type[nn.Module] = nn.ReLU
 ) -> nn.Sequential:
-    """Fully connected network on flattened inputs: [B, ...] -> [B, classes]."""
+    """A fully connected network on flattened inputs: [B, ...] -> [B, classes]."""
     layers: list[nn.Module] = [nn.Flatten()]
     for width in widths:
         layers += [nn.Linear(inputs, width), activation()]
@@ -33,7 +33,7 @@ def mlp(
 
 
 class MaxPool(nn.MaxPool2d):
-    """`nn.MaxPool2d` of 2 x 2 cells, twice as fast where no gradient is asked for."""
+    """`nn.MaxPool2d` of 2 x 2 cells, twice as fast if no gradient is needed."""
 
     def forward(self, h: Tensor) -> Tensor:
         """h [B, C, H, W], H and W even -> [B, C, H / 2, W / 2]."""
@@ -44,7 +44,7 @@ class MaxPool(nn.MaxPool2d):
 
 
 def _pooled(inputs: int, outputs: int, padding: int = 0) -> list[nn.Module]:
-    """A convolution, halved: [B, inputs, H, W] -> [B, outputs, H / 2 - 2 + padding, ...]."""
+    """A convolution, max-pooled: [B, inputs, H, W] -> [B, outputs, H / 2 - 2 + padding, ...]."""
     return [nn.Conv2d(inputs, outputs, 5, padding=padding), MaxPool(2), nn.ReLU()]
 
 
@@ -77,14 +77,14 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         h = F.relu(x)
-        # No weights on the shortcut either; the pooled ReLU output is padded with zero channels
+        # No weights on the shortcut: the pooled ReLU output is padded with zero channels
         short = F.pad(F.avg_pool2d(h, 2), (0, 0, 0, 0, 0, self.new)) if self.new else x
         return short + self.inner(h)
 
 
 class NormalisedBlock(nn.Module):
-    """Two convolutions with batch normalisation; where the channels are doubled, the shortcut is
-    every other pixel, with zeros for the new channels.
+    """Two convolutions with batch normalisation; if the channels are doubled, the shortcut is every
+    other pixel, with zeros for the new channels.
     """
 
     def __init__(self, inputs: int, outputs: int):
@@ -103,8 +103,8 @@ class NormalisedBlock(nn.Module):
 
 
 def _normalised(inputs: int, outputs: int, stride: int = 1) -> list[nn.Module]:
-    """A convolution with batch normalisation by the examples at hand, in evaluation, too: trials
-    share one module, so it can keep no running averages.
+    """A convolution with batch normalisation by the current batch, also in evaluation: trials share
+    one module, so it can keep no running averages.
     """
     convolution = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
     return [convolution, nn.BatchNorm2d(outputs, track_running_stats=False)]
@@ -166,9 +166,9 @@ class DecoderBlock(nn.Module):
 class Decoder(nn.Module):
     """Predicts the next symbol at each of up to `context` places: int64 [B, L] -> [B, L, symbols].
 
-    Learned positions, normalisation by the root of the mean square with gains before each part, no
-    biases, and a last layer of its own (not tied to the embedding).  111,040 parameters at width 64
-    with two blocks, 64 places and 65 symbols.
+    Learned positions, RMS normalisation with gains before each part, no biases, and a last layer
+    not tied to the embedding.  111,040 parameters at width 64 with two blocks, 64 places and 65
+    symbols.
     """
 
     def __init__(self, width: int, blocks: int, symbols: int = 65, context: int = 64):
@@ -220,17 +220,17 @@ MODELS = {
 DECODERS = tuple(name for name in MODELS if name.startswith("decoder-"))
 
 
-# Layers with gains
+# Layers whose weights are gains
 NORMALISING = (nn.modules.batchnorm._NormBase, nn.LayerNorm, nn.GroupNorm, nn.RMSNorm)
 
 
 @torch.no_grad()
 def build(name: str) -> nn.Module:
-    """The network called `name`, all its parameters zero.  Raises ValueError naming those known."""
+    """The network called `name`, all parameters zero.  Raises ValueError naming all networks."""
     book, _, symbols = name.rpartition("-")
-    of_a_text = book in DECODERS and symbols.isdecimal()  # "decoder-64x2-80": one of 80 symbols
+    of_a_text = book in DECODERS and symbols.isdecimal()  # "decoder-64x2-80" has 80 symbols
     require(of_a_text or name in MODELS, "model", name, MODELS)
-    # Modules that are made on a device draw global random numbers, which `initialise` forgets
+    # Modules constructed on a real device draw global random numbers that `initialise` replaces
     with torch.device("meta"):
         module = MODELS[book](symbols=int(symbols)) if of_a_text else MODELS[name]()
     module = module.to_empty(device="cpu").float()
@@ -246,8 +246,8 @@ def fresh(name: str, seed: int) -> nn.Module:
 
 @torch.no_grad()
 def initialise(module: nn.Module, seed: int) -> nn.Module:
-    """TF 1's default in place: weights of standard deviation sqrt(1 / fan_in) after the cut at two
-    of these, of an embedding [words, d] sqrt(1 / d); biases of 0, gains of 1.
+    """TF 1's default, in place: normal weights cut at two standard deviations, then of standard
+    deviation sqrt(1 / fan_in), for embeddings [words, d] sqrt(1 / d); biases 0, gains 1.
 
     Drawn in float32 on the CPU from `seed` alone, so a trial starts from the same weights on every
     device and in every precision.
@@ -269,5 +269,5 @@ def initialise(module: nn.Module, seed: int) -> nn.Module:
 
 
 def parameter_count(module: nn.Module) -> int:
-    """Number of trainable scalars, weights and biases."""
+    """Number of trainable scalars: weights and biases."""
     return sum(p.numel() for p in module.parameters())

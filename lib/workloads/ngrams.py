@@ -1,9 +1,9 @@
-"""N-gram models of a text: the next character's probabilities, given the last few, by counts
-smoothed as Witten and Bell do.
+"""N-gram models of a text: probabilities of the next character after the last few, from counts with
+Witten-Bell smoothing.
 
-P(w | h) = (c(h w) + t(h) P(w | h')) / (c(h) + t(h)): c counts in the training part, t(h) is how
-many different characters follow h there, and h' is h without its first character.  Before the first
-of these stands 1 / symbols.
+P(w | h) = (c(h w) + t(h) P(w | h')) / (c(h) + t(h)): c counts occurrences in the training part,
+t(h) is how many different characters follow h there, and h' is h without its first character.  The
+recursion ends in 1 / symbols.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import pandas as pd
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import sparse
 
-NOTHING = -1  # stands before the first character of a sequence
-TOGETHER = 4096  # answers whose probabilities are computed at once
+NOTHING = -1  # precedes the first character of a sequence
+TOGETHER = 4096  # predictions computed at once
 
-# Contexts of one length: their codes, ascending int64 [contexts], and how often every symbol
-# follows them, [contexts, symbols]
+# Contexts of one length: their codes, ascending, int64 [contexts], and how often each symbol
+# follows each, [contexts, symbols]
 Table = tuple[np.ndarray, sparse.csr_matrix]
 
 
 def count(sequences: list[np.ndarray], order: int, symbols: int) -> list[Table]:
-    """The n-grams up to this order of sequences of numbered characters, int64 [L] each: a table of
-    the contexts of 0, 1, ... order - 1 characters, which are few enough to be numbered.
+    """The n-grams up to this order in sequences of numbered characters, int64 [L] each: a table for
+    each context length 0, 1, ... order - 1, short enough for contexts to be numbered.
     """
     tables = []
     for length in range(order):
@@ -37,15 +37,15 @@ def count(sequences: list[np.ndarray], order: int, symbols: int) -> list[Table]:
 
 
 def _codes(contexts: np.ndarray, symbols: int) -> np.ndarray:
-    """A number for every context [N, L] of its length."""
+    """A number for every context [N, L], unique among those of its length."""
     return contexts @ symbols ** np.arange(contexts.shape[1], dtype=np.int64)
 
 
 def predict(tables: list[Table], contexts: np.ndarray) -> np.ndarray:
     """Probabilities [N, symbols] after contexts [N, L], the last character last.
 
-    A context that was never seen, or is cut by NOTHING, is answered as the longest part of it that
-    was.
+    For a context that was never seen, or is cut by NOTHING, those after its longest ending that was
+    seen.
     """
     symbols = tables[0][1].shape[1]
     probabilities = np.full((len(contexts), symbols), 1 / symbols)
@@ -63,10 +63,10 @@ def predict(tables: list[Table], contexts: np.ndarray) -> np.ndarray:
 
 
 def scores(tables: list[Table], sequences: list[np.ndarray]) -> tuple[float, float, int]:
-    """Mean nats of a sequence's characters but the first, the share of them that is not the
-    likeliest, and their number.
+    """Mean nats per character (not counting each sequence's first), the share of characters that
+    are not the likeliest, and their number.
 
-    Contexts end where their sequence begins.
+    Contexts do not extend beyond the beginning of their sequence.
     """
     length = max(1, len(tables) - 1)
     ahead = np.full(length - 1, NOTHING)

@@ -1,5 +1,5 @@
-"""A reader's own workload, read from its file and checked; and what any file of a reader's is read
-with.
+"""Reads a reader's own workload from its file and checks it; also reads other files of a reader's,
+such as training methods.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from lib.own import is_own, named, parts, require, telling
 if TYPE_CHECKING:
     from lib.workloads.own_network import Checked
 
-FOLDERS: set[Path] = set()  # of readers' files that were imported
+FOLDERS: set[Path] = set()  # of readers' files imported so far
 
 
 def canonical(name: str, field: str = "workload") -> str:
-    """The one spelling of a name: with the file's path in the book's folder, or else its absolute
-    one; no links, no "..".
+    """The canonical spelling of a name: with the file's path relative to the book's folder, if it
+    lies there, else its absolute path; no links, no "..".
 
-    Raises OwnError, which begins with the field that holds the name, for a file that is missing,
-    and for goals that are no numbers.
+    Raises OwnError, beginning with the field that holds the name, for a missing file and for goals
+    that are not numbers.
     """
     file = file_of(name, field)
     file = file.relative_to(ROOT) if file.is_relative_to(ROOT) else file
@@ -40,8 +40,8 @@ def canonical(name: str, field: str = "workload") -> str:
 
 
 def file_of(name: str, field: str = "workload") -> Path:
-    """The file, sought in the current folder and in the book's (a notebook runs in its own), links
-    resolved.
+    """The file, searched for in the current folder and in the book's (a notebook runs in another),
+    links resolved.
     """
     path = Path(parts(name).file)
     candidates = (place for place in (ROOT / path, path) if os.path.isfile(place))
@@ -52,9 +52,7 @@ def file_of(name: str, field: str = "workload") -> Path:
 
 
 def goals(name: str) -> tuple[float, ...]:
-    """The goals that a name tells, of a text in their order.  Raises OwnError for what are no
-    numbers.
-    """
+    """The goals in a name; for a text, sorted.  Raises OwnError for goals that are not numbers."""
     words = parts(name).goals
     with named(name):
         try:
@@ -68,13 +66,13 @@ def load(name: str) -> Checked:
     """The workload of a function in a file, checked; read again if the file has changed.
 
     Raises OwnError for a file or function that is missing or fails, for fields that do not fit
-    together, and for what is not the same whenever the function is called.
+    together, and for results that differ from one call to the next.
     """
-    # Brings PyTorch, which is slow to import, and most chapters only read records
+    # Imports PyTorch, which is slow; most chapters only read records
     from lib.workloads import own_network
 
     name = canonical(name)
-    with own_network.ALONE:  # one thread reads the file, the others wait for what it finds
+    with own_network.ALONE:  # one thread reads the file, the others wait for its result
         return _load(name, file_of(name).read_bytes())
 
 
@@ -82,15 +80,15 @@ def load(name: str) -> Checked:
 def _load(name: str, text: bytes) -> Checked:
     from lib.workloads import own_network
 
-    # What hangs on random numbers differs between the two
+    # Whatever depends on random numbers differs between the two
     handed, again = (called(name, text, seed) for seed in (1, 2))
     with named(name):
         return own_network.checked(handed, again, goals(name), digest(text))
 
 
 def called(name: str, text: bytes, seed: int) -> object:
-    """What the function in this text of the file returns, when all global random numbers begin at
-    this seed.
+    """What the function returns, if its file has this text, with all global random numbers seeded
+    by `seed`.
     """
     from lib.workloads import own_network
 
@@ -106,10 +104,10 @@ def called(name: str, text: bytes, seed: int) -> object:
 
 
 def _module(file: Path, text: bytes, use: str) -> ModuleType:
-    """The file with this text as a module, run anew, which processes that a loader starts can
-    import, too; another one for another use.
+    """The file with this text, run anew as a module that a loader's processes can import, too; a
+    separate module for each use.
     """
-    # The import system would take a compiled module that is as old and as long for the same
+    # The import system would reuse a compiled module of the same age and length
     code = f"__file__ = {str(file)!r}\n"
     code += f"exec(compile({text!r}, __file__, 'exec', dont_inherit=True))\n"
     name = f"own_{digest(f'{code}{use}'.encode())}"
@@ -121,7 +119,7 @@ def _module(file: Path, text: bytes, use: str) -> ModuleType:
 
 @functools.cache
 def _folder() -> tempfile.TemporaryDirectory:
-    """Of modules that are readers' files, on the path as long as this process lasts."""
+    """A folder for modules made from readers' files, on the path while this process lasts."""
     folder = tempfile.TemporaryDirectory(prefix="own-")
     sys.path.append(folder.name)
     return folder
@@ -129,8 +127,8 @@ def _folder() -> tempfile.TemporaryDirectory:
 
 @contextlib.contextmanager
 def _importing_from(folder: Path) -> Iterator[None]:
-    """A block in which modules beside a reader's file come first, as beside a script; afterwards
-    they come last, for what is imported or unpickled later, here or in a loader's processes.
+    """Within the block, modules beside a reader's file come first, as beside a script; after it
+    they come last, for later imports and unpickling, here or in a loader's processes.
 
     A module of the same name that lies beside another reader's file is imported anew.
     """
@@ -144,7 +142,7 @@ def _importing_from(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(ValueError):  # the file has changed the path itself
+        with contextlib.suppress(ValueError):  # the file may have changed the path itself
             sys.path.remove(str(folder))
         if str(folder) not in sys.path:
             sys.path.append(str(folder))

@@ -1,4 +1,4 @@
-"""A reader's own workload, its network built, and all of it tried before any compute is spent."""
+"""Builds the network of a reader's own workload, and tries everything before training."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ STEADY = (
     "the same whenever it is called or read (give a random_state, a seed, or a generator of its "
     "own, made inside, to whatever draws: write generator=torch.Generator().manual_seed(0))"
 )
-PERCENT = " (for an accuracy of 0.95 write 0.05)"  # of goals that are shares of mistakes
+PERCENT = " (for an accuracy of 0.95 write 0.05)"  # for goals that are shares of mistakes
 PROBED = 8  # examples on which an untrained network is tried
-FAR = 20.0  # a standard deviation with which a column trains badly, or one over it; means: half
-READ = 10_000  # examples of which columns are looked at
-MOSTLY = 0.9  # the share of a column that is one value, such as of pixels at the border
-# Layers that answer from inputs and parameters alone, for each example by itself but for batch
-# normalisation, of which the engine knows it
+FAR = 20.0  # columns with std above FAR or below 1 / FAR, or |mean| above FAR / 2 std, train badly
+READ = 10_000  # examples whose columns are examined
+MOSTLY = 0.9  # columns with one value in a larger share are exempt, such as pixels at the border
+# Layers whose outputs depend only on inputs and parameters, example by example (except batch
+# normalisation, which the engine handles)
 LAYERS = {
     *(nn.Sequential, nn.Identity, nn.Flatten, nn.Unflatten, nn.Linear, nn.Embedding),
     *(nn.Conv1d, nn.Conv2d, nn.MaxPool1d, nn.MaxPool2d, nn.AvgPool1d, nn.AvgPool2d),
@@ -51,20 +51,20 @@ LAYERS = {
 
 @dataclass(frozen=True)
 class Checked:
-    """A workload as it is trained, and what the checks have found out.
+    """A workload as it is trained, and the results of the checks.
 
     Attributes:
         training: in single precision.
         source: digest of the file.
         data: digest of the tensors that it made.
-        within: goals that are still to be found out, if they are.
-        converted: what was not handed in as it is trained on, "train: float64 taken as float32".
+        within: goals still to be determined, if any.
+        converted: what was converted for training, "train: float64 taken as float32".
         doubts: sentences on data that train badly.
-        examples: to train on.
+        examples: number of training examples.
         numbers: in an example.
         values: of the metric, on the validation set.
-        chance: an error that asks for nothing: that of an answer that is always the same, or of an
-            untrained module where the metric is the reader's.
+        chance: the error of a constant answer, or of an untrained module if the metric has no
+            `constant`: a goal must be harder.
         together: whether all trials can be trained at once.
     """
 
@@ -83,17 +83,17 @@ class Checked:
 
 # --- the surroundings of a reader's code ----------------------------------------------------------
 
-# Held by whoever seeds the global random numbers, which all threads of the process share
+# Held while seeding the global random numbers, which all threads of the process share
 ALONE = threading.RLock()
 
 
 def flushing() -> bool:
-    """Whether denormal numbers are zeros."""
+    """Whether denormal numbers are flushed to zero."""
     return not (torch.full((1,), 1e-310, dtype=torch.float64, device="cpu") * 1).any()
 
 
-# of torch, kept for a thread or for the process: how to read and to set them, and what a reader's
-# code begins with
+# Settings of torch, per thread or process: getter, setter, and the value with which a reader's
+# code starts
 SETTINGS = (
     (torch.get_default_dtype, torch.set_default_dtype, torch.float32),
     (torch.get_num_threads, torch.set_num_threads, 1),
@@ -106,18 +106,18 @@ SETTINGS = (
 
 def _set_all(values: list) -> None:
     for (get, put, _), value in zip(SETTINGS, values):
-        if get() != value:  # to set some imports half of PyTorch
+        if get() != value:  # setting some of them imports half of PyTorch
             put(value)
 
 
 @contextlib.contextmanager
 def alone(seed: int | None = None) -> Iterator[None]:
-    """A block in which a reader's code finds the same surroundings in every thread and process, and
-    leaves none behind.
+    """A block in which a reader's code has the same global state in every thread and process, and
+    leaves no traces.
 
-    No other thread draws or seeds global random numbers meanwhile; they and torch's settings are
-    restored after it, and so is the program, which a loader's processes would run once more.
-    seed: where the numbers of torch, numpy and Python begin; None: where they are.
+    No other thread draws or seeds global random numbers meanwhile; afterwards they and torch's
+    settings are restored, and so is __main__, which a loader's processes would run once more.
+    seed: of the random numbers of torch, numpy and Python; None: leave them as they are.
     """
     with ALONE, batches.restored():
         before, program = [get() for get, _, _ in SETTINGS], sys.modules["__main__"]
@@ -137,14 +137,14 @@ def alone(seed: int | None = None) -> Iterator[None]:
 
 def build(training: Training, seed: int) -> nn.Module:
     """The network of one trial, initialised from its seed, in single precision.  Raises OwnError if
-    the reader's code does.
+    the reader's code fails.
     """
     with alone(seed):
         return initialise(training)
 
 
 def initialise(training: Training) -> nn.Module:
-    """As `build`, from the global random numbers where they are."""
+    """As `build`, from the current state of the global random numbers."""
     with telling("model: building it raised"):
         module = training.model()
     kind = type(module).__name__
@@ -156,7 +156,7 @@ def initialise(training: Training) -> nn.Module:
 
 
 def _fresh_copy(module: nn.Module) -> nn.Module:
-    """One with an initialisation of its own.  Raises OwnError where there is none."""
+    """A copy of the module, newly initialised.  Raises OwnError if a layer cannot be."""
     module = copy.deepcopy(module)
     for layer in module.modules():
         trained = [p.requires_grad for p in layer.parameters(recurse=False)]
@@ -173,8 +173,8 @@ def _fresh_copy(module: nn.Module) -> nn.Module:
 
 
 def checked(handed: object, again: object, goals: tuple[float, ...], source: str) -> Checked:
-    """The workload that a reader's function has returned, twice, and with what goals if not its
-    own.  Raises OwnError.
+    """The workload that a reader's function returned in two calls, with these goals, if any,
+    instead of its own.  Raises OwnError.
     """
     training, again = read(handed), read(again)
     check_fields(training)
@@ -187,7 +187,7 @@ def checked(handed: object, again: object, goals: tuple[float, ...], source: str
         require(len({*prints}) == 1, word, "one that differs from call to call", STEADY)
         digests += prints[0]
     wanted = training.goals if isinstance(training.goals, Within) and not goals else None
-    # What nobody meets stands for goals that are still to be found out
+    # A goal that nobody meets stands in for goals still to be determined
     goals = (kinds.metric_of(training).given(0.0),) if wanted else goals or training.goals
     training = replace(training, goals=goals)
     _check_goals(training)
@@ -202,8 +202,8 @@ WITHIN = re.compile(r"within ([\d.]+) ?% of the best after ([\d,]+) steps")
 
 
 def read(training: object) -> Training:
-    """What a reader's function returned, with tensors, functions and metrics for what stands for
-    them.  Raises OwnError for what cannot be.
+    """What a reader's function returned, with arrays, modules and names replaced by tensors,
+    functions and metrics.  Raises OwnError for what cannot be.
     """
     kind = type(training).__name__
     require(isinstance(training, Training), "returned value", kind, "a lib.own.Training")
@@ -224,8 +224,8 @@ def read(training: object) -> Training:
 
 
 def convert(handed: Training, training: Training) -> tuple[Training, tuple[str, ...]]:
-    """The workload in single precision, with labels as losses take them, and inputs that its
-    network takes; and in words, what has been made of what the reader's function has handed in.
+    """The workload in single precision, with labels as losses take them and inputs as its network
+    takes them; and, in words, how it differs from what the reader's function returned.
     """
     fits = [functools.partial(kinds.fit, training, floats=floats) for floats in (False, True)]
     with alone(), telling("train: reading it raised"):
@@ -258,7 +258,7 @@ def convert(handed: Training, training: Training) -> tuple[Training, tuple[str, 
 
 
 def _takes(training: Training, fit: Callable, batch: object) -> bool:
-    """Whether an untrained network has a loss of the batch that is fitted so."""
+    """Whether an untrained network has a loss on the batch converted by `fit`."""
     with contextlib.suppress(Exception), alone(0), torch.no_grad():
         kinds.loss(training, initialise(training), fit(batch))
         return True
@@ -266,8 +266,8 @@ def _takes(training: Training, fit: Callable, batch: object) -> bool:
 
 
 def doubts(training: Training) -> tuple[str, ...]:
-    """Sentences on columns of inputs [N, features], and of what a regression asks for, that are
-    not near mean 0 and standard deviation 1; but for those that are nearly always one value.
+    """Sentences on columns of inputs [N, features] and of regression targets that are far from mean
+    0 and standard deviation 1, unless they nearly always hold the same value.
     """
     if not batches.are_tensors(training.train):
         return ()
@@ -293,7 +293,7 @@ def doubts(training: Training) -> tuple[str, ...]:
 
 
 def examples(training: Training) -> int:
-    """Examples to train on."""
+    """Number of training examples."""
     return training.examples or batches.examples(training.train)
 
 
@@ -321,7 +321,7 @@ GOALS = fields.InWords(
     tuple[FiniteFloat, ...] | InstanceOf[Within],
     'a tuple of numbers, the hardest first, or "within 10 % of the best after 500 steps"',
 )
-# Fields of workloads, of metrics and of goals to be found out
+# Fields of Training, Metric and Within
 FIELDS = {
     "model": Callable,
     "train": DATA,
@@ -344,8 +344,8 @@ FIELDS = {
 
 
 def check_fields(training: Training) -> None:
-    """All that can be said of what the function returned before a network is built, but for the
-    values of goals.  Raises ValueError.
+    """Check everything that the function returned, as far as possible before a network is built,
+    except the values of goals.  Raises ValueError.
     """
     for spec in (training, training.metric, training.goals):
         if isinstance(spec, Training | Metric | Within):
@@ -378,7 +378,7 @@ def check_fields(training: Training) -> None:
 
 
 def _check_goals(training: Training) -> None:
-    """Goals of a metric that fits."""
+    """Check that the goals fit their metric."""
     metric = kinds.metric_of(training)
     first = "lowest" if metric.highest is None else "highest"
     low = 0 if metric.cost or metric.highest is not None else -math.inf
@@ -401,8 +401,8 @@ def _check_goals(training: Training) -> None:
 
 
 def _tried(training: Training) -> tuple[int, int, int, float, bool]:
-    """Examples, numbers, values, chance and together, as of `Checked`, after untrained networks
-    were tried on a batch and on the validation set.  Raises OwnError.
+    """Try untrained networks on a batch and on the validation set; returns examples, numbers,
+    values, chance and together, as in `Checked`.  Raises OwnError.
     """
     module, _ = modules = build(training, 0), build(training, 0)
     with telling("model: comparing two of one seed raised"):
@@ -417,7 +417,7 @@ def _tried(training: Training) -> tuple[int, int, int, float, bool]:
     with telling(f"train: asked for {few} examples it raised"), alone(0):
         if callable(training.train):
             batch = next(batches.Passes(training.train, few, 0, total))
-        else:  # from end to end
+        else:  # spread from the first to the last
             batch = batches.chosen(training.train, torch.linspace(0, total - 1, few).long())
     with telling("inputs: asked for answers on validation the model raised"), alone(0):
         values, chance = _check_answers(training, module)
@@ -428,8 +428,8 @@ def _tried(training: Training) -> tuple[int, int, int, float, bool]:
 
 
 def _check_answers(training: Training, module: nn.Module) -> tuple[int, float]:
-    """How many values the metric has, and the error that asks for nothing; labels fit the outputs,
-    and goals ask for something.
+    """Check that labels fit the outputs and that goals are not trivial; returns how many values the
+    metric has, and the trivial error (`Checked.chance`).
     """
     metric = kinds.metric_of(training)
     if metric.constant or isinstance(training.loss, str):
@@ -462,7 +462,7 @@ def _check_answers(training: Training, module: nn.Module) -> tuple[int, float]:
 def _check_step(
     training: Training, modules: tuple[nn.Module, nn.Module], batch: object
 ) -> None:
-    """The same loss from the same seed, and a gradient."""
+    """Check that the same seed gives the same loss, and that it has a gradient."""
     word = "loss" if callable(training.loss) else "inputs"
     losses = []
     for module in modules:
@@ -479,8 +479,8 @@ def _check_step(
 
 
 def _serves_all_trials(training: Training, module: nn.Module, x: Tensor) -> bool:
-    """Whether trials can share a module, with parameters of theirs, as the engine runs it on inputs
-    x [N, ...].
+    """Whether trials can share the module, each with its own parameters, as the engine runs it;
+    tried on inputs x [N, ...].
     """
     layers = [layer for layer in module.modules() if not any(True for _ in layer.children())]
     forwards = [layer for layer in module.modules() if layer not in layers]
@@ -490,8 +490,8 @@ def _serves_all_trials(training: Training, module: nn.Module, x: Tensor) -> bool
     )
     plain &= not any(layer._parameters for layer in forwards)
     fresh = all(p.requires_grad for p in parameters) and not any(True for _ in module.buffers())
-    # The engine takes the last parameters for the biases of the layer whose outputs are the
-    # network's
+    # The engine assumes that the last parameters are the biases of the layer whose outputs are
+    # the network's
     if not (plain and fresh and type(layers[-1]) is nn.Linear):
         return False
     ours = all(type(layer) in LAYERS for layer in forwards)
@@ -500,9 +500,9 @@ def _serves_all_trials(training: Training, module: nn.Module, x: Tensor) -> bool
 
 
 def _answers_by_example(module: nn.Module, other: nn.Module, x: Tensor) -> bool:
-    """Whether a module whose `forward` is the reader's answers by the outputs of its last layer
-    alone, as another trial's does with its parameters, asked example by example; and whether it
-    leaves x as it is.
+    """Whether a module with a custom `forward` returns just the outputs of its last layer, agrees
+    with another trial's module that runs with its parameters example by example, and leaves x
+    unchanged.
     """
     *_, last = module.modules()
     inputs, ends, parameters = x.clone(), [], dict(module.named_parameters())

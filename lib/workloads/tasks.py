@@ -1,6 +1,6 @@
-"""Tasks: what a network is asked for, and what its answers cost; a new one is an entry in `TASKS`.
+"""Tasks: what networks are trained for, and what their answers cost; add a new one to `TASKS`.
 
-PyTorch is slow to import, and most chapters only read records: functions import it themselves.
+PyTorch is slow to import, and most chapters only read records, so functions import it themselves.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """What the engine, own workloads and pages know of a task; trained by cross-entropy, in nats.
+    """A task as the engine, own workloads and pages use it; trained by cross-entropy, in nats.
 
     Logits are [T, B, classes] for T trials and B examples, targets [B]; or [T, B, L, classes] and
-    [B, L] where an example asks for L answers, such as the next token at each of its places.
+    [B, L] if an example has L answers, such as the next token at each of its places.
 
     Attributes:
-        measure: the mean cost of the validation examples, in words, as tables and axes name it.
-        cost(logits, targets): what each example costs, [T, B], never below zero: goals are set for
+        measure: the mean cost of the validation examples, in words, for tables and axes.
+        cost(logits, targets): the cost of each example, [T, B], never negative: goals are set for
             its mean over the validation set.
-        constant(targets): the least mean cost of an answer that is the same for all examples, whose
-            targets [N] these are: a goal that it meets asks for nothing.
+        constant(targets): the least mean cost of an answer that is the same for all examples with
+            these targets [N]: a goal that it meets is trivial.
         counted: whether costs are mistakes, whole numbers, which are then counted exactly.
-        shown: how a sentence has a goal that is none of mistakes, as whoever sets goals gives it.
-        hopeless(goals): training losses above which nobody meets these goals, for races: found on
-            record, not proved.
-        objective(outputs, targets): a scalar that is minimised instead, of a `lib.own.Training`.
-        highest: as of `lib.own.Metric`.
+        shown: formats a goal that does not count mistakes, in the units in which goals are set.
+        hopeless(goals): training losses above which no trial meets these goals, for races: seen in
+            records, not proved.
+        objective(outputs, targets): a scalar to minimise instead, for a `lib.own.Training`.
+        highest: as in `lib.own.Metric`.
     """
 
     measure: str
@@ -45,16 +45,16 @@ class Task:
     highest: float | None = None
 
     def written(self, goal: float) -> str:
-        """A goal on record as a sentence has it."""
+        """A recorded goal, as written in a sentence."""
         return f"{100 * goal:g} %" if self.counted else self.shown(self.given(goal))
 
     def given(self, error: float) -> float:
-        """The value of the metric that is on record as this error, and the other way round."""
+        """The value of the metric that is recorded as this error, and vice versa."""
         return error if self.highest is None else float(f"{self.highest - error:.12g}")
 
     def loss(self, logits: Tensor, targets: Tensor, smoothing: float = 0.0) -> Tensor:
-        """What training minimises: the mean over a batch, a scalar for autograd, for the logits of
-        one trial [B, ..., classes].
+        """The loss that training minimises: the mean over a batch, a scalar for autograd, for the
+        logits of one trial [B, ..., classes].
 
         smoothing: the share of the target spread evenly over all classes.
         """
@@ -66,10 +66,10 @@ class Task:
     def derivative(
         self, logits: Tensor, targets: Tensor, smoothing: float = 0.0, parts: int = 1
     ) -> tuple[Tensor, Tensor]:
-        """The same by hand for many trials: means over each part of a batch [parts, T], and their
-        derivatives by the logits, in their shape.
+        """`loss` and its derivative by hand, for many trials: means over each part of a batch
+        [parts, T], and their derivatives by the logits, in the logits' shape.
 
-        On rows this short the library's kernels cost a fifth of a step.
+        On rows this short, the library's kernels would take a fifth of a step.
         """
         import torch
         from torch.nn import functional
@@ -98,12 +98,12 @@ def _mistakes(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 def _rarer(targets: Tensor) -> float:
-    """The share of the examples that are not of the most frequent class."""
+    """The share of examples that are not of the most frequent class."""
     return 1 - int(targets.flatten().bincount().max()) / targets.numel()
 
 
 def _nats(logits: Tensor, targets: Tensor) -> Tensor:
-    """Cross-entropy, of an example's answers the mean: float64 [T, B]."""
+    """Cross-entropy, averaged over each example's answers: float64 [T, B]."""
     log = logits.double().log_softmax(-1)
     nats = -log.gather(-1, targets.expand(log.shape[:-1])[..., None])[..., 0]
     return nats.flatten(2).mean(2) if targets.dim() > 1 else nats
@@ -117,12 +117,12 @@ def _entropy(targets: Tensor) -> float:
 
 
 TASKS = {
-    # At a goal, a loss is 2 to 5 nats per unit of error, and beyond 14 in trials alone that had
-    # all but diverged before
+    # When a goal is met, the loss is 2 to 5 nats per unit of error, and above 14 only in trials
+    # that had almost diverged before
     "classification": Task(
         "validation error", _mistakes, _rarer, counted=True, hopeless=lambda goals: 16 * goals
     ),
-    # A network is seldom better at new examples than at those that it trains on
+    # A network is seldom better on new examples than on its training examples
     "cross-entropy": Task(
         "validation cross-entropy, nats",
         _nats,

@@ -1,13 +1,13 @@
 """Texts as data sets for language models: characters as numbers, split by position and cut into
 windows.
 
-An example is a window of 64 characters; its targets are the 64 that follow each of them.  The test
-part is the last twentieth of the text.  The validation part is a twentieth before it, training what
-is left on both sides of that; no window crosses from one part into another, targets included.
+An example is a window of 64 characters; its targets are the characters that follow each.  The test
+part is the last twentieth of the text, the validation part a twentieth before it, and the training
+part what is left on both sides; no window, targets included, crosses from one part into another.
 
 A reader's own text is a workload, too: the book's language model on the characters of a file.  Its
-name is the file's path, which ends in ".txt", or that with goals in nats, "mytext.txt:1.9,2.1,2.3".
-Without any, they lie between what 3-grams and 2-grams of the text reach.
+name is the file's path, which ends in ".txt", optionally with goals in nats,
+"mytext.txt:1.9,2.1,2.3"; by default they lie between what 3-grams and 2-grams of the text reach.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from lib import plain
 from lib.own import named, require
 from lib.workloads import ngrams, own_file
 
-CONTEXT = 64  # characters that a window holds
-ASKED = 256  # windows of the validation part, and of the test part, at most
-SHARE = 20  # the text over the validation part, and over the test part
+CONTEXT = 64  # characters in a window
+ASKED = 256  # windows used of the validation part, and of the test part, at most
+SHARE = 20  # ratio of the text to the validation part, and to the test part
 
 LENGTHS = {"tiny-shakespeare": 1_115_394}
 SHA256 = {
@@ -37,17 +37,17 @@ Span = tuple[int, int]  # first character, and one past the last
 
 
 def numbered(text: str) -> np.ndarray:
-    """Characters as their places among the different ones, sorted: int64 [characters]."""
+    """Characters as indices into the sorted distinct ones: int64 [characters]."""
     points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
     return np.unique(points, return_inverse=True)[1].astype(np.int64)
 
 
 def parts(length: int, split: int = 0) -> tuple[list[Span], Span, Span]:
-    """Where a text of so many characters is trained on (one or two spans), validated on, and tested
-    on.
+    """The training (one or two spans), validation and test parts of a text of `length`
+    characters.
 
-    Split 0 is validated on what comes right before the test part; another split on a span of the
-    same length whose place is drawn from the number of the split, uniformly.
+    Split 0 validates on the span right before the test part; other splits on a span of the same
+    length, placed uniformly at random, seeded by the number of the split.
     """
     size = length // SHARE
     end = length - size
@@ -57,37 +57,37 @@ def parts(length: int, split: int = 0) -> tuple[list[Span], Span, Span]:
 
 
 def train_size(length: int) -> int:
-    """Windows to train on in a text of so many characters, in every split.
+    """Number of training windows in a text of `length` characters, the same in every split.
 
-    Two spans hold up to one window less than one does; so many are used of every split.
+    Two spans may hold one window less than a single one; every split uses that many.
     """
     return (length - 2 * (length // SHARE) - 2) // CONTEXT - 1
 
 
 def spread_starts(span: Span, count: int) -> np.ndarray:
-    """First characters of windows evenly spread over the span: int64 [count]."""
+    """First characters of `count` windows, evenly spread over the span: int64 [count]."""
     first, last = span
     return np.linspace(first, last - CONTEXT - 1, count).astype(np.int64)
 
 
 def windows(ids: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and targets, int64 [N, CONTEXT] each, of the windows that start at these characters of
-    ids [characters].
+    """Inputs and targets, int64 [N, CONTEXT] each, of the windows in ids [characters] that begin
+    with the characters at `starts`.
     """
     positions = starts[:, None] + np.arange(CONTEXT)
     return ids[positions], ids[positions + 1]
 
 
 def asked_of(length: int) -> int:
-    """Windows of the validation part, and of the test part, of a text of so many characters."""
+    """Number of validation windows, and of test windows, for a text of `length` characters."""
     return min(ASKED, (length // SHARE - 1) // CONTEXT)
 
 
 def examples(
     ids: np.ndarray, split: int = 0, asked: int | None = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Training, validation and test windows of a text ids [characters], as `windows` has them;
-    asked: how many of the latter two, if not `asked_of` it.
+    """Training, validation and test windows of a text ids [characters], as `windows` returns them;
+    asked: how many of the latter two; None: `asked_of` the text's length.
     """
     training, *others = parts(len(ids), split)
     count = asked or asked_of(len(ids))
@@ -99,7 +99,7 @@ def examples(
 
 # --- a reader's own -----------------------------------------------------------------------------
 
-# Characters: the validation part then has 16 windows
+# In characters: the validation part then holds 16 windows
 LEAST = SHARE * (16 * CONTEXT + 1)
 SYMBOLS = 4096  # different characters, at most
 GOALS = 5
@@ -107,9 +107,7 @@ GOALS = 5
 
 @dataclass(frozen=True, eq=False)
 class Text:
-    """ids: characters as their places among the symbols, int64 [characters]; source: digest of the
-    file.
-    """
+    """ids: characters as indices of symbols, int64 [characters]; source: digest of the file."""
 
     ids: np.ndarray
     symbols: int
@@ -117,10 +115,10 @@ class Text:
 
 
 def read(name: str) -> Text:
-    """The text called so, read again if the file has changed.
+    """The text of this name, read again if the file has changed.
 
-    Raises OwnError for a file that is missing, is not UTF-8, is too short, or has one symbol or too
-    many.
+    Raises OwnError for a file that is missing, not UTF-8 or too short, or has only one symbol or
+    too many.
     """
     file = own_file.file_of(name)
     return _read(file, file.read_bytes())
@@ -140,8 +138,8 @@ def _read(file: Path, raw: bytes) -> Text:
 
 
 def goals(name: str) -> tuple[float, ...]:
-    """Mean cross-entropies in nats, the hardest first: those of the name, or GOALS from the text's
-    3-grams to its 2-grams.  Raises OwnError for goals that are none.
+    """Mean cross-entropies in nats, the hardest first: those in the name, or GOALS on the way from
+    the text's 3-grams to its 2-grams.  Raises OwnError for goals that cannot be used.
     """
     if values := own_file.goals(name):
         with named(name):
@@ -154,7 +152,7 @@ def goals(name: str) -> tuple[float, ...]:
 
 @functools.lru_cache(maxsize=8)
 def _nats(text: Text) -> tuple[float, float]:
-    """What 3-grams and 2-grams cost on the windows that networks are validated on."""
+    """The costs of 3-grams and 2-grams on the windows that validate networks."""
     training, validation, _ = parts(len(text.ids))
     tables = ngrams.count([text.ids[slice(*span)] for span in training], 3, text.symbols)
     starts = spread_starts(validation, asked_of(len(text.ids)))

@@ -1,5 +1,4 @@
-"""From trials to curves: steps to result with its interval, regimes, forms, the critical batch
-size.
+"""From trials to curves: steps to result with intervals, regimes, forms, critical batch sizes.
 
 Works on the table of `lib.records.results.read` (a row per trial) and measures nothing itself.  The
 unit is the search.

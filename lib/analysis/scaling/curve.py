@@ -1,9 +1,9 @@
-"""One curve, search by search, and what it says with an interval: the jackknife over searches,
+"""One curve, search by search, and estimates from it with intervals: jackknife over searches, with
 missed goals as bounds.
 
-The unit is the search.  An estimate is computed from all searches and again without each of them;
+The unit is the search.  An estimate is computed from all searches, and again without each of them;
 their spread gives its standard error, and Student's t its interval.  Curves that share searches
-lose the same one, so that ratios are paired.
+leave out the same one, so that ratios are paired.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from lib.analysis.scaling.steps import CURVE, SEARCH, apart, scatter_of, steps_t
 from lib.methods import spaces
 
 LEVEL = 0.9  # of every interval in the book
-ENOUGH = 3  # searches that tell their own scatter
-# Of expectation and maximisation where goals were missed, or until means move less than this
+ENOUGH = 3  # searches from whose scatter an error is estimated; fewer borrow it
+# Expectation-maximisation rounds at most, if goals were missed, until means move less than this
 ROUNDS, SETTLED = 60, 1e-4
 
 
 @dataclass(frozen=True)
 class Effect:
-    """An estimate on its own scale: natural logarithms for a ratio.
+    """An estimate on its natural scale: logarithms for a ratio.
 
     value: the estimate.  error: its standard error.  freedom: degrees of freedom of that error, inf
-    if it is known. n: independent searches.  below, above: whether the interval is open on that
-    side, since something has no bound there.
+    if it is exact.  n: independent searches.  below, above: whether the interval is unbounded on
+    that side.
     """
 
     value: float
@@ -56,7 +56,7 @@ class Effect:
         return float(stdtrit(self.freedom, 0.5 + LEVEL / 2) * self.error)
 
     def row(self, name: str = "", log: bool = True) -> dict[str, float]:
-        """name, name_low, name_high; of a ratio if log."""
+        """name, name_low, name_high; exponentiated, as a ratio, if log."""
         with np.errstate(over="ignore"):
             ends = (np.exp if log else np.asarray)([self.value, self.low, self.high])
         return dict(zip((name, f"{name}_low", f"{name}_high"), ends.tolist()))
@@ -66,16 +66,16 @@ class Effect:
 class Curve:
     """A curve at one goal.
 
-    logs: ln K* [searches, batch sizes], NaN where there is no such search; where a search missed
-    the goal, ln of its last step, which K* exceeds.  Rows by `SEARCH`, columns the batch sizes.
-    missed: [searches, batch sizes], whether the goal was missed. scatter: standard deviation of ln
-    K* between searches, for a curve of fewer than ENOUGH.
+    logs: ln K* [searches, batch sizes], NaN where there is no such search; if a search missed the
+    goal, ln of its last step, which K* exceeds.  Rows by `SEARCH`, columns are batch sizes.
+    missed: [searches, batch sizes], whether the goal was missed.  scatter: standard deviation of
+    ln K* between searches, for a curve of fewer than ENOUGH.
     """
 
     logs: pd.DataFrame
     missed: pd.DataFrame
     scatter: float
-    weights = None  # of the batch sizes in a fit, [m]; None: all alike
+    weights = None  # of the batch sizes in a fit, [m]; None: equal
 
     @functools.cached_property
     def sizes(self) -> np.ndarray:
@@ -83,7 +83,7 @@ class Curve:
 
     @property
     def n(self) -> int:
-        """Independent searches."""
+        """Number of independent searches."""
         return len(self.logs)
 
     @functools.cached_property
@@ -99,10 +99,9 @@ class Curve:
     def mean(self, searches: np.ndarray) -> np.ndarray:
         """Mean ln K* [m] of some searches [n, true or false] by maximum likelihood.
 
-        Where goals were missed or searches are lacking, ln K* is taken for normal about its batch
-        size's mean plus its search's own level.  A missed goal is only known to take more than the
-        steps in logs; where all searches missed, the mean is what c1/B + c2, fitted to all batch
-        sizes, says of it.
+        If goals were missed or searches are missing, ln K* is assumed normal about its batch size's
+        mean plus its search's level.  A missed goal only means more steps than those in logs; if
+        all searches missed, the mean is the prediction of c1/B + c2, fitted to all batch sizes.
         """
         logs = self.logs.to_numpy()[searches]
         missed = self.missed.to_numpy()[searches]
@@ -135,11 +134,11 @@ class Curve:
 
     @functools.cached_property
     def moved(self) -> tuple[np.ndarray, float, float]:
-        """Rows of means [k, m], each off by a part of the error; the factor of their squared
-        deviations; degrees of freedom.
+        """Perturbed means [k, m]; the factor by which their squared deviations are multiplied;
+        degrees of freedom.
 
-        Without each search in turn; or, of fewer than ENOUGH, each batch size shifted by a borrowed
-        standard error.
+        Each row leaves out one search; or, with fewer than ENOUGH, shifts one batch size by a
+        borrowed standard error.
         """
         if self.n >= ENOUGH:
             rows = [self.mean(kept) for kept in ~np.eye(self.n, dtype=bool)]
@@ -148,8 +147,8 @@ class Curve:
         return self.means + shifts, 1.0, np.inf
 
     def at(self, sizes: Sequence[int] | pd.Index, searches: pd.Index | None = None) -> Curve:
-        """The curve at some of its batch sizes and of some of its searches; itself if these are
-        all, so that what it has computed is kept.
+        """The curve with some of its batch sizes and some of its searches; itself if these are all,
+        so that cached results are kept.
         """
         rows = self.logs.index if searches is None else searches
         logs = self.logs.loc[rows, list(sizes)]
@@ -159,8 +158,8 @@ class Curve:
 
     @property
     def spread(self) -> tuple[np.ndarray, np.ndarray]:
-        """The standard deviation of one search's ln K* [m], and its degrees of freedom [m]: inf
-        where it is borrowed.
+        """The standard deviation of one search's ln K* [m], and its degrees of freedom [m], inf if
+        it is borrowed.
         """
         met = self.logs.mask(self.missed)
         counts = met.count().to_numpy()
@@ -193,19 +192,19 @@ class Curve:
 class AdaptiveCurve(Curve):
     """The curve of an adaptive search, which searches some batch sizes more often than others.
 
-    All searches that met the goal count, each as independent of the others; K* is their geometric
-    mean.  The error of one search is the scatter of all of them about the fitted c1/B + c2, the
-    same at every batch size; of fewer than three batch sizes, it is `scatter`.
+    All searches that met the goal count as independent; K* is their geometric mean.  The error of
+    one search is the scatter of all about the fitted c1/B + c2, the same at every batch size; with
+    fewer than three batch sizes, it is `scatter`.
     """
 
     @functools.cached_property
     def weights(self) -> np.ndarray:
-        """Searches of every batch size, [m]."""
+        """Number of searches at every batch size, [m]."""
         return self.logs.count().to_numpy()
 
     @property
     def n(self) -> int:
-        """Searches, of all batch sizes together."""
+        """Number of searches at all batch sizes together."""
         return int(self.weights.sum())
 
     @functools.cached_property
@@ -214,7 +213,7 @@ class AdaptiveCurve(Curve):
 
     @functools.cached_property
     def spread(self) -> tuple[float, float]:
-        """As of a `Curve`, the same at every batch size."""
+        """As for a `Curve`, but the same at every batch size."""
         if len(self.sizes) < 3:
             return self.scatter, np.inf
         columns = self.logs.to_numpy().T
@@ -225,25 +224,25 @@ class AdaptiveCurve(Curve):
 
     @functools.cached_property
     def moved(self) -> tuple[np.ndarray, float, float]:
-        """As of a `Curve`: every batch size shifted up and down by its standard error."""
+        """As for a `Curve`, with every batch size shifted up and down by its standard error."""
         error, freedom = self.spread
         shifts = error * np.diag(1 / np.sqrt(self.weights))
         return self.means + np.concatenate([shifts, -shifts]), 0.5, freedom
 
 
 def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
-    """The curve of rows of `steps_to_result`, of its independent searches (`apart`), or of an
+    """The curve from rows of `steps_to_result`, of its independent searches (`apart`), or of an
     adaptive one.
 
-    share: batch sizes that fewer of the searches have are left out.
+    share: leave out batch sizes that a smaller share of the searches has.
     """
-    # Tables of side studies are of one network, which they do not name
+    # Tables of side studies hold one network, which they do not name
     name = searches.workload.iloc[0] if "workload" in searches else ""
     scatter = scatter_of(name)
     if "space" in searches and searches.space.iloc[0] == spaces.ADAPTIVE:
         met = searches.dropna(subset="steps").set_index(["replicate", "batch_size"])
         logs = np.log(met.steps).unstack()
-        # Numbers of searches say nothing of other curves: none may be paired with this one
+        # Search numbers do not correspond between curves: none may be paired with this one
         logs.index = [(*searches[CURVE].iloc[0], number) for number in logs.index]
         return AdaptiveCurve(logs, logs > np.inf, scatter)
     by = searches.set_index([*SEARCH, "batch_size"])
@@ -262,15 +261,15 @@ def curve_of(searches: pd.DataFrame, share: float = 0.5) -> Curve:
 
 
 def curves_of(searches: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
-    """Every curve of rows of `steps_to_result` by its CURVE key, of those with at least so many
-    batch sizes met.
+    """Every curve from rows of `steps_to_result` by its CURVE key, if at least so many batch sizes
+    met the goal.
     """
     curves = {key: curve_of(rows) for key, rows in searches.groupby(CURVE)}
     return {key: curve for key, curve in curves.items() if curve.met.sum() >= least}
 
 
 def curves(trials: pd.DataFrame, least: int = 3) -> dict[tuple, Curve]:
-    """`curves_of` of trials, at the goal of the table."""
+    """`curves_of` for trials, at the goal of the table."""
     return curves_of(steps_to_result(trials), least) if len(trials) else {}
 
 
@@ -286,16 +285,16 @@ def above(mean: np.ndarray, bound: np.ndarray, spread: float) -> np.ndarray:
 def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | list[Effect]:
     """A statistic of curves with its interval.
 
-    statistic: of one (sizes [m], means [k, m]) per curve; returns values [k], or [k, j] for j
-    statistics at once. Curves that share ENOUGH searches are paired, by these searches alone;
-    others are taken for independent.
+    statistic: called with one (sizes [m], means [k, m]) per curve; returns values [k], or [k, j]
+    for j statistics at once.  Curves that share ENOUGH searches are paired, using only these;
+    others count as independent.
     """
     curves = paired(curves)
     index = curves[0].logs.index
     together = all(c.logs.index.equals(index) and c.n >= ENOUGH for c in curves[1:])
     groups = [curves] if together else [[curve] for curve in curves]
-    # The means themselves, and then what moves, beside the means of curves that do not; all at
-    # once, since most statistics take as long for one row as for many
+    # The means, then the perturbed means beside the means of the other curves; all together, since
+    # most statistics take as long for one row as for many
     ends = np.cumsum([1, *(len(group[0].moved[0]) for group in groups)])
     lines = []
     for curve in curves:
@@ -324,7 +323,7 @@ def estimate(statistic: Callable[..., np.ndarray], *curves: Curve) -> Effect | l
 def drawn(
     effect: Effect, value: float, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Both ends [4000] of intervals of estimates that scatter about a value as this one does."""
+    """Both ends [4000] of the intervals of estimates drawn about `value` with this one's error."""
     size = 4000
     spread = np.full(size, effect.error)
     if np.isfinite(effect.freedom):
@@ -335,8 +334,8 @@ def drawn(
 
 
 def satterthwaite(variances: Sequence[np.ndarray], freedoms: Sequence[float]) -> np.ndarray:
-    """Degrees of freedom of the sum of independent variances that have these; a billion where a sum
-    has none.
+    """Degrees of freedom of the sum of independent variances with these; a billion where that is
+    zero or not finite.
     """
     total = sum(variances)
     parts = sum(variance**2 / freedom for variance, freedom in zip(variances, freedoms))
@@ -346,8 +345,8 @@ def satterthwaite(variances: Sequence[np.ndarray], freedoms: Sequence[float]) ->
 
 
 def mean_of(values: Sequence[float]) -> Effect:
-    """The mean of independent values, one a search or seed, with Student's t; a single one has no
-    error that is known.
+    """The mean of independent values, one per search or seed, with Student's t; the error of a
+    single one is unknown.
     """
     values = np.asarray(values, float)
     n = len(values)
@@ -356,7 +355,7 @@ def mean_of(values: Sequence[float]) -> Effect:
 
 
 def less(above: Effect, below: Effect) -> Effect:
-    """One estimate less another that is independent of it, open where the first is."""
+    """One estimate minus another, independent one, unbounded where the first is."""
     variances = [above.error**2, below.error**2]
     freedom = satterthwaite(variances, [above.freedom, below.freedom])
     return replace(
@@ -369,8 +368,8 @@ def less(above: Effect, below: Effect) -> Effect:
 
 
 def share(met: int, of: int) -> tuple[float, float, float]:
-    """The share of so many that met a condition, and the ends of its interval by Wilson's (1927)
-    score; NaN of none.
+    """The share `met` / `of`, and the ends of its interval by Wilson's (1927) score; NaN if `of` is
+    zero.
     """
     if not of:
         return np.nan, np.nan, np.nan
@@ -381,13 +380,13 @@ def share(met: int, of: int) -> tuple[float, float, float]:
 
 
 def mean_over(searches: Sequence[Effect]) -> Effect:
-    """The mean of what several searches estimate, by their scatter; of one alone its own."""
+    """The mean of several searches' estimates, with the error from their scatter; one unchanged."""
     return mean_of([effect.value for effect in searches]) if len(searches) > 1 else searches[0]
 
 
 def slope(x: Sequence[float], y: Sequence[float]) -> Effect:
-    """The slope of one search's y [n] over x [n] by least squares, with the error of the scatter
-    about its line; NaN under three points.
+    """The least-squares slope of one search's y [n] over x [n], with the error from the scatter
+    about the line; NaN for fewer than three points.
     """
     if len(x) < 3:
         return Effect(np.nan, np.nan, 1.0, 1)
@@ -396,8 +395,8 @@ def slope(x: Sequence[float], y: Sequence[float]) -> Effect:
 
 
 def paired(curves: Sequence[Curve]) -> list[Curve]:
-    """The curves at the searches that all share, if these are half of the fewest, and ENOUGH where
-    all have as many; else each with its own.
+    """The curves with only the searches that all share, if these are half of the fewest, and ENOUGH
+    if all have as many; else each with its own searches.
     """
     shared = _shared([c.logs.index for c in curves]).sort_values()
     fewest = min(c.n for c in curves)
@@ -407,10 +406,10 @@ def paired(curves: Sequence[Curve]) -> list[Curve]:
 
 
 def alike(*curves: Curve, among: Sequence[int] | None = None) -> list[Curve]:
-    """The curves at the batch sizes that all have: a longer curve bends elsewhere if the form is
-    not the truth.
+    """The curves at the batch sizes that all have: a longer curve would bend elsewhere if the form
+    is not exact.
 
-    among: those that are asked for; None: all.
+    among: use only these batch sizes; None: all.
     """
     sizes = _shared([c.logs.columns for c in curves])
     sizes = sizes if among is None else sizes.intersection(among)
@@ -421,10 +420,10 @@ def _shared(indices: list[pd.Index]) -> pd.Index:
     return functools.reduce(pd.Index.intersection, indices)
 
 
-@functools.lru_cache(maxsize=4096)  # many claims ask of the same curves
+@functools.lru_cache(maxsize=4096)  # many claims use the same curves
 def critical(curve: Curve) -> Effect:
-    """ln of the critical batch size, in examples; open where it may lie beyond REACH of the batch
-    sizes measured.
+    """ln of the critical batch size, in examples; unbounded on a side where it may lie farther than
+    REACH beyond the batch sizes measured.
     """
     bend = estimate(lambda line: forms.log_critical(*line, curve.weights), curve)
     low, high = np.log(curve.sizes[[0, -1]]) + [-forms.REACH, forms.REACH]
@@ -433,8 +432,8 @@ def critical(curve: Curve) -> Effect:
 
 @functools.lru_cache(maxsize=4096)
 def critical_ratio(above: Curve, below: Curve) -> Effect | None:
-    """ln of one critical batch size over another, at the batch sizes both have; None if these are
-    fewer than three.
+    """ln of one critical batch size over another, at the batch sizes that both have; None if fewer
+    than three.
     """
     above, below = alike(above, below)
     if min(above.met.sum(), below.met.sum()) < 3:
@@ -470,10 +469,10 @@ def mean_steps_ratio(above: Curve, below: Curve, sizes: Sequence[int] | None = N
 
 
 def draws(curve: Curve) -> pd.DataFrame:
-    """Curves of K* [draws, batch sizes] that scatter about the means as their error does, for
-    statistics that jump.
+    """Curves of K* [draws, batch sizes] drawn about the means with their error, for discontinuous
+    statistics.
 
-    With jackknife rows as directions; Student's t by one chi-square a draw.
+    Jackknife rows serve as directions; one chi-square per draw gives Student's t.
     """
     random = np.random.default_rng(0)
     moved, factor, freedom = curve.moved

@@ -1,8 +1,8 @@
-"""Ratios of critical batch sizes by all that searches know, and scatter pooled over networks.
+"""Ratios of critical batch sizes from all that searches record, and scatter pooled over networks.
 
-The fewest steps are the noisiest thing in a search.  The trials that come next, and the easier
-goals that they meet on their way, bend at nearly the same batch size: the mean of ln C over them
-scatters less between searches, and of a ratio of two curves it has the same expectation.
+The fewest steps are the noisiest result of a search.  Curves of the next trials, and of easier
+goals, bend at nearly the same batch size: the mean of ln C over them scatters less between
+searches, and the ratio of two curves has the same expectation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lib.analysis.scaling.curve import (
 from lib.analysis.scaling.steps import CURVE, SEARCH, goal
 from lib.workloads.catalogue import WORKLOADS
 
-# How many trials count at a workload's goal and at those that follow it, the hardest first
+# How many trials count at a workload's goal and at the easier ones after it, the hardest first
 RUNGS = (2, 5, 10, 10)
 POINT = [*CURVE, "batch_size", *SEARCH]
 
@@ -36,14 +36,14 @@ def ladders(searches: pd.DataFrame, orders: pd.DataFrame) -> dict[tuple, list[Cu
     """The curves of every network and method, one per rung, by their CURVE keys.
 
     Args:
-        searches: rows as of `lib.records.results.of_searches`, or two a search where momentum's
+        searches: rows as from `lib.records.results.of_searches`, or two per search if momentum's
             range was searched in halves.
         orders: of the records, in columns record, goal and k1 ... k10 (steps in which the first
             trials met the goal).
 
-    A search ends at so many hits of its hardest goal, later trials to which are not known.  A race
-    abandons slow trials, so that its curve has the first trial to its goal alone: easier goals
-    without later trials gain nothing (`chapters.claims.estimator`).
+    A search ends after some hits of its hardest goal; later trials are unknown.  A race abandons
+    slow trials, so its curve uses only the first trial to its goal: easier goals without later
+    trials add nothing (`chapters.claims.estimator`).
     """
     columns = [name for name in orders if name.startswith("k") and name[1:].isdigit()]
     fields = searches.drop_duplicates("record").drop(columns=["goal", "steps"])
@@ -61,8 +61,8 @@ def ladders(searches: pd.DataFrame, orders: pd.DataFrame) -> dict[tuple, list[Cu
 
 
 def _rungs(workload: str, raced: bool) -> list[tuple[float, int]]:
-    """A workload's goals from the one at which it is read, the hardest first, and how many
-    trials count at each; of raced searches the first at that goal alone.
+    """A workload's goals from the one at which it is read, the hardest first, and how many trials
+    count at each; for races, only the first trial at that goal.
     """
     if raced or workload not in WORKLOADS:
         return [(goal(workload), 1)]
@@ -71,8 +71,8 @@ def _rungs(workload: str, raced: bool) -> list[tuple[float, int]]:
 
 
 def _steps(rows: pd.DataFrame, columns: list[str], trials: int) -> pd.DataFrame:
-    """A row per search with the geometric mean of the steps of the first so many trials, by both
-    halves where there are two; of those that met the goal.
+    """A row per search with the geometric mean of the steps of its first `trials` trials that met
+    the goal, from both halves if there are two.
     """
     melted = rows.melt([*POINT, "goal", "last_step"], columns, value_name="step")
     by = melted.sort_values("step", kind="stable").groupby(POINT, dropna=False)
@@ -84,8 +84,8 @@ def _steps(rows: pd.DataFrame, columns: list[str], trials: int) -> pd.DataFrame:
 
 
 def shared_ratio(above: Sequence[Curve], below: Sequence[Curve]) -> Effect | None:
-    """ln of one critical batch size over another, the mean over rungs, open where a rung's is; None
-    if no rung has three batch sizes of both.
+    """ln of one critical batch size over another, averaged over rungs, unbounded if a rung's is;
+    None if no rung has three batch sizes of both.
     """
     pairs = [alike(*pair) for pair in zip(above, below)]
     pairs = [pair for pair in pairs if min(curve.met.sum() for curve in pair) >= 3]
@@ -108,9 +108,9 @@ def shared_ratio(above: Sequence[Curve], below: Sequence[Curve]) -> Effect | Non
 def pooled(
     effects: Mapping[tuple, Effect], alike: Callable[[tuple], bool], least: float = 0.05
 ) -> dict[tuple, Effect]:
-    """The estimates by key, with the scatter of those that are alike and have ENOUGH searches
-    pooled, if Bartlett's test that their variances are equal allows (p >= least; approximately,
-    since it is of jackknife errors); a single search has the pooled scatter, too.
+    """The estimates by key, with the scatter pooled over those that are alike and have ENOUGH
+    searches, if Bartlett's test of equal variances allows (p >= least; approximate, since errors
+    are from the jackknife); a single search gets the pooled scatter, too.
     """
     group = [effect for key, effect in effects.items() if alike(key)]
     group = [effect for effect in group if effect.n >= ENOUGH and 0 < effect.error < np.inf]

@@ -1,4 +1,4 @@
-"""From trials to steps to result: K* of every search, and what its trials tell of a smaller one."""
+"""From trials to steps to result: K* of every search, and what smaller searches would have had."""
 
 from __future__ import annotations
 
@@ -18,14 +18,13 @@ workload algorithm pruning sparsity batch_size trials replicate split stop check
 max_steps space label_smoothing workers compressor density feedback by_layer aggregation warm_up
 race rungs staleness delays
 """.split()
-SEARCH = ("replicate", "split")  # what tells the searches of one point apart
-# How many hits a search waits for does not change its K*, nor a limit beyond it, nor hardly ever a
-# race
+SEARCH = ("replicate", "split")  # distinguish the searches of one point
+# The number of hits and a limit beyond K* do not change K*; a race hardly ever does
 SAME = (*SEARCH, "hits", "max_steps", "race", "rungs")
-# One each on a curve
+# The same for all searches of a curve
 PROTOCOL = "trials stop checks precision space label_smoothing staleness delays".split()
 CURVE = ["workload", "algorithm", "pruning", "sparsity"]
-WITHIN_BUDGETS = ("best@", "test@", "loss@")  # how columns begin of which no curve is made
+WITHIN_BUDGETS = ("best@", "test@", "loss@")  # prefixes of columns that are not used for curves
 LEVELS = (0.05, 0.5, 0.95)
 # Standard deviation of ln K* between independent searches of one point, by data set and kind of
 # network; a test measures it.
@@ -39,21 +38,21 @@ SCATTER = {
         for kind in ("fully connected", "convolutional")
     },
 }
-# the same of searches on one split of the digits, for readers' own
+# The same for searches on one split of the digits, used for readers' workloads
 ONE_SPLIT = 0.24
 
 
 # --- the goal error at which curves are read ------------------------------------------------------
 
-# Data with a history, not a rule applied to the records; all other workloads are read at their
-# hardest goal, as planned
+# Chosen by hand, with a history, not by a rule applied to the records; all other workloads are read
+# at their hardest goal, as planned
 GOALS = {
     # Since 2026-11-25: the hardest error that every dense and 90 % sparse search met at every batch
     # size; before, 0.04
     **dict.fromkeys(("digits-mlp", "digits-cnn", "mnist-fc-128x3-easier"), 0.05),
-    # Since 2026-11-29: the hardest at which the steps of an eighth of the data do not rise with the
-    # batch; 0.06 from 2026-11-26 on, 0.08 before, and 0.06 until 2026-11-25: moved with the records
-    # known each time
+    # Since 2026-11-29: the hardest at which the steps on an eighth of the data do not rise with the
+    # batch; 0.06 from 2026-11-26 on, 0.08 before, and 0.06 until 2026-11-25: each change was made
+    # with the records in view
     **{f"mnist-fc-128x3-{n}": 0.07 for n in (6750, 13500, 27000, 54000)},
 }
 
@@ -64,14 +63,14 @@ def goal(name: str) -> float:
 
 
 def goals(trials: pd.DataFrame) -> list[float]:
-    """The ladder of goal errors that the table knows, the hardest first."""
+    """The ladder of goal errors in the table, the hardest first."""
     steps = trials.filter(regex="^steps@").dropna(axis=1, how="all")
     return sorted(float(column.removeprefix("steps@")) for column in steps)
 
 
 def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
-    """The table with `steps` and `goal` set to another goal of the ladder.  Raises ValueError if it
-    is not on it.
+    """The table with `steps` and `goal` set to another goal.  Raises ValueError if it is not on the
+    ladder.
     """
     column = f"steps@{goal:g}"
     require(column in trials, "goal", goal, [f"{error:g}" for error in goals(trials)])
@@ -79,8 +78,8 @@ def at_goal(trials: pd.DataFrame, goal: float) -> pd.DataFrame:
 
 
 def at_goals(trials: pd.DataFrame, wanted: dict[str, float] | None = None) -> pd.DataFrame:
-    """`at_goal` of several workloads: of those `wanted`, or of all the book's at their `goal`;
-    others stay as they are.
+    """`at_goal` for several workloads: those `wanted`, or all the book's at their `goal`; others
+    stay as they are.
     """
     if trials.empty:
         return trials
@@ -94,8 +93,8 @@ def at_goals(trials: pd.DataFrame, wanted: dict[str, float] | None = None) -> pd
 
 
 def fitting(trials: pd.DataFrame) -> float | None:
-    """The hardest goal that is met at three batch sizes of the densest curve, or else at most of
-    them; None if no trial met any.
+    """The hardest goal that is met at three batch sizes of the densest curve, or else at as many as
+    any goal; None if no trial met any.
     """
     dense = trials[trials.sparsity == trials.sparsity.min()]
     met = {}
@@ -109,8 +108,8 @@ def fitting(trials: pd.DataFrame) -> float | None:
 
 
 def best_of_k_pmf(n: int, k: int) -> np.ndarray:
-    """P(best of k drawn without replacement from n is the j-th best) [n], j = 1 ... n: C(n - j,
-    k - 1) / C(n, k).
+    """P(best of k drawn without replacement from n is the j-th best) [n], j = 1 ... n:
+    C(n - j, k - 1) / C(n, k).
 
     Raises ValueError unless 1 <= k <= n.
     """
@@ -121,8 +120,8 @@ def best_of_k_pmf(n: int, k: int) -> np.ndarray:
 def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
     """Quantiles LEVELS of the best of k of these trials; NaN (not reached) counts as infinite.
 
-    A cell stops after its m-th hit, so only the first m order statistics are known.  A quantile
-    beyond them is returned as inf: all that is known is that it exceeds the cell's last step.
+    A search stops after its m-th hit, so only the first m order statistics are known.  A quantile
+    beyond them is returned as inf: it is only known to exceed the search's last step.
     """
     ordered = np.sort(np.where(np.isnan(steps), np.inf, steps))
     total = np.cumsum(best_of_k_pmf(len(ordered), k))
@@ -133,7 +132,7 @@ def best_of_k(steps: np.ndarray, k: int) -> np.ndarray:
 
 def steps_to_result(trials: pd.DataFrame, goal: float | None = None) -> pd.DataFrame:
     """One row per search: its CELL columns, last_step, goal, steps (K*, NaN if no trial met the
-    goal), hits_seen (count of trials that met it).
+    goal), hits_seen (number of trials that met it).
     """
     (searches,) = _searches(trials if goal is None else at_goal(trials, goal), ["steps"])
     return searches
@@ -147,7 +146,7 @@ def at_every_goal(trials: pd.DataFrame) -> dict[float, pd.DataFrame]:
 
 
 def _searches(trials: pd.DataFrame, columns: list[str]) -> Iterator[pd.DataFrame]:
-    """`steps_to_result` by each of these columns of steps."""
+    """`steps_to_result` for each of these columns of steps."""
     by = trials.groupby([name for name in CELL if name in trials], dropna=False)
     ends = by.agg(last_step=("last_step", "max"), goal=("goal", "min"))
     for column in columns:
@@ -157,7 +156,7 @@ def _searches(trials: pd.DataFrame, columns: list[str]) -> Iterator[pd.DataFrame
 
 
 def scatter_of(name: str) -> float:
-    """SCATTER of a workload's data set and kind of network, or else ONE_SPLIT."""
+    """SCATTER for a workload's data set and kind of network, or else ONE_SPLIT."""
     work = WORKLOADS.get(name)
     return SCATTER.get((work.dataset, kind_of(work.model)), ONE_SPLIT) if work else ONE_SPLIT
 
@@ -180,10 +179,10 @@ def of_curve(rows: pd.DataFrame) -> list[str]:
 def apart(
     replicates: np.ndarray, splits: np.ndarray, cells: np.ndarray | int = 1
 ) -> np.ndarray:
-    """Which searches of a curve [n] are independent of each other: the first of every split, or, if
-    these are fewer cells, all on split 0.
+    """Which searches of a curve [n] are independent of each other: the first of every split, or all
+    on split 0 if these have more cells.
 
-    cells: of each search [n], or one number for all.
+    cells: number of cells of each search [n], or one number for all.
     """
     first = replicates == [replicates[splits == split].min() for split in splits]
     shared = splits == 0

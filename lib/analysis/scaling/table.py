@@ -1,4 +1,4 @@
-"""Every curve on one row."""
+"""Tables with a row per curve."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from lib.analysis.scaling.steps import (
     steps_to_result,
 )
 
-TOLERANCE = 0.2  # of perfect scaling, and of steps that no longer fall
-TESTED = 5  # batch sizes from which on a form is tested
+TOLERANCE = 0.2  # for perfect scaling, and for steps that no longer fall
+TESTED = 5  # the fewest batch sizes with which a form is tested
 
 
 def with_perfect(curves: pd.DataFrame) -> pd.DataFrame:
@@ -58,19 +58,19 @@ def by_curve(rows: Iterable[tuple[tuple, dict]], columns: list[str]) -> pd.DataF
 
 
 def summaries(trials: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
-    """Every curve that met its goal at three batch sizes or more on one row, and the curves by
-    their CURVE keys.
+    """A row for every curve that met its goal at three batch sizes or more, and the curves by their
+    CURVE keys.
 
     Columns: those of CURVE; goal; sizes and replicates (counts: batch sizes, independent searches);
     c1, c2 (of c1/B + c2); critical, critical_low, critical_high (`critical`, examples; 0 or inf: a
-    bound); identified (whether it lies inside the batch sizes measured). Raises ValueError if the
-    trials of a curve are of several protocols.
+    bound); identified (whether it lies inside the batch sizes measured).  Raises ValueError if the
+    trials of a curve were measured under several protocols.
     """
     return of_searches(steps_to_result(trials) if len(trials) else trials)
 
 
 def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve]]:
-    """`summaries` of rows of `steps_to_result`, at one goal each."""
+    """`summaries` from rows of `steps_to_result`, at one goal each."""
     if searches.empty:
         return by_curve([], ABOUT), {}
     by = searches.groupby(CURVE)
@@ -96,12 +96,12 @@ def of_searches(searches: pd.DataFrame) -> tuple[pd.DataFrame, dict[tuple, Curve
 
 
 def across_replicates(searches: pd.DataFrame, share: float = 0.0) -> pd.DataFrame:
-    """The searches of a point joined, a row per point that one of them met.
+    """The searches of each point joined, a row per point at which one of them met the goal.
 
-    searches: of `steps_to_result`; of these, those of every curve that are independent (`apart`).
-    share: as of `curve_of`.
-    Columns: what the searches of a point share, and of `Curve.points`: steps (geometric mean), low,
-    high (90 %), replicates, missed (counts), borrowed.
+    searches: from `steps_to_result`; only independent ones of every curve are used (`apart`).
+    share: as for `curve_of`.
+    Columns: what the searches of a point share, and those of `Curve.points`: steps (geometric
+    mean), low, high (90 %), replicates, missed (counts), borrowed.
     """
     keys = of_curve(searches)
     parts = []
@@ -112,10 +112,10 @@ def across_replicates(searches: pd.DataFrame, share: float = 0.0) -> pd.DataFram
 
 
 def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
-    """`across_replicates` at every goal of the ladder, one below the other; points that missed a
-    goal are left out.
+    """`across_replicates` at every goal of the ladder, concatenated; points that missed a goal are
+    left out.
 
-    Raises ValueError if none of the trials met any.
+    Raises ValueError if no trial met any goal.
     """
     searches = at_every_goal(trials)
     least = trials.best_error.min()
@@ -127,8 +127,8 @@ def all_goals(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def tests_of_form(curves: dict[tuple, Curve]) -> pd.DataFrame:
-    """How well c1/B + c2, and c1/B^p + c2, fit every curve of TESTED batch sizes or more that all
-    of ENOUGH searches have.
+    """How well c1/B + c2, and c1/B^p + c2, fit every curve of which ENOUGH searches all have TESTED
+    batch sizes or more.
 
     Columns: those of CURVE, sizes, searches; chi2, freedom, p_value (of c1/B + c2, against the
     scatter of searches); depart, depart_low, depart_high (the factor by which the curve departs
@@ -155,10 +155,10 @@ def beside(
     partner: Callable[[tuple], tuple],
     quantities: dict[str, Callable[[Curve, Curve], Effect | None]] = CRITICAL,
 ) -> pd.DataFrame:
-    """Every curve over its partner, a row per curve and quantity; None makes no row.
+    """Every curve over its partner, a row per curve and quantity; a quantity of None has no row.
 
-    partner: of a key, the key of another curve, or the same for a curve that has none. Columns:
-    those of CURVE; what (of quantities); ratio, ratio_low, ratio_high (90 %); n (searches
+    partner: maps a key to that of another curve, or to itself if there is none.  Columns: those of
+    CURVE; what (the name in quantities); ratio, ratio_low, ratio_high (90 %); n (searches
     compared), sizes (batch sizes that both have).
     """
     rows = []
@@ -174,7 +174,7 @@ def beside(
 def with_partner(
     curves: dict[tuple, Curve], partner: Callable[[tuple], tuple]
 ) -> Iterator[tuple[tuple, Curve, Curve]]:
-    """The key of every curve of which another is the partner, the curve, and the other."""
+    """For every curve that has another as partner: its key, the curve, and its partner."""
     for key, curve in curves.items():
         below = curves.get(partner(key), curve)
         if below is not curve:
@@ -186,8 +186,8 @@ def dense_key(key: tuple) -> tuple:
 
 
 def sparsest(curves: Mapping[tuple, Any]) -> dict[tuple, tuple[Any, Any]]:
-    """What is known of every network and method at its highest sparsity, pruned by connection
-    sensitivity, and of the dense one, by key.
+    """The values for every network and method at its highest sparsity, pruned by connection
+    sensitivity, and for the dense network, by key.
     """
     highest = {}
     for key in curves:
