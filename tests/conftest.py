@@ -100,7 +100,7 @@ def exhaustive(cell, meets):
             losses, g, _ = executor.gradients(w, *batch, trials.mask)
         # A trial that has diverged would have left
         assert trials.mask is None or not g[(trials.mask == 0) & losses.isfinite()[:, None]].any()
-        method.step(w, g, buffers, trials.at(step), step, layers)
+        method.step(w, g, buffers, trials.hparams(step), step, layers)
         if step == check:
             check = vocabulary.next_check(step, "geometric")
             met = meets(executor, method.evaluated(w, buffers) if method.evaluated else w)

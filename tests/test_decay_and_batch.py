@@ -21,7 +21,7 @@ def trained(name, decay, steps=6, rate=None, gradient=torch.randn):
     """Weights of four trials before so many steps along random gradients, after them, and what was drawn."""
     torch.manual_seed(3)
     start, how = torch.randn(4, 23), method(name)
-    values = {name: float(axis.at(0.5)) for name, axis in how.space.items()}
+    values = {name: float(axis.values(0.5)) for name, axis in how.space.items()}
     values |= {"batch_size": 8.0, "weight_decay": decay} | (
         {"learning_rate": rate} if rate else {}
     )

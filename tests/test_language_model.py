@@ -34,7 +34,7 @@ def chain(monkeypatch):
         if random.random() < 0.9:
             ids[place] = (2 * ids[place - 1] + 1) % 65
     monkeypatch.setattr(datasets, "characters", lambda name: ids)
-    monkeypatch.setattr(texts, "examples", functools.partial(texts.examples, asked=16))
+    monkeypatch.setattr(texts, "examples", functools.partial(texts.examples, count=16))
     monkeypatch.setitem(texts.LENGTHS, CORPUS, len(ids))
     small = dataclasses.replace(catalogue.WORKLOADS["shakespeare"], model="decoder-32x2", goals=(2.5, 3.0, 3.5))
     monkeypatch.setitem(catalogue.WORKLOADS, "shakespeare", small)

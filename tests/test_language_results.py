@@ -53,7 +53,7 @@ def test_rungs_ask_what_networks_are_asked_and_count_only_what_they_train_on(spl
     rungs = experiments.climb(ids, 3, split).set_index(["asked", "n"])
     training, (first, last), _ = texts.parts(len(ids), split)
     model = ngrams.count([ids[slice(*span)] for span in training], 3, 5)
-    x, y = texts.windows(ids, texts.spread_starts((first, last), texts.asked_of(len(ids))))
+    x, y = texts.windows(ids, texts.spread_starts((first, last), texts.windows_of(len(ids))))
     contexts = np.insert(x, 0, ngrams.NOTHING, axis=1)
     pairs = np.lib.stride_tricks.sliding_window_view(contexts, 2, axis=1).reshape(-1, 2)
     nats = -np.log(ngrams.predict(model, pairs)[np.arange(y.size), y.ravel()])

@@ -82,7 +82,7 @@ def test_drift_bounds_where_silent_weights_end(name):
     random, how = torch.Generator().manual_seed(0), method(name)
     w = torch.ones(3, 5, dtype=torch.float64)
     places = np.array([[0.4], [0.6], [0.9]])
-    drawn = {word: torch.from_numpy(axis.at(places)) for word, axis in how.space.items()}
+    drawn = {word: torch.from_numpy(axis.values(places)) for word, axis in how.space.items()}
     drawn["batch_size"] = torch.full((3, 1), 64.0, dtype=torch.float64)
     buffers = how.begin(w, ())
     for k in range(1, 8):

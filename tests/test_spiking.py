@@ -125,7 +125,7 @@ def test_a_winner_is_trained_again_until_it_meets_the_goal_and_no_further(time):
 
     for winner, module in rerun.winners(search):
         earlier = vocabulary.last_check(int(winner["steps"]) - 1)
-        assert error(module) <= winner["goal"] < error(rerun.again(search, winner["trial"], earlier))
+        assert error(module) <= winner["goal"] < error(rerun.retrain(search, winner["trial"], earlier))
 
 
 def planted(ratio, noise=0.02):

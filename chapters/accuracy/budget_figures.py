@@ -17,12 +17,12 @@ SHARE = alt.Axis(format=".2~%")
 
 
 def by_budget(ladders: dict[str, tuple[pd.DataFrame, pd.DataFrame]]) -> alt.FacetChart:
-    """Best validation error against batch size, a line per budget: a network a row, budgets of
-    steps on the left and of epochs on the right.
+    """Best validation error against batch size, one line per budget and one row per network:
+    budgets of steps on the left, of epochs on the right.
 
     Args:
-        ladders: of `fixed_budgets.ladders`, by workload. Every second budget is drawn. Errors of
-            zero stand at half a validation example.
+        ladders: from `fixed_budgets.ladders`, by workload. Every second budget is drawn. Errors of
+            zero are drawn as half a validation example.
     """
     parts = []
     for name, (steps, epochs) in ladders.items():
@@ -63,11 +63,11 @@ def _budgets(base: alt.Chart) -> list[alt.Chart]:
 
 
 def settled(ends: pd.DataFrame) -> alt.FacetChart:
-    """Test error against batch size after budgets of their own, with the line of its slope and the
-    band of that slope's interval, a panel per network.
+    """Test error against batch size after each size's longest budget, with the fitted line and the
+    band of its slope's interval, one panel per network.
 
     Args:
-        ends: of `fixed_budgets.longest`, without label smoothing.
+        ends: from `fixed_budgets.longest`, without label smoothing.
     """
     parts, slopes = [], fixed_budgets.risen(ends)
     for name, searches in ends.groupby("workload", sort=False):
@@ -79,8 +79,8 @@ def settled(ends: pd.DataFrame) -> alt.FacetChart:
 
 
 def _fan(means: pd.DataFrame, slopes: list[float]) -> pd.DataFrame:
-    """Lines through the centre of the means with these slopes per doubling (middle, low, high), at
-    the smallest and the largest batch size.
+    """Ends, at the smallest and largest batch size, of the lines through the centre of the means
+    with these slopes per doubling (middle, low, high).
     """
     places = np.log2(means.batch_size)
     ends = np.array([places.min(), places.max()])

@@ -1,5 +1,5 @@
-"""What Shallue et al. (2019) say of budgets and of errors on unseen examples, and the rules that
-judge it.
+"""What Shallue et al. (2019) say about budgets and about errors on unseen examples, and the rules
+that judge these claims.
 """
 
 import functools
@@ -24,8 +24,8 @@ ONE_LEVEL = "one level for all intervals; a network and not all of them is judge
 
 @functools.cache
 def with_enough_steps():
-    """`fixed_budgets.longest` of every search: several of the digits, and the one of a hundred
-    trials.
+    """`fixed_budgets.longest` for every search: several on the digits, and the single search of a
+    hundred trials per network.
     """
     several = fixed_budgets.longest(results.read(plans.study("digits-smoothing")))
     single = fixed_budgets.longest(whole())
@@ -33,7 +33,7 @@ def with_enough_steps():
 
 
 def slopes(trends):
-    """The groups of `fixed_budgets.risen` or `helped`, by network and smoothing."""
+    """A group per network and smoothing; trends: `fixed_budgets.risen` or `helped`."""
     groups = []
     for key, effect in trends(with_enough_steps()).items():
         network, smoothing = key if isinstance(key, tuple) else (key, 0)

@@ -20,10 +20,10 @@ def findings(
     trials: pd.DataFrame,
     judged: Mapping[str, Claim],
 ) -> dict:
-    """All values of the page's sentences.
+    """All values in the page's sentences.
 
     Args:
-        trials: those of the network asked for.
+        trials: of the network that the page shows.
         judged: all claims.
     """
     settled_on = [catalogue.workload(name) for name in settled().workload.unique()]
@@ -52,7 +52,7 @@ def findings(
 
 
 def settled() -> pd.DataFrame:
-    """What the figure of errors with enough steps draws: those without label smoothing."""
+    """Data for the figure of errors after enough steps: searches without label smoothing."""
     ends = with_enough_steps()
     plain = ends[ends.label_smoothing == 0]
     sizes = plain.groupby("workload").batch_size.transform("nunique")

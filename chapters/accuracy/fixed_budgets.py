@@ -1,4 +1,4 @@
-"""The error that budgets of steps and of examples leave, and how it goes with the batch size."""
+"""The error that budgets of steps and of examples leave, and how it varies with batch size."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ BEST = 5  # trials of a search whose errors are averaged: the lowest alone is mo
 
 
 def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """`lib.analysis.fixed_budgets.chosen` with what its errors leave open.
+    """`lib.analysis.fixed_budgets.chosen` with the uncertainty of its errors.
 
-    low, high: 5 and 95 % of the lowest error of a random half of the trials.  unsure: standard
-    error of the lowest validation error, one example at least.
+    low, high: 5 and 95 % quantiles of the lowest error in a random half of the trials.
+    unsure: standard error of the lowest validation error, at least one example.
     """
     winners = fixed_budgets.chosen(rows, by)
     if winners.empty:
@@ -34,18 +34,18 @@ def chosen(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 
 def validation_example(name: str) -> float:
-    """The share of its validation set that one example is; these sets are a ninth as large as
-    training sets.
+    """One example as a share of a workload's validation set, which is a ninth as large as its
+    training set.
     """
     return 9 / workload(name).train_size
 
 
 def ladders(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """`chosen` per batch size within the budgets that all batch sizes of one workload share: of
-    steps, and of examples.
+    """`chosen` per batch size within the budgets that all batch sizes of one workload share: in
+    steps, and in examples.
 
-    Steps from 16 on; examples from the largest batch on, so that every batch size takes at least a
-    step.
+    Budgets of steps start at 16, budgets of examples at the largest batch, so that every batch
+    size takes at least one step.
     """
     rows = within(trials)
     longest = rows.groupby("batch_size")[["budget", "examples"]].max().min()
@@ -56,8 +56,8 @@ def ladders(trials: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def by_workload() -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
-    """`ladders` of every workload on record without label smoothing: workload -> of steps, of
-    examples.
+    """`ladders` for every workload on record, without label smoothing: workload -> (by steps, by
+    examples).
     """
     trials = fixed_budgets.whole()
     plain = trials[trials.label_smoothing == 0].groupby("workload", sort=False)
@@ -65,11 +65,11 @@ def by_workload() -> dict[str, tuple[pd.DataFrame, pd.DataFrame]]:
 
 
 def longest(trials: pd.DataFrame) -> pd.DataFrame:
-    """The mean test error of the BEST trials after every batch size's own longest budget.
+    """The mean test error of the BEST trials after each batch size's longest budget.
 
-    A row per workload, label_smoothing, replicate and batch size, the trials chosen by their
-    validation error.  Only batch sizes that have had their steps: the last doubling of the budget
-    lowers their lowest validation error by less than a twentieth, or by one example at most.
+    A row per workload, label_smoothing, replicate and batch size; trials are chosen by validation
+    error.  Only batch sizes with enough steps: the last doubling of the budget lowers their lowest
+    validation error by at most a twentieth, or by at most one example.
     """
     keys = ["workload", "label_smoothing", "replicate"]
     search = [*keys, "batch_size"]
@@ -87,24 +87,24 @@ def longest(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def trend(batch_size: pd.Series, error: pd.Series) -> Effect:
-    """Change of an error per doubling of the batch size, of one search; NaN under 3 sizes.
+    """Change of an error per doubling of the batch size in one search; NaN below 3 sizes.
 
-    The error is that of the scatter about the line, which the number of images alone would
-    overstate: all batch sizes are scored on the same ones.
+    Its standard error comes from the scatter about the line.  One from the number of images would
+    be too large, since all batch sizes are scored on the same images.
     """
     return slope(np.log2(batch_size), error)
 
 
 def risen(ends: pd.DataFrame) -> dict[str, Effect]:
-    """`trend` of the test error without label smoothing, of `longest`, by workload: of several
-    searches the mean of theirs.
+    """`trend` of the test error without label smoothing, by workload: the mean over searches;
+    ends: from `longest`.
     """
     plain = ends[ends.label_smoothing == 0].groupby("workload", sort=False)
     return {name: _over_searches(searches, "test") for name, searches in plain}
 
 
 def helped(ends: pd.DataFrame) -> dict[tuple[str, float], Effect]:
-    """As `risen`, of the test error that label smoothing saves, by workload and smoothing."""
+    """As `risen`, for the test error that label smoothing saves, by workload and smoothing."""
     key = ["workload", "replicate", "batch_size"]
     plain = ends.loc[ends.label_smoothing == 0, [*key, "test"]]
     pairs = ends[ends.label_smoothing > 0].merge(plain, on=key, suffixes=("", "_without"))
@@ -114,7 +114,7 @@ def helped(ends: pd.DataFrame) -> dict[tuple[str, float], Effect]:
 
 
 def _over_searches(rows: pd.DataFrame, column: str) -> Effect:
-    """The mean of a column's trends in the searches of these rows; of one alone its own."""
+    """The mean `trend` of a column over the searches of these rows; a single search's as it is."""
     trends = [
         trend(search.batch_size, search[column]) for _, search in rows.groupby("replicate")
     ]
@@ -124,12 +124,12 @@ def _over_searches(rows: pd.DataFrame, column: str) -> Effect:
 def between_ends(
     best: pd.DataFrame, column: str, sign: int
 ) -> tuple[float, float, float] | None:
-    """How much lower the validation error is at one end of batch size than at the other, at the
-    smallest budget of a ladder, and the ends of its interval.
+    """How much lower the validation error is at one end of the batch sizes than at the other, at
+    a ladder's smallest budget: value, low, high.  None below 5 batch sizes.
 
-    best: of `ladders`, budgets in column; sign: 1 if the largest batch is favoured, -1 the
-    smallest.  An error is its range of lucky searches, widened by what its validation set leaves
-    open.  None under 5 batch sizes.
+    best: from `ladders`; column: of its budgets; sign: 1 if the largest batch is favoured, -1 if
+    the smallest.  Each error counts as its interval over searches (low to high), widened by the
+    standard error from its validation set.
     """
     if best.batch_size.nunique() < 5:
         return None
@@ -142,8 +142,8 @@ def between_ends(
 
 
 def means(ends: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `longest` of one network, joined: batch_size, test (mean error), low, high (90 % over
-    searches), n.
+    """One network's rows from `longest`, averaged over searches: batch_size, test (mean error),
+    low, high (90 %), n.
     """
     rows = []
     for size, errors in ends.groupby("batch_size").test:

@@ -1,4 +1,4 @@
-"""What the page of answers says beside what other pages state, too (`lib.claims.front.facts`)."""
+"""What the page of answers says beyond the facts that other pages share (`lib.claims.front`)."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lib.claims import Finding, front, judging, kept
 from lib.page import boxes, prose
 from lib.wording import between, percent, ranged
 
-APART = 16  # factor between two batch sizes that tell the critical one
-NEAR = 2  # factor within which they tell it
+APART = 16  # factor between two batch sizes from which the critical one is estimated
+NEAR = 2  # factor within which an estimate counts as right
 CLAIMS = "S4 S7 S10 S10b M2 L3 L6 M1 W2 W2b".split()
 
 
 def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
-    """All values of the page's sentences.
+    """All values in the page's sentences.
 
     Raises:
         BookError: if no curve of several searches is on record.
@@ -44,14 +44,14 @@ def findings(judged: Mapping[str, Finding]) -> dict[str, object]:
 
 
 def _ends(measured: Finding) -> np.ndarray:
-    """What was measured on the first network, with the ends of its interval."""
+    """The effect measured on the first network, with the ends of its interval."""
     group = measured.measured[0]
     return np.array([group.effect, group.low, group.high])
 
 
 def _held() -> list[float]:
-    """ln of steps with Adam's beta2 held over those with its half-life held in examples, of every
-    network, in the mean over batch sizes.
+    """ln of the steps with Adam's beta2 fixed over those with its half-life fixed in examples: the
+    mean over batch sizes, for every network.
     """
     curves = scaling.curves(method_results.compared())
     middle = method_results.at_end(0)
@@ -60,8 +60,8 @@ def _held() -> list[float]:
 
 
 def _tells(dense: pd.DataFrame) -> dict[str, float]:
-    """The share of pairs of single searches that tell the critical batch size within NEAR, of
-    those that have it between them (around) and of the others (aside).
+    """The share of `pairs` that estimate the critical batch size to within NEAR, among those with
+    the critical batch size between them (around) and among the others (aside).
     """
     curves = judging.curves()
     keys = dense[scaling.CURVE].itertuples(index=False, name=None)
@@ -72,16 +72,16 @@ def _tells(dense: pd.DataFrame) -> dict[str, float]:
 
 
 def pairs(curve: scaling.Curve, critical: float) -> list[tuple[bool, float]]:
-    """Of every search and pair of batch sizes B and `APART` B of a curve: whether its critical
-    batch size lies between them, and that which the ratio of their steps gives, over it.
+    """For every search and pair of batch sizes B and `APART` B of a curve: whether the critical
+    batch size lies between them, and the estimate from the ratio of their steps, over it.
 
-    Steps as 1 + C/B: ratio = (1 + C/B) / (1 + C/(APART B)).
+    Steps are taken to go as 1 + C/B: ratio = (1 + C/B) / (1 + C/(APART B)).
     """
     logs, rows = curve.logs.where(~curve.missed), []
     for size in logs.columns.intersection(logs.columns / APART):
         ratio = np.exp(logs[size] - logs[APART * size]).dropna()
         by_ratio = size * (ratio - 1) / (1 - ratio / APART)
-        # Steps that fall as fast as batches grow have no end in sight
+        # Steps that fall as fast as batches grow bound C only from below
         by_ratio = by_ratio.where(ratio < APART, np.inf)
         rows += [(size <= critical <= APART * size, over) for over in by_ratio / critical]
     return rows

@@ -1,5 +1,5 @@
-"""What this chapter measures: times of training steps on two processes, by framework, beside those
-of one process, and what they send and hold.
+"""What this chapter measures: times of training steps on two processes, by framework, and on one
+process, with the bytes that each sends and holds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class FrameworkTimes:
     """
 
     workload: WorkloadName
-    algorithm: Literal["sgd", "momentum", "adam"]  # that PyTorch has, too
+    algorithm: Literal["sgd", "momentum", "adam"]  # PyTorch has these too
     batch_size: int
     density: SHARE = 0.01
     micro_batches: int = 4
@@ -33,8 +33,8 @@ class FrameworkTimes:
         return {"model": workload(self.workload).model}
 
     def measure(self) -> pd.DataFrame:
-        """A row per system, of `framework_clock.timed`, and weights, how many the network has."""
-        # Brings PyTorch, and reading times does without
+        """The rows of `framework_clock.timed`, with weights: how many the network has."""
+        # Imports PyTorch, which reading times does not need
         from chapters.batch_size_is_data_parallelism import framework_clock, frameworks
         from lib.workers import processes
         from lib.workloads import models
@@ -67,5 +67,5 @@ EXPERIMENTS = {"timings-frameworks": timings.experiment(ABOUT, lambda: PLANNED)}
 
 
 def measured(replicate: int) -> pd.DataFrame:
-    """What is on record of this replicate of PLANNED, with the settings as columns."""
+    """The records of this replicate of PLANNED, with their settings as columns."""
     return timings.results(*(times for times in PLANNED if times.replicate == replicate))

@@ -1,7 +1,7 @@
-"""The runs of the page on data parallelism, what it says of them, as numbers and words, and its
-table.
+"""The runs of the page on data parallelism, its table, and its sentences' numbers and words.
 
-`trained` are runs with the parameters after every step, on worker processes and in one process.
+`trained` holds runs with their parameters after every step, both on worker processes and in one
+process.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Trained = Iterable[tuple[Run, torch.Tensor, torch.Tensor]]
 
 
 def equal_runs(plain: Run, workers: Iterable[int], long_steps: int) -> list[Run]:
-    """Runs that should agree with one process, those on two workers over more steps."""
+    """Runs that should agree with one process; those on two workers take more steps."""
     runs = [replace(plain, workers=n, precision=p) for p in PRECISIONS for n in workers]
     return [replace(run, steps=long_steps) if run.workers == 2 else run for run in runs]
 
 
 def hazardous_runs(plain: Run) -> list[Run]:
-    """Runs with every practice that breaks the equality, and with its remedy."""
+    """Runs with each practice that breaks the equality, without and with its remedy."""
     cases = itertools.product(HAZARDS, (False, True))
     return [replace(plain, workers=2, hazard=name, remedy=remedy) for name, remedy in cases]
 
@@ -47,7 +47,7 @@ def differences(trained: Trained) -> pd.DataFrame:
 
 
 def practices(trained: Trained) -> pd.DataFrame:
-    """What breaks the equality and what mends it, and how far runs deviate after the last step
+    """What breaks the equality, what restores it, and how far runs deviate after the last step
     without and with the remedy, as shares of the distance travelled.
     """
     table = pd.DataFrame(HAZARDS, index=["what breaks it", "remedy"]).T
@@ -59,8 +59,8 @@ def practices(trained: Trained) -> pd.DataFrame:
 
 
 def findings(plain: Run, equal: pd.DataFrame, runs: int, seconds: float) -> dict[str, object]:
-    """All values of the page's sentences; plain: the run that all are variants of, equal: of
-    `differences`, runs: how many there were, seconds: that all took.
+    """All values in the page's sentences; plain: the run that all others vary; equal: from
+    `differences`; runs: how many there were; seconds: how long all of them took.
     """
     early = equal[equal.step <= plain.steps].groupby("precision").difference.max()
     units = max(float(early[name] / unit) for name, unit in UNITS.items())

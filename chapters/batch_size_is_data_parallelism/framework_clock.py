@@ -1,5 +1,5 @@
-"""How long a step of every framework takes, what it sends, and how often it waits: see
-`frameworks`.
+"""How long a step of each framework (`frameworks`) takes, what it sends, and how much of it is
+spent waiting for a core.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from chapters.batch_size_is_data_parallelism.frameworks import (
     sent,
 )
 
-BLOCK = 0.02  # seconds that one process computes between two looks at the clock, at least
+BLOCK = 0.02  # least seconds that one process computes between two readings of the clock
 
 
 def timed(
     rank: int, training: Training, x: np.ndarray, y: np.ndarray, repeats: int
 ) -> list[dict]:
-    """Times of steps of every system between this process and others, all in turn, so many rounds.
+    """Times of steps with every system, between this process and the others: `repeats` rounds in
+    which all systems take turns.  x, y: a batch.
 
-    x, y: a batch.  A row per system: system, seconds of a step if each process had a core and
-    messages took no time beyond the computing that they ask for (median over rounds), low, high
-    (their quartiles), wall (seconds that went by, median), waited (median share of these in which a
-    process waited for a core, as Linux counts it; NaN elsewhere); sent (bytes of a step of the
-    process that sends more), parameters, gradients, states, residuals (bytes held by the process
-    that holds more).
+    A row per system: system; seconds of a step if each process had its own core and messages cost
+    only their computing (median over rounds); low, high (quartiles); wall (elapsed seconds,
+    median); waited (median share of wall in which a process waited for a core, as Linux counts it;
+    NaN elsewhere); sent (bytes per step, of the process that sends more); parameters, gradients,
+    states, residuals (bytes, of the process that holds more).
     """
     x, y = torch.from_numpy(x).to(training.type), torch.from_numpy(y)
     systems = {name: kind(training, rank, x[:1]) for name, kind in frameworks.SYSTEMS.items()}
@@ -49,7 +49,7 @@ def timed(
     names = list(systems)
     blocks = {name: [] for name in names}
     for k in range(repeats):
-        turn = k % len(names)  # another one is first in every round
+        turn = k % len(names)  # each round starts with another system
         for name in names[turn:] + names[:turn]:
             blocks[name].append(_block(systems[name], x, y, steps))
     rows = []
@@ -62,8 +62,8 @@ def timed(
 
 
 def _block(system: OneProcess | None, x: Tensor, y: Tensor, steps: int) -> list[float]:
-    """Of a step: seconds from when all are ready until all are done, those that this process
-    computed, and waited for a core.
+    """Seconds per step: elapsed from all ready to all done, spent computing by this process, and
+    spent waiting for a core.
     """
     dist.barrier()
     began = _clocks()
@@ -74,8 +74,8 @@ def _block(system: OneProcess | None, x: Tensor, y: Tensor, steps: int) -> list[
 
 
 def _clocks() -> np.ndarray:
-    """Seconds of the clock, of computing, and in which this process's threads were ready to compute
-    and had no core, as Linux counts them; elsewhere NaN.
+    """Seconds on the clock, computing, and with a thread of this process ready to compute but
+    without a core, as Linux counts them (NaN elsewhere).
     """
     queued = 0
     for thread in Path("/proc/self/task").glob("*/schedstat"):
@@ -86,10 +86,10 @@ def _clocks() -> np.ndarray:
 
 
 def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
-    """What `timed` reports of a system's blocks [processes, rounds, 3], each as `_block` has it."""
+    """The times in a row of `timed`, from a system's `_block` values [processes, rounds, 3]."""
     wall, computed = blocks[0, :, 0], blocks[:, :, 1]
-    # On cores of its own, a step takes as long as its busier process computes. Of two stages, this
-    # one waits besides for a micro-batch of the other to come and to go.
+    # With a core per process, a step takes as long as the busier process computes. In a pipeline,
+    # that process also waits while the other computes one micro-batch forward and back.
     busy = computed.max(0) + (computed.min(0) / micro_batches if name == "pipeline" else 0)
     low, middle, high = np.quantile(busy, [0.25, 0.5, 0.75]).tolist()
     waited = float(np.median(blocks[:, :, 2].max(0) / wall))
@@ -98,7 +98,7 @@ def _row(name: str, blocks: np.ndarray, micro_batches: int) -> dict[str, float]:
 
 
 def _bytes(system: OneProcess | None, x: Tensor, y: Tensor) -> dict[str, float]:
-    """What a step sends, and what is held; of the process with more."""
+    """Bytes that a step sends and that are held between steps, of the process with more."""
     mine = {"sent": 0.0}
     if system is not None:
         for _ in range(frameworks.WARM_UP):

@@ -1,8 +1,8 @@
-"""What frameworks make of two processes: time to the goal, by the clock, over that of one process,
-and what a step sends and holds.
+"""What frameworks gain from two processes: time to the goal over that of one process, and what a
+step sends and holds.
 
-Time to the goal is K* times the seconds of a step, and K* is that of one process for every
-framework but sparse messages, which may need more steps.
+Time to the goal is K* times the seconds of a step.  K* is taken from one process for every
+framework except sparse messages, which may need more steps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HELD = ["parameters", "gradients", "states", "residuals"]
 
 
 def searched(times: pd.DataFrame) -> pd.DataFrame:
-    """The trials on record (`lib.records.results`) of dense networks with the methods that are
+    """The trials on record (`lib.records.results`) of dense networks with the methods that were
     timed.
     """
     pairs = set(zip(times.workload, times.algorithm))
@@ -40,10 +40,10 @@ def searched(times: pd.DataFrame) -> pd.DataFrame:
 
 
 def gains(points: pd.DataFrame, times: pd.DataFrame) -> pd.Series:
-    """How many times as fast as one process each framework reaches the goal by the clock, both at
-    their best batch size; by network and framework, without sparse messages.
+    """How many times as fast as one process each framework reaches the goal, both at their best
+    batch size; by network and framework, without sparse messages.
 
-    points: of `scaling.across_replicates`; times: of `experiments.measured`.
+    points: from `scaling.across_replicates`; times: from `experiments.measured`.
     """
     rows = times.merge(points[[*KEYS, "steps"]], on=KEYS)
     names = {"network": rows.workload.map(title), "framework": rows.system.map(NAMES)}
@@ -53,23 +53,23 @@ def gains(points: pd.DataFrame, times: pd.DataFrame) -> pd.Series:
 
 
 def by_the_clock(points: pd.DataFrame, *runs: pd.DataFrame) -> pd.DataFrame:
-    """network, framework, and the gain over one process in the first and second run; points and
-    runs as `gains` takes them.
+    """network, framework, and the gain over one process in the first and second run; arguments as
+    for `gains`, with the times of two runs.
     """
     columns = (gains(points, times) for times in runs)
     return pd.DataFrame(dict(zip(("first", "second"), columns))).reset_index()
 
 
 def values(clock: pd.DataFrame) -> dict[str, str]:
-    """Of the section's sentences; clock: of `by_the_clock`."""
+    """Values in the section's sentences; clock: from `by_the_clock`."""
     ratios = clock.set_index(["network", "framework"]).loc[title(NETWORK), NAMES["ddp"]]
     return {name: f"{ratio:.2f}" for name, ratio in ratios.items()}
 
 
 def table(times: pd.DataFrame) -> pd.DataFrame:
     """A row per framework: a step's computing time over that of one process, with quartiles, at
-    the smallest and the largest batch, and at this what it sends and holds, in gradients; times:
-    of one run.
+    the smallest and the largest batch; at the largest, also what it sends and holds, in multiples
+    of the gradient; times: of one run.
     """
     rows = {name: {"framework": words} for name, words in NAMES.items()}
     times = times[(times.workload == NETWORK) & (times.algorithm == "adam")]
@@ -87,7 +87,7 @@ def table(times: pd.DataFrame) -> pd.DataFrame:
 
 
 def chart(clock: pd.DataFrame) -> alt.LayerChart:
-    """How many times as fast as one process each framework is in two runs; clock: of
+    """How many times as fast as one process each framework is in two runs; clock: from
     `by_the_clock`.
     """
     scale = alt.Scale(type="log", domain=[0.15, 2])

@@ -1,8 +1,8 @@
-"""One training on two processes, laid out by several frameworks: the same steps, with weights and
-gradients in other places.
+"""One training job on two processes under several frameworks: the same steps, with weights and
+gradients kept in different places.
 
-`Training` says what is trained, SYSTEMS how it is laid out. All but sparse messages take the steps
-of one process, to rounding.  `framework_clock` times their steps, and counts what they send.
+`Training` says what is trained, SYSTEMS how it is distributed. All but sparse messages take the
+same steps as one process, up to rounding.  `framework_clock` times the steps and counts bytes sent.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ OPTIMISERS = {
     "momentum": (torch.optim.SGD, {"momentum": 0.9}),
     "adam": (torch.optim.Adam, {}),
 }
-# steps: DistributedDataParallel deals its buckets anew after the first, the stages agree on shapes
+# steps: after the first, DistributedDataParallel rebuilds its buckets and stages know all shapes
 WARM_UP = 3
 
 
 @dataclass(frozen=True)
 class Training:
-    """What is trained on two processes: cross-entropy of a network that is a sequence of layers.
+    """What is trained on two processes: a sequence of layers, by cross-entropy.
 
-    algorithm: of OPTIMISERS.  batch_size: over both processes.  learning_rate: zero trains nothing
-    and takes as long.  density: share of the gradient that sparse messages send.  micro_batches:
-    parts of a batch that flow through the stages.
+    algorithm: one of OPTIMISERS.  batch_size: over both processes.  learning_rate: zero leaves the
+    weights as they are, in the same time.  density: share of the gradient that sparse messages
+    send.  micro_batches: parts into which stages divide a batch.
     """
 
     model: str
@@ -70,7 +70,7 @@ class Training:
 
 
 class OneProcess:
-    """The whole batch in process 0, while the other waits."""
+    """The whole batch in process 0, while the other process waits."""
 
     def __init__(self, training: Training, rank: int, example: Tensor):
         """example: one input [1, ...]."""
@@ -83,25 +83,25 @@ class OneProcess:
         self.optimizer = self.own_optimizer()
 
     def laid_out(self) -> nn.Module:
-        """The network, wrapped as the framework wants it."""
+        """The network, wrapped as the framework requires."""
         return self.network
 
     def own_optimizer(self) -> torch.optim.Optimizer:
         return self.training.optimizer(self.model.parameters())
 
     def share(self, batch: Tensor) -> Tensor:
-        """What this process computes of a batch [B, ...]."""
+        """The part of a batch [B, ...] that this process computes."""
         return batch
 
     def step(self, x: Tensor, y: Tensor) -> None:
-        """Take a training step on a batch x [B, ...], y [B], given to all processes whole."""
+        """Take a training step on a batch x [B, ...], y [B]; every process gets all of it."""
         self.optimizer.zero_grad()
         cross_entropy(self.model(self.share(x)), self.share(y)).backward()
         self.optimizer.step()
 
     def held(self) -> dict[str, int]:
-        """Bytes between steps, by what they hold; views of one memory block count once."""
-        # ZeroRedundancyOptimizer keeps its share in one inside
+        """Bytes held between steps, by content; views of one memory block count once."""
+        # ZeroRedundancyOptimizer keeps its share in an inner optimizer
         inner = getattr(self.optimizer, "optim", self.optimizer)
         parameters = list(self.model.parameters())
         states = [value for state in inner.state.values() for value in state.values()]
@@ -115,10 +115,10 @@ class OneProcess:
 
 
 class Replicas(OneProcess):
-    """Every process has the whole network and half of the batch; gradients are averaged."""
+    """Each process has the whole network and half of the batch; gradients are averaged."""
 
     def laid_out(self) -> nn.Module:
-        # Else gradients are held twice
+        # Otherwise gradients are held twice
         return DistributedDataParallel(self.network, gradient_as_bucket_view=True)
 
     def share(self, batch: Tensor) -> Tensor:
@@ -126,7 +126,7 @@ class Replicas(OneProcess):
 
 
 class ShardedStates(Replicas):
-    """Replicas that keep the states of half the parameters, update these, and send them."""
+    """Replicas that each keep optimizer states for half the parameters, update and send these."""
 
     def own_optimizer(self) -> torch.optim.Optimizer:
         from torch.distributed.optim import ZeroRedundancyOptimizer
@@ -137,7 +137,7 @@ class ShardedStates(Replicas):
 
 
 class FullyShared(Replicas):
-    """Every process keeps half of each parameter, and gathers a layer's other half while it
+    """Each process keeps half of every parameter, and gathers a layer's other half while it
     computes that layer.
     """
 
@@ -196,11 +196,11 @@ SYSTEMS = {
 
 @torch.no_grad()
 def cut(network: nn.Sequential, x: Tensor) -> int:
-    """Before which layer to cut a network, so that its costlier part costs least: multiplications,
-    forward and backward.
+    """Index of the layer before which to cut a network so that its costlier part costs least, in
+    multiplications forward and backward.
 
-    x: one example [1, ...].  Of cuts that cost as much, the one at which the fewest values pass.
-    The first layer with weights passes no gradient on: two products of three.
+    x: one example [1, ...].  Between equal cuts, the one that fewest values cross.  The first
+    layer with weights passes no gradient on, so it takes two products instead of three.
     """
     costs, sizes = [], []
     for layer in network:
@@ -224,19 +224,19 @@ def _bytes(tensors: Iterable[Tensor]) -> int:
 
 # --- what is sent ---------------------------------------------------------------------------------
 
-# Where Linux has the bytes sent, then those sent again, in struct tcp_info (linux/tcp.h); its length
+# Offset of bytes sent, then bytes retransmitted, in Linux's struct tcp_info (linux/tcp.h); its size
 SENT, INFO = 200, 232
 
 
 def sent() -> float:
-    """Bytes that this process has written to its TCP connections that are open, as Linux counts
-    them, without the headers of TCP, with those of gloo; NaN elsewhere.
+    """Bytes that this process has written to its open TCP connections, as Linux counts them,
+    without TCP headers but with gloo's; NaN elsewhere.
     """
     if sys.platform != "linux":
         return math.nan
     total = 0
     for number in map(int, os.listdir("/proc/self/fd")):
-        with contextlib.suppress(OSError):  # closed since it was listed, or not of TCP
+        with contextlib.suppress(OSError):  # closed since it was listed, or not TCP
             if stat.S_ISSOCK(os.fstat(number).st_mode):
                 with socket.socket(fileno=os.dup(number)) as connection:
                     info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, INFO)
@@ -246,7 +246,7 @@ def sent() -> float:
 
 
 def everyones(item):
-    """What every process passes, in the order of ranks."""
+    """The items that all processes pass, in order of rank."""
     items = [None] * WORKERS
     dist.all_gather_object(items, item)
     return items

@@ -1,15 +1,15 @@
-"""Synchronous data parallelism with real processes: W workers x B/W examples make the step of one
-process x B.
+"""Synchronous data parallelism with real processes: W workers with B/W examples each take the same
+step as one process with B examples.
 
-The mean gradient over a batch is linear in its examples, so the average of W equal shards' mean
-gradients is the batch's own (data parallelism as in Shallue et al. 2019, section 1): only the order
-of the additions differs.  What is not linear in the examples breaks the equality, and so does a
-wrong weight (some are among the pitfalls of Goyal et al. 2017, section 3): HAZARDS lists five such
-practices, each with its remedy.
+The mean gradient over a batch is linear in its examples, so the average of the mean gradients of W
+equal shards is the batch's (data parallelism as in Shallue et al. 2019, section 1); only the order
+of additions differs.  Anything not linear in the examples breaks the equality, and so do wrong
+weights (some are pitfalls in Goyal et al. 2017, section 3): HAZARDS lists five such practices,
+each with its remedy.
 
 `train` starts the workers (PyTorch's DistributedDataParallel on the gloo backend), `reference`
 trains in the calling process without torch.distributed, and both return the parameters after every
-step, ready to be compared.
+step for comparison.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ HAZARDS = {  # practice: (what breaks the equality, what restores it)
     ),
     "gradient clipping": ("each worker clips before the average", "clip after it"),
 }
-MOST_STEPS = 10**5  # all of whose parameters are returned
+MOST_STEPS = 10**5  # the parameters after every step are returned
 RATE, MOMENTUM, SEED = 0.1, 0.9, 0
 PRECISIONS = ("float32", "float64")
 DROP = 0.2  # share of the inputs that dropout removes
@@ -62,13 +62,13 @@ CLIP = 0.5  # largest gradient norm that clipping leaves alone
 class Run:
     """One training run; a worker trains on `batch_size / workers` examples per step.
 
-    model: of `lib.workloads.models.build`; batch normalisation is put before its ReLUs.
-    hazard: None or a key of HAZARDS, which becomes part of the training.  With "unequal shards"
-    worker r's share of the batch grows like r + 1; under "summed loss" the rate is divided by
+    model: a name for `lib.workloads.models.build`; batch normalisation goes before its ReLUs.
+    hazard: None, or a key of HAZARDS to add to the training.  With "unequal shards" worker r's
+    share of the batch is proportional to r + 1; with "summed loss" the rate is divided by
     `batch_size`, so that one process takes the same steps with either loss.
     remedy: whether the hazard's remedy is applied.
 
-    Raises ValueError naming field, value and what is allowed.
+    Raises ValueError naming the field, its value and what is allowed.
     """
 
     workers: Count(MOST_WORKERS) = 1
@@ -91,7 +91,7 @@ class Run:
         require(fits, "batch_size", self.batch_size, allowed)
 
     def _shards(self, workers: int) -> int:
-        """How many of the least shares so many workers have."""
+        """The summed size of the shards of so many workers, in units of the smallest shard."""
         unequal = self.hazard == "unequal shards"
         return workers * (workers + 1) // 2 if unequal else workers
 
@@ -111,18 +111,18 @@ class Run:
 def train(runs: Sequence[Run], data, timeout: float = 120.0) -> list[Tensor]:
     """Train every run on its `workers` processes, started once for all runs; one thread each.
 
-    data: a split with x [N, ...] float and y [N] int64.  timeout: seconds for all of it, the start
-    included. Returns per run the flat parameters before the first and after every step, float64
-    [steps + 1, P].  Raises as `launch`.  All workers of a run must end with the same parameters, to
-    the last bit: it is checked.
+    data: a split with x [N, ...] float and y [N] int64.  timeout: seconds for everything, including
+    the start. Returns for each run the flat parameters before the first and after every step,
+    float64 [steps + 1, P].  Raises what `launch` raises, and RuntimeError unless all workers of a
+    run end with the same parameters to the last bit.
     """
     most = max(run.workers for run in runs)
     return launch(_train_all, most, timeout, list(runs), data.x.numpy(), data.y.numpy())
 
 
 def reference(run: Run, data) -> Tensor:
-    """The run as one process would do it, here and on the whole batch: flat parameters, float64
-    [steps + 1, P].
+    """The run in this process alone, on the whole batch: flat parameters before the first and after
+    every step, float64 [steps + 1, P].
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # as the workers do: the order of additions may depend on it
@@ -145,11 +145,10 @@ def relative_deviation(parameters: Tensor, expected: Tensor) -> Tensor:
 
 
 class BatchNorm(nn.Module):
-    """Batch normalisation of [n, features] in training (Ioffe & Szegedy 2015), its statistics over
-    `group`'s workers.
+    """Batch normalisation of [n, features] in training (Ioffe & Szegedy 2015), with statistics over
+    the workers of `group`, or in this process alone if it is None.
 
-    PyTorch's own SyncBatchNorm does this on GPUs only.  Shards are taken to be equal; group None:
-    this process alone.
+    PyTorch's SyncBatchNorm does this on GPUs only.  Shards are assumed to be equal.
     """
 
     def __init__(self, features: int, group: dist.ProcessGroup | None = None):
@@ -161,14 +160,14 @@ class BatchNorm(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         moments = torch.stack([x.mean(0), x.square().mean(0)])
         if self.group is not None:
-            # Through it gradients flow: every worker's loss depends on every worker's moments
+            # Differentiable: every worker's loss depends on every worker's moments
             moments = all_reduce(moments, group=self.group) / self.group.size()
         mean, square = moments
         return (x - mean) * (square - mean.square() + 1e-5).rsqrt() * self.weight + self.bias
 
 
 def _network(run: Run, group: dist.ProcessGroup | None) -> nn.Module:
-    """Drawn in float32, so that every precision starts alike."""
+    """The network of a run, initialised in float32 so that every precision starts alike."""
     network = models.initialise(models.build(run.model), SEED)
     if run.hazard == "batch normalisation":
         hidden = [layer for layer in network if isinstance(layer, nn.Linear)][:-1]
@@ -179,8 +178,8 @@ def _network(run: Run, group: dist.ProcessGroup | None) -> nn.Module:
 
 
 def batches(examples: int, run: Run) -> Tensor:
-    """The order of the data, shuffled anew each epoch and shared by all workers: int64 [steps,
-    batch_size].
+    """Indices of the examples of every step, reshuffled each epoch and the same for all workers:
+    int64 [steps, batch_size].
     """
     order = lockstep.batches(examples, run.batch_size, SEED)
     return torch.stack(list(itertools.islice(order, run.steps)))
@@ -189,7 +188,7 @@ def batches(examples: int, run: Run) -> Tensor:
 def _trajectory(
     run: Run, x: Tensor, y: Tensor, rank: int = 0, group: dist.ProcessGroup | None = None
 ) -> Tensor:
-    """Train worker `rank` of `group`; group None: one process with the whole batch."""
+    """Train as worker `rank` of `group`, or on the whole batch if it is None."""
     network = _network(run, group)
     backward = _shared(run, network, rank, group)
     rate = RATE / (run.batch_size if run.hazard == "summed loss" else 1)
@@ -206,8 +205,8 @@ def _trajectory(
 def _shared(
     run: Run, network: nn.Module, rank: int, group: dist.ProcessGroup | None
 ) -> Callable:
-    """What leaves in a network the gradient of a batch x, y, of which each worker computes its
-    shard, the hazard included.
+    """A function of a batch x, y that leaves its gradient in the network, each worker computing its
+    shard, with the hazard applied.
     """
     model, shard, factor = network, slice(None), 1.0
     if group is not None:
@@ -226,7 +225,7 @@ def _shared(
     def backward(x: Tensor, y: Tensor) -> None:
         if run.hazard == "dropout":
             x = x * (torch.rand(x.shape, generator=stream) >= DROP) / (1 - DROP)
-        # Else DistributedDataParallel averages during the backward pass
+        # Otherwise DistributedDataParallel averages during the backward pass
         with model.no_sync() if clip_first else contextlib.nullcontext():
             loss = cross_entropy(model(x[shard]), y[shard], reduction=reduction)
             (loss * factor).backward()
@@ -244,7 +243,7 @@ def _flat(network: nn.Module) -> Tensor:
 
 
 def _train_all(rank, runs, x, y) -> list[Tensor]:
-    """The path of every run that needs this worker, in order."""
+    """The trajectory of every run that includes this worker, in order."""
     x, y, paths = torch.from_numpy(x), torch.from_numpy(y), []
     sizes = sorted({run.workers for run in runs})
     groups = {size: dist.new_group(range(size)) for size in sizes}

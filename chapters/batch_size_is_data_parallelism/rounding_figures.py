@@ -1,4 +1,4 @@
-"""The figure of how far worker processes stray from one process."""
+"""The figure of how far worker processes deviate from one process."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ COLOURS = [charts.GUIDE, charts.RED, charts.BLUE, charts.ORANGE]
 
 
 def by_step(differences: pd.DataFrame, units: dict[str, float]) -> alt.LayerChart:
-    """Largest difference of any parameter against the training step, a line per number of workers
+    """Largest difference of any parameter against the training step, one line per number of workers
     and precision.
 
     differences: workers, precision, step, difference; units: precision -> rounding unit, drawn as
-    lines across.
+    horizontal lines.
     """
     rows = differences.assign(height=differences.difference.clip(lower=10.0**FLOOR))
     rows = rows[(rows.step <= 20) | (rows.step % 10 == 0)]  # dense enough for the eye

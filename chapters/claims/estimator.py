@@ -1,5 +1,5 @@
-"""How much a ratio of critical batch sizes scatters between searches, by the fewest steps to one
-goal and by later trials and easier goals; and how often its intervals hold the truth.
+"""How much a ratio of critical batch sizes scatters between searches, estimated from the fewest
+steps to one goal or from several trials and goals; and how often its intervals cover the truth.
 
     python -m chapters.claims.estimator
 """
@@ -14,20 +14,20 @@ from lib.analysis.scaling import Curve
 from lib.claims import judging
 from lib.claims.names import curve_title
 
-LEAST = 3  # searches that tell their scatter
+LEAST = 3  # searches that suffice to estimate their scatter
 SIZES = np.array([4, 16, 64, 256, 1024])
 RATIO, LEVEL_SD, REST_SD = (
     1.5,
     0.3,
     0.15,
-)  # planted, as on digits: of a search's level, of the rest
-LAST = 2.0  # times the largest steps of the dense curve, after which planted searches end
-PLANTED = 300  # made-up pairs of curves
+)  # planted, as on digits: standard deviations of a search's level and of the rest
+LAST = 2.0  # planted searches end after this many times the dense curve's most steps
+PLANTED = 300  # simulated pairs of curves
 
 
 def table() -> pd.DataFrame:
-    """A row per pruned network and method with LEAST shared searches that did not race: how much one
-    search's ln ratio scatters, and the ratio, by the fewest steps, and by several trials and goals.
+    """A row per pruned network and method with LEAST shared searches that were no races: the scatter
+    of one search's ln ratio, and the ratio, from the fewest steps and from several trials and goals.
     """
     curves, ladders = judging.curves(), judging.ladders()
     rows = []
@@ -52,10 +52,10 @@ def table() -> pd.DataFrame:
 
 
 def planted(n: int, ends: bool, seed: int) -> tuple[Curve, Curve]:
-    """Made-up curves 1 + RATIO C/B and 1 + C/B of n searches that share their levels.
+    """Simulated curves 1 + RATIO C/B and 1 + C/B of n searches that share their levels.
 
-    ends: whether searches end after LAST times the dense curve's most steps, so that pruned ones,
-    which take four times the steps, miss the goal at small batches.
+    ends: whether searches end after LAST times the dense curve's most steps, so that pruned
+    searches, which take four times the steps, miss the goal at small batches.
     """
     random = np.random.default_rng(seed)
     level = random.normal(0, LEVEL_SD, (n, 1))
@@ -75,8 +75,8 @@ def planted(n: int, ends: bool, seed: int) -> tuple[Curve, Curve]:
 
 
 def coverage(n: int, ends: bool, pairs: int = PLANTED) -> float:
-    """The share of 90 % intervals, of n searches each, that hold the planted ratio; of fewer than
-    LEAST, with scatter pooled over eight such networks of four searches.
+    """The share of 90 % intervals, each from n searches, that hold the planted ratio.  Below LEAST
+    searches, the scatter is pooled with eight more simulated networks of four searches.
     """
     hits = []
     for seed in range(pairs):

@@ -1,4 +1,4 @@
-"""What the ledger says of all claims, as numbers."""
+"""What the ledger says about all claims, as numbers."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lib import claims
 from lib.analysis.scaling import LEVEL
 from lib.claims import front
 
-TODAY = "2026-11-29"  # when rules got their power
+TODAY = "2026-11-29"  # when the power of the rules was first computed
 WORDS = {"no": "fail", "mixed": "are mixed", "unclear": "are unclear", "untested": "are not tested"}
 
 
 def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
-    """All values of the page's sentences."""
+    """All values in the page's sentences."""
     measured = [(claim, group) for claim in judged.values() for group in claim.measured]
     able = [group for _, group in measured if group.verdict != claims.SHOWN]
     decided = [group for group in able if group.clear]
@@ -35,7 +35,7 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
         "able": len(able),
         "decided": len(decided),
         "on_digits": sum("digits" in group.name for group in decided),
-        "wrong": round((1 - LEVEL) / 2 * len(able)),  # in each test, at one side's share
+        "wrong": round((1 - LEVEL) / 2 * len(able)),  # expected, each test erring on one side
         "kept": _discoveries(measured),
         "fixed": sum(claim.fixed for claim in judged.values()),
         "changed": sum(TODAY in {c.when for c in claim.history} for claim in judged.values()),
@@ -43,8 +43,8 @@ def findings(judged: Mapping[str, claims.Claim]) -> dict[str, object]:
 
 
 def _discoveries(measured: Sequence[tuple[claims.Claim, claims.Group]]) -> int:
-    """How many of them are decided and discoveries at a false discovery rate of 0.1 over all that
-    is measured (Benjamini and Hochberg 1995).
+    """How many groups are both decided and discoveries at a false discovery rate of 0.1 over all
+    measured groups (Benjamini and Hochberg 1995).
     """
     p_values = [_p_value(claim, group) for claim, group in measured]
     discovered = stats.false_discovery_control(p_values) <= 0.1
@@ -53,8 +53,8 @@ def _discoveries(measured: Sequence[tuple[claims.Claim, claims.Group]]) -> int:
 
 
 def _p_value(claim: claims.Claim, group: claims.Group) -> float:
-    """Of the test that decides a group for or against, so that both sides count, were the effect at
-    the nearer threshold.  Where its error is not known, that of its verdict.
+    """Two-sided p-value of the test that decides a group, under an effect at the nearest threshold.
+    Without a standard error, the verdict's: 1 - LEVEL if it is clear, else 1.
     """
     if not 0 < group.error < math.inf:
         return 1 - LEVEL if group.clear else 1.0

@@ -1,4 +1,4 @@
-"""The ledger of all claims: verdicts at a glance, and everything about each."""
+"""The ledger of all claims: an overview of the verdicts, and the details of each claim."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def effect(group, scale: str) -> str:
 
 def matrix(judged: Iterable) -> Html:
     """A row per claim: key, title, the words that sum up the paper's networks and ours, and a sign
-    per network, the paper's own before all; a sign's title says the numbers.  Above, a choice among
-    the papers.
+    per network, the paper's networks first; a sign's tooltip shows the numbers.  Above, a choice of
+    papers.
     """
     claims = list(judged)
     letters = {claim.key[0] for claim in claims}
@@ -41,14 +41,14 @@ def matrix(judged: Iterable) -> Html:
 
 
 def details(judged: Iterable) -> Html:
-    """Everything about each claim, folded; #claim-KEY opens one."""
+    """The details of each claim, folded; the link #claim-KEY opens one."""
     pairs = [(claim, boxes.claim(claim)) for claim in judged]
     return boxes.html(DETAILS, judged=pairs)
 
 
 def powers(judged: Iterable) -> Html:
-    """A row per claim, by its key: how often its rule says yes where it is true and where it is
-    not, and on how many of the rows measured it can tell.
+    """A row per claim: its key, on how many of its measured rows its rule can decide, and how often
+    the rule says yes when the claim is true and when it is false.
     """
     rows = []
     for claim in judged:

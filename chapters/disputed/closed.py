@@ -91,12 +91,12 @@ def _steps(searches: pd.DataFrame) -> pd.Series:
 
 def values(ramps: pd.DataFrame, norms: pd.DataFrame, masks: pd.DataFrame) -> dict[str, list]:
     """The ratios of each table that the sentence above it sums up."""
-    own = norms.drop_duplicates("method", keep="last")
+    last = norms.drop_duplicates("method", keep="last")
     effects = {
         "ramp_steps": ramps.steps,
         "ramp_examples": ramps.examples,
         "euclidean": norms[norms.norm == "Euclidean"].iloc[:, 2:].stack(),
-        "own_norm": own.iloc[:, 2:].stack(),
+        "own_norm": last.iloc[:, 2:].stack(),
         "hardest": masks.iloc[:, 1],
         "easiest": masks.iloc[:, -1],
     }

@@ -55,7 +55,7 @@ class Search:
         """A row per trial after the last step: learning_rate, weight_decay, loss (mean validation
         cross-entropy) and error; no number where it diverged.
         """
-        from lib.measuring.rerun import Rerun  # brings PyTorch, which is slow to import
+        from lib.measuring.rerun import Rerun  # imports PyTorch, which is slow
         from lib.workloads.tasks import TASKS
 
         run = Rerun(self.cell)

@@ -71,7 +71,7 @@ def searched(trials: pd.DataFrame) -> pd.DataFrame:
 
 def ratio(rows: pd.DataFrame, above: tuple, below: tuple, cost: str = "steps") -> Effect | None:
     """ln of what an arm costs over another, open on the side that searches which miss the goal
-    leave unknown; rows: of `searched`.
+    leave unknown; rows: from `searched`.
     """
     pair = [arms.searches(rows, **dict(zip(ARM, arm))) for arm in (above, below)]
     effect, missed = replicates.over(*pair, cost), [not arm.met.all() for arm in pair]
@@ -100,14 +100,14 @@ def words(arm: tuple) -> list[str]:
 
 
 def values(rows: pd.DataFrame) -> dict[str, object]:
-    """What the section's sentences name; rows: of `searched`."""
+    """Values in the section's sentences; rows: from `searched`."""
     alone = {n: ratio(rows, *pair) for n, pair in enumerate(ALONE)}
     few = {f"few_{cost}": ratio(rows, (*PART, 0.03), WHOLE, cost) for cost in ("steps", "sent")}
     return {"local_alone": [*estimates.ratios(alone).values()], **estimates.ratios(few)}
 
 
 def table(rows: pd.DataFrame) -> pd.DataFrame:
-    """Ratios that no box has beside what was predicted of them; rows: of `searched`."""
+    """Ratios that no box has beside what was predicted of them; rows: from `searched`."""
     cells = [
         (what, exactly(ends) if ends else "—", ratio(rows, *pair))
         for what, (*pair, ends) in ROWS.items()

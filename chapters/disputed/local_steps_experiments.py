@@ -57,11 +57,11 @@ class Search:
 
     def drawn(self) -> dict:
         """The rates of all trials, by name, [trials]; an outer rate of 1 for the inner method."""
-        from scipy.stats import qmc  # slow to import, and most chapters only read
+        from scipy.stats import qmc  # slow to import; most chapters only read records
 
         sequence = qmc.Sobol(len(RATES), scramble=True, seed=self.replicate)
         points = sequence.random_base2((self.trials - 1).bit_length())[: self.trials]
-        rates = {name: axis.at(column) for (name, axis), column in zip(RATES.items(), points.T)}
+        rates = {name: axis.values(column) for (name, axis), column in zip(RATES.items(), points.T)}
         return rates | ({"outer_rate": points[:, 1] * 0 + 1} if self.way == INNER else {})
 
     def start(self, steps: Steps) -> Replicas:

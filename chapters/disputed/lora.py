@@ -25,14 +25,14 @@ PREDICTED = {  # of critical batch sizes at two ranks
 
 
 def measured(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row per search and goal, as of `arms.curves`; rows: of `CONTINUED`."""
+    """A row per search and goal, as of `arms.curves`; rows: from `CONTINUED`."""
     if not len(rows):
         return rows
     return rows.assign(workload="shakespeare", last_step=rows.batch_size.map(MOST_STEPS))
 
 
 def curves(rows: pd.DataFrame, goal: float = GOALS[0]) -> dict[int, Curve]:
-    """K* against batch size, by rank; rows: of `measured`."""
+    """K* against batch size, by rank; rows: from `measured`."""
     return arms.curves(rows, "rank", goal)
 
 
@@ -56,7 +56,7 @@ def groups(*pairs: tuple[int, int]) -> list[Group]:
 
 
 def values(rows: pd.DataFrame) -> dict[str, object]:
-    """What the section's sentences name, a ratio for each rank; rows: of `measured`."""
+    """Values in the section's sentences, a ratio for each rank; rows: from `measured`."""
     hardest, easiest = curves(rows), curves(rows, GOALS[-1])
     effects = {
         "lora_critical": [arms.ratio(hardest, critical_ratio, rank, FULL) for rank in RANKS],

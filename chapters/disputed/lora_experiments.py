@@ -46,7 +46,7 @@ class Search:
 
     def start(self):
         """The executor, and the trials before their first step."""
-        import torch  # slow to import, and most chapters only read
+        import torch  # slow to import; most chapters only read records
 
         from chapters.disputed import adapters, texts
         from lib.engine.batched import BatchedExecutor

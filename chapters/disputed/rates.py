@@ -31,7 +31,7 @@ def good(trials: pd.DataFrame) -> pd.DataFrame:
     """A row per search: KEYS, the geometric means of VALUES over its BEST trials with decay; loss,
     plain: the least validation loss with decay and without.
 
-    trials: of `decay_experiments.DECAYED`.
+    trials: from `decay_experiments.DECAYED`.
     """
     trials = trials.dropna(subset="loss").sort_values("loss", kind="stable")
     decaying = trials[trials.weight_decay > 0]
@@ -80,7 +80,7 @@ def by_method() -> Iterator[tuple[str, dict[str, Effect | None]]]:
 
 
 def values(good: pd.DataFrame) -> dict[str, object]:
-    """What the section's sentences name; good: of `good`."""
+    """Values in the section's sentences; good: from `good`."""
     adam = effects(good[good.algorithm == "adam"])
     return {"adam_moves": estimates.times(adam["moves"])}
 

@@ -65,7 +65,7 @@ def packed(
 ) -> str:
     """All that is drawn, as JSON: what can be chosen, with titles and colours, and the tables.
 
-    points, lines, times, updates: of `explorer`.  start: what is chosen to begin with: workload,
+    points, lines, times, updates: from `explorer`.  start: what is chosen to begin with: workload,
     method and sparsity (lists), goal.  Raises ValueError if it is more than MOST bytes.
     """
     lines = lines.sort_values(KEYS).reset_index(drop=True)

@@ -98,7 +98,7 @@ def times(points: pd.DataFrame, timed: Mapping[str, pd.DataFrame]) -> pd.DataFra
     """Seconds of a training step on each of MACHINES, on as many devices as is fastest, at the
     batch sizes measured and the powers of two between them: TIMES.
 
-    timed: of `cores`.
+    timed: from `cores`.
     """
     parts = []
     for name, seconds in timed.items():

@@ -9,7 +9,7 @@ from lib.workloads import catalogue
 
 
 def findings(begun: pd.DataFrame, whole: bool) -> dict[str, object]:
-    """All values of the page's sentences.
+    """All values in the page's sentences.
 
     Args:
         begun: lines of `explorer.tables`, of the choice.

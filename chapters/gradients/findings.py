@@ -121,7 +121,7 @@ def entries(taken: pd.DataFrame, every: int) -> pd.DataFrame:
 
 
 def findings(taken: pd.DataFrame, first: Portrait) -> dict[str, object]:
-    """The values of the sentences on vectors, taken as of `named`; first: of `planned`."""
+    """The values of the sentences on vectors, taken as of `named`; first: from `planned`."""
     left = taken[(taken.measure == "left") & (taken.compressor != "dense")]
     obeys = left.value <= energy_bounds.tighter(left.x) + 1e-6
     levels = band(fed_back(left, first.compressor))

@@ -100,7 +100,7 @@ def operators(*timed: pd.DataFrame) -> alt.LayerChart:
     """Time to choose against the length of the vector, the fastest repeat, with bars up to the
     slowest; a menu of devices.
 
-    timed: of `message_times.Operators`, one of each of DEVICES.
+    timed: from `message_times.Operators`, one of each of DEVICES.
     """
     rows = pd.concat(part.assign(device=device) for part, device in zip(timed, DEVICES))
     rows = rows.assign(

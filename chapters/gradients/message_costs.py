@@ -42,11 +42,11 @@ class Measured:
     """The timings on record.
 
     Attributes:
-        core, card: to choose entries, on one core and on a graphics processor.
+        core, card: to choose entries, on one core and on a GPU.
         hooked: milliseconds of a backward pass with its communication, a row per model, smallest
             first.
-        linked: of `Collectives` between two workers, by what, the shortest vector first.
-        kept: of `Feedback`.
+        linked: from `Collectives` between two workers, by what, the shortest vector first.
+        kept: from `Feedback`.
     """
 
     core: pd.DataFrame

@@ -36,8 +36,8 @@ class Case:
 
     Attributes:
         machine: the devices.
-        points: of `scaling.across_replicates`, with parameters; batch sizes as of the curves.
-        curves: of `scaling.curves`.
+        points: from `scaling.across_replicates`, with parameters; batch sizes as of the curves.
+        curves: from `scaling.curves`.
         timed: step times of one device; None where the machine says how fast it is.
     """
 
@@ -153,7 +153,7 @@ def _over_dense(
         below = (b[1] + many_seconds).min(1)
         return above - below
 
-    ratio = scaling.estimate(least, few.at(sizes), many.at(sizes))
+    ratio = scaling.estimate(least, few.select(sizes), many.select(sizes))
     largest = sizes[-1]
     step = quick[largest] / slow[largest]
     return {"batch_size": largest, "step": step, **ratio.row("ratio")}

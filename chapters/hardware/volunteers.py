@@ -202,7 +202,7 @@ def compared(points: pd.DataFrame, rounds: pd.DataFrame) -> pd.DataFrame:
     """The formula against simulation, a row per curve and setting whose B* lies within the sizes
     measured.
 
-    points: curve, batch_size, steps, c1, c2; rounds: of `of_settings`.  picked: the size
+    points: curve, batch_size, steps, c1, c2; rounds: from `of_settings`.  picked: the size
     nearest to B*; lost: its simulated time over the shortest, less one.
     """
     names = ["curve", *SETTINGS]

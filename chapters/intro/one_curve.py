@@ -73,7 +73,7 @@ def steps(points: pd.DataFrame) -> pd.DataFrame:
     """The rows that are drawn of steps to result, a row per point: DRAWN.
 
     Args:
-        points: of `lib.claims.front.collapsed`.
+        points: from `lib.claims.front.collapsed`.
     """
     works = points.workload.map(workload)
     pruned = points.sparsity.map(percent) + " pruned by " + points.pruning.map(named)
@@ -120,7 +120,7 @@ def findings(rows: pd.DataFrame) -> dict[str, object]:
     many times above it LARS and CLARS lie at batch size 1.
 
     Args:
-        rows: of `steps`.
+        rows: from `steps`.
     """
     values = {"far": rows.off[rows.method.isin(LAYERWISE) & (rows.batch_size == 1)].tolist()}
     for prefix, points in {"": rows[rows.sparsity == 0], "all_": rows}.items():
@@ -152,7 +152,7 @@ def one_curve(rows: pd.DataFrame) -> alt.LayerChart:
     both KINDS, a menu chooses.
 
     Args:
-        rows: of `steps`, of `rates`, or of both.
+        rows: from `steps`, of `rates`, or of both.
     """
     kinds = list(dict.fromkeys(rows["what"]))
     x, y = _scale(rows, "batch_size", "at"), _scale(rows, "value", "level")

@@ -43,7 +43,7 @@ def climb(ids: np.ndarray, order: int, split: int = 0) -> pd.DataFrame:
     """
     training, (first, last), _ = texts.parts(len(ids), split)
     tables = ngrams.count([ids[slice(*span)] for span in training], order, int(ids.max()) + 1)
-    starts = texts.spread_starts((first, last), texts.asked_of(len(ids)))
+    starts = texts.spread_starts((first, last), texts.windows_of(len(ids)))
     questions = {
         "windows": [ids[start : start + texts.CONTEXT + 1] for start in starts],
         "all": [ids[first:last]],
@@ -72,7 +72,7 @@ class Pruned(WithSearch):
 
     def measure(self) -> pd.DataFrame:
         """trial, name of the parameter tensor, kept and all (counts), a row each."""
-        # Brings PyTorch, which is slow to import, and most chapters only read
+        # Imports PyTorch, which is slow; most chapters only read records
         from lib.engine import pruning
         from lib.measuring import one_search
 

@@ -16,7 +16,7 @@ from lib.workloads.tasks import TASKS
 
 
 def findings(data: SimpleNamespace) -> dict:
-    """All values of the page's sentences, of `text_results.read`, as far as on record."""
+    """All values in the page's sentences, of `text_results.read`, as far as on record."""
     trials, written = data.trials, TASKS[data.work.task].written
     goals, main = scaling.goals(trials), text_results.main_of(trials)
     points, line = text_results.curves(trials), main_line(trials)
@@ -100,7 +100,7 @@ NATS = "'goal: ' + format(value, '.2f') + ' nats, ' + format(value / LN2, '.2f')
 
 def steps_by_method(points: pd.DataFrame, start: float) -> alt.LayerChart:
     """Steps to result against batch size, a colour per curve; a slider over goals from `start` on.
-    points: of `text_results.curves`.
+    points: from `text_results.curves`.
     """
     lines = points.drop_duplicates("curve")
     shades = lines.algorithm.map(charts.ALGORITHM_COLOURS).fillna(charts.GUIDE)

@@ -72,7 +72,7 @@ def _within_minutes(planned: Study, chosen) -> tuple[pd.DataFrame, list[str]]:
     """
     if chosen.budget != "full" or not chosen.minutes:
         return sweeps.results(planned, chosen.budget), []
-    from lib.engine.checkpoint import OutOfTime  # brings PyTorch, which is slow to import
+    from lib.engine.checkpoint import OutOfTime  # imports PyTorch, which is slow
 
     try:
         return sweeps.results(planned, "full", until=BEGAN + 60 * chosen.minutes), []

@@ -70,11 +70,11 @@ def searches(chosen) -> tuple[pd.DataFrame, dict[str, Tables]]:
 
 
 def findings(readings: dict[str, Tables], far: pd.DataFrame) -> dict[str, object]:
-    """All values of the page's sentences.
+    """All values in the page's sentences.
 
     Args:
-        readings: of `searches`.
-        far: of `measured.far_below`.
+        readings: from `searches`.
+        far: from `measured.far_below`.
     """
     tables, easy = readings[measured.DEFINED], readings[measured.EASY]
     saturating, sgd, adam = (

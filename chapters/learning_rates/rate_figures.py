@@ -160,7 +160,7 @@ def costs(rows: pd.DataFrame) -> alt.LayerChart:
 
 
 def forms(points: pd.DataFrame) -> alt.LayerChart:
-    """Best rates with the forms fitted to them; a menu of curves."""
+    """Best rates with the forms fitted to them, with a menu of curves."""
     if points.empty:
         return charts.nothing(NOTHING)
     shown = labelled(points)

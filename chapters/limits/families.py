@@ -85,7 +85,7 @@ def effects(published: pd.DataFrame, families: Mapping[str, Family] = FAMILIES) 
     """Per family, the critical batch size of its second network over that of its first, dense, at
     the batch sizes both have; without those of which one was searched at fewer than three.
 
-    published: of `lib.claims.judging.published`: the momentum range that all networks have.
+    published: from `lib.claims.judging.published`: the momentum range that all networks have.
     ratio_low, ratio_high: 0 or inf: no bound.  n: searches.  inside: whether both lie within these
     batch sizes; else the ratio is a bound.  effect: a `scaling.Effect`.
     """

@@ -56,7 +56,7 @@ def planned(chosen) -> Study:
 def findings(
     shown: pd.DataFrame, networks: list[str], chosen, judged: Mapping[str, Claim]
 ) -> dict:
-    """All values of the page's sentences; shown: of `message_results.best`, networks: titles."""
+    """All values in the page's sentences; shown: from `message_results.best`, networks: titles."""
     last = shown.groupby("network").budget.max()
     rates, share = SHI2019["learning_rate"], min(chosen.densities)
     groups = [g for g in judged["T4"].groups if g.n > 1 and not g.name.endswith(OTHERWISE)]
@@ -117,7 +117,7 @@ def table(shown: pd.DataFrame, density: float) -> pd.DataFrame:
 
 def errors(shown: pd.DataFrame, density: float, networks: list[str]) -> alt.LayerChart:
     """Test error, in the mean over seeds, against epochs, a line a method, both axes logarithmic; a
-    menu of networks, with a title for each.  shown: of `message_results.best`.
+    menu of networks, with a title for each.  shown: from `message_results.best`.
     """
     sizes = shown.workload.map(lambda name: catalogue.workload(name).train_size)
     drawn = (shown.method == "dense") | (shown.density == density)

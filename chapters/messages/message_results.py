@@ -48,7 +48,7 @@ def best(trials: pd.DataFrame) -> pd.DataFrame:
     for.  edge: whether its learning rate lies in the outer tenth of the range that it was drawn
     from.
     """
-    from lib.workloads import models  # brings PyTorch, which is slow to import
+    from lib.workloads import models  # imports PyTorch, which is slow
 
     rows = fixed_budgets.within(trials)
     ways = zip(rows.compressor, rows.feedback.astype(bool), strict=True)

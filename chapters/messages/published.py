@@ -32,7 +32,7 @@ class Averaging:
     """Batch normalisation keeps running averages, as in the authors' first process, which tests.
 
     Attributes:
-        executor: of the network; on a graphics processor it records its kernels.
+        executor: of the network; on a GPU it records its kernels.
         averages: of every such layer, means and variances [2, C], float32 whatever the arithmetic.
     """
 

@@ -46,7 +46,7 @@ class Search:
         from lib.measuring import rerun
 
         seed, tables = 2 * self.replicate, []
-        search = rerun.Asked(
+        search = rerun.MomentumSearch(
             network=ring.network,
             training=ring.samples(ring.TRAIN, self.gain, seed),
             validation=ring.samples(ring.VALIDATION, self.gain, seed + 1),

@@ -20,8 +20,8 @@ def values(
     Args:
         without: searches of every way to pass errors back.
         spiking, times: the records of spiking networks and of the times of their gradients.
-        met: of `locality.at_goal`.
-        leaked: of `revealed.measured`.
+        met: from `locality.at_goal`.
+        leaked: from `revealed.measured`.
     """
     return estimates.plain(
         {

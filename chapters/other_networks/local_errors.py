@@ -31,7 +31,7 @@ RATIOS = {
 
 
 def values(trials: pd.DataFrame) -> dict[str, object]:
-    """Of the section's sentences; trials: searches of every way to pass errors back."""
+    """Values in the section's sentences; trials: searches of every way to pass errors back."""
     curves = scaling.curves(trials)
     all_sizes = method_results.at_end(0)
     means = (method_results.between(curves, way, BACKPROPAGATION, all_sizes) for way in NAMES)

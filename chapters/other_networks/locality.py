@@ -78,7 +78,7 @@ def at_goal(searches: pd.DataFrame) -> pd.DataFrame:
 
 
 def effects(met: pd.DataFrame) -> dict[str, Effect | None]:
-    """ln of the ratios of participation in RANGES; met: of `at_goal`."""
+    """ln of the ratios of participation in RANGES; met: from `at_goal`."""
 
     def logs(gain, *sizes):
         return replicates.means(met[met.gain == gain], "participation", sizes, log=True)
@@ -95,12 +95,12 @@ def effects(met: pd.DataFrame) -> dict[str, Effect | None]:
 
 
 def values(met: pd.DataFrame) -> dict[str, object]:
-    """Of the section's sentences; met: of `at_goal`."""
+    """Values in the section's sentences; met: from `at_goal`."""
     return {"fields_together": float(met[met.gain == EDGED].together.mean())}
 
 
 def table(searches: pd.DataFrame) -> pd.DataFrame:
-    """What was predicted, beside what came; searches: of `by_search`."""
+    """What was predicted, beside what came; searches: from `by_search`."""
     ratios = effects(at_goal(searches))
     rows = [(*row, estimates.interval(ratios[name])) for name, row in RANGES.items()]
     pruned = searches[(searches.sparsity > 0) & (searches.gain == EDGED)]

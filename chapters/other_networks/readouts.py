@@ -54,7 +54,7 @@ class Descent:
         return pd.DataFrame(rows, columns=columns)
 
     def _run(self, replicate: int) -> Iterator[tuple]:
-        # Brings PyTorch, which is slow to import, and most chapters only read
+        # Imports PyTorch, which is slow; most chapters only read records
         from lib.workloads import datasets
 
         digits = datasets.load("digits", replicate)

@@ -35,7 +35,7 @@ def with_penalty(rows: pd.DataFrame, goal: float) -> Iterator[tuple]:
 
 def of_classes(split: int) -> float:
     """What a decoder rebuilds of digits in this split if labels are sent, not activations."""
-    from torch.nn import functional  # slow to import, and most chapters only read
+    from torch.nn import functional  # slow to import; most chapters only read records
 
     from lib.workloads import datasets
 
@@ -55,7 +55,7 @@ def table(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def values(rows: pd.DataFrame) -> dict[str, object]:
-    """Of the section's sentences; rows: of `measured`."""
+    """Values in the section's sentences; rows: from `measured`."""
     strongest = rows[(rows.workload == "digits-mlp") & (rows.alpha == 10) & (rows.goal == GOAL)]
     met = strongest.dropna(subset="steps").groupby(["unbiased", "batch_size"])
     usual, unbiased, large = map(met.get_group, ((False, 8), (True, 8), (True, 256)))

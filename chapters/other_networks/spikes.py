@@ -64,7 +64,7 @@ def ratio(
 
 
 def values(rows: pd.DataFrame, times: pd.DataFrame) -> dict[str, object]:
-    """Of the section's sentences; rows, times: the records."""
+    """Values in the section's sentences; rows, times: the records."""
     seconds = times.pivot(index="batch_size", columns="time", values="seconds")
     return {
         "spikes_time": TIME,

@@ -47,7 +47,7 @@ class Search:
         from lib.workloads import datasets
 
         digits = datasets.load("digits", self.replicate)
-        search = rerun.Asked(
+        search = rerun.MomentumSearch(
             network=lambda: neurons.network(self.time, self.model),
             training=digits.train,
             validation=digits.validation,

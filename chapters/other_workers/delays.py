@@ -33,7 +33,7 @@ class Job:
     def measure(self) -> pd.DataFrame:
         """worker (from 1), delay and count: how many of this worker's gradients were so many
         updates late; and error, the validation error at the end."""
-        from chapters.other_workers import turns  # brings PyTorch, which is slow to import
+        from chapters.other_workers import turns  # imports PyTorch, which is slow
 
         pushed = turns.push(self)
         gradients = pd.DataFrame({"worker": pushed["workers"], "delay": pushed["delays"]})

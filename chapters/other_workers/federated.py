@@ -83,7 +83,7 @@ def points(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def chart(rows: pd.DataFrame) -> alt.LayerChart:
-    """What every way costs a client to GOAL; rows: of `searches`."""
+    """What every way costs a client to GOAL; rows: from `searches`."""
     means, scale = points(rows), charts.log(padding=12, base=10)
     x, low = (alt.X(f"{name}:Q", scale=scale, title=None) for name in ("value", "value_low"))
     kinds = dict(zip(experiments.KINDS.values(), (charts.BLUE, charts.ORANGE)))
@@ -104,7 +104,7 @@ def chart(rows: pd.DataFrame) -> alt.LayerChart:
 
 
 def titles(rows: pd.DataFrame) -> dict[str, dict[str, str]]:
-    """What the figure says, by cost and network; rows: of `searches`."""
+    """What the figure says, by cost and network; rows: from `searches`."""
     said = {name: {} for name in COSTS.values()}
     for cost, (above, below, text) in SAID.items():
         for work, part in rows[rows.goal == GOAL].groupby("workload"):

@@ -55,7 +55,7 @@ class Search(OfSearch):
 
     def measure(self) -> pd.DataFrame:
         """A row per trial: learning_rate, rounds@GOAL (the first that meets it), and `costs`."""
-        import torch  # slow to import, and most chapters only read
+        import torch  # slow to import; most chapters only read records
 
         from lib.engine import clients
         from lib.measuring.rerun import Steps

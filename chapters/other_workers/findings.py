@@ -23,10 +23,10 @@ def values(
     """What the page's lead, titles and captions name.
 
     Args:
-        tardy, curves, turns: of `late.measured`, `late.curves` and `late.turns`.
+        tardy, curves, turns: from `late.measured`, `late.curves` and `late.turns`.
         pushed: the records of workers that do not wait.
-        rounds: of `federated.searches`.
-        apart: of `parts.over_whole`, of `parts.subnetworks`.
+        rounds: from `federated.searches`.
+        apart: from `parts.over_whole`, of `parts.subnetworks`.
     """
     growth = late.growth(curves)
     plain = (growth.workload == late.WORK) & (growth.algorithm == "sgd")

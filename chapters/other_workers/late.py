@@ -58,7 +58,7 @@ def slower(curves: dict[tuple, Curve], *keys: tuple, sizes=SIZES) -> Effect | No
     signs = (1, -1, -1, 1)
     return scaling.estimate(
         lambda *tables: sum(sign * logs.mean(1) for sign, (_, logs) in zip(signs, tables)),
-        *(curve.at([b for b in sizes if b in curve.logs]) for curve in terms),
+        *(curve.select([b for b in sizes if b in curve.logs]) for curve in terms),
     )
 
 
@@ -161,14 +161,14 @@ def points_of(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def chart(points: pd.DataFrame) -> alt.LayerChart:
-    """Steps against batch size, of `points_of`, a colour per staleness; dashed: of `lines`."""
+    """Steps against batch size, of `points_of`, a colour per staleness; dashed: from `lines`."""
     dashed = lines(points)
     colours = dict(zip(map(_words, sorted(points.staleness.unique())), COLOURS))
     pick, faded = charts.picked("gradients")
     lowest = min(points.low.clip(lower=points.steps / 3).min(), dashed.steps.min())
     span = [lowest / 1.2, points.steps.max() * 2.5]
     ends = {f"bar_{end}": points[end].clip(*span) for end in ("low", "high")}
-    points = tips.known(points).assign(gradients=points.staleness.map(_words), **ends)
+    points = tips.with_sources(points).assign(gradients=points.staleness.map(_words), **ends)
     scale = charts.log(domain=span)
     y = alt.Y("steps:Q", title="steps to result (training steps)", scale=scale)
     base = alt.Chart(points).encode(

@@ -119,7 +119,7 @@ def mean_ratio(ratios: pd.Series) -> Effect | None:
 def chart(ratios: pd.DataFrame) -> alt.LayerChart:
     """What parts take over data parallelism; a menu of costs, a slider over goals.
 
-    ratios: of `over_whole`, of `subnetworks`.
+    ratios: from `over_whole`, of `subnetworks`.
     """
     points = ratios.assign(what=ratios.what.map(COSTS))
     points["interval"] = list(map(with_interval, points.effect, points.low, points.high))
@@ -164,7 +164,7 @@ def table(grown: pd.DataFrame, cut: pd.DataFrame) -> pd.DataFrame:
     """Ratios at the hardest goal, a column per batch size, where all searches meet it.
 
     Args:
-        grown: of `over_whole`, of `growing`.
+        grown: from `over_whole`, of `growing`.
         cut: the same, of `halves`.
     """
     grown = hardest(grown[grown.what == "adds"])

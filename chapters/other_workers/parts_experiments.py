@@ -49,7 +49,7 @@ class Search(OfSearch):
         """A row per trial, with stage: steps of a stage, which are tuned beside the learning rate;
         rule: by which function of `training`.
         """
-        # Brings PyTorch, which is slow to import, and most chapters only read
+        # Imports PyTorch, which is slow; most chapters only read records
         import torch
         from scipy.stats import qmc
 
@@ -58,7 +58,7 @@ class Search(OfSearch):
 
         sobol = qmc.Sobol(1, seed=seed + self.replicate)
         points = sobol.random_base2((self.trials - 1).bit_length())
-        stage = lengths.at(points[: self.trials, 0]).round()
+        stage = lengths.values(points[: self.trials, 0]).round()
         trials = one_search.start(self.cell)
         trials.w, method = getattr(training, rule)(self, trials.w)
         trials.drawn["stage"] = torch.from_numpy(stage).float()[:, None]

@@ -31,12 +31,12 @@ def f1(outputs, targets):
 
 
 def sentences() -> list[dict]:
-    draw, found = torch.Generator().manual_seed(0), []
+    draw, rows = torch.Generator().manual_seed(0), []
     for length in torch.randint(3, LENGTH + 1, (500,), generator=draw).tolist():
         ids = torch.randint(1, WORDS, (length,), generator=draw)
         label = int((ids % 2).sum() * 2 > length)
-        found.append({"input_ids": ids, "label": label})
-    return found
+        rows.append({"input_ids": ids, "label": label})
+    return rows
 
 
 def collate(batch: list[dict]) -> dict:

@@ -12,8 +12,8 @@ from lib.own import Training
 def data(low: int, high: int) -> tuple:
     digits = load_digits()
     x, y = torch.tensor(digits.data / 16).float(), torch.tensor(digits.target)
-    asked = (y >= low) & (y < high)
-    return x[asked], y[asked] - low
+    kept = (y >= low) & (y < high)
+    return x[kept], y[kept] - low
 
 
 def network() -> nn.Module:

@@ -87,7 +87,7 @@ class Plan:
         self.search = functools.partial(Search, name, algorithm=algorithm, hits=1, **fields)
         self.space = spaces.intervals(self.work.space, algorithm, self.work.decay)
         self.held = {
-            name: min(max(HELD.get(name, float(axis.at(0.5))), axis.low), axis.high)
+            name: min(max(HELD.get(name, float(axis.values(0.5))), axis.low), axis.high)
             for name, axis in self.space.items()
             if name != "learning_rate"
         }
@@ -195,7 +195,7 @@ class Plan:
         room = self.within.share * abs(lowest)
         errors = [error for n in (1, 2, 4) if (error := lowest + n * room) < chance]
         errors = errors or [(lowest + chance) / 2]
-        goals = dict.fromkeys(f"{self.work.asks.given(error):.4g}" for error in errors)
+        goals = dict.fromkeys(f"{self.work.asks.convert(error):.4g}" for error in errors)
         return f"{self.work.name}:{','.join(goals)}"
 
     def race(self) -> Iterator[list[Search]]:
@@ -376,7 +376,7 @@ def run(
         train: False: what has no record ends the search.
         since: from when the minutes count (`time.time`); None: from now.
         waves: of the plan; None: `Plan.waves`.
-        options: of `sweeps.run`.
+        options: from `sweeps.run`.
 
     Returns the plan.
     """

@@ -160,7 +160,7 @@ def answered(
         sizes: batch sizes: all those of an exact search, or the outermost of an adaptive one.
         sparsity: share of weights removed.
         since: from when the minutes count, as of `adaptive.run`.
-        options: of `sweeps.run`.
+        options: from `sweeps.run`.
 
     Raises BookError where nothing is on record, and where no trial met any goal.
     """
@@ -168,9 +168,9 @@ def answered(
     ends = min(sizes), max(sizes)
     full, notes = chosen.budget == "full", ()
     if chosen.search == "exact" or chosen.budget == "smoke":
-        known = not (work.facts and work.facts.within)
+        written = not (work.facts and work.facts.within)
         allowed = f"adaptive, which finds goals out, or goals in the name: {work.name}:0.1,0.2"
-        require(known, "search", chosen.search, allowed, budget=chosen.budget)
+        require(written, "search", chosen.search, allowed, budget=chosen.budget)
         grid = selection.grid(work.name, sizes, [algorithm], [sparsity], trials=chosen.trials)
         trials = sweeps.results(grid, chosen.budget, **options)
         plan = None
@@ -322,7 +322,7 @@ def goal(trials: pd.DataFrame, work: Workload) -> float:
     if work.facts and easy > work.facts.chance / EASY:
         same = f"an answer that is the same for all examples costs {work.facts.chance:.3g}"
         raise BookError(f"{said}Set a larger max_steps before an easier goal: {same}")
-    easier = f"Set goals=({work.asks.given(easy):g},)"
+    easier = f"Set goals=({work.asks.convert(easy):g},)"
     easier += ", met by the best at each batch size" * (len(lowest) > 1)
     raise BookError(f"{said}{easier}, or a larger max_steps")
 
@@ -461,7 +461,7 @@ def compared(dense: Answer, pruned: Answer) -> pd.DataFrame:
 
 
 def findings(answer: Answer, splits: list[Answer], chosen: Any) -> dict:
-    """All values of the page's sentences; splits: the answers for other splits of the data."""
+    """All values in the page's sentences; splits: the answers for other splits of the data."""
     work, sizes, use = answer.work, answer.met.batch_size, answer.choice()
     critical, low, high = answer.surface.critical
     alike = [answer, *(split for split in splits if split.goal == answer.goal)]

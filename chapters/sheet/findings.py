@@ -36,7 +36,7 @@ def example() -> tuple[decide.Points, pd.Series]:
 
 
 def on_gpu() -> tuple[decide.Points, pd.Series]:
-    """The same of searches on a graphics processor, with their steps' times."""
+    """The same of searches on a GPU, with their steps' times."""
     rows = searches.table().query(f"{GPU} and not device.str.startswith('cpu')")
     rows = boxes.some(rows.drop_duplicates("record"), "searches on a graphics processor")
     times = zip(rows.batch_size, rows.core_seconds / rows.trial_steps)
@@ -77,7 +77,7 @@ def law(judged: Mapping[str, Finding]) -> dict[str, float]:
 def findings(
     judged: Mapping[str, Finding], times: decide.Points, dense: pd.Series
 ) -> dict[str, object]:
-    """All values of the page's sentences; times and dense: of `example`."""
+    """All values in the page's sentences; times and dense: from `example`."""
     rivals = judged["O2"]
     return {
         **front.facts(judged),

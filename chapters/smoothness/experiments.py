@@ -77,7 +77,7 @@ class Walk(Again):
     chunk: int = 50
 
     def measure(self) -> pd.DataFrame:
-        from chapters.smoothness import walking  # brings PyTorch, which is slow to import
+        from chapters.smoothness import walking  # imports PyTorch, which is slow
 
         return walking.measured(self)
 

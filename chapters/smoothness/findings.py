@@ -45,7 +45,7 @@ def findings(paths: pd.DataFrame, claim: Claim) -> dict:
     """The values of the sentences on smoothness.
 
     Args:
-        paths: of `followed_paths.followed`.
+        paths: from `followed_paths.followed`.
         claim: L7.
     """
     ratios = followed_paths.over_dense(paths, paths, ["workload", "algorithm", "batch_size"])
@@ -62,7 +62,7 @@ def findings(paths: pd.DataFrame, claim: Claim) -> dict:
 
 
 def directions(paths: pd.DataFrame) -> dict:
-    """The values of the sentences on where gradients point; paths: of `path_geometry.by_path`."""
+    """The values of the sentences on where gradients point; paths: from `path_geometry.by_path`."""
     point = [*path_geometry.CURVE, "batch_size"]
     means = paths.groupby(point)[["random", "batch_cosine"]].mean()
     chance = means.random / means.batch_cosine

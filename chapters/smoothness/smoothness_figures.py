@@ -19,7 +19,7 @@ def along(paths: pd.DataFrame) -> alt.FacetChart:
     """The Lipschitz constant against the training step, a panel per network and method.
 
     Args:
-        paths: of `findings.panels`.
+        paths: from `findings.panels`.
     """
     axis = alt.Axis(values=[10.0**n for n in range(-3, 6)], format="~s")
     options = {"scale": charts.log(4, base=10), "axis": axis}

@@ -126,13 +126,13 @@ def measured(walk: Again, data: Path = DATA) -> pd.DataFrame:
     step: from w to w'.
     left: steps from w to the end w*, this one included.
     distance: |w - w*|.
-    secant, bound, cosine: of `toward`, for the mean gradient over the training examples;
+    secant, bound, cosine: from `toward`, for the mean gradient over the training examples;
     batch_secant, batch_bound, batch_cosine: for that of the step's batch.
     between: cosine of the two gradients.
     square, trace: |G|^2 and tr(Sigma) of `noise_scale` at w.
     random: batch_cosine along a path of the same method and hyperparameters whose gradients point
     anywhere, as long as the real ones.
-    walk: of `random_walk` with the same step lengths; walk_theory: what it is expected to be.
+    walk: from `random_walk` with the same step lengths; walk_theory: what it is expected to be.
     twin_cosine, twin_batch_cosine: with w* from the same start by another order of examples.
     apart: |w* - that end|.
     error, twin_error: validation error, or what else the task counts, at w* and at the twin's end.

@@ -32,7 +32,7 @@ BOUND = 1.25  # as in the rules of claims: a ratio beyond it either way is an ef
 
 def findings(curves: Curves, critical: Mapping[tuple, scaling.Effect], cost: Claim) -> dict:
     """What the sentences on connection sensitivity say, but for higher sparsities, of all curves
-    (`scaling.summaries`); critical: of `claims.critical_ratios`; cost: L3, judged on all records.
+    (`scaling.summaries`); critical: from `claims.critical_ratios`; cost: L3, judged on all records.
     """
     ratios = scaling.steps_over_dense(curves)
     sparse = ratios[ratios.sparsity == ratios.sparsity.max()]
@@ -97,7 +97,7 @@ def panels(
     """Steps to result against batch size, a panel per network and method that was pruned, and of
     this network in any case: points of curves, and critical batch sizes.
 
-    summary: of `scaling.summaries`.
+    summary: from `scaling.summaries`.
     """
     networks, methods = dict.fromkeys([*PAPERS, workload]), dict.fromkeys([*METHODS, algorithm])
     points = judging.points(trials).assign(kind="point")
@@ -157,7 +157,7 @@ def over_usual(trials: list[pd.DataFrame]) -> pd.DataFrame:
 
 
 def on_criteria(ratios: pd.DataFrame) -> dict[str, object]:
-    """Values of the sentences on criteria; ratios: of `over_usual`."""
+    """Values of the sentences on criteria; ratios: from `over_usual`."""
     smaller, larger = ratios[ratios.ratio_high < 1 / BOUND], ratios[ratios.ratio_low > BOUND]
     return {
         "ratios": len(ratios),
@@ -188,7 +188,7 @@ def costs(curves: Curves) -> pd.DataFrame:
 def of_winners(rows: pd.DataFrame) -> pd.DataFrame:
     """A row per workload, in the order of the rows.
 
-    rows: of `lib.probes.unseen`. Columns: workload; dense, pruned (test errors, means over
+    rows: from `lib.probes.unseen`. Columns: workload; dense, pruned (test errors, means over
     the batch sizes that both of a search met, and over searches); more, more_low, more_high (the
     difference within a search, 90 % interval); n (searches).
     """

@@ -59,7 +59,7 @@ def ways(trials: pd.DataFrame) -> pd.DataFrame:
 
 
 def of_ways(compared: pd.DataFrame) -> pd.DataFrame:
-    """Each way beside the usual one, trial by trial; compared: of `ways`."""
+    """Each way beside the usual one, trial by trial; compared: from `ways`."""
     of_pairs = list(map(wording.span, zip(compared.lowest, compared.highest)))
     sparsity = compared.sparsity.map("sparsity {:g}".format)
     table = compared.assign(of_pairs=of_pairs, sparsity=sparsity)
@@ -78,7 +78,7 @@ def of_ways(compared: pd.DataFrame) -> pd.DataFrame:
 
 def of_replays(again: pd.DataFrame) -> pd.DataFrame:
     """Studies of which a repeated search came out differently, a row each, and all others in one;
-    again: of `lib.probes.replays.summary`.
+    again: from `lib.probes.replays.summary`.
     """
     differs = again.equal_result < again.searches
     study = again.study.where(differs, f"{len(again) - differs.sum()} other studies")

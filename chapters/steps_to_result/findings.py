@@ -37,7 +37,7 @@ def around(cell: Search) -> pd.DataFrame:
 
 
 def findings(cell: Search, frame: pd.DataFrame, every: pd.DataFrame) -> dict:
-    """All values of the page's sentences on a search, of whose trials the frame is; every: of
+    """All values in the page's sentences on a search, of whose trials the frame is; every: of
     `around`.
     """
     work = workload(cell.workload)

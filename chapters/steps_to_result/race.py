@@ -160,7 +160,7 @@ def chosen(replayed: pd.DataFrame) -> float:
     """The factor of least median cost with which UNCHANGED of the searches keep their steps to
     result; if there is none, the one with which most do.
 
-    Of factors that are as good the largest, which changes least. replayed: of `replays`.
+    Of factors that are as good the largest, which changes least. replayed: from `replays`.
     """
     by = replayed.groupby("a").agg(unchanged=("unchanged", "mean"), cost=("cost", "median"))
     able = by[by.unchanged >= min(UNCHANGED, by.unchanged.max())]

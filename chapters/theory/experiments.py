@@ -62,7 +62,7 @@ class Job(Again):
 
         What is infinite is empty.
         """
-        from lib.workers import processes  # brings PyTorch, which is slow to import
+        from lib.workers import processes  # imports PyTorch, which is slow
 
         rows = processes.launch(_listen, self.workers, TIMEOUT, self)
         return pd.DataFrame(rows).replace(np.inf, np.nan)

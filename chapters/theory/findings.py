@@ -61,11 +61,11 @@ def noise_scales(along: pd.DataFrame, searches: pd.DataFrame) -> pd.DataFrame:
 
 
 def findings(tested: pd.DataFrame, points: pd.DataFrame, noise: pd.DataFrame) -> dict:
-    """All values of the page's sentences.
+    """All values in the page's sentences.
 
     Args:
-        tested: of `tested_forms`.
-        points: of `residuals`.
+        tested: from `tested_forms`.
+        points: from `residuals`.
         noise: of `noise_scales`; it is dense networks' whose distance from the critical batch size,
             and from one constant, is told.
     """

@@ -164,7 +164,7 @@ def spectra_table(spectra: pd.DataFrame, bends: Claim) -> pd.DataFrame:
     """rho in the model at every goal, a row per spectrum, beside that of the network's searches.
 
     Args:
-        spectra: of `spectra`.
+        spectra: from `spectra`.
         bends: the claim that rho is one.
     """
     groups = {group.name.partition(", ")[0]: group for group in bends.measured}

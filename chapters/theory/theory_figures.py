@@ -18,7 +18,7 @@ def residuals(points: pd.DataFrame) -> alt.TopLevelMixin:
     """Steps over each curve's own c1/B + c2, along the batch size over the critical one, with
     medians over a factor of two of it, a panel per method.
 
-    points: of `findings.residuals`.
+    points: from `findings.residuals`.
     """
     if points.empty:
         return charts.nothing("No curve of five batch sizes or more is measured.")
@@ -60,7 +60,7 @@ def noise(curves: pd.DataFrame) -> alt.LayerChart:
     """Critical batch sizes over noise scales, a row for each network and method.
 
     Args:
-        curves: of `findings.noise_scales`.
+        curves: from `findings.noise_scales`.
     """
     if curves.empty:
         return charts.nothing("No followed curve has three batch sizes yet.")

@@ -56,7 +56,7 @@ def lines_by_goal(trials: pd.DataFrame) -> pd.DataFrame:
 def findings(
     trials: pd.DataFrame, lines: pd.DataFrame, judged: Mapping[str, Claim], chosen: Any
 ) -> dict[str, object]:
-    """All values of the page's sentences, from all trials at their goals; lines: of
+    """All values in the page's sentences, from all trials at their goals; lines: of
     `lines_by_goal`, of the `densest` curve asked for.
     """
     curve = chosen.workload, chosen.algorithm

@@ -26,7 +26,7 @@ def regimes_chart(
         points: as for `shared_figures.scaling_chart`, at every goal.
         lines: goal, c1, c2, critical, critical_low and critical_high of one network (none: no
             guides).
-        goal: of `charts.goal_slider`.
+        goal: from `charts.goal_slider`.
         titles: of the figure, a goal each, the hardest first.
     """
     pick, faded = charts.picked("sparsity")
@@ -34,7 +34,7 @@ def regimes_chart(
     limits = [points.low.min() / 1.6, points.high.max() * 1.3]
     scale = charts.log(domain=limits)
     y = alt.Y("steps:Q", title=STEPS, scale=scale)
-    base = alt.Chart(tips.known(points)).encode(
+    base = alt.Chart(tips.with_sources(points)).encode(
         x=charts.batch_axis(sizes),
         color=charts.by_sparsity(sorted(points.sparsity.unique())),
         opacity=faded,

@@ -16,7 +16,7 @@ SEVERAL = 3  # searches from which on sentences speak of a method
 
 
 def findings(searches: pd.DataFrame, curves: dict) -> dict[str, object]:
-    """All values of the page's sentences.
+    """All values in the page's sentences.
 
     Args:
         searches: at their goals, momentum over its whole range where that is measured.

@@ -29,7 +29,7 @@ def over_sgd(measured: pd.DataFrame, muon: dict[str, str]) -> alt.LayerChart:
     what.
 
     Args:
-        measured: of `findings.compared`; variants are left out.  Intervals end at twice the
+        measured: from `findings.compared`; variants are left out.  Intervals end at twice the
             outermost points.
         muon: a key of WORDS -> Muon's ratios, in words.
     """

@@ -171,7 +171,8 @@ def train(
             if rows.any():
                 _check(now, rows, to_budget or at_end)
             best = np.nanmin(out.best_error, initial=np.inf)
-            LOG.info("step %d, %d alive, error %.3f", out.steps, len(now.ids), best)
+            error = f"error {best:.3f}" if best < np.inf else "no error yet"
+            LOG.info("step %d, %d alive, %s", out.steps, len(now.ids), error)
             if out.steps * batch_size >= RECENT:  # a mean over fewer says little
                 low = now.recent.cpu().numpy()[:, None] <= np.array(levels)
                 out.fell[now.ids] = np.fmin(out.fell[now.ids], np.where(low, out.steps, np.nan))
@@ -210,7 +211,7 @@ def _leave_dead(now: State, x: Tensor) -> None:
         return
     # A trial that stays is examined again when silent for a quarter longer
     now.patience += suspects * (now.patience // 4 + 1)
-    drawn = now.trials.at(now.outcome.steps)
+    drawn = now.trials.hparams(now.outcome.steps)
     dead = suspects & cannot_move_again(method, now.w, now.buffers, drawn, executor.classes)
     for row in dead.nonzero()[:, 0]:
         dead[row] = executor.all_off(now.w[row], x)

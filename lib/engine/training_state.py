@@ -36,7 +36,7 @@ class Trials:
         mask = None if self.mask is None else self.mask[rows]
         return Trials(self.w[rows], mask, {name: v[rows] for name, v in self.drawn.items()})
 
-    def at(self, step: int) -> dict[str, Tensor]:
+    def hparams(self, step: int) -> dict[str, Tensor]:
         """The method's hyperparameters for update number `step` (from 1).
 
         The learning rate falls linearly to end_factor times its initial value in decay_steps, then
@@ -177,7 +177,7 @@ class Descent:
         else:
             losses, g, alive = self.executor.gradients(w, *batch, mask)
         with torch.no_grad():
-            self.method.step(w, g, self.buffers, self.trials.at(k), k, self.layers)
+            self.method.step(w, g, self.buffers, self.trials.hparams(k), k, self.layers)
         return losses, alive
 
     def evaluated(self) -> Tensor:

@@ -129,7 +129,7 @@ class Steps:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class MomentumSearch:
     """A search by momentum in the ranges of Lee et al. (2021), in lock step to the first hit.
 
     Attributes:
@@ -174,42 +174,42 @@ class Asked:
         return Trials(w, mask, columns)
 
 
-def winners(asked: Asked) -> Iterator[tuple[dict[str, float], nn.Module]]:
+def winners(job: MomentumSearch) -> Iterator[tuple[dict[str, float], nn.Module]]:
     """For each goal, the first trial that met it: a row about it, and its network then.
 
     The row holds goal, steps (NaN if none met it: the first trial before its first step then stands
     in), trial, learning_rate and momentum.
     """
-    search, trials = asked.search, asked.trials
+    search, trials = job.search, job.trials
     outcome = lockstep.train(
-        asked.executor,
+        job.executor,
         trials,
-        asked.training,
-        asked.validation,
+        job.training,
+        job.validation,
         method=method("momentum"),
         batch_size=search.batch_size,
-        goals=asked.goals,
+        goals=job.goals,
         max_steps=search.max_steps,
         order_seed=search.replicate,
         hits=1,
-        drop_dead=asked.drop_dead,
+        drop_dead=job.drop_dead,
     )
-    for goal, first in zip(asked.goals, outcome.first.T):
+    for goal, first in zip(job.goals, outcome.first.T):
         met = np.isfinite(first).any()
         trial = int(np.nanargmin(first)) if met else 0
         drawn = {name: float(values[trial, 0]) for name, values in trials.drawn.items()}
         about = {"goal": goal, "steps": first[trial], "trial": trial, **drawn}
-        yield about, again(asked, trial, int(first[trial]) if met else 0)
+        yield about, retrain(job, trial, int(first[trial]) if met else 0)
 
 
-def again(asked: Asked, trial: int, steps: int) -> nn.Module:
+def retrain(job: MomentumSearch, trial: int, steps: int) -> nn.Module:
     """The network of one trial, trained anew for `steps` steps as in the search."""
-    search, trials = asked.search, asked.trials.keep([trial])
+    search, trials = job.search, job.trials.keep([trial])
     order = search.batch_size, search.replicate
-    walk = Walk(method("momentum"), asked.executor, trials, asked.training, *order)
+    walk = Walk(method("momentum"), job.executor, trials, job.training, *order)
     for _ in range(steps):
         walk.update()
-    module = asked.network()
+    module = job.network()
     for p, values in zip(module.parameters(), flattening.unflatten(walk.w[0], module)):
         p.data.copy_(values)
     return module

@@ -40,12 +40,12 @@ class Interval:
         """The "log" interval of 1 - value, for a "reverse-log" interval of the value."""
         return Interval(1 - self.high, 1 - self.low)
 
-    def at(self, u: np.ndarray) -> np.ndarray:
+    def values(self, u: np.ndarray) -> np.ndarray:
         """Map u in [0, 1) to values of the same shape; on the reverse-log scale, values fall as u
         rises.
         """
         if self.scale == "reverse-log":
-            return 1 - self.mirrored.at(u)
+            return 1 - self.mirrored.values(u)
         if self.scale == "log":
             return self.low * (self.high / self.low) ** u
         return np.floor(self.low + u * (self.high - self.low + 1))

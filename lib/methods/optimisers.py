@@ -113,7 +113,7 @@ class Optimiser:
         try:
             for place in PLACES:
                 drawn = {
-                    name: float(interval.at(place)) for name, interval in self.tuned.items()
+                    name: float(interval.values(place)) for name, interval in self.tuned.items()
                 }
                 usual = float(self.made([torch.zeros(2, 2)], drawn).defaults["lr"])
             around = Interval(usual / AROUND, usual * AROUND)

@@ -110,7 +110,7 @@ def _try(method: Method, rows: Tensor) -> dict[str, Tensor]:
     start, *pushes = (torch.randn(STEPS + 1, ROWS, P, generator=random) * mask)[:, rows]
     w = start.clone()
     places = ((rows + 0.5) / ROWS).numpy()
-    drawn = {name: torch.from_numpy(axis.at(places)) for name, axis in method.space.items()}
+    drawn = {name: torch.from_numpy(axis.values(places)) for name, axis in method.space.items()}
     drawn["batch_size"] = torch.full((len(rows),), 8.0)
     drawn = {name: values.float()[:, None] for name, values in drawn.items()}
 

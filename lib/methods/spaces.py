@@ -100,4 +100,4 @@ def draw(
         points = sobol.fast_forward(1).random(trials)
     else:  # a power of two, then cut, since scipy warns about any other count
         points = sobol.random_base2((trials - 1).bit_length())[:trials]
-    return {name: axis.at(points[:, i]) for i, (name, axis) in enumerate(axes.items())}
+    return {name: axis.values(points[:, i]) for i, (name, axis) in enumerate(axes.items())}

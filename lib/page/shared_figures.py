@@ -149,7 +149,7 @@ def scaling_chart(
     ends = [curve.low.min() / 1.3, curve.high.max() * 1.3]
     pick, faded = charts.picked(field)
     x = charts.batch_axis(curve.batch_size, f"batch size ({units})")
-    base = alt.Chart(tips.known(curve)).encode(x=x, color=colour, opacity=faded)
+    base = alt.Chart(tips.with_sources(curve)).encode(x=x, color=colour, opacity=faded)
     scale = charts.log(domain=ends)
     y = alt.Y("steps:Q", title=STEPS, scale=scale, axis=charts.fractions())
     layers = charts.curve(base, y, scale, tips.points(field))

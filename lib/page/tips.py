@@ -52,7 +52,7 @@ def points(field: str) -> list[alt.Tooltip]:
     return [name, BATCH_SIZE, STEPS, *ends(), *listed(about)]
 
 
-def known(rows: pd.DataFrame) -> pd.DataFrame:
+def with_sources(rows: pd.DataFrame) -> pd.DataFrame:
     """The rows with the source of their intervals in words; rows: with `borrowed`, as from
     `scaling.across_replicates`.
     """

@@ -39,8 +39,9 @@ def check_tensors(study: Study, folder: Path) -> None:
     other, or from what its function returns now.
     """
     for name in sorted({s.workload for s in study.searches if s.work.tensors}):
-        own = [search for search in study.searches if search.workload == name]
-        same_data(name, folder, own[0].work.tensors, {search.algorithm for search in own})
+        searches = [search for search in study.searches if search.workload == name]
+        methods = {search.algorithm for search in searches}
+        same_data(name, folder, searches[0].work.tensors, methods)
 
 
 def of_searches(study: Study, folder: Path = DATA) -> pd.DataFrame:

@@ -509,8 +509,8 @@ class NoiseMeter:
         if self.shared:
             group = self.ddp.process_group
             work = torch.distributed.all_reduce(sums, group=group, async_op=True)
-        known = sums, work, step.whole, step.loss_scale * scale, self.workers
-        self.waiting.append(functools.partial(_estimates, *known))
+        arguments = sums, work, step.whole, step.loss_scale * scale, self.workers
+        self.waiting.append(functools.partial(_estimates, *arguments))
         self._read(DELAY)
         self.watch()
 

@@ -246,10 +246,10 @@ class Passes:
             self.random = randomness()
         return batch
 
-    def go_to(self, number: int, given: int) -> None:
-        """Resume pass `number` after `given` batches; call it on a new iterator."""
-        self.position[0] = number - 1 if given else number
-        for _ in range(given):
+    def go_to(self, number: int, batches: int) -> None:
+        """Resume pass `number` after `batches` batches; call it on a new iterator."""
+        self.position[0] = number - 1 if batches else number
+        for _ in range(batches):
             next(self)
 
 

@@ -187,7 +187,7 @@ def task(training: Training) -> str:
 
 def errors(training: Training) -> tuple[float, ...]:
     """The goals as recorded, the hardest first."""
-    return tuple(metric_of(training).given(float(goal)) for goal in training.goals)
+    return tuple(metric_of(training).convert(float(goal)) for goal in training.goals)
 
 
 # --- batches and what is made of them -------------------------------------------------------------
@@ -323,11 +323,11 @@ def error(training: Training, module: nn.Module, *where: str) -> tuple[float, in
     if isinstance(metric, Metric) and metric.whole:
         parts = [metric.measure(*validated(training, module, *where))]
     else:
-        own = isinstance(metric, Metric)
-        measure = functools.partial(_weighted, metric.measure) if own else cost
+        custom = isinstance(metric, Metric)
+        measure = functools.partial(_weighted, metric.measure) if custom else cost
         parts = _evaluate(training, module, measure, *where)
     values = torch.cat([torch.as_tensor(part).flatten() for part in parts])
     value = float(values.double().mean())
     highest = math.inf if task.highest is None else task.highest
     require(not value > highest, "metric", value, f"at most its highest, {highest:g}")
-    return task.given(value), values.numel()
+    return task.convert(value), values.numel()

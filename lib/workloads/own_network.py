@@ -188,7 +188,7 @@ def checked(handed: object, again: object, goals: tuple[float, ...], source: str
         digests += prints[0]
     wanted = training.goals if isinstance(training.goals, Within) and not goals else None
     # A goal that nobody meets stands in for goals still to be determined
-    goals = (kinds.metric_of(training).given(0.0),) if wanted else goals or training.goals
+    goals = (kinds.metric_of(training).convert(0.0),) if wanted else goals or training.goals
     training = replace(training, goals=goals)
     _check_goals(training)
     training, converted = convert(handed, training)
@@ -448,13 +448,13 @@ def _check_answers(training: Training, module: nn.Module) -> tuple[int, float]:
     chance, values = kinds.error(training, module)
     answer = "an untrained model"
     if metric.constant:
-        chance = metric.given(float(metric.constant(targets)))
+        chance = metric.convert(float(metric.constant(targets)))
         answer = "an answer that is always the same"
     allowed = "a number, whatever a model answers: write torch.nan_to_num"
     require(not math.isnan(chance), "metric", "nan, of an untrained model,", allowed)
     better = "below" if metric.highest is None else "above"
-    allowed = f"{better} {metric.given(chance):.4g}, which asks for nothing: {answer} has it"
-    allowed += f": write goals=({metric.given(chance / 2):.3g},)" + PERCENT * metric.counted
+    allowed = f"{better} {metric.convert(chance):.4g}, which asks for nothing: {answer} has it"
+    allowed += f": write goals=({metric.convert(chance / 2):.3g},)" + PERCENT * metric.counted
     require(kinds.errors(training)[-1] < chance, "goals", f"{training.goals[-1]:g}", allowed)
     return values, chance
 

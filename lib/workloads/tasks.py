@@ -46,9 +46,9 @@ class Task:
 
     def written(self, goal: float) -> str:
         """A recorded goal, as written in a sentence."""
-        return f"{100 * goal:g} %" if self.counted else self.shown(self.given(goal))
+        return f"{100 * goal:g} %" if self.counted else self.shown(self.convert(goal))
 
-    def given(self, error: float) -> float:
+    def convert(self, error: float) -> float:
         """The value of the metric that is recorded as this error, and vice versa."""
         return error if self.highest is None else float(f"{self.highest - error:.12g}")
 

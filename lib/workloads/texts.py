@@ -24,7 +24,7 @@ from lib.own import named, require
 from lib.workloads import ngrams, own_file
 
 CONTEXT = 64  # characters in a window
-ASKED = 256  # windows used of the validation part, and of the test part, at most
+MOST_WINDOWS = 256  # windows used of the validation part, and of the test part, at most
 SHARE = 20  # ratio of the text to the validation part, and to the test part
 
 LENGTHS = {"tiny-shakespeare": 1_115_394}
@@ -78,19 +78,19 @@ def windows(ids: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray
     return ids[positions], ids[positions + 1]
 
 
-def asked_of(length: int) -> int:
+def windows_of(length: int) -> int:
     """Number of validation windows, and of test windows, for a text of `length` characters."""
-    return min(ASKED, (length // SHARE - 1) // CONTEXT)
+    return min(MOST_WINDOWS, (length // SHARE - 1) // CONTEXT)
 
 
 def examples(
-    ids: np.ndarray, split: int = 0, asked: int | None = None
+    ids: np.ndarray, split: int = 0, count: int | None = None
 ) -> list[tuple[np.ndarray, np.ndarray]]:
     """Training, validation and test windows of a text ids [characters], as `windows` returns them;
-    asked: how many of the latter two; None: `asked_of` the text's length.
+    count: how many of the latter two; None: `windows_of` the text's length.
     """
     training, *others = parts(len(ids), split)
-    count = asked or asked_of(len(ids))
+    count = count or windows_of(len(ids))
     following = [np.arange(first, last - CONTEXT, CONTEXT) for first, last in training]
     starts = [np.concatenate(following)[: train_size(len(ids))]]
     starts += [spread_starts(span, count) for span in others]
@@ -155,6 +155,6 @@ def _nats(text: Text) -> tuple[float, float]:
     """The costs of 3-grams and 2-grams on the windows that validate networks."""
     training, validation, _ = parts(len(text.ids))
     tables = ngrams.count([text.ids[slice(*span)] for span in training], 3, text.symbols)
-    starts = spread_starts(validation, asked_of(len(text.ids)))
+    starts = spread_starts(validation, windows_of(len(text.ids)))
     sequences = [text.ids[start : start + CONTEXT + 1] for start in starts]
     return tuple(ngrams.scores(tables[:order], sequences)[0] for order in (3, 2))

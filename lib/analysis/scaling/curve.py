@@ -146,7 +146,7 @@ class Curve:
         shifts = self.scatter / np.sqrt(self.n) * np.eye(len(self.sizes))
         return self.means + shifts, 1.0, np.inf
 
-    def at(self, sizes: Sequence[int] | pd.Index, searches: pd.Index | None = None) -> Curve:
+    def select(self, sizes: Sequence[int] | pd.Index, searches: pd.Index | None = None) -> Curve:
         """The curve with some of its batch sizes and some of its searches; itself if these are all,
         so that cached results are kept.
         """
@@ -402,7 +402,7 @@ def paired(curves: Sequence[Curve]) -> list[Curve]:
     fewest = min(c.n for c in curves)
     if len(shared) < max(min(ENOUGH, fewest), fewest / 2):
         return list(curves)
-    return [c.at(c.logs.columns, shared) for c in curves]
+    return [c.select(c.logs.columns, shared) for c in curves]
 
 
 def alike(*curves: Curve, among: Sequence[int] | None = None) -> list[Curve]:
@@ -413,7 +413,7 @@ def alike(*curves: Curve, among: Sequence[int] | None = None) -> list[Curve]:
     """
     sizes = _shared([c.logs.columns for c in curves])
     sizes = sizes if among is None else sizes.intersection(among)
-    return [c.at(sizes) for c in curves]
+    return [c.select(sizes) for c in curves]
 
 
 def _shared(indices: list[pd.Index]) -> pd.Index:

@@ -77,7 +77,7 @@ def _steps(rows: pd.DataFrame, columns: list[str], trials: int) -> pd.DataFrame:
     melted = rows.melt([*POINT, "goal", "last_step"], columns, value_name="step")
     by = melted.sort_values("step", kind="stable").groupby(POINT, dropna=False)
     ends = by.agg(last_step=("last_step", "max"), goal=("goal", "min"))
-    first = by.head(trials).assign(log=lambda own: np.log(own.step))
+    first = by.head(trials).assign(log=lambda trials: np.log(trials.step))
     return ends.assign(
         steps=np.exp(first.groupby(POINT, dropna=False).log.mean())
     ).reset_index()
